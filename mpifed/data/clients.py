@@ -1,0 +1,60 @@
+"""Federated data: who owns which samples."""
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from mpifed.component import Component
+
+Array = NDArray[Any]
+Matrix = NDArray[Any] | sp.csr_array
+
+
+class Dataset:
+    """Samples divided among m clients; every rank knows the sizes and asks only for the rows of its own clients.
+
+    ``m`` clients, ``n`` features, ``sizes`` (m,) training samples of each client, ``sizes_test`` (m,) or None,
+    ``classes`` the number of classes (0 where labels are no classes), ``sparse`` whether rows come as CSR.
+    """
+
+    m: int
+    n: int
+    sizes: Array
+    sizes_test: Array | None = None
+    classes: int = 0
+    sparse: bool = False
+
+    def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
+        """X (rows, n) and y (rows,) of the clients lo <= i < hi, one client after the other."""
+        raise NotImplementedError
+
+    def rows_test(self, lo: int, hi: int) -> tuple[Matrix, Array]:
+        """The same of their test samples."""
+        raise NotImplementedError
+
+
+class Data(Component):
+    """A source of federated data."""
+
+    choices: ClassVar[dict[str, str]] = {
+        "linreg-noniid": "mpifed.data.synthetic:LinregNoniid",
+        "quadratic": "mpifed.data.synthetic:RandomQuadratic",
+        "qot": "mpifed.data.catalogue:Qot",
+        "file": "mpifed.data.files:File",
+    }
+    default: ClassVar[str] = "linreg-noniid"
+    objective: ClassVar[str] = "least-squares"  # the problem that goes with this data when none is named
+
+    clients: Annotated[int, Meta(ge=1, description="number of clients m")] = 128
+    seed: Annotated[int | None, Meta(description="seed of the data alone (default: the seed of the run)")] = None
+
+    def load(self, seed: int, dtype: str) -> Dataset:
+        """The data set, made or read in such a way that rows() gives the same numbers on every rank.
+
+        Raises UserError for missing files and for values that cannot be.
+        """
+        raise NotImplementedError

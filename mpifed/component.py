@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import typing
 from typing import Any, ClassVar, NoReturn, Self
 
 import msgspec
@@ -12,11 +13,37 @@ class UserError(Exception):
     """A mistake in the user's input, told in one sentence that names the key, the value and what would be right."""
 
 
-class Component(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="name"):
-    """Base of algorithms, problems, data sources, partitions, selections and step rules.
+class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of an experiment file: its fields are the keys, their defaults and their help text."""
 
-    The fields of a subclass are the keys of its table, their defaults and their help text. A base class that
-    stands for a family (``Algorithm``, ``Step`` …) lists its members in ``choices``: name -> "module:Class".
+    @classmethod
+    def build(cls, table: Any, path: str) -> Self:
+        """The values of ``table``, each checked against its field; UserError names the key under ``path`` that is wrong."""
+        if not isinstance(table, dict):
+            raise UserError(f"{path} = {toml_value(table)} is wrong: it is a table, so write {path}.KEY = VALUE")
+        return cls.fill(table, path)
+
+    @classmethod
+    def fill(cls, table: dict[str, Any], path: str) -> Self:
+        fields = {field.name: field for field in msgspec.structs.fields(cls)}
+        for key in table:
+            if key not in fields:
+                unknown("key", key, fields, path)
+        values = {key: convert(value, fields[key].type, join(path, key)) for key, value in table.items()}
+        missing = [key for key, field in fields.items() if field.required and key not in values]
+        if missing:
+            raise UserError(f"{join(path, missing[0])} is missing: it has no default")
+        try:
+            return cls(**values)
+        except ValueError as error:
+            raise UserError(f"{path}: {error}") from None
+
+
+class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="name"):
+    """Base of algorithms, problems, data sources, partitions, selections and step rules: tables with a ``name``.
+
+    A base class that stands for a family (``Algorithm``, ``Step`` …) lists its members in ``choices``:
+    name -> "module:Class".
     """
 
     choices: ClassVar[dict[str, str]] = {}
@@ -24,11 +51,11 @@ class Component(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
-        """The component that ``table`` names, or a UserError that names the key under ``path`` which is wrong."""
+        """The component that ``table`` names."""
         if isinstance(table, str):
             table = {"name": table}
         if not isinstance(table, dict):
-            raise UserError(f"{path} = {table!r} is no table: write {path}.name = {cls.default!r} or the like")
+            raise UserError(f"{path} = {toml_value(table)} is wrong: it is a table, such as {path}.name = {cls.default!r}")
         table = dict(table)
         name = table.pop("name", cls.default)
         return cls.member(name, path).fill(table, path)
@@ -43,22 +70,6 @@ class Component(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return found
 
     @classmethod
-    def fill(cls, table: dict[str, Any], path: str) -> Self:
-        """This class with the values of ``table``, each checked against its field."""
-        fields = {field.name: field for field in msgspec.structs.fields(cls)}
-        for key in table:
-            if key not in fields:
-                unknown("key", key, fields, path)
-        values = {key: convert(value, fields[key].type, join(path, key)) for key, value in table.items()}
-        missing = [key for key, field in fields.items() if field.required and key not in values]
-        if missing:
-            raise UserError(f"{join(path, missing[0])} is missing: it has no default")
-        try:
-            return cls(**values)
-        except (ValueError, TypeError) as error:
-            raise UserError(f"{path}: {error}") from None
-
-    @classmethod
     def label(cls) -> str:
         """The name under which an experiment file calls this class."""
         return str(cls.__struct_config__.tag)
@@ -71,16 +82,20 @@ def join(path: str, key: str) -> str:
 def unknown(what: str, name: Any, known: Any, path: str = "") -> NoReturn:
     """Refuse ``name``, with the nearest known name or, where none is near, the list of them."""
     near = difflib.get_close_matches(str(name), list(known), 1)
-    hint = f"did you mean {near[0]!r}?" if near else "there are " + ", ".join(known)
+    hint = f"did you mean {near[0]!r}?" if near else "there is " + ", ".join(known) if known else "none is known here"
     raise UserError(f"unknown {what} {join(path, str(name))!r}; {hint}")
 
 
 def convert(value: Any, kind: Any, path: str) -> Any:
     """``value`` as ``kind``, or a UserError that names ``path``."""
     options = getattr(kind, "__args__", (kind,))
-    family = next((k for k in options if isinstance(k, type) and issubclass(k, Component)), None)
+    family = next((k for k in options if isinstance(k, type) and issubclass(k, Table)), None)
     if family is not None:
         return value if value is None else family.build(value, path)
+    literal = next((k for k in (kind, *options) if typing.get_origin(k) is typing.Literal), None)
+    if literal is not None and value not in typing.get_args(literal):
+        right = " or ".join(toml_value(choice) for choice in typing.get_args(literal))
+        raise UserError(f"{path} = {toml_value(value)} is wrong: it must be {right}")
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:

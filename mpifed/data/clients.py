@@ -44,6 +44,7 @@ class Data(Component):
         "linreg-noniid": "mpifed.data.synthetic:LinregNoniid",
         "quadratic": "mpifed.data.synthetic:RandomQuadratic",
         "qot": "mpifed.data.catalogue:Qot",
+        "sct": "mpifed.data.catalogue:Sct",
         "file": "mpifed.data.files:File",
     }
     default: ClassVar[str] = "linreg-noniid"

@@ -1,0 +1,60 @@
+"""FedAvg: B. McMahan et al., "Communication-efficient learning of deep networks from decentralized data"."""
+from __future__ import annotations
+
+from typing import Annotated, Literal, NamedTuple
+
+from msgspec import Meta
+
+from mpifed.algorithms.base import Algorithm
+from mpifed.data.clients import Array
+from mpifed.federation import Federation
+from mpifed.local import Local
+from mpifed.steps import Log2, Step
+
+
+class Client(NamedTuple):
+    w: Array  # (c, n) last local model, or (c, 0) where only the chosen are averaged
+
+
+class Server(NamedTuple):
+    x: Array  # (n,) model
+    k: int  # iterations so far
+
+
+class FedAvg(Algorithm, tag="fedavg"):
+    """Clients take k0 gradient steps from the server's model, the server averages.
+
+    w_i ← w_i − γ_k ∇f_i(w_i), from w_i = x;  x⁺ = mean of w_i over the chosen, or of everyone's last w_i.
+    Source: fedadmm (3.14)–(3.16); fedgia, section V.D.
+    """
+
+    k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
+    step: Annotated[Step, Meta(description="step size γ_k, k over the whole run")] = Log2()
+    scale: Annotated[Literal["1", "1/m"], Meta(description="factor of ∇f_i")] = "1"
+    aggregate: Annotated[Literal["chosen", "all"], Meta(description="whose models are averaged")] = "chosen"
+
+    def join(self, f: Local) -> Client:
+        return Client(w=f.zeros() if self.aggregate == "all" else f.zeros(0))
+
+    def start(self, fed: Federation) -> Server:
+        return Server(x=fed.zeros(), k=0)
+
+    def round(self, fed: Federation, server: Server) -> Server:
+        last = "w" if self.aggregate == "all" else None
+        x = fed.mean(self.update, server.x, server.k, to=fed.select(), last=last)
+        return Server(x=x, k=server.k + self.k0)
+
+    def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
+        """k0 iterations from the server's model."""
+        w = x
+        for j in range(self.k0):
+            gamma = self.step.gamma(k + j, self.k0, f.d).astype(x.dtype)
+            w = self.iterate(f, w, x, gamma)
+        return (client._replace(w=w) if self.aggregate == "all" else client), w
+
+    def iterate(self, f: Local, w: Array, x: Array, gamma: Array) -> Array:
+        """(3.16): one gradient step."""
+        return w - self.rate(f, gamma) * f.grad(w)
+
+    def rate(self, f: Local, gamma: Array) -> Array:
+        return gamma if self.scale == "1" else gamma / f.m

@@ -1,0 +1,63 @@
+"""FedPD: X. Zhang et al., "FedPD: A federated learning framework with optimal rates and adaptivity to non-IID data"."""
+from __future__ import annotations
+
+from typing import Annotated, Literal, NamedTuple
+
+from msgspec import Meta
+
+from mpifed.algorithms.base import Algorithm
+from mpifed.data.clients import Array
+from mpifed.federation import Federation
+from mpifed.local import Local
+from mpifed.steps import Log2, Step
+
+
+class Client(NamedTuple):
+    pi: Array  # (c, n) dual variables λ_i
+    z: Array  # (c, n) last upload
+
+
+class Server(NamedTuple):
+    x: Array  # (n,) model
+    k: int  # iterations so far
+
+
+class FedPD(Algorithm, tag="fedpd"):
+    """Clients descend on their augmented Lagrangian from the global model and update their dual, k0 times a round.
+
+    w_i ≈ argmin f_i(v) + ⟨λ_i, v − x⟩ + ‖v − x‖²/(2 eta) by ``inner`` gradient steps from x;  λ_i ← λ_i + (w_i − x)/eta;
+    x⁺ = mean over all m of the last w_i + eta λ_i.  Source: fedgia, section V.D (oracle choice I, option I); errata.
+    """
+
+    k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
+    eta: Annotated[float, Meta(gt=0, description="η, the inverse of the penalty")] = 1.0
+    inner: Annotated[int, Meta(ge=1, description="gradient steps an iteration")] = 5
+    step: Annotated[Step, Meta(description="step size γ_k of the inner descent, k over the whole run")] = Log2()
+    scale: Annotated[Literal["1", "1/m"], Meta(description="factor of ∇f_i")] = "1"
+
+    def join(self, f: Local) -> Client:
+        return Client(pi=f.zeros(), z=f.zeros())
+
+    def start(self, fed: Federation) -> Server:
+        return Server(x=fed.zeros(), k=0)
+
+    def round(self, fed: Federation, server: Server) -> Server:
+        x = fed.mean(self.update, server.x, server.k, to=fed.select(), last="z")
+        return Server(x=x, k=server.k + self.k0)
+
+    def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
+        """k0 iterations, each from the global model x."""
+        pi = client.pi
+        first = self.data_grad(f, x)
+        for j in range(self.k0):
+            gamma = self.step.gamma(k + j, self.k0, f.d).astype(x.dtype)
+            w, g = x, first
+            for inner in range(self.inner):
+                g = self.data_grad(f, w) if inner else first
+                w = w - gamma * (g + pi + (w - x) / self.eta)
+            pi = pi + (w - x) / self.eta
+        z = w + self.eta * pi
+        return Client(pi=pi, z=z), z
+
+    def data_grad(self, f: Local, w: Array) -> Array:
+        return f.grad(w) if self.scale == "1" else f.grad(w) / f.m

@@ -1,0 +1,27 @@
+"""FedProx: T. Li et al., "Federated optimization in heterogeneous networks", as compared in fedgia and fedadmm."""
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from mpifed.algorithms.fedavg import FedAvg
+from mpifed.data.clients import Array
+from mpifed.local import Local
+
+
+class FedProx(FedAvg, tag="fedprox"):
+    """FedAvg whose local iteration is a few gradient steps on f_i(w) + (mu/2)‖w − x‖².
+
+    w ← w − γ_k(∇f_i(w) + mu (w − x)), ``inner`` times, from x at a round's first iteration, then from w_i.
+    Source: fedgia, section V.D; fedadmm (3.17) with its sign put right (errata).
+    """
+
+    mu: Annotated[float, Meta(ge=0, description="proximal weight μ")] = 1e-4
+    inner: Annotated[int, Meta(ge=1, description="gradient steps an iteration")] = 5
+
+    def iterate(self, f: Local, w: Array, x: Array, gamma: Array) -> Array:
+        rate = self.rate(f, gamma)
+        for _ in range(self.inner):
+            w = w - rate * f.grad(w) - gamma * self.mu * (w - x)
+        return w

@@ -1,0 +1,162 @@
+"""The commands; the only file that prints. Rank 0 speaks, the others are silent."""
+from __future__ import annotations
+
+import argparse
+import copy
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mpifed import __version__
+from mpifed.component import UserError
+from mpifed.launch import announced, connect, fail
+from mpifed.progress import Progress
+
+COMMANDS = ("run", "show", "list", "describe", "data")
+EXAMPLES = """examples:
+  mpirun -n 5 python -m mpifed                          the default study: FedGiA, Example V.1, 128 clients
+  mpirun -n 5 python -m mpifed run study.toml algorithm.k0=5 -o out.h5
+  python -m mpifed run algorithm=fedadmm data=qot       without MPI: server and clients in one process
+  python -m mpifed show out.h5                          configuration, outcome, counters, timers
+  python -m mpifed list algorithms
+  python -m mpifed describe fedgia                      formula, options, defaults, source
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> Any:
+        raise UserError(message.replace("argument command: ", ""))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = Parser(prog="python -m mpifed", description="Federated optimisation on an MPI cluster.", epilog=EXAMPLES,
+                 formatter_class=argparse.RawDescriptionHelpFormatter)
+    top.add_argument("--version", action="store_true", help="versions of mpifed and of what it runs on")
+    commands = top.add_subparsers(dest="command", metavar="command", parser_class=Parser)
+    run = commands.add_parser("run", help="run an experiment (the default command)",
+                              description="Run an experiment file with overrides; every key has a default.")
+    run.add_argument("study", nargs="*", metavar="study.toml | KEY=VALUE", help="experiment file, then overrides: algorithm.k0=5")
+    run.add_argument("-o", "--output", help="result file (default: mpifed-<algorithm>-<data>-<n>.h5)")
+    run.add_argument("--force", action="store_true", help="overwrite the result file")
+    run.add_argument("-q", "--quiet", action="store_true", help="no progress and no summary")
+    run.add_argument("-v", "--verbose", action="store_true", help="print the complete configuration first")
+    show = commands.add_parser("show", help="what is in a result file")
+    show.add_argument("result", nargs="+")
+    some = commands.add_parser("list", help="names an experiment file can use")
+    some.add_argument("kind", nargs="?", help="algorithms, problems, data, partitions or selections")
+    one = commands.add_parser("describe", help="formula, options and source of one of them")
+    one.add_argument("name")
+    data = commands.add_parser("data", help="download data (get) or look into a data file (info)")
+    data.add_argument("action", choices=("get", "info"))
+    data.add_argument("name", help="get: a data set; info: a data file or data set")
+    data.add_argument("--to", default=".", help="folder to download into")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; 0 done, 1 failed while running, 2 the user's input was wrong."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    speaks = announced()[1] == 0
+    world = None
+    try:
+        if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help", "--version")):
+            words.insert(0, "run")
+        args = parser().parse_args(words)
+        if args.version:
+            from mpifed.describe import versions
+
+            say(versions(), speaks)
+        elif args.command == "run":
+            world = connect()
+            return run(args, world)
+        elif speaks:
+            say(answer(args))
+        return 0
+    except UserError as mistake:
+        if speaks:
+            sys.stderr.write(f"mpifed: {mistake}\n")
+        return 2
+    except KeyboardInterrupt:
+        if world is not None and world.size > 1:
+            world.abort(1)
+        return 1
+    except BrokenPipeError:
+        return 1
+    except Exception:
+        fail(world)
+        return 1
+
+
+def run(args: argparse.Namespace, world: Any) -> int:
+    """The command run, on every rank; rank 0 reads the experiment file."""
+    from mpifed import config as configuration
+    from mpifed import launch
+
+    first = world is None or world.rank == 0
+    table, error = {}, None
+    if first:
+        try:
+            table = study(args.study)
+            configuration.experiment(table)
+        except UserError as mistake:
+            error = str(mistake)
+    if world is not None:
+        table, error = world.share((table, error))
+    if error is not None:
+        raise UserError(error)
+    config = configuration.experiment(table)
+    path = args.output or (free_name(config) if first else None)
+    if args.verbose and first and not args.quiet:
+        say(config.toml() + "\n")
+    progress = Progress(None if args.quiet or not first else sys.stderr)
+    result = launch.run(config, path, args.force, world, progress)
+    if result is not None and not args.quiet:
+        from mpifed.report import show
+
+        say(show(result))
+        say(f"\nwritten to {path}")
+    return 0
+
+
+def study(words: Sequence[str]) -> dict[str, Any]:
+    """The table of an experiment file and overrides."""
+    from mpifed import config as configuration
+
+    files = [word for word in words if "=" not in word]
+    if len(files) > 1:
+        raise UserError(f"there is one experiment file to a run, not {len(files)}: {', '.join(files)}; overrides are KEY=VALUE")
+    table = configuration.read(files[0]) if files else copy.deepcopy(configuration.DEFAULT_STUDY)
+    return configuration.override(table, [word for word in words if "=" in word])
+
+
+def answer(args: argparse.Namespace) -> str:
+    """What the commands show, list, describe and data say."""
+    if args.command == "show":
+        from mpifed.report import show
+        from mpifed.results import load
+
+        return "\n\n".join(show(load(path)) for path in args.result)
+    from mpifed import describe
+
+    if args.command == "list":
+        return describe.names(args.kind)
+    if args.command == "describe":
+        return describe.component(args.name)
+    return describe.data(args.action, args.name, Path(args.to))
+
+
+def free_name(config: Any) -> str:
+    """mpifed-<algorithm>-<data>-<n>.h5 with the first n that is free."""
+    n = 1
+    while True:
+        name = f"mpifed-{config.algorithm.label()}-{config.data.label()}-{n}.h5"
+        if not Path(name).exists():
+            return name
+        n += 1
+
+
+def say(text: str, speaks: bool = True) -> None:
+    if speaks:
+        print(text, flush=True)

@@ -1,0 +1,116 @@
+"""The experiment file: TOML and key=value overrides, read strictly."""
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from mpifed.algorithms.base import Algorithm
+from mpifed.component import Component, Table, UserError, to_toml
+from mpifed.data.clients import Data
+from mpifed.problems.base import Problem
+from mpifed.selection import Selection
+from mpifed.stop import Stop
+
+FAMILIES: dict[str, type[Component]] = {"data": Data, "problem": Problem, "algorithm": Algorithm, "selection": Selection}
+DEFAULT_STUDY = {"stop": {"gradient": 1e-7, "gradient_scale": "m^2", "gradient_relative": 0.1}}
+LARGEST = 1 << 20  # bytes of an experiment file
+
+
+class Evaluate(Table):
+    """When f and its gradient are measured."""
+
+    every: Annotated[int, Meta(ge=1, description="rounds from one measurement to the next; the last round is measured too")] = 1
+
+
+class Record(Table):
+    """What is kept beside the rounds."""
+
+    personal: Annotated[bool, Meta(description="store /model/personal, a model a client")] = False
+
+
+class Experiment(Table, kw_only=True):
+    """A run, completely described."""
+
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1, description="seed of every random number")] = 0
+    rounds: Annotated[int, Meta(ge=0, description="most communication rounds")] = 1000
+    dtype: Annotated[Literal["float64", "float32"], Meta(description="type of data, models and messages")] = "float64"
+    reproducible: Annotated[bool, Meta(description="same bits for any number of ranks; false: plain MPI sums")] = True
+    data: Data
+    problem: Problem
+    algorithm: Algorithm
+    selection: Selection
+    stop: Stop
+    evaluate: Evaluate
+    record: Record
+
+    def toml(self) -> str:
+        """The complete experiment file."""
+        return to_toml(msgspec.to_builtins(self))
+
+
+def experiment(table: dict[str, Any]) -> Experiment:
+    """The experiment that a table describes; absent tables stand for their defaults.
+
+    Raises UserError, one sentence that names the key, the value and what would be right.
+    """
+    table = {name: {} for name in (*FAMILIES, "stop", "evaluate", "record")} | table
+    if isinstance(table["problem"], dict) and "name" not in table["problem"]:
+        source = table["data"] if isinstance(table["data"], dict) else {"name": table["data"]}
+        objective = Data.member(source.get("name", Data.default), "data").objective
+        table["problem"] = {"name": objective} | table["problem"]
+    return Experiment.build(table, "")
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The table in an experiment file, its paths made relative to the file."""
+    file = Path(path)
+    try:
+        if file.stat().st_size > LARGEST:
+            raise UserError(f"{str(path)!r} is no experiment file: it has more than {LARGEST >> 20} MiB")
+        table = tomllib.loads(file.read_text("utf-8"))
+    except OSError as error:
+        raise UserError(f"experiment file {str(path)!r} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"experiment file {str(path)!r} is no TOML: {error}") from None
+    for name in FAMILIES:
+        part = table.get(name)
+        if isinstance(part, dict) and isinstance(part.get("path"), str):
+            part["path"] = str(file.parent / part["path"])
+    return table
+
+
+def override(table: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
+    """The table with key=value assignments applied, in order; a value is TOML, a bare word a string."""
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals or not key.strip():
+            raise UserError(f"{assignment!r} is no override: write KEY=VALUE, for example algorithm.k0=5")
+        value = parse(text)
+        *parents, last = key.strip().split(".")
+        if not parents and last in FAMILIES and isinstance(value, str):
+            parents, last = [last], "name"
+        place = table
+        for depth, parent in enumerate(parents):
+            if isinstance(place.get(parent), str):
+                place[parent] = {"name": place[parent]}
+            place = place.setdefault(parent, {})
+            if not isinstance(place, dict):
+                raise UserError(f"{assignment!r}: {'.'.join(parents[: depth + 1])} is no table")
+        if last == "name" and place.get("name", value) != value and len(parents) == 1:
+            place.clear()                       # another algorithm, problem …: the options of the old one do not apply
+        place[last] = value
+    return table
+
+
+def parse(text: str) -> Any:
+    """A TOML value; what is none, such as a bare word or a path, is a string."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, KeyError):
+        return text

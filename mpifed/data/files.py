@@ -1,0 +1,184 @@
+"""Federated data from a file: HDF5, NPZ, MATLAB, LIBSVM or CSV."""
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import scipy.sparse as sp
+from msgspec import Meta
+
+from mpifed.component import UserError
+from mpifed.data.clients import Array, Data, Dataset
+from mpifed.data.partition import Iid, Partition
+from mpifed.data.pool import Pool, check_finite
+from mpifed.data.stored import Stored, StoredCsr, open_h5, open_npz, reading
+from mpifed.data.text import read_csv, read_svm
+from mpifed.rng import stream
+
+KINDS = {".h5": "HDF5", ".hdf5": "HDF5", ".npz": "NPZ", ".mat": "MATLAB",
+         ".svm": "LIBSVM", ".libsvm": "LIBSVM", ".svmlight": "LIBSVM", ".csv": "CSV"}
+TEST = ("X_test", "X_test_data", "y_test", "sizes_test")
+
+
+class File(Data, kw_only=True, tag="file"):
+    """Samples of a file: X (d, n) or CSR, y (d,), sizes (m,), also X_test, y_test, sizes_test (HDF5, NPZ, MATLAB).
+
+    With ``sizes``, client i owns the next sizes[i] rows; without, ``partition`` deals the rows to ``clients`` clients.
+    """
+
+    path: Annotated[str, Meta(description="file: .h5 .npz .mat .svm .csv; the text formats also .gz or .bz2")]
+    clients: Annotated[
+        int | None,  # type: ignore[assignment]
+        Meta(ge=1, description="number of clients m (default: that of the file's sizes, else 128)"),
+    ] = None
+    partition: Partition | None = None
+    target: Annotated[
+        int | str | None, Meta(description="CSV column of y by name or number from 0 (default: the last)")] = None
+    zero_based: Annotated[
+        bool | None, Meta(description="whether LIBSVM indices count from 0 (default: if an index 0 is there)")] = None
+
+    def load(self, seed: int, dtype: str) -> Dataset:
+        path = Path(self.path).expanduser()
+        kind = kind_of(path)
+        if not path.is_file():
+            raise UserError(f"data.path = \"{self.path}\" is no file: give an HDF5, NPZ, MATLAB, LIBSVM or CSV file")
+        with reading(path, kind):
+            arrays = self.read(path, kind)
+            X, y = samples(arrays, path, "")
+            sizes = sizes_of(arrays, "sizes", path, X, 1) if "sizes" in arrays else None
+            test = test_samples(arrays, path, X, sizes) if any(name in arrays for name in TEST) else None
+        if sizes is not None:
+            self.agree(path, len(sizes))
+            return Pool(X, y, None, sizes, dtype, str(path), test=test)
+        m = 128 if self.clients is None else self.clients
+        rng = stream(seed if self.seed is None else self.seed, "partition")
+        order, sizes = (self.partition or Iid()).split(y, m, rng)
+        return Pool(X, y, order, sizes, dtype, str(path))
+
+    def read(self, path: Path, kind: str) -> dict[str, Any]:
+        """The arrays of the file by name; those of HDF5 and NPZ stay there until rows are asked for."""
+        for key, value, only in (("target", self.target, "CSV"), ("zero_based", self.zero_based, "LIBSVM")):
+            if value is not None and kind != only:
+                raise UserError(f"data.{key} goes with {only} files alone, and {path} is {kind}: leave it out")
+        if kind == "LIBSVM":
+            return dict(zip("Xy", read_svm(path, self.zero_based), strict=True))
+        if kind == "CSV":
+            return dict(zip("Xy", read_csv(path, self.target), strict=True))
+        return {"HDF5": open_h5, "NPZ": open_npz, "MATLAB": read_mat}[kind](path)
+
+    def agree(self, path: Path, m: int) -> None:
+        """Refuse settings that contradict a file with m sizes."""
+        if self.clients not in (None, m):
+            raise UserError(f"data.clients = {self.clients} does not go with {path}: it has sizes of {m} clients")
+        if self.partition is not None:
+            raise UserError(f"data.partition = \"{self.partition.label()}\" does not go with {path}: "
+                            "its sizes already say which rows a client has")
+
+
+def kind_of(path: Path) -> str:
+    """The format of a file by its suffix, or a UserError."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    packed = bool(suffixes) and suffixes[-1] in (".gz", ".bz2")
+    suffix = suffixes[-1 - packed] if len(suffixes) > packed else ""
+    kind = KINDS.get(suffix, "")
+    if not kind or (packed and kind not in ("LIBSVM", "CSV")):
+        raise UserError(f"data.path = \"{path}\" has an unknown suffix: known are {', '.join(KINDS)}, "
+                        "the text formats also with .gz or .bz2")
+    return kind
+
+
+def samples(arrays: dict[str, Any], path: Path, part: str) -> tuple[Any, Array]:
+    """X and y (d,) of the training ("") or test ("_test") part, with shapes and types checked."""
+    X_name, y_name = f"X{part}", f"y{part}"
+    X = arrays[X_name] if X_name in arrays else csr_of(arrays, path, X_name)
+    numbers(X, X_name, path)
+    if len(X.shape) != 2 or 0 in X.shape:
+        raise UserError(f"{X_name} of {path} has the shape {tuple(X.shape)}: it must be (d, n), neither of them 0")
+    y = whole(arrays, y_name, path)
+    if len(y) != X.shape[0]:
+        raise UserError(f"{y_name} of {path} has {len(y)} entries where {X_name} has {X.shape[0]} rows")
+    check_finite(y.astype(np.float64), range(len(y)), f"{y_name} of {path}")
+    return X, y
+
+
+def test_samples(arrays: dict[str, Any], path: Path, X: Any, sizes: Array | None) -> tuple[Any, Array, None, Array]:
+    """X_test, y_test and sizes_test beside training samples X of clients with ``sizes``."""
+    if sizes is None or "sizes_test" not in arrays:
+        lacking = "sizes" if sizes is None else "sizes_test"
+        raise UserError(f"{path} has test samples but no {lacking}: they need X_test, y_test, sizes and sizes_test")
+    X_test, y_test = samples(arrays, path, "_test")
+    sizes_test = sizes_of(arrays, "sizes_test", path, X_test, 0)
+    if len(sizes_test) != len(sizes):
+        raise UserError(f"sizes_test of {path} has {len(sizes_test)} entries where sizes has {len(sizes)}")
+    if X_test.shape[1] != X.shape[1]:
+        raise UserError(f"X_test of {path} has {X_test.shape[1]} columns where X has {X.shape[1]}")
+    return X_test, y_test, None, sizes_test
+
+
+def csr_of(arrays: dict[str, Any], path: Path, name: str) -> StoredCsr:
+    """The matrix that is stored as name_data, name_indices, name_indptr and name_shape."""
+    keys = [f"{name}_{key}" for key in ("data", "indices", "indptr", "shape")]
+    missing = [key for key in keys if key not in arrays]
+    if missing:
+        what = f"no {name}" if len(missing) == 4 else f"no {missing[0]}"
+        raise UserError(f"{path} has {what}: it needs {name}, or {', '.join(keys[:3])} and {keys[3]}")
+    data, indices = arrays[keys[0]], arrays[keys[1]]
+    if not isinstance(data, Stored):
+        raise UserError(f"{keys[0]} of {path}: a MATLAB file holds a sparse matrix as {name} itself")
+    indptr, shape = whole(arrays, keys[2], path), whole(arrays, keys[3], path)
+    for array, key in ((data, keys[0]), (indices, keys[1])):
+        numbers(array, key, path)
+    if len(shape) != 2 or shape.min() < 0:
+        raise UserError(f"{keys[3]} of {path} must be two whole numbers, rows and columns")
+    d, n = (int(length) for length in shape)
+    if len(indptr) != d + 1 or indptr[0] != 0 or np.any(np.diff(indptr.astype(np.int64)) < 0):
+        raise UserError(f"{keys[2]} of {path} must be {d + 1} numbers that start at 0 and never fall")
+    for array, key in ((data, keys[0]), (indices, keys[1])):
+        if array.shape != (int(indptr[-1]),):
+            raise UserError(f"{key} of {path} has the shape {array.shape}: {keys[2]} ends at {int(indptr[-1])}")
+    return StoredCsr(data, indices, indptr, (d, n))
+
+
+def numbers(array: Any, name: str, path: Path) -> None:
+    """Refuse objects, text, complex numbers and whatever else is no array of numbers."""
+    dtype = getattr(array, "dtype", np.dtype(object))
+    if dtype.kind not in "biuf":
+        raise UserError(f"{name} of {path} has the type {dtype}: it must be an array of real numbers")
+
+
+def whole(arrays: dict[str, Any], name: str, path: Path) -> Array:
+    """The one-dimensional array ``name``, read whole; (d, 1) and (1, d) will do."""
+    if name not in arrays:
+        raise UserError(f"{path} has no {name}: there are {', '.join(arrays) or 'no arrays'}")
+    numbers(arrays[name], name, path)
+    shape = tuple(arrays[name].shape)
+    if len(shape) == 0 or np.prod(shape) not in shape:
+        raise UserError(f"{name} of {path} has the shape {shape}: it must be one row or column of numbers")
+    values = arrays[name][:]
+    return np.asarray(values.toarray() if sp.issparse(values) else values).ravel()
+
+
+def sizes_of(arrays: dict[str, Any], name: str, path: Path, X: Any, least: int) -> Array:
+    """The number of rows of each client (m,), which must be that of all rows together."""
+    sizes = whole(arrays, name, path)
+    if not len(sizes) or not np.all(np.isfinite(sizes) & (sizes >= least) & (sizes == np.floor(sizes))):
+        raise UserError(f"{name} of {path} must be whole numbers, each at least {least}: the rows of each client")
+    if int(sizes.sum()) != X.shape[0]:
+        rows = f"X{name.removeprefix('sizes')}"
+        raise UserError(f"{name} of {path} add up to {int(sizes.sum())} where {rows} has {X.shape[0]} rows")
+    return sizes.astype(np.int64)
+
+
+def read_mat(path: Path) -> dict[str, Any]:
+    """The variables of a MATLAB file up to version 7, sparse ones as CSR."""
+    from scipy.io import loadmat
+
+    try:
+        variables = loadmat(path)
+    except NotImplementedError:
+        raise UserError(f"{path} is a MATLAB 7.3 file: save it with -v7, or as HDF5 with the suffix .h5") from None
+    except Exception as error:  # scipy's reader raises many kinds on damaged files
+        raise ValueError(error) from error
+    return {name: sp.csr_array(value) if sp.issparse(value) else value
+            for name, value in variables.items() if not name.startswith("__")}

@@ -1,0 +1,196 @@
+"""Who gets which sample of a pool: partitions of d rows among m clients."""
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.component import Component, UserError
+from mpifed.data.clients import Array
+
+TRIES = 100  # draws before a partition that must leave no client empty is called impossible
+
+
+class Partition(Component):
+    """A rule that deals the rows of a pool to clients."""
+
+    choices: ClassVar[dict[str, str]] = {
+        "iid": "mpifed.data.partition:Iid",
+        "sizes": "mpifed.data.partition:Sizes",
+        "shards": "mpifed.data.partition:Shards",
+        "classes": "mpifed.data.partition:Classes",
+        "dirichlet": "mpifed.data.partition:Dirichlet",
+    }
+    default: ClassVar[str] = "iid"
+
+    def split(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Deal the rows with labels y (d,) to m clients.
+
+        Returns ``order``, row numbers of which none comes twice, and ``sizes`` (m,), all at least 1: client i owns the
+        ``sizes[i]`` entries of ``order`` after those of the clients before it. UserError where that cannot be.
+        """
+        if m > len(y):
+            raise UserError(f"data.clients = {m} is more than the {len(y)} samples: each client needs one")
+        order, sizes = self.deal(y, m, rng)
+        return np.asarray(order, dtype=np.int64), np.asarray(sizes, dtype=np.int64)
+
+    def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """What split() returns, for 1 <= m <= d."""
+        raise NotImplementedError
+
+
+class Iid(Partition, tag="iid"):
+    """Shuffled samples, equal sizes (they differ by at most 1)."""
+
+    def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        return rng.permutation(len(y)), np.diff(edges(len(y), m))
+
+
+class Sizes(Partition, tag="sizes"):
+    """Shuffled samples, sizes given or between random cut points with min d_i > least·d/m (errata, qot and adult)."""
+
+    sizes: Annotated[list[int] | None, Meta(description="samples of each client (default: random cut points)")] = None
+    least: Annotated[float, Meta(ge=0, lt=1, description="no random size is below this share of the mean d/m")] = 0.025
+
+    def __post_init__(self) -> None:
+        if self.sizes is not None and min(self.sizes, default=0) < 1:
+            raise ValueError("sizes must be a list of whole numbers, each at least 1")
+
+    def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        d = len(y)
+        order = rng.permutation(d)
+        if self.sizes is None:
+            return order, self.cut(d, m, rng)
+        if len(self.sizes) != m:
+            raise UserError(f"data.partition.sizes has {len(self.sizes)} entries for data.clients = {m}: give {m}")
+        if sum(self.sizes) > d:
+            raise UserError(f"data.partition.sizes adds up to {sum(self.sizes)}: there are only {d} samples")
+        return order[: sum(self.sizes)], np.array(self.sizes)
+
+    def cut(self, d: int, m: int, rng: np.random.Generator) -> Array:
+        """Sizes (m,) between random cut points, uniform among all those with min d_i > least·d/m."""
+        # Cut points redrawn until no size is too small, as the errata describe it, would take 0.975^-(m-1) draws. Sizes
+        # that have the smallest allowed one taken off and given back afterwards have that same conditional law at once.
+        spare = int(self.least * d / m)
+        free = d - m * spare
+        if free < m:
+            raise UserError(f"data.partition.least = {self.least} is too much for {d} samples and data.clients = {m}")
+        cuts = np.sort(rng.choice(free - 1, m - 1, replace=False, shuffle=False)) + 1
+        return np.diff(cuts, prepend=0, append=free) + spare
+
+
+class Shards(Partition, tag="shards"):
+    """Samples sorted by label, cut into m·per_client shards that are dealt at random (McMahan et al. 2017; flame)."""
+
+    per_client: Annotated[int, Meta(ge=1, description="shards a client gets")] = 2
+    pure: Annotated[bool, Meta(description="cut inside the classes, so that each shard has one label")] = False
+
+    def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        count = m * self.per_client
+        if count > len(y):
+            raise UserError(f"data.partition.per_client = {self.per_client} and data.clients = {m} ask for {count} "
+                            f"shards of only {len(y)} samples")
+        shuffled = rng.permutation(len(y))  # else two seeds would deal out the same shards
+        ordered = shuffled[np.argsort(y[shuffled], kind="stable")]
+        cuts = self.inside(y, count) if self.pure else edges(len(y), count)
+        dealt = rng.permutation(count)
+        lengths = np.diff(cuts)[dealt]
+        rows = np.repeat(cuts[dealt] - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(y))
+        return ordered[rows], lengths.reshape(m, self.per_client).sum(axis=1)
+
+    def inside(self, y: Array, count: int) -> Array:
+        """Edges (count + 1,) of shards that keep to one class, as many a class as go with its size."""
+        _, members = classes_of(y, "shards")
+        if len(members) > count:
+            raise UserError(f"data.partition.pure needs a shard for each of the {len(members)} classes: "
+                            f"there are {count}, so raise data.partition.per_client")
+        shards = np.ones(len(members), dtype=np.int64)
+        for _ in range(count - len(members)):
+            shards[np.argmax(members / shards)] += 1
+        ends = [edges(int(size), int(parts))[1:] for size, parts in zip(members, shards, strict=True)]
+        starts = np.cumsum(members) - members
+        return np.concatenate([[0], *(start + end for start, end in zip(starts, ends, strict=True))])
+
+
+class Classes(Partition, tag="classes"):
+    """Each client draws ``per_client`` classes, every sample goes to a random owner of its class (feddcd section 8.4).
+
+    A class that nobody drew goes to one random client, so that no sample is lost.
+    """
+
+    per_client: Annotated[int, Meta(ge=1, description="classes a client draws")] = 2
+
+    def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        label, members = classes_of(y, "classes")
+        if self.per_client > len(members):
+            raise UserError(f"data.partition.per_client = {self.per_client} is too many: {len(members)} classes exist")
+        for _ in range(TRIES):
+            owner = self.owners(label, len(members), m, rng)
+            sizes = np.bincount(owner, minlength=m)
+            if sizes.min() > 0:
+                return np.argsort(owner, kind="stable"), sizes
+        raise UserError(f"data.partition = \"classes\" leaves a client empty in each of {TRIES} draws: "
+                        f"data.clients = {m} is too many for {len(y)} samples of {len(members)} classes")
+
+    def owners(self, label: Array, count: int, m: int, rng: np.random.Generator) -> Array:
+        """The client (d,) of every sample."""
+        drawn = np.argsort(rng.random((m, count)), axis=1)[:, : self.per_client].ravel()
+        client = np.repeat(np.arange(m), self.per_client)
+        orphans = np.setdiff1d(np.arange(count), drawn)
+        drawn = np.concatenate([drawn, orphans])
+        client = np.concatenate([client, rng.integers(m, size=len(orphans))])[np.argsort(drawn, kind="stable")]
+        owners = np.bincount(drawn, minlength=count)
+        first = np.cumsum(owners) - owners
+        return client[first[label] + rng.integers(owners[label])]
+
+
+class Dirichlet(Partition, tag="dirichlet"):
+    """The clients' shares of each class are Dirichlet(alpha): small alpha, few classes a client (Hsu et al. 2019)."""
+
+    alpha: Annotated[float, Meta(ge=1e-3, le=1e9, description="large: all classes at every client")] = 0.5
+    least_samples: Annotated[int, Meta(ge=1, description="shares are redrawn until each client has as many")] = 1
+
+    def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        label, members = classes_of(y, "dirichlet")
+        for _ in range(TRIES):
+            counts = apportion(rng.dirichlet(np.full(m, self.alpha), size=len(members)) * members[:, None], members)
+            if counts.sum(axis=0).min() >= self.least_samples:
+                break
+        else:
+            raise UserError(f"data.partition.alpha = {self.alpha} leaves a client with fewer than least_samples = "
+                            f"{self.least_samples} in each of {TRIES} draws: raise alpha or lower data.clients = {m}")
+        shuffled = rng.permutation(len(y))
+        owner = np.empty(len(y), dtype=np.int64)
+        by_class = shuffled[np.argsort(label[shuffled], kind="stable")]
+        owner[by_class] = np.tile(np.arange(m), len(members)).repeat(counts.ravel())
+        return np.argsort(owner, kind="stable"), counts.sum(axis=0)
+
+
+def apportion(expected: Array, members: Array) -> Array:
+    """Whole numbers (classes, m) next to ``expected``, with row sums ``members``.
+
+    What rounding takes from a client in one class it gets back in the next: were each class rounded by itself, equal
+    shares of classes smaller than m would leave the same clients empty in all of them.
+    """
+    counts = np.floor(expected).astype(np.int64)
+    owed = np.zeros(expected.shape[1])
+    for row, want, total in zip(counts, expected, members, strict=True):
+        owed += want - row
+        up = np.argsort(-owed, kind="stable")[: total - row.sum()]
+        row[up] += 1
+        owed[up] -= 1
+    return counts
+
+
+def edges(d: int, parts: int) -> Array:
+    """Edges (parts + 1,) that cut 0 … d into parts whose sizes differ by at most 1."""
+    return np.arange(parts + 1) * d // parts
+
+
+def classes_of(y: Array, name: str) -> tuple[Array, Array]:
+    """The class 0 … C-1 of every sample and the samples of each class, or a UserError if labels are no classes."""
+    if not np.all(y == np.floor(y)):
+        raise UserError(f"data.partition = \"{name}\" needs classes: the labels of this data are not whole numbers")
+    _, label, members = np.unique(y, return_inverse=True, return_counts=True)
+    return label.ravel(), members

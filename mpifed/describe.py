@@ -1,0 +1,120 @@
+"""What can be named in an experiment file, told from the code itself."""
+from __future__ import annotations
+
+import inspect
+import platform
+import typing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mpifed import __version__
+from mpifed.component import Component, UserError, toml_value, unknown
+from mpifed.config import FAMILIES
+from mpifed.data.partition import Partition
+from mpifed.steps import Step
+
+KINDS = {"algorithms": FAMILIES["algorithm"], "problems": FAMILIES["problem"], "data": FAMILIES["data"],
+         "partitions": Partition, "selections": FAMILIES["selection"], "steps": Step}
+
+
+def names(kind: str | None = None) -> str:
+    """The members of a family, or of all, a line each."""
+    if kind is not None and kind not in KINDS:
+        unknown("kind", kind, KINDS)
+    blocks = []
+    for title in [kind] if kind else KINDS:
+        family = KINDS[title]
+        lines = [f"  {name:<20} {sentence(family.member(name, title))}" for name in family.choices]
+        blocks.append("\n".join([f"{title}:", *lines]))
+    return "\n\n".join(blocks)
+
+
+def component(name: str) -> str:
+    """Formula, source and options of whatever is called ``name``."""
+    found = [(kind, family.member(name, kind)) for kind, family in KINDS.items() if name in family.choices]
+    if not found:
+        unknown("name", name, [name for family in KINDS.values() for name in family.choices])
+    return "\n\n".join(describe(kind, cls) for kind, cls in found)
+
+
+def describe(kind: str, cls: type[Component]) -> str:
+    """The docstring of a component and its options with defaults and meaning."""
+    lines = [f"{cls.label()}  ({kind}: {cls.__module__.replace('.', '/')}.py)", "", inspect.getdoc(cls) or ""]
+    rows = [option(field) for field in msgspec.structs.fields(cls)]
+    if rows:
+        widths = [max(len(row[k]) for row in rows) for k in range(2)]
+        lines += ["", "options:"]
+        lines += [f"  {key:<{widths[0]}}  {default:<{widths[1]}}  {meaning}".rstrip() for key, default, meaning in rows]
+    return "\n".join(lines)
+
+
+def option(field: Any) -> tuple[str, str, str]:
+    """Key, default and meaning of a field."""
+    default = "(required)" if field.required else default_of(field)
+    kind, meaning, bounds = field.type, "", ""
+    while typing.get_origin(kind) is typing.Annotated or len(typing.get_args(kind)) == 2:
+        inner, extra = typing.get_args(kind)
+        if isinstance(extra, msgspec.Meta):
+            meaning = extra.description or meaning
+            limits = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
+            bounds = ", ".join(f"{sign} {getattr(extra, limit)}" for limit, sign in limits if getattr(extra, limit) is not None)
+        elif extra is not type(None):
+            break
+        kind = inner
+    if typing.get_origin(kind) is typing.Literal:
+        bounds = " | ".join(map(toml_value, typing.get_args(kind)))
+    family = next((k for k in (kind, *typing.get_args(kind)) if isinstance(k, type) and issubclass(k, Component)), None)
+    if family is not None and family.choices:
+        bounds = " | ".join(family.choices)
+    return field.name, default, meaning + (f"  [{bounds}]" if bounds else "")
+
+
+def default_of(field: Any) -> str:
+    default = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+    if default is None:
+        return "-"
+    return toml_value(msgspec.to_builtins(default))
+
+
+def sentence(cls: type) -> str:
+    """The first sentence of a docstring."""
+    return (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " ").split(":  ")[0]
+
+
+def data(action: str, name: str, to: Path) -> str:
+    """Download a data set, or describe a data file or data set."""
+    from mpifed.data import catalogue, info
+
+    if action == "get":
+        return f"written to {catalogue.fetch(name, to)}"
+    family = FAMILIES["data"]
+    if name in family.choices and name != "file":
+        source = family.build(name, "data")
+    elif Path(name).suffix:
+        source = family.build({"name": "file", "path": name}, "data")
+    else:
+        raise UserError(f"{name!r} is neither a data file nor a data set; there is {', '.join(family.choices)}")
+    return info.describe(source.load(0, "float64"))
+
+
+def versions() -> str:
+    """mpifed and what it runs on."""
+    import h5py
+    import numpy
+    import scipy
+
+    lines = [("mpifed", __version__), ("Python", platform.python_version()), ("numpy", numpy.__version__),
+             ("scipy", scipy.__version__), ("h5py", h5py.__version__), ("HDF5", h5py.version.hdf5_version)]
+    try:
+        import mpi4py
+
+        mpi4py.rc.initialize = False
+        from mpi4py import MPI
+
+        library = MPI.Get_library_version().strip("\0\n ").splitlines()[0].strip()
+        lines += [("mpi4py", mpi4py.__version__), ("MPI", library)]
+    except (ImportError, RuntimeError) as error:
+        lines.append(("MPI", f"none: {str(error).splitlines()[0]}"))
+    return "\n".join(f"{name:<8} {version}" for name, version in lines)

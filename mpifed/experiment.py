@@ -1,0 +1,63 @@
+"""The round loop: evaluate, record, stop, round."""
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from mpifed.config import Experiment
+from mpifed.federation import Federation
+from mpifed.progress import Progress
+from mpifed.record import Recorder
+
+
+def rounds(config: Experiment, fed: Federation, recorder: Recorder, progress: Progress) -> tuple[Any, str, str]:
+    """Run the rounds of ``config`` and record each; the last server state, the status and the reason of stopping."""
+    algorithm, m, n = config.algorithm, fed.m, fed.n
+    history: dict[str, list[float]] = {}
+    begun = time.perf_counter()
+    server = algorithm.start(fed)
+    elapsed = time.perf_counter() - begun
+    row = times(fed, elapsed, elapsed)
+    reason = None
+    for round in range(config.rounds + 1):
+        if round:
+            begun = time.perf_counter()
+            fed.begin(round)
+            server = algorithm.round(fed, server)
+            spent = time.perf_counter() - begun
+            elapsed += spent
+            row = times(fed, spent, elapsed)
+        if round % config.evaluate.every == 0 or round == config.rounds:
+            begun = time.perf_counter()
+            row |= measure(algorithm, fed, server)
+            row["evaluate_seconds"] = time.perf_counter() - begun
+            for key, value in row.items():
+                history.setdefault(key, []).append(value)
+            reason = config.stop.reason(history, m, n)
+        recorder.row(row, fed.chosen if round else np.zeros(0, np.int64))
+        progress.show(round, config.rounds, row)
+        if reason:
+            break
+    return server, "finished", reason or f"rounds: {config.rounds}"
+
+
+def measure(algorithm: Any, fed: Federation, server: Any) -> dict[str, float]:
+    """f and ‖∇f‖² at the server's model, and what the algorithm says of itself."""
+    value, gradient, *watched = fed.measure(server.x)
+    row = {"objective": float(value), "grad_norm_sq": float(np.vecdot(gradient, gradient))}
+    return row | algorithm.report(server, dict(zip(algorithm.watches, map(float, watched), strict=True)), fed.m)
+
+
+def times(fed: Federation, spent: float, elapsed: float) -> dict[str, float]:
+    """The counters and seconds of a round."""
+    slowest = float(fed.compute.max(initial=0.0))
+    busy = fed.mpi if fed.mpi else slowest
+    ledger = fed.ledger
+    return {
+        "exchanges": ledger.exchanges, "uploads": ledger.uploads, "downloads": ledger.downloads,
+        "bytes_up": ledger.bytes_up, "bytes_down": ledger.bytes_down,
+        "compute_seconds": slowest, "client_seconds": float(fed.compute.sum()),
+        "server_seconds": max(spent - busy, 0.0), "comm_seconds": max(fed.mpi - slowest, 0.0), "elapsed_seconds": elapsed,
+    }

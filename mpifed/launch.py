@@ -1,0 +1,172 @@
+"""From an experiment to a result: who is server, who hosts clients, and what happens when something goes wrong."""
+from __future__ import annotations
+
+import os
+import resource
+import socket
+import sys
+import traceback
+from typing import Any
+
+import numpy as np
+
+from mpifed import sums
+from mpifed.component import UserError
+from mpifed.config import Experiment
+from mpifed.data.clients import Dataset
+from mpifed.experiment import rounds
+from mpifed.federation import Federation, InProcess
+from mpifed.host import Host
+from mpifed.progress import Progress
+from mpifed.record import Recorder
+from mpifed.results import Result
+
+LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE", "SLURM_STEP_NUM_TASKS")
+RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID", "PMIX_RANK", "SLURM_PROCID")
+
+
+def announced() -> tuple[int | None, int]:
+    """How many processes the launcher says it started (None: there is no launcher), and which this one is."""
+    size = next((int(os.environ[name]) for name in LAUNCHERS if name in os.environ), None)
+    rank = next((int(os.environ[name]) for name in RANKS if name in os.environ), 0)
+    if size is None and "PMIX_RANK" in os.environ:
+        size = 1
+    return size, rank if size is not None else 0
+
+
+def connect() -> Any:
+    """The MPI world, or None where no launcher started this process."""
+    size, _ = announced()
+    if size is None:
+        return None
+    from mpifed.mpi import World
+
+    return World(size)
+
+
+def run(config: Experiment, path: str | os.PathLike[str] | None = None, force: bool = False, world: Any = None,
+        progress: Progress | None = None) -> Result | None:
+    """Run an experiment on the ranks of ``world`` (None: in this process) and record it at ``path`` (None: in memory).
+
+    The result, on rank 0; None on the other ranks. Raises UserError, the same on every rank, before round one.
+    """
+    rank, size = (0, 1) if world is None else (world.rank, world.size)
+    hosts = max(1, size - 1)
+    try:
+        data = config.data.load(config.seed, config.dtype)
+        n = check(config, data, size)
+        draws = config.selection.draws(config.seed, data.m, config.rounds)
+        cuts = sums.cuts(data.sizes, hosts)
+        host = None
+        if size == 1 or rank > 0:
+            lo, hi = cuts[max(rank - 1, 0)], cuts[max(rank - 1, 0) + 1]
+            host = Host(data, config.problem, config.algorithm, lo, hi, n, config.dtype, config.seed)
+            host.join()
+        error = None
+    except UserError as mistake:
+        error = str(mistake)
+    agree(world, error)
+    recorder = None
+    if rank == 0:
+        attrs = {"config": config.toml(), "seed": config.seed, "ranks": size,
+                 "mpi_library": world.library if world is not None else "none"}
+        try:
+            recorder = Recorder(path, attrs, data.m, force)
+        except UserError as mistake:
+            error = str(mistake)
+    agree(world, error)
+    if world is not None and size > 1:
+        from mpifed.mpi import Server, serve
+
+        if host is not None:
+            traffic = serve(world, cuts, host)
+            report(world, host, traffic)
+            return None
+        trees = [sums.nodes(lo, hi, data.m) for lo, hi in zip(cuts[:-1], cuts[1:], strict=True)]
+        transport: Any = Server(world, cuts, trees, config.dtype)
+    else:
+        transport = InProcess(host)
+    assert recorder is not None
+    return lead(config, data, n, draws, transport, recorder, world, progress or Progress(None))
+
+
+def lead(config: Experiment, data: Dataset, n: int, draws: Any, transport: Any, recorder: Recorder, world: Any,
+         progress: Progress) -> Result:
+    """Rank 0: the rounds, and what is written when they are over."""
+    fed = Federation(transport, config.problem, draws, config.seed, data.sizes, n, config.dtype)
+    with recorder:
+        try:
+            server, status, reason = rounds(config, fed, recorder, progress)
+        except UserError:
+            stop(transport)
+            raise
+        finally:
+            progress.close()
+        recorder.model(server.x)
+        stop(transport)
+        ranks, clients = tables(world, transport, data, fed, recorder.io_seconds)
+        recorder.ranks(ranks)
+        recorder.clients(clients)
+        recorder.finish(status, reason)
+    return recorder.result()
+
+
+def check(config: Experiment, data: Dataset, size: int) -> int:
+    """The number of parameters; UserError for what cannot go together."""
+    problem, algorithm = config.problem, config.algorithm
+    for need in algorithm.needs():
+        if not hasattr(problem, need):
+            raise UserError(f"{algorithm.label()} cannot run on {problem.label()}: it needs {need}")
+    if size > data.m + 1:
+        raise UserError(f"{size} ranks are too many for {data.m} clients: start at most {data.m + 1}, one for the server "
+                        "and one for each client")
+    try:
+        return problem.dim(data)
+    except ValueError as error:
+        raise UserError(f"problem {problem.label()!r} cannot use these data: {error}") from None
+
+
+def agree(world: Any, error: str | None) -> None:
+    """Raise the first rank's mistake on every rank."""
+    error = error if world is None else world.agree(error)
+    if error is not None:
+        raise UserError(error)
+
+
+def stop(transport: Any) -> None:
+    if not isinstance(transport, InProcess):
+        transport.stop()
+
+
+def report(world: Any, host: Host | None, traffic: Any) -> tuple[list[Any], Any]:
+    """At the end of a run every rank tells what it did; at rank 0: a row a rank, and the seconds of every client."""
+    mine = [0, 0, 0.0, 0.0] if host is None else [
+        host.hi - host.lo, int(sum(block.d.sum() for block in host.blocks)), host.computed, host.evaluated]
+    mine += [traffic.comm, traffic.wait, traffic.calls, traffic.sent, traffic.received] if traffic is not None else [0.0, 0.0, 0, 0, 0]
+    mine += [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024), socket.gethostname()]
+    seconds = np.zeros(0) if host is None else host.seconds[host.slot]
+    if world is None:
+        return [mine], seconds
+    rows = world.collect(mine)
+    return rows, world.collect_rows(seconds, [row[0] for row in rows])
+
+
+def tables(world: Any, transport: Any, data: Dataset, fed: Federation, io: float) -> tuple[dict[str, Any], dict[str, Any]]:
+    """/ranks and /clients of the result."""
+    local = isinstance(transport, InProcess)
+    rows, seconds = report(None if local else world, transport.host if local else None, None if local else transport.traffic)
+    names = ("clients", "samples", "compute_seconds", "evaluate_seconds", "comm_seconds", "wait_seconds", "mpi_calls",
+             "mpi_bytes_sent", "mpi_bytes_received", "max_rss_bytes", "hostname")
+    ranks = {name: [row[k] for row in rows] for k, name in enumerate(names)}
+    ranks["io_seconds"] = [io] + [0.0] * (len(rows) - 1)
+    home = np.repeat(np.arange(len(rows)), ranks["clients"])
+    return ranks, {"samples": data.sizes, "rank": home, "times_selected": fed.times_selected, "compute_seconds": seconds}
+
+
+def fail(world: Any) -> None:
+    """End all ranks after an error that is no user's mistake, with one message."""
+    rank = 0 if world is None else world.rank
+    where = f"rank {rank} on {socket.gethostname()}"
+    sys.stderr.write(f"mpifed: {where} failed:\n{traceback.format_exc()}")
+    if world is not None and world.size > 1:
+        world.abort(1)

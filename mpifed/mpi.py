@@ -1,0 +1,271 @@
+"""MPI: rank 0 calls, the other ranks serve. The only importer of mpi4py.
+
+A request is one broadcast: a head (what is called, the shapes of what follows), then the arrays. Both sides expect a
+message to be as long as the one that followed the same predecessor last time; only when it is longer does the rest
+come in a second broadcast. Replies are one gather, a message a rank, whose first bytes are the rank's seconds.
+"""
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import msgspec
+import numpy as np
+from mpi4py import MPI
+
+from mpifed.component import UserError
+from mpifed.data.clients import Array
+from mpifed.federation import finish
+from mpifed.host import Host, Reply, Request, width
+from mpifed.sums import Node
+
+FRONT = 64        # bytes before the head: lengths of message and head
+SMALL = 16        # own rows of at most so many bytes a client ride in the broadcast
+STOP = "stop"
+
+
+class Traffic:
+    """What this rank sent and received, and the seconds it took."""
+
+    def __init__(self) -> None:
+        self.calls = self.sent = self.received = 0
+        self.comm = self.wait = 0.0
+
+    def count(self, sent: int, received: int) -> None:
+        self.calls += 1
+        self.sent += sent
+        self.received += received
+
+
+class World:
+    """The ranks of this run; a mismatch of launcher and MPI library is refused."""
+
+    def __init__(self, announced: int | None = None) -> None:
+        self.comm = MPI.COMM_WORLD
+        self.rank, self.size = self.comm.rank, self.comm.size
+        self.library = MPI.Get_library_version().strip("\0\n ").splitlines()[0].strip()
+        if announced is not None and announced > 1 and self.size == 1:
+            raise UserError(f"the launcher started {announced} processes, but mpi4py uses {self.library} and sees only one: "
+                            "start them with the mpirun (or srun --mpi=...) of that library, or set MPI4PY_LIBMPI")
+
+    def share(self, value: Any) -> Any:
+        """The value of rank 0, on every rank; for small settings, not for arrays."""
+        return self.comm.bcast(value, 0)
+
+    def agree(self, error: str | None) -> str | None:
+        """The first rank's error, on every rank, or None where all is well."""
+        return next((e for e in self.comm.allgather(error) if e is not None), None)
+
+    def collect(self, value: Any) -> list[Any]:
+        """The values of all ranks, at rank 0; for a few numbers, not for arrays."""
+        return self.comm.gather(value, 0) or []
+
+    def collect_rows(self, values: Array, counts: list[int]) -> Array:
+        """The (c,) float64 arrays of all ranks one after the other, at rank 0; ``counts`` their lengths."""
+        out = np.empty(sum(counts)) if self.rank == 0 else None
+        self.comm.Gatherv(np.ascontiguousarray(values, float), (out, counts) if self.rank == 0 else None, 0)
+        return np.zeros(0) if out is None else out
+
+    def abort(self, code: int = 1) -> None:
+        """End every rank at once."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.comm.Abort(code)
+
+
+class Head(msgspec.Struct, array_like=True):
+    """What a message says before its arrays: shapes and types in ``specs``, in the order args, to, each."""
+
+    method: str
+    args: list[Any]                                   # numbers; None stands for an array
+    reduce: str
+    last: str | None
+    place: tuple[int, int]
+    evaluation: bool
+    specs: list[tuple[str, tuple[int, ...]]]
+    to: bool
+    each: str                                         # "", "here" or "scattered"
+    row: tuple[str, tuple[int, ...]] = ("", ())       # type and shape of one client's own row
+
+
+class Channel:
+    """Requests down and replies up between rank 0 and the hosts, on every rank of ``world``."""
+
+    def __init__(self, world: World, cuts: list[int]) -> None:
+        self.comm, self.world, self.cuts = world.comm, world, np.asarray(cuts)
+        self.traffic = Traffic()
+        self._expected: dict[str, int] = {}
+        self._before = ""
+        self._layouts: dict[tuple[str, ...], Any] = {}
+
+    def broadcast(self, message: Array | None) -> Array:
+        """Rank 0's message (bytes, its length in the first 8), on every rank."""
+        size = self._expected.get(self._before, 1024)
+        if message is None or len(message) < size:
+            buffer = np.empty(size, np.uint8)
+            if message is not None:
+                buffer[: len(message)] = message
+        else:
+            buffer = message
+        self._timed(self.comm.Bcast, buffer[:size])
+        length = int(buffer[:8].view(np.int64)[0])
+        if length > size:
+            if message is None:
+                buffer = np.concatenate([buffer, np.empty(length - size, np.uint8)])
+            self._timed(self.comm.Bcast, buffer[size:length])
+        self._expected[self._before] = length
+        sent = length if self.comm.rank == 0 else 0
+        self.traffic.count(sent, 0 if sent else length)
+        return buffer
+
+    def scatter(self, each: Array | None, ids: Array | None, head: Head) -> Array:
+        """The rows of ``each`` of this rank's clients among ``ids``."""
+        kind, shape = head.row
+        counts = self.counts(ids)
+        size = width(shape) * np.dtype(kind).itemsize
+        mine = np.empty((counts[self.comm.rank], *shape), kind)
+        send = (np.ascontiguousarray(each).view(np.uint8).ravel(), [c * size for c in counts]) if each is not None else None
+        self._timed(self.comm.Scatterv, send, mine.view(np.uint8).ravel() if mine.size else np.empty(0, np.uint8), 0)
+        self.traffic.count(sum(counts) * size if each is not None else 0, mine.nbytes)
+        return mine
+
+    def counts(self, ids: Array | None) -> list[int]:
+        """How many of the clients ``ids`` (None: all) live on each rank; none on rank 0."""
+        edges = self.cuts if ids is None else np.searchsorted(ids, self.cuts)
+        return [0, *np.diff(edges).tolist()]
+
+    def layout(self, key: tuple[str, ...], mine: Any) -> Any:
+        """The shapes of a reply, which ranks tell each other when a method is called for the first time."""
+        if self._layouts.get(key) is None:
+            self._layouts[key] = next((found for found in self.comm.allgather(mine) if found is not None), None)
+        return self._layouts[key]
+
+    def gather(self, rows: Array | None, lengths: list[int], seconds: tuple[float, float]) -> tuple[Array, list[Array]]:
+        """At rank 0: the seconds (ranks, 2) and the bytes of the rows of every rank, ``lengths`` bytes each."""
+        head = np.array(seconds).view(np.uint8)
+        mine = head if rows is None else np.concatenate([head, rows.view(np.uint8).ravel()])
+        sizes = [16 + length for length in lengths]
+        ends = np.cumsum(sizes)
+        every = np.empty(ends[-1], np.uint8) if self.comm.rank == 0 else None
+        self._timed(self.comm.Gatherv, mine, (every, sizes) if every is not None else None, 0)
+        self.traffic.count(0 if every is not None else len(mine), 0 if every is None else len(every) - 16)
+        parts = [] if every is None else [every[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+        return np.array([part[:16].view(float) for part in parts]), [part[16:] for part in parts]
+
+    def _timed(self, function: Any, *args: Any) -> None:
+        started = time.perf_counter()
+        function(*args)
+        self.traffic.comm += time.perf_counter() - started
+
+
+class Server(Channel):
+    """Rank 0: the transport that a Federation sends requests through."""
+
+    def __init__(self, world: World, cuts: list[int], trees: list[list[Node]], dtype: str) -> None:
+        super().__init__(world, cuts)
+        self.tree = [node for tree in trees for node in tree]
+        self.rows_of = {"sum": [0, *map(len, trees)], "max": [0] + [1] * len(trees)}
+        self.dtype = np.dtype(dtype)
+        self.compute = self.evaluate = np.zeros(len(trees))
+        self.mpi = 0.0
+
+    def send(self, request: Request) -> Reply:
+        """Send a request, and put together what the hosts reply."""
+        before = self.traffic.comm
+        head, arrays = pack(request)
+        self.broadcast(join(head, arrays))
+        self._before = request.method
+        if head.each == "scattered":
+            self.scatter(request.each, request.to, head)
+        layout = self.layout(signature(request), None)
+        columns = sum(width(shape) for shape in layout or ())
+        rows = self.rows_of.get(request.reduce) or self.counts(request.to)
+        seconds, parts = self.gather(None, [r * columns * self.dtype.itemsize for r in rows], (0.0, 0.0))
+        self.compute, self.evaluate = seconds[1:, 0], seconds[1:, 1]
+        self.mpi = self.traffic.comm - before
+        every = np.concatenate([part.view(self.dtype) for part in parts]).reshape(-1, columns)
+        return finish(request, Reply(every, layout), self.tree)
+
+    def stop(self) -> None:
+        """Let the hosts go."""
+        self.broadcast(join(pack(Request(STOP))[0], []))
+
+
+def serve(world: World, cuts: list[int], host: Host) -> Traffic:
+    """Ranks above 0: answer requests until the server says stop."""
+    channel = Channel(world, cuts)
+    while True:
+        before = channel.traffic.comm
+        message = channel.broadcast(None)
+        channel.traffic.wait += channel.traffic.comm - before      # the time until a request comes is waiting
+        channel.traffic.comm = before
+        request, head = unpack(message)
+        if request.method == STOP:
+            return channel.traffic
+        channel._before = request.method
+        if head.each == "here" and request.each is not None:
+            lo, hi = (host.lo, host.hi) if request.to is None else np.searchsorted(request.to, [host.lo, host.hi])
+            request = request._replace(each=request.each[lo:hi])
+        elif head.each == "scattered":
+            request = request._replace(each=channel.scatter(None, request.to, head))
+        reply = host.handle(request)
+        layout = channel.layout(signature(request), reply.layout)
+        columns = sum(width(shape) for shape in layout or ())
+        rows = reply.rows if reply.rows.shape[1] == columns else np.zeros((len(reply.rows), columns), host.dtype)
+        channel.gather(np.ascontiguousarray(rows, host.dtype), [], (host.compute, host.evaluate))
+
+
+def signature(request: Request) -> tuple[str, ...]:
+    return request.method, request.reduce, request.last or ""
+
+
+def pack(request: Request) -> tuple[Head, list[Array]]:
+    """The head of a request and the arrays that go with it."""
+    arrays = [a for a in request.args if isinstance(a, np.ndarray)]
+    numbers = [None if isinstance(a, np.ndarray) else a.item() if isinstance(a, np.generic) else a for a in request.args]
+    if request.to is not None:
+        arrays.append(request.to)
+    each, row = "", ("", ())
+    if request.each is not None:
+        row = (request.each.dtype.str, request.each.shape[1:])
+        each = "here" if request.each[:1].nbytes <= SMALL else "scattered"
+        if each == "here":
+            arrays.append(request.each)
+    specs = [(a.dtype.str, a.shape) for a in arrays]
+    return Head(request.method, numbers, request.reduce, request.last, request.place, request.evaluation, specs,
+                request.to is not None, each, row), arrays
+
+
+def join(head: Head, arrays: list[Array]) -> Array:
+    """Head and arrays as one message, every array at a multiple of 64 bytes."""
+    text = msgspec.msgpack.encode(head)
+    places = [FRONT + aligned(len(text))]
+    for array in arrays:
+        places.append(places[-1] + aligned(array.nbytes))
+    message = np.empty(places[-1], np.uint8)
+    message[:16].view(np.int64)[:] = len(message), len(text)
+    message[FRONT : FRONT + len(text)] = np.frombuffer(text, np.uint8)
+    for place, array in zip(places, arrays, strict=False):
+        message[place : place + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return message
+
+
+def unpack(message: Array) -> tuple[Request, Head]:
+    """The request in a message; its arrays are views."""
+    length = int(message[8:16].view(np.int64)[0])
+    head = msgspec.msgpack.decode(message[FRONT : FRONT + length], type=Head)
+    place, arrays = FRONT + aligned(length), []
+    for kind, shape in head.specs:
+        size = width(shape) * np.dtype(kind).itemsize
+        arrays.append(message[place : place + size].view(kind).reshape(shape))
+        place += aligned(size)
+    each = arrays.pop() if head.each == "here" else None
+    to = arrays.pop() if head.to else None
+    rest = iter(arrays)
+    args = tuple(next(rest) if a is None else a for a in head.args)
+    return Request(head.method, args, to, each, head.reduce, head.last, head.place, head.evaluation), head
+
+
+def aligned(size: int) -> int:
+    return -(-size // 64) * 64

@@ -1,0 +1,72 @@
+"""Losses of a linear score ⟨a, x⟩: f_i(x) = (1/d_i) Σ_j ℓ(⟨a_j, x⟩, b_j) + regulariser."""
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from mpifed.data.blocks import Block
+from mpifed.data.clients import Array
+from mpifed.problems.base import Problem, Solve
+from mpifed.problems.spectral import gram_inverse, largest_eigenvalue
+
+
+class LinearModel(Problem):
+    """A loss of the score z = ⟨a, x⟩: a subclass gives ``loss``, ``slope`` and what its regulariser adds."""
+
+    curvature: ClassVar[float]  # the largest ∂²ℓ/∂z²
+
+    def loss(self, Z: Array, b: Array) -> Array:
+        """ℓ(z, b), elementwise."""
+        raise NotImplementedError
+
+    def slope(self, Z: Array, b: Array) -> Array:
+        """∂ℓ/∂z, elementwise."""
+        raise NotImplementedError
+
+    def weight(self, d: Array) -> Array:
+        """The factor (c,) in front of the regulariser of a client with d samples."""
+        return np.zeros(len(d))
+
+    def penalty(self, X: Array) -> Array:
+        """The regulariser without its factor: (c,) or a number for a common point."""
+        return np.vecdot(X, X) / 2
+
+    def penalty_grad(self, X: Array) -> Array:
+        return X
+
+    def value(self, block: Block, X: Array) -> Array:
+        return self._value(block, X, block.matvec(X))
+
+    def grad(self, block: Block, X: Array) -> Array:
+        return self._grad(block, X, block.matvec(X))
+
+    def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
+        Z = block.matvec(X)
+        return self._value(block, X, Z), self._grad(block, X, Z)
+
+    def lipschitz(self, block: Block) -> Array:
+        """r_i = curvature · λ_max(A_iᵀA_i)/d_i + regulariser's factor: (c,)."""
+        top = block.once("largest eigenvalue", largest_eigenvalue)
+        return self.curvature * top / block.d + self.weight(block.d)
+
+    def majorizer_inverse(self, block: Block, scale: float, shift: float) -> Solve:
+        """v -> (scale·H_i + shift·I)⁻¹ v with H_i = curvature · A_iᵀA_i/d_i + factor·I (fedgia, Table III)."""
+        return gram_inverse(block, f"gram inverse {scale!r} {shift!r}",
+                            lambda block: (scale * self.curvature / block.d, scale * self.weight(block.d) + shift))
+
+    def _value(self, block: Block, X: Array, Z: Array) -> Array:
+        f = np.vecdot(block.w, self.loss(Z, block.b))
+        factor = self._factor(block)
+        return f if factor is None else f + factor * self.penalty(X)
+
+    def _grad(self, block: Block, X: Array, Z: Array) -> Array:
+        R = self.slope(Z, block.b)
+        R *= block.w
+        G = block.vecmat(R)
+        factor = self._factor(block)
+        return G if factor is None else G + factor[:, None] * self.penalty_grad(X)
+
+    def _factor(self, block: Block) -> Array | None:
+        factor = self.weight(block.d).astype(block.b.dtype)
+        return factor if factor.any() else None

@@ -1,0 +1,44 @@
+"""Logistic regression with an ℓ2 regulariser (fedgia Example II.2, fedadmm Example 5.2)."""
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.data.clients import Array
+from mpifed.problems.linear_model import LinearModel
+
+
+class LogisticLoss(LinearModel):
+    """ℓ(z, b) = ln(1 + e^z) − b z with b in {0, 1}; no overflow at any z."""
+
+    curvature: ClassVar[float] = 0.25
+
+    def labels(self, b: Array) -> Array:
+        if not np.isin(b, (-1, 0, 1)).all() or (np.isin(-1, b) and np.isin(0, b)):
+            wrong = b[~np.isin(b, (-1, 0, 1))]
+            raise ValueError(f"labels must be 0 and 1 or -1 and 1, but there is {wrong[0]:g}" if len(wrong) else
+                             "labels must be 0 and 1 or -1 and 1, but there are -1, 0 and 1")
+        return np.maximum(b, 0)
+
+    def loss(self, Z: Array, b: Array) -> Array:
+        return np.log1p(np.exp(-np.abs(Z))) + np.maximum(Z, 0) - b * Z
+
+    def slope(self, Z: Array, b: Array) -> Array:
+        e = np.exp(-np.abs(Z))
+        return np.where(Z >= 0, 1, e) / (1 + e) - b
+
+
+class Logistic(LogisticLoss, tag="logistic"):
+    """Logistic regression: f_i(x) = (1/d_i) [Σ_j ln(1 + e^⟨a_j,x⟩) − b_j⟨a_j,x⟩ + (mu/2)‖x‖²].
+
+    With ``regulariser = "whole"`` (mu/2)‖x‖² stands outside 1/d_i, as fedadmm and fedepm print it. Labels {0, 1} or
+    {−1, 1}. r_i = λ_max(A_iᵀA_i)/(4d_i) + mu/d_i ("whole": + mu). Source: fedgia (3); fedadmm Example 5.2.
+    """
+
+    mu: Annotated[float, Meta(ge=0, description="regularisation μ")] = 1e-3
+    regulariser: Annotated[Literal["per-sample", "whole"], Meta(description="inside or outside of 1/d_i")] = "per-sample"
+
+    def weight(self, d: Array) -> Array:
+        return self.mu / d if self.regulariser == "per-sample" else np.full(len(d), self.mu)

@@ -1,0 +1,28 @@
+"""Logistic regression with a non-convex regulariser (fedgia Example V.3)."""
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.data.clients import Array
+from mpifed.problems.logistic import LogisticLoss
+
+
+class NonconvexLogistic(LogisticLoss, tag="nonconvex-logistic"):
+    """Logistic loss with f_i's regulariser (mu/2d_i) Σ_ℓ x_ℓ²/(1 + x_ℓ²).
+
+    Labels {0, 1} or {−1, 1}. r_i = λ_max(A_iᵀA_i)/(4d_i) + mu/d_i. Source: fedgia Example V.3.
+    """
+
+    mu: Annotated[float, Meta(ge=0, description="regularisation μ")] = 1e-2
+
+    def weight(self, d: Array) -> Array:
+        return self.mu / d
+
+    def penalty(self, X: Array) -> Array:
+        return np.sum(X * X / (1 + X * X), axis=-1) / 2
+
+    def penalty_grad(self, X: Array) -> Array:
+        return X / (1 + X * X) ** 2

@@ -1,0 +1,52 @@
+"""Quadratic functions, given by their matrix and vector."""
+from __future__ import annotations
+
+import numpy as np
+
+from mpifed.data.blocks import Block
+from mpifed.data.clients import Array, Dataset
+from mpifed.problems.base import Problem, Solve
+
+
+class Quadratic(Problem, tag="quadratic"):
+    """f_i(x) = ½ xᵀQ_i x − b_iᵀx; a client's n rows of X are Q_i, its n labels are b_i.
+
+    r_i = λ_max(Q_i). Q_i must be symmetric. Source: the lower-bound functions (41)–(42) of feddcd are of this kind.
+    """
+
+    def dim(self, data: Dataset) -> int:
+        if (data.sizes != data.n).any():
+            i = int(np.flatnonzero(data.sizes != data.n)[0])
+            raise ValueError(f"every client needs {data.n} rows, the rows of its matrix, but client {i} has {data.sizes[i]}")
+        return data.n
+
+    def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
+        QX = block.matvec(X)[:, : block.n]
+        b = block.b[:, : block.n]
+        X = np.broadcast_to(X, QX.shape)
+        return np.vecdot(QX, X) / 2 - np.vecdot(b, X), QX - b
+
+    def lipschitz(self, block: Block) -> Array:
+        """r_i = λ_max(Q_i): (c,)."""
+        return block.once("spectrum", spectrum)[:, -1]
+
+    def convexity(self, block: Block) -> Array:
+        """α_i = λ_min(Q_i): (c,)."""
+        return block.once("spectrum", spectrum)[:, 0]
+
+    def majorizer_inverse(self, block: Block, scale: float, shift: float) -> Solve:
+        """v -> (scale·Q_i + shift·I)⁻¹ v."""
+        identity = np.eye(block.n, dtype=block.b.dtype)
+        inverse = block.once(f"inverse {scale!r} {shift!r}",
+                             lambda block: np.linalg.inv(scale * matrices(block) + shift * identity))
+        return lambda V: np.matvec(inverse, V)
+
+
+def matrices(block: Block) -> Array:
+    """Q_i: (c, n, n)."""
+    return np.stack([block.dense(i) for i in range(len(block))])
+
+
+def spectrum(block: Block) -> Array:
+    """The eigenvalues of Q_i, rising: (c, n)."""
+    return np.linalg.eigvalsh(matrices(block))

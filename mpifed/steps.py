@@ -1,0 +1,54 @@
+"""Step sizes γ."""
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.component import Component
+from mpifed.data.clients import Array
+
+Factor = Annotated[float, Meta(gt=0, description="factor a")]
+
+
+class Step(Component):
+    """A rule for the step size of iteration k, counted over the whole run from 0."""
+
+    choices: ClassVar[dict[str, str]] = {
+        "log2": "mpifed.steps:Log2",
+        "constant": "mpifed.steps:Constant",
+        "sqrt-samples": "mpifed.steps:SqrtSamples",
+    }
+    default: ClassVar[str] = "log2"
+
+    def gamma(self, k: int, k0: int, d: Array) -> Array:
+        """γ of iteration k for clients with d samples, ``k0`` iterations a round: (c, 1)."""
+        raise NotImplementedError
+
+
+class Log2(Step, tag="log2"):
+    """γ_k = a / log2(k + 2) (fedgia, section V.D)."""
+
+    a: Factor = 0.01
+
+    def gamma(self, k: int, k0: int, d: Array) -> Array:
+        return np.full((len(d), 1), self.a / np.log2(k + 2))
+
+
+class Constant(Step, tag="constant"):
+    """γ = a."""
+
+    a: Factor = 0.01
+
+    def gamma(self, k: int, k0: int, d: Array) -> Array:
+        return np.full((len(d), 1), self.a)
+
+
+class SqrtSamples(Step, tag="sqrt-samples"):
+    """γ_i = a d_i / √(2 k0 + ⌊k/k0⌋) (fedepm (38))."""
+
+    a: Factor = 2.0
+
+    def gamma(self, k: int, k0: int, d: Array) -> Array:
+        return self.a * d[:, None] / np.sqrt(2 * k0 + k // k0)

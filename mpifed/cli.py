@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mpifed import __version__
 from mpifed.component import UserError
 from mpifed.launch import announced, connect, fail
 from mpifed.progress import Progress

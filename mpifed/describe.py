@@ -12,10 +12,11 @@ import msgspec
 from mpifed import __version__
 from mpifed.component import Component, UserError, toml_value, unknown
 from mpifed.config import FAMILIES
+from mpifed.data.clients import Data
 from mpifed.data.partition import Partition
 from mpifed.steps import Step
 
-KINDS = {"algorithms": FAMILIES["algorithm"], "problems": FAMILIES["problem"], "data": FAMILIES["data"],
+KINDS: dict[str, type[Component]] = {"algorithms": FAMILIES["algorithm"], "problems": FAMILIES["problem"], "data": FAMILIES["data"],
          "partitions": Partition, "selections": FAMILIES["selection"], "steps": Step}
 
 
@@ -89,7 +90,7 @@ def data(action: str, name: str, to: Path) -> str:
 
     if action == "get":
         return f"written to {catalogue.fetch(name, to)}"
-    family = FAMILIES["data"]
+    family = Data
     if name in family.choices and name != "file":
         source = family.build(name, "data")
     elif Path(name).suffix:

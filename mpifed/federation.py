@@ -112,14 +112,16 @@ class Federation:
         """Call a client method on ``to`` (None: all); their replies at the server, a row a client in client order."""
         return self._ask(Request(method.__name__, args, to, each))
 
-    def sum(self, method: Method, *args: Any, to: Array | None = None, each: Array | None = None, last: str | None = None) -> Any:
+    def sum(self, method: Method, *args: Any, to: Array | None = None, each: Array | None = None,
+            last: str | None = None) -> Any:
         """The same, with the replies added up on their way.
 
         With ``last`` every client's field of that name is added up instead, also of those not called: their last upload.
         """
         return self._ask(Request(method.__name__, args, to, each, "sum", last))
 
-    def mean(self, method: Method, *args: Any, to: Array | None = None, each: Array | None = None, last: str | None = None) -> Any:
+    def mean(self, method: Method, *args: Any, to: Array | None = None, each: Array | None = None,
+             last: str | None = None) -> Any:
         """The sum over the number of those who are added up."""
         total = self.sum(method, *args, to=to, each=each, last=last)
         count = self.m if last is not None or to is None else len(to)

@@ -1,6 +1,7 @@
 """From an experiment to a result: who is server, who hosts clients, and what happens when something goes wrong."""
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 import socket
@@ -82,9 +83,9 @@ def run(config: Experiment, path: str | os.PathLike[str] | None = None, force: b
             traffic = serve(world, cuts, host)
             report(world, host, traffic)
             return None
-        trees = [sums.nodes(lo, hi, data.m) for lo, hi in zip(cuts[:-1], cuts[1:], strict=True)]
+        trees = [sums.nodes(lo, hi, data.m) for lo, hi in itertools.pairwise(cuts)]
         transport: Any = Server(world, cuts, trees, config.dtype)
-    else:
+    elif host is not None:
         transport = InProcess(host)
     assert recorder is not None
     return lead(config, data, n, draws, transport, recorder, world, progress or Progress(None))
@@ -140,9 +141,12 @@ def stop(transport: Any) -> None:
 
 def report(world: Any, host: Host | None, traffic: Any) -> tuple[list[Any], Any]:
     """At the end of a run every rank tells what it did; at rank 0: a row a rank, and the seconds of every client."""
-    mine = [0, 0, 0.0, 0.0] if host is None else [
+    mine: list[Any] = [0, 0, 0.0, 0.0] if host is None else [
         host.hi - host.lo, int(sum(block.d.sum() for block in host.blocks)), host.computed, host.evaluated]
-    mine += [traffic.comm, traffic.wait, traffic.calls, traffic.sent, traffic.received] if traffic is not None else [0.0, 0.0, 0, 0, 0]
+    if traffic is None:
+        mine += [0.0, 0.0, 0, 0, 0]
+    else:
+        mine += [traffic.comm, traffic.wait, traffic.calls, traffic.sent, traffic.received]
     mine += [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024), socket.gethostname()]
     seconds = np.zeros(0) if host is None else host.seconds[host.slot]
     if world is None:

@@ -254,7 +254,7 @@ def join(head: Head, arrays: list[Array]) -> Array:
 def unpack(message: Array) -> tuple[Request, Head]:
     """The request in a message; its arrays are views."""
     length = int(message[8:16].view(np.int64)[0])
-    head = msgspec.msgpack.decode(message[FRONT : FRONT + length], type=Head)
+    head = msgspec.msgpack.decode(message[FRONT : FRONT + length].data, type=Head)
     place, arrays = FRONT + aligned(length), []
     for kind, shape in head.specs:
         size = width(shape) * np.dtype(kind).itemsize

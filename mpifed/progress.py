@@ -29,7 +29,8 @@ class Progress:
             return
         self.told = now
         left = (now - self.begun) / max(round, 1) * (rounds - round)
-        text = f"round {round} of at most {rounds}  f {self.values[0]:.6g}  ‖∇f‖² {self.values[1]:.2e}  at most {duration(left)} left"
+        text = (f"round {round} of at most {rounds}  f {self.values[0]:.6g}  ‖∇f‖² {self.values[1]:.2e}  "
+                f"at most {duration(left)} left")
         self.stream.write(f"\r{text}\033[K" if self.terminal else text + "\n")
         self.stream.flush()
 

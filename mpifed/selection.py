@@ -145,5 +145,6 @@ def read_table(path: str, key: str) -> Array:
     except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         raise UserError(f"selection.path = {path!r} cannot be read as NPZ: {error}") from None
     if table.ndim != 2 or table.dtype.kind not in "iu":
-        raise UserError(f"selection.key = {key!r} must be a table of whole numbers (rounds, clients), not {table.dtype} {table.shape}")
+        raise UserError(f"selection.key = {key!r} must be a table of whole numbers (rounds, clients), "
+                        f"not {table.dtype} {table.shape}")
     return table

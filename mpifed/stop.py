@@ -10,7 +10,6 @@ from msgspec import Meta
 from mpifed.component import Table
 
 
-
 class Stop(Table):
     """Stop rules; absent or 0 means off. The first that holds ends the run, and `rounds` does in any case."""
 

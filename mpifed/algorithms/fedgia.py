@@ -11,6 +11,7 @@ from mpifed.algorithms.base import Algorithm
 from mpifed.data.clients import Array
 from mpifed.federation import Federation
 from mpifed.local import Local
+from mpifed.problems.base import Solve
 
 
 class Client(NamedTuple):
@@ -66,7 +67,7 @@ class FedGiA(Algorithm, tag="fedgia"):
     def bound(self, f: Local, client: Client) -> tuple[Client, Array]:
         return client, f.lipschitz()
 
-    def inverse(self, f: Local, sigma: float):
+    def inverse(self, f: Local, sigma: float) -> Solve:
         """v -> (H_i/m + σI)⁻¹ v."""
         if self.H == "gram":
             return f.majorizer_inverse(1 / f.m, sigma)

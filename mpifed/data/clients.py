@@ -3,15 +3,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar
 
-import numpy as np
-import scipy.sparse as sp
 from msgspec import Meta
 from numpy.typing import NDArray
 
 from mpifed.component import Component
 
 Array = NDArray[Any]
-Matrix = NDArray[Any] | sp.csr_array
+Matrix = Any  # NDArray or scipy.sparse.csr_array, (rows, n)
 
 
 class Dataset:
@@ -51,7 +49,7 @@ class Data(Component):
     objective: ClassVar[str] = "least-squares"  # the problem that goes with this data when none is named
 
     clients: Annotated[int, Meta(ge=1, description="number of clients m")] = 128
-    seed: Annotated[int | None, Meta(description="seed of the data alone (default: the seed of the run)")] = None
+    seed: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="seed of the data alone (default: the seed of the run)")] = None
 
     def load(self, seed: int, dtype: str) -> Dataset:
         """The data set, made or read in such a way that rows() gives the same numbers on every rank.

@@ -29,9 +29,9 @@ class File(Data, kw_only=True, tag="file"):
 
     path: Annotated[str, Meta(description="file: .h5 .npz .mat .svm .csv; the text formats also .gz or .bz2")]
     clients: Annotated[
-        int | None,  # type: ignore[assignment]
-        Meta(ge=1, description="number of clients m (default: that of the file's sizes, else 128)"),
-    ] = None
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="number of clients m (default: that of the file's sizes, else 128)"),
+    ] = None  # type: ignore[assignment]
     partition: Partition | None = None
     target: Annotated[
         int | str | None, Meta(description="CSV column of y by name or number from 0 (default: the last)")] = None

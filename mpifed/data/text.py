@@ -73,7 +73,11 @@ def parse(path: Path, first: int, lines: list[bytes]) -> tuple[Array, Array, Arr
         y = np.array(labels, dtype=np.float64)
         text = b" ".join(rest)
         pairs = np.array(text.replace(b":", b" ").split(), dtype=np.float64).reshape(-1, 2)
-        if not text.count(b":") == len(rest) == len(pairs) or np.any(pairs[:, 0] % 1):
+        marks = np.frombuffer(text, dtype=np.uint8)
+        marks = marks[(marks == ord(":")) | (marks == ord(" "))]
+        index = pairs[:, 0]
+        whole = np.all((np.abs(index) < 2**53) & (index == np.floor(index)))
+        if marks.tobytes() != (b": " * len(rest))[:-1] or len(pairs) != len(rest) or not whole:
             raise ValueError
     except ValueError:
         if len(lines) == 1:

@@ -1,0 +1,29 @@
+"""Same seed, same bits: in one process and on any number of ranks."""
+from __future__ import annotations
+
+import h5py
+import pytest
+from conftest import mpifed
+
+from mpifed.algorithms.base import Algorithm
+
+STUDIES = {name: [f"algorithm={name}", "data.clients=13", "data.features=23", "rounds=6"] for name in Algorithm.choices}
+
+
+def bits(path):
+    with h5py.File(path) as file:
+        rounds = file["rounds"]
+        return {name: rounds[name][()].tobytes() for name in ("objective", "grad_norm_sq")} | {
+            "x": file["model/x"][()].tobytes(), "selection": file["selection"][()].tobytes(),
+            "ledger": [rounds[name][()].tobytes() for name in ("exchanges", "uploads", "downloads", "bytes_up", "bytes_down")]}
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_ranks_do_not_change_a_bit(name, tmp_path):
+    found = {}
+    for ranks in (None, 1, 2, 3, 5):
+        path = tmp_path / f"{ranks}.h5"
+        done = mpifed("run", *STUDIES[name], "-q", "-o", path, ranks=ranks)
+        assert done.code == 0, done.err
+        found[ranks] = bits(path)
+    assert all(one == found[None] for one in found.values())

@@ -2,12 +2,10 @@
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
@@ -35,104 +33,11 @@ def main() -> int:
     if not file.exists():
         print(f"benchmarks: there is no {args.name!r}; see python -m benchmarks list", file=sys.stderr)
         return 2
+    from benchmarks.runner import report
+
     bench = tomllib.loads(file.read_text())
     report(bench, args.seeds or bench["seeds"], args.only, args.to / args.name, args.processes)
     return 0
-
-
-def report(bench: dict[str, Any], seeds: int, only: str, folder: Path, processes: int) -> None:
-    """Run every cell and print a table a block."""
-    print(f"{bench['title']}\nmeans ± standard deviation over {seeds} seeds; in brackets the paper's number\n")
-    key, values = bench["columns"]["key"], bench["columns"]["values"]
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(processes) as pool:
-        for block in bench["block"]:
-            rows = [row for row in block["rows"] if only in f"{block['name']} {row['name']}"]
-            if not rows:
-                continue
-            print(f"{block['name']}", flush=True)
-            jobs = {}
-            for row in rows:
-                study = merge(merge(bench["study"], block["study"]), {k: v for k, v in row.items() if k != "name"})
-                for column, value in enumerate(values):
-                    for seed in range(seeds):
-                        path = folder / slug(f"{block['name']} {row['name']} {key} {value} seed {seed}.h5")
-                        point = merge(study, {"seed": seed})
-                        assign(point, key, value)
-                        jobs[row["name"], column, seed] = pool.apply_async(outcome, (point, path))
-            try:
-                got = {place: job.get() for place, job in jobs.items()}
-            except RuntimeError as reason:
-                print(f"  not run: {reason}\n")
-                continue
-            print(table(bench, block, [row["name"] for row in rows], values, seeds, got), flush=True)
-    print(bench["different"].strip())
-
-
-def outcome(study: dict[str, Any], path: Path) -> dict[str, float]:
-    """What one run reached; the run itself where its result file is not there yet."""
-    import mpifed
-    from mpifed import config
-    from mpifed.component import UserError
-
-    try:
-        text = config.experiment(study).toml()
-        result = mpifed.load(path) if path.exists() else None
-        if result is None or result.attrs["config"] != text or result.status != "finished":
-            path.parent.mkdir(parents=True, exist_ok=True)
-            result = mpifed.run(study, path, force=True)
-    except UserError as mistake:
-        raise RuntimeError(str(mistake)) from None
-    assert result is not None
-    return {"objective": float(result.rounds["objective"][-1]), "rounds": float(result.cr), "seconds": float(result.tct)}
-
-
-def table(bench: dict[str, Any], block: dict[str, Any], rows: list[str], values: list[Any], seeds: int, got: Any) -> str:
-    """One block: a line a row, ours ± sd [paper's] for every measure and column."""
-    import numpy as np
-
-    theirs = block.get("paper") or block.get("reference") or {}
-    head = [bench["columns"]["key"].split(".")[-1] + f" = {value}" for value in values]
-    lines = []
-    for measure in bench["measures"]:
-        cells = [[measure, *head]]
-        for row in rows:
-            line = [row]
-            for column in range(len(values)):
-                ours = np.array([got[row, column, seed][measure] for seed in range(seeds)])
-                paper = theirs.get(row, {}).get(measure)
-                spread = ours.std(ddof=1) if len(ours) > 1 else 0.0
-                line.append(f"{figure(ours.mean())} ± {figure(spread)}" + (f" [{paper[column]:g}]" if paper else ""))
-            cells.append(line)
-        widths = [max(len(line[k]) for line in cells) for k in range(len(head) + 1)]
-        lines += ["  " + "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def figure(value: float) -> str:
-    return f"{value:.3f}" if value < 10 else f"{value:.1f}"
-
-
-def merge(base: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
-    """``base`` with the values of ``extra`` put in, table by table."""
-    result = dict(base)
-    for key, value in extra.items():
-        result[key] = merge(result[key], value) if isinstance(value, dict) and isinstance(result.get(key), dict) else value
-    return result
-
-
-def assign(table: dict[str, Any], key: str, value: Any) -> None:
-    """Set a dotted key."""
-    *parents, last = key.split(".")
-    for parent in parents:
-        table[parent] = dict(table.get(parent, {}))
-        table = table[parent]
-    table[last] = value
-
-
-def slug(text: str) -> str:
-    return "".join(c if c.isalnum() or c in ".-" else "-" for c in text.lower())
 
 
 if __name__ == "__main__":

@@ -14,18 +14,17 @@ class Column(NamedTuple):
 
 # "s" and never "seconds": xarray would make time differences of the latter and change the type of the column
 COLUMNS: dict[str, Column] = {
-    "objective": Column("1", "Mean over clients of the local objectives at the server's model, on the training samples."),
+    "objective": Column("1", "Mean over clients of the local objectives at the server's model, on training samples."),
     "grad_norm_sq": Column("1", "Squared Euclidean norm of the gradient of the objective at the server's model."),
     "objective_gap": Column("1", "Objective less the optimum that the experiment file gives."),
-    "accuracy": Column("1", "Share of samples classified rightly by the server's model, each client on its own samples, "
-                            "mean over clients."),
-    "accuracy_pooled": Column("1", "Share of all test samples classified rightly by the server's model."),
-    "personal_accuracy": Column("1", "Share of samples classified rightly by each client's own model, mean over clients."),
+    "accuracy": Column("1", "Share of samples that the server's model classifies rightly, mean over clients."),
+    "accuracy_pooled": Column("1", "Share of all test samples that the server's model classifies rightly."),
+    "personal_accuracy": Column("1", "Share of samples that each client's own model classifies rightly, mean over clients."),
     "personal_objective": Column("1", "Mean over clients of the local objectives, each at the client's own model."),
-    "moreau_envelope": Column("1", "Mean over clients of the Moreau envelopes of the local objectives at the server's model."),
+    "moreau_envelope": Column("1", "Mean over clients of the local Moreau envelopes at the server's model."),
     "lagrangian": Column("1", "Augmented Lagrangian of the algorithm at its present state."),
     "dual_objective": Column("1", "Value of the dual problem at the present dual variables."),
-    "snr": Column("1", "Signal-to-noise ratio of the uploads: logarithm of the norm of the model over the norm of the noise."),
+    "snr": Column("1", "Signal-to-noise ratio of the uploads."),
     "epsilon": Column("1", "Privacy spent so far, the epsilon of differential privacy."),
     "exchanges": Column("1", "Exchanges between server and clients so far.", True),
     "uploads": Column("1", "Messages from clients to the server so far.", True),
@@ -37,7 +36,7 @@ COLUMNS: dict[str, Column] = {
     "client_seconds": Column("s", "Local computation of the round, sum over clients."),
     "server_seconds": Column("s", "Computation of the server in the round."),
     "comm_seconds": Column("s", "Time that the round spent in communication between ranks."),
-    "evaluate_seconds": Column("s", "Time spent on measuring the objective and the like for the record, no part of the run."),
+    "evaluate_seconds": Column("s", "Time spent on measuring the objective and the like for the record."),
     "elapsed_seconds": Column("s", "Time since the start without evaluation and without writing results."),
 }
 
@@ -77,6 +76,6 @@ SCALES: dict[str, Column] = {
 }
 
 UNKNOWN = Column("1", "Reported by the algorithm.")
-SELECTION = Column("1", "Ids of the clients chosen in the round, then -1; nobody in row 0; -2 first: all clients.", True)
+SELECTION = Column("1", "Ids of the clients chosen in the round, then -1; nobody in row 0; -2: all clients.", True)
 EVERYBODY_LISTED = 4096  # most clients whose ids are written out where all were chosen
 ALL = -2                 # stands first in a row of /selection where all of more clients were chosen

@@ -2,38 +2,35 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
+import math
 import os
-import platform
-import shlex
-import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-import mpifed
+from mpifed.claim import replacing
 from mpifed.columns import ALL, CLIENTS, COLUMNS, EVERYBODY_LISTED, MODEL, RANKS, SCALES, SELECTION, UNKNOWN, Column
 from mpifed.component import UserError
-from mpifed.results import FORMAT, FORMAT_VERSION, Result, claim, load, settle
+from mpifed.netcdf import append, dataset, describe, dimension, pieces, scale, text
+from mpifed.provenance import now, provenance
+from mpifed.results import FORMAT, FORMAT_VERSION, Result, load
 
-flush_seconds = 0.5      # rows wait at most this long in memory
-CHUNK = 512              # rows of a column that are stored together
-BLOCK = 4096             # rows that are written at once at most
-HELD = 1 << 22           # chosen ids that are held in memory at most
-CHUNK_IDS = 1 << 14      # ids of /selection that are stored together, about
-METADATA = 1 << 14       # bytes that HDF5 needs at most to describe a new column or its growth
-NO_COORDINATE = "This is a netCDF dimension but not a netCDF variable.%10d"
+FLUSH_SECONDS = 0.5      # rows wait at most this long in memory
+CHUNK = 256              # rows of a column that are stored together
+CHUNK_IDS = 1 << 12      # ids of /selection that are stored together, where a row is not longer
+WIDEST = 1 << 16         # ids of a row that are stored together at most
+BLOCK = 4096             # rows that wait in memory at most
+HELD = 1 << 22           # chosen ids that wait in memory at most
+METADATA = 1 << 14       # bytes that HDF5 needs at most to describe a new dataset or its growth
 
 Array = NDArray[Any]
-Table = Mapping[str, Sequence[Any] | Array]
+Table = Mapping[str, ArrayLike]
 
 
 class Recorder:
@@ -44,8 +41,9 @@ class Recorder:
     Raises UserError where ``path`` cannot be written.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, attrs: Mapping[str, Any], clients: int, force: bool = False) -> None:
-        self.io_seconds = 0.0
+    def __init__(self, path: str | os.PathLike[str] | None, attrs: Mapping[str, Any], clients: int,
+                 force: bool = False) -> None:
+        begun = time.perf_counter()
         self.path = None if path is None else os.fspath(path)
         self.m = clients
         self._rows: list[dict[str, float]] = []
@@ -54,34 +52,32 @@ class Recorder:
         self._count = 0                                   # rows in the file
         self._flushed = -np.inf                           # so that row 0 is there at once
         self._declared: dict[str, Column] = {}
+        self._columns: dict[str, h5py.Dataset] = {}
+        self._selection: h5py.Dataset | None = None
+        self._ids = np.dtype(np.int32 if clients < 2**31 else np.int64)
+        self._everybody = np.arange(clients) if clients <= EVERYBODY_LISTED else np.array([ALL])
         self._open = True
-        with self._clock():
-            self.file = create(path, force, provenance() | dict(attrs) | {
-                "format": FORMAT, "format_version": FORMAT_VERSION, "status": "running", "stop_reason": "", "started": now(),
-            })
-            self._rounds = self.file.create_group("rounds")
-            # all links of the root are made before the first row, so that no later one can spoil the listing
-            for name in ("ranks", "clients", "model"):
-                self.file.create_group(name)
-            self._scale = self._dataset(self._rounds, "round", (0,), np.int64, (), SCALES["round"], chunks=(CHUNK,))
-            self._scale.make_scale("round")
-            self.file["round"] = self._scale              # xarray looks for a dimension of /selection in the root
-            self._columns: dict[str, h5py.Dataset] = {}
-            self._selection: h5py.Dataset | None = None
-            everybody = np.arange(clients) if clients <= EVERYBODY_LISTED else np.array([ALL])
-            self._everybody = everybody.astype(np.int32 if clients < 2**31 else np.int64)
-            self.file.flush()
+        self.file = create(path, force, provenance() | dict(attrs) | {
+            "format": FORMAT, "format_version": FORMAT_VERSION, "clients": clients, "status": "running",
+            "stop_reason": "", "started": now(), "finished": ""})
+        self._rounds = self.file["rounds"]
+        self._scale = dataset(self._rounds, "round", (0,), np.int64, (), SCALES["round"], chunks=(CHUNK,))
+        self._scale.make_scale("round")
+        self.file["round"] = self._scale                  # xarray looks in the root for the dimensions of /selection
+        self.file.flush()
+        self.io_seconds = time.perf_counter() - begun
 
     def declare(self, name: str, unit: str, description: str) -> None:
         """Say what a column is that an algorithm reports of itself; names in COLUMNS keep their meaning."""
         self._declared[name] = Column(unit, description)
         if name in self._columns:
-            label(self._columns[name], self._column(name))
+            describe(self._columns[name], self._meaning(name))
 
     def row(self, values: Mapping[str, float], chosen: Array | None) -> None:
-        """Record a round: its numbers, and the ids of the chosen clients (None: all; in row 0 nobody whatever is given).
+        """Record a round: its numbers, and the ids of the clients chosen (None: all).
 
-        A number that is missing in some round is NaN there, or 0 in a column of integers.
+        In row 0 nobody is chosen whatever is given. A number that is missing in some round is NaN there, or 0 in a
+        column of integers.
         """
         begun = time.perf_counter()
         self._rows.append(dict(values))
@@ -89,12 +85,12 @@ class Recorder:
             chosen = np.array(chosen)
             self._held += chosen.size
         self._chosen.append(chosen)
-        if begun - self._flushed >= flush_seconds or len(self._rows) >= BLOCK or self._held >= HELD:
+        if begun - self._flushed >= FLUSH_SECONDS or len(self._rows) >= BLOCK or self._held >= HELD:
             self._write()
         self.io_seconds += time.perf_counter() - begun
 
     def flush(self) -> None:
-        """Write the rows that are still in memory."""
+        """Write the rows that still wait in memory."""
         with self._clock():
             self._write()
 
@@ -107,15 +103,14 @@ class Recorder:
         self._table("clients", "client", CLIENTS, table)
 
     def model(self, x: Array, personal: Array | None = None) -> None:
-        """Write the server's model x (n,) and the clients' models personal (m, n)."""
+        """Write the server's model x (n,) and, where given, the clients' models personal (m, n)."""
         with self._clock():
-            group, x = self.file["model"], np.asarray(x)
-            self._reserve(x.nbytes + (0 if personal is None else np.asarray(personal).nbytes) + 8 * self.m + 4 * METADATA)
-            parameter = self._dimension(group, "parameter", x.size, MODEL)
-            self._put(group, "x", x.ravel(), (parameter,), MODEL["x"])
+            group, x = self.file["model"], np.asarray(x).ravel()
+            self._reserve(x.nbytes + (0 if personal is None else personal.nbytes + 8 * self.m) + 4 * METADATA)
+            parameter = dimension(group, "parameter", x.size)
+            put(group, "x", x, (parameter,), MODEL["x"])
             if personal is not None:
-                self._put(group, "personal", np.asarray(personal), (self._ids(group, "client", len(personal)), parameter),
-                          MODEL["personal"])
+                put(group, "personal", personal, (scale(group, "client", self.m), parameter), MODEL["personal"])
             self.file.flush()
 
     def finish(self, status: str, reason: str) -> None:
@@ -126,11 +121,12 @@ class Recorder:
             self._open = False
             try:
                 self._write()
+                self._reserve(4 * METADATA)
                 if self._selection is None:
-                    self._select([np.zeros(0, np.int32)] * self._count, 0)
-                self.file.flush()
-                for name, value in (("stop_reason", reason), ("finished", now()), ("status", status)):
-                    self.file.attrs[name] = text(value)
+                    self._select([self._everybody[:0]] * self._count, 0, 0)
+                    self.file.flush()
+                for name, value in (("stop_reason", text(reason)), ("finished", now()), ("status", status)):
+                    self.file.attrs.modify(name, value)       # in place: the root is never half-written
                 self.file.flush()
             finally:
                 if self.path is not None:
@@ -138,20 +134,21 @@ class Recorder:
 
     def result(self) -> Result:
         """What has been recorded so far."""
-        if self.path is not None and not self.file:
+        if not self.file:
+            assert self.path is not None
             return load(self.path)
-        if self._open:
-            self.flush()
+        self.flush()
         return Result.from_file(self.file, self.path)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is None or kind is None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if kind is None:
             self.finish("finished", "")
             return
-        reason = str(error) if isinstance(error, UserError) else f"{kind.__name__}: {error}".rstrip(": ")
+        reason = str(error) if issubclass(kind, UserError) else f"{kind.__name__}: {error}".removesuffix(": ")
         with contextlib.suppress(OSError, RuntimeError, ValueError):   # a full disk must not hide the error it caused
             self.finish("stopped" if issubclass(kind, KeyboardInterrupt) else "failed", reason)
 
@@ -163,45 +160,141 @@ class Recorder:
         finally:
             self.io_seconds += time.perf_counter() - begun
 
-    def _column(self, name: str) -> Column:
+    def _meaning(self, name: str) -> Column:
         return COLUMNS.get(name) or self._declared.get(name, UNKNOWN)
 
     def _write(self) -> None:
         """Append the rows in memory to the file."""
-        rows, chosen, first = self._rows, self._chosen, self._count
-        last = first + len(rows)
-        if rows:
-            self._rows, self._chosen, self._held = [], [], 0
+        if self._rows:
+            rows, chosen, first = self._rows, self._chosen, self._count
+            last = first + len(rows)
+            self._rows, self._chosen, self._held, self._count = [], [], 0, last
             names: dict[str, Any] = dict.fromkeys(self._columns)
             for row in rows:
                 names.update(row)
-            grown = -(-last // CHUNK) + -(-first // CHUNK)
-            if grown or len(names) > len(self._columns):
-                self._reserve((len(names) + 1) * ((grown + 1) * CHUNK * 8 + METADATA))
-            for name in names:
-                self._append(name, first, last, rows)
-            append(self._scale, first, last, np.arange(first, last))
-            self._count = last
             ids = [self._everybody if some is None else some for some in chosen]
             if first == 0:
                 ids[0] = ids[0][:0]
-            self._select(ids, first)
+            width = max(map(len, ids))
+            grown = pieces((last,), (CHUNK,)) - pieces((first,), (CHUNK,))
+            size = grown and (len(names) + 1) * grown * CHUNK * 8
+            size += self._select_size(last, width)
+            if size or len(names) > len(self._columns):
+                self._reserve(size + (len(names) + 2) * METADATA)
+            for name in names:
+                self._append(name, first, last, rows)
+            append(self._scale, first, np.arange(first, last))
+            self._select(ids, first, width)
             self.file.flush()
         self._flushed = time.perf_counter()
 
     def _append(self, name: str, first: int, last: int, rows: Sequence[Mapping[str, float]]) -> None:
         """The rows ``first`` <= r < ``last`` of a column, which is made where it is new."""
-        column = self._column(name)
-        missing = 0 if column.integer else np.nan
+        meaning, known = self._meaning(name), self._columns.get(name)
+        missing = 0 if meaning.integer else np.nan
         values = np.array([row.get(name, missing) for row in rows])
-        whole = column.integer and (values.dtype.kind in "iub" or bool(np.all(values == np.floor(values))))
-        if not whole:
+        if values.dtype.kind not in "iub" or not meaning.integer:
             values = values.astype(np.float64)
-        dataset = self._columns.get(name)
-        if dataset is not None and not whole and dataset.dtype.kind == "i":
-            dataset = self._drop(name)
-        if dataset is None:
-            dataset = self._dataset(self._rounds, name, (0,), np.int64 if whole else np.float64, (self._scale,), column,
-                                    chunks=(CHUNK,), fillvalue=missing if whole else np.nan)
-            self._columns[name] = dataset
-        append(dataset, first, last, values)
+            if meaning.integer and np.isfinite(values).all() and (values == np.floor(values)).all():
+                values = values.astype(np.int64)
+        if known is not None and known.dtype.kind == "i" and values.dtype.kind == "f":
+            values, known, first = np.concatenate([known[:first], values]), None, 0   # integers so far, no more
+            self._columns[name].dims[0].detach_scale(self._scale)
+            del self._rounds[name]
+        if known is None:
+            whole = values.dtype.kind != "f"
+            known = dataset(self._rounds, name, (0,), np.int64 if whole else np.float64, (self._scale,), meaning,
+                            chunks=(CHUNK,), fillvalue=0 if whole else np.nan)
+            self._columns[name] = known
+        append(known, first, values)
+
+    def _select_size(self, last: int, width: int) -> int:
+        """Bytes by which /selection grows to (last, width)."""
+        shape, chunks = (0, 1), select_chunks(width)
+        if self._selection is not None:
+            shape, chunks = self._selection.shape, self._selection.chunks
+        grown = pieces((last, max(width, shape[1])), chunks) - pieces(shape, chunks)
+        return grown * (math.prod(chunks) * self._ids.itemsize + 64)   # and an entry in the tree of chunks for each
+
+    def _select(self, ids: list[Array], first: int, width: int) -> None:
+        """Append who was chosen, (rounds, slots); made when somebody is, for then it is known how wide a row is."""
+        if self._selection is None:
+            if not width and self._open:
+                return
+            self._selection = dataset(self.file, "selection", (0, 1), self._ids,
+                                      (self._scale, dimension(self.file, "slot", 0)), SELECTION,
+                                      chunks=select_chunks(width), fillvalue=-1)
+        wide = max(width, self._selection.shape[1])
+        block = np.full((len(ids), wide), -1, self._ids)
+        for row, some in zip(block, ids, strict=True):
+            row[: len(some)] = some
+        self.file["slot"].resize((wide,))
+        self._selection.resize((first + len(ids), wide))
+        self._selection[first:] = block
+
+    def _table(self, name: str, axis: str, meanings: Mapping[str, Column], table: Table) -> None:
+        with self._clock():
+            group, columns = self.file[name], {key: np.asarray(values) for key, values in table.items()}
+            length = max((len(values) for values in columns.values()), default=0)
+            self._reserve((len(columns) + 1) * (length * 16 + METADATA))
+            along = scale(group, axis, length)
+            for key, values in columns.items():
+                put(group, key, values, (along,), meanings.get(key, UNKNOWN))
+            self.file.flush()
+
+    def _reserve(self, size: int) -> None:
+        """Let a file on disk reach ``size`` bytes further, before what is going to lie there is written.
+
+        HDF5 writes the end of the file after everything else: a process killed in between would leave columns that
+        point behind the end and cannot be read. The dataset has no name, so it is gone with its last handle, and its
+        last byte is written so that the file is never shorter than it says. Nothing may be waiting to be written:
+        HDF5 gives chunks their place only then.
+        """
+        if self.path is not None:
+            plan = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+            plan.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+            plan.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+            space = h5py.h5s.create_simple((size,))
+            spare = h5py.Dataset(h5py.h5d.create(self.file.id, None, h5py.h5t.NATIVE_UINT8, space, plan))
+            spare[-1] = 0
+            self.file.flush()
+            spare.id.close()
+
+
+def create(path: str | os.PathLike[str] | None, force: bool, attrs: Mapping[str, Any]) -> h5py.File:
+    """A new result file with its root attributes and groups; one that it replaces stays until this is on the disk."""
+    if path is None:
+        return begin(h5py.File(f"mpifed-{uuid.uuid4()}", "w", driver="core", backing_store=False), attrs)
+    with replacing(path, force) as place:
+        file = begin(h5py.File(place, "w", locking="best-effort"), attrs)
+        if force:
+            os.fsync(file.id.get_vfd_handle())
+    return file
+
+
+def begin(file: h5py.File, attrs: Mapping[str, Any]) -> h5py.File:
+    try:
+        for name, value in attrs.items():
+            if value is not None:
+                file.attrs[name] = text(value) if isinstance(value, str) else value
+        for name in ("rounds", "ranks", "clients", "model"):   # before the first row, so that the root stays as it is
+            file.create_group(name)
+        file.flush()
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def select_chunks(width: int) -> tuple[int, int]:
+    columns = min(max(1, width), WIDEST)
+    return max(1, CHUNK_IDS // columns), columns
+
+
+def put(group: h5py.Group, name: str, values: Array, axes: Sequence[h5py.Dataset], meaning: Column) -> None:
+    """A dataset that holds ``values``, or new values for it."""
+    if name not in group:
+        kind = values.dtype.kind
+        dtype = h5py.string_dtype() if kind in "UO" else np.int64 if meaning.integer and kind in "iub" else values.dtype
+        dataset(group, name, values.shape, dtype, axes, meaning)
+    group[name][...] = values.astype(object) if values.dtype.kind == "U" else values

@@ -1,0 +1,65 @@
+"""The file that is going to hold a result: never one that exists, unless that is what the user wants."""
+from __future__ import annotations
+
+import fcntl
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mpifed.component import UserError
+
+
+def claim(path: str | os.PathLike[str], force: bool) -> tuple[Path, Path]:
+    """The file that is meant and a new, empty file to write: the same where there was none, or one beside it.
+
+    Raises UserError where it exists and ``force`` is not given, and where it cannot be written.
+    """
+    name = os.fspath(path)
+    exists = f"{name} exists; say --force to overwrite it or -o for another name"
+    try:
+        place = target = Path(os.path.realpath(name))
+        if target.exists():
+            if not target.is_file():
+                raise UserError(f"{name} is no file: say -o for another name")
+            if not force:
+                raise UserError(exists)
+            if being_written(target):
+                raise UserError(f"{name} is being written by another run: say -o for another name")
+            place = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
+        elif not target.parent.is_dir():
+            raise UserError(f"{name} cannot be written: there is no folder {os.path.dirname(name)}")
+        os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except FileExistsError:
+        raise UserError(exists) from None
+    except OSError as error:
+        raise UserError(f"{name} cannot be written: {(error.strerror or str(error)).lower()}") from None
+    return target, place
+
+
+def being_written(path: Path) -> bool:
+    """Whether a process holds the lock that HDF5 takes while it writes."""
+    with open(path, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass                                      # a file system without locks
+    return False
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str], force: bool) -> Iterator[Path]:
+    """A file to write, which takes the place of ``path`` when it is complete and is gone when that fails."""
+    target, place = claim(path, force)
+    try:
+        yield place
+        if place != target:
+            os.replace(place, target)
+    except BaseException as error:
+        place.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise UserError(f"{os.fspath(path)} cannot be written: {(error.strerror or str(error)).lower()}") from None
+        raise

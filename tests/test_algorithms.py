@@ -1,0 +1,392 @@
+"""Every algorithm: it descends, keeps its promises about bits, states and traffic; and what each paper says of its own."""
+from __future__ import annotations
+
+from itertools import pairwise
+from math import ceil
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.fedadmm import FedADMM
+from mpifed.algorithms.fedavg import FedAvg
+from mpifed.algorithms.fedgia import FedGiA
+from mpifed.algorithms.fedprox import FedProx
+from mpifed.data.synthetic import LinregNoniid
+from mpifed.federation import Federation, InProcess, finish
+from mpifed.host import Host
+from mpifed.problems.base import Problem
+from mpifed.selection import Uniform
+from mpifed.steps import Constant
+
+M, N, SHARE = 12, 10, 0.4
+CHOSEN = ceil(SHARE * M)
+
+# An algorithm that is not named here runs with its defaults on least squares.
+SETTINGS = {
+    "fedgia": {"k0": 5}, "fedadmm": {"k0": 5},
+    "fedavg": {"step": {"name": "constant", "a": 0.02}}, "fedprox": {"step": {"name": "constant", "a": 0.004}, "mu": 0.1},
+    "fedpd": {"eta": 0.5, "step": {"name": "constant", "a": 0.05}},
+}
+CASES = [(name, SETTINGS.get(name, {})) for name in Algorithm.choices] + [
+    ("fedgia", {"H": "gram"}), ("fedgia", {"H": "zero", "k0": 1, "t": 2.0}), ("fedadmm", {"inner_max": 1, "k0": 1}),
+    ("fedavg", {"aggregate": "all", "scale": "1/m", "step": {"name": "constant", "a": 0.2}}),
+    ("fedprox", {"aggregate": "all", "inner": 2, "step": {"name": "sqrt-samples", "a": 0.002}}),
+    ("fedpd", {"scale": "1/m", "step": {"name": "constant", "a": 0.2}}),
+]
+ALL_TRAVEL = {"fedgia"}           # everyone receives and sends in every round, chosen or not
+ALL_CHANGE = {"fedgia"}           # clients who are not chosen have a rule of their own
+
+
+def members(table):
+    return pytest.mark.parametrize("algorithm", [build(*case) for case in table], ids=[f"{name}-{k}" for k, (name, _) in enumerate(table)])
+
+
+def build(name, options):
+    return Algorithm.build({"name": name, **options}, "algorithm")
+
+
+class Several(NamedTuple):
+    """A transport to several hosts in this process."""
+
+    hosts: list[Host]
+    compute: np.ndarray
+    evaluate: np.ndarray
+    mpi: float = 0.0
+
+    def send(self, request):
+        replies = []
+        for host in self.hosts:
+            to = np.arange(M) if request.to is None else request.to
+            mine = (host.lo <= to) & (to < host.hi)
+            own = request if request.each is None else request._replace(each=request.each[mine])
+            reply = host.handle(own)
+            if reply.layout is not None:
+                layout = reply.layout
+            replies.append(reply)
+        width = max(reply.rows.shape[1] for reply in replies)
+        rows = [r.rows if r.rows.shape[1] == width else np.zeros((len(r.rows), width), r.rows.dtype) for r in replies]
+        tree = [node for host in self.hosts for node in host.tree]
+        return finish(request, replies[0]._replace(rows=np.concatenate(rows), layout=layout), tree)
+
+
+class Run:
+    """An algorithm at work on M clients of a small regression problem."""
+
+    def __init__(self, algorithm, problem="least-squares", seed=0, dtype="float64", share=SHARE, cuts=(0, M), data_seed=0):
+        self.problem = Problem.build(problem, "problem")
+        self.data = LinregNoniid(clients=M, features=N, least=6, most=25).load(data_seed, dtype)
+        if missing := [need for need in algorithm.needs() if not hasattr(self.problem, need)]:
+            pytest.skip(f"{algorithm.label()} needs {', '.join(missing)}")
+        n = self.problem.dim(self.data)
+        self.hosts = [Host(self.data, self.problem, algorithm, lo, hi, n, dtype, seed) for lo, hi in pairwise(cuts)]
+        for host in self.hosts:
+            host.join()
+        count = len(self.hosts)
+        transport = InProcess(*self.hosts) if count == 1 else Several(self.hosts, np.zeros(count), np.zeros(count))
+        draws = Uniform(share=share).draws(seed, M, 1000)
+        self.fed = Federation(transport, self.problem, draws, seed, self.data.sizes, n, dtype)
+        self.algorithm, self.round = algorithm, 0
+        self.server = algorithm.start(self.fed)
+
+    def rounds(self, count):
+        """The server's models after each of ``count`` further rounds, (count, n)."""
+        models = []
+        for _ in range(count):
+            self.round += 1
+            self.fed.begin(self.round)
+            self.server = self.algorithm.round(self.fed, self.server)
+            models.append(self.server.x.copy())
+        return np.array(models)
+
+    def measure(self):
+        """f and ‖∇f‖² at the server's model."""
+        f, g = self.fed.measure(self.server.x)[:2]
+        return float(f), float(g @ g)
+
+    def states(self):
+        """Every field of the clients' state, in client order."""
+        parts = [[field[host.slot] for field in host.state] for host in self.hosts]
+        return type(self.hosts[0].state)(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def samples(self):
+        """(A_i, b_i) of every client."""
+        X, y = self.data.rows(0, M)
+        ends = np.cumsum(self.data.sizes)
+        return [(X[end - d : end], y[end - d : end]) for d, end in zip(self.data.sizes, ends, strict=True)]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """As in a run: one BLAS thread a rank."""
+    with threadpool_limits(1, "blas"):
+        yield
+
+
+def same(one, other):
+    return all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True))
+
+
+# what holds for all
+
+
+@members(CASES)
+def test_twenty_rounds_bring_f_and_its_gradient_down(algorithm):
+    run = Run(algorithm)
+    f, g = run.measure()
+    run.rounds(20)
+    later_f, later_g = run.measure()
+    assert later_f < f - 0.5 * (f - least_value(run)) and later_g < 0.2 * g
+
+
+def least_value(run):
+    """f at the minimiser of (1/m) Σ (1/2d_i) ‖A_i x − b_i‖²."""
+    return run.fed.measure(minimiser(run))[0]
+
+
+def gradients(run, x):
+    """∇f_i(x) written out: (M, N)."""
+    return np.array([A.T @ (A @ x - b) / len(A) for A, b in run.samples()])
+
+
+def minimiser(run):
+    A = np.concatenate([A / len(A) ** 0.5 for A, _ in run.samples()])
+    b = np.concatenate([b / len(b) ** 0.5 for _, b in run.samples()])
+    return np.linalg.lstsq(A, b)[0]
+
+
+@members(CASES)
+def test_the_same_seed_gives_the_same_bits(algorithm):
+    one, again, other = (Run(algorithm, seed=seed) for seed in (7, 7, 8))
+    models = one.rounds(5)
+    assert models.tobytes() == again.rounds(5).tobytes() and same(one.states(), again.states())
+    assert models.tobytes() != other.rounds(5).tobytes()
+
+
+@pytest.mark.parametrize("cuts", [(0, 6, M), (0, 1, 2, 11, M), range(M + 1)], ids=lambda cuts: f"{len(cuts) - 1} hosts")
+@members(CASES)
+def test_the_bits_do_not_depend_on_how_many_hosts_there_are(algorithm, cuts):
+    alone, together = Run(algorithm), Run(algorithm, cuts=cuts)
+    assert alone.rounds(5).tobytes() == together.rounds(5).tobytes()
+    assert same(alone.states(), together.states()) and same(*(run.fed.measure(run.server.x) for run in (alone, together)))
+    assert vars(alone.fed.ledger) == vars(together.fed.ledger)
+
+
+@members([case for case in CASES if case[0] not in ALL_CHANGE])
+def test_clients_who_are_not_chosen_keep_their_state(algorithm):
+    run = Run(algorithm)
+    run.rounds(2)
+    before = [field.copy() for field in run.states()]
+    run.rounds(1)
+    rest = ~run.fed.mask(run.fed.chosen)
+    assert rest.sum() == M - CHOSEN
+    assert same([field[rest] for field in before], [field[rest] for field in run.states()])
+
+
+class Guard:
+    """An algorithm whose client methods get arrays that cannot be written to."""
+
+    def __init__(self, algorithm):
+        self.algorithm, self.called = algorithm, set()
+
+    def __getattr__(self, name):
+        method = getattr(self.algorithm, name)
+
+        def guarded(f, client, *args):
+            self.called.add(name)
+            f.block.A.setflags(write=False)
+            f.block.b.setflags(write=False)
+            return method(f, type(client)(*map(frozen, client)), *map(frozen, args))
+
+        return guarded
+
+
+def frozen(value):
+    if not isinstance(value, np.ndarray):
+        return value
+    value = value.copy()
+    value.setflags(write=False)
+    return value
+
+
+@members(CASES)
+def test_client_methods_leave_their_arguments_as_they_are(algorithm):
+    free, guarded = Run(algorithm), Run(algorithm)
+    guarded.hosts[0].algorithm = guard = Guard(algorithm)
+    assert guarded.rounds(3).tobytes() == free.rounds(3).tobytes() and same(guarded.states(), free.states())
+    assert guard.called
+
+
+@members(CASES)
+def test_a_server_state_is_left_as_it_is(algorithm):
+    run = Run(algorithm)
+    run.rounds(1)
+    before, copy = run.server, [np.array(value) for value in run.server]
+    run.rounds(1)
+    assert same([np.asarray(value) for value in before], copy)
+
+
+class Watch(Guard):
+    """An algorithm that notes the types of what its client methods give back."""
+
+    def __init__(self, algorithm):
+        super().__init__(algorithm)
+        self.models, self.kept = set(), True
+
+    def __getattr__(self, name):
+        method = getattr(self.algorithm, name)
+
+        def watched(f, client, *args):
+            new, reply = method(f, client, *args)
+            self.kept &= all(a.dtype == b.dtype and a.shape == b.shape for a, b in zip(client, new, strict=True))
+            parts = reply if isinstance(reply, tuple) else (reply,)
+            self.models |= {a.dtype for a in (*new, *parts) if a is not None and a.ndim > 1}
+            return new, reply
+
+        return watched
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@members(CASES)
+def test_models_and_states_keep_their_type(algorithm, dtype):
+    run = Run(algorithm, dtype=dtype)
+    run.hosts[0].algorithm = watch = Watch(algorithm)
+    run.rounds(3)
+    assert run.server.x.dtype == dtype and watch.models == {np.dtype(dtype)} and watch.kept
+    assert all(field.dtype == dtype for field in run.states() if field.ndim > 1)
+
+
+@members(CASES)
+def test_single_precision_is_double_precision_to_rounding(algorithm):
+    single, double = (Run(algorithm, dtype=dtype).rounds(3)[-1] for dtype in ("float32", "float64"))
+    assert np.allclose(single, double, rtol=2e-3, atol=2e-4)
+
+
+@members([case for case in CASES if case[0] in SETTINGS])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_ledger_is_the_count_by_hand(algorithm, dtype):
+    run, rounds = Run(algorithm, dtype=dtype), 4
+    assert not any(vars(run.fed.ledger).values())               # what is told before round one is no communication
+    run.measure()
+    run.rounds(rounds)
+    run.measure()
+    clients = rounds * (M if algorithm.label() in ALL_TRAVEL else CHOSEN)
+    each = clients * N * np.dtype(dtype).itemsize               # one vector down and one up
+    assert vars(run.fed.ledger) == {
+        "exchanges": rounds, "uploads": clients, "downloads": clients, "bytes_up": each, "bytes_down": each}
+
+
+@members([case for case in CASES if case[0] in SETTINGS])
+def test_a_round_draws_once_and_counts_who_was_chosen(algorithm):
+    run, times = Run(algorithm), np.zeros(M, int)
+    for _ in range(6):
+        run.rounds(1)
+        times += run.fed.mask(run.fed.chosen)
+    assert np.array_equal(run.fed.times_selected, times) and times.sum() == 6 * CHOSEN
+
+
+# what the papers say of one
+
+
+@pytest.mark.parametrize("options", [{}, {"aggregate": "all"}, {"scale": "1/m", "k0": 1}], ids=str)
+def test_fedprox_without_its_term_and_with_one_inner_step_is_fedavg_to_the_bit(options):
+    fedavg, fedprox = Run(FedAvg(**options)), Run(FedProx(mu=0.0, inner=1, **options))
+    assert fedavg.rounds(6).tobytes() == fedprox.rounds(6).tobytes() and same(fedavg.states(), fedprox.states())
+
+
+def test_fedavg_of_everyone_with_one_step_is_gradient_descent():
+    run, x = Run(FedAvg(k0=1, step=Constant(a=0.1)), share=1.0), np.zeros(N)
+    for model in run.rounds(10):
+        x = x - 0.1 * gradients(run, x).mean(axis=0)
+        assert np.allclose(model, x, rtol=1e-12, atol=1e-14)
+
+
+def test_fedavg_over_all_averages_last_models_of_those_not_chosen():
+    run = Run(FedAvg(aggregate="all"))
+    x = run.rounds(3)[-1]
+    assert np.allclose(x, run.states().w.mean(axis=0))
+    assert (run.states().w[run.fed.times_selected == 0] == 0).all()
+
+
+@pytest.mark.parametrize("k0", [1, 4])
+def test_fedgia_with_zero_h_is_its_formula(k0):
+    """(12) with H = 0: x_i − x = −(ḡ_i + π_i)/σ, hence π_i = −ḡ_i, and from the second step on x_i = x."""
+    run = Run(FedGiA(H="zero", k0=k0))
+    x, pi, sigma = np.zeros(N), np.zeros((M, N)), run.server.sigma
+    for _ in range(10):
+        model = run.rounds(1)[-1]
+        chosen = run.fed.mask(run.fed.chosen)[:, None]
+        g = gradients(run, x) / M
+        step = -(g + pi) / sigma if k0 == 1 else np.zeros_like(g)
+        z, pi = np.where(chosen, x + step - g / sigma, x - g / sigma), -g
+        x = z.mean(axis=0)
+        assert np.allclose(model, x, rtol=1e-12, atol=1e-14)
+    assert np.allclose(run.states().pi, pi, rtol=1e-12, atol=1e-14)
+
+
+def test_fedgia_takes_sigma_from_the_largest_r():
+    run = Run(FedGiA(t=0.3))
+    r = max(np.linalg.norm(A, 2) ** 2 / len(A) for A, _ in run.samples())
+    assert np.isclose(run.server.sigma, 0.3 * r / M, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("problem", "t"), [
+    ("least-squares", 0.15), ("logistic", 4 * np.log(8992) / 1024), ("nonconvex-logistic", 4 * np.log(8992) / 1024)])
+def test_fedgia_takes_t_from_table_iii(problem, t):
+    qot = SimpleNamespace(problem=Problem.build(problem, "problem"), samples=8992, n=1024)
+    assert np.isclose(FedGiA().scale(qot), t) and FedGiA(t=7.0).scale(qot) == 7.0
+    if problem != "least-squares":
+        qot.n = 10**6
+        assert FedGiA().scale(qot) == 0.025
+
+
+def lagrangian(run, x, X, pi, sigma):
+    """(7) of fedgia."""
+    f = [np.sum((A @ xi - b) ** 2) / (2 * len(A)) for (A, b), xi in zip(run.samples(), X, strict=True)]
+    return np.sum(f) / M + np.vecdot(X - x, pi).sum() + sigma / 2 * np.sum((X - x) ** 2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("t", [6.0, 20.0])
+def test_fedgia_lemma_iv_1_the_lagrangian_never_increases(seed, t):
+    """(23): with σ = t·r/m >= 6r/m and k0 = 1 it falls by at least (σ/24) Σ (‖Δx‖² + ‖Δx_i‖²)."""
+    algorithm = FedGiA(k0=1, t=t, H="diagonal")
+    run = Run(algorithm, seed=seed, data_seed=seed, share=0.5)
+    sigma, x, last = run.server.sigma, np.zeros(N), None
+    for k in range(50):
+        run.fed.begin(k + 1)
+        chosen = run.fed.mask(run.fed.select())
+        z = run.fed.call(algorithm.update, x, sigma, each=chosen)
+        pi = run.states().pi
+        X = z - pi / sigma                                      # (14)
+        L = lagrangian(run, x, X, pi, sigma)
+        if last is not None:
+            change = M * np.sum((x - last[1]) ** 2) + np.sum((X - last[2]) ** 2)
+            assert L <= last[0] - sigma / 24 * change + 1e-12 * abs(L), f"iteration {k}"
+        last, x = (L, x, X), z.mean(axis=0)                     # (11)
+
+
+def test_fedadmm_ends_at_the_minimiser_and_its_duals_at_the_gradients():
+    run = Run(FedADMM(k0=5, r0=0.5))
+    x = run.rounds(800)[-1]
+    assert np.allclose(x, minimiser(run), rtol=1e-6, atol=1e-8)
+    assert np.allclose(run.states().pi, -gradients(run, x) / M, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_fedadmm_takes_at_most_inner_max_steps_and_fewer_where_it_is_near(most):
+    run = Run(FedADMM(k0=3, inner_max=most, eps0=1e9, nu=0.5))
+    run.rounds(4)
+    assert run.states().steps.sum() == 4 * CHOSEN * 3           # whoever is near from the start takes one
+    run = Run(FedADMM(k0=3, inner_max=most, eps0=0.0))
+    run.rounds(4)
+    assert run.states().steps.sum() == 4 * CHOSEN * 3 * most
+
+
+def test_fedadmm_shrinks_eps_of_those_who_train_before_every_iteration():
+    run = Run(FedADMM(k0=3, nu=0.9, eps0=2.0))
+    run.rounds(4)
+    assert np.allclose(run.states().eps, 2.0 * 0.9 ** (3 * run.fed.times_selected))

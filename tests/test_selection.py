@@ -1,0 +1,226 @@
+"""Selections: how many clients, which ones, and what a replay file must hold."""
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpifed.component import UserError
+from mpifed.selection import All, Cover, Replay, Selection, Uniform
+
+shares = st.integers(1, 10000).map(lambda k: k / 10000)
+
+
+def drawn(selection, seed, m, rounds, again=0):
+    """The clients of rounds 1, 2 …"""
+    draws = selection.draws(seed, m, rounds)
+    sets = [draws.draw(round, again) for round in range(1, rounds + 1)]
+    return [np.arange(m) if chosen is None else chosen for chosen in sets]
+
+
+def proper(chosen, m, size):
+    """Whether these are ``size`` different clients, rising."""
+    return len(chosen) == size and (np.diff(chosen) > 0).all() and 0 <= chosen[0] and chosen[-1] < m
+
+
+def test_all_is_everyone():
+    assert All().draws(0, 7, 3).size == 7 and All().draws(0, 7, 3).draw(2, 0) is None
+
+
+@pytest.mark.parametrize("rule", [Uniform, Cover])
+@settings(max_examples=100, deadline=None)
+@given(m=st.integers(1, 200), share=shares, seed=st.integers(0, 2**63 - 1))
+def test_a_share_of_the_clients_rounded_up_is_drawn_without_repetition(rule, m, share, seed):
+    size = ceil(Fraction(str(share)) * m)                       # exactly, not in binary
+    assert rule(share=share).draws(seed, m, 5).size == size
+    assert all(proper(chosen, m, size) for chosen in drawn(rule(share=share), seed, m, 5))
+
+
+@pytest.mark.parametrize("rule", [Uniform, Cover])
+@given(m=st.integers(1, 50), data=st.data())
+def test_a_count_of_clients_is_drawn(rule, m, data):
+    count = data.draw(st.integers(1, m))
+    assert all(proper(chosen, m, count) for chosen in drawn(rule(count=count), 0, m, 3))
+
+
+@pytest.mark.xfail(strict=True, reason="⌈share·m − 1e-9⌉ is 0 where share·m <= 1e-9: nobody trains")
+def test_however_small_the_share_somebody_trains():
+    assert Uniform(share=1e-10).draws(0, 5, 1).size == 1
+
+
+@pytest.mark.parametrize("rule", [Uniform, Cover])
+@pytest.mark.parametrize("count", [0, -1, 6])
+def test_a_count_that_cannot_be_is_refused(rule, count):
+    with pytest.raises(UserError, match=rf"^selection\.count = {count} is wrong: it must be between 1 and the 5 clients$"):
+        rule(count=count).draws(0, 5, 1)
+
+
+@pytest.mark.parametrize("selection", [Uniform(share=0.3), Cover(share=0.3)], ids=lambda s: s.label())
+def test_a_draw_depends_on_seed_and_round_alone(selection):
+    forwards = drawn(selection, 5, 40, 30)
+    draws = selection.draws(5, 40, 1000)
+    for round in reversed(range(1, 31)):
+        assert np.array_equal(draws.draw(round, 0), forwards[round - 1])
+    assert len({tuple(chosen) for chosen in forwards}) == 30    # another round, another draw
+    assert not np.array_equal(drawn(selection, 6, 40, 1)[0], forwards[0])
+    assert not np.array_equal(drawn(selection, 5, 40, 1, again=1)[0], forwards[0])
+
+
+def test_uniform_draws_favour_nobody():
+    m, rounds, share = 20, 2000, 0.3
+    times = np.bincount(np.concatenate(drawn(Uniform(share=share), 1, m, rounds)), minlength=m)
+    assert abs(times - share * rounds).max() <= 5 * np.sqrt(rounds * share * (1 - share))
+
+
+def test_uniform_draws_favour_no_pair():
+    m, rounds, size = 8, 2000, 3
+    together = np.zeros((m, m))
+    for chosen in drawn(Uniform(count=size), 2, m, rounds):
+        together[np.ix_(chosen, chosen)] += 1
+    p = size * (size - 1) / (m * (m - 1))
+    pairs = together[~np.eye(m, dtype=bool)]
+    assert abs(pairs - p * rounds).max() <= 5 * np.sqrt(rounds * p * (1 - p))
+
+
+@settings(max_examples=100, deadline=None)
+@given(m=st.integers(1, 60), share=shares, longer=st.integers(0, 5), seed=st.integers(0, 99), further=st.booleans())
+def test_cover_chooses_everyone_in_every_group_of_s0_rounds(m, share, longer, seed, further):
+    selection = Cover(share=share)
+    fewest = ceil(m / selection.size(m))
+    s0 = fewest + longer
+    if longer:
+        selection = Cover(share=share, s0=s0)
+    sets = drawn(selection, seed, m, 3 * s0, again=int(further))
+    for group in range(3):
+        assert set(np.concatenate(sets[group * s0 : (group + 1) * s0])) == set(range(m))
+
+
+def test_cover_favours_nobody():
+    m, rounds = 20, 2000
+    times = np.bincount(np.concatenate(drawn(Cover(share=0.3), 1, m, rounds)), minlength=m)
+    assert abs(times - 0.3 * rounds).max() <= 5 * np.sqrt(rounds * 0.3 * 0.7)
+
+
+@pytest.mark.parametrize("s0", [-1, 1, 3])
+def test_cover_refuses_fewer_rounds_than_it_takes(s0):
+    with pytest.raises(UserError, match=rf"^selection\.s0 = {s0} is wrong: with 3 of 10 clients a round it takes at least 4 rounds"):
+        Cover(count=3, s0=s0).draws(0, 10, 1)
+
+
+@pytest.mark.xfail(strict=True, reason="s0 = 0 is taken for absent")
+def test_cover_refuses_zero_rounds():
+    with pytest.raises(UserError, match=r"s0 = 0 is wrong"):
+        Cover(count=3, s0=0).draws(0, 10, 1)
+
+
+# replay
+
+
+def stored(folder, **arrays):
+    """The path of an NPZ file with these arrays."""
+    path = folder / "sel.npz"
+    np.savez(path, **arrays)
+    return str(path)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8])
+def test_replay_gives_back_what_was_recorded(tmp_path, kind):
+    sets = drawn(Uniform(share=0.4), 3, 12, 6)
+    path = stored(tmp_path, mine=np.array(sets).astype(kind))
+    replay = Replay(path=path, key="mine")
+    assert replay.draws(99, 12, 6).size == 5
+    again = drawn(replay, 99, 12, 6)
+    assert all(np.array_equal(a, b) and b.dtype == np.int64 for a, b in zip(sets, again, strict=True))
+
+
+def test_replay_puts_clients_in_order_and_leaves_padding_out(tmp_path):
+    path = stored(tmp_path, sel=np.array([[4, 0, 2], [3, -1, -1], [-1, 1, 0]]))
+    assert [list(chosen) for chosen in drawn(Replay(path=path), 0, 5, 3)] == [[0, 2, 4], [3], [0, 1]]
+
+
+def test_a_further_draw_comes_from_the_array_with_a_two_appended(tmp_path):
+    path = stored(tmp_path, sel=np.array([[0], [1]]), sel2=np.array([[3], [2]]))
+    assert [list(chosen) for chosen in drawn(Replay(path=path), 0, 4, 2, again=1)] == [[3], [2]]
+
+
+@pytest.mark.parametrize(("table", "sentence"), [
+    ([[0, 1]], r"has 1 rows in 'sel', but rounds = 2"),
+    ([[0, 1], [2, 5]], r"every row of 'sel' must name clients from 0 to 4"),
+    ([[0, 1], [2, -2]], r"every row of 'sel' must name clients from 0 to 4"),
+    ([[0, 1], [-1, -1]], r"every row of 'sel' must name clients from 0 to 4"),
+    ([[0, 1], [2, 2]], r"a row of 'sel' names a client twice"),
+    ([[], []], r"every row of 'sel' must name clients|must be a table of whole numbers"),
+    ([[0.0, 1.0], [2.0, 3.0]], r"'sel' must be a table of whole numbers \(rounds, clients\), not float64 \(2, 2\)"),
+    ([0, 1], r"'sel' must be a table of whole numbers \(rounds, clients\), not int64 \(2,\)"),
+    ([[True, False], [False, True]], r"'sel' must be a table of whole numbers"),
+    ([["0", "1"], ["2", "3"]], r"'sel' must be a table of whole numbers"),
+    ([[None, 1], [2, 3]], r"cannot be read as NPZ"),
+])
+def test_a_replay_that_cannot_serve_is_refused(tmp_path, table, sentence):
+    path = stored(tmp_path, sel=np.array(table))
+    with pytest.raises(UserError, match=rf"^selection\.(path|key) = .*{sentence}"):
+        Replay(path=path).draws(0, 5, 2)
+
+
+def test_a_missing_key_is_refused_with_the_keys_there_are(tmp_path):
+    path = stored(tmp_path, chosen=np.zeros((2, 1), int))
+    with pytest.raises(UserError, match=r"^selection\.key: .* has no array 'sel'; there are chosen$"):
+        Replay(path=path).draws(0, 5, 2)
+
+
+def no_such_file(path):
+    pass
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def text(path):
+    path.write_text("0 1\n2 3\n")
+
+
+def half(path):
+    np.savez(path, sel=np.zeros((100, 3), int))
+    path.write_bytes(path.read_bytes()[:1000])
+
+
+def folder(path):
+    path.mkdir()
+
+
+def one_array(path):
+    with path.open("wb") as file:
+        np.save(file, np.zeros((2, 1), int))
+
+
+def damaged(path):
+    np.savez_compressed(path, sel=np.arange(2000).reshape(-1, 2))
+    content = bytearray(path.read_bytes())
+    content[120:140] = b"\xff" * 20
+    path.write_bytes(content)
+
+
+def known(make, reason):
+    return pytest.param(make, marks=pytest.mark.xfail(strict=True, reason=reason))
+
+
+@pytest.mark.parametrize("make", [
+    no_such_file, empty, text, folder,
+    known(half, "np.load leaves the file of a broken archive open: a ResourceWarning"),
+    known(one_array, "a .npy file: np.load gives an array, `with` on it raises TypeError since Python 3.11"),
+    known(damaged, "zlib.error is not caught"),
+])
+def test_what_is_no_npz_file_is_refused(tmp_path, make):
+    make(tmp_path / "sel.npz")
+    with pytest.raises(UserError, match=r"^selection\.path = '.*sel\.npz' cannot be read as NPZ: "):
+        Replay(path=str(tmp_path / "sel.npz")).draws(0, 5, 2)
+
+
+@pytest.mark.parametrize("name", Selection.choices)
+def test_every_selection_has_its_name(name):
+    assert Selection.member(name, "selection").label() == name

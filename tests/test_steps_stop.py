@@ -1,0 +1,153 @@
+"""Step sizes are their formulas; a run stops when, and only when, a rule's formula says so."""
+from __future__ import annotations
+
+from statistics import variance
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpifed.component import UserError
+from mpifed.steps import Constant, Log2, SqrtSamples, Step
+from mpifed.stop import Stop
+
+iterations = st.integers(0, 10**6)
+factors = st.floats(1e-6, 1e3)
+d = np.array([3, 50, 7])
+
+
+@given(a=factors, k=iterations)
+def test_log2(a, k):
+    gamma = Log2(a=a).gamma(k, 5, d)
+    assert gamma.shape == (3, 1) and np.allclose(gamma, a / np.log2(k + 2), rtol=1e-14)
+
+
+def test_log2_begins_with_its_factor():
+    assert Log2(a=0.25).gamma(0, 5, d)[0, 0] == 0.25
+
+
+@given(a=factors, k=iterations)
+def test_constant(a, k):
+    assert np.array_equal(Constant(a=a).gamma(k, 5, d), np.full((3, 1), a))
+
+
+@given(a=factors, k=iterations, k0=st.integers(1, 50))
+def test_sqrt_samples(a, k, k0):
+    rounds = k // k0
+    wanted = [[a * size / (2 * k0 + rounds) ** 0.5] for size in (3, 50, 7)]
+    assert np.allclose(SqrtSamples(a=a).gamma(k, k0, d), wanted, rtol=1e-14)
+
+
+def test_sqrt_samples_is_constant_within_a_round():
+    first, last, following = (SqrtSamples().gamma(k, 5, d) for k in (5, 9, 10))
+    assert np.array_equal(first, last) and (following < last).all()
+
+
+@pytest.mark.parametrize(("table", "rule"), [
+    ({}, Log2()), ("constant", Constant()), ({"name": "sqrt-samples", "a": 3}, SqrtSamples(a=3.0)), ({"a": 0.5}, Log2(a=0.5)),
+])
+def test_a_step_rule_is_named_in_a_table(table, rule):
+    assert Step.build(table, "algorithm.step") == rule
+
+
+@pytest.mark.parametrize("a", [0, -1.0, float("nan")])
+def test_a_step_size_is_positive(a):
+    with pytest.raises(UserError, match=r"algorithm\.step\.a = .* is wrong: expected float > 0"):
+        Step.build({"name": "constant", "a": a}, "algorithm.step")
+
+
+# stop rules
+
+positive = st.floats(1e-12, 1e3)
+several = st.lists(positive, min_size=1, max_size=6)
+
+
+def stops(stop, m=10, n=20, **columns):
+    """The name of the rule that ends the run after these measurements, or None."""
+    columns.setdefault("objective", [1.0])
+    columns.setdefault("grad_norm_sq", [1.0])
+    reason = stop.reason(columns, m, n)
+    return reason and reason.split(":")[0]
+
+
+def test_no_rule_stops_where_none_is_set():
+    assert stops(Stop(), objective=[0.0] * 9, grad_norm_sq=[0.0], accuracy=[1.0], elapsed_seconds=[1e9]) is None
+
+
+@given(errors=several, bound=positive)
+def test_gradient(errors, bound):
+    assert (stops(Stop(gradient=bound), grad_norm_sq=errors) == "gradient") == (errors[-1] <= bound)
+
+
+@given(errors=several, bound=positive, m=st.integers(1, 100))
+def test_gradient_over_m_squared(errors, bound, m):
+    stop = Stop(gradient=bound, gradient_scale="m^2")
+    assert (stops(stop, m=m, grad_norm_sq=errors) == "gradient") == (errors[-1] / (m * m) <= bound)
+
+
+@given(errors=several, bound=positive, share=st.floats(1e-3, 2), m=st.integers(1, 100))
+def test_gradient_relative_lowers_the_bound_by_the_error_of_round_zero(errors, bound, share, m):
+    stop = Stop(gradient=bound, gradient_relative=share, gradient_scale="m^2")
+    first, last = errors[0] / (m * m), errors[-1] / (m * m)
+    assert (stops(stop, m=m, grad_norm_sq=errors) == "gradient") == (last <= min(bound, share * first))
+
+
+def test_gradient_relative_alone_does_nothing():
+    assert stops(Stop(gradient_relative=0.5), grad_norm_sq=[1.0, 0.0]) is None
+
+
+@given(values=several, bound=positive, optimum=st.floats(-10, 10))
+def test_objective_gap(values, bound, optimum):
+    stop = Stop(objective_gap=bound, optimum=optimum)
+    assert (stops(stop, objective=values) == "objective_gap") == (values[-1] - optimum <= bound)
+
+
+def test_objective_gap_needs_the_optimum():
+    with pytest.raises(UserError, match=r"^stop: objective_gap needs optimum, the least value of f$"):
+        Stop.build({"objective_gap": 0.1}, "stop")
+    assert stops(Stop.build({"objective_gap": 0.1, "optimum": 0}, "stop"), objective=[0.05]) == "objective_gap"
+
+
+@given(values=st.lists(st.floats(0, 1), min_size=1), least=st.floats(0.01, 1))
+def test_accuracy(values, least):
+    assert (stops(Stop(accuracy=least), accuracy=values) == "accuracy") == (values[-1] >= least)
+
+
+def test_accuracy_does_not_stop_a_run_that_has_none():
+    assert stops(Stop(accuracy=0.5)) is None
+
+
+@given(values=st.lists(st.floats(0, 3), min_size=1, max_size=7), factor=st.floats(1e-6, 0.5), n=st.integers(1, 50))
+def test_variance_of_the_last_four(values, factor, n):
+    holds = len(values) >= 4 and variance(values[-4:]) <= factor * n / (1 + values[-1])
+    near = len(values) >= 4 and abs(variance(values[-4:]) - factor * n / (1 + values[-1])) < 1e-12
+    assert near or (stops(Stop(variance=factor), n=n, objective=values) == "variance") == holds
+
+
+@given(elapsed=several, most=positive)
+def test_seconds(elapsed, most):
+    assert (stops(Stop(seconds=most), elapsed_seconds=elapsed) == "seconds") == (elapsed[-1] >= most)
+
+
+def test_the_first_rule_that_holds_ends_the_run():
+    stop = Stop(gradient=1e-9, accuracy=0.9, seconds=5.0)
+    assert stops(stop, accuracy=[0.95], elapsed_seconds=[9.0]) == "accuracy"
+    assert stops(stop, accuracy=[0.5], elapsed_seconds=[9.0]) == "seconds"
+    assert stops(stop, accuracy=[0.5], elapsed_seconds=[1.0]) is None
+
+
+def test_a_run_that_diverges_is_never_taken_for_converged():
+    nan = [float("nan")]
+    stop = Stop(gradient=1.0, gradient_relative=0.1, objective_gap=1.0, optimum=0.0, accuracy=0.5, variance=1.0)
+    assert stops(stop, objective=nan * 5, grad_norm_sq=nan * 5, accuracy=nan) is None
+
+
+def test_the_reason_tells_the_numbers():
+    assert Stop(gradient=0.5).reason({"objective": [1.0], "grad_norm_sq": [0.25]}, 3, 4) == "gradient: 0.25 <= 0.5"
+
+
+@pytest.mark.parametrize("key", ["gradient", "gradient_relative", "objective_gap", "variance", "seconds", "accuracy"])
+def test_a_bound_below_zero_is_refused(key):
+    with pytest.raises(UserError, match=rf"^stop\.{key} = -1 is wrong: expected float >= 0"):
+        Stop.build({key: -1}, "stop")

@@ -1,0 +1,136 @@
+"""Sums over clients: the same bits for any number of ranks, right to rounding, and little to send."""
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpifed import sums
+
+MOST = 70  # clients in random cases
+
+
+def spread(rows, ids, cut, m):
+    """The sum of ``rows`` of the clients ``ids`` (None: all) as ranks that host [cut[r], cut[r + 1]) make it."""
+    parts, tree = [], []
+    for lo, hi in pairwise(cut):
+        own = sums.nodes(lo, hi, m)
+        a, b = (lo, hi) if ids is None else np.searchsorted(ids, [lo, hi])
+        parts.append(sums.subtotals(rows[a:b], None if ids is None else ids[a:b], lo, own))
+        tree += own
+    return sums.total(np.concatenate(parts), tree)
+
+
+def cut_points(m, most=MOST):
+    """0, some clients, m: where the runs of ranks begin and end."""
+    inner = st.sets(st.integers(1, m - 1), max_size=most) if m > 1 else st.just(set())
+    return inner.map(lambda places: [0, *sorted(places), m])
+
+
+@st.composite
+def cases(draw):
+    """m clients, wild rows (c, N) of those who are there, two ways to cut the clients into runs."""
+    m = draw(st.integers(1, MOST))
+    chosen = draw(st.none() | st.sets(st.integers(0, m - 1)))
+    ids = None if chosen is None else np.array(sorted(chosen), np.int64)
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    dtype = draw(st.sampled_from([np.float64, np.float32]))
+    shape = (m if ids is None else len(ids), draw(st.integers(1, 5)))
+    rows = (rng.standard_normal(shape) * 10.0 ** rng.integers(-18, 18, shape)).astype(dtype)
+    rows[rng.random(shape) < 0.2] = draw(st.sampled_from([-0.0, 0.0, 1.0, -1e-40]))
+    return m, ids, rows, draw(cut_points(m)), draw(cut_points(m))
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases())
+def test_the_bits_do_not_depend_on_how_clients_are_cut_into_ranks(case):
+    m, ids, rows, one, other = case
+    alone = spread(rows, ids, [0, m], m)
+    assert alone.dtype == rows.dtype
+    assert alone.tobytes() == spread(rows, ids, one, m).tobytes() == spread(rows, ids, other, m).tobytes()
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases())
+def test_naming_everyone_is_the_same_as_naming_nobody(case):
+    m, ids, rows, cut, _ = case
+    if ids is None:
+        assert spread(rows, None, cut, m).tobytes() == spread(rows, np.arange(m), cut, m).tobytes()
+    else:
+        full = np.zeros((m, rows.shape[1]), rows.dtype)
+        full[ids] = rows
+        assert np.array_equal(spread(rows, ids, cut, m), spread(full, None, cut, m))
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases())
+def test_the_sum_is_the_exact_one_to_rounding(case):
+    m, ids, rows, cut, _ = case
+    found = spread(rows, ids, cut, m)
+    for column, value in zip(rows.T.astype(float), found, strict=True):
+        bound = sums.depth(m) * np.finfo(rows.dtype).eps * math.fsum(abs(column))
+        assert abs(float(value) - math.fsum(column)) <= bound
+
+
+@pytest.mark.parametrize("ids", [None, np.arange(5), np.array([3]), np.array([], np.int64)], ids=["all", "each", "one", "none"])
+def test_a_sum_of_zeros_is_positive_zero(ids):
+    rows = np.full((5 if ids is None else len(ids), 2), -0.0)
+    for cut in ([0, 5], [0, 1, 2, 3, 4, 5], [0, 4, 5]):
+        assert spread(rows, ids, cut, 5).tobytes() == np.zeros(2).tobytes()
+
+
+def test_the_rows_are_left_as_they_are():
+    rows = np.arange(12.0).reshape(6, 2)
+    rows.setflags(write=False)
+    spread(rows, None, [0, 2, 6], 6)
+    spread(rows[:3], np.array([0, 1, 4]), [0, 2, 6], 6)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_the_subtrees_of_all_ranks_tile_the_tree(data):
+    m = data.draw(st.integers(1, 300))
+    cut = data.draw(cut_points(m, 12))
+    for lo, hi in pairwise(cut):
+        at = lo
+        for level, place in sums.nodes(lo, hi, m):
+            assert place << level == at                         # in order, without gap, each a node of the tree
+            at = (place + 1) << level
+        assert at == (hi if hi < m else 1 << sums.depth(m))     # the last rank also has the empty leaves
+
+
+@settings(max_examples=200, deadline=None)
+@given(sizes=st.lists(st.integers(1, 10**6), min_size=1, max_size=200), data=st.data())
+def test_every_rank_has_a_client_whatever_the_sizes(sizes, data):
+    ranks = data.draw(st.integers(1, len(sizes)))
+    cut = sums.cuts(np.array(sizes), ranks)
+    assert len(cut) == ranks + 1 and cut[0] == 0 and cut[-1] == len(sizes)
+    assert all(a < b for a, b in pairwise(cut))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7, 16, 63])
+@pytest.mark.parametrize("m", [64, 128, 1000, 10**5])
+def test_ranks_have_samples_within_an_eighth_of_their_share_and_a_client(m, ranks):
+    sizes = np.random.default_rng(m).integers(50, 150, m, endpoint=True)
+    cut = sums.cuts(sizes, ranks)
+    samples = np.add.reduceat(sizes, cut[:-1])
+    share = sizes.sum() / ranks
+    assert abs(samples - share).max() <= share / 8 + sizes.max()
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 7, 16, 63])
+@pytest.mark.parametrize("m", [128, 1000, 10**5, 10**6])
+def test_a_rank_has_few_subtrees_however_many_clients(m, ranks):
+    sizes = np.random.default_rng(m).integers(50, 150, m, endpoint=True)
+    cut = sums.cuts(sizes, ranks)
+    assert max(len(sums.nodes(lo, hi, m)) for lo, hi in pairwise(cut)) <= 8
+
+
+def test_equal_clients_on_a_power_of_two_of_ranks_are_one_subtree_each():
+    for ranks in (1, 2, 4, 8, 16):
+        cut = sums.cuts(np.full(128, 10), ranks)
+        assert all(len(sums.nodes(lo, hi, 128)) == 1 for lo, hi in pairwise(cut))

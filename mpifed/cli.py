@@ -83,8 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except BrokenPipeError:
         return 1
-    except Exception:
-        fail(world)
+    except Exception as error:
+        fail(world, error)
         return 1
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import math
 import typing
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -63,7 +64,7 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
     @classmethod
     def member(cls, name: Any, path: str) -> type[Self]:
         """The class that is called ``name`` in this family."""
-        if name not in cls.choices:
+        if not isinstance(name, str) or name not in cls.choices:
             unknown(path.rsplit(".", 1)[-1], name, cls.choices)
         module, _, attribute = cls.choices[name].partition(":")
         found: type[Self] = getattr(importlib.import_module(module), attribute)
@@ -96,6 +97,8 @@ def convert(value: Any, kind: Any, path: str) -> Any:
     if literal is not None and value not in typing.get_args(literal):
         right = " or ".join(toml_value(choice) for choice in typing.get_args(literal))
         raise UserError(f"{path} = {toml_value(value)} is wrong: it must be {right}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{path} = {value} is wrong: it must be a finite number")
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -111,7 +114,7 @@ def toml_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return msgspec.json.encode(value).decode()
+        return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")
     if isinstance(value, list | tuple):
         return "[" + ", ".join(toml_value(v) for v in value) + "]"
     if isinstance(value, dict):

@@ -60,9 +60,9 @@ def experiment(table: dict[str, Any]) -> Experiment:
     Raises UserError, one sentence that names the key, the value and what would be right.
     """
     table = {name: {} for name in (*FAMILIES, "stop", "evaluate", "record")} | table
-    if isinstance(table["problem"], dict) and "name" not in table["problem"]:
-        source = table["data"] if isinstance(table["data"], dict) else {"name": table["data"]}
-        objective = Data.member(source.get("name", Data.default), "data").objective
+    source = table["data"].get("name", Data.default) if isinstance(table["data"], dict) else table["data"]
+    if isinstance(table["problem"], dict) and "name" not in table["problem"] and isinstance(source, str):
+        objective = Data.member(source, "data").objective
         table["problem"] = {"name": objective} | table["problem"]
     return Experiment.build(table, "")
 
@@ -76,11 +76,11 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         table = tomllib.loads(file.read_text("utf-8"))
     except OSError as error:
         raise UserError(f"experiment file {str(path)!r} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"experiment file {str(path)!r} is no TOML: {error}") from None
     for name in FAMILIES:
         part = table.get(name)
-        if isinstance(part, dict) and isinstance(part.get("path"), str):
+        if isinstance(part, dict) and isinstance(part.get("path"), str) and not part["path"].startswith("~"):
             part["path"] = str(file.parent / part["path"])
     return table
 
@@ -91,7 +91,7 @@ def override(table: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
             raise UserError(f"{assignment!r} is no override: write KEY=VALUE, for example algorithm.k0=5")
-        value = parse(text)
+        value = parse(text.strip())
         *parents, last = key.strip().split(".")
         if not parents and last in FAMILIES and isinstance(value, str):
             parents, last = [last], "name"
@@ -102,7 +102,8 @@ def override(table: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any
             place = place.setdefault(parent, {})
             if not isinstance(place, dict):
                 raise UserError(f"{assignment!r}: {'.'.join(parents[: depth + 1])} is no table")
-        if last == "name" and place.get("name", value) != value and len(parents) == 1:
+        family = FAMILIES.get(parents[0]) if len(parents) == 1 else None
+        if last == "name" and place.get("name", family.default if family else value) != value:
             place.clear()                       # another algorithm, problem …: the options of the old one do not apply
         place[last] = value
     return table
@@ -112,5 +113,5 @@ def parse(text: str) -> Any:
     """A TOML value; what is none, such as a bare word or a path, is a string."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, KeyError):
+    except (ValueError, KeyError, RecursionError):
         return text

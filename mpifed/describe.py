@@ -89,7 +89,7 @@ def data(action: str, name: str, to: Path) -> str:
     from mpifed.data import catalogue, info
 
     if action == "get":
-        return f"written to {catalogue.fetch(name, to)}"
+        return "written to " + ", ".join(map(str, catalogue.fetch(name, to)))
     family = Data
     if name in family.choices and name != "file":
         source = family.build(name, "data")
@@ -112,10 +112,9 @@ def versions() -> str:
         import mpi4py
 
         mpi4py.rc.initialize = False
-        from mpi4py import MPI
+        from mpifed.mpi import library
 
-        library = MPI.Get_library_version().strip("\0\n ").splitlines()[0].strip()
-        lines += [("mpi4py", mpi4py.__version__), ("MPI", library)]
+        lines += [("mpi4py", mpi4py.__version__), ("MPI", library())]
     except (ImportError, RuntimeError) as error:
         lines.append(("MPI", f"none: {str(error).splitlines()[0]}"))
     return "\n".join(f"{name:<8} {version}" for name, version in lines)

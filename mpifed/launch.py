@@ -167,10 +167,10 @@ def tables(world: Any, transport: Any, data: Dataset, fed: Federation, io: float
     return ranks, {"samples": data.sizes, "rank": home, "times_selected": fed.times_selected, "compute_seconds": seconds}
 
 
-def fail(world: Any) -> None:
-    """End all ranks after an error that is no user's mistake, with one message."""
+def fail(world: Any, error: BaseException) -> None:
+    """End all ranks after an error that is no user's mistake: one message, then where it happened."""
     rank = 0 if world is None else world.rank
-    where = f"rank {rank} on {socket.gethostname()}"
-    sys.stderr.write(f"mpifed: {where} failed:\n{traceback.format_exc()}")
+    what = f"{type(error).__name__}: {error}".removesuffix(": ")
+    sys.stderr.write(f"mpifed: rank {rank} on {socket.gethostname()} failed: {what}\n{''.join(traceback.format_tb(error.__traceback__))}")
     if world is not None and world.size > 1:
         world.abort(1)

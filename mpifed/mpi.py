@@ -10,7 +10,6 @@ import sys
 import time
 from typing import Any
 
-import msgspec
 import numpy as np
 from mpi4py import MPI
 
@@ -18,10 +17,9 @@ from mpifed.component import UserError
 from mpifed.data.clients import Array
 from mpifed.federation import finish
 from mpifed.host import Host, Reply, Request, width
+from mpifed.message import Head, join, pack, unpack
 from mpifed.sums import Node
 
-FRONT = 64        # bytes before the head: lengths of message and head
-SMALL = 16        # own rows of at most so many bytes a client ride in the broadcast
 STOP = "stop"
 
 
@@ -44,7 +42,7 @@ class World:
     def __init__(self, announced: int | None = None) -> None:
         self.comm = MPI.COMM_WORLD
         self.rank, self.size = self.comm.rank, self.comm.size
-        self.library = MPI.Get_library_version().strip("\0\n ").splitlines()[0].strip()
+        self.library = library()
         if announced is not None and announced > 1 and self.size == 1:
             raise UserError(f"the launcher started {announced} processes, but mpi4py uses {self.library} and sees only one: "
                             "start them with the mpirun (or srun --mpi=...) of that library, or set MPI4PY_LIBMPI")
@@ -72,21 +70,6 @@ class World:
         sys.stdout.flush()
         sys.stderr.flush()
         self.comm.Abort(code)
-
-
-class Head(msgspec.Struct, array_like=True):
-    """What a message says before its arrays: shapes and types in ``specs``, in the order args, to, each."""
-
-    method: str
-    args: list[Any]                                   # numbers; None stands for an array
-    reduce: str
-    last: str | None
-    place: tuple[int, int]
-    evaluation: bool
-    specs: list[tuple[str, tuple[int, ...]]]
-    to: bool
-    each: str                                         # "", "here" or "scattered"
-    row: tuple[str, tuple[int, ...]] = ("", ())       # type and shape of one client's own row
 
 
 class Channel:
@@ -138,7 +121,8 @@ class Channel:
     def layout(self, key: tuple[str, ...], mine: Any) -> Any:
         """The shapes of a reply, which ranks tell each other when a method is called for the first time."""
         if self._layouts.get(key) is None:
-            self._layouts[key] = next((found for found in self.comm.allgather(mine) if found is not None), None)
+            every = self._timed(self.comm.allgather, mine)
+            self._layouts[key] = next((found for found in every if found is not None), None)
         return self._layouts[key]
 
     def gather(self, rows: Array | None, lengths: list[int], seconds: tuple[float, float]) -> tuple[Array, list[Array]]:
@@ -153,10 +137,11 @@ class Channel:
         parts = [] if every is None else [every[end - size : end] for end, size in zip(ends, sizes, strict=True)]
         return np.array([part[:16].view(float) for part in parts]), [part[16:] for part in parts]
 
-    def _timed(self, function: Any, *args: Any) -> None:
+    def _timed(self, function: Any, *args: Any) -> Any:
         started = time.perf_counter()
-        function(*args)
+        result = function(*args)
         self.traffic.comm += time.perf_counter() - started
+        return result
 
 
 class Server(Channel):
@@ -184,6 +169,9 @@ class Server(Channel):
         seconds, parts = self.gather(None, [r * columns * self.dtype.itemsize for r in rows], (0.0, 0.0))
         self.compute, self.evaluate = seconds[1:, 0], seconds[1:, 1]
         self.mpi = self.traffic.comm - before
+        waited = min(self.mpi, float(seconds[1:].sum(axis=1).max()))    # for the slowest host
+        self.traffic.comm -= waited
+        self.traffic.wait += waited
         every = np.concatenate([part.view(self.dtype) for part in parts]).reshape(-1, columns)
         return finish(request, Reply(every, layout), self.tree)
 
@@ -220,52 +208,6 @@ def signature(request: Request) -> tuple[str, ...]:
     return request.method, request.reduce, request.last or ""
 
 
-def pack(request: Request) -> tuple[Head, list[Array]]:
-    """The head of a request and the arrays that go with it."""
-    arrays = [a for a in request.args if isinstance(a, np.ndarray)]
-    numbers = [None if isinstance(a, np.ndarray) else a.item() if isinstance(a, np.generic) else a for a in request.args]
-    if request.to is not None:
-        arrays.append(request.to)
-    each, row = "", ("", ())
-    if request.each is not None:
-        row = (request.each.dtype.str, request.each.shape[1:])
-        each = "here" if request.each[:1].nbytes <= SMALL else "scattered"
-        if each == "here":
-            arrays.append(request.each)
-    specs = [(a.dtype.str, a.shape) for a in arrays]
-    return Head(request.method, numbers, request.reduce, request.last, request.place, request.evaluation, specs,
-                request.to is not None, each, row), arrays
-
-
-def join(head: Head, arrays: list[Array]) -> Array:
-    """Head and arrays as one message, every array at a multiple of 64 bytes."""
-    text = msgspec.msgpack.encode(head)
-    places = [FRONT + aligned(len(text))]
-    for array in arrays:
-        places.append(places[-1] + aligned(array.nbytes))
-    message = np.empty(places[-1], np.uint8)
-    message[:16].view(np.int64)[:] = len(message), len(text)
-    message[FRONT : FRONT + len(text)] = np.frombuffer(text, np.uint8)
-    for place, array in zip(places, arrays, strict=False):
-        message[place : place + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return message
-
-
-def unpack(message: Array) -> tuple[Request, Head]:
-    """The request in a message; its arrays are views."""
-    length = int(message[8:16].view(np.int64)[0])
-    head = msgspec.msgpack.decode(message[FRONT : FRONT + length].data, type=Head)
-    place, arrays = FRONT + aligned(length), []
-    for kind, shape in head.specs:
-        size = width(shape) * np.dtype(kind).itemsize
-        arrays.append(message[place : place + size].view(kind).reshape(shape))
-        place += aligned(size)
-    each = arrays.pop() if head.each == "here" else None
-    to = arrays.pop() if head.to else None
-    rest = iter(arrays)
-    args = tuple(next(rest) if a is None else a for a in head.args)
-    return Request(head.method, args, to, each, head.reduce, head.last, head.place, head.evaluation), head
-
-
-def aligned(size: int) -> int:
-    return -(-size // 64) * 64
+def library() -> str:
+    """Name and version of the MPI library."""
+    return " ".join(MPI.Get_library_version().strip("\0\n ").splitlines()[0].split()).removesuffix(",")

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,21 @@ Dataset = Any  # h5py.Dataset
 def text(value: str) -> str:
     """Text that HDF5 can store: one without NUL characters and stray bytes of a command line."""
     return value.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def begin(file: Group, attrs: Mapping[str, Any], groups: Sequence[str]) -> Group:
+    """A new file with root attributes and groups; their links are all made here, before there is anything to lose."""
+    try:
+        for name, value in attrs.items():
+            if value is not None:
+                file.attrs[name] = text(value) if isinstance(value, str) else value
+        for name in groups:
+            file.create_group(name)
+        file.flush()
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 def describe(stored: Dataset, meaning: Column) -> None:

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import time
 import uuid
@@ -14,20 +13,20 @@ import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mpifed.chosen import Chosen
 from mpifed.claim import replacing
-from mpifed.columns import ALL, CLIENTS, COLUMNS, EVERYBODY_LISTED, MODEL, RANKS, SCALES, SELECTION, UNKNOWN, Column
+from mpifed.columns import CLIENTS, COLUMNS, MODEL, RANKS, SCALES, UNKNOWN, Column
 from mpifed.component import UserError
-from mpifed.netcdf import append, dataset, describe, dimension, pieces, scale, text
+from mpifed.netcdf import append, begin, dataset, describe, dimension, pieces, scale, text
 from mpifed.provenance import now, provenance
 from mpifed.results import FORMAT, FORMAT_VERSION, Result, load
 
 FLUSH_SECONDS = 0.5      # rows wait at most this long in memory
 CHUNK = 256              # rows of a column that are stored together
-CHUNK_IDS = 1 << 12      # ids of /selection that are stored together, where a row is not longer
-WIDEST = 1 << 16         # ids of a row that are stored together at most
 BLOCK = 4096             # rows that wait in memory at most
 HELD = 1 << 22           # chosen ids that wait in memory at most
 METADATA = 1 << 14       # bytes that HDF5 needs at most to describe a new dataset or its growth
+GROUPS = ("rounds", "ranks", "clients", "model")
 
 Array = NDArray[Any]
 Table = Mapping[str, ArrayLike]
@@ -47,15 +46,12 @@ class Recorder:
         self.path = None if path is None else os.fspath(path)
         self.m = clients
         self._rows: list[dict[str, float]] = []
-        self._chosen: list[Array | None] = []
+        self._picks: list[Array | None] = []
         self._held = 0
         self._count = 0                                   # rows in the file
         self._flushed = -np.inf                           # so that row 0 is there at once
         self._declared: dict[str, Column] = {}
         self._columns: dict[str, h5py.Dataset] = {}
-        self._selection: h5py.Dataset | None = None
-        self._ids = np.dtype(np.int32 if clients < 2**31 else np.int64)
-        self._everybody = np.arange(clients) if clients <= EVERYBODY_LISTED else np.array([ALL])
         self._open = True
         self.file = create(path, force, provenance() | dict(attrs) | {
             "format": FORMAT, "format_version": FORMAT_VERSION, "clients": clients, "status": "running",
@@ -63,6 +59,7 @@ class Recorder:
         self._rounds = self.file["rounds"]
         self._scale = dataset(self._rounds, "round", (0,), np.int64, (), SCALES["round"], chunks=(CHUNK,))
         self._scale.make_scale("round")
+        self._chosen = Chosen(self.file, self._scale, clients)
         self.file["round"] = self._scale                  # xarray looks in the root for the dimensions of /selection
         self.file.flush()
         self.io_seconds = time.perf_counter() - begun
@@ -84,7 +81,7 @@ class Recorder:
         if chosen is not None:
             chosen = np.array(chosen)
             self._held += chosen.size
-        self._chosen.append(chosen)
+        self._picks.append(chosen)
         if begun - self._flushed >= FLUSH_SECONDS or len(self._rows) >= BLOCK or self._held >= HELD:
             self._write()
         self.io_seconds += time.perf_counter() - begun
@@ -122,8 +119,8 @@ class Recorder:
             try:
                 self._write()
                 self._reserve(4 * METADATA)
-                if self._selection is None:
-                    self._select([self._everybody[:0]] * self._count, 0, 0)
+                if self._chosen.stored is None:
+                    self._chosen.append([np.zeros(0)] * self._count, 0, last_time=True)
                     self.file.flush()
                 for name, value in (("stop_reason", text(reason)), ("finished", now()), ("status", status)):
                     self.file.attrs.modify(name, value)       # in place: the root is never half-written
@@ -166,25 +163,21 @@ class Recorder:
     def _write(self) -> None:
         """Append the rows in memory to the file."""
         if self._rows:
-            rows, chosen, first = self._rows, self._chosen, self._count
+            rows, picks, first = self._rows, self._picks, self._count
             last = first + len(rows)
-            self._rows, self._chosen, self._held, self._count = [], [], 0, last
+            self._rows, self._picks, self._held, self._count = [], [], 0, last
             names: dict[str, Any] = dict.fromkeys(self._columns)
             for row in rows:
                 names.update(row)
-            ids = [self._everybody if some is None else some for some in chosen]
-            if first == 0:
-                ids[0] = ids[0][:0]
-            width = max(map(len, ids))
+            ids = self._chosen.rows(picks, first)
             grown = pieces((last,), (CHUNK,)) - pieces((first,), (CHUNK,))
-            size = grown and (len(names) + 1) * grown * CHUNK * 8
-            size += self._select_size(last, width)
+            size = grown * (len(names) + 1) * CHUNK * 8 + self._chosen.growth(ids, first)
             if size or len(names) > len(self._columns):
                 self._reserve(size + (len(names) + 2) * METADATA)
             for name in names:
                 self._append(name, first, last, rows)
             append(self._scale, first, np.arange(first, last))
-            self._select(ids, first, width)
+            self._chosen.append(ids, first)
             self.file.flush()
         self._flushed = time.perf_counter()
 
@@ -207,30 +200,6 @@ class Recorder:
                             chunks=(CHUNK,), fillvalue=0 if whole else np.nan)
             self._columns[name] = known
         append(known, first, values)
-
-    def _select_size(self, last: int, width: int) -> int:
-        """Bytes by which /selection grows to (last, width)."""
-        shape, chunks = (0, 1), select_chunks(width)
-        if self._selection is not None:
-            shape, chunks = self._selection.shape, self._selection.chunks
-        grown = pieces((last, max(width, shape[1])), chunks) - pieces(shape, chunks)
-        return grown * (math.prod(chunks) * self._ids.itemsize + 64)   # and an entry in the tree of chunks for each
-
-    def _select(self, ids: list[Array], first: int, width: int) -> None:
-        """Append who was chosen, (rounds, slots); made when somebody is, for then it is known how wide a row is."""
-        if self._selection is None:
-            if not width and self._open:
-                return
-            self._selection = dataset(self.file, "selection", (0, 1), self._ids,
-                                      (self._scale, dimension(self.file, "slot", 0)), SELECTION,
-                                      chunks=select_chunks(width), fillvalue=-1)
-        wide = max(width, self._selection.shape[1])
-        block = np.full((len(ids), wide), -1, self._ids)
-        for row, some in zip(block, ids, strict=True):
-            row[: len(some)] = some
-        self.file["slot"].resize((wide,))
-        self._selection.resize((first + len(ids), wide))
-        self._selection[first:] = block
 
     def _table(self, name: str, axis: str, meanings: Mapping[str, Column], table: Table) -> None:
         with self._clock():
@@ -264,31 +233,12 @@ class Recorder:
 def create(path: str | os.PathLike[str] | None, force: bool, attrs: Mapping[str, Any]) -> h5py.File:
     """A new result file with its root attributes and groups; one that it replaces stays until this is on the disk."""
     if path is None:
-        return begin(h5py.File(f"mpifed-{uuid.uuid4()}", "w", driver="core", backing_store=False), attrs)
+        return begin(h5py.File(f"mpifed-{uuid.uuid4()}", "w", driver="core", backing_store=False), attrs, GROUPS)
     with replacing(path, force) as place:
-        file = begin(h5py.File(place, "w", locking="best-effort"), attrs)
+        file = begin(h5py.File(place, "w", locking="best-effort"), attrs, GROUPS)
         if force:
             os.fsync(file.id.get_vfd_handle())
     return file
-
-
-def begin(file: h5py.File, attrs: Mapping[str, Any]) -> h5py.File:
-    try:
-        for name, value in attrs.items():
-            if value is not None:
-                file.attrs[name] = text(value) if isinstance(value, str) else value
-        for name in ("rounds", "ranks", "clients", "model"):   # before the first row, so that the root stays as it is
-            file.create_group(name)
-        file.flush()
-    except BaseException:
-        file.close()
-        raise
-    return file
-
-
-def select_chunks(width: int) -> tuple[int, int]:
-    columns = min(max(1, width), WIDEST)
-    return max(1, CHUNK_IDS // columns), columns
 
 
 def put(group: h5py.Group, name: str, values: Array, axes: Sequence[h5py.Dataset], meaning: Column) -> None:

@@ -2,8 +2,8 @@
 from __future__ import annotations
 
 import math
-import zipfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from mpifed.component import Component, UserError
 from mpifed.data.clients import Array
+from mpifed.data.stored import reading
 from mpifed.rng import stream
 
 
@@ -55,7 +56,7 @@ class Sampled(Selection):
 
     def size(self, m: int) -> int:
         if self.count is None:
-            return math.ceil(self.share * m - 1e-9)
+            return max(1, math.ceil(self.share * m - 1e-9))
         if not 1 <= self.count <= m:
             raise UserError(f"selection.count = {self.count} is wrong: it must be between 1 and the {m} clients")
         return self.count
@@ -81,7 +82,8 @@ class Cover(Sampled, tag="cover"):
     In each group of s0 rounds a random permutation is dealt out, about m/s0 clients a round; the rest of a set is uniform.
     """
 
-    s0: Annotated[int | None, Meta(description="rounds s0 in which everyone is chosen (default: the fewest)")] = None
+    s0: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="rounds s0 in which everyone is chosen (default: the fewest)")] = None
 
     def draws(self, seed: int, m: int, rounds: int) -> Draws:
         size = self.size(m)
@@ -137,13 +139,12 @@ class Replay(Selection, tag="replay", kw_only=True):
 
 def read_table(path: str, key: str) -> Array:
     """The array ``key`` of an NPZ file: (rounds, clients), whole numbers."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            if key not in file.files:
-                raise UserError(f"selection.key: {path!r} has no array {key!r}; there are {', '.join(file.files)}")
-            table = file[key]
-    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
-        raise UserError(f"selection.path = {path!r} cannot be read as NPZ: {error}") from None
+    with reading(Path(path), "NPZ"), open(path, "rb") as handle:
+        file = np.load(handle, allow_pickle=False)
+        names = getattr(file, "files", [])
+        if key not in names:
+            raise UserError(f"selection.key: {path!r} has no array {key!r}; there is {', '.join(names) or 'none with a name'}")
+        table = file[key]
     if table.ndim != 2 or table.dtype.kind not in "iu":
         raise UserError(f"selection.key = {key!r} must be a table of whole numbers (rounds, clients), "
                         f"not {table.dtype} {table.shape}")

@@ -14,13 +14,14 @@ from mpifed.algorithms.base import Algorithm
 from mpifed.algorithms.fedadmm import FedADMM
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.algorithms.fedgia import FedGiA
+from mpifed.algorithms.fedpd import FedPD
 from mpifed.algorithms.fedprox import FedProx
 from mpifed.data.synthetic import LinregNoniid
 from mpifed.federation import Federation, InProcess, finish
 from mpifed.host import Host
 from mpifed.problems.base import Problem
 from mpifed.selection import Uniform
-from mpifed.steps import Constant
+from mpifed.steps import Constant, Log2
 
 M, N, SHARE = 12, 10, 0.4
 CHOSEN = ceil(SHARE * M)
@@ -42,7 +43,8 @@ ALL_CHANGE = {"fedgia"}           # clients who are not chosen have a rule of th
 
 
 def members(table):
-    return pytest.mark.parametrize("algorithm", [build(*case) for case in table], ids=[f"{name}-{k}" for k, (name, _) in enumerate(table)])
+    ids = [f"{name}-{k}" for k, (name, _) in enumerate(table)]
+    return pytest.mark.parametrize("algorithm", [build(*case) for case in table], ids=ids)
 
 
 def build(name, options):
@@ -139,7 +141,8 @@ def test_twenty_rounds_bring_f_and_its_gradient_down(algorithm):
     f, g = run.measure()
     run.rounds(20)
     later_f, later_g = run.measure()
-    assert later_f < f - 0.5 * (f - least_value(run)) and later_g < 0.2 * g
+    assert later_f < f - 0.5 * (f - least_value(run))
+    assert later_g < 0.2 * g
 
 
 def least_value(run):
@@ -162,7 +165,8 @@ def minimiser(run):
 def test_the_same_seed_gives_the_same_bits(algorithm):
     one, again, other = (Run(algorithm, seed=seed) for seed in (7, 7, 8))
     models = one.rounds(5)
-    assert models.tobytes() == again.rounds(5).tobytes() and same(one.states(), again.states())
+    assert models.tobytes() == again.rounds(5).tobytes()
+    assert same(one.states(), again.states())
     assert models.tobytes() != other.rounds(5).tobytes()
 
 
@@ -171,7 +175,8 @@ def test_the_same_seed_gives_the_same_bits(algorithm):
 def test_the_bits_do_not_depend_on_how_many_hosts_there_are(algorithm, cuts):
     alone, together = Run(algorithm), Run(algorithm, cuts=cuts)
     assert alone.rounds(5).tobytes() == together.rounds(5).tobytes()
-    assert same(alone.states(), together.states()) and same(*(run.fed.measure(run.server.x) for run in (alone, together)))
+    assert same(alone.states(), together.states())
+    assert same(*(run.fed.measure(run.server.x) for run in (alone, together)))
     assert vars(alone.fed.ledger) == vars(together.fed.ledger)
 
 
@@ -216,7 +221,8 @@ def frozen(value):
 def test_client_methods_leave_their_arguments_as_they_are(algorithm):
     free, guarded = Run(algorithm), Run(algorithm)
     guarded.hosts[0].algorithm = guard = Guard(algorithm)
-    assert guarded.rounds(3).tobytes() == free.rounds(3).tobytes() and same(guarded.states(), free.states())
+    assert guarded.rounds(3).tobytes() == free.rounds(3).tobytes()
+    assert same(guarded.states(), free.states())
     assert guard.called
 
 
@@ -255,7 +261,9 @@ def test_models_and_states_keep_their_type(algorithm, dtype):
     run = Run(algorithm, dtype=dtype)
     run.hosts[0].algorithm = watch = Watch(algorithm)
     run.rounds(3)
-    assert run.server.x.dtype == dtype and watch.models == {np.dtype(dtype)} and watch.kept
+    assert run.server.x.dtype == dtype
+    assert watch.models == {np.dtype(dtype)}
+    assert watch.kept
     assert all(field.dtype == dtype for field in run.states() if field.ndim > 1)
 
 
@@ -285,7 +293,8 @@ def test_a_round_draws_once_and_counts_who_was_chosen(algorithm):
     for _ in range(6):
         run.rounds(1)
         times += run.fed.mask(run.fed.chosen)
-    assert np.array_equal(run.fed.times_selected, times) and times.sum() == 6 * CHOSEN
+    assert np.array_equal(run.fed.times_selected, times)
+    assert times.sum() == 6 * CHOSEN
 
 
 # what the papers say of one
@@ -294,7 +303,8 @@ def test_a_round_draws_once_and_counts_who_was_chosen(algorithm):
 @pytest.mark.parametrize("options", [{}, {"aggregate": "all"}, {"scale": "1/m", "k0": 1}], ids=str)
 def test_fedprox_without_its_term_and_with_one_inner_step_is_fedavg_to_the_bit(options):
     fedavg, fedprox = Run(FedAvg(**options)), Run(FedProx(mu=0.0, inner=1, **options))
-    assert fedavg.rounds(6).tobytes() == fedprox.rounds(6).tobytes() and same(fedavg.states(), fedprox.states())
+    assert fedavg.rounds(6).tobytes() == fedprox.rounds(6).tobytes()
+    assert same(fedavg.states(), fedprox.states())
 
 
 def test_fedavg_of_everyone_with_one_step_is_gradient_descent():
@@ -327,6 +337,25 @@ def test_fedgia_with_zero_h_is_its_formula(k0):
     assert np.allclose(run.states().pi, pi, rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("H", ["diagonal", "gram"])
+def test_fedgia_takes_its_steps_with_one_gradient(H):
+    """(12)–(17), client by client."""
+    run = Run(FedGiA(H=H, k0=3))
+    x, pi, sigma = np.zeros(N), np.zeros((M, N)), run.server.sigma
+    for _ in range(4):
+        model, z = run.rounds(1)[-1], np.empty((M, N))
+        for i, (A, b) in enumerate(run.samples()):
+            gram, g = A.T @ A / len(A), A.T @ (A @ x - b) / len(A) / M
+            pi[i], z[i] = (pi[i], 0) if i in run.fed.chosen else (-g, x - g / sigma)
+            for _ in range(3 * (i in run.fed.chosen)):
+                h = gram if H == "gram" else np.linalg.norm(gram, 2) * np.eye(N)
+                xi = x - np.linalg.solve(h / M + sigma * np.eye(N), g + pi[i])
+                pi[i] += sigma * (xi - x)
+                z[i] = xi + pi[i] / sigma
+        x = z.mean(axis=0)
+        assert np.allclose(model, x, rtol=1e-10, atol=1e-12)
+
+
 def test_fedgia_takes_sigma_from_the_largest_r():
     run = Run(FedGiA(t=0.3))
     r = max(np.linalg.norm(A, 2) ** 2 / len(A) for A, _ in run.samples())
@@ -337,7 +366,8 @@ def test_fedgia_takes_sigma_from_the_largest_r():
     ("least-squares", 0.15), ("logistic", 4 * np.log(8992) / 1024), ("nonconvex-logistic", 4 * np.log(8992) / 1024)])
 def test_fedgia_takes_t_from_table_iii(problem, t):
     qot = SimpleNamespace(problem=Problem.build(problem, "problem"), samples=8992, n=1024)
-    assert np.isclose(FedGiA().scale(qot), t) and FedGiA(t=7.0).scale(qot) == 7.0
+    assert np.isclose(FedGiA().scale(qot), t)
+    assert FedGiA(t=7.0).scale(qot) == 7.0
     if problem != "least-squares":
         qot.n = 10**6
         assert FedGiA().scale(qot) == 0.025
@@ -365,7 +395,7 @@ def test_fedgia_lemma_iv_1_the_lagrangian_never_increases(seed, t):
         L = lagrangian(run, x, X, pi, sigma)
         if last is not None:
             change = M * np.sum((x - last[1]) ** 2) + np.sum((X - last[2]) ** 2)
-            assert L <= last[0] - sigma / 24 * change + 1e-12 * abs(L), f"iteration {k}"
+            assert L - last[0] <= -sigma / 24 * change + 1e-12 * abs(L), f"iteration {k}"
         last, x = (L, x, X), z.mean(axis=0)                     # (11)
 
 
@@ -374,6 +404,77 @@ def test_fedadmm_ends_at_the_minimiser_and_its_duals_at_the_gradients():
     x = run.rounds(800)[-1]
     assert np.allclose(x, minimiser(run), rtol=1e-6, atol=1e-8)
     assert np.allclose(run.states().pi, -gradients(run, x) / M, rtol=1e-5, atol=1e-8)
+
+
+def test_fedadmm_stops_an_inner_solve_by_the_gradient_where_it_is():
+    """(3.3)–(3.8) with (3.12) and the test (3.5), client by client."""
+    r0, nu, most, k0 = 0.4, 0.8, 6, 2
+    run = Run(FedADMM(k0=k0, r0=r0, nu=nu, eps0=1e-3, inner_max=most))
+    r = [np.linalg.norm(A, 2) ** 2 / len(A) / M for A, _ in run.samples()]
+    sigma = np.multiply(r0, r)
+    w, pi, z, eps, taken = np.zeros(N), np.zeros((M, N)), np.zeros((M, N)), np.full(M, 1e-3), []
+    for _ in range(5):
+        model = run.rounds(1)[-1]
+        for i in run.fed.chosen:
+            A, b = run.samples()[i]
+            for _ in range(k0):
+                v, steps, residual, eps[i] = w, 0, np.inf, nu * eps[i]
+                while steps < most and np.sum(np.square(residual)) > eps[i]:
+                    g = A.T @ (A @ v - b) / len(A) / M
+                    v, steps = (r[i] * v + sigma[i] * w - g - pi[i]) / (r[i] + sigma[i]), steps + 1
+                    residual = A.T @ (A @ v - b) / len(A) / M + pi[i] + sigma[i] * (v - w)
+                pi[i] += sigma[i] * (v - w)
+                taken.append(steps)
+            z[i] = sigma[i] * v + pi[i]
+        w = z.sum(axis=0) / sigma.sum()
+        assert np.allclose(model, w, rtol=1e-10, atol=1e-12)
+    assert run.states().steps.sum() == sum(taken)
+    assert len(set(taken)) >= 3
+
+
+@pytest.mark.parametrize("scale", ["1", "1/m"])
+def test_fedpd_descends_from_the_global_model_and_averages_everyone(scale):
+    """w_i by ``inner`` steps from x on f_i(v) + ⟨λ_i, v − x⟩ + ‖v − x‖²/(2 eta);  λ_i += (w_i − x)/eta."""
+    a, eta, factor = 0.05, 0.7, 1 if scale == "1" else 1 / M
+    run = Run(FedPD(k0=2, inner=3, eta=eta, step=Constant(a=a), scale=scale))
+    x, dual, z = np.zeros(N), np.zeros((M, N)), np.zeros((M, N))
+    for _ in range(4):
+        model = run.rounds(1)[-1]
+        for i in run.fed.chosen:
+            A, b = run.samples()[i]
+            for _ in range(2):
+                v = x
+                for _ in range(3):
+                    v = v - a * (factor * A.T @ (A @ v - b) / len(A) + dual[i] + (v - x) / eta)
+                dual[i] += (v - x) / eta
+            z[i] = v + eta * dual[i]
+        x = z.mean(axis=0)
+        assert np.allclose(model, x, rtol=1e-10, atol=1e-12)
+
+
+def test_fedprox_starts_an_iteration_where_the_last_one_ended():
+    a, mu = 0.004, 0.5
+    run, x = Run(FedProx(k0=3, inner=2, mu=mu, step=Constant(a=a))), np.zeros(N)
+    for _ in range(3):
+        model, ends = run.rounds(1)[-1], []
+        for i in run.fed.chosen:
+            (A, b), w = run.samples()[i], x
+            for _ in range(3 * 2):
+                w = w - a * (A.T @ (A @ w - b) / len(A) + mu * (w - x))
+            ends.append(w)
+        x = np.mean(ends, axis=0)
+        assert np.allclose(model, x, rtol=1e-10, atol=1e-12)
+
+
+def test_fedavg_counts_its_steps_over_the_whole_run():
+    run, x, k = Run(FedAvg(k0=2, step=Log2(a=0.05)), share=1.0), np.zeros(N), 0
+    for _ in range(4):
+        model, W = run.rounds(1)[-1], np.tile(x, (M, 1))
+        for _ in range(2):
+            g = np.array([A.T @ (A @ w - b) / len(A) for (A, b), w in zip(run.samples(), W, strict=True)])
+            W, k = W - 0.05 / np.log2(k + 2) * g, k + 1
+        x = W.mean(axis=0)
+        assert np.allclose(model, x, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])

@@ -68,9 +68,11 @@ def test_products_are_those_of_a_plain_loop_over_clients(kind, shape):
     assert [p.shape for p in products] == [(c, D), (c, n), (c, D, 3), (c, 3, n)]
     for i, (A, _) in enumerate(clients):
         d = len(A)
-        assert np.allclose(products[0][i, :d], A @ X[i]) and not products[0][i, d:].any()
+        assert np.allclose(products[0][i, :d], A @ X[i])
+        assert not products[0][i, d:].any()
         assert np.allclose(products[1][i], A.T @ R[i, :d])
-        assert np.allclose(products[2][i, :d], A @ W[i].T) and not products[2][i, d:].any()
+        assert np.allclose(products[2][i, :d], A @ W[i].T)
+        assert not products[2][i, d:].any()
         assert np.allclose(products[3][i], S[i, :d].T @ A)
         assert np.allclose(common[0][i, :d], A @ X[0])
         assert np.allclose(common[1][i, :d], A @ W[0].T)
@@ -81,7 +83,8 @@ def test_products_are_those_of_a_plain_loop_over_clients(kind, shape):
 def test_a_block_keeps_rows_labels_weights_and_type(kind, dtype):
     clients = samples(4, 7, 3)
     block = block_of(clients, kind, dtype)
-    assert len(block) == 4 and block.n == 3
+    assert len(block) == 4
+    assert block.n == 3
     assert block.b.dtype == block.w.dtype == block.matvec(np.zeros(3, dtype)).dtype == block.vecmat(block.b).dtype == dtype
     for i, (A, b) in enumerate(clients):
         assert np.array_equal(block.dense(i), A.astype(dtype))
@@ -184,4 +187,5 @@ def test_the_plan_makes_few_blocks():
 
 @given(st.integers(1, 10**9))
 def test_sizes_are_padded_to_the_next_multiple_of_four(d):
-    assert padded(np.array([d]))[0] % 4 == 0 and 0 <= padded(np.array([d]))[0] - d < 4
+    assert padded(np.array([d]))[0] % 4 == 0
+    assert 0 <= padded(np.array([d]))[0] - d < 4

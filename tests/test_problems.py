@@ -86,7 +86,8 @@ def test_a_common_point_is_that_point_in_every_row_to_the_bit(case):
     problem, block, X = case
     rows = np.tile(X[1], (len(block), 1))
     for common, own in zip(problem.value_grad(block, X[1]), problem.value_grad(block, rows), strict=True):
-        assert common.shape == own.shape and common.tobytes() == own.tobytes()
+        assert common.shape == own.shape
+        assert common.tobytes() == own.tobytes()
 
 
 @every
@@ -116,7 +117,8 @@ def test_r_bounds_how_fast_the_gradient_changes(case):
     problem, block, X = case
     r = problem.lipschitz(block)
     rng = np.random.default_rng(4)
-    assert r.shape == (len(block),) and (r > 0).all()
+    assert r.shape == (len(block),)
+    assert (r > 0).all()
     for length in (1e-3, 1.0, 30.0):
         for _ in range(20):
             Y = X + length * rng.standard_normal(X.shape)
@@ -152,7 +154,8 @@ def test_the_quadratic_knows_its_smallest_and_largest_curvature(kind):
     problem, data = Quadratic(), dataset("quadratic", 6, kind)
     block = one_block(problem, data)
     spectra = np.array([np.linalg.eigvalsh(block.dense(i)) for i in range(data.m)])
-    assert np.allclose(problem.convexity(block), spectra[:, 0]) and np.allclose(problem.lipschitz(block), spectra[:, -1])
+    assert np.allclose(problem.convexity(block), spectra[:, 0])
+    assert np.allclose(problem.lipschitz(block), spectra[:, -1])
 
 
 def majorizer(problem, block, i):
@@ -178,6 +181,17 @@ def test_the_majorizer_is_inverted(case, large, monkeypatch):
         for i in range(len(block)):
             M = scale * majorizer(problem, block, i) + shift * np.eye(block.n)
             assert np.allclose(M @ U[i], V[i], rtol=1e-9, atol=1e-9)
+
+
+def test_conjugate_gradients_go_on_until_the_hardest_client_is_done(kind, monkeypatch):
+    monkeypatch.setattr(spectral, "LARGE", 0)
+    data = dataset("least-squares", 57, kind, n=50)
+    block, V = one_block(LeastSquares(), data), np.random.default_rng(5).standard_normal((4, 50))
+    V[1] = 0
+    U = LeastSquares().majorizer_inverse(block, 1.0, 1e-3)(V)
+    for i in range(4):
+        exact = np.linalg.solve(majorizer(LeastSquares(), block, i) + 1e-3 * np.eye(50), V[i])
+        assert np.linalg.norm(U[i] - exact) <= 1e-10 * np.linalg.norm(exact)
 
 
 @pytest.mark.parametrize("whole", [False, True])

@@ -20,7 +20,8 @@ d = np.array([3, 50, 7])
 @given(a=factors, k=iterations)
 def test_log2(a, k):
     gamma = Log2(a=a).gamma(k, 5, d)
-    assert gamma.shape == (3, 1) and np.allclose(gamma, a / np.log2(k + 2), rtol=1e-14)
+    assert gamma.shape == (3, 1)
+    assert np.allclose(gamma, a / np.log2(k + 2), rtol=1e-14)
 
 
 def test_log2_begins_with_its_factor():
@@ -41,7 +42,8 @@ def test_sqrt_samples(a, k, k0):
 
 def test_sqrt_samples_is_constant_within_a_round():
     first, last, following = (SqrtSamples().gamma(k, 5, d) for k in (5, 9, 10))
-    assert np.array_equal(first, last) and (following < last).all()
+    assert np.array_equal(first, last)
+    assert (following < last).all()
 
 
 @pytest.mark.parametrize(("table", "rule"), [
@@ -123,6 +125,12 @@ def test_variance_of_the_last_four(values, factor, n):
     holds = len(values) >= 4 and variance(values[-4:]) <= factor * n / (1 + values[-1])
     near = len(values) >= 4 and abs(variance(values[-4:]) - factor * n / (1 + values[-1])) < 1e-12
     assert near or (stops(Stop(variance=factor), n=n, objective=values) == "variance") == holds
+
+
+def test_variance_is_that_of_a_sample():
+    values, n = [9.0, 0.0, 0.0, 0.0, 2.0], 3                    # of the last four: 1 as of a sample, 3/4 as of all there is
+    assert stops(Stop(variance=0.99), n=n, objective=values) is None
+    assert stops(Stop(variance=1.01), n=n, objective=values) == "variance"
 
 
 @given(elapsed=several, most=positive)

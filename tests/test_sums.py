@@ -108,7 +108,9 @@ def test_the_subtrees_of_all_ranks_tile_the_tree(data):
 def test_every_rank_has_a_client_whatever_the_sizes(sizes, data):
     ranks = data.draw(st.integers(1, len(sizes)))
     cut = sums.cuts(np.array(sizes), ranks)
-    assert len(cut) == ranks + 1 and cut[0] == 0 and cut[-1] == len(sizes)
+    assert len(cut) == ranks + 1
+    assert cut[0] == 0
+    assert cut[-1] == len(sizes)
     assert all(a < b for a, b in pairwise(cut))
 
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -42,8 +43,14 @@ def largest_eigenvalue(block: Block) -> Array:
     for i in range(len(block)):
         A = block.matrix(i) if isinstance(block, SparseBlock) else block.dense(i)
         B = LinearOperator((block.n, block.n), matvec=lambda v, A=A: A.T @ (A @ v), dtype=block.b.dtype)
-        top[i] = eigsh(B, 1, v0=np.ones(block.n), return_eigenvectors=False)[0]
+        longest = np.asarray(A[[int(np.argmax(norms(A)))]].sum(axis=0)).ravel()   # a start that AᵀA does not map to 0
+        top[i] = eigsh(B, 1, v0=longest, return_eigenvectors=False)[0] if longest.any() else 0
     return top
+
+
+def norms(A: Any) -> Array:
+    """The squared norms of the rows of a dense or CSR matrix."""
+    return np.asarray((A * A).sum(axis=1)).ravel()
 
 
 def gram_inverse(block: Block, key: str, coefficients: Callable[[Block], tuple[Array, Array]]) -> Solve:

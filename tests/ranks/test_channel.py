@@ -8,7 +8,8 @@ from mpi4py import MPI
 from mpifed import config, sums
 from mpifed.federation import Federation, InProcess
 from mpifed.host import Host, Request
-from mpifed.mpi import Channel, Server, World, join, pack, serve, unpack
+from mpifed.message import join, pack, unpack
+from mpifed.mpi import Channel, Server, World, serve
 
 pytestmark = pytest.mark.mpi(min_size=3)
 

@@ -19,7 +19,7 @@ COLUMNS: dict[str, Column] = {
     "objective_gap": Column("1", "Objective less the optimum that the experiment file gives."),
     "accuracy": Column("1", "Share of samples that the server's model classifies rightly, mean over clients."),
     "accuracy_pooled": Column("1", "Share of all test samples that the server's model classifies rightly."),
-    "personal_accuracy": Column("1", "Share of samples that the clients' own models classify rightly, mean over clients."),
+    "personal_accuracy": Column("1", "Share of samples that a client's own model classifies rightly, mean over all."),
     "personal_objective": Column("1", "Mean over clients of the local objectives, each at the client's own model."),
     "moreau_envelope": Column("1", "Mean over clients of the local Moreau envelopes at the server's model."),
     "lagrangian": Column("1", "Augmented Lagrangian of the algorithm at its present state."),

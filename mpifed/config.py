@@ -60,10 +60,8 @@ def experiment(table: dict[str, Any]) -> Experiment:
     Raises UserError, one sentence that names the key, the value and what would be right.
     """
     table = {name: {} for name in (*FAMILIES, "stop", "evaluate", "record")} | table
-    source = table["data"].get("name", Data.default) if isinstance(table["data"], dict) else table["data"]
-    if isinstance(table["problem"], dict) and "name" not in table["problem"] and isinstance(source, str):
-        objective = Data.member(source, "data").objective
-        table["problem"] = {"name": objective} | table["problem"]
+    if isinstance(table["problem"], dict) and "name" not in table["problem"] and isinstance(table["data"], dict | str):
+        table["problem"] = {"name": default_name(table, ["problem"])} | table["problem"]
     return Experiment.build(table, "")
 
 
@@ -86,7 +84,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def override(table: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
-    """The table with key=value assignments applied, in order; a value is TOML, a bare word a string."""
+    """The table with key=value assignments applied, names first; a value is TOML, a bare word a string."""
+    parsed = []
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
@@ -95,6 +94,8 @@ def override(table: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any
         *parents, last = key.strip().split(".")
         if not parents and last in FAMILIES and isinstance(value, str):
             parents, last = [last], "name"
+        parsed.append((assignment, parents, last, value))
+    for assignment, parents, last, value in sorted(parsed, key=lambda part: (part[2] != "name", len(part[1]))):
         place = table
         for depth, parent in enumerate(parents):
             if isinstance(place.get(parent), str):
@@ -102,11 +103,19 @@ def override(table: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any
             place = place.setdefault(parent, {})
             if not isinstance(place, dict):
                 raise UserError(f"{assignment!r}: {'.'.join(parents[: depth + 1])} is no table")
-        family = FAMILIES.get(parents[0]) if len(parents) == 1 else None
-        if last == "name" and place.get("name", family.default if family else value) != value:
+        if last == "name" and place.get("name", default_name(table, parents) or value) != value:
             place.clear()                       # another algorithm, problem …: the options of the old one do not apply
         place[last] = value
     return table
+
+
+def default_name(table: dict[str, Any], parents: list[str]) -> str | None:
+    """The name that a family's table has where it says none."""
+    if parents == ["problem"]:
+        source = table.get("data", {})
+        name = source.get("name", Data.default) if isinstance(source, dict) else source
+        return Data.member(name, "data").objective
+    return FAMILIES[parents[0]].default if len(parents) == 1 and parents[0] in FAMILIES else None
 
 
 def parse(text: str) -> Any:

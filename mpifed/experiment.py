@@ -45,9 +45,14 @@ def rounds(config: Experiment, fed: Federation, recorder: Recorder, progress: Pr
 
 def measure(algorithm: Any, fed: Federation, server: Any) -> dict[str, float]:
     """f and ‖∇f‖² at the server's model, and what the algorithm says of itself."""
-    value, gradient, *watched = fed.measure(server.x)
-    row = {"objective": float(value), "grad_norm_sq": float(np.vecdot(gradient, gradient))}
-    return row | algorithm.report(server, dict(zip(algorithm.watches, map(float, watched), strict=True)), fed.m)
+    value, weighted, gradient, *rest = fed.measure(server.x)
+    gradient = gradient / fed.m
+    row = {"objective": float(value) / fed.m, "objective_samples": float(weighted) / fed.samples,
+           "grad_norm_sq": float(np.vecdot(gradient, gradient))}
+    if hasattr(fed.problem, "predict"):
+        accuracy, right, tested, *rest = map(float, rest)
+        row |= {"accuracy": accuracy / fed.m, "accuracy_pooled": right / tested}
+    return row | algorithm.report(server, dict(zip(algorithm.watches, map(float, rest), strict=True)), fed.m)
 
 
 def times(fed: Federation, spent: float, elapsed: float) -> dict[str, float]:

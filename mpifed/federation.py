@@ -67,8 +67,10 @@ class Federation:
     ``dtype`` of models and messages.
     """
 
-    def __init__(self, transport: Transport, problem: Problem, draws: Draws, seed: int, sizes: Array, n: int, dtype: str) -> None:
-        self.problem, self.m, self.n, self.dtype = problem, len(sizes), n, np.dtype(dtype)
+    def __init__(self, transport: Transport, problem: Problem, draws: Draws, seed: int, sizes: Array, start: Array,
+                 dtype: str) -> None:
+        self.problem, self.m, self.n, self.dtype = problem, len(sizes), len(start), np.dtype(dtype)
+        self._start = start.astype(self.dtype)
         self.samples = int(np.sum(sizes))
         self.selected = draws.size
         self.ledger, self.charging = Ledger(), False
@@ -90,9 +92,9 @@ class Federation:
         """The server's random stream of this round."""
         return stream(self._seed, "server", self.round)
 
-    def zeros(self) -> Array:
-        """(n,) zeros."""
-        return np.zeros(self.n, self.dtype)
+    def initial(self) -> Array:
+        """The model (n,) that the run starts from: 0, but for networks."""
+        return self._start.copy()
 
     def select(self) -> Array | None:
         """The clients drawn for this round, rising, or None for all; a second call draws anew."""
@@ -131,10 +133,9 @@ class Federation:
         """The elementwise largest of the replies."""
         return self._ask(Request(method.__name__, args, to, each, "max"))
 
-    def measure(self, x: Array) -> tuple[Array, ...]:
-        """f(x) and ∇f(x), means over all clients, charged to nobody."""
-        sums_ = self._ask(Request("measure", (x,), reduce="sum", evaluation=True))
-        return tuple(s / self.m for s in sums_)
+    def measure(self, x: Array) -> list[Array]:
+        """The sums over all clients of what hosts measure at x, charged to nobody."""
+        return list(self._ask(Request("measure", (x,), reduce="sum", evaluation=True)))
 
     def _ask(self, request: Request) -> Any:
         request = request._replace(place=(self.round, self.calls))

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from mpifed.data.clients import Array, Dataset
 from mpifed.local import Local
 from mpifed.problems.base import Problem
 
+Rows = Callable[[int, int], tuple[Any, Array]]
 CHUNK_BYTES = 1 << 26  # samples are fetched in pieces of about this size
 
 
@@ -40,16 +41,19 @@ class Reply(NamedTuple):
 class Host:
     """The clients lo <= i < hi of the data set, in blocks of like size, and the state of each."""
 
-    def __init__(self, data: Dataset, problem: Problem, algorithm: Any, lo: int, hi: int, n: int, dtype: str, seed: int) -> None:
-        self.problem, self.algorithm, self.n, self.m, self.seed = problem, algorithm, n, data.m, seed
+    def __init__(self, data: Dataset, problem: Problem, algorithm: Any, lo: int, hi: int, start: Array, dtype: str, seed: int) -> None:
+        self.problem, self.algorithm, self.m, self.seed = problem, algorithm, data.m, seed
         self.lo, self.hi, self.dtype = lo, hi, np.dtype(dtype)
+        self.start = start.astype(self.dtype)
         self.tree = sums.nodes(lo, hi, data.m)
         sizes = np.asarray(data.sizes[lo:hi])
         groups = list(plan(sizes, data.n, self.dtype.itemsize))
         self.order = np.concatenate(groups)          # block order -> client, counted from lo
         self.slot = np.argsort(self.order)           # client, counted from lo -> block order
         self.starts = np.cumsum([0, *map(len, groups)])
-        self.blocks = fill(data, problem, groups, lo, hi, self.dtype)
+        self.blocks = fill(data, data.rows, sizes, problem, groups, lo, self.dtype)
+        if data.sizes_test is not None and hasattr(problem, "predict"):
+            add_tests(self.blocks, data, problem, groups, lo, self.dtype)
         self.state: Any = None
         self.seconds = np.zeros(hi - lo)             # computing, by client in block order
         self.compute = self.evaluate = 0.0           # seconds computing and measuring, of the last request
@@ -60,7 +64,8 @@ class Host:
         for a, b, f in self._blocks_of(np.arange(len(self.order)), (0, 0)):
             client = self.algorithm.join(f)
             if self.state is None:
-                self.state = type(client)(*(np.empty((len(self.order), *v.shape[1:]), v.dtype) for v in client))
+                self.state = type(client)(*(
+                    np.empty((len(self.order), *v.shape[1:]), self.dtype if v.dtype.kind == "f" else v.dtype) for v in client))
             for field, value in zip(self.state, client, strict=True):
                 field[a:b] = value
 
@@ -82,8 +87,10 @@ class Host:
         return Reply(rows, layout)
 
     def measure(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
-        """What the record wants of every client at the server's model x."""
-        return *f.value_grad(x), *self.algorithm.watch(f, client)
+        """What the record wants of every client at the server's model x; see measures()."""
+        value, grad = f.value_grad(x)
+        accuracy = f.accuracy(x) if hasattr(self.problem, "predict") else ()
+        return value, f.d * value, grad, *accuracy, *self.algorithm.watch(f, client)
 
     def _replies(self, request: Request) -> tuple[Array, Any, Array | None]:
         """The replies as rows (k, N) in client order, their layout and the clients (None: all)."""
@@ -128,7 +135,7 @@ class Host:
         edges = np.searchsorted(slots, self.starts)
         for k in np.flatnonzero(np.diff(edges)):
             a, b = int(self.starts[k]), int(self.starts[k + 1])
-            f = Local(self.blocks[k], self.problem, self.n, self.m, self.lo + self.order[a:b], self.seed, place)
+            f = Local(self.blocks[k], self.problem, self.start, self.m, self.lo + self.order[a:b], self.seed, place)
             yield a, b, f.take(slots[edges[k] : edges[k + 1]] - a)
 
 
@@ -137,29 +144,39 @@ def width(shape: tuple[int, ...]) -> int:
     return int(np.prod(shape, dtype=np.int64))
 
 
-def fill(data: Dataset, problem: Problem, groups: list[Array], lo: int, hi: int, dtype: Any) -> list[Block]:
-    """The blocks of the clients lo <= i < hi, fetched piece by piece and checked."""
-    sizes = np.asarray(data.sizes[lo:hi])
+def fill(data: Dataset, rows: Rows, sizes: Array, problem: Problem, groups: list[Array], lo: int, dtype: Any) -> list[Block]:
+    """The blocks of clients from ``lo`` on, grouped as ``groups`` says, fetched by ``rows`` piece by piece and checked."""
     blocks = [None if data.sparse else dense_block(sizes[group], data.n, dtype) for group in groups]
-    home = np.empty((hi - lo, 2), np.int64)
+    home = np.empty((len(sizes), 2), np.int64)
     for k, group in enumerate(groups):
         home[group] = np.column_stack([np.full(len(group), k), np.arange(len(group))])
     parts: dict[int, Any] = {}
     most = max(1, CHUNK_BYTES // max(1, int(sizes.mean()) * data.n * 8))
-    for first in range(lo, hi, most):
-        last = min(first + most, hi)
-        X, y = data.rows(first, last)
+    for first in range(0, len(sizes), most):
+        last = min(first + most, len(sizes))
+        X, y = rows(lo + first, lo + last)
         y = checked(problem, y)
-        ends = np.cumsum(sizes[first - lo : last - lo])
-        for i, (k, j), begin, end in zip(range(first, last), home[first - lo : last - lo], [0, *ends[:-1]], ends, strict=True):
+        ends = np.cumsum(sizes[first:last])
+        for i, begin, end in zip(range(first, last), [0, *ends[:-1]], ends, strict=True):
             if data.sparse:
-                parts[i - lo] = (X[begin:end], y[begin:end])
-            else:
+                parts[i] = (X[begin:end], y[begin:end])
+            elif end > begin:
+                k, j = home[i]
                 blocks[k].A[j, : end - begin] = X[begin:end]
                 blocks[k].b[j, : end - begin] = y[begin:end]
     if data.sparse:
         return [sparse_block([parts[i] for i in group], sizes[group], data.n, dtype) for group in groups]
     return [block for block in blocks if block is not None]
+
+
+def add_tests(blocks: list[Block], data: Dataset, problem: Problem, groups: list[Array], lo: int, dtype: Any) -> None:
+    """Give every block the test samples of its clients, again in blocks of like size."""
+    sizes = np.asarray(data.sizes_test)[lo : lo + sum(map(len, groups))]
+    split = [(k, rows) for k, group in enumerate(groups) for rows in plan(sizes[group], data.n, dtype.itemsize)
+             if sizes[group[rows[0]]]]
+    tests = fill(data, data.rows_test, sizes, problem, [groups[k][rows] for k, rows in split], lo, dtype)
+    for (k, rows), block in zip(split, tests, strict=True):
+        blocks[k].tests.append((rows, block))
 
 
 def checked(problem: Problem, y: Array) -> Array:

@@ -55,13 +55,15 @@ def run(config: Experiment, path: str | os.PathLike[str] | None = None, force: b
     hosts = max(1, size - 1)
     try:
         data = config.data.load(config.seed, config.dtype)
-        n = check(config, data, size)
+        start = check(config, data, size)
         draws = config.selection.draws(config.seed, data.m, config.rounds)
+        if config.rounds:
+            draws.draw(1, config.algorithm.draws - 1)      # refuses a second draw that is not there
         cuts = sums.cuts(data.sizes, hosts)
         host = None
         if size == 1 or rank > 0:
             lo, hi = cuts[max(rank - 1, 0)], cuts[max(rank - 1, 0) + 1]
-            host = Host(data, config.problem, config.algorithm, lo, hi, n, config.dtype, config.seed)
+            host = Host(data, config.problem, config.algorithm, lo, hi, start, config.dtype, config.seed)
             host.join()
         error = None
     except UserError as mistake:
@@ -88,13 +90,13 @@ def run(config: Experiment, path: str | os.PathLike[str] | None = None, force: b
     elif host is not None:
         transport = InProcess(host)
     assert recorder is not None
-    return lead(config, data, n, draws, transport, recorder, world, progress or Progress(None))
+    return lead(config, data, start, draws, transport, recorder, world, progress or Progress(None))
 
 
-def lead(config: Experiment, data: Dataset, n: int, draws: Any, transport: Any, recorder: Recorder, world: Any,
+def lead(config: Experiment, data: Dataset, start: np.ndarray, draws: Any, transport: Any, recorder: Recorder, world: Any,
          progress: Progress) -> Result:
     """Rank 0: the rounds, and what is written when they are over."""
-    fed = Federation(transport, config.problem, draws, config.seed, data.sizes, n, config.dtype)
+    fed = Federation(transport, config.problem, draws, config.seed, data.sizes, start, config.dtype)
     with recorder:
         try:
             server, status, reason = rounds(config, fed, recorder, progress)
@@ -112,8 +114,8 @@ def lead(config: Experiment, data: Dataset, n: int, draws: Any, transport: Any, 
     return recorder.result()
 
 
-def check(config: Experiment, data: Dataset, size: int) -> int:
-    """The number of parameters; UserError for what cannot go together."""
+def check(config: Experiment, data: Dataset, size: int) -> np.ndarray:
+    """The model (n,) of the start; UserError for what cannot go together."""
     problem, algorithm = config.problem, config.algorithm
     for need in algorithm.needs():
         if not hasattr(problem, need):
@@ -122,7 +124,7 @@ def check(config: Experiment, data: Dataset, size: int) -> int:
         raise UserError(f"{size} ranks are too many for {data.m} clients: start at most {data.m + 1}, one for the server "
                         "and one for each client")
     try:
-        return problem.dim(data)
+        return problem.initial(data, config.seed)
     except ValueError as error:
         raise UserError(f"problem {problem.label()!r} cannot use these data: {error}") from None
 

@@ -1,6 +1,7 @@
 """What a client method sees of its clients: the ``f`` of the papers."""
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -15,11 +16,12 @@ from mpifed.rng import stream
 class Local:
     """f_i of c clients of one block. Arrays have the clients in front: X is (c, n), or (n,) for a common point.
 
-    ``n`` parameters, ``m`` clients in all, ``ids`` (c,) their numbers, ``d`` (c,) their samples.
+    ``n`` parameters, ``start`` (n,) the model of the start, ``m`` clients in all, ``ids`` (c,) their numbers, ``d`` (c,) their samples.
     """
 
-    def __init__(self, block: Block, problem: Problem, n: int, m: int, ids: Array, seed: int, place: tuple[int, int]) -> None:
-        self.block, self.problem, self.n, self.m, self.ids = block, problem, n, m, ids
+    def __init__(self, block: Block, problem: Problem, start: Array, m: int, ids: Array, seed: int, place: tuple[int, int]) -> None:
+        self.block, self.problem, self.start, self.m, self.ids = block, problem, start, m, ids
+        self.n = len(start)
         self.d = block.d
         self._seed, self._place = seed, place
 
@@ -30,7 +32,7 @@ class Local:
         """Some of these clients, by position."""
         if len(rows) == len(self):
             return self
-        return Local(self.block.take(rows), self.problem, self.n, self.m, self.ids[rows], self._seed, self._place)
+        return Local(self.block.take(rows), self.problem, self.start, self.m, self.ids[rows], self._seed, self._place)
 
     def value(self, X: Array) -> Array:
         """f_i(x_i): (c,)."""
@@ -44,9 +46,32 @@ class Local:
         """f_i(x_i) and ∇f_i(x_i)."""
         return self.problem.value_grad(self.block, X)
 
+    def accuracy(self, X: Array) -> tuple[Array, Array, Array]:
+        """At X, a row a client or a common point (n,): the share classified rightly, how many that is, of how many: (c,).
+
+        On each client's own test samples, on the training samples of those who have none; for whole blocks only.
+        """
+        right, count = np.zeros(len(self)), np.zeros(len(self))
+        tested = [(rows, block) for rows, block in self.block.tests]
+        rest = np.setdiff1d(np.arange(len(self)), np.concatenate([rows for rows, _ in tested])) if tested else np.arange(len(self))
+        if len(rest):
+            tested.append((rest, self.block if len(rest) == len(self) else self.block.take(rest)))
+        for rows, block in tested:
+            hit = self._ask("predict")(block, X if X.ndim == 1 else X[rows]) == block.b
+            right[rows], count[rows] = (hit & (block.w > 0)).sum(axis=1), block.d
+        return right / count, right, count
+
     def lipschitz(self) -> Array:
         """r_i: (c,)."""
         return self._ask("lipschitz")(self.block)
+
+    def convexity(self) -> Array:
+        """α_i, the strong convexity of f_i: (c,)."""
+        return self._ask("convexity")(self.block)
+
+    def hessian(self, X: Array) -> Solve:
+        """V -> ∇²f_i(x_i) v_i."""
+        return self._ask("hessian")(self.block, X)
 
     def majorizer_inverse(self, scale: float, shift: float) -> Solve:
         """v -> (scale·H_i + shift·I)⁻¹ v, with H_i from the problem."""
@@ -56,10 +81,37 @@ class Local:
         """(c, n) zeros, or (c, *shape)."""
         return np.zeros((len(self), *(shape or (self.n,))), self.block.b.dtype)
 
+    def initial(self) -> Array:
+        """The model a run starts from, a row a client: (c, n)."""
+        return np.tile(self.start, (len(self), 1))
+
     @cached_property
     def rng(self) -> list[np.random.Generator]:
         """One random stream a client, new in every round and call."""
         return [stream(self._seed, "clients", int(i), *self._place) for i in self.ids]
+
+    def batches(self, epochs: int, size: int, steps: int = 0) -> Iterator[tuple[Local, Array | bool]]:
+        """Mini-batches of ``size`` samples, drawn from each client's own stream, as (f on the batch, who has one (c, 1)).
+
+        ``epochs`` passes over the samples in random order, or with ``steps`` so many batches, each drawn anew.
+        ``size`` 0 is the full batch: an epoch is one step.
+        """
+        if size == 0:
+            for _ in range(steps or epochs):
+                yield self, True
+            return
+        width = min(size, self.block.b.shape[1])
+        per_epoch = 1 if steps else -(-int(self.d.max()) // width)
+        for _ in range(steps or epochs):
+            order = np.zeros((len(self), per_epoch * width), np.int64)
+            for i, rng in enumerate(self.rng):
+                picks = rng.permutation(self.d[i])[: order.shape[1]]
+                order[i, : len(picks)] = picks
+            for k in range(per_epoch):
+                counts = np.clip(self.d - k * width, 0, width)
+                block = self.block.batch(order[:, k * width : (k + 1) * width], counts)
+                f = Local(block, self.problem, self.start, self.m, self.ids, self._seed, self._place)
+                yield f, True if (counts > 0).all() else (counts > 0)[:, None]
 
     def _ask(self, name: str) -> Any:
         return getattr(self.problem, name)

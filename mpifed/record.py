@@ -147,7 +147,7 @@ class Recorder:
             return
         reason = str(error) if issubclass(kind, UserError) else f"{kind.__name__}: {error}".removesuffix(": ")
         with contextlib.suppress(OSError, RuntimeError, ValueError):   # a full disk must not hide the error it caused
-            self.finish("stopped" if issubclass(kind, KeyboardInterrupt) else "failed", reason)
+            self.finish("stopped" if issubclass(kind, KeyboardInterrupt) else "failed", " ".join(reason.split()))
 
     @contextlib.contextmanager
     def _clock(self) -> Iterator[None]:

@@ -102,7 +102,7 @@ class Result:
         try:
             return tomllib.loads(self.attrs.get("config", ""))
         except tomllib.TOMLDecodeError as error:
-            raise UserError(f"the attribute config of {self.path} is no TOML: {error}") from None
+            raise UserError(f"the attribute config of {self.path or 'the result'} is no TOML: {error}") from None
 
     @property
     def m(self) -> int:

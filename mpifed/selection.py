@@ -139,12 +139,18 @@ class Replay(Selection, tag="replay", kw_only=True):
 
 def read_table(path: str, key: str) -> Array:
     """The array ``key`` of an NPZ file: (rounds, clients), whole numbers."""
-    with reading(Path(path), "NPZ"), open(path, "rb") as handle:
-        file = np.load(handle, allow_pickle=False)
-        names = getattr(file, "files", [])
-        if key not in names:
-            raise UserError(f"selection.key: {path!r} has no array {key!r}; there is {', '.join(names) or 'none with a name'}")
-        table = file[key]
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise UserError(f"selection.path = {path!r} is no file: it must be an NPZ file of recorded choices")
+    try:
+        with reading(file, "NPZ"), open(file, "rb") as handle:
+            arrays = np.load(handle, allow_pickle=False)
+            names = getattr(arrays, "files", [])
+            table = arrays[key] if key in names else None
+    except UserError as error:
+        raise UserError(f"selection.path = {path!r}: {error}") from None
+    if table is None:
+        raise UserError(f"selection.key = {key!r} is not in {path!r}; there is {', '.join(names) or 'no array with a name'}")
     if table.ndim != 2 or table.dtype.kind not in "iu":
         raise UserError(f"selection.key = {key!r} must be a table of whole numbers (rounds, clients), "
                         f"not {table.dtype} {table.shape}")

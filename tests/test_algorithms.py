@@ -83,14 +83,14 @@ class Run:
         self.data = LinregNoniid(clients=M, features=N, least=6, most=25).load(data_seed, dtype)
         if missing := [need for need in algorithm.needs() if not hasattr(self.problem, need)]:
             pytest.skip(f"{algorithm.label()} needs {', '.join(missing)}")
-        n = self.problem.dim(self.data)
-        self.hosts = [Host(self.data, self.problem, algorithm, lo, hi, n, dtype, seed) for lo, hi in pairwise(cuts)]
+        start = self.problem.initial(self.data, seed)
+        self.hosts = [Host(self.data, self.problem, algorithm, lo, hi, start, dtype, seed) for lo, hi in pairwise(cuts)]
         for host in self.hosts:
             host.join()
         count = len(self.hosts)
         transport = InProcess(*self.hosts) if count == 1 else Several(self.hosts, np.zeros(count), np.zeros(count))
         draws = Uniform(share=share).draws(seed, M, 1000)
-        self.fed = Federation(transport, self.problem, draws, seed, self.data.sizes, n, dtype)
+        self.fed = Federation(transport, self.problem, draws, seed, self.data.sizes, start, dtype)
         self.algorithm, self.round = algorithm, 0
         self.server = algorithm.start(self.fed)
 
@@ -106,7 +106,7 @@ class Run:
 
     def measure(self):
         """f and ‖∇f‖² at the server's model."""
-        f, g = self.fed.measure(self.server.x)[:2]
+        f, _, g = (total / M for total in self.fed.measure(self.server.x)[:3])
         return float(f), float(g @ g)
 
     def states(self):
@@ -147,7 +147,7 @@ def test_twenty_rounds_bring_f_and_its_gradient_down(algorithm):
 
 def least_value(run):
     """f at the minimiser of (1/m) Σ (1/2d_i) ‖A_i x − b_i‖²."""
-    return run.fed.measure(minimiser(run))[0]
+    return run.fed.measure(minimiser(run))[0] / M
 
 
 def gradients(run, x):

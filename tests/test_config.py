@@ -12,9 +12,6 @@ from mpifed.component import Component, Table, UserError, toml_value
 from mpifed.config import DEFAULT_STUDY, FAMILIES, experiment, override, read
 from mpifed.steps import Constant
 
-known = pytest.mark.xfail(strict=True)
-
-
 def told(assignment, table=None):
     """The experiment that a table with overrides describes."""
     return experiment(override(table or {}, [assignment] if isinstance(assignment, str) else assignment))
@@ -84,7 +81,7 @@ def test_every_component_explains_itself_and_its_keys(family, name):
 
 # writing and reading back
 
-words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x7f"), max_size=20)
+words = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 numbers = st.floats(0, 1e300, exclude_min=True, allow_subnormal=False)
 algorithms = st.one_of(
     st.fixed_dictionaries({"name": st.just("fedgia")}, optional={
@@ -145,7 +142,6 @@ def test_values_are_written_as_toml(value):
     assert tomllib.loads(f"x = {toml_value(value)}")["x"] == value
 
 
-@known(reason="JSON leaves U+007F as it is, TOML forbids it: the file of such a run cannot be read back")
 def test_a_delete_character_is_written_as_toml():
     assert tomllib.loads(f"x = {toml_value('a' + chr(127))}")["x"] == "a\x7f"
 
@@ -197,19 +193,22 @@ def test_switching_the_name_drops_the_options_of_the_old_one(assignment):
     assert override({"algorithm": {"name": "fedgia", "H": "gram"}}, [assignment]) == {"algorithm": {"name": "fedavg"}}
 
 
-@known(reason="an absent name stands for the default one, but its options stay: unknown key 'algorithm.H'")
 def test_switching_the_name_drops_the_options_of_the_default_one():
     assert told("algorithm=fedavg", {"algorithm": {"H": "gram"}}) == told("algorithm=fedavg")
 
 
 @pytest.mark.parametrize("assignment", [
     "data.partition=iid",
-    pytest.param("data.partition.name=iid", marks=known(reason="only a name one level deep drops the old options: "
-                                                               "unknown key 'data.partition.least'")),
+    "data.partition.name=iid",
 ])
 def test_switching_a_name_within_a_table_drops_its_options_too(assignment):
     table = {"data": {"name": "file", "path": "x.h5", "partition": {"name": "sizes", "least": 0.3}}}
     assert told(assignment, table) == experiment({"data": {"name": "file", "path": "x.h5", "partition": "iid"}})
+
+
+def test_naming_the_problem_that_goes_with_the_data_keeps_its_options():
+    table = {"data": "qot", "problem": {"mu": 0.5}}
+    assert told("problem=logistic", table).problem.mu == 0.5
 
 
 def test_the_same_name_keeps_its_options():
@@ -222,7 +221,6 @@ def test_options_given_after_a_switch_stay():
     assert (run.algorithm.label(), run.algorithm.k0) == ("fedavg", 7)
 
 
-@known(reason="white space behind = stays in a bare word: unknown algorithm ' fedavg'")
 def test_white_space_around_the_equals_sign_does_not_count():
     assert told("algorithm = fedavg") == told("algorithm=fedavg")
 
@@ -252,7 +250,6 @@ def test_absolute_paths_stay(study):
     assert read(study('[data]\npath = "/data/fed.h5"\n'))["data"]["path"] == "/data/fed.h5"
 
 
-@known(reason="'~' is joined to the folder of the file, although data files expand it: studies/~/fed.h5")
 def test_paths_from_home_stay(study):
     assert not read(study('[data]\npath = "~/fed.h5"\n'))["data"]["path"].endswith("studies/~/fed.h5")
 
@@ -268,8 +265,8 @@ def test_paths_on_the_command_line_stay(study):
     ("seed = 1\nseed = 2", "is no TOML: Cannot overwrite"),
     (b"seed = \xff", "is no TOML: 'utf-8' codec can't decode"),
     ("# " + "x" * (1 << 20), "is no experiment file: it has more than 1 MiB"),
-    pytest.param("seed = " + "1" * 5000, "is no TOML", marks=known(reason="ValueError: int() takes at most 4300 digits")),
-    pytest.param("seed = " + "[" * 5000, "is no TOML", marks=known(reason="RecursionError in tomllib")),
+    ("seed = " + "1" * 5000, "is no TOML: Exceeds the limit"),
+    ("seed = " + "[" * 5000, "is no TOML: maximum recursion depth"),
 ], ids=["absent", "half", "twice", "latin", "large", "long number", "deep"])
 def test_what_is_no_experiment_file_is_refused(study, tmp_path, text, sentence):
     path = tmp_path / "none.toml" if text is None else study(text)
@@ -278,8 +275,6 @@ def test_what_is_no_experiment_file_is_refused(study, tmp_path, text, sentence):
 
 
 # mistakes
-
-no_hash = known(reason="TypeError: unhashable type", raises=TypeError)
 
 
 @pytest.mark.parametrize(("assignments", "sentence"), [
@@ -311,7 +306,7 @@ no_hash = known(reason="TypeError: unhashable type", raises=TypeError)
     ("evaluate=3", "evaluate = 3 is wrong: it is a table, so write evaluate.KEY = VALUE"),
     ("selection.share=0", "selection.share = 0 is wrong: expected float > 0"),
     ("selection.share=1.1", "selection.share = 1.1 is wrong: expected float <= 1"),
-    ("selection.share=nan", "selection.share = nan is wrong: expected float > 0"),
+    ("selection.share=nan", "selection.share = nan is wrong: it must be a finite number"),
     ("stop.accuracy=2", "stop.accuracy = 2 is wrong: expected float <= 1"),
     ("stop.objective_gap=0.1", "stop: objective_gap needs optimum"),
     ("selection=replay", "selection.path is missing: it has no default"),
@@ -323,11 +318,11 @@ no_hash = known(reason="TypeError: unhashable type", raises=TypeError)
     (["seed=1", "seed.x=1"], "'seed.x=1': seed is no table"),
     ("seed", "'seed' is no override: write KEY=VALUE, for example algorithm.k0=5"),
     ("=3", "'=3' is no override: write KEY=VALUE"),
-    pytest.param("algorithm.name=[1]", "unknown algorithm", marks=no_hash),
-    pytest.param("data=[1]", "data = [1] is wrong: it is a table", marks=no_hash),
-    pytest.param("algorithm.step.name={a = 1}", "unknown step", marks=no_hash),
-    pytest.param("algorithm.t=inf", "algorithm.t = inf is wrong", marks=known(reason="infinite hyper-parameters are accepted")),
-    pytest.param("seed=" + "1" * 5000, "seed = 111", marks=known(reason="ValueError: int() takes at most 4300 digits")),
+    ("algorithm.name=[1]", "unknown algorithm '[1]'; there is fedgia, "),
+    ("data=[1]", "data = [1] is wrong: it is a table"),
+    ("algorithm.step.name={a = 1}", "unknown step "),
+    ("algorithm.t=inf", "algorithm.t = inf is wrong: it must be a finite number"),
+    ("seed=" + "1" * 5000, 'seed = "111'),
 ])
 def test_a_mistake_is_told_with_its_key_its_value_and_what_would_be_right(assignments, sentence):
     table = {"algorithm": "fedavg"} if "algorithm.step" in assignments else {}

@@ -143,8 +143,7 @@ def test_random_numbers_come_from_streams(path):
     assert not {name for name in imports(path) if name.split(".")[0] in ("random", "secrets") or name.startswith("numpy.random")}
 
 
-@pytest.mark.parametrize("path", [pytest.param(path, marks=pytest.mark.xfail(strict=True, reason="mpi.py has over 250 lines"))
-                                  if module(path) == "mpi" else path for path in FILES], ids=shown)
+@each_file
 def test_a_file_can_be_read_in_one_sitting(path):
     assert len(path.read_text("utf-8").splitlines()) <= 250
 

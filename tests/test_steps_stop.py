@@ -53,9 +53,12 @@ def test_a_step_rule_is_named_in_a_table(table, rule):
     assert Step.build(table, "algorithm.step") == rule
 
 
-@pytest.mark.parametrize("a", [0, -1.0, float("nan")])
-def test_a_step_size_is_positive(a):
-    with pytest.raises(UserError, match=r"algorithm\.step\.a = .* is wrong: expected float > 0"):
+@pytest.mark.parametrize(("a", "right"), [
+    (0, "expected float > 0"), (-1.0, "expected float > 0"),
+    (float("nan"), "it must be a finite number"), (float("inf"), "it must be a finite number"),
+])
+def test_a_step_size_is_positive(a, right):
+    with pytest.raises(UserError, match=rf"algorithm\.step\.a = {a} is wrong: {right}"):
         Step.build({"name": "constant", "a": a}, "algorithm.step")
 
 

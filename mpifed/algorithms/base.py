@@ -27,6 +27,7 @@ class Algorithm(Component):
     }
     default: ClassVar[str] = "fedgia"
 
+    draws: ClassVar[int] = 1  # how often a round selects clients
     watches: ClassVar[tuple[str, ...]] = ()  # names of what ``watch`` gives
 
     def needs(self) -> tuple[str, ...]:

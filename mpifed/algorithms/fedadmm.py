@@ -45,10 +45,11 @@ class FedADMM(Algorithm, tag="fedadmm"):
 
     def join(self, f: Local) -> Client:
         eps0 = self.k0**2 if self.eps0 is None else self.eps0
-        return Client(pi=f.zeros(), z=f.zeros(), eps=np.full(len(f), float(eps0)), steps=np.zeros(len(f)))
+        return Client(pi=f.zeros(), z=self.sigma(f)[:, None] * f.initial(),
+                      eps=np.full(len(f), float(eps0)), steps=np.zeros(len(f)))
 
     def start(self, fed: Federation) -> Server:
-        return Server(x=fed.zeros(), sigma=float(fed.sum(self.penalty)))
+        return Server(x=fed.initial(), sigma=float(fed.sum(self.penalty)))
 
     def round(self, fed: Federation, server: Server) -> Server:
         z = fed.sum(self.update, server.x, to=fed.select(), last="z")

@@ -34,10 +34,10 @@ class FedAvg(Algorithm, tag="fedavg"):
     aggregate: Annotated[Literal["chosen", "all"], Meta(description="whose models are averaged")] = "chosen"
 
     def join(self, f: Local) -> Client:
-        return Client(w=f.zeros() if self.aggregate == "all" else f.zeros(0))
+        return Client(w=f.initial() if self.aggregate == "all" else f.zeros(0))
 
     def start(self, fed: Federation) -> Server:
-        return Server(x=fed.zeros(), k=0)
+        return Server(x=fed.initial(), k=0)
 
     def round(self, fed: Federation, server: Server) -> Server:
         last = "w" if self.aggregate == "all" else None

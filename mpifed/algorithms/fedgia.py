@@ -44,7 +44,7 @@ class FedGiA(Algorithm, tag="fedgia"):
 
     def start(self, fed: Federation) -> Server:
         sigma = self.scale(fed) * float(fed.max(self.bound)) / fed.m
-        return Server(x=fed.zeros(), sigma=sigma)
+        return Server(x=fed.initial(), sigma=sigma)
 
     def round(self, fed: Federation, server: Server) -> Server:
         chosen = fed.select()

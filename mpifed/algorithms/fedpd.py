@@ -36,10 +36,10 @@ class FedPD(Algorithm, tag="fedpd"):
     scale: Annotated[Literal["1", "1/m"], Meta(description="factor of ∇f_i")] = "1"
 
     def join(self, f: Local) -> Client:
-        return Client(pi=f.zeros(), z=f.zeros())
+        return Client(pi=f.zeros(), z=f.initial())
 
     def start(self, fed: Federation) -> Server:
-        return Server(x=fed.zeros(), k=0)
+        return Server(x=fed.initial(), k=0)
 
     def round(self, fed: Federation, server: Server) -> Server:
         x = fed.mean(self.update, server.x, server.k, to=fed.select(), last="z")

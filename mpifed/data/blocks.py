@@ -22,12 +22,14 @@ class Block:
     """The samples of c clients, each padded to D rows.
 
     ``A`` (c, D, n) features, ``b`` (c, D) labels, ``d`` (c,) true numbers of samples, ``w`` (c, D) weights: 1/d_i on
-    the true rows of client i and 0 on the padding.
+    the true rows of client i and 0 on the padding. ``tests`` are the test samples of the same clients, in blocks of their own
+    with the positions of their clients here.
     """
 
-    def __init__(self, A: Any, b: Array, d: Array, n: int) -> None:
+    def __init__(self, A: Any, b: Array, d: Array, n: int, w: Array | None = None) -> None:
         self.A, self.b, self.d, self.n = A, b, d, n
-        self.w = ((np.arange(b.shape[1]) < d[:, None]) / d[:, None]).astype(b.dtype)
+        self.w = weights(d, b) if w is None else w
+        self.tests: list[tuple[Array, Block]] = []
         self.cache: dict[str, Array] = {}
         self.whole: tuple[Block, Array] | None = None
 
@@ -39,6 +41,14 @@ class Block:
         part = type(self)(self._rows(rows), self.b[rows], self.d[rows], self.n)
         part.whole = (self, rows)
         return part
+
+    def batch(self, picks: Array, counts: Array) -> Self:
+        """A mini-batch: rows ``picks`` (c, B) of each client, of which the first ``counts`` (c,) count.
+
+        ``d`` stays the number of all samples, which regularisers ask for.
+        """
+        b = np.take_along_axis(self.b, picks, 1)
+        return type(self)(self._batch(picks), b, self.d, self.n, weights(counts, b))
 
     def once(self, key: str, compute: Callable[[Block], Array]) -> Array:
         """``compute(self)``, an array with the clients in front, computed for the whole block the first time only."""
@@ -72,6 +82,9 @@ class Block:
     def _rows(self, rows: Array) -> Any:
         return self.A[rows]
 
+    def _batch(self, picks: Array) -> Any:
+        return self.A[np.arange(len(self))[:, None], picks]
+
 
 class SparseBlock(Block):
     """The same with ``A`` one CSR matrix (c D, c n), a diagonal block a client."""
@@ -102,6 +115,9 @@ class SparseBlock(Block):
     def _flat(self, X: Array) -> Array:
         return np.broadcast_to(X, (len(self), self.n)).ravel()
 
+    def _batch(self, picks: Array) -> sp.csr_array:
+        return self.A[(np.arange(len(self))[:, None] * self.b.shape[1] + picks).ravel()]
+
     def _rows(self, rows: Array) -> sp.csr_array:
         if self.n == 0 or len(rows) == 0:
             return sp.csr_array((len(rows) * self.b.shape[1], len(rows) * self.n), dtype=self.A.dtype)
@@ -111,6 +127,11 @@ class SparseBlock(Block):
         owner = np.repeat(np.arange(len(rows)) - np.asarray(rows), D)
         columns = A.indices + np.repeat(owner * self.n, np.diff(A.indptr))
         return sp.csr_array((A.data, columns, A.indptr), shape=(len(lines), len(rows) * self.n))
+
+
+def weights(d: Array, b: Array) -> Array:
+    """1/d_i on the first d_i of the places of b (c, D), 0 on the others."""
+    return ((np.arange(b.shape[1]) < d[:, None]) / np.maximum(d, 1)[:, None]).astype(b.dtype)
 
 
 def padded(d: Array) -> Array:

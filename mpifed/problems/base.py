@@ -4,6 +4,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
+import numpy as np
+
 from mpifed.component import Component
 from mpifed.data.blocks import Block
 from mpifed.data.clients import Array, Dataset
@@ -13,13 +15,18 @@ class Problem(Component):
     """Stateless mathematics over a block of c clients; X is (n,), a common point, or (c, n), a row a client.
 
     An algorithm may ask for more than gradients; a problem that has it defines ``lipschitz(block) -> (c,)``, bounds r_i
-    of ‖∇²f_i‖, or ``majorizer_inverse``. What is missing is refused before the first round.
+    of ‖∇²f_i‖, ``convexity(block) -> (c,)``, their strong convexity, ``hessian(block, X)``, a product v -> ∇²f_i(x_i) v,
+    or ``majorizer_inverse``. What is missing is refused before the first round. One that has ``predict(block, X)``,
+    classes (c, D), is measured by its accuracy too.
     """
 
     choices: ClassVar[dict[str, str]] = {
         "least-squares": "mpifed.problems.least_squares:LeastSquares",
         "logistic": "mpifed.problems.logistic:Logistic",
         "nonconvex-logistic": "mpifed.problems.nonconvex_logistic:NonconvexLogistic",
+        "softmax": "mpifed.problems.softmax:Softmax",
+        "svm": "mpifed.problems.svm:SVM",
+        "mlp": "mpifed.problems.mlp:MLP",
         "quadratic": "mpifed.problems.quadratic:Quadratic",
     }
     default: ClassVar[str] = "least-squares"
@@ -27,6 +34,10 @@ class Problem(Component):
     def dim(self, data: Dataset) -> int:
         """The number of parameters n."""
         return data.n
+
+    def initial(self, data: Dataset, seed: int) -> Array:
+        """The model (n,) that a run starts from."""
+        return np.zeros(self.dim(data))
 
     def labels(self, b: Array) -> Array:
         """The labels as this problem wants them; ValueError where they cannot be."""

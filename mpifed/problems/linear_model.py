@@ -1,6 +1,7 @@
 """Losses of a linear score ⟨a, x⟩: f_i(x) = (1/d_i) Σ_j ℓ(⟨a_j, x⟩, b_j) + regulariser."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +25,10 @@ class LinearModel(Problem):
         """∂ℓ/∂z, elementwise."""
         raise NotImplementedError
 
+    def bend(self, Z: Array) -> Array:
+        """∂²ℓ/∂z², elementwise."""
+        raise NotImplementedError
+
     def weight(self, d: Array) -> Array:
         """The factor (c,) in front of the regulariser of a client with d samples."""
         return np.zeros(len(d))
@@ -34,6 +39,10 @@ class LinearModel(Problem):
 
     def penalty_grad(self, X: Array) -> Array:
         return X
+
+    def penalty_hessian(self, X: Array) -> Array:
+        """The diagonal of the regulariser's Hessian, without its factor."""
+        return np.ones_like(X)
 
     def value(self, block: Block, X: Array) -> Array:
         return self._value(block, X, block.matvec(X))
@@ -49,6 +58,12 @@ class LinearModel(Problem):
         """r_i = curvature · λ_max(A_iᵀA_i)/d_i + regulariser's factor: (c,)."""
         top = block.once("largest eigenvalue", largest_eigenvalue)
         return self.curvature * top / block.d + self.weight(block.d)
+
+    def hessian(self, block: Block, X: Array) -> Callable[[Array], Array]:
+        """V -> ∇²f_i(x_i) v_i for rows V (c, n): A_iᵀ diag(ℓ'') A_i v/d_i + the regulariser's part."""
+        bend = self.bend(block.matvec(X)) * block.w
+        own = self.weight(block.d).astype(block.b.dtype)[:, None] * self.penalty_hessian(X)
+        return lambda V: block.vecmat(bend * block.matvec(V)) + own * V
 
     def majorizer_inverse(self, block: Block, scale: float, shift: float) -> Solve:
         """v -> (scale·H_i + shift·I)⁻¹ v with H_i = curvature · A_iᵀA_i/d_i + factor·I (fedgia, Table III)."""

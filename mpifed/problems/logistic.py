@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
+from mpifed.data.blocks import Block
 from mpifed.data.clients import Array
 from mpifed.problems.linear_model import LinearModel
 
@@ -22,12 +23,20 @@ class LogisticLoss(LinearModel):
                              "labels must be 0 and 1 or -1 and 1, but there are -1, 0 and 1")
         return np.maximum(b, 0)
 
+    def predict(self, block: Block, X: Array) -> Array:
+        """1 where the score is positive: (c, D)."""
+        return block.matvec(X) > 0
+
     def loss(self, Z: Array, b: Array) -> Array:
         return np.log1p(np.exp(-np.abs(Z))) + np.maximum(Z, 0) - b * Z
 
     def slope(self, Z: Array, b: Array) -> Array:
         e = np.exp(-np.abs(Z))
         return np.where(Z >= 0, 1, e) / (1 + e) - b
+
+    def bend(self, Z: Array) -> Array:
+        e = np.exp(-np.abs(Z))
+        return e / (1 + e) ** 2
 
 
 class Logistic(LogisticLoss, tag="logistic"):
@@ -42,3 +51,7 @@ class Logistic(LogisticLoss, tag="logistic"):
 
     def weight(self, d: Array) -> Array:
         return self.mu / d if self.regulariser == "per-sample" else np.full(len(d), self.mu)
+
+    def convexity(self, block: Block) -> Array:
+        """α_i, the factor of the regulariser: (c,)."""
+        return self.weight(block.d)

@@ -26,3 +26,6 @@ class NonconvexLogistic(LogisticLoss, tag="nonconvex-logistic"):
 
     def penalty_grad(self, X: Array) -> Array:
         return X / (1 + X * X) ** 2
+
+    def penalty_hessian(self, X: Array) -> Array:
+        return (1 - 3 * X * X) / (1 + X * X) ** 3

@@ -34,6 +34,10 @@ class Quadratic(Problem, tag="quadratic"):
         """α_i = λ_min(Q_i): (c,)."""
         return block.once("spectrum", spectrum)[:, 0]
 
+    def hessian(self, block: Block, X: Array) -> Solve:
+        """V -> Q_i v_i for rows V (c, n)."""
+        return lambda V: block.matvec(V)[:, : block.n]
+
     def majorizer_inverse(self, block: Block, scale: float, shift: float) -> Solve:
         """v -> (scale·Q_i + shift·I)⁻¹ v."""
         identity = np.eye(block.n, dtype=block.b.dtype)

@@ -9,6 +9,7 @@ import numpy as np
 from mpifed.data.blocks import Block, SparseBlock
 from mpifed.data.clients import Array
 from mpifed.problems.base import Solve
+from mpifed.rng import stream
 
 LARGE = 4096  # beyond this order no Gram matrix is formed: Lanczos and conjugate gradients take its place
 
@@ -44,7 +45,7 @@ def largest_eigenvalue(block: Block) -> Array:
         A = block.matrix(i) if isinstance(block, SparseBlock) else block.dense(i)
         B = LinearOperator((block.n, block.n), matvec=lambda v, A=A: A.T @ (A @ v), dtype=block.b.dtype)
         longest = np.asarray(A[[int(np.argmax(norms(A)))]].sum(axis=0)).ravel()   # a start that AᵀA does not map to 0
-        top[i] = eigsh(B, 1, v0=longest, return_eigenvectors=False)[0] if longest.any() else 0
+        top[i] = eigsh(B, 1, v0=longest, return_eigenvectors=False, rng=stream(0, "model"))[0] if longest.any() else 0
     return top
 
 

@@ -46,13 +46,13 @@ def test_in_steady_state_a_request_is_one_broadcast_and_one_gather():
     parts = (setup.problem, setup.algorithm)
     if world.rank:
         lo, hi = cuts[world.rank - 1], cuts[world.rank]
-        host = Host(data, *parts, lo, hi, data.n, "float64", 0)
+        host = Host(data, *parts, lo, hi, np.zeros(data.n), "float64", 0)
         host.join()
         serve(world, cuts, host)
         return
     server = Server(world, cuts, [sums.nodes(a, b, data.m) for a, b in zip(cuts[:-1], cuts[1:], strict=True)], "float64")
     draws = setup.selection.draws(0, data.m, 10)
-    fed = Federation(server, setup.problem, draws, 0, data.sizes, data.n, "float64")
+    fed = Federation(server, setup.problem, draws, 0, data.sizes, np.zeros(data.n), "float64")
     state = setup.algorithm.start(fed)
     calls = []
     for round in range(1, 6):
@@ -63,9 +63,9 @@ def test_in_steady_state_a_request_is_one_broadcast_and_one_gather():
     server.stop()
     assert calls[1:] == [2, 2, 2, 2]
 
-    host = Host(data, *parts, 0, data.m, data.n, "float64", 0)
+    host = Host(data, *parts, 0, data.m, np.zeros(data.n), "float64", 0)
     host.join()
-    alone = Federation(InProcess(host), setup.problem, draws, 0, data.sizes, data.n, "float64")
+    alone = Federation(InProcess(host), setup.problem, draws, 0, data.sizes, np.zeros(data.n), "float64")
     expected = setup.algorithm.start(alone)
     for round in range(1, 6):
         alone.begin(round)
@@ -84,13 +84,13 @@ def test_large_own_rows_are_scattered_and_rows_come_back_in_client_order():
             return client, own + f.ids[:, None]
 
     if world.rank:
-        host = Host(data, setup.problem, Echo(), cuts[world.rank - 1], cuts[world.rank], data.n, "float64", 0)
+        host = Host(data, setup.problem, Echo(), cuts[world.rank - 1], cuts[world.rank], np.zeros(data.n), "float64", 0)
         host.state = ()
         host.state = type("Nothing", (tuple,), {"__new__": lambda cls, *fields: tuple.__new__(cls, fields)})()
         serve(world, cuts, host)
         return
     server = Server(world, cuts, [sums.nodes(a, b, data.m) for a, b in zip(cuts[:-1], cuts[1:], strict=True)], "float64")
-    fed = Federation(server, setup.problem, setup.selection.draws(0, data.m, 10), 0, data.sizes, data.n, "float64")
+    fed = Federation(server, setup.problem, setup.selection.draws(0, data.m, 10), 0, data.sizes, np.zeros(data.n), "float64")
     for to in (None, np.array([0, 3, 4, 10]), np.array([7])):
         ids = np.arange(11) if to is None else to
         rows = np.random.default_rng(1).normal(size=(len(ids), 6))

@@ -1,0 +1,70 @@
+"""Linear classifiers of C classes: scores z = W a + bias, parameters flat as [W row-major (C × features) | bias]."""
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.data.blocks import Block
+from mpifed.data.clients import Array, Dataset
+from mpifed.problems.base import Problem
+
+
+class Classifier(Problem):
+    """f_i(W, bias) = (1/d_i) Σ_j ℓ(W a_j + bias, b_j) + (lam/2)‖W‖², labels b = 0 … C−1."""
+
+    lam: Annotated[float, Meta(ge=0, description="regularisation λ of W, not of the bias")] = 0.0
+    bias: Annotated[bool, Meta(description="whether scores have a bias")] = True
+
+    def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:
+        """ℓ (c, D) and ∂ℓ/∂z (c, D, C) at scores Z (c, D, C) and labels b (c, D)."""
+        raise NotImplementedError
+
+    def dim(self, data: Dataset) -> int:
+        if data.classes < 2:
+            raise ValueError("labels must be whole numbers 0, 1 … C−1 of at least 2 classes")
+        return data.classes * (data.n + self.bias)
+
+    def labels(self, b: Array) -> Array:
+        return whole_labels(b)
+
+    def scores(self, block: Block, X: Array) -> Array:
+        """Z = A_i W_iᵀ + bias_i: (c, D, C)."""
+        W, bias = self.split(block, X)
+        Z = block.matmat(W)
+        return Z + bias[..., None, :] if self.bias else Z
+
+    def predict(self, block: Block, X: Array) -> Array:
+        """The class with the largest score, the lowest at a tie: (c, D)."""
+        return np.argmax(self.scores(block, X), axis=-1)
+
+    def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
+        loss, R = self.losses(self.scores(block, X), block.b)
+        W, _ = self.split(block, X)
+        f = np.vecdot(block.w, loss)
+        return (f + self.lam / 2 * np.sum(W * W, axis=(-2, -1)) if self.lam else f), self.pull(block, R, X)
+
+    def pull(self, block: Block, R: Array, X: Array) -> Array:
+        """The gradient (c, n) from R = ∂ℓ/∂z (c, D, C) and the regulariser at X."""
+        R = R * block.w[:, :, None]
+        W, _ = self.split(block, X)
+        G = block.tmatmat(R)
+        if self.lam:
+            G += self.lam * W
+        flat = G.reshape(len(block), -1)
+        return np.concatenate([flat, R.sum(axis=1)], axis=1) if self.bias else flat
+
+    def split(self, block: Block, X: Array) -> tuple[Array, Array]:
+        """W (…, C, features) and bias (…, C), or (…, 0) without."""
+        classes = X.shape[-1] // (block.n + self.bias)
+        cut = classes * block.n
+        return X[..., :cut].reshape(*X.shape[:-1], classes, block.n), X[..., cut:]
+
+
+def whole_labels(b: Array) -> Array:
+    """Labels 0, 1 … C−1; ValueError where they are something else."""
+    wrong = b[(b < 0) | (b != np.floor(b))]
+    if len(wrong):
+        raise ValueError(f"labels must be whole numbers 0, 1 … C−1, but there is {wrong[0]:g}")
+    return b

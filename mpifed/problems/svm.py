@@ -1,0 +1,22 @@
+"""Linear support vector machine of several classes."""
+from __future__ import annotations
+
+import numpy as np
+
+from mpifed.data.clients import Array
+from mpifed.problems.classifier import Classifier
+
+
+class SVM(Classifier, tag="svm"):
+    """Mean multi-class margin loss over C + (lam/2)‖W‖²: ℓ(z, b) = (1/C) Σ_{k≠b} max(0, 1 − z_b + z_k).
+
+    Labels 0 … C−1. Not smooth: the slope at a kink is 0. Source: flame, section V (SVM 60 → 10; division by C: errata).
+    """
+
+    def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:
+        classes, true = Z.shape[-1], b.astype(np.intp)[..., None]
+        margin = 1 - np.take_along_axis(Z, true, -1) + Z
+        np.put_along_axis(margin, true, 0, -1)
+        R = (margin > 0).astype(Z.dtype) / classes
+        np.put_along_axis(R, true, -R.sum(axis=-1, keepdims=True), -1)
+        return np.maximum(margin, 0).sum(axis=-1) / classes, R

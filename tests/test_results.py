@@ -1,0 +1,304 @@
+"""Reading results back: from files, from memory, whole or damaged; and the screen that tells what is in one."""
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+import h5py
+import numpy as np
+import pytest
+
+from mpifed.component import UserError
+from mpifed.record import Recorder
+from mpifed.report import show
+from mpifed.results import Result, load
+
+CONFIG = """
+seed = 3
+rounds = 100
+dtype = "float64"
+
+[data]
+name = "linreg-noniid"
+clients = 8
+
+[data.partition]
+name = "iid"
+
+[problem]
+name = "least-squares"
+
+[algorithm]
+name = "fedgia"
+k0 = 5
+
+[selection]
+name = "uniform"
+share = 0.5
+"""
+
+
+def run(path=None, ranks=3, rounds=5, config=CONFIG, reason="gradient: 1e-09 <= 1e-07", status="finished", **options):
+    """A recorded run of 8 clients and 6 parameters."""
+    recorder = Recorder(path, {"config": config, "seed": 3, "ranks": ranks, "mpi_library": "none"}, 8, **options)
+    with recorder:
+        for k in range(rounds):
+            values = {"objective": 8.0 / 2**k, "grad_norm_sq": 10.0**-k, "exchanges": 2 * k, "uploads": 4 * k,
+                      "downloads": 8 * k, "bytes_up": 192_000 * k, "bytes_down": 384_000 * k,
+                      "compute_seconds": 0.25 if k else 9.0, "client_seconds": 1.5, "server_seconds": 0.125,
+                      "comm_seconds": 0.0625, "evaluate_seconds": 2.0, "elapsed_seconds": 0.5 * k}
+            recorder.row(values | ({"accuracy": 0.9876} if k == rounds - 1 else {}), np.array([1, 6]))
+        if status != "running":
+            recorder.model(np.arange(6.0), np.ones((8, 6)))
+            recorder.ranks({"clients": [0] + [4] * (ranks - 1), "samples": np.arange(ranks) * 10,
+                            "compute_seconds": np.arange(ranks) / 7, "comm_seconds": [0.5] * ranks,
+                            "wait_seconds": [12.3456] * ranks, "evaluate_seconds": [0.0] * ranks,
+                            "io_seconds": [0.0123] + [0.0] * (ranks - 1), "mpi_calls": [77] * ranks,
+                            "mpi_bytes_sent": [2_500_000] * ranks, "mpi_bytes_received": [1_000] * ranks,
+                            "max_rss_bytes": [95_240_000] * ranks,
+                            "hostname": [f"node{k % 5:04}.cluster.example" for k in range(ranks)]})
+            recorder.clients({"samples": np.full(8, 9), "times_selected": np.arange(8)})
+            recorder.finish(status, reason)
+            return recorder.result()
+        recorder.flush()
+        return recorder.result()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "out.h5"
+
+
+def same(a, b):
+    for part in ("rounds", "ranks", "clients"):
+        assert list(getattr(a, part)) == list(getattr(b, part))
+        for name, values in getattr(a, part).items():
+            assert np.array_equal(values, getattr(b, part)[name], equal_nan=values.dtype.kind == "f")
+    assert np.array_equal(a.selection, b.selection)
+    assert np.array_equal(a.x, b.x)
+    assert np.array_equal(a.personal, b.personal)
+    assert a.attrs == b.attrs
+    assert a.about == b.about
+
+
+# ---------------------------------------------------------------- what a result is
+
+def test_a_result_knows_how_the_run_went(path):
+    result = run(path)
+    assert result.path == str(path)
+    assert (result.status, result.stop_reason) == ("finished", "gradient: 1e-09 <= 1e-07")
+    assert result.config["algorithm"] == {"name": "fedgia", "k0": 5}
+    assert result.m == 8
+    assert result.rounds["objective"].tolist() == [8, 4, 2, 1, 0.5]
+    assert result.x.tolist() == [0, 1, 2, 3, 4, 5]
+    assert result.personal.shape == (8, 6)
+    assert result.clients["times_selected"].tolist() == list(range(8))
+    assert result.selection.tolist() == [[-1, -1]] + [[1, 6]] * 4
+    assert [result.chosen(k).tolist() for k in (0, 1)] == [[], [1, 6]]
+
+
+def test_the_papers_three_numbers():
+    result = run()
+    assert result.cr == 4
+    assert result.tct == 2.0
+    assert result.lct == 0.25                             # round 0 is no round of work
+
+
+def test_before_the_first_round_there_is_nothing_to_tell():
+    result = run(rounds=0)
+    assert result.cr == 0
+    assert np.isnan(result.tct)
+    assert np.isnan(result.lct)
+    assert "after 0 rounds" in show(result)
+
+
+def test_columns_come_in_the_order_of_their_table():
+    assert list(run().rounds)[:4] == ["round", "objective", "grad_norm_sq", "accuracy"]
+
+
+def test_an_unknown_column_is_refused_with_the_nearest():
+    with pytest.raises(UserError, match="unknown column 'objectiv'; did you mean 'objective'"):
+        run().rounds["objectiv"]
+    assert "objectiv" not in run().rounds
+
+
+def test_a_result_outlives_its_file(path):
+    result = run(path)
+    path.unlink()
+    assert result.rounds["objective"][0] == 8
+
+
+# ---------------------------------------------------------------- memory and files
+
+def test_memory_and_file_hold_the_same(path):
+    result = run()
+    assert result.path is None
+    result.save(path)
+    same(load(path), result)
+
+
+def test_a_result_from_a_file_is_saved_as_a_copy(path, tmp_path):
+    result = run(path)
+    result.save(tmp_path / "copy.h5")
+    assert (tmp_path / "copy.h5").read_bytes() == path.read_bytes()
+
+
+def test_an_open_file_can_be_read_too(path):
+    run(path)
+    with h5py.File(path) as file:
+        result = Result.from_file(file)
+    same(result, load(path))
+
+
+def test_save_overwrites_only_with_force(path):
+    run(path, rounds=2)
+    with pytest.raises(UserError, match=r"out\.h5 exists; say --force"):
+        run().save(path)
+    assert load(path).cr == 1
+    run().save(path, force=True)
+    assert load(path).cr == 4
+    assert os.listdir(path.parent) == ["out.h5"]
+
+
+def test_a_result_whose_file_is_gone_cannot_be_saved(path, tmp_path):
+    result = run(path)
+    path.unlink()
+    with pytest.raises(UserError, match="cannot be written: no such file"):
+        result.save(tmp_path / "copy.h5")
+    assert os.listdir(tmp_path) == []
+
+
+# ---------------------------------------------------------------- what is no result
+
+def cut(path, share):
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+
+
+def edit(path, **attrs):
+    with h5py.File(path, "r+") as file:
+        file.attrs.update(attrs)
+
+
+@pytest.mark.parametrize(("spoil", "told"), [
+    (lambda path: path.unlink(), "cannot be read: no such file or directory"),
+    (lambda path: (path.unlink(), path.mkdir()), "cannot be read: is a directory"),
+    (lambda path: path.write_bytes(b""), "is no result file: it is empty"),
+    (lambda path: path.write_text("objective, round"), "is no result file: it is not HDF5"),
+    (lambda path: cut(path, 0.5), "cannot be read: it is damaged or truncated"),
+    (lambda path: cut(path, 0.001), "cannot be read: it is damaged or truncated"),
+    (lambda path: path.write_bytes(path.read_bytes()[:1000] + bytes(100_000)), "damaged or truncated"),
+    (lambda path: edit(path, format="other"), "is an HDF5 file but no result of mpifed"),
+    (lambda path: edit(path, format_version=2), "has result format 2, made by a newer mpifed"),
+], ids=["absent", "folder", "empty", "text", "half", "start", "zeros", "other", "newer"])
+def test_what_is_no_result_is_told_in_one_sentence(path, spoil, told):
+    run(path)
+    spoil(path)
+    with pytest.raises(UserError, match=told) as caught:
+        load(path)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_configuration_that_is_no_toml_is_told():
+    with pytest.raises(UserError, match="attribute config of the result is no TOML"):
+        run(config="a = = 1", rounds=0).config  # noqa: B018
+
+
+def test_a_run_that_was_killed_is_read_up_to_its_last_whole_row(path):
+    run(path)
+    with h5py.File(path, "r+") as file:
+        file["rounds/objective"].resize((3,))
+        file.attrs["status"] = "running"
+        del file["selection"], file["model/x"]
+    result = load(path)
+    assert {len(values) for values in result.rounds.values()} == {3}
+    assert result.selection.shape == (3, 1)
+    assert result.x is None
+    assert "running, or killed" in show(result)
+
+
+# ---------------------------------------------------------------- pandas and xarray
+
+def test_rounds_as_a_data_frame():
+    frame = run().to_pandas()
+    assert frame.index.name == "round"
+    assert frame["objective"].tolist() == [8, 4, 2, 1, 0.5]
+    assert frame["uploads"].dtype == np.int64
+
+
+def test_rounds_as_a_dataset():
+    data = run().to_xarray()
+    assert data["objective"].sel(round=1) == 4
+    assert data["bytes_up"].attrs["units"] == "byte"
+    assert data.attrs["status"] == "finished"
+
+
+@pytest.mark.parametrize("name", ["pandas", "xarray"])
+def test_what_is_not_installed_is_told_with_the_command(monkeypatch, name):
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UserError, match=f"needs {name}: pip install {name}$"):
+        getattr(run(), f"to_{name}")()
+
+
+# ---------------------------------------------------------------- show
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 16, 17, 1000])
+def test_a_result_fits_on_a_screen(ranks):
+    lines = show(run(ranks=ranks)).split("\n")
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 100
+
+
+def test_show_tells_the_whole_story(path):
+    text = show(run(path))
+    words = " ".join(text.split())
+    for part in ("fedgia on least-squares / linreg-noniid: 8 clients, 6 parameters, 3 ranks",
+                 "finished (gradient: 1e-09 <= 1e-07) after 4 rounds",
+                 "objective 8 → 0.5", "‖∇f‖² 1 → 0.0001", "accuracy 0.9876",
+                 "exchanges 8", "uploads 16", "downloads 32", "up 768 kB (768,000)", "down 1.536 MB (1,536,000)",
+                 "TCT 2", "LCT, a round 0.25", "compute, slowest rank 10", "compute, all clients 7.5",
+                 "evaluation 10", "server 0.625", "communication 0.3125"):
+        assert part in words
+    assert text == show(load(path))
+
+
+def test_show_has_every_key_of_the_configuration():
+    words = " ".join(show(run()).split())
+    for key in ("seed 3", "rounds 100", "dtype float64", "data linreg-noniid", "data.clients 8",
+                "data.partition iid", "problem least-squares", "algorithm fedgia", "algorithm.k0 5",
+                "selection uniform", "selection.share 0.5"):
+        assert key in words
+
+
+def test_long_values_have_lines_of_their_own():
+    config = CONFIG.replace('name = "linreg-noniid"', f'name = "file"\npath = "/scratch/{"very-" * 30}long.h5"')
+    lines = show(run(config=config)).split("\n")
+    assert max(map(len, lines)) <= 100
+    assert "long.h5" in "".join(lines)
+    assert any("algorithm.k0" in line and "seed" in line for line in lines)   # the others keep their columns
+
+
+@pytest.mark.parametrize(("ranks", "first"), [(16, [str(k) for k in range(16)]), (17, ["min", "median", "max"])])
+def test_many_ranks_are_summed_up(ranks, first):
+    lines = show(run(ranks=ranks)).split("\n")
+    head = next(k for k, line in enumerate(lines) if line.split()[:2] == ["rank", "host"])
+    assert [line.split()[0] for line in lines[head + 1 :]] == first
+
+
+def test_a_rank_has_its_row():
+    assert show(run()).split("\n")[-1].split() == [
+        "2", "node0002", "4", "20", "0.2857", "0.5000", "12.35", "0", "0.0000", "77", "2.500", "0.0010", "95.24"]
+
+
+def test_a_failed_run_says_why():
+    text = show(run(status="failed", reason="ValueError: bad things"))
+    assert "failed (ValueError: bad things) after 4 rounds" in text
+
+
+def test_a_running_file_can_be_shown(path):
+    recorder = Recorder(path, {"config": CONFIG}, 8)
+    recorder.row({"objective": 1.0}, None)
+    shutil.copy(path, path.with_name("seen.h5"))
+    assert "running, or killed after 0 rounds" in show(load(path.with_name("seen.h5")))

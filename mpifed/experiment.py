@@ -52,7 +52,14 @@ def measure(algorithm: Any, fed: Federation, server: Any) -> dict[str, float]:
     if hasattr(fed.problem, "predict"):
         accuracy, right, tested, *rest = map(float, rest)
         row |= {"accuracy": accuracy / fed.m, "accuracy_pooled": right / tested}
-    return row | algorithm.report(server, dict(zip(algorithm.watches, map(float, rest), strict=True)), fed.m)
+    if algorithm.personal:
+        row["personal_objective"], *rest = float(rest[0]) / fed.m, *rest[1:]
+        if "accuracy" in row:
+            row["personal_accuracy"], *rest = float(rest[0]) / fed.m, *rest[1:]
+    watched = dict(zip(algorithm.watches, map(float, rest), strict=True))
+    if algorithm.extremes:
+        watched |= dict(zip(algorithm.extremes, np.atleast_1d(fed.inspect(algorithm.extreme, "max")).ravel().tolist(), strict=True))
+    return row | algorithm.report(server, watched, fed.m)
 
 
 def times(fed: Federation, spent: float, elapsed: float) -> dict[str, float]:

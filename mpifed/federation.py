@@ -42,20 +42,26 @@ class InProcess:
 class Ledger:
     """What travelled between server and clients: the paper's communication, whatever the number of ranks.
 
-    An exchange is one download and one upload of those called. Arrays of real numbers are charged, to each client who
+    An exchange is one download and one upload of those called, in whatever order. Arrays of real numbers are charged, to each client who
     receives or sends them; single numbers (a step size, the round) and who is chosen are not.
     """
 
     def __init__(self) -> None:
-        self.exchanges = self.uploads = self.downloads = self.bytes_up = self.bytes_down = 0
+        self.uploads = self.downloads = self.bytes_up = self.bytes_down = 0
+        self.up = self.down = 0    # requests that brought something up, or down
+
+    @property
+    def exchanges(self) -> int:
+        return max(self.up, self.down)
 
     def charge(self, request: Request, clients: int, reply: int) -> None:
         """Charge one request to ``clients`` clients, each answering with ``reply`` bytes."""
         shared = sum(a.nbytes for a in request.args if isinstance(a, np.ndarray) and a.dtype.kind == "f")
         own = request.each.nbytes if request.each is not None and request.each.dtype.kind == "f" else 0
-        self.exchanges += 1
+        self.down += bool(shared or own)
         self.downloads += clients if shared or own else 0
         self.bytes_down += shared * clients + own
+        self.up += bool(reply)
         self.uploads += clients if reply else 0
         self.bytes_up += reply * clients
 
@@ -96,9 +102,16 @@ class Federation:
         """The model (n,) that the run starts from: 0, but for networks."""
         return self._start.copy()
 
-    def select(self) -> Array | None:
-        """The clients drawn for this round, rising, or None for all; a second call draws anew."""
+    def select(self, x: Array) -> Array | None:
+        """The clients drawn for this round, rising, or None for all; a second call draws anew.
+
+        A biased selection sends the model x to candidates, who answer with one number (``score`` of the algorithm).
+        """
         self.chosen = self._draws.draw(self.round, self.drawn)
+        if self._draws.batch_size is not None and self.chosen is not None:
+            scores = self._ask(Request("score", (x, self._draws.batch_size), self.chosen))
+            order = np.argsort(-scores, kind="stable")[: self._draws.size]
+            self.chosen = np.sort(self.chosen[order])
         self.drawn += 1
         self.times_selected[slice(None) if self.chosen is None else self.chosen] += 1
         return self.chosen
@@ -115,17 +128,18 @@ class Federation:
         return self._ask(Request(method.__name__, args, to, each))
 
     def sum(self, method: Method, *args: Any, to: Array | None = None, each: Array | None = None,
-            last: str | None = None) -> Any:
+            last: str | None = None, charge: bool = True) -> Any:
         """The same, with the replies added up on their way.
 
         With ``last`` every client's field of that name is added up instead, also of those not called: their last upload.
+        Without ``charge`` it costs nothing: what the server has already.
         """
-        return self._ask(Request(method.__name__, args, to, each, "sum", last))
+        return self._ask(Request(method.__name__, args, to, each, "sum", last), charge)
 
     def mean(self, method: Method, *args: Any, to: Array | None = None, each: Array | None = None,
-             last: str | None = None) -> Any:
+             last: str | None = None, charge: bool = True) -> Any:
         """The sum over the number of those who are added up."""
-        total = self.sum(method, *args, to=to, each=each, last=last)
+        total = self.sum(method, *args, to=to, each=each, last=last, charge=charge)
         count = self.m if last is not None or to is None else len(to)
         return tuple(t / count for t in total) if isinstance(total, tuple) else total / count
 
@@ -137,14 +151,18 @@ class Federation:
         """The sums over all clients of what hosts measure at x, charged to nobody."""
         return list(self._ask(Request("measure", (x,), reduce="sum", evaluation=True)))
 
-    def _ask(self, request: Request) -> Any:
+    def inspect(self, method: Method, reduce: str = "rows") -> Any:
+        """The replies of all clients, charged to nobody: rows, or "max"."""
+        return self._ask(Request(method.__name__, reduce=reduce, evaluation=True))
+
+    def _ask(self, request: Request, charge: bool = True) -> Any:
         request = request._replace(place=(self.round, self.calls))
         self.calls += 1
         reply = self._transport.send(request)
         if not request.evaluation:
             self.compute += self._transport.compute
             self.mpi += self._transport.mpi
-            if self.charging:
+            if self.charging and charge:
                 count = self.m if request.to is None else len(request.to)
                 self.ledger.charge(request, count, reply.rows.shape[-1] * self.dtype.itemsize)
         return unpack(reply)

@@ -87,10 +87,14 @@ class Host:
         return Reply(rows, layout)
 
     def measure(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
-        """What the record wants of every client at the server's model x; see measures()."""
+        """What the record wants of every client at the server's model x; read by experiment.measure."""
         value, grad = f.value_grad(x)
         accuracy = f.accuracy(x) if hasattr(self.problem, "predict") else ()
-        return value, f.d * value, grad, *accuracy, *self.algorithm.watch(f, client)
+        own: tuple[Array, ...] = ()
+        if self.algorithm.personal:
+            theta = self.algorithm.personalised(f, client)
+            own = (f.value(theta), *(f.accuracy(theta)[:1] if accuracy else ()))
+        return value, f.d * value, grad, *accuracy, *own, *self.algorithm.watch(f, client)
 
     def _replies(self, request: Request) -> tuple[Array, Any, Array | None]:
         """The replies as rows (k, N) in client order, their layout and the clients (None: all)."""
@@ -109,7 +113,7 @@ class Host:
             picks = slice(a, b) if len(f) == b - a else slots[at - len(f) : at]
             client = type(self.state)(*(field[picks] for field in self.state))
             args = request.args if request.each is None else (*request.args, request.each[rows])
-            new, reply = method(f, client, *args) if request.method != "measure" else (client, method(f, client, *args))
+            new, reply = (client, method(f, client, *args)) if request.evaluation else method(f, client, *args)
             if new is not client:
                 for field, old, value in zip(self.state, client, new, strict=True):
                     if value is not old:

@@ -105,7 +105,7 @@ def lead(config: Experiment, data: Dataset, start: np.ndarray, draws: Any, trans
             raise
         finally:
             progress.close()
-        recorder.model(server.x)
+        recorder.model(server.x, fed.inspect(config.algorithm.personalised) if config.record.personal else None)
         stop(transport)
         ranks, clients = tables(world, transport, data, fed, recorder.io_seconds)
         recorder.ranks(ranks)
@@ -120,6 +120,8 @@ def check(config: Experiment, data: Dataset, size: int) -> np.ndarray:
     for need in algorithm.needs():
         if not hasattr(problem, need):
             raise UserError(f"{algorithm.label()} cannot run on {problem.label()}: it needs {need}")
+    if config.record.personal and not algorithm.personal:
+        raise UserError(f"record.personal = true is wrong: {algorithm.label()} has no personal models")
     if size > data.m + 1:
         raise UserError(f"{size} ranks are too many for {data.m} clients: start at most {data.m + 1}, one for the server "
                         "and one for each client")

@@ -42,6 +42,10 @@ class Local:
         """∇f_i(x_i): (c, n)."""
         return self.problem.grad(self.block, X)
 
+    def clipped_grad(self, X: Array, bound: float) -> Array:
+        """∇f_i(x_i) with every sample's gradient clipped to 1-norm ``bound``: (c, n)."""
+        return self._ask("clipped_grad")(self.block, X, bound)
+
     def value_grad(self, X: Array) -> tuple[Array, Array]:
         """f_i(x_i) and ∇f_i(x_i)."""
         return self.problem.value_grad(self.block, X)
@@ -90,28 +94,29 @@ class Local:
         """One random stream a client, new in every round and call."""
         return [stream(self._seed, "clients", int(i), *self._place) for i in self.ids]
 
-    def batches(self, epochs: int, size: int, steps: int = 0) -> Iterator[tuple[Local, Array | bool]]:
-        """Mini-batches of ``size`` samples, drawn from each client's own stream, as (f on the batch, who has one (c, 1)).
+    def steps(self, k0: int, epochs: int, size: int) -> Iterator[tuple[int, Local, Array | bool]]:
+        """Local iterations j = 0, 1 …, as (j, f on a mini-batch of ``size`` samples, who has one (c, 1)).
 
-        ``epochs`` passes over the samples in random order, or with ``steps`` so many batches, each drawn anew.
-        ``size`` 0 is the full batch: an epoch is one step.
+        With ``epochs`` that many passes over the samples in random order, otherwise ``k0`` mini-batches, each drawn anew;
+        j counts epochs or iterations. ``size`` 0 is the full batch, an epoch of which is one step. Draws come from each
+        client's own stream.
         """
         if size == 0:
-            for _ in range(steps or epochs):
-                yield self, True
+            for j in range(epochs or k0):
+                yield j, self, True
             return
         width = min(size, self.block.b.shape[1])
-        per_epoch = 1 if steps else -(-int(self.d.max()) // width)
-        for _ in range(steps or epochs):
-            order = np.zeros((len(self), per_epoch * width), np.int64)
+        passes = -(-int(self.d.max()) // width) if epochs else 1
+        for j in range(epochs or k0):
+            order = np.zeros((len(self), passes * width), np.int64)
             for i, rng in enumerate(self.rng):
                 picks = rng.permutation(self.d[i])[: order.shape[1]]
                 order[i, : len(picks)] = picks
-            for k in range(per_epoch):
+            for k in range(passes):
                 counts = np.clip(self.d - k * width, 0, width)
                 block = self.block.batch(order[:, k * width : (k + 1) * width], counts)
-                f = Local(block, self.problem, self.start, self.m, self.ids, self._seed, self._place)
-                yield f, True if (counts > 0).all() else (counts > 0)[:, None]
+                part = Local(block, self.problem, self.start, self.m, self.ids, self._seed, self._place)
+                yield j, part, True if (counts > 0).all() else (counts > 0)[:, None]
 
     def _ask(self, name: str) -> Any:
         return getattr(self.problem, name)

@@ -57,7 +57,7 @@ class Recorder:
             "format": FORMAT, "format_version": FORMAT_VERSION, "clients": clients, "status": "running",
             "stop_reason": "", "started": now(), "finished": ""})
         self._rounds = self.file["rounds"]
-        self._scale = dataset(self._rounds, "round", (0,), np.int64, (), SCALES["round"], chunks=(CHUNK,))
+        self._scale = dataset(self._rounds, "round", (0,), np.int64, (), SCALES["round"], chunks=(CHUNK,), fillvalue=-1)
         self._scale.make_scale("round")
         self._chosen = Chosen(self.file, self._scale, clients)
         self.file["round"] = self._scale                  # xarray looks in the root for the dimensions of /selection
@@ -131,8 +131,7 @@ class Recorder:
 
     def result(self) -> Result:
         """What has been recorded so far."""
-        if not self.file:
-            assert self.path is not None
+        if self.path is not None and not self.file:
             return load(self.path)
         self.flush()
         return Result.from_file(self.file, self.path)
@@ -176,8 +175,10 @@ class Recorder:
                 self._reserve(size + (len(names) + 2) * METADATA)
             for name in names:
                 self._append(name, first, last, rows)
-            append(self._scale, first, np.arange(first, last))
             self._chosen.append(ids, first)
+            append(self._scale, first, np.full(len(rows), -1))
+            self.file.flush()
+            self._scale[first:] = np.arange(first, last)  # last: a row that has its number is complete
             self.file.flush()
         self._flushed = time.perf_counter()
 
@@ -186,19 +187,18 @@ class Recorder:
         meaning, known = self._meaning(name), self._columns.get(name)
         missing = 0 if meaning.integer else np.nan
         values = np.array([row.get(name, missing) for row in rows])
-        if values.dtype.kind not in "iub" or not meaning.integer:
+        if values.dtype.kind not in "iub":
             values = values.astype(np.float64)
-            if meaning.integer and np.isfinite(values).all() and (values == np.floor(values)).all():
-                values = values.astype(np.int64)
-        if known is not None and known.dtype.kind == "i" and values.dtype.kind == "f":
+        whole = meaning.integer and np.isfinite(values).all() and (values == np.floor(values)).all()
+        values = values.astype(np.int64 if whole else np.float64)
+        if known is not None and known.dtype.kind == "i" and not whole:
             values, known, first = np.concatenate([known[:first], values]), None, 0   # integers so far, no more
             self._columns[name].dims[0].detach_scale(self._scale)
             del self._rounds[name]
         if known is None:
-            whole = values.dtype.kind != "f"
-            known = dataset(self._rounds, name, (0,), np.int64 if whole else np.float64, (self._scale,), meaning,
-                            chunks=(CHUNK,), fillvalue=0 if whole else np.nan)
-            self._columns[name] = known
+            known = self._columns[name] = dataset(
+                self._rounds, name, (0,), values.dtype, (self._scale,), meaning, chunks=(CHUNK,),
+                fillvalue=0 if whole else np.nan)
         append(known, first, values)
 
     def _table(self, name: str, axis: str, meanings: Mapping[str, Column], table: Table) -> None:
@@ -223,8 +223,8 @@ class Recorder:
             plan = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
             plan.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
             plan.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-            space = h5py.h5s.create_simple((size,))
-            spare = h5py.Dataset(h5py.h5d.create(self.file.id, None, h5py.h5t.NATIVE_UINT8, space, plan))
+            space, kind = h5py.h5s.create_simple((size,)), h5py.h5t.NATIVE_UINT8
+            spare = h5py.Dataset(h5py.h5d.create(self.file.id, None, kind, space, plan))
             spare[-1] = 0
             self.file.flush()
             spare.id.close()

@@ -21,7 +21,7 @@ from mpifed.netcdf import NO_COORDINATE
 FORMAT = "mpifed-result"
 FORMAT_VERSION = 1
 PATIENCE = (0.01, 0.05, 0.2)  # seconds between attempts: a file that is being written may change under the reader
-UNREADABLE = (OSError, RuntimeError, KeyError, ValueError, TypeError)
+UNREADABLE = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError)
 
 Array = NDArray[Any]
 
@@ -66,10 +66,12 @@ class Result:
         if attrs.get("format_version", 0) > FORMAT_VERSION:
             raise UserError(f"{name} has result format {attrs['format_version']}, made by a newer mpifed: "
                             f"this one reads up to {FORMAT_VERSION}")
+        # a row is complete when its number is there: the numbers are written last, so they are read first
+        numbers = file["rounds/round"][:]
+        count = len(numbers) - int(np.count_nonzero(numbers < 0))
         rounds, about = read(file["rounds"]), {}
         selection = file["selection"][:] if "selection" in file else None
-        # a killed run may have got half-way through its last rows
-        count = min(map(len, rounds.values() if selection is None else (selection, *rounds.values())), default=0)
+        count = min(count, *map(len, rounds.values() if selection is None else (selection, *rounds.values())))
         for key in rounds:
             stored = file["rounds"][key].attrs
             about[key] = (str(stored.get("units", "")), str(stored.get("description", "")))

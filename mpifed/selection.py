@@ -23,6 +23,7 @@ class Draws(NamedTuple):
 
     size: int
     draw: Callable[[int, int], Array | None]
+    batch_size: int | None = None  # draws are candidates: keep the ``size`` with the largest score on so many samples
 
 
 class Selection(Component):
@@ -32,6 +33,7 @@ class Selection(Component):
         "all": "mpifed.selection:All",
         "uniform": "mpifed.selection:Uniform",
         "cover": "mpifed.selection:Cover",
+        "biased": "mpifed.selection:Biased",
         "replay": "mpifed.selection:Replay",
     }
     default: ClassVar[str] = "uniform"
@@ -101,6 +103,24 @@ class Cover(Sampled, tag="cover"):
             return np.sort(np.concatenate([own, rest]))
 
         return Draws(size, draw)
+
+
+class Biased(Sampled, tag="biased"):
+    """Of ``candidates`` drawn uniformly those with the largest gradient norms on one random mini-batch.
+
+    Ranked by the norm of the gradient of the algorithm's own local objective; candidates are sent the model and answer
+    with one number, both charged.  Source: flame, Algorithm 1 (biased client selection); errata.
+    """
+
+    candidates: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="size of the pool (default: all clients)")] = None
+    batch_size: Annotated[int, Meta(ge=0, description="samples of the mini-batch; 0: all")] = 100
+
+    def draws(self, seed: int, m: int, rounds: int) -> Draws:
+        size, pool = self.size(m), self.candidates or m
+        if not size <= pool <= m:
+            raise UserError(f"selection.candidates = {pool} is wrong: it must be between the {size} to be chosen and the {m} clients")
+        return Draws(size, lambda round, again: np.sort(
+            stream(seed, "selection", round, again).choice(m, pool, replace=False, shuffle=False)), self.batch_size)
 
 
 class Replay(Selection, tag="replay", kw_only=True):

@@ -3,10 +3,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import hashlib
-import os
 import zipfile
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -17,14 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpifed.component import UserError
-from mpifed.data import catalogue
-from mpifed.data.catalogue import Qot, fetch
 from mpifed.data.clients import Data
 from mpifed.data.info import describe
 from mpifed.data.partition import Sizes
 from mpifed.data.pool import Pool, unit_columns
 
-REAL = os.environ.get("MPIFED_DATA", "")
 SIZES = np.array([2, 3, 1, 4])
 X = np.where(np.arange(60).reshape(10, 6) % 3 == 0, 0.0, np.arange(60).reshape(10, 6) / 7)
 y = np.array([0, 1, 1, 0, 2, 2, 0, 1, 0, 2])
@@ -484,118 +478,6 @@ def test_quadratics_have_the_eigenvalues_asked_for():
 def test_values_that_cannot_be_are_refused(table, sentence):
     with pytest.raises(UserError, match=sentence):
         Data.build(table, "data")
-
-
-# ---- the catalogue
-
-def qot_folder(root):
-    (root / "qot").mkdir()
-    labels = np.array([-1, 1, -1, -1, 1, -1], dtype=np.int16)
-    bits = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0], [0, 0, 0]])
-    return bits, labels
-
-
-def test_qot_reads_the_mat_pair_and_uci_s_csv_alike(tmp_path, monkeypatch):
-    monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
-    bits, labels = qot_folder(tmp_path)
-    words = np.where(labels == 1, "positive", "negative")
-    lines = [";".join([*map(str, row), word]) for row, word in zip(bits, words, strict=True)]
-    (tmp_path / "qot/qsar_oral_toxicity.csv").write_text("\n".join(lines))
-    from_csv = Qot(clients=2).load(0, "float64").rows(0, 2)
-    scipy.io.savemat(tmp_path / "qot/toxicity.mat", {"X": sp.csc_array(bits.astype(float))})
-    scipy.io.savemat(tmp_path / "qot/toxicityclass.mat", {"y": labels[:, None]})
-    for sparse in (False, True):
-        dataset = Qot(clients=2, sparse=sparse).load(0, "float64")
-        rows, y01 = dataset.rows(0, 2)
-        assert dataset.sparse == sp.issparse(rows) == sparse
-        assert dataset.classes == 2
-        assert np.array_equal(dense(rows), from_csv[0])
-        assert np.array_equal(y01, from_csv[1])
-        assert sorted(y01) == [0, 0, 0, 0, 1, 1]
-        assert np.allclose(np.linalg.norm(dense(rows), axis=0), [1, 1, 0])
-
-
-def test_sct_reads_kaggle_s_table(tmp_path, monkeypatch):
-    monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
-    (tmp_path / "sct").mkdir()
-    path = tmp_path / "sct/train.csv"
-    path.write_text("ID_code,target,var_0,var_1\ntrain_0,0,3,-1.5\ntrain_1,1,4,2\n")
-    dataset = Data.build({"name": "sct", "clients": 1}, "data").load(0, "float64")
-    assert np.allclose(table_of(dataset), [[0, 0.6, -0.6], [1, 0.8, 0.8]])
-    path.write_text("ID_code,target,var_0,var_1\ntrain_0,0,3,nan\ntrain_1,1,4,2\n")
-    with pytest.raises(UserError, match=r"row 0 of X of .*train\.csv is not finite"):
-        Data.build({"name": "sct", "clients": 1}, "data").load(0, "float64")
-    path.write_text("a,b\n1,2\n")
-    with pytest.raises(UserError, match=r"train\.csv is not Kaggle's train\.csv"):
-        Data.build({"name": "sct", "clients": 1}, "data").load(0, "float64")
-
-
-@pytest.mark.parametrize("name", ["qot", "sct"])
-def test_absent_sets_say_which_file_and_what_to_do(tmp_path, monkeypatch, name):
-    monkeypatch.delenv("MPIFED_DATA", raising=False)
-    unset = rf"data = \"{name}\" finds no .* in \$MPIFED_DATA/{name}, which is not set: .*MPIFED_DATA=DIR"
-    with pytest.raises(UserError, match=unset):
-        Data.build(name, "data").load(0, "float64")
-    monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
-    with pytest.raises(UserError, match=rf"finds no .* in {tmp_path}/{name}: ") as caught:
-        Data.build(name, "data").load(0, "float64")
-    assert ("python -m mpifed data get qot --to DIR" in str(caught.value)) == (name == "qot")
-
-
-@pytest.mark.skipif(not Path(REAL, "qot/toxicity.mat").is_file(), reason="MPIFED_DATA has no qot/toxicity.mat")
-def test_qot_is_8992_samples_of_1024_unit_columns():
-    dataset = Qot().load(0, "float64")
-    rows, labels = dataset.rows(0, dataset.m)
-    assert rows.shape == (8992, 1024)
-    assert dataset.m == 128
-    assert dataset.classes == 2
-    assert np.allclose(np.einsum("ij,ij->j", rows, rows), 1)
-    assert labels.sum() == 741
-    assert dataset.sizes.min() > 0.025 * 8992 / 128
-    part = dataset.rows(5, 6)[0]
-    start = dataset.sizes[:5].sum()
-    assert np.array_equal(part, rows[start:start + dataset.sizes[5]])
-
-
-# ---- downloads
-
-def source_of(tmp_path, monkeypatch, sha256=None, member="../../qsar.csv"):
-    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
-        archive.writestr(member, "1;0;positive\n")
-        archive.writestr("../evil.txt", "outside")
-    digest = hashlib.sha256((tmp_path / "set.zip").read_bytes()).hexdigest()
-    source = catalogue.Source((tmp_path / "set.zip").as_uri(), sha256 or digest, "qsar.csv")
-    monkeypatch.setitem(catalogue.SOURCES, "qot", [source])
-    return source
-
-
-def test_fetch_puts_the_one_member_in_place_and_nothing_else(tmp_path, monkeypatch):
-    source_of(tmp_path, monkeypatch, member="qsar.csv")
-    to = tmp_path / "deep/data"
-    assert fetch("qot", to) == [to / "qot/qsar.csv"]
-    assert (to / "qot/qsar.csv").read_text() == "1;0;positive\n"
-    assert sorted(p.name for p in (tmp_path / "deep").rglob("*")) == ["data", "qot", "qsar.csv"]
-    (to / "qot/qsar.csv").write_text("mine")
-    fetch("qot", to)
-    assert (to / "qot/qsar.csv").read_text() == "mine"  # what is there is left alone
-
-
-def test_fetch_leaves_nothing_behind_when_the_sum_is_wrong_or_the_member_is_missing(tmp_path, monkeypatch):
-    source_of(tmp_path, monkeypatch, sha256="0" * 64)
-    with pytest.raises(UserError, match=r"set\.zip gives has the SHA-256 .*: it should be 0000"):
-        fetch("qot", tmp_path / "to")
-    source_of(tmp_path, monkeypatch)
-    with pytest.raises(UserError, match=r"qot cannot be brought from file:.*set\.zip to .*qsar\.csv"):
-        fetch("qot", tmp_path / "to")
-    assert list((tmp_path / "to/qot").iterdir()) == []
-
-
-def test_fetch_refuses_what_it_does_not_know_or_cannot_reach(tmp_path, monkeypatch):
-    with pytest.raises(UserError, match=r"unknown data set 'qott'; did you mean 'qot'\?"):
-        fetch("qott", tmp_path)
-    monkeypatch.setitem(catalogue.SOURCES, "qot", [catalogue.Source((tmp_path / "none").as_uri(), None, "a.csv")])
-    with pytest.raises(UserError, match=r"qot cannot be brought from file:"):
-        fetch("qot", tmp_path)
 
 
 # ---- info

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from mpifed.component import Component
 from mpifed.data.clients import Array
 from mpifed.federation import Federation
@@ -24,11 +26,22 @@ class Algorithm(Component):
         "fedavg": "mpifed.algorithms.fedavg:FedAvg",
         "fedprox": "mpifed.algorithms.fedprox:FedProx",
         "fedpd": "mpifed.algorithms.fedpd:FedPD",
+        "scaffold": "mpifed.algorithms.scaffold:Scaffold",
+        "fedepm": "mpifed.algorithms.fedepm:FedEPM",
+        "sfedavg": "mpifed.algorithms.sfedavg:SFedAvg",
+        "sfedprox": "mpifed.algorithms.sfedprox:SFedProx",
+        "feddcd": "mpifed.algorithms.feddcd:FedDCD",
+        "accfeddcd": "mpifed.algorithms.accfeddcd:AccFedDCD",
+        "flame": "mpifed.algorithms.flame:Flame",
+        "pfedme": "mpifed.algorithms.pfedme:PFedMe",
+        "fedadmm-deep": "mpifed.algorithms.fedadmm_deep:FedADMMDeep",
     }
     default: ClassVar[str] = "fedgia"
 
     draws: ClassVar[int] = 1  # how often a round selects clients
+    personal: ClassVar[bool] = False  # whether clients keep a model of their own, given by ``personalised``
     watches: ClassVar[tuple[str, ...]] = ()  # names of what ``watch`` gives
+    extremes: ClassVar[tuple[str, ...]] = ()  # names of what ``extreme`` gives
 
     def needs(self) -> tuple[str, ...]:
         """What it asks of a problem beside value and gradient: names of methods."""
@@ -50,6 +63,20 @@ class Algorithm(Component):
         """The numbers ``watches`` of each client, (c,) each: added up at every measurement, charged to nobody."""
         return ()
 
+    def extreme(self, f: Local, client: Any) -> tuple[Array, ...]:
+        """The numbers ``extremes`` of each client, (c,) each, of which the largest counts."""
+        return ()
+
+    def personalised(self, f: Local, client: Any) -> Array:
+        """The clients' own models (c, n)."""
+        raise NotImplementedError
+
+    def score(self, f: Local, client: Any, x: Array, size: int) -> tuple[Any, Array]:
+        """What biased selection ranks by: ‖∇f_i(x)‖ on one mini-batch of ``size`` samples, (c,)."""
+        _, batch, _ = next(f.steps(1, 0, size))
+        g = batch.grad(x)
+        return client, np.sqrt(np.vecdot(g, g))
+
     def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
-        """What goes into the record of the round: of the server, and of the sums ``watched`` over all m clients."""
+        """What goes into the record of the round: of the server, and of ``watched``: sums over all m clients, and extremes."""
         return watched

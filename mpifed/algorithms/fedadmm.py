@@ -52,7 +52,7 @@ class FedADMM(Algorithm, tag="fedadmm"):
         return Server(x=fed.initial(), sigma=float(fed.sum(self.penalty)))
 
     def round(self, fed: Federation, server: Server) -> Server:
-        z = fed.sum(self.update, server.x, to=fed.select(), last="z")
+        z = fed.sum(self.update, server.x, to=fed.select(server.x), last="z")
         return server._replace(x=z / server.sigma)                             # (3.3)
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
@@ -70,7 +70,7 @@ class FedADMM(Algorithm, tag="fedadmm"):
     def solve(self, f: Local, w: Array, g: Array, pi: Array, sigma: Array, eps: Array) -> tuple[Array, Array]:
         """w_i of (3.5) and the steps it took: (3.12) from v = w, g the gradient there; who has reached ε_i rests."""
         r = (f.lipschitz() / f.m)[:, None].astype(w.dtype)
-        V, steps, a = np.broadcast_to(w, g.shape).copy(), np.zeros(len(f)), np.arange(len(f))
+        V, steps, a = np.broadcast_to(w, g.shape).copy(), np.zeros(len(f), w.dtype), np.arange(len(f))
         for step in range(self.inner_max):
             V[a] = (r[a] * V[a] + sigma[a] * w - (g + pi[a])) / (r[a] + sigma[a])      # (3.12)
             steps[a] += 1

@@ -32,6 +32,8 @@ class FedAvg(Algorithm, tag="fedavg"):
     step: Annotated[Step, Meta(description="step size γ_k, k over the whole run")] = Log2()
     scale: Annotated[Literal["1", "1/m"], Meta(description="factor of ∇f_i")] = "1"
     aggregate: Annotated[Literal["chosen", "all"], Meta(description="whose models are averaged")] = "chosen"
+    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
+    epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
     def join(self, f: Local) -> Client:
         return Client(w=f.initial() if self.aggregate == "all" else f.zeros(0))
@@ -41,15 +43,15 @@ class FedAvg(Algorithm, tag="fedavg"):
 
     def round(self, fed: Federation, server: Server) -> Server:
         last = "w" if self.aggregate == "all" else None
-        x = fed.mean(self.update, server.x, server.k, to=fed.select(), last=last)
-        return Server(x=x, k=server.k + self.k0)
+        x = fed.mean(self.update, server.x, server.k, to=fed.select(server.x), last=last)
+        return Server(x=x, k=server.k + (self.epochs or self.k0))
 
     def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
         """k0 iterations from the server's model."""
         w = x
-        for j in range(self.k0):
-            gamma = self.step.gamma(k + j, self.k0, f.d).astype(x.dtype)
-            w = self.iterate(f, w, x, gamma)
+        for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
+            gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.d).astype(x.dtype)
+            w = self.iterate(batch, w, x, gamma)
         return (client._replace(w=w) if self.aggregate == "all" else client), w
 
     def iterate(self, f: Local, w: Array, x: Array, gamma: Array) -> Array:

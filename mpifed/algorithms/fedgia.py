@@ -47,7 +47,7 @@ class FedGiA(Algorithm, tag="fedgia"):
         return Server(x=fed.initial(), sigma=sigma)
 
     def round(self, fed: Federation, server: Server) -> Server:
-        chosen = fed.select()
+        chosen = fed.select(server.x)
         x = fed.mean(self.update, server.x, server.sigma, each=fed.mask(chosen))
         return server._replace(x=x)
 

@@ -42,7 +42,7 @@ class FedPD(Algorithm, tag="fedpd"):
         return Server(x=fed.initial(), k=0)
 
     def round(self, fed: Federation, server: Server) -> Server:
-        x = fed.mean(self.update, server.x, server.k, to=fed.select(), last="z")
+        x = fed.mean(self.update, server.x, server.k, to=fed.select(server.x), last="z")
         return Server(x=x, k=server.k + self.k0)
 
     def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:

@@ -79,6 +79,10 @@ class Block:
         """The true rows of the i-th client: (d_i, n)."""
         return self.A[i, : self.d[i]]
 
+    def norms1(self) -> Array:
+        """‖a‖₁ of every sample: (c, D)."""
+        return np.abs(self.A).sum(axis=-1)
+
     def _rows(self, rows: Array) -> Any:
         return self.A[rows]
 
@@ -111,6 +115,9 @@ class SparseBlock(Block):
 
     def dense(self, i: int) -> Array:
         return self.matrix(i).toarray()
+
+    def norms1(self) -> Array:
+        return np.asarray(abs(self.A).sum(axis=1)).reshape(self.b.shape)
 
     def _flat(self, X: Array) -> Array:
         return np.broadcast_to(X, (len(self), self.n)).ravel()

@@ -1,101 +1,32 @@
-"""Public data sets by name: read from the folder MPIFED_DATA, downloaded once by ``mpifed data get``."""
+"""Public tables by name: read from the folder MPIFED_DATA, downloaded once by ``mpifed data get``."""
 from __future__ import annotations
 
-import hashlib
-import os
-import shutil
-import tempfile
-import urllib.request
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Annotated, NamedTuple
+from typing import IO, Annotated, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from msgspec import Meta
 
-from mpifed.component import UserError, unknown
-from mpifed.data.clients import Array, Data, Dataset, Matrix
+from mpifed.component import UserError
+from mpifed.data.clients import Array, Clients, Dataset, Matrix
+from mpifed.data.download import fetch as fetch
+from mpifed.data.download import find
 from mpifed.data.files import read_mat, samples
 from mpifed.data.partition import Partition, Sizes
-from mpifed.data.pool import Pool, check_finite, unit_columns
+from mpifed.data.pool import check_finite, unit_columns
+from mpifed.data.split import Pooled
 from mpifed.data.stored import reading
-from mpifed.rng import stream
+from mpifed.data.text import read_svm
 
 
-class Source(NamedTuple):
-    """Where a file of a data set is published; of a zip archive only the member ``file`` is taken."""
-
-    url: str
-    sha256: str | None  # of what the URL gives; None: unknown, nothing to check
-    file: str
-
-
-SOURCES = {
-    "qot": [
-        Source("https://archive.ics.uci.edu/static/public/508/qsar+oral+toxicity.zip", None, "qsar_oral_toxicity.csv"),
-    ],
-}
-
-
-def fetch(name: str, to: str | Path) -> list[Path]:
-    """Download the files of the data set ``name`` to the folder ``to``/name and return their paths.
-
-    A file appears whole and checked, or not at all; one that is there already is left alone. UserError for unknown
-    names, for failed downloads and for wrong check sums.
-    """
-    if name not in SOURCES:
-        unknown("data set", name, SOURCES)
-    folder = Path(to).expanduser() / name
-    paths = []
-    for source in SOURCES[name]:
-        path = folder / source.file
-        if not path.exists():
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                with tempfile.TemporaryDirectory(dir=folder) as place:
-                    os.replace(download(source, Path(place)), path)
-            except (OSError, zipfile.BadZipFile, KeyError) as error:
-                raise UserError(f"{name} cannot be brought from {source.url} to {path}: {error}") from error
-        paths.append(path)
-    return paths
-
-
-def download(source: Source, place: Path) -> Path:
-    """The file of ``source`` in the folder ``place``, its check sum compared."""
-    whole, wanted = place / "download", place / "file"
-    digest = hashlib.sha256()
-    with urllib.request.urlopen(source.url, timeout=60) as reply, whole.open("wb") as out:
-        while block := reply.read(1 << 20):
-            digest.update(block)
-            out.write(block)
-    if source.sha256 not in (None, digest.hexdigest()):
-        raise UserError(f"what {source.url} gives has the SHA-256 {digest.hexdigest()}: it should be {source.sha256}")
-    if not zipfile.is_zipfile(whole):
-        return whole
-    with zipfile.ZipFile(whole) as archive, archive.open(source.file) as member, wanted.open("wb") as out:
-        shutil.copyfileobj(member, out)  # its path in the archive plays no part in where it lands
-    return wanted
-
-
-def find(name: str, *files: str, hint: str = "") -> Path:
-    """The first of ``files`` that is in $MPIFED_DATA/name, or a UserError that says what to do."""
-    root = os.environ.get("MPIFED_DATA", "")
-    for file in files if root else ():
-        if (path := Path(root).expanduser() / name / file).is_file():
-            return path
-    place = Path(root) / name if root else f"$MPIFED_DATA/{name}, which is not set"
-    hint = hint or f"python -m mpifed data get {name} --to DIR downloads it, then set MPIFED_DATA=DIR"
-    raise UserError(f"data = \"{name}\" finds no {' or '.join(files)} in {place}: {hint}")
-
-
-class UnitColumns(Data):
+class UnitColumns(Pooled):
     """A table whose columns are scaled to unit Euclidean norm and whose rows are then dealt to clients (errata)."""
 
     objective = "logistic"
+    usual: ClassVar[Partition] = Sizes(least=0.025)
 
-    partition: Partition | None = None
     sparse: Annotated[bool, Meta(description="keep X as CSR in place of dense rows")] = False
 
     def read(self) -> tuple[Path, Matrix, Array]:
@@ -107,9 +38,7 @@ class UnitColumns(Data):
         X, y = samples({"X": X, "y": y}, path, "")
         check_finite(X, range(len(y)), f"X of {path}")  # one NaN would make a whole column of them
         X = unit_columns(X.astype(np.float64, copy=False))
-        rng = stream(seed if self.seed is None else self.seed, "partition")
-        order, sizes = (self.partition or Sizes(least=0.025)).split(y, self.clients, rng)
-        return Pool(X, y, order, sizes, dtype, str(path), sparse=self.sparse)
+        return self.deal(sp.csr_array(X) if self.sparse else X, y, seed, dtype, str(path), sparse=self.sparse)
 
 
 class Qot(UnitColumns, tag="qot"):
@@ -142,11 +71,65 @@ class Sct(UnitColumns, tag="sct"):
     """
 
     def read(self) -> tuple[Path, Matrix, Array]:
-        path = find("sct", "train.csv", hint="download that of kaggle.com/c/santander-customer-transaction-prediction "
-                                             "to DIR/sct, then set MPIFED_DATA=DIR")
+        path = find("sct", "train.csv")
         with reading(path, "the data set sct"), path.open("rb") as file:
             head = file.readline().decode("utf-8-sig").strip().split(",")
             if head[:2] != ["ID_code", "target"]:
                 raise UserError(f"{path} is not Kaggle's train.csv: its columns must be ID_code, target, var_0 …")
             table = np.loadtxt(file, delimiter=",", usecols=range(1, len(head)), ndmin=2)
         return path, table[:, 1:], table[:, 0]
+
+
+class Adult(UnitColumns, tag="adult"):
+    """Adult income, 45,222 samples of 14 features, label 1 where income is over 50,000 (UCI; fedepm section VII.A).
+
+    Read from adult.mat with adultclass.mat, or made of UCI's adult.test and adult.data by the steps of the paper:
+    persons with a missing value are left out, words become integers, columns get unit norm (no centring: errata).
+    Default partition: random cut points with min d_i > 0.01·d/m.
+    """
+
+    usual: ClassVar[Partition] = Sizes(least=0.01)
+
+    clients: Clients = 50
+
+    def read(self) -> tuple[Path, Matrix, Array]:
+        path = find("adult", "adult.mat", "adult.data")
+        with reading(path, "the data set adult"):
+            if path.suffix == ".mat":
+                return path, read_mat(path)["X"], read_mat(find("adult", "adultclass.mat"))["y"].ravel()
+            table = np.array([*persons(find("adult", "adult.test")), *persons(path)])
+            labels = np.char.startswith(table[:, -1], ">50K")  # in adult.test a full stop follows
+            return path, np.column_stack([integers(column) for column in table[:, :-1].T]), labels.astype(np.int64)
+
+
+def persons(path: Path) -> Iterator[list[str]]:
+    """The lines of 15 values without a missing one."""
+    with path.open(encoding="ascii") as file:
+        for number, line in enumerate(file, 1):
+            cells = [cell.strip() for cell in line.split(",")]
+            if len(cells) != 15 and line.strip() and not line.startswith("|"):
+                raise UserError(f"{path}, line {number}: {len(cells)} values, and there must be 15")
+            if len(cells) == 15 and "?" not in cells:
+                yield cells
+
+
+def integers(column: Array) -> Array:
+    """A column of numbers as it is, one of words as their places (from 0) in the alphabetical order."""
+    return column.astype(np.int64) if np.char.isdigit(column).all() else np.unique(column, return_inverse=True)[1]
+
+
+class Rcv1(Pooled, tag="rcv1"):
+    """Reuters news, 20,242 samples of 47,236 features, sparse: rcv1_train.binary of LIBSVM (feddcd section 8.1).
+
+    Labels become 0 … C-1 in their order; ``labels = "multiclass"`` reads rcv1_train.multiclass in its place (15,564
+    samples, 53 classes). X stays CSR. Default partition: iid, as in the paper, which has 100 clients.
+    """
+
+    clients: Clients = 100
+    labels: Annotated[Literal["binary", "multiclass"], Meta(description="which of the two LIBSVM files")] = "binary"
+
+    def load(self, seed: int, dtype: str) -> Dataset:
+        path = find("rcv1", f"rcv1_train.{self.labels}", f"rcv1_train.{self.labels}.bz2")
+        with reading(path, "LIBSVM"):
+            X, y = samples(dict(zip("Xy", read_svm(path, None), strict=True)), path, "")
+        return self.deal(X, np.unique(y, return_inverse=True)[1], seed, dtype, str(path))

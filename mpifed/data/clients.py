@@ -11,6 +11,10 @@ from mpifed.component import Component
 Array = NDArray[Any]
 Matrix = Any  # NDArray or scipy.sparse.csr_array, (rows, n)
 
+# fields whose defaults differ from source to source
+Clients = Annotated[int, Meta(ge=1, description="number of clients m")]
+Test = Annotated[float, Meta(ge=0, lt=1, description="share of each client's samples that is kept for testing")]
+
 
 class Dataset:
     """Samples divided among m clients; every rank knows the sizes and asks only for the rows of its own clients.
@@ -40,15 +44,25 @@ class Data(Component):
 
     choices: ClassVar[dict[str, str]] = {
         "linreg-noniid": "mpifed.data.synthetic:LinregNoniid",
+        "synthetic": "mpifed.data.fedprox:Synthetic",
+        "gaussian": "mpifed.data.gaussian:Gaussian",
+        "images": "mpifed.data.image_classes:ImageClasses",
         "quadratic": "mpifed.data.synthetic:RandomQuadratic",
+        "lower-bound": "mpifed.data.lower_bound:LowerBound",
         "qot": "mpifed.data.catalogue:Qot",
         "sct": "mpifed.data.catalogue:Sct",
+        "adult": "mpifed.data.catalogue:Adult",
+        "rcv1": "mpifed.data.catalogue:Rcv1",
+        "digits": "mpifed.data.images:Digits",
+        "mnist": "mpifed.data.images:Mnist",
+        "fmnist": "mpifed.data.images:Fmnist",
+        "medical-mnist": "mpifed.data.images:MedicalMnist",
         "file": "mpifed.data.files:File",
     }
     default: ClassVar[str] = "linreg-noniid"
     objective: ClassVar[str] = "least-squares"  # the problem that goes with this data when none is named
 
-    clients: Annotated[int, Meta(ge=1, description="number of clients m")] = 128
+    clients: Clients = 128
     seed: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="seed of the data alone (default: the seed of the run)")] = None
 
     def load(self, seed: int, dtype: str) -> Dataset:

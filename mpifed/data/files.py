@@ -9,9 +9,10 @@ import scipy.sparse as sp
 from msgspec import Meta
 
 from mpifed.component import UserError
-from mpifed.data.clients import Array, Data, Dataset
+from mpifed.data.clients import Array, Data, Dataset, Test
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import Pool, check_finite
+from mpifed.data.split import split_pool
 from mpifed.data.stored import Stored, StoredCsr, open_h5, open_npz, reading
 from mpifed.data.text import read_csv, read_svm
 from mpifed.rng import stream
@@ -25,6 +26,7 @@ class File(Data, kw_only=True, tag="file"):
     """Samples of a file: X (d, n) or CSR, y (d,), sizes (m,), also X_test, y_test, sizes_test (HDF5, NPZ, MATLAB).
 
     With ``sizes``, client i owns the next sizes[i] rows; without, ``partition`` deals the rows to ``clients`` clients.
+    Without X_test, ``test`` keeps a share of each client's rows for testing.
     """
 
     path: Annotated[str, Meta(description="file: .h5 .npz .mat .svm .csv; the text formats also .gz or .bz2")]
@@ -33,6 +35,7 @@ class File(Data, kw_only=True, tag="file"):
         Meta(description="number of clients m (default: that of the file's sizes, else 128)"),
     ] = None  # type: ignore[assignment]
     partition: Partition | None = None
+    test: Test = 0.0
     target: Annotated[
         int | str | None, Meta(description="CSV column of y by name or number from 0 (default: the last)")] = None
     zero_based: Annotated[
@@ -48,13 +51,15 @@ class File(Data, kw_only=True, tag="file"):
             X, y = samples(arrays, path, "")
             sizes = sizes_of(arrays, "sizes", path, X, 1) if "sizes" in arrays else None
             test = test_samples(arrays, path, X, sizes) if any(name in arrays for name in TEST) else None
+        seed = seed if self.seed is None else self.seed
         if sizes is not None:
-            self.agree(path, len(sizes))
-            return Pool(X, y, None, sizes, dtype, str(path), test=test)
+            self.agree(path, len(sizes), test is not None)
+            if test is not None:
+                return Pool(X, y, None, sizes, dtype, str(path), test=test)
+            return split_pool(X, y, None, sizes, self.test, seed, dtype, str(path))
         m = 128 if self.clients is None else self.clients
-        rng = stream(seed if self.seed is None else self.seed, "partition")
-        order, sizes = (self.partition or Iid()).split(y, m, rng)
-        return Pool(X, y, order, sizes, dtype, str(path))
+        order, sizes = (self.partition or Iid()).split(y, m, stream(seed, "partition"))
+        return split_pool(X, y, order, sizes, self.test, seed, dtype, str(path))
 
     def read(self, path: Path, kind: str) -> dict[str, Any]:
         """The arrays of the file by name; those of HDF5 and NPZ stay there until rows are asked for."""
@@ -67,13 +72,15 @@ class File(Data, kw_only=True, tag="file"):
             return dict(zip("Xy", read_csv(path, self.target), strict=True))
         return {"HDF5": open_h5, "NPZ": open_npz, "MATLAB": read_mat}[kind](path)
 
-    def agree(self, path: Path, m: int) -> None:
-        """Refuse settings that contradict a file with m sizes."""
+    def agree(self, path: Path, m: int, tested: bool) -> None:
+        """Refuse settings that contradict a file with m sizes, and test samples if ``tested``."""
         if self.clients not in (None, m):
             raise UserError(f"data.clients = {self.clients} does not go with {path}: it has sizes of {m} clients")
         if self.partition is not None:
             raise UserError(f"data.partition = \"{self.partition.label()}\" does not go with {path}: "
                             "its sizes already say which rows a client has")
+        if tested and self.test:
+            raise UserError(f"data.test = {self.test} does not go with {path}: it has test samples of its own, X_test")
 
 
 def kind_of(path: Path) -> str:

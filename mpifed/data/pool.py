@@ -46,7 +46,8 @@ class Pool(Dataset):
     def rows_test(self, lo: int, hi: int) -> tuple[Matrix, Array]:
         if self.test is None:
             raise UserError(f"{self.source} has no test samples: it needs X_test, y_test and sizes_test")
-        return self.read(self.test, lo, hi, "X_test", "y_test")
+        names = ("X", "y") if self.test.X is self.train.X else ("X_test", "y_test")  # as the file calls them
+        return self.read(self.test, lo, hi, *names)
 
     def read(self, part: Part, lo: int, hi: int, X_name: str, y_name: str) -> tuple[Matrix, Array]:
         """The samples of the clients lo <= i < hi, as ``dtype`` and finite."""

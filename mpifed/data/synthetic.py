@@ -70,12 +70,15 @@ class LinregNoniid(Data, tag="linreg-noniid"):
         return ThreeKinds(sizes, self.features, seed, rng, dtype)
 
 
-class Quadratics(Dataset):
+class Matrices(Dataset):
     """Client i has a matrix Q_i (n, n), in the place of X, and a vector b_i (n,), in the place of y."""
 
-    def __init__(self, m: int, n: int, mu: float, L: float, seed: int, dtype: str) -> None:
-        self.m, self.n, self.sizes = m, n, np.full(m, n, dtype=np.int64)
-        self.mu, self.L, self.seed, self.dtype = mu, L, seed, dtype
+    def __init__(self, m: int, n: int, dtype: str) -> None:
+        self.m, self.n, self.sizes, self.dtype = m, n, np.full(m, n, dtype=np.int64), dtype
+
+    def draw(self, i: int) -> tuple[Array, Array]:
+        """Q_i and b_i of client i."""
+        raise NotImplementedError
 
     def rows(self, lo: int, hi: int) -> tuple[Array, Array]:
         X, y = np.empty((hi - lo, self.n, self.n), self.dtype), np.empty((hi - lo, self.n), self.dtype)
@@ -83,8 +86,15 @@ class Quadratics(Dataset):
             X[i - lo], y[i - lo] = self.draw(i)
         return X.reshape(-1, self.n), y.ravel()
 
+
+class Quadratics(Matrices):
+    """Random matrices and vectors; the numbers of client i come from a stream of its own."""
+
+    def __init__(self, m: int, n: int, mu: float, L: float, seed: int, dtype: str) -> None:
+        super().__init__(m, n, dtype)
+        self.mu, self.L, self.seed = mu, L, seed
+
     def draw(self, i: int) -> tuple[Array, Array]:
-        """Q_i and b_i of client i."""
         rng = stream(self.seed, "data", i + 1)
         eigenvalues = rng.uniform(self.mu, self.L, size=self.n)
         eigenvalues[0], eigenvalues[-1] = self.mu, self.L

@@ -50,6 +50,17 @@ class LinearModel(Problem):
     def grad(self, block: Block, X: Array) -> Array:
         return self._grad(block, X, block.matvec(X))
 
+    def clipped_grad(self, block: Block, X: Array, bound: float) -> Array:
+        """∇f_i with the gradient ℓ' a of every sample clipped to 1-norm ``bound``: (c, n).
+
+        Replacing one sample of client i moves it by at most 2·bound/d_i in the 1-norm.
+        """
+        R = self.slope(block.matvec(X), block.b)
+        size = np.abs(R) * block.once("1-norms of samples", lambda block: block.norms1())
+        R *= np.minimum(1, bound / np.maximum(size, bound)) * block.w
+        factor = self._factor(block)
+        return block.vecmat(R) if factor is None else block.vecmat(R) + factor[:, None] * self.penalty_grad(X)
+
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         Z = block.matvec(X)
         return self._value(block, X, Z), self._grad(block, X, Z)

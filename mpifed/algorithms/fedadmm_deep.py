@@ -1,0 +1,54 @@
+"""FedADMM for networks: Y. Gong, Y. Li, N. M. Freris, "FedADMM: A robust federated deep learning framework", as in flame."""
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.algorithms.base import Algorithm
+from mpifed.data.clients import Array
+from mpifed.federation import Federation
+from mpifed.local import Local
+
+
+class Client(NamedTuple):
+    pi: Array  # (c, n) dual variables
+    z: Array  # (c, n) last upload
+
+
+class Server(NamedTuple):
+    x: Array  # (n,) model w
+
+
+class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
+    """Clients train on their augmented Lagrangian by SGD; the server averages all last uploads.
+
+    θ_i ← H epochs on f_i(θ) + ⟨π_i, θ − w⟩ + (ρ/2)‖θ − w‖² from w;  π_i ← π_i + ρ(θ_i − w);  z_i = θ_i + π_i/ρ;
+    w⁺ = mean of z_i over all m.  Source: flame, section V; errata.
+    """
+
+    rho: Annotated[float, Meta(gt=0, description="penalty ρ")] = 0.01
+    lr: Annotated[float, Meta(gt=0, description="step size of the local epochs")] = 0.01
+    epochs: Annotated[int, Meta(ge=1, description="local epochs H")] = 5
+    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 100
+    weight_decay: Annotated[float, Meta(ge=0, description="weight decay in every gradient")] = 0.0
+
+    def join(self, f: Local) -> Client:
+        return Client(pi=f.zeros(), z=f.initial())
+
+    def start(self, fed: Federation) -> Server:
+        return Server(x=fed.initial())
+
+    def round(self, fed: Federation, server: Server) -> Server:
+        return Server(x=fed.mean(self.update, server.x, to=fed.select(server.x), last="z"))
+
+    def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
+        """Local epochs, dual step and upload."""
+        theta = np.broadcast_to(w, client.pi.shape)
+        for _, batch, has in f.steps(0, self.epochs, self.batch_size):
+            g = batch.grad(theta) + client.pi + self.rho * (theta - w) + self.weight_decay * theta
+            theta = theta - self.lr * has * g
+        pi = client.pi + self.rho * (theta - w)
+        z = theta + pi / self.rho
+        return Client(pi, z), z

@@ -1,0 +1,34 @@
+"""pFedMe: C. T. Dinh et al., "Personalized federated learning with Moreau envelopes", as compared in flame."""
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
+
+from mpifed.algorithms.flame import Personal
+from mpifed.data.clients import Array
+from mpifed.local import Local
+
+
+class Client(NamedTuple):
+    theta: Array  # (c, n) personal models
+    z: Array  # (c, n) last upload
+
+
+class PFedMe(Personal, tag="pfedme"):
+    """Personal models by local epochs; clients step towards them, the server averages all last uploads.
+
+    θ_i ← H epochs on f_i(θ) + (λ/2)‖θ − w‖²;  w_i = w − eta lam (w − θ_i);  w⁺ = mean of w_i over all m.
+    Source: Dinh et al. 2020, Algorithm 1 with one step a round; flame, section V; errata.
+    """
+
+    eta: Annotated[float, Meta(gt=0, description="step size η of local models")] = 0.5
+
+    def join(self, f: Local) -> Client:
+        return Client(theta=f.initial(), z=f.initial())
+
+    def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
+        """Personal model, then the step of the local model."""
+        theta = self.train(f, client.theta, w)
+        z = w - self.eta * self.lam * (w - theta)
+        return Client(theta, z), z

@@ -1,0 +1,26 @@
+"""SFedProx: FedProx with noise on its uploads, as compared in fedepm (Algorithms 3 and 4)."""
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from mpifed.algorithms.sfedavg import SFedAvg
+from mpifed.data.clients import Array
+from mpifed.local import Local
+
+
+class SFedProx(SFedAvg, tag="sfedprox"):
+    """SFedAvg whose local iteration is a few gradient steps on f_i(w) + (mu/2)‖w − x‖².
+
+    v ← v − γ_i(∇f_i(v) + mu (v − x)), ``inner`` times, from x at a round's first iteration, then from w_i.
+    Source: fedepm (36), Algorithm 4.
+    """
+
+    mu: Annotated[float, Meta(ge=0, description="proximal weight μ")] = 1e-5
+    inner: Annotated[int, Meta(ge=1, description="gradient steps an iteration")] = 3
+
+    def iterate(self, f: Local, w: Array, x: Array, gamma: Array) -> Array:
+        for _ in range(self.inner):
+            w = w - gamma * (f.grad(w) + self.mu * (w - x))
+        return w

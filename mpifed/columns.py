@@ -15,6 +15,7 @@ class Column(NamedTuple):
 # "s" and never "seconds": xarray would make time differences of the latter and change the type of the column
 COLUMNS: dict[str, Column] = {
     "objective": Column("1", "Mean over clients of the local objectives at the server's model, on training samples."),
+    "objective_samples": Column("1", "The same, clients weighted by their numbers of samples."),
     "grad_norm_sq": Column("1", "Squared Euclidean norm of the gradient of the objective at the server's model."),
     "objective_gap": Column("1", "Objective less the optimum that the experiment file gives."),
     "accuracy": Column("1", "Share of samples that the server's model classifies rightly, mean over clients."),

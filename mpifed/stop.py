@@ -22,6 +22,7 @@ class Stop(Table):
     accuracy: Annotated[float, Meta(ge=0, le=1, description="accuracy of the server's model at least")] = 0.0
     variance: Annotated[
         float, Meta(ge=0, description="sample variance of the last four f at most this times n/(1 + f) (fedepm)")] = 0.0
+    rising: Annotated[bool, Meta(description="f and ‖∇f‖² both above the largest of the three before (fedepm, code)")] = False
     seconds: Annotated[float, Meta(ge=0, description="elapsed seconds at least")] = 0.0
 
     def __post_init__(self) -> None:
@@ -44,6 +45,9 @@ class Stop(Table):
             bound, spread = self.variance * n / (1 + f[-1]), float(np.var(f[-4:], ddof=1))
             if spread <= bound:
                 return f"variance: {spread:.3g} <= {bound:.3g}"
+        errors = history["grad_norm_sq"]
+        if self.rising and len(f) >= 4 and f[-1] > max(f[-4:-1]) and errors[-1] > max(errors[-4:-1]):
+            return "rising: f and ‖∇f‖² are above those of the three rounds before"
         if self.seconds and history["elapsed_seconds"][-1] >= self.seconds:
             return f"seconds: {history['elapsed_seconds'][-1]:.3g} >= {self.seconds:.3g}"
         return None

@@ -173,8 +173,8 @@ def test_adult_is_45222_samples_of_14_unit_columns():
 
 
 @pytest.mark.skipif(not Path(REAL, "adult/adult.mat").is_file(), reason="MPIFED_DATA has no adult/adult.mat")
-def test_adult_made_of_uci_s_files_has_the_first_person_of_the_mat_file():
-    """The first line of adult.test and the last of adult.data, as everyone can look them up."""
+def test_adult_mat_begins_with_the_first_line_of_adult_test_and_ends_with_the_last_of_adult_data():
+    """So UCI's files are read in that order, and their words in alphabetical order."""
     _, X, y = Adult().read()
     assert list(X[0]) == [25, 2, 226802, 1, 7, 4, 6, 3, 2, 1, 0, 0, 40, 38]
     assert list(X[-1]) == [52, 3, 287927, 11, 9, 2, 3, 5, 4, 0, 15024, 0, 40, 38]

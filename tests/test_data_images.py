@@ -225,7 +225,7 @@ def test_a_client_has_pictures_of_two_classes(pictures):
 def test_grey_jpeg_and_other_sizes(pictures):
     Image.fromarray(np.full((32, 48), 200, np.uint8)).save(pictures / "Hand/grey.JPEG")
     Image.fromarray(np.full((64, 64), 100, np.uint8)).convert("P").save(pictures / "CXR/palette.png", transparency=b"\1\2")
-    dataset = build("medical-mnist", clients=1, colour=False, size=16)
+    dataset = build("medical-mnist", clients=1, partition="iid", colour=False, size=16)
     assert dataset.n == 256
     table = everything(dataset)
     assert len(table) == 17
@@ -255,7 +255,7 @@ def test_what_is_no_picture_is_named(pictures, monkeypatch, content):
         content = path.read_bytes()
     path.write_bytes(content)
     with pytest.raises(UserError, match=r"\.png cannot be read as a JPEG or PNG image: ") as caught:
-        everything(build("medical-mnist", clients=1))
+        everything(build("medical-mnist", clients=1, partition="iid"))
     assert "\n" not in str(caught.value)
 
 
@@ -267,7 +267,7 @@ def test_no_class_folders(tmp_path, monkeypatch):
 
 
 def test_pictures_without_pillow_say_what_to_install(pictures, monkeypatch):
-    dataset = build("medical-mnist", clients=1)
+    dataset = build("medical-mnist", clients=1, partition="iid")
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(UserError, match=r"data = \"medical-mnist\" needs Pillow .*: pip install mpifed\[data\]"):
         dataset.rows(0, 1)

@@ -63,32 +63,35 @@ def test_synthetic_has_the_sizes_and_shapes_of_flame():
 
 
 def test_synthetic_follows_the_law_of_fedprox():
-    table = {"name": "synthetic", "clients": 400, "alpha": 0.0, "beta": 2.0, "least": 100, "most": 100, "test": 0.0}
-    X = build(table).rows(0, 400)[0].reshape(400, 100, 60)
-    spread = (X - X.mean(axis=1, keepdims=True)).var(axis=(0, 1), ddof=0) * 100 / 99
+    table = {"name": "synthetic", "clients": 2000, "alpha": 0.0, "beta": 2.0, "least": 20, "most": 20, "test": 0.0}
+    X = build(table).rows(0, 2000)[0].reshape(2000, 20, 60)
+    spread = (X - X.mean(axis=1, keepdims=True)).var(axis=(0, 1), ddof=0) * 20 / 19
     assert np.allclose(spread, np.arange(1, 61) ** -1.2, rtol=0.05)      # Sigma_jj
     v = X.mean(axis=1)
     assert np.allclose(v.mean(axis=1).std(), 2.0, rtol=0.1)              # B_k, a standard deviation and no variance
     assert np.allclose((v - v.mean(axis=1, keepdims=True)).var(), 1, rtol=0.05)
-    calm = build({**table, "beta": 0.0}).rows(0, 400)[0].reshape(400, 100, 60).mean(axis=(1, 2))
+    calm = build({**table, "beta": 0.0}).rows(0, 2000)[0].reshape(2000, 20, 60).mean(axis=(1, 2))
     assert calm.std() < 0.2
 
 
-def test_synthetic_labels_come_from_each_client_s_own_linear_model():
-    table = {"name": "synthetic", "clients": 2, "features": 3, "classes": 4, "least": 400, "most": 400, "test": 0.0}
-    for iid in (False, True):
-        X, y = build({**table, "iid": iid}).rows(0, 2)
-        A = np.column_stack([X, np.ones(800)])
-        # a line through x crosses each class once: the classes of a linear model are convex
-        start, end = A[0], A[1]
-        assert len(start) == len(end) == 4
-        for half in (slice(0, 400), slice(400, 800)):
-            means = {c: A[half][y[half] == c].mean(axis=0) for c in set(y[half])}
-            assert 1 < len(means) <= 4
-    rows, labels = build({**table, "iid": True, "least": 3000, "most": 3000}).rows(0, 2)
-    assert np.allclose(np.bincount(labels[:3000].astype(int), minlength=4) / 3000,
-                       np.bincount(labels[3000:].astype(int), minlength=4) / 3000, atol=0.06)   # one law for both
-    assert np.abs(rows.mean(axis=0)).max() < 0.1
+def shares(y):
+    """Of each of the two clients, the shares of the four classes."""
+    return [np.bincount(part.astype(int), minlength=4) / 3000 for part in (y[:3000], y[3000:])]
+
+
+def test_synthetic_labels_come_from_one_linear_model_a_client():
+    table = {"name": "synthetic", "clients": 2, "features": 3, "classes": 4, "least": 3000, "most": 3000, "test": 0.0}
+    X, y = build({**table, "alpha": 50.0}).rows(0, 2)
+    for half in (slice(0, 3000), slice(3000, 6000)):      # classes of a linear model are convex: midpoints keep them
+        A, label = X[half], y[half]
+        same = np.flatnonzero(label == label[0])
+        middle = (A[same[0]] + A[same[1:200]]) / 2
+        near = np.argmin(((A[:, None] - middle) ** 2).sum(axis=2), axis=0)
+        assert np.mean(label[near] == label[0]) > 0.9
+    X, y = build({**table, "iid": True}).rows(0, 2)
+    assert np.allclose(*shares(y), atol=0.05)             # one law for both
+    assert np.abs(X.mean(axis=0)).max() < 0.1
+    assert not np.allclose(*shares(build(table).rows(0, 2)[1]), atol=0.05)
 
 
 # ---- images

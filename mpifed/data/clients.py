@@ -63,7 +63,8 @@ class Data(Component):
     objective: ClassVar[str] = "least-squares"  # the problem that goes with this data when none is named
 
     clients: Clients = 128
-    seed: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="seed of the data alone (default: the seed of the run)")] = None
+    seed: Annotated[
+        Annotated[int, Meta(ge=0)] | None, Meta(description="seed of the data alone (default: the seed of the run)")] = None
 
     def load(self, seed: int, dtype: str) -> Dataset:
         """The data set, made or read in such a way that rows() gives the same numbers on every rank.

@@ -85,11 +85,18 @@ def fetch(name: str, to: str | Path) -> list[Fetched]:
         try:
             note = bring(source, folder, missing) if missing else ""
         except (OSError, http.client.HTTPException, zipfile.BadZipFile, zlib.error, KeyError, RuntimeError) as error:
-            inner = error.reason if type(error) is urllib.error.URLError else error
-            reason = getattr(inner, "strerror", None) or str(inner) or type(inner).__name__
-            raise UserError(f"{name} cannot be brought from {source.url} to {missing[0]}: {reason}") from error
+            raise UserError(f"{name} cannot be brought from {source.url} to {missing[0]}: {reason(error)}") from None
         done += [Fetched(path, note if path in missing else "was there already") for path in paths]
     return done
+
+
+def reason(error: Any) -> str:
+    """What an error says, on one line."""
+    if isinstance(error, urllib.error.HTTPError):
+        error.close()  # it holds the connection
+    inner = error.reason if type(error) is urllib.error.URLError else error
+    said = str(getattr(inner, "strerror", None) or inner).strip() or type(inner).__name__
+    return said.splitlines()[0]
 
 
 def bring(source: Source, folder: Path, wanted: list[Path]) -> str:

@@ -31,7 +31,7 @@ def read_idx(path: Path, dimensions: int) -> Array:
             raise UserError(f"{path} is no IDX file of unsigned bytes in {dimensions} dimensions: it begins with "
                             f"{head[:4].hex()}, not 000008{dimensions:02x}")
         if len(head) < 4 + 4 * dimensions:
-            raise UserError(f"{path} ends inside its head: an IDX file of {dimensions} dimensions has more than {len(head)} bytes")
+            raise UserError(f"{path} ends inside its head: {dimensions} dimensions have more than {len(head)} bytes")
         shape = tuple(int(length) for length in np.frombuffer(head, ">u4", offset=4))
         size = math.prod(shape)
         told = f"{path} says it holds {' x '.join(map(str, shape))} bytes"

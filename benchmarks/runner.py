@@ -69,9 +69,13 @@ def table(bench: dict[str, Any], block: dict[str, Any], rows: list[str], values:
                 line.append(f"{figure(ours.mean())} ± {figure(spread)}" + (f" [{paper[column]:g}]" if paper else ""))
             cells.append(line)
         widths = [max(len(line[k]) for line in cells) for k in range(len(head) + 1)]
-        lines += ["  " + "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+        lines += [aligned(line, widths) for line in cells]
         lines.append("")
     return "\n".join(lines)
+
+
+def aligned(line: list[str], widths: list[int]) -> str:
+    return "  " + "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
 
 
 def figure(value: float) -> str:

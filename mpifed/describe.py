@@ -14,10 +14,12 @@ from mpifed.component import Component, UserError, toml_value, unknown
 from mpifed.config import FAMILIES
 from mpifed.data.clients import Data
 from mpifed.data.partition import Partition
+from mpifed.solvers import Solver
 from mpifed.steps import Step
 
-KINDS: dict[str, type[Component]] = {"algorithms": FAMILIES["algorithm"], "problems": FAMILIES["problem"], "data": FAMILIES["data"],
-         "partitions": Partition, "selections": FAMILIES["selection"], "steps": Step}
+KINDS: dict[str, type[Component]] = {
+    "algorithms": FAMILIES["algorithm"], "problems": FAMILIES["problem"], "data": FAMILIES["data"], "partitions": Partition,
+    "selections": FAMILIES["selection"], "steps": Step, "solvers": Solver}
 
 
 def names(kind: str | None = None) -> str:

@@ -45,20 +45,20 @@ def rounds(config: Experiment, fed: Federation, recorder: Recorder, progress: Pr
 
 def measure(algorithm: Any, fed: Federation, server: Any) -> dict[str, float]:
     """f and ‖∇f‖² at the server's model, and what the algorithm says of itself."""
-    value, weighted, gradient, *rest = fed.measure(server.x)
-    gradient = gradient / fed.m
+    value, weighted, total, *watches = fed.measure(server.x)
+    gradient, rest = total / fed.m, [float(watched) for watched in watches]
     row = {"objective": float(value) / fed.m, "objective_samples": float(weighted) / fed.samples,
            "grad_norm_sq": float(np.vecdot(gradient, gradient))}
     if hasattr(fed.problem, "predict"):
-        accuracy, right, tested, *rest = map(float, rest)
+        accuracy, right, tested, *rest = rest
         row |= {"accuracy": accuracy / fed.m, "accuracy_pooled": right / tested}
     if algorithm.personal:
-        row["personal_objective"], *rest = float(rest[0]) / fed.m, *rest[1:]
-        if "accuracy" in row:
-            row["personal_accuracy"], *rest = float(rest[0]) / fed.m, *rest[1:]
-    watched = dict(zip(algorithm.watches, map(float, rest), strict=True))
+        own = ["personal_objective"] + ["personal_accuracy"] * ("accuracy" in row)
+        row |= {name: rest.pop(0) / fed.m for name in own}
+    watched = dict(zip(algorithm.watches, rest, strict=True))
     if algorithm.extremes:
-        watched |= dict(zip(algorithm.extremes, np.atleast_1d(fed.inspect(algorithm.extreme, "max")).ravel().tolist(), strict=True))
+        largest = np.ravel(fed.inspect(algorithm.extreme, "max")).tolist()
+        watched |= dict(zip(algorithm.extremes, largest, strict=True))
     return row | algorithm.report(server, watched, fed.m)
 
 

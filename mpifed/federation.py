@@ -42,8 +42,8 @@ class InProcess:
 class Ledger:
     """What travelled between server and clients: the paper's communication, whatever the number of ranks.
 
-    An exchange is one download and one upload of those called, in whatever order. Arrays of real numbers are charged, to each client who
-    receives or sends them; single numbers (a step size, the round) and who is chosen are not.
+    An exchange is one download and one upload of those called, in whatever order. Arrays of real numbers are charged, to
+    each client who receives or sends them; single numbers (a step size, the round) and who is chosen are not.
     """
 
     def __init__(self) -> None:

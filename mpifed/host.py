@@ -41,7 +41,8 @@ class Reply(NamedTuple):
 class Host:
     """The clients lo <= i < hi of the data set, in blocks of like size, and the state of each."""
 
-    def __init__(self, data: Dataset, problem: Problem, algorithm: Any, lo: int, hi: int, start: Array, dtype: str, seed: int) -> None:
+    def __init__(self, data: Dataset, problem: Problem, algorithm: Any, lo: int, hi: int, start: Array, dtype: str,
+                 seed: int) -> None:
         self.problem, self.algorithm, self.m, self.seed = problem, algorithm, data.m, seed
         self.lo, self.hi, self.dtype = lo, hi, np.dtype(dtype)
         self.start = start.astype(self.dtype)

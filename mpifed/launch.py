@@ -175,6 +175,7 @@ def fail(world: Any, error: BaseException) -> None:
     """End all ranks after an error that is no user's mistake: one message, then where it happened."""
     rank = 0 if world is None else world.rank
     what = f"{type(error).__name__}: {error}".removesuffix(": ")
-    sys.stderr.write(f"mpifed: rank {rank} on {socket.gethostname()} failed: {what}\n{''.join(traceback.format_tb(error.__traceback__))}")
+    where = "".join(traceback.format_tb(error.__traceback__))
+    sys.stderr.write(f"mpifed: rank {rank} on {socket.gethostname()} failed: {what}\n{where}")
     if world is not None and world.size > 1:
         world.abort(1)

@@ -14,12 +14,14 @@ from mpifed.rng import stream
 
 
 class Local:
-    """f_i of c clients of one block. Arrays have the clients in front: X is (c, n), or (n,) for a common point.
+    """f_i of c clients of one block. Arrays have the clients in front: X is (c, n), or (n,), a common point.
 
-    ``n`` parameters, ``start`` (n,) the model of the start, ``m`` clients in all, ``ids`` (c,) their numbers, ``d`` (c,) their samples.
+    ``n`` parameters, ``start`` (n,) the model of the start, ``m`` clients in all, ``ids`` (c,) their numbers, ``d`` (c,)
+    their samples.
     """
 
-    def __init__(self, block: Block, problem: Problem, start: Array, m: int, ids: Array, seed: int, place: tuple[int, int]) -> None:
+    def __init__(self, block: Block, problem: Problem, start: Array, m: int, ids: Array, seed: int,
+                 place: tuple[int, int]) -> None:
         self.block, self.problem, self.start, self.m, self.ids = block, problem, start, m, ids
         self.n = len(start)
         self.d = block.d
@@ -57,7 +59,7 @@ class Local:
         """
         right, count = np.zeros(len(self)), np.zeros(len(self))
         tested = [(rows, block) for rows, block in self.block.tests]
-        rest = np.setdiff1d(np.arange(len(self)), np.concatenate([rows for rows, _ in tested])) if tested else np.arange(len(self))
+        rest = np.setdiff1d(np.arange(len(self)), np.concatenate([np.zeros(0, int), *(rows for rows, _ in tested)]))
         if len(rest):
             tested.append((rest, self.block if len(rest) == len(self) else self.block.take(rest)))
         for rows, block in tested:

@@ -24,21 +24,21 @@ def log_ratio(W: Array, noise: Array) -> Array:
 
 
 class Budget(NamedTuple):
-    """``count`` Laplace releases, each ``epsilon``-differentially private for the samples of one client."""
+    """``releases`` of Laplace noise, each ``epsilon``-differentially private for the samples of one client."""
 
     epsilon: float
-    count: int
+    releases: int
 
     def basic(self) -> float:
         """The ε spent by basic composition: the sum."""
-        return self.epsilon * self.count
+        return self.epsilon * self.releases
 
     def accounted(self, delta: float) -> float:
         """The ε at ``delta`` by Rényi accounting of the Laplace mechanism, at most the sum.
 
         Raises UserError where the library dp-accounting is missing.
         """
-        if self.count == 0:
+        if self.releases == 0:
             return 0.0
         try:
             import dp_accounting
@@ -46,5 +46,5 @@ class Budget(NamedTuple):
         except ImportError:
             raise UserError("noise = \"clipped\" accounts its budget with dp-accounting: pip install 'mpifed[privacy]'") from None
         accountant = rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
-        accountant.compose(dp_accounting.LaplaceDpEvent(1 / self.epsilon), self.count)
+        accountant.compose(dp_accounting.LaplaceDpEvent(1 / self.epsilon), self.releases)
         return min(self.basic(), float(accountant.get_epsilon(delta)))

@@ -118,7 +118,7 @@ class Biased(Sampled, tag="biased"):
     def draws(self, seed: int, m: int, rounds: int) -> Draws:
         size, pool = self.size(m), self.candidates or m
         if not size <= pool <= m:
-            raise UserError(f"selection.candidates = {pool} is wrong: it must be between the {size} to be chosen and the {m} clients")
+            raise UserError(f"selection.candidates = {pool} is wrong: it must be between the {size} chosen and the {m} clients")
         return Draws(size, lambda round, again: np.sort(
             stream(seed, "selection", round, again).choice(m, pool, replace=False, shuffle=False)), self.batch_size)
 

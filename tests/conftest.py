@@ -50,7 +50,8 @@ def mpirun(ranks: int, *words: str | Path) -> list[str | Path]:
     return [launcher, "-n", str(ranks), sys.executable, *words]
 
 
-def mpifed(*words: str | Path, ranks: int | None = None, timeout: float = 60, cwd: Path | None = None, **variables: str) -> Outcome:
+def mpifed(*words: str | Path, ranks: int | None = None, timeout: float = 60, cwd: Path | None = None,
+           **variables: str) -> Outcome:
     """Run ``python -m mpifed words``, under mpirun where ``ranks`` is given."""
     command = ["-m", "mpifed", *words]
     whole = [sys.executable, *command] if ranks is None else mpirun(ranks, *command)

@@ -12,6 +12,7 @@ from mpifed.component import Component, Table, UserError, toml_value
 from mpifed.config import DEFAULT_STUDY, FAMILIES, experiment, override, read
 from mpifed.steps import Constant
 
+
 def told(assignment, table=None):
     """The experiment that a table with overrides describes."""
     return experiment(override(table or {}, [assignment] if isinstance(assignment, str) else assignment))

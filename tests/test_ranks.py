@@ -7,7 +7,8 @@ from conftest import ROOT, execute, mpirun
 
 @pytest.mark.parametrize("ranks", [4])
 def test_under_mpirun(ranks):
-    done = execute(mpirun(ranks, "-m", "pytest", "--with-mpi", "-q", "-x", "-p", "no:cacheprovider", ROOT / "tests" / "ranks"), 120)
+    words = ("-m", "pytest", "--with-mpi", "-q", "-x", "-p", "no:cacheprovider", ROOT / "tests" / "ranks")
+    done = execute(mpirun(ranks, *words), 120)
     assert done.code == 0, done.out + done.err
     assert "passed" in done.out
     assert "skipped" not in done.out, done.out

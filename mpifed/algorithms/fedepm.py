@@ -86,17 +86,23 @@ class FedEPM(Algorithm, tag="fedepm"):
         """(20), k0 times, and (21)."""
         clipped = self.noise == "clipped"
         g = f.clipped_grad(x, self.clip) if clipped else f.grad(x)
-        w, reach = client.w, client.reach
+        w, reach, mu = client.w, client.reach, np.full(len(f), self.mu0)
         over = f.d if self.step_scale == "samples" else np.ones(len(f))
         for j in range(self.k0):
             growth = 0 if clipped else self.c * np.vecdot(w - x, w - x)
-            mu = self.mu0 * (1 + growth) * self.alpha ** (k + j + 1)
+            mu = self.mu0 * (1 + growth * np.ones(len(f))) * self.alpha ** (k + j + 1)
             step = (mu / over)[:, None].astype(x.dtype)
             w = x + soft(step * (w - x) - g, lam) / (eta + step)
             reach = (step[:, 0] * reach + 2 * self.clip / f.d) / (eta + step[:, 0])
-        scale = {"clipped": reach, "none": 0 * mu}.get(self.noise, 2 * np.abs(g).sum(axis=1) / mu)    # (39)
-        noise = laplace(f, (over if self.noise == "matched" else 1) * scale / self.epsilon)
-        return Client(w, reach, log_ratio(w, noise)), w + noise
+        noise = laplace(f, self.sensitivity(g, mu, over, reach) / self.epsilon)
+        return Client(w, reach, log_ratio(w, noise)), w + noise                                # (21)
+
+    def sensitivity(self, g: Array, mu: Array, over: Array, reach: Array) -> Array:
+        """How far one sample moves w_i in the 1-norm (c,), or what stands for it: (39)."""
+        if self.noise in ("none", "clipped"):
+            return reach if self.noise == "clipped" else 0 * reach
+        stand_in = 2 * np.abs(g).sum(axis=1) / mu
+        return over * stand_in if self.noise == "matched" else stand_in
 
     def extreme(self, f: Local, client: Client) -> tuple[Array, ...]:
         return (-client.ratio,)

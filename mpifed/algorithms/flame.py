@@ -1,7 +1,7 @@
 """FLAME: "FLAME: Federated learning with ADMM and personalised models", Algorithm 1."""
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -40,6 +40,10 @@ class Personal(Algorithm):
     def round(self, fed: Federation, server: Server) -> Server:
         return Server(x=fed.mean(self.update, server.x, to=fed.select(server.x), last="z"))
 
+    def update(self, f: Local, client: Any, w: Array) -> tuple[Any, Array]:
+        """The local update of the chosen: new state and z_i."""
+        raise NotImplementedError
+
     def train(self, f: Local, theta: Array, centre: Array) -> Array:
         """H epochs on f_i(θ) + (λ/2)‖θ − centre‖² from θ."""
         for _, batch, has in f.steps(0, self.epochs, self.batch_size):
@@ -47,7 +51,7 @@ class Personal(Algorithm):
             theta = theta - self.lr * has * g
         return theta
 
-    def personalised(self, f: Local, client: Client) -> Array:
+    def personalised(self, f: Local, client: Any) -> Array:
         return client.theta
 
 

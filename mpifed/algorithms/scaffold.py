@@ -50,7 +50,7 @@ class Scaffold(Algorithm, tag="scaffold"):
 
     def update(self, f: Local, client: Client, x: Array, c: Array, k: int) -> tuple[Client, tuple[Array, Array]]:
         """Local steps and the new control variate."""
-        y, total = np.broadcast_to(x, client.c.shape), 0
+        y, total = np.broadcast_to(x, client.c.shape), f.zeros(1)
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.d).astype(x.dtype)
             y = y - gamma * (batch.grad(y) - client.c + c)

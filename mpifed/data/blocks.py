@@ -173,5 +173,6 @@ def sparse_block(parts: list[tuple[Matrix, Array]], sizes: Array, n: int, dtype:
         data.append(X.data)
         indices.append(X.indices.astype(np.int64) + i * n)
     indptr = np.concatenate([[0], np.cumsum(counts.ravel())])
-    A = sp.csr_array((np.concatenate(data).astype(dtype), np.concatenate(indices), indptr), shape=(len(sizes) * D, len(sizes) * n))
+    values, columns = np.concatenate(data).astype(dtype), np.concatenate(indices)
+    A = sp.csr_array((values, columns, indptr), shape=(len(sizes) * D, len(sizes) * n))
     return SparseBlock(A, b, sizes, n)

@@ -1,7 +1,7 @@
 """Linear classifiers of C classes: scores z = W a + bias, parameters flat as [W row-major (C × features) | bias]."""
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -9,6 +9,7 @@ from msgspec import Meta
 from mpifed.data.blocks import Block
 from mpifed.data.clients import Array, Dataset
 from mpifed.problems.base import Problem
+from mpifed.rng import stream
 
 
 class Classifier(Problem):
@@ -16,6 +17,8 @@ class Classifier(Problem):
 
     lam: Annotated[float, Meta(ge=0, description="regularisation λ of W, not of the bias")] = 0.0
     bias: Annotated[bool, Meta(description="whether scores have a bias")] = True
+    start: Annotated[
+        Literal["zero", "uniform"], Meta(description="first model: 0, or uniform in ±1/√features from the seed")] = "zero"
 
     def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:
         """ℓ (c, D) and ∂ℓ/∂z (c, D, C) at scores Z (c, D, C) and labels b (c, D)."""
@@ -25,6 +28,10 @@ class Classifier(Problem):
         if data.classes < 2:
             raise ValueError("labels must be whole numbers 0, 1 … C−1 of at least 2 classes")
         return data.classes * (data.n + self.bias)
+
+    def initial(self, data: Dataset, seed: int) -> Array:
+        n = self.dim(data)
+        return np.zeros(n) if self.start == "zero" else stream(seed, "model").uniform(-1, 1, n) / np.sqrt(data.n)
 
     def labels(self, b: Array) -> Array:
         return whole_labels(b)

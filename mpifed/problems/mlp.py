@@ -1,6 +1,7 @@
 """Fully connected networks with ReLU, for all clients of a block at once."""
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
@@ -30,7 +31,7 @@ class MLP(Problem, tag="mlp"):
         if data.classes < 2:
             raise ValueError("labels must be whole numbers 0, 1 … C−1 of at least 2 classes")
         widths = (data.n, *self.hidden, data.classes)
-        return sum((a + 1) * b for a, b in zip(widths[:-1], widths[1:], strict=True))
+        return sum((a + 1) * b for a, b in pairwise(widths))
 
     def labels(self, b: Array) -> Array:
         return whole_labels(b)
@@ -39,7 +40,7 @@ class MLP(Problem, tag="mlp"):
         rng = stream(seed, "model")
         widths = (data.n, *self.hidden, data.classes)
         return np.concatenate([rng.uniform(-1, 1, (a + 1) * b) / np.sqrt(a)
-                               for a, b in zip(widths[:-1], widths[1:], strict=True)])
+                               for a, b in pairwise(widths)])
 
     def predict(self, block: Block, X: Array) -> Array:
         """The class with the largest score, the lowest at a tie: (c, D)."""

@@ -1,6 +1,8 @@
 """Messages between server and hosts, on real ranks."""
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from mpi4py import MPI
@@ -50,7 +52,7 @@ def test_in_steady_state_a_request_is_one_broadcast_and_one_gather():
         host.join()
         serve(world, cuts, host)
         return
-    server = Server(world, cuts, [sums.nodes(a, b, data.m) for a, b in zip(cuts[:-1], cuts[1:], strict=True)], "float64")
+    server = Server(world, cuts, [sums.nodes(a, b, data.m) for a, b in pairwise(cuts)], "float64")
     draws = setup.selection.draws(0, data.m, 10)
     fed = Federation(server, setup.problem, draws, 0, data.sizes, np.zeros(data.n), "float64")
     state = setup.algorithm.start(fed)
@@ -89,7 +91,7 @@ def test_large_own_rows_are_scattered_and_rows_come_back_in_client_order():
         host.state = type("Nothing", (tuple,), {"__new__": lambda cls, *fields: tuple.__new__(cls, fields)})()
         serve(world, cuts, host)
         return
-    server = Server(world, cuts, [sums.nodes(a, b, data.m) for a, b in zip(cuts[:-1], cuts[1:], strict=True)], "float64")
+    server = Server(world, cuts, [sums.nodes(a, b, data.m) for a, b in pairwise(cuts)], "float64")
     fed = Federation(server, setup.problem, setup.selection.draws(0, data.m, 10), 0, data.sizes, np.zeros(data.n), "float64")
     for to in (None, np.array([0, 3, 4, 10]), np.array([7])):
         ids = np.arange(11) if to is None else to

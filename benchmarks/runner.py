@@ -50,7 +50,8 @@ def outcome(study: dict[str, Any], path: Path) -> dict[str, float]:
         path.parent.mkdir(parents=True, exist_ok=True)
         result = mpifed.run(study, path, force=True)
     assert result is not None
-    return {"objective": float(result.rounds["objective"][-1]), "rounds": float(result.cr), "seconds": float(result.tct)}
+    return {name: float(column[-1]) for name, column in result.rounds.items()} | {
+        "rounds": float(result.cr), "seconds": float(result.tct)}
 
 
 def table(bench: dict[str, Any], block: dict[str, Any], rows: list[str], values: list[Any], seeds: int, got: Any) -> str:

@@ -172,7 +172,7 @@ class Server(Channel):
         waited = min(self.mpi, float(seconds[1:].sum(axis=1).max()))    # for the slowest host
         self.traffic.comm -= waited
         self.traffic.wait += waited
-        every = np.concatenate([part.view(self.dtype) for part in parts]).reshape(-1, columns)
+        every = np.concatenate([part.view(self.dtype) for part in parts]).reshape(sum(rows), columns)
         return finish(request, Reply(every, layout), self.tree)
 
     def stop(self) -> None:

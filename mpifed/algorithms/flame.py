@@ -1,4 +1,4 @@
-"""FLAME: "FLAME: Federated learning with ADMM and personalised models", Algorithm 1."""
+"""FLAME: S. Zhu et al., "Personalized federated learning via ADMM with Moreau envelope", Algorithm 1."""
 from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple

@@ -7,7 +7,20 @@ from conftest import mpifed
 
 from mpifed.algorithms.base import Algorithm
 
-STUDIES = {name: [f"algorithm={name}", "data.clients=13", "data.features=23", "rounds=6"] for name in Algorithm.choices}
+PLAIN = ["data.clients=13", "data.features=23", "rounds=6"]
+LOGISTIC = ["data=gaussian", "data.clients=13", "data.samples=11", "data.features=7", "rounds=5"]
+DIGITS = ["data=digits", "data.clients=13", "rounds=4", "stop.gradient=0.0"]
+STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in Algorithm.choices} | {
+    "fedgia, gram": ["algorithm.H=gram", "selection=cover", *PLAIN],
+    "feddcd": ["algorithm=feddcd", *LOGISTIC],
+    "accfeddcd": ["algorithm=accfeddcd", *LOGISTIC],
+    "fedepm": ["algorithm=fedepm", *LOGISTIC],
+    "fedavg, mini-batches": ["algorithm=fedavg", "algorithm.batch_size=5", "algorithm.epochs=2", *PLAIN],
+    "flame": ["algorithm=flame", *DIGITS],
+    "flame, biased": ["algorithm=flame", "selection=biased", "selection.share=0.3", "selection.candidates=7", *DIGITS],
+    "fedadmm-deep, network": ["algorithm=fedadmm-deep", "problem=mlp", "problem.hidden=[9]", *DIGITS],
+    "scaffold, float32": ["algorithm=scaffold", "algorithm.batch_size=4", "dtype=float32", *PLAIN],
+}
 
 
 def bits(path):

@@ -27,6 +27,8 @@ class Problem(Component):
         "softmax": "mpifed.problems.softmax:Softmax",
         "svm": "mpifed.problems.svm:SVM",
         "mlp": "mpifed.problems.mlp:MLP",
+        "cnn": "mpifed.problems.cnn:CNN",
+        "torch": "mpifed.problems.torch_module:TorchModule",
         "quadratic": "mpifed.problems.quadratic:Quadratic",
     }
     default: ClassVar[str] = "least-squares"

@@ -9,7 +9,7 @@ import numpy as np
 
 from mpifed import sums
 from mpifed.component import UserError
-from mpifed.data.blocks import Block, dense_block, plan, sparse_block
+from mpifed.data.blocks import Block, dense_block, most, plan, sparse_block
 from mpifed.data.clients import Array, Dataset
 from mpifed.local import Local
 from mpifed.problems.base import Problem
@@ -62,13 +62,13 @@ class Host:
 
     def join(self) -> None:
         """The first state of every client."""
-        for a, b, f in self._blocks_of(np.arange(len(self.order)), (0, 0)):
+        for picks, f in self._blocks_of(np.arange(len(self.order)), (0, 0)):
             client = self.algorithm.join(f)
             if self.state is None:
                 self.state = type(client)(*(
                     np.empty((len(self.order), *v.shape[1:]), self.dtype if v.dtype.kind == "f" else v.dtype) for v in client))
             for field, value in zip(self.state, client, strict=True):
-                field[a:b] = value
+                field[picks] = value
 
     def handle(self, request: Request) -> Reply:
         """Run a client method on every client called and give back rows or reduced rows."""
@@ -107,11 +107,10 @@ class Host:
         method = getattr(self if request.method == "measure" else self.algorithm, request.method)
         out, layout = np.zeros((len(slots), 0), self.dtype), None
         at = 0
-        for a, b, f in self._blocks_of(slots, request.place):
+        for picks, f in self._blocks_of(slots, request.place):
             begun = time.perf_counter()
             rows = place[at : at + len(f)]
             at += len(f)
-            picks = slice(a, b) if len(f) == b - a else slots[at - len(f) : at]
             client = type(self.state)(*(field[picks] for field in self.state))
             args = request.args if request.each is None else (*request.args, request.each[rows])
             new, reply = (client, method(f, client, *args)) if request.evaluation else method(f, client, *args)
@@ -135,13 +134,31 @@ class Host:
             layout = ()
         return out, layout, ids
 
-    def _blocks_of(self, slots: Array, place: tuple[int, int]) -> Iterator[tuple[int, int, Local]]:
-        """For every block with clients among ``slots`` (rising): where it begins and ends, and those clients."""
+    def _blocks_of(self, slots: Array, place: tuple[int, int]) -> Iterator[tuple[slice | Array, Local]]:
+        """The clients at ``slots`` (rising, in block order), a block of them at a time, and where these are."""
         edges = np.searchsorted(slots, self.starts)
+        parts: list[tuple[Any, Array]] = []
+        first = 0
         for k in np.flatnonzero(np.diff(edges)):
-            a, b = int(self.starts[k]), int(self.starts[k + 1])
-            f = Local(self.blocks[k], self.problem, self.start, self.m, self.lo + self.order[a:b], self.seed, place)
-            yield a, b, f.take(slots[edges[k] : edges[k + 1]] - a)
+            block, a, b = self.blocks[k], int(self.starts[k]), int(self.starts[k + 1])
+            rows = slots[edges[k] : edges[k + 1]] - a
+            room = most(block.b.shape[1], block.n, self.dtype.itemsize)
+            if parts and (edges[k + 1] - first > room or parts[0][0].b.shape[1] != block.b.shape[1]):
+                yield self._local(parts, slots[first : edges[k]], place)
+                parts, first = [], int(edges[k])
+            parts.append((block, rows))
+            if len(rows) == b - a and len(parts) == 1:
+                yield slice(a, b), self._local([(block, rows)], slots[first : edges[k + 1]], place)[1]
+                parts, first = [], int(edges[k + 1])
+        if parts:
+            yield self._local(parts, slots[first:], place)
+
+    def _local(self, parts: list[tuple[Any, Array]], picks: Array, place: tuple[int, int]) -> tuple[Array, Local]:
+        block, rows = parts[0]
+        if len(parts) > 1 or len(rows) < len(block):
+            block = type(block).gather(parts)
+        ids = self.lo + self.order[picks]
+        return picks, Local(block, self.problem, self.start, self.m, ids, self.seed, place)
 
 
 def width(shape: tuple[int, ...]) -> int:
@@ -156,9 +173,9 @@ def fill(data: Dataset, rows: Rows, sizes: Array, problem: Problem, groups: list
     for k, group in enumerate(groups):
         home[group] = np.column_stack([np.full(len(group), k), np.arange(len(group))])
     parts: dict[int, Any] = {}
-    most = max(1, CHUNK_BYTES // max(1, int(sizes.mean()) * data.n * 8))
-    for first in range(0, len(sizes), most):
-        last = min(first + most, len(sizes))
+    step = max(1, CHUNK_BYTES // max(1, int(sizes.mean()) * data.n * 8))
+    for first in range(0, len(sizes), step):
+        last = min(first + step, len(sizes))
         X, y = rows(lo + first, lo + last)
         y = checked(problem, y)
         ends = np.cumsum(sizes[first:last])

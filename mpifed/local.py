@@ -16,8 +16,8 @@ from mpifed.rng import stream
 class Local:
     """f_i of c clients of one block. Arrays have the clients in front: X is (c, n), or (n,), a common point.
 
-    ``n`` parameters, ``start`` (n,) the model of the start, ``m`` clients in all, ``ids`` (c,) their numbers, ``d`` (c,)
-    their samples.
+    ``n`` parameters, ``start`` (n,) the model of the start, ``m`` clients in all, ``ids`` (c,) their numbers, ``d`` (c,) their
+    samples, and ``samples`` (c, 1) the same as real numbers.
     """
 
     def __init__(self, block: Block, problem: Problem, start: Array, m: int, ids: Array, seed: int,
@@ -25,6 +25,7 @@ class Local:
         self.block, self.problem, self.start, self.m, self.ids = block, problem, start, m, ids
         self.n = len(start)
         self.d = block.d
+        self.samples = block.d[:, None].astype(block.b.dtype)
         self._seed, self._place = seed, place
 
     def __len__(self) -> int:

@@ -1,9 +1,9 @@
 """Step sizes γ."""
 from __future__ import annotations
 
+import math
 from typing import Annotated, ClassVar
 
-import numpy as np
 from msgspec import Meta
 
 from mpifed.component import Component
@@ -22,8 +22,8 @@ class Step(Component):
     }
     default: ClassVar[str] = "log2"
 
-    def gamma(self, k: int, k0: int, d: Array) -> Array:
-        """γ of iteration k for clients with d samples, ``k0`` iterations a round: (c, 1)."""
+    def gamma(self, k: int, k0: int, d: Array) -> Array | float:
+        """γ of iteration k for clients with d (c, 1) samples, ``k0`` iterations a round: (c, 1) or one number."""
         raise NotImplementedError
 
 
@@ -32,8 +32,8 @@ class Log2(Step, tag="log2"):
 
     a: Factor = 0.01
 
-    def gamma(self, k: int, k0: int, d: Array) -> Array:
-        return np.full((len(d), 1), self.a / np.log2(k + 2))
+    def gamma(self, k: int, k0: int, d: Array) -> float:
+        return self.a / math.log2(k + 2)
 
 
 class Constant(Step, tag="constant"):
@@ -41,8 +41,8 @@ class Constant(Step, tag="constant"):
 
     a: Factor = 0.01
 
-    def gamma(self, k: int, k0: int, d: Array) -> Array:
-        return np.full((len(d), 1), self.a)
+    def gamma(self, k: int, k0: int, d: Array) -> float:
+        return self.a
 
 
 class SqrtSamples(Step, tag="sqrt-samples"):
@@ -51,4 +51,4 @@ class SqrtSamples(Step, tag="sqrt-samples"):
     a: Factor = 2.0
 
     def gamma(self, k: int, k0: int, d: Array) -> Array:
-        return self.a * d[:, None] / np.sqrt(2 * k0 + k // k0)
+        return self.a * d / math.sqrt(2 * k0 + k // k0)

@@ -50,13 +50,13 @@ class FedAvg(Algorithm, tag="fedavg"):
         """k0 iterations from the server's model."""
         w = x
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
-            gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.d).astype(x.dtype)
+            gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
             w = self.iterate(batch, w, x, gamma)
         return (client._replace(w=w) if self.aggregate == "all" else client), w
 
-    def iterate(self, f: Local, w: Array, x: Array, gamma: Array) -> Array:
+    def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float) -> Array:
         """(3.16): one gradient step."""
         return w - self.rate(f, gamma) * f.grad(w)
 
-    def rate(self, f: Local, gamma: Array) -> Array:
+    def rate(self, f: Local, gamma: Array | float) -> Array | float:
         return gamma if self.scale == "1" else gamma / f.m

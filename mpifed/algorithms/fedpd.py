@@ -50,7 +50,7 @@ class FedPD(Algorithm, tag="fedpd"):
         pi = client.pi
         first = self.data_grad(f, x)
         for j in range(self.k0):
-            gamma = self.step.gamma(k + j, self.k0, f.d).astype(x.dtype)
+            gamma = self.step.gamma(k + j, self.k0, f.samples)
             w, g = x, first
             for inner in range(self.inner):
                 g = self.data_grad(f, w) if inner else first

@@ -20,7 +20,7 @@ class FedProx(FedAvg, tag="fedprox"):
     mu: Annotated[float, Meta(ge=0, description="proximal weight μ")] = 1e-4
     inner: Annotated[int, Meta(ge=1, description="gradient steps an iteration")] = 5
 
-    def iterate(self, f: Local, w: Array, x: Array, gamma: Array) -> Array:
+    def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float) -> Array:
         rate = self.rate(f, gamma)
         for _ in range(self.inner):
             w = w - rate * f.grad(w) - gamma * self.mu * (w - x)

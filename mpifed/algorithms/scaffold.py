@@ -52,7 +52,7 @@ class Scaffold(Algorithm, tag="scaffold"):
         """Local steps and the new control variate."""
         y, total = np.broadcast_to(x, client.c.shape), f.zeros(1)
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
-            gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.d).astype(x.dtype)
+            gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
             y = y - gamma * (batch.grad(y) - client.c + c)
             total = total + gamma
         new = client.c - c + (x - y) / total

@@ -72,14 +72,14 @@ class SFedAvg(Algorithm, tag="sfedavg"):
         w, scale = x, np.zeros(len(f))
         if self.noise != "none":
             mu = MU0 * (1 + C * np.vecdot(client.w - x, client.w - x)) * ALPHA ** (k + self.k0)
-            rate = 1 / mu if self.noise == "released" else self.step.gamma(k, self.k0, f.d)[:, 0]
+            rate = 1 / mu if self.noise == "released" else np.ravel(self.step.gamma(k, self.k0, f.samples))
             scale = 2 * np.abs(f.grad(x)).sum(axis=1) * rate / self.epsilon
         for j in range(self.k0):
-            w = self.iterate(f, w, x, self.step.gamma(k + j, self.k0, f.d).astype(x.dtype))
+            w = self.iterate(f, w, x, self.step.gamma(k + j, self.k0, f.samples))
         noise = laplace(f, scale)
         return Client(w, w + noise, log_ratio(w, noise)), w + noise
 
-    def iterate(self, f: Local, w: Array, x: Array, gamma: Array) -> Array:
+    def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float) -> Array:
         """(35): one gradient step."""
         return w - gamma * f.grad(w)
 

@@ -31,16 +31,31 @@ class Block:
         self.w = weights(d, b) if w is None else w
         self.tests: list[tuple[Array, Block]] = []
         self.cache: dict[str, Array] = {}
-        self.whole: tuple[Block, Array] | None = None
+        self.notes: dict[str, Any] = {}
+        self.parts: list[tuple[Block, Array]] = []
 
     def __len__(self) -> int:
         return len(self.d)
 
     def take(self, rows: Array) -> Self:
         """The block of some of the clients only."""
-        part = type(self)(self._rows(rows), self.b[rows], self.d[rows], self.n)
-        part.whole = (self, rows)
-        return part
+        return self.gather([(self, rows)])
+
+    @classmethod
+    def gather(cls, parts: list[tuple[Self, Array]]) -> Self:
+        """A block of some clients of each of several blocks of one padded size."""
+        b, d, w = (np.concatenate([getattr(block, name)[rows] for block, rows in parts]) for name in ("b", "d", "w"))
+        found = cls(cls._gather(parts), b, d, parts[0][0].n, w)
+        found.parts = list(parts)
+        return found
+
+    def once(self, key: str, compute: Callable[[Block], Array]) -> Array:
+        """``compute(block)``, an array with the clients in front, computed for whole blocks the first time only."""
+        if self.parts:
+            return np.concatenate([block.once(key, compute)[rows] for block, rows in self.parts])
+        if key not in self.cache:
+            self.cache[key] = compute(self)
+        return self.cache[key]
 
     def batch(self, picks: Array, counts: Array) -> Self:
         """A mini-batch: rows ``picks`` (c, B) of each client, of which the first ``counts`` (c,) count.
@@ -50,14 +65,11 @@ class Block:
         b = np.take_along_axis(self.b, picks, 1)
         return type(self)(self._batch(picks), b, self.d, self.n, weights(counts, b))
 
-    def once(self, key: str, compute: Callable[[Block], Array]) -> Array:
-        """``compute(self)``, an array with the clients in front, computed for the whole block the first time only."""
-        if self.whole is not None:
-            block, rows = self.whole
-            return block.once(key, compute)[rows]
-        if key not in self.cache:
-            self.cache[key] = compute(self)
-        return self.cache[key]
+    def note(self, key: str, compute: Callable[[Block], Any]) -> Any:
+        """``compute(block)``, anything that is cheap to compute anew for a block of some of the clients."""
+        if key not in self.notes:
+            self.notes[key] = compute(self)
+        return self.notes[key]
 
     def matvec(self, X: Array) -> Array:
         """A_i x_i: (c, D), with X (n,) for all clients or (c, n), a row a client."""
@@ -83,8 +95,9 @@ class Block:
         """‖a‖₁ of every sample: (c, D)."""
         return np.abs(self.A).sum(axis=-1)
 
-    def _rows(self, rows: Array) -> Any:
-        return self.A[rows]
+    @staticmethod
+    def _gather(parts: list[tuple[Any, Array]]) -> Any:
+        return np.concatenate([block.A[rows] for block, rows in parts])
 
     def _batch(self, picks: Array) -> Any:
         return self.A[np.arange(len(self))[:, None], picks]
@@ -125,15 +138,18 @@ class SparseBlock(Block):
     def _batch(self, picks: Array) -> sp.csr_array:
         return self.A[(np.arange(len(self))[:, None] * self.b.shape[1] + picks).ravel()]
 
-    def _rows(self, rows: Array) -> sp.csr_array:
-        if self.n == 0 or len(rows) == 0:
-            return sp.csr_array((len(rows) * self.b.shape[1], len(rows) * self.n), dtype=self.A.dtype)
-        D = self.b.shape[1]
-        lines = (np.asarray(rows)[:, None] * D + np.arange(D)).ravel()
-        A = self.A[lines]
-        owner = np.repeat(np.arange(len(rows)) - np.asarray(rows), D)
-        columns = A.indices + np.repeat(owner * self.n, np.diff(A.indptr))
-        return sp.csr_array((A.data, columns, A.indptr), shape=(len(lines), len(rows) * self.n))
+    @staticmethod
+    def _gather(parts: list[tuple[Any, Array]]) -> sp.csr_array:
+        (first, _), before, found = parts[0], 0, []
+        D, n = first.b.shape[1], first.n
+        for block, rows in parts:
+            A = block.A[(np.asarray(rows)[:, None] * D + np.arange(D)).ravel()]
+            owner = np.repeat(before + np.arange(len(rows)) - np.asarray(rows), D)
+            found.append((A.data, A.indices + np.repeat(owner * n, np.diff(A.indptr)), np.diff(A.indptr)))
+            before += len(rows)
+        data, columns, counts = (np.concatenate(piece) for piece in zip(*found, strict=True))
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        return sp.csr_array((data, columns, indptr), shape=(before * D, before * n))
 
 
 def weights(d: Array, b: Array) -> Array:
@@ -146,14 +162,19 @@ def padded(d: Array) -> Array:
     return -(-d // PAD) * PAD
 
 
+def most(D: int, n: int, itemsize: int) -> int:
+    """How many clients of D padded rows go into a block."""
+    return max(1, int(BLOCK_BYTES // max(1, D * n * itemsize)))
+
+
 def plan(sizes: Array, n: int, itemsize: int) -> Iterator[Array]:
     """The clients (positions in ``sizes``) of each block, smallest first; every client is in one block."""
     D = padded(sizes)
     order = np.argsort(D, kind="stable")
     for group in np.split(order, np.flatnonzero(np.diff(D[order])) + 1):
         if len(group):
-            most = max(1, int(BLOCK_BYTES // max(1, D[group[0]] * n * itemsize)))
-            yield from (group[k : k + most] for k in range(0, len(group), most))
+            step = most(int(D[group[0]]), n, itemsize)
+            yield from (group[k : k + step] for k in range(0, len(group), step))
 
 
 def dense_block(sizes: Array, n: int, dtype: Any) -> Block:

@@ -30,8 +30,8 @@ class CNN(TorchProblem, tag="cnn"):
             squares = [(c, math.isqrt(n // c), math.isqrt(n // c)) for c in (3, 1)]
             shape = next((square for square in squares if math.prod(square) == n), shape)
         if len(shape) != 3 or min(shape[1:]) < SMALLEST:
-            raise ValueError(f"samples of {n} features are no square images of 1 or 3 channels and at least {SMALLEST}×{SMALLEST} "
-                             "pixels; write shape = [channels, height, width] if they are other images of that size")
+            raise ValueError(f"{n} features are no square image of 1 or 3 channels and at least {SMALLEST}×{SMALLEST} "
+                             "pixels; write shape = [channels, height, width] where it is another one")
         return shape
 
     def classes(self, n: int, size: int) -> int:

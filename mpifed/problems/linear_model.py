@@ -25,6 +25,10 @@ class LinearModel(Problem):
         """∂ℓ/∂z, elementwise."""
         raise NotImplementedError
 
+    def residual(self, block: Block, Z: Array) -> Array:
+        """∂ℓ/∂z over d_i, 0 on the padding: (c, D)."""
+        return self.slope(Z, block.b) * block.w
+
     def bend(self, Z: Array) -> Array:
         """∂²ℓ/∂z², elementwise."""
         raise NotImplementedError
@@ -59,7 +63,7 @@ class LinearModel(Problem):
         size = np.abs(R) * block.once("1-norms of samples", lambda block: block.norms1())
         R *= np.minimum(1, bound / np.maximum(size, bound)) * block.w
         factor = self._factor(block)
-        return block.vecmat(R) if factor is None else block.vecmat(R) + factor[:, None] * self.penalty_grad(X)
+        return block.vecmat(R) if factor is None else block.vecmat(R) + factor * self.penalty_grad(X)
 
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         Z = block.matvec(X)
@@ -84,15 +88,19 @@ class LinearModel(Problem):
     def _value(self, block: Block, X: Array, Z: Array) -> Array:
         f = np.vecdot(block.w, self.loss(Z, block.b))
         factor = self._factor(block)
-        return f if factor is None else f + factor * self.penalty(X)
+        return f if factor is None else f + factor[:, 0] * self.penalty(X)
 
     def _grad(self, block: Block, X: Array, Z: Array) -> Array:
-        R = self.slope(Z, block.b)
-        R *= block.w
-        G = block.vecmat(R)
+        G = block.vecmat(self.residual(block, Z))
         factor = self._factor(block)
-        return G if factor is None else G + factor[:, None] * self.penalty_grad(X)
+        if factor is not None:
+            G += factor * self.penalty_grad(X)
+        return G
 
     def _factor(self, block: Block) -> Array | None:
-        factor = self.weight(block.d).astype(block.b.dtype)
+        """The factor (c, 1) of the regulariser, or None where it is 0."""
+        return block.note("factor", self._weights)
+
+    def _weights(self, block: Block) -> Array | None:
+        factor = self.weight(block.d).astype(block.b.dtype)[:, None]
         return factor if factor.any() else None

@@ -34,9 +34,22 @@ class LogisticLoss(LinearModel):
         e = np.exp(-np.abs(Z))
         return np.where(Z >= 0, 1, e) / (1 + e) - b
 
+    def residual(self, block: Block, Z: Array) -> Array:
+        """(1/(1 + e^−z) − b)/d_i as w/2·tanh(z/2) + w(1/2 − b): few passes, and never an overflow."""
+        half, rest = block.note("halves", halves)
+        R = np.tanh(Z * Z.dtype.type(0.5))
+        R *= half
+        R += rest
+        return R
+
     def bend(self, Z: Array) -> Array:
         e = np.exp(-np.abs(Z))
         return e / (1 + e) ** 2
+
+
+def halves(block: Block) -> tuple[Array, Array]:
+    """w/2 and w(1/2 − b): (c, D) each."""
+    return block.w / 2, block.w * (block.b.dtype.type(0.5) - block.b)
 
 
 class Logistic(LogisticLoss, tag="logistic"):

@@ -1,0 +1,1 @@
+"""Speed: ratios of things measured in the same run."""

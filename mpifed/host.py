@@ -89,8 +89,7 @@ class Host:
 
     def measure(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
         """What the record wants of every client at the server's model x; read by experiment.measure."""
-        value, grad = f.value_grad(x)
-        accuracy = f.accuracy(x) if hasattr(self.problem, "predict") else ()
+        value, grad, *accuracy = f.measure(x)
         own: tuple[Array, ...] = ()
         if self.algorithm.personal:
             theta = self.algorithm.personalised(f, client)

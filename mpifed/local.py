@@ -53,10 +53,16 @@ class Local:
         """f_i(x_i) and ∇f_i(x_i)."""
         return self.problem.value_grad(self.block, X)
 
-    def accuracy(self, X: Array) -> tuple[Array, Array, Array]:
+    def measure(self, X: Array) -> tuple[Array, ...]:
+        """f_i(x_i), ∇f_i(x_i) and, for a problem of classes, accuracy(X)."""
+        value, grad, classes = self.problem.measure(self.block, X)
+        return (value, grad) if classes is None else (value, grad, *self.accuracy(X, classes))
+
+    def accuracy(self, X: Array, classes: Array | None = None) -> tuple[Array, Array, Array]:
         """At X, a row a client or a common point (n,): the share classified rightly, how many that is, of how many: (c,).
 
         On each client's own test samples, on the training samples of those who have none; for whole blocks only.
+        ``classes`` (c, D) are those predicted for the training samples, where they are known already.
         """
         right, count = np.zeros(len(self)), np.zeros(len(self))
         tested = [(rows, block) for rows, block in self.block.tests]
@@ -64,8 +70,9 @@ class Local:
         if len(rest):
             tested.append((rest, self.block if len(rest) == len(self) else self.block.take(rest)))
         for rows, block in tested:
-            hit = self._ask("predict")(block, X if X.ndim == 1 else X[rows]) == block.b
-            right[rows], count[rows] = (hit & (block.w > 0)).sum(axis=1), block.d
+            known = classes if block is self.block else None
+            hit = (self._ask("predict")(block, X if X.ndim == 1 else X[rows]) if known is None else known) == block.b
+            right[rows], count[rows] = np.vecdot(hit.astype(float), block.w > 0), block.d
         return right / count, right, count
 
     def lipschitz(self) -> Array:

@@ -86,7 +86,7 @@ def test_a_network_is_the_mlp_of_the_same_parameters(block, X, batch):
             assert np.allclose(mine, torchs, rtol=1e-10, atol=1e-10)
         assert np.allclose(ours.grad(block, x), theirs.grad(block, x), rtol=1e-10, atol=1e-10)
         assert theirs.value(block, x).tobytes() == theirs.value_grad(block, x)[0].tobytes()
-        assert np.array_equal((ours.predict(block, x))[block.w > 0], theirs.predict(block, x)[block.w > 0])
+        assert np.array_equal(ours.predict(block, x)[block.w > 0], theirs.predict(block, x)[block.w > 0])
 
 
 def test_single_precision_stays_single_and_the_inputs_stay_as_they_are(X):
@@ -125,7 +125,7 @@ def test_dropout_is_in_steps_and_not_in_what_is_measured(block, X):
 
 
 class Thinned(nn.Module):
-    """The gradient of each of its C biases shows what dropout left of a sum over the features 1, 1 …: its random numbers."""
+    """Its gradient at one sample is zero where dropout struck."""
 
     def __init__(self):
         super().__init__()
@@ -133,21 +133,18 @@ class Thinned(nn.Module):
 
     def forward(self, samples):
         kept = nn.functional.dropout(torch.ones(len(samples), 64, dtype=samples.dtype), 0.5, self.training)
-        score = (kept * self.scale).sum(1)
-        return torch.stack([score, -score, 0 * score], 1)
-
-
-def masks(block, X):
-    return network("Thinned").grad(block, X)
+        score = kept @ self.scale.to(samples.dtype)
+        return torch.stack([score, 2 * score, 4 * score], 1)
 
 
 def test_dropout_draws_anew_for_every_client_step_and_mini_batch(block):
-    x = np.zeros(64)
-    first = masks(block, x)
-    assert len({row.tobytes() for row in first}) == M
-    assert not np.isclose(first, masks(block, x + 1e-9), rtol=1e-3).all(axis=1).any()
-    part, other = batch_of(block), block.batch(np.tile(np.arange(5, 9), (M, 1)), np.array([4, 3, 2, 0]))
-    assert not np.isclose(masks(part, x), masks(other, x), rtol=1e-3).all(axis=1)[:3].any()
+    def struck(row, x):
+        part = block.batch(np.full((M, 1), row), np.ones(M, np.int64))
+        return [mask.tobytes() for mask in network("Thinned").grad(part, np.full(64, x)) == 0]
+
+    masks = [mask for row in range(3) for x in (0.0, 1e-9) for mask in struck(row, x)]
+    assert len(set(masks)) == 3 * 2 * M
+    assert all(10 < sum(mask) < 54 for mask in masks)
 
 
 def test_the_start_comes_from_the_seed_and_leaves_the_random_numbers_of_torch_alone():
@@ -179,7 +176,7 @@ def test_the_gradient_of_the_cnn_is_that_of_its_value():
 
 def study(ranks, folder, *words):
     """The result of a run in the folder on so many ranks (None: without mpirun)."""
-    done = mpifed("run", "data=images", "evaluate.every=5", "stop.gradient=0", *words, "-q", "-o", "out.h5", "--force",
+    done = mpifed("run", "data=images", "evaluate.every=8", "stop.gradient=0", *words, "-q", "-o", "out.h5", "--force",
                   ranks=ranks, cwd=folder)
     assert done.code == 0, done.err
     return package.load(folder / "out.h5")
@@ -187,11 +184,11 @@ def study(ranks, folder, *words):
 
 def test_a_cnn_trains_on_three_ranks_and_has_the_bits_of_one_process(tmp_path):
     words = ("data.clients=4", "data.samples=30", "problem=cnn", "dtype=float32", "algorithm=flame", "algorithm.epochs=2",
-             "algorithm.batch_size=10", "algorithm.lr=0.05", "rounds=5")
+             "algorithm.batch_size=10", "algorithm.lr=0.05", "rounds=8")
     result, alone = (study(ranks, tmp_path, *words) for ranks in (3, None))
     assert result.x.tobytes() == alone.x.tobytes()
     objective, accuracy = result.rounds["objective"], result.rounds["accuracy"]
-    assert objective[-1] < 0.6 * objective[0]
+    assert objective[-1] < 0.7 * objective[0]
     assert accuracy[-1] > accuracy[0] + 0.3
 
 

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from mpifed.data.clients import Array, Matrix
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 22
 PAD = 4
 
 

@@ -58,4 +58,10 @@ class Problem(Component):
         raise NotImplementedError
 
 
+    def measure(self, block: Block, X: Array) -> tuple[Array, Array, Array | None]:
+        """f_i(x_i), ∇f_i(x_i) and, where there is such a thing, the classes (c, D) that it predicts."""
+        predict = getattr(self, "predict", None)
+        return *self.value_grad(block, X), None if predict is None else predict(block, X)
+
+
 Solve = Callable[[Array], Array]  # right-hand sides (c, n) -> solutions (c, n)

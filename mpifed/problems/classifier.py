@@ -47,10 +47,14 @@ class Classifier(Problem):
         return np.argmax(self.scores(block, X), axis=-1)
 
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
-        loss, R = self.losses(self.scores(block, X), block.b)
+        return self.measure(block, X)[:2]
+
+    def measure(self, block: Block, X: Array) -> tuple[Array, Array, Array | None]:
+        Z = self.scores(block, X)
+        loss, R = self.losses(Z, block.b)
         W, _ = self.split(block, X)
         f = np.vecdot(block.w, loss)
-        return (f + self.lam / 2 * np.sum(W * W, axis=(-2, -1)) if self.lam else f), self.pull(block, R, X)
+        return (f + self.lam / 2 * np.sum(W * W, axis=(-2, -1)) if self.lam else f), self.pull(block, R, X), Z.argmax(axis=-1)
 
     def pull(self, block: Block, R: Array, X: Array) -> Array:
         """The gradient (c, n) from R = ∂ℓ/∂z (c, D, C) and the regulariser at X."""

@@ -19,10 +19,10 @@ def run(config: dict[str, Any] | None = None, path: Any = None, force: bool = Fa
     from threadpoolctl import threadpool_limits
 
     from mpifed import config as configuration
-    from mpifed import launch
+    from mpifed import launch, launcher
 
     with threadpool_limits(1, "blas"):
-        return launch.run(configuration.experiment(config or {}), path, force, launch.connect())
+        return launch.run(configuration.experiment(config or {}), path, force, launcher.connect())
 
 
 def load(path: Any) -> Result:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mpifed.component import UserError
-from mpifed.launch import announced, connect, fail
+from mpifed.launcher import announced, connect
 from mpifed.progress import Progress
 
 COMMANDS = ("run", "show", "list", "describe", "data")
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             words.insert(0, "run")
         args = parser().parse_args(words)
         if args.version:
-            from mpifed.describe import versions
+            from mpifed.versions import versions
 
             say(versions(), speaks)
         elif args.command == "run":
@@ -84,6 +84,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return 1
     except Exception as error:
+        from mpifed.launch import fail
+
         fail(world, error)
         return 1
 

@@ -2,14 +2,12 @@
 from __future__ import annotations
 
 import inspect
-import platform
 import typing
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from mpifed import __version__
 from mpifed.component import Component, UserError, toml_value, unknown
 from mpifed.config import FAMILIES
 from mpifed.data.clients import Data
@@ -100,23 +98,3 @@ def data(action: str, name: str, to: Path) -> str:
     else:
         raise UserError(f"{name!r} is neither a data file nor a data set; there is {', '.join(family.choices)}")
     return info.describe(source.load(0, "float64"))
-
-
-def versions() -> str:
-    """mpifed and what it runs on."""
-    import h5py
-    import numpy
-    import scipy
-
-    lines = [("mpifed", __version__), ("Python", platform.python_version()), ("numpy", numpy.__version__),
-             ("scipy", scipy.__version__), ("h5py", h5py.__version__), ("HDF5", h5py.version.hdf5_version)]
-    try:
-        import mpi4py
-
-        mpi4py.rc.initialize = False
-        from mpifed.mpi import library
-
-        lines += [("mpi4py", mpi4py.__version__), ("MPI", library())]
-    except (ImportError, RuntimeError) as error:
-        lines.append(("MPI", f"none: {str(error).splitlines()[0]}"))
-    return "\n".join(f"{name:<8} {version}" for name, version in lines)

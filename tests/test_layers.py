@@ -20,7 +20,7 @@ LAYERS = [  # from the bottom; a module that is not named stands no lower than w
     {"config"},
     {"mpi", "progress", "record", "results"},
     {"experiment"},
-    {"launch", "describe"},
+    {"launch", "launcher", "describe", "versions"},
     {"cli", "__init__", "__main__"},
 ]
 LOW = {"component", "rng", "data", "problems", "selection", "steps", "stop", "sums", "local", "host", "federation", "algorithms"}
@@ -114,11 +114,11 @@ def test_no_module_imports_itself_in_a_circle():
 
 
 def test_only_mpi_imports_mpi4py():
-    assert importers("mpi4py") == {"mpi", "describe"}          # describe: for its version
+    assert importers("mpi4py") == {"mpi", "versions"}          # versions: for its version
 
 
 def test_only_readers_and_the_recorder_import_h5py():
-    assert importers("h5py") <= {"data.stored", "record", "results", "describe"}
+    assert importers("h5py") <= {"data.stored", "record", "results", "versions"}
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if module(path) != "record"], ids=shown)

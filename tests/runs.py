@@ -13,7 +13,8 @@ from mpifed.data.fedprox import Synthetic
 from mpifed.data.pool import Pool
 from mpifed.data.synthetic import LinregNoniid, RandomQuadratic
 from mpifed.federation import Federation, InProcess, finish
-from mpifed.host import Host
+from mpifed.host import Host, fill
+from mpifed.local import Local
 from mpifed.problems.base import Problem
 from mpifed.selection import Uniform
 
@@ -129,3 +130,10 @@ def quadratics(Q, b):
     """The data set of the functions ½xᵀQ_i x − b_iᵀx, Q (m, n, n) and b (m, n)."""
     m, n, _ = Q.shape
     return Pool(Q.reshape(m * n, n), b.ravel(), None, np.full(m, n))
+
+
+def local(data, problem, ids=None, place=(1, 0), seed=0):
+    """All clients of ``data``, of one padded size, in one block: the f of a client method."""
+    (block,) = fill(data, data.rows, data.sizes, problem, [np.arange(data.m)], 0, np.dtype(data.dtype))
+    ids = np.arange(data.m) if ids is None else ids
+    return Local(block, problem, problem.initial(data, seed), data.m, ids, seed, place)

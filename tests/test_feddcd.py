@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from runs import Run, build, one_thread, quadratics  # noqa: F401
+from runs import Run, build, local, one_thread, quadratics  # noqa: F401
 
 import mpifed
 from mpifed.component import UserError
@@ -358,11 +358,8 @@ def test_gradient_descent_is_an_inexact_oracle(kappa):
     Y, W = rng.standard_normal((2, 4, 5))
     for delta in (0.5, 0.01, "theorem"):
         solver = GradientDescent(delta=delta)
-        run = Run(build("feddcd"), "quadratic", data=dual.data)
-        (_, f), = [part[-2:] for part in run.hosts[0]._blocks_of(np.arange(4), (0, 0))]
-        order = run.hosts[0].order
         exact = np.matvec(dual.inverse, Y + dual.b)
-        found = solver.minimise(f, Y[order], W[order], kappa, 1.0)[run.hosts[0].slot]
+        found = solver.minimise(local(dual.data, Quadratic()), Y, W, kappa, 1.0)
         bound = (1 - kappa) / 4 if delta == "theorem" else delta
         assert (np.sum((found - exact) ** 2, axis=1) <= bound * np.sum((W - exact) ** 2, axis=1) * (1 + 1e-9)).all()
 

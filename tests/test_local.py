@@ -6,13 +6,12 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runs import Run, build, one_thread  # noqa: F401
+from runs import Run, build, local, one_thread  # noqa: F401
 
 from mpifed.component import UserError
 from mpifed.data.pool import Pool
 from mpifed.experiment import measure
-from mpifed.host import Host, fill
-from mpifed.local import Local
+from mpifed.host import Host
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.mlp import MLP
@@ -28,11 +27,8 @@ def numbered(sizes, kind="dense", dtype="float64"):
     return Pool(sp.csr_array(X) if kind == "csr" else X, 100.0 * j, None, np.array(sizes), dtype)
 
 
-def local(data, problem=None, ids=None, place=(1, 0), seed=0):
-    """All clients of ``data``, of one padded size, in one block."""
-    problem = problem or LeastSquares()
-    (block,) = fill(data, data.rows, data.sizes, problem, [np.arange(data.m)], 0, np.dtype(data.dtype))
-    return Local(block, problem, np.zeros(data.n), data.m, np.arange(data.m) if ids is None else ids, seed, place)
+def numbers_of(sizes, kind="dense", **options):
+    return local(numbered(sizes, kind), LeastSquares(), **options)
 
 
 def drawn(batch, has):
@@ -53,7 +49,7 @@ def kind(request):
 @given(least=st.integers(0, 9), most=st.integers(1, 4), size=st.integers(1, 50), epochs=st.integers(1, 3), sparse=st.booleans())
 def test_every_sample_comes_once_an_epoch(least, most, size, epochs, sparse):
     sizes = [4 * least + d for d in range(1, most + 1)]
-    f, seen = local(numbered(sizes, "csr" if sparse else "dense")), {}
+    f, seen = numbers_of(sizes, "csr" if sparse else "dense"), {}
     for j, batch, has in f.steps(7, epochs, size):
         for i, numbers in enumerate(drawn(batch, has)):
             seen.setdefault((j, i), []).append(numbers)
@@ -69,7 +65,7 @@ def test_every_sample_comes_once_an_epoch(least, most, size, epochs, sparse):
 @given(least=st.integers(0, 9), size=st.integers(1, 50), k0=st.integers(1, 5))
 def test_without_epochs_each_iteration_draws_so_many_samples_without_repetition(least, size, k0):
     sizes = [4 * least + d for d in (1, 3, 4)]
-    steps = list(local(numbered(sizes)).steps(k0, 0, size))
+    steps = list(numbers_of(sizes).steps(k0, 0, size))
     assert [j for j, _, _ in steps] == list(range(k0))
     for _, batch, has in steps:
         assert has is True
@@ -80,7 +76,7 @@ def test_without_epochs_each_iteration_draws_so_many_samples_without_repetition(
 
 @pytest.mark.parametrize(("k0", "epochs", "count"), [(4, 0, 4), (4, 2, 2)])
 def test_size_zero_is_the_full_batch(kind, k0, epochs, count):
-    f = local(numbered([5, 7], kind))
+    f = numbers_of([5, 7], kind)
     steps = list(f.steps(k0, epochs, 0))
     assert [(j, has) for j, _, has in steps] == [(j, True) for j in range(count)]
     assert all(batch is f for _, batch, _ in steps)
@@ -88,7 +84,7 @@ def test_size_zero_is_the_full_batch(kind, k0, epochs, count):
 
 def test_batches_are_in_random_order_and_new_in_every_epoch_round_client_and_run():
     def order(**options):
-        f = local(numbered([12, 12]), **options)
+        f = numbers_of([12, 12], **options)
         return [sum((drawn(batch, has)[i] for j, batch, has in f.steps(0, 2, 4) if j == epoch), []) for epoch in (0, 1)
                 for i in (0, 1)]
 
@@ -118,13 +114,13 @@ def test_the_gradient_of_a_batch_is_that_of_its_samples(kind):
 
 @pytest.mark.parametrize("size", [1, 3, 7, 9])
 def test_the_gradient_of_a_random_batch_is_right_on_average(size, kind):
-    f, draws, x = local(numbered([5, 7, 8], kind)), 4000, np.array([40.0, -3.0])
+    f, draws, x = numbers_of([5, 7, 8], kind), 4000, np.array([40.0, -3.0])
     g = np.array([batch.grad(x) for _, batch, _ in f.steps(draws, 0, size)])
     assert (abs(g.mean(axis=0) - f.grad(x)) <= 5 * g.std(axis=0) / draws**0.5 + 1e-9).all()
 
 
 def test_all_places_of_an_epoch_are_as_likely_for_every_sample():
-    f, rounds = local(numbered([6, 5])), 3000
+    f, rounds = numbers_of([6, 5]), 3000
     first = np.array([drawn(batch, has)[0] for j, batch, has in f.steps(0, rounds, 2)])[::3]
     times = np.bincount(first.ravel(), minlength=6)
     assert abs(times - rounds / 3).max() <= 5 * np.sqrt(rounds * 2 / 9)
@@ -147,7 +143,7 @@ def test_training_on_batches_has_the_same_bits_whoever_else_is_in_the_block(name
     def outcome(clients):
         rows = np.concatenate([np.arange(ends[i] - sizes[i], ends[i]) for i in clients])
         A = sp.csr_array(X[rows]) if kind == "csr" else X[rows]
-        f = local(Pool(A, y[rows], None, np.array([sizes[i] for i in clients])), ids=np.array(clients))
+        f = local(Pool(A, y[rows], None, np.array([sizes[i] for i in clients])), LeastSquares(), ids=np.array(clients))
         f.m = 4
         state, reply = algorithm.update(f, algorithm.join(f), x, *more)
         return [*state, *(reply if isinstance(reply, tuple) else (reply,))]

@@ -6,11 +6,9 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runs import one_thread, quadratics  # noqa: F401
+from runs import local, one_thread, quadratics  # noqa: F401
 
 from mpifed.data.pool import Pool
-from mpifed.host import fill
-from mpifed.local import Local
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.quadratic import Quadratic
 from mpifed.problems.softmax import Softmax
@@ -156,8 +154,7 @@ def clients(problem, kind="dense", c=5, seed=0):
         A[-sizes[-1] :] *= 0.01
         y = rng.integers(0, 3 if isinstance(problem, Softmax) else 2, len(A)).astype(float)
         data = Pool(sp.csr_array(A) if kind == "csr" else A, y, None, sizes)
-    (block,) = fill(data, data.rows, data.sizes, problem, [np.arange(c)], 0, np.dtype("float64"))
-    return Local(block, problem, problem.initial(data, 0), c, np.arange(c), 0, (1, 0))
+    return local(data, problem)
 
 
 CONVEX = [Quadratic(), Softmax(lam=0.05, bias=False), Logistic(mu=0.5), Logistic(mu=1e-3, regulariser="whole")]

@@ -86,7 +86,13 @@ def test_a_network_is_the_mlp_of_the_same_parameters(block, X, batch):
             assert np.allclose(mine, torchs, rtol=1e-10, atol=1e-10)
         assert np.allclose(ours.grad(block, x), theirs.grad(block, x), rtol=1e-10, atol=1e-10)
         assert theirs.value(block, x).tobytes() == theirs.value_grad(block, x)[0].tobytes()
+        for a, b in zip(theirs.measure(block, x), (*theirs.value_grad(block, x), theirs.predict(block, x)), strict=True):
+            assert a.tobytes() == b.tobytes()
         assert np.array_equal(ours.predict(block, x)[block.w > 0], theirs.predict(block, x)[block.w > 0])
+
+
+def test_at_a_tie_the_lowest_class_is_predicted(block, X):
+    assert not network().predict(block, 0 * X).any()
 
 
 def test_single_precision_stays_single_and_the_inputs_stay_as_they_are(X):
@@ -221,7 +227,7 @@ REFUSED = {
     f"{__name__}:Frozen": "but 0.bias is a frozen parameter",
     f"{__name__}:Net": r"does not take samples of shape \[48\]: RuntimeError",
     "torch.nn:Flatten": r"gives an array \[2, 48\] in place of \[2, 6\]",
-    "nets.py": "^problem: module = \"nets.py\" is wrong: write package.module:Class",
+    "nets.py": r'^problem.module = "nets.py" is wrong: write package.module:Class$',
     "/tmp/nets.py:Net": "is wrong: write package.module:Class",
     "os.system('true'):Net": "is wrong: write package.module:Class",
 }

@@ -68,23 +68,34 @@ class TorchProblem(Problem):
 
     def predict(self, block: Block, X: Array) -> Array:
         """The class with the largest score, the lowest at a tie: (c, D); 0 on the padding."""
-        net, found = self._network(block, X), np.zeros(block.b.shape, np.intp)
-        for i, (x, A, b, w) in enumerate(clients(block, X)):
-            found[i, : len(A)] = net.predict(x, A, b, w)
-        return found
+        return self._run(block, X, gradient=False)[2]
 
     def value(self, block: Block, X: Array) -> Array:
-        net = self._network(block, X)
-        return np.array([net.value(*client) for client in clients(block, X)], block.b.dtype)
+        return self._run(block, X, gradient=False)[0]
 
     def grad(self, block: Block, X: Array) -> Array:
-        net = self._network(block, X)
-        return np.stack([net.value_grad(*client, train=True)[1] for client in clients(block, X)])
+        return self._run(block, X, train=True)[1]
 
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
-        net = self._network(block, X)
-        f, G = zip(*(net.value_grad(*client) for client in clients(block, X)), strict=True)
-        return np.array(f, block.b.dtype), np.stack(G)
+        return self._run(block, X)[:2]
+
+    def measure(self, block: Block, X: Array) -> tuple[Array, Array, Array | None]:
+        return self._run(block, X)
+
+    def _run(self, block: Block, X: Array, gradient: bool = True, train: bool = False) -> tuple[Array, Array, Array]:
+        """Values (c,), gradients (c, n) if asked for and classes (c, D), one client after the other, without padding.
+
+        So a client's bits do not depend on its neighbours.
+        """
+        net, found, X = self._network(block, X), np.zeros(block.b.shape, np.intp), np.ascontiguousarray(X, block.b.dtype)
+        f, G = np.empty(len(block), block.b.dtype), np.empty((len(block) if gradient else 0, X.shape[-1]), block.b.dtype)
+        for i in range(len(block)):
+            d = np.count_nonzero(block.w[i])
+            f[i], g, classes = net.run(X if X.ndim == 1 else X[i], block.dense(i)[:d], block.b[i, :d], block.w[i, :d], gradient, train)
+            found[i, :d] = classes
+            if gradient:
+                G[i] = g
+        return f, G, found
 
     def _network(self, block: Block, X: Array) -> Network:
         """The network of these options, made once a process."""
@@ -111,14 +122,11 @@ class TorchModule(TorchProblem, tag="torch", kw_only=True):
     module: Annotated[str, Meta(description="package.module:Class")]
     arguments: Annotated[dict[str, Any], Meta(description="keyword arguments of the class")] = {}  # noqa: RUF012
 
-    def __post_init__(self) -> None:
-        place, _, name = self.module.partition(":")
-        if not all(part.isidentifier() for part in (*place.split("."), name)):
-            raise ValueError(f"module = {toml_value(self.module)} is wrong: write package.module:Class")
-
     def make(self, n: int, classes: int) -> Any:
         torch, (place, _, name) = pytorch(), self.module.partition(":")
         wrong = f"problem.module = {toml_value(self.module)} is wrong:"
+        if not all(part.isidentifier() for part in (*place.split("."), name)):
+            raise UserError(f"{wrong} write package.module:Class")
         try:
             found = getattr(importlib.import_module(place), name, None)
         except (Exception, SystemExit) as error:  # whatever the user's code raises
@@ -158,39 +166,28 @@ class Network:
         self.shapes = {name: p.shape for name, p in start.items()}
         self.weights = np.concatenate([np.zeros(0, bool), *(np.full(p.size, p.ndim > 1) for p in start.values())])
 
-    def value(self, x: Array, A: Array, b: Array, w: Array) -> float:
-        P = self.prepare(x)
-        with self.torch.no_grad():
-            return sum((float(self.loss(P, *piece)) for piece in self.pieces(A, b, w)), self.penalty(x))
-
-    def value_grad(self, x: Array, A: Array, b: Array, w: Array, train: bool = False) -> tuple[float, Array]:
-        P, f, g = self.prepare(x, train), self.penalty(x), self.lam * (self.weights * x)
+    def run(self, x: Array, A: Array, b: Array, w: Array, gradient: bool = True, train: bool = False) -> tuple[float, Array, list[int]]:
+        """f, ∇f (n,) if asked for, and the class of every sample; in training mode, with dropout, if asked for."""
+        f, g, classes = self.lam / 2 * float(np.sum((self.weights * x) ** 2)), self.lam * (self.weights * x), []
+        work = self.torch.func.grad_and_value(self.loss, has_aux=True) if gradient else lambda *a: (None, self.loss(*a))
         # clients stand at a common x, a client passes over mini-batches: labels and a sample tell them apart
-        with self.drawing(zlib.crc32(A[:1].tobytes(), zlib.crc32(b.tobytes(), zlib.crc32(x.tobytes())))):
+        seed = zlib.crc32(A[:1].tobytes(), zlib.crc32(b.tobytes(), zlib.crc32(x.tobytes()))) if train else 0
+        with self.drawing(seed), self.torch.no_grad():
+            P = self.parameters(x)
+            self.module.train(train)
             for piece in self.pieces(A, b, w):
-                parts, loss = self.torch.func.grad_and_value(self.loss)(P, *piece)
+                parts, (loss, scores) = work(P, *piece)
                 f += float(loss)
-                g += self.torch.cat([parts[name].reshape(-1) for name in self.shapes]).cpu().numpy()
-        return f, g
+                classes += scores.argmax(1).tolist()
+                if gradient:
+                    g += self.torch.cat([parts[name].reshape(-1) for name in self.shapes]).cpu().numpy()
+        return f, g, classes
 
-    def predict(self, x: Array, A: Array, b: Array, w: Array) -> Array:
-        P = self.prepare(x)
-        with self.torch.no_grad():
-            scores = [self.scores(P, samples).cpu().numpy() for samples, _, _ in self.pieces(A, b, w)]
-        return np.concatenate([np.zeros(0, np.intp), *(np.argmax(z, axis=1) for z in scores)])
+    def loss(self, P: dict[str, Any], samples: Any, b: Any, w: Any) -> tuple[Any, Any]:
+        scores = self.torch.func.functional_call(self.module, P, (samples,))
+        return (w * self.torch.nn.functional.cross_entropy(scores, b, reduction="none")).sum(), scores
 
-    def loss(self, P: dict[str, Any], samples: Any, b: Any, w: Any) -> Any:
-        return (w * self.torch.nn.functional.cross_entropy(self.scores(P, samples), b, reduction="none")).sum()
-
-    def scores(self, P: dict[str, Any], samples: Any) -> Any:
-        return self.torch.func.functional_call(self.module, P, (samples,))
-
-    def penalty(self, x: Array) -> float:
-        return self.lam / 2 * float(np.sum((self.weights * x) ** 2))
-
-    def prepare(self, x: Array, train: bool = False) -> dict[str, Any]:
-        """The parameters by name, the module put into training or evaluation mode."""
-        self.module.train(train)
+    def parameters(self, x: Array) -> dict[str, Any]:
         parts = self.tensor(x).split([math.prod(shape) for shape in self.shapes.values()])
         return {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
 
@@ -213,13 +210,6 @@ class Network:
             for k in gpus:
                 self.torch.cuda.default_generators[k].manual_seed(seed)
             yield
-
-
-def clients(block: Block, X: Array) -> Iterator[tuple[Array, Array, Array, Array]]:
-    """x (n,), A (d, features), b (d,) and w (d,) of one client after the other, without padding: neighbours change no bit."""
-    for i, x in enumerate(np.broadcast_to(np.ascontiguousarray(X, block.b.dtype), (len(block), X.shape[-1]))):
-        d = np.count_nonzero(block.w[i])
-        yield x, block.dense(i)[:d], block.b[i, :d], block.w[i, :d]
 
 
 def device_of(name: str) -> Any:

@@ -24,4 +24,4 @@ def connect() -> Any:
         return None
     from mpifed.mpi import World
 
-    return World(size)
+    return World(size, "Open MPI" if "OMPI_COMM_WORLD_SIZE" in os.environ else "")

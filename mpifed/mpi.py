@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from typing import Any
 
+import mpi4py
 import numpy as np
-from mpi4py import MPI
 
 from mpifed.component import UserError
 from mpifed.data.clients import Array
@@ -19,6 +20,11 @@ from mpifed.federation import finish
 from mpifed.host import Host, Reply, Request, width
 from mpifed.message import Head, join, pack, unpack
 from mpifed.sums import Node
+
+# World starts MPI, once it knows that launcher and library go together; before, a library may end the process
+if "mpi4py.MPI" not in sys.modules:
+    mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
+from mpi4py import MPI  # noqa: E402
 
 STOP = "stop"
 
@@ -39,13 +45,17 @@ class Traffic:
 class World:
     """The ranks of this run; a mismatch of launcher and MPI library is refused."""
 
-    def __init__(self, announced: int | None = None) -> None:
+    def __init__(self, announced: int | None = None, launcher: str = "") -> None:
+        if launcher == "Open MPI" and launcher not in library():
+            raise UserError(mismatch(announced))
+        if not MPI.Is_initialized():
+            with warnings.catch_warnings(action="ignore"):         # of a launcher that does not go with the library
+                MPI.Init()
         self.comm = MPI.COMM_WORLD
         self.rank, self.size = self.comm.rank, self.comm.size
         self.library = library()
         if announced is not None and announced > 1 and self.size == 1:
-            raise UserError(f"the launcher started {announced} processes, but mpi4py uses {self.library} and sees only one: "
-                            "start them with the mpirun (or srun --mpi=...) of that library, or set MPI4PY_LIBMPI")
+            raise UserError(mismatch(announced))
 
     def share(self, value: Any) -> Any:
         """The value of rank 0, on every rank; for small settings, not for arrays."""
@@ -210,4 +220,10 @@ def signature(request: Request) -> tuple[str, ...]:
 
 def library() -> str:
     """Name and version of the MPI library."""
-    return " ".join(MPI.Get_library_version().strip("\0\n ").splitlines()[0].split()).removesuffix(",")
+    return " ".join(MPI.Get_library_version().strip("\0\n ").splitlines()[0].split()).split(",")[0]
+
+
+def mismatch(announced: int | None) -> str:
+    """What to say when launcher and library do not go together."""
+    return (f"the launcher started {announced} processes, but mpi4py uses {library()}, which knows nothing of it: start them "
+            "with the mpirun (or srun --mpi=...) of that library, or set MPI4PY_LIBMPI")

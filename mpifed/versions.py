@@ -24,7 +24,7 @@ def versions() -> str:
         mpi4py.rc.initialize = False
         from mpi4py import MPI
 
-        library = " ".join(MPI.Get_library_version().strip("\0\n ").splitlines()[0].split())
+        library = " ".join(MPI.Get_library_version().strip("\0\n ").splitlines()[0].split()).split(",")[0]
     except (ImportError, RuntimeError) as error:
         library = f"none: {str(error).splitlines()[0]}"
     return "\n".join(f"{name:<8} {text}" for name, text in [*lines, ("MPI", library)])

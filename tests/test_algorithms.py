@@ -101,7 +101,8 @@ def doubled_server(name, options):
 
 def doubled(name, options):
     batches = name in ("flame", "pfedme", "fedadmm-deep") and options["batch_size"]
-    return "lr * has is float64: theta is trained in double precision on mini-batches" if batches else doubled_server(name, options)
+    reason = "lr * has is float64: theta is trained in double precision on mini-batches"
+    return reason if batches else doubled_server(name, options)
 
 
 def start(algorithm, **options):
@@ -474,14 +475,6 @@ def test_fedadmm_shrinks_eps_of_those_who_train_before_every_iteration():
     assert np.allclose(run.states().eps, 2.0 * 0.9 ** (3 * run.fed.times_selected))
 
 
-def by_steps(run, i, w, steps, gradient):
-    """w after ``steps`` steps by ``gradient(w, ∇f_i(w))``, which holds its own step size."""
-    A, b = run.samples()[i]
-    for _ in range(steps):
-        w = w - gradient(w, A.T @ (A @ w - b) / len(A))
-    return w
-
-
 def test_scaffold_is_its_box_client_by_client():
     """Algorithm 1 of Karimireddy et al. with option II; Σγ of the round's own steps."""
     k0, lr = 3, 0.7
@@ -537,7 +530,11 @@ def test_deep_fedadmm_is_its_box_client_by_client(rho):
     for _ in range(5):
         model = run.rounds(1)[-1]
         for i in run.fed.chosen:
-            theta = by_steps(run, i, w, epochs, lambda t, g, p=pi[i].copy(), w=w: lr * (g + p + rho * (t - w) + decay * t))
+            theta, dual = w, pi[i].copy()
+            A, b = run.samples()[i]
+            for _ in range(epochs):
+                g = A.T @ (A @ theta - b) / len(A)
+                theta = theta - lr * (g + dual + rho * (theta - w) + decay * theta)
             pi[i] += rho * (theta - w)
             z[i] = theta + pi[i] / rho
         w = z.mean(axis=0)
@@ -587,10 +584,11 @@ def test_sfedprox_is_its_box_client_by_client(average):
             x = z[chosen].mean(axis=0)
             assert np.allclose(model, x, rtol=1e-10, atol=1e-12)
         for i in chosen:
-            w, d = x, len(run.samples()[i][0])
+            w, (A, b) = x, run.samples()[i]
             for j in range(k0):
-                gamma = 0.01 if average == "trained" else a * d / np.sqrt(2 * k0 + (k + j) // k0)
-                w = by_steps(run, i, w, inner, lambda v, g, gamma=gamma, x=x: gamma * (g + mu * (v - x)))
+                gamma = 0.01 if average == "trained" else a * len(A) / np.sqrt(2 * k0 + (k + j) // k0)
+                for _ in range(inner):
+                    w = w - gamma * (A.T @ (A @ w - b) / len(A) + mu * (w - x))
             z[i] = w
         k += k0
         if average == "trained":

@@ -234,7 +234,8 @@ def test_the_dual_variables_end_at_the_gradients_and_the_model_at_the_minimiser(
     if problem == "quadratic":
         problem, data = Quadratic(), duals()[1].data
     else:
-        data = Synthetic(clients=5, features=4, classes=3 if problem == "softmax" else 2, least=8, most=11, test=0.0).load(0, "float64")
+        classes = 3 if problem == "softmax" else 2
+        data = Synthetic(clients=5, features=4, classes=classes, least=8, most=11, test=0.0).load(0, "float64")
         problem = Softmax(lam=0.2, bias=False) if problem == "softmax" else Logistic(mu=0.2, regulariser="whole")
     run = Run(build(name), problem, data=data, selection=Uniform(count=3))
     before = run.measure()[1]
@@ -248,8 +249,8 @@ def test_the_dual_variables_end_at_the_gradients_and_the_model_at_the_minimiser(
 # invariants
 
 
-@pytest.mark.parametrize("options", [{}, {"eta": 0.3}, {"solver": {"name": "gd", "steps": 3}}, {"solver": {"name": "gd", "delta": 0.3}}],
-                         ids=str)
+@pytest.mark.parametrize("options", [
+    {}, {"eta": 0.3}, {"solver": {"name": "gd", "steps": 3}}, {"solver": {"name": "gd", "delta": 0.3}}], ids=str)
 @pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])
 def test_dual_variables_add_up_to_zero(name, options):
     run = Run(build(name, options), "quadratic")
@@ -389,7 +390,7 @@ def test_the_accuracy_of_theorem_5_2_has_the_kappa_of_theorem_5_2():
 
 @pytest.mark.parametrize("table", [{"name": "gd"}, {"name": "gd", "steps": 3, "delta": 0.1}])
 def test_gradient_descent_wants_steps_or_delta(table):
-    with pytest.raises(UserError, match="^algorithm.solver: the solver gd needs either steps or delta$"):
+    with pytest.raises(UserError, match=r"^algorithm\.solver: the solver gd needs either steps or delta$"):
         build("feddcd", {"solver": table})
 
 
@@ -407,7 +408,8 @@ def test_solvers_say_what_they_need():
     assert GradientDescent(steps=1).needs() == ()
     assert set(build("feddcd").needs()) == {"convexity", "lipschitz", "hessian"}
     assert set(build("feddcd", {"solver": {"name": "gd", "steps": 1}}).needs()) == {"convexity", "lipschitz"}
-    assert set(build("feddcd", {"solver": {"name": "gd", "steps": 1}, "dual": True}).needs()) == {"convexity", "lipschitz", "hessian"}
+    recorded = build("feddcd", {"solver": {"name": "gd", "steps": 1}, "dual": True})
+    assert set(recorded.needs()) == {"convexity", "lipschitz", "hessian"}
     assert all(Solver.member(name, "solver").label() == name for name in Solver.choices)
 
 

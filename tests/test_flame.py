@@ -112,7 +112,8 @@ def moreau(run, lam):
 
 
 @pytest.mark.parametrize(("name", "options"), [
-    ("flame", {"rho": 1.0}), ("flame", {"rho": 1.0, "center": "local"}), ("flame", {"rho": 2.0}), ("pfedme", {"eta": 0.1})], ids=str)
+    ("flame", {"rho": 1.0}), ("flame", {"rho": 1.0, "center": "local"}), ("flame", {"rho": 2.0}), ("pfedme", {"eta": 0.1}),
+], ids=str)
 def test_both_end_where_the_moreau_envelope_is_least(name, options):
     """Problem (7) of flame: w* minimises the mean of the envelopes, θ_i* = prox of f_i at w*."""
     lam = 5.0

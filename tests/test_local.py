@@ -1,6 +1,8 @@
 """What clients see: mini-batches that depend on nobody else, and how well a model classifies."""
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -55,7 +57,7 @@ def test_every_sample_comes_once_an_epoch(least, most, size, epochs, sparse):
             seen.setdefault((j, i), []).append(numbers)
     assert set(seen) == {(j, i) for j in range(epochs) for i in range(len(sizes))}
     for (_, i), batches in seen.items():
-        assert sorted(sum(batches, [])) == list(range(sizes[i]))
+        assert sorted(chain(*batches)) == list(range(sizes[i]))
         full = [len(numbers) for numbers in batches if numbers]
         assert all(length == min(size, sizes[i]) for length in full[:-1])   # only the last one may be smaller
         assert len(full) == -(-sizes[i] // size)
@@ -85,8 +87,8 @@ def test_size_zero_is_the_full_batch(kind, k0, epochs, count):
 def test_batches_are_in_random_order_and_new_in_every_epoch_round_client_and_run():
     def order(**options):
         f = numbers_of([12, 12], **options)
-        return [sum((drawn(batch, has)[i] for j, batch, has in f.steps(0, 2, 4) if j == epoch), []) for epoch in (0, 1)
-                for i in (0, 1)]
+        return [list(chain(*(drawn(batch, has)[i] for j, batch, has in f.steps(0, 2, 4) if j == epoch)))
+                for epoch in (0, 1) for i in (0, 1)]
 
     first = order()
     everything = first + order(place=(2, 0)) + order(place=(1, 1)) + order(seed=1) + order(ids=np.array([5, 9]))
@@ -189,7 +191,8 @@ def hits(data, X):
     return np.array(found)
 
 
-@pytest.mark.parametrize("sizes_test", [None, [2, 1, 5, 4, 1, 7, 3], [2, 0, 5, 0, 1, 7, 0], [0] * 7, [0, 0, 0, 0, 0, 0, 9]], ids=str)
+@pytest.mark.parametrize("sizes_test", [
+    None, [2, 1, 5, 4, 1, 7, 3], [2, 0, 5, 0, 1, 7, 0], [0] * 7, [0, 0, 0, 0, 0, 0, 9]], ids=str)
 @pytest.mark.parametrize("problem", [Softmax(), SVM()], ids=lambda p: p.label())
 def test_accuracy_is_that_of_each_clients_own_test_samples_or_of_its_training_samples(problem, sizes_test, kind):
     data = classified(sizes_test, kind)
@@ -232,7 +235,7 @@ def test_a_tie_goes_to_the_lowest_class():
     data = classified([2, 0, 5, 0, 1, 7, 0])
     run = Run(build("flame"), Softmax(), data=data)
     row = measure(run.algorithm, run.fed, run.server)
-    A, b = data.rows(0, 7)
+    _, b = data.rows(0, 7)
     _, c = data.rows_test(0, 7)
     own = [c[:2] == 0, b[3:12] == 0, c[2:7] == 0, b[16:26] == 0, c[7:8] == 0, c[8:15] == 0, b[41:46] == 0]
     assert np.isclose(row["accuracy"], np.mean([zeros.mean() for zeros in own]), rtol=1e-14)

@@ -1,6 +1,8 @@
 """Every problem: its gradient is that of its value, and what it promises about curvature holds."""
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -476,8 +478,8 @@ classifiers = pytest.mark.parametrize("problem", CLASSIFIERS, ids=lambda p: p.la
 @classifiers
 @pytest.mark.parametrize(("labels", "wrong"), [([0.0, 0.5], "0.5"), ([-1.0, 1.0], "-1"), ([1.0, 2.25, 0.0], "2.25")])
 def test_labels_that_are_no_classes_are_refused_by_a_sentence(problem, labels, wrong):
-    sentence = rf"^problem '{problem.label()}' cannot use these data: labels must be whole numbers 0, 1 … C−1, but there is {wrong}$"
-    with pytest.raises(UserError, match=sentence):
+    sentence = f"labels must be whole numbers 0, 1 … C−1, but there is {wrong}"
+    with pytest.raises(UserError, match=rf"^problem '{problem.label()}' cannot use these data: {sentence}$"):
         checked(problem, np.array(labels))
     assert list(checked(problem, np.array([2.0, 0.0, 1.0]))) == [2, 0, 1]
 
@@ -596,7 +598,7 @@ def test_the_first_model_comes_from_the_seed(problem):
     assert x.tobytes() == problem.initial(data, 5).tobytes()
     assert not np.array_equal(x, problem.initial(data, 6))
     widths = (6, 4, 7, 3) if isinstance(problem, MLP) else (6, 3)
-    bounds = np.concatenate([np.full((i + (x.size != 18)) * o, i**-0.5) for i, o in zip(widths[:-1], widths[1:], strict=True)])
+    bounds = np.concatenate([np.full((i + (x.size != 18)) * o, i**-0.5) for i, o in pairwise(widths)])
     assert (np.abs(x) <= bounds).all()
     ratio = x / bounds
     assert np.abs(ratio).max() > 0.9

@@ -69,7 +69,8 @@ def test_the_elastic_net_mean_is_the_minimiser(m, lam, ties):
 
 
 @settings(max_examples=200, deadline=None)
-@given(z=st.lists(st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0, 1e6]), min_size=1, max_size=12), ratio=st.sampled_from([0.25, 0.5, 1, 2.0]))
+@given(z=st.lists(st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0, 1e6]), min_size=1, max_size=12),
+       ratio=st.sampled_from([0.25, 0.5, 1, 2.0]))
 def test_the_elastic_net_mean_of_few_values_is_the_median_of_the_errata(z, ratio):
     """The median of {w_i} ∪ {mean + (λ/η)(2s − m)/m : s = 0 … m}."""
     Z, m = np.array(z)[:, None], len(z)

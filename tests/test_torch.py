@@ -10,6 +10,7 @@ from conftest import execute, mpifed
 
 import mpifed as package
 from mpifed.component import UserError
+from mpifed.config import override
 from mpifed.data.clients import Data
 from mpifed.data.pool import Pool
 from mpifed.host import fill
@@ -181,9 +182,11 @@ def test_the_gradient_of_the_cnn_is_that_of_its_value():
 
 
 def study(ranks, folder, *words):
-    """The result of a run in the folder on so many ranks (None: without mpirun)."""
-    done = mpifed("run", "data=images", "evaluate.every=8", "stop.gradient=0", *words, "-q", "-o", "out.h5", "--force",
-                  ranks=ranks, cwd=folder)
+    """The result of a run in the folder on so many ranks (None: in this process)."""
+    words = ("data=images", "evaluate.every=8", "stop.gradient=0", *words)
+    if ranks is None:
+        return package.run(override({}, words))
+    done = mpifed("run", *words, "-q", "-o", "out.h5", "--force", ranks=ranks, cwd=folder)
     assert done.code == 0, done.err
     return package.load(folder / "out.h5")
 
@@ -208,7 +211,8 @@ class Own(nn.Sequential):
 """
 
 
-def test_a_network_beside_the_study_has_the_same_bits_on_any_number_of_ranks(tmp_path):
+def test_a_network_beside_the_study_has_the_same_bits_on_any_number_of_ranks(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "nets.py").write_text(OWN)
     words = ("data.size=12", "data.channels=1", "data.clients=5", "problem=torch", "problem.module=nets:Own",
              "problem.arguments.hidden=7", "problem.shape=[1,12,12]", "algorithm=fedavg", "algorithm.epochs=1",

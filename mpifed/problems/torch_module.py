@@ -90,9 +90,9 @@ class TorchProblem(Problem):
         net, found, X = self._network(block, X), np.zeros(block.b.shape, np.intp), np.ascontiguousarray(X, block.b.dtype)
         f, G = np.empty(len(block), block.b.dtype), np.empty((len(block) if gradient else 0, X.shape[-1]), block.b.dtype)
         for i in range(len(block)):
-            d = np.count_nonzero(block.w[i])
-            f[i], g, classes = net.run(X if X.ndim == 1 else X[i], block.dense(i)[:d], block.b[i, :d], block.w[i, :d], gradient, train)
-            found[i, :d] = classes
+            d = np.count_nonzero(block.w[i])  # a mini-batch may hold fewer than d_i
+            own = (X if X.ndim == 1 else X[i], block.dense(i)[:d], block.b[i, :d], block.w[i, :d])
+            f[i], g, found[i, :d] = net.run(*own, gradient, train)
             if gradient:
                 G[i] = g
         return f, G, found
@@ -166,10 +166,11 @@ class Network:
         self.shapes = {name: p.shape for name, p in start.items()}
         self.weights = np.concatenate([np.zeros(0, bool), *(np.full(p.size, p.ndim > 1) for p in start.values())])
 
-    def run(self, x: Array, A: Array, b: Array, w: Array, gradient: bool = True, train: bool = False) -> tuple[float, Array, list[int]]:
+    def run(self, x: Array, A: Array, b: Array, w: Array, gradient: bool, train: bool) -> tuple[float, Array, list[int]]:
         """f, ∇f (n,) if asked for, and the class of every sample; in training mode, with dropout, if asked for."""
-        f, g, classes = self.lam / 2 * float(np.sum((self.weights * x) ** 2)), self.lam * (self.weights * x), []
-        work = self.torch.func.grad_and_value(self.loss, has_aux=True) if gradient else lambda *a: (None, self.loss(*a))
+        f, g = self.lam / 2 * float(np.sum((self.weights * x) ** 2)), self.lam * (self.weights * x)
+        classes: list[int] = []
+        work = self.torch.func.grad_and_value(self.loss, has_aux=True) if gradient else lambda *piece: ({}, self.loss(*piece))
         # clients stand at a common x, a client passes over mini-batches: labels and a sample tell them apart
         seed = zlib.crc32(A[:1].tobytes(), zlib.crc32(b.tobytes(), zlib.crc32(x.tobytes()))) if train else 0
         with self.drawing(seed), self.torch.no_grad():

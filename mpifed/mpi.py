@@ -24,7 +24,7 @@ from mpifed.sums import Node
 # World starts MPI, once it knows that launcher and library go together; before, a library may end the process
 if "mpi4py.MPI" not in sys.modules:
     mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
-from mpi4py import MPI  # noqa: E402
+from mpi4py import MPI
 
 STOP = "stop"
 

@@ -58,9 +58,9 @@ CASES = [(name, SETTINGS.get(name, {})) for name in Algorithm.choices] + [
     ("fedavg", {"step": constant(0.01), "batch_size": 4}),
     ("fedavg", {"step": constant(0.01), "batch_size": 7, "epochs": 2, "aggregate": "all"}),
     ("fedprox", {"aggregate": "all", "inner": 2, "step": {"name": "sqrt-samples", "a": 0.002}}),
-    ("fedprox", {"step": constant(0.004), "mu": 0.1, "batch_size": 4, "epochs": 1}),
+    ("fedprox", {"step": constant(0.004), "mu": 0.1, "batch_size": 5, "epochs": 1}),
     ("fedpd", {"scale": "1/m", "step": constant(0.2)}),
-    ("scaffold", {"step": constant(0.004), "batch_size": 4, "epochs": 2}),
+    ("scaffold", {"step": constant(0.004), "batch_size": 7, "epochs": 2}),
     ("scaffold", {"step": constant(0.01), "batch_size": 5, "server_lr": 0.5}),
     ("fedepm", {"noise": "none", "mu0": 400.0, "k0": 2, "lam": 1e-2, "eta": 2e-2}),
     ("fedepm", {"epsilon": 100.0, "step_scale": "one", "mu0": 30.0, "k0": 3, "lam": 1e-3, "eta": 2e-3}),
@@ -100,9 +100,9 @@ def doubled_server(name, options):
 
 
 def doubled(name, options):
-    batches = name in ("flame", "pfedme", "fedadmm-deep") and options["batch_size"]
-    reason = "lr * has is float64: theta is trained in double precision on mini-batches"
-    return reason if batches else doubled_server(name, options)
+    epochs = options.get("epochs", 5 if name in ("flame", "pfedme", "fedadmm-deep") else 0)
+    reason = "(who has a mini-batch, an array of bool) * (step size) is float64: so is the model in local epochs"
+    return reason if options.get("batch_size") and epochs else doubled_server(name, options)
 
 
 def start(algorithm, **options):

@@ -26,8 +26,9 @@ from mpifed.problems.softmax import Softmax
 from mpifed.problems.svm import SVM
 
 LAYERS = {"hidden": [5, 4]}
-PROBLEMS = {  # every problem, some with more than one set of options
-    **{name: {"name": name} for name in Problem.choices}, "mlp": {"name": "mlp", **LAYERS},
+TORCH = ("cnn", "torch")  # test_torch
+PROBLEMS = {  # every other problem, some with more than one set of options
+    **{name: {"name": name} for name in Problem.choices if name not in TORCH}, "mlp": {"name": "mlp", **LAYERS},
     "logistic, whole": {"name": "logistic", "mu": 0.5, "regulariser": "whole"},
     "softmax, lam": {"name": "softmax", "lam": 0.3}, "softmax, no bias": {"name": "softmax", "lam": 0.3, "bias": False},
     "svm, lam": {"name": "svm", "lam": 0.3, "bias": False}, "mlp, lam": {"name": "mlp", "lam": 0.3, **LAYERS},
@@ -282,12 +283,12 @@ def test_replacing_one_sample_moves_a_clipped_gradient_by_at_most_twice_the_boun
     A[1, 1:], b[1, 1:] = A[0, 1:], b[0, 1:]                     # neighbours: they differ in the first sample
     block = one_block(problem, Pool(A.reshape(-1, 3), b.ravel(), None, np.array([d, d])))
     one, other = problem.clipped_grad(block, rng.standard_normal(3), bound)
-    assert np.abs(one - other).sum() <= 2 * bound / d * (1 + 1e-12) + 1e-15
+    assert np.abs(one - other).sum() <= 2 * bound / d * (1 + 1e-12) + 1e-13
 
 
 def test_only_a_loss_of_one_score_clips():
     assert {problem_of(name).label() for name in CLIPPED} == {
-        name for name in Problem.choices if issubclass(Problem.member(name, "problem"), LinearModel)}
+        name for name in Problem.choices if name not in TORCH and issubclass(Problem.member(name, "problem"), LinearModel)}
 
 
 @bounded

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mpifed.component import UserError
-from mpifed.selection import All, Cover, Replay, Selection, Uniform
+from mpifed.selection import All, Biased, Cover, Replay, Selection, Uniform
 
 shares = st.integers(1, 10000).map(lambda k: k / 10000)
 
@@ -115,6 +115,51 @@ def test_cover_refuses_fewer_rounds_than_it_takes(s0):
 def test_cover_refuses_zero_rounds():
     with pytest.raises(UserError, match=r"^selection\.s0 = 0 is wrong: expected int >= 1"):
         Selection.build({"name": "cover", "s0": 0}, "selection")
+
+
+# biased: the draw is of candidates; who of them trains is in test_algorithms
+
+
+@settings(max_examples=60, deadline=None)
+@given(m=st.integers(1, 60), data=st.data())
+def test_candidates_are_drawn_without_repetition(m, data):
+    pool = data.draw(st.integers(1, m))
+    count = data.draw(st.integers(1, pool))
+    draws = Biased(count=count, candidates=pool).draws(0, m, 5)
+    assert draws.size == count
+    assert draws.batch_size == 100
+    assert all(proper(chosen, m, pool) for chosen in drawn(Biased(count=count, candidates=pool), 0, m, 5))
+
+
+def test_by_default_everyone_is_a_candidate():
+    assert all(np.array_equal(chosen, np.arange(9)) for chosen in drawn(Biased(share=0.3), 0, 9, 4))
+    assert Biased(share=0.3).draws(0, 9, 4).size == 3
+
+
+def test_no_candidate_is_favoured():
+    m, rounds, pool = 20, 2000, 8
+    times = np.bincount(np.concatenate(drawn(Biased(count=2, candidates=pool), 1, m, rounds)), minlength=m)
+    p = pool / m
+    assert abs(times - p * rounds).max() <= 5 * np.sqrt(rounds * p * (1 - p))
+
+
+def test_candidates_depend_on_seed_round_and_draw_alone():
+    biased = Biased(count=2, candidates=8)
+    sets = [drawn(biased, seed, 30, 3, again) for seed, again in ((0, 0), (0, 0), (0, 1), (1, 0))]
+    assert all(np.array_equal(a, b) for a, b in zip(sets[0], sets[1], strict=True))
+    assert len({tuple(chosen) for some in sets[1:] for chosen in some}) == 9
+
+
+@pytest.mark.parametrize("pool", [2, 11])
+def test_candidates_that_cannot_be_are_refused(pool):
+    with pytest.raises(UserError, match=rf"^selection\.candidates = {pool} is wrong: .* between the 3 .* and the 10 clients$"):
+        Biased(count=3, candidates=pool).draws(0, 10, 1)
+
+
+@pytest.mark.parametrize(("key", "value"), [("candidates", 0), ("batch_size", -1), ("share", 0.0), ("share", 1.5)])
+def test_wrong_options_of_a_biased_selection_are_refused(key, value):
+    with pytest.raises(UserError, match=rf"^selection\.{key} = {value} is wrong"):
+        Selection.build({"name": "biased", key: value}, "selection")
 
 
 # replay

@@ -104,8 +104,8 @@ class Local:
         """One random stream a client, new in every round and call."""
         return [stream(self._seed, "clients", int(i), *self._place) for i in self.ids]
 
-    def steps(self, k0: int, epochs: int, size: int) -> Iterator[tuple[int, Local, Array | bool]]:
-        """Local iterations j = 0, 1 …, as (j, f on a mini-batch of ``size`` samples, who has one (c, 1)).
+    def steps(self, k0: int, epochs: int, size: int) -> Iterator[tuple[int, Local, Array | int]]:
+        """Local iterations j = 0, 1 …, as (j, f on a mini-batch of ``size`` samples, who has one (c, 1), 1 or 0).
 
         With ``epochs`` that many passes over the samples in random order, otherwise ``k0`` mini-batches, each drawn anew;
         j counts epochs or iterations. ``size`` 0 is the full batch, an epoch of which is one step. Draws come from each
@@ -113,7 +113,7 @@ class Local:
         """
         if size == 0:
             for j in range(epochs or k0):
-                yield j, self, True
+                yield j, self, 1
             return
         width = min(size, self.block.b.shape[1])
         passes = -(-int(self.d.max()) // width) if epochs else 1
@@ -126,7 +126,7 @@ class Local:
                 counts = np.clip(self.d - k * width, 0, width)
                 block = self.block.batch(order[:, k * width : (k + 1) * width], counts)
                 part = Local(block, self.problem, self.start, self.m, self.ids, self._seed, self._place)
-                yield j, part, True if (counts > 0).all() else (counts > 0)[:, None]
+                yield j, part, 1 if (counts > 0).all() else (counts > 0)[:, None].astype(self.block.b.dtype)
 
     def _ask(self, name: str) -> Any:
         return getattr(self.problem, name)

@@ -1,7 +1,7 @@
 """Noise on uploads, and what it protects."""
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,16 @@ def log_ratio(W: Array, noise: Array) -> Array:
         return np.where(e > 0, np.log10(w / np.where(e > 0, e, 1)), np.inf)
 
 
+def accounting() -> Any:
+    """The library dp-accounting; UserError where it is missing."""
+    try:
+        import dp_accounting
+        import dp_accounting.rdp
+    except ImportError:
+        raise UserError("noise = \"clipped\" accounts its budget with dp-accounting: pip install 'mpifed[privacy]'") from None
+    return dp_accounting
+
+
 class Budget(NamedTuple):
     """``releases`` of Laplace noise, each ``epsilon``-differentially private for the samples of one client."""
 
@@ -40,11 +50,7 @@ class Budget(NamedTuple):
         """
         if self.releases == 0:
             return 0.0
-        try:
-            import dp_accounting
-            from dp_accounting import rdp
-        except ImportError:
-            raise UserError("noise = \"clipped\" accounts its budget with dp-accounting: pip install 'mpifed[privacy]'") from None
-        accountant = rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
+        dp_accounting = accounting()
+        accountant = dp_accounting.rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
         accountant.compose(dp_accounting.LaplaceDpEvent(1 / self.epsilon), self.releases)
         return min(self.basic(), float(accountant.get_epsilon(delta)))

@@ -21,16 +21,16 @@ def elastic_net_mean(Z: Array, lam: float, eta: float) -> Array:
     """
     m = len(Z)
     Z = np.sort(Z, axis=0)
-    mean, slope = Z.mean(axis=0), 2 * lam / eta / m
+    mean, slope = Z.mean(axis=0), Z.dtype.type(2 * lam / eta / m)
     low, high = np.zeros(Z.shape[1], np.int64), np.full(Z.shape[1], m)
     columns = np.arange(Z.shape[1])
     while (low < high).any():                      # the least k with w(m − k) <= z_(k+1), z_(1) <= z_(2) <= …
         k = (low + high) // 2
-        fits = mean + slope * (m / 2 - k) <= Z[np.minimum(k, m - 1), columns]
+        fits = mean + slope * (m / 2 - k).astype(Z.dtype) <= Z[np.minimum(k, m - 1), columns]
         low, high = np.where(fits, low, k + 1), np.where(fits, k, high)
     k = low                                        # of the m + 1 lowest numbers, k are z's and m + 1 − k are w's
     below = np.where(k > 0, Z[np.maximum(k - 1, 0), columns], -np.inf)
-    return np.maximum(below, mean + slope * (m / 2 - k))
+    return np.maximum(below, mean + slope * (m / 2 - k).astype(Z.dtype)).astype(Z.dtype)
 
 
 def newton(f: Local, Y: Array, W: Array, tol: float, most: int = 100) -> Array:

@@ -24,8 +24,8 @@ class Solver(Component):
         """What it asks of the problem beside gradients."""
         return ()
 
-    def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float) -> Array:
-        """Nearly argmin f_i(w) − ⟨y_i, w⟩, from W: (c, n)."""
+    def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
+        """Nearly argmin f_i(w) − ⟨y_i, w⟩, from W: (c, n); ``share`` is (τ − 1)/(N − 1)."""
         raise NotImplementedError
 
 
@@ -37,14 +37,14 @@ class Newton(Solver, tag="newton"):
     def needs(self) -> tuple[str, ...]:
         return ("hessian",)
 
-    def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float) -> Array:
+    def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         return newton(f, Y, W, self.tol)
 
 
 class GradientDescent(Solver, tag="gd"):
     """Gradient steps of size 1/β: ``steps`` of them, or as many as (1 − α/β)^(2k) <= delta asks.
 
-    delta = "theorem" is (1 − κ)/4, κ = α/β, of Theorem 5.2 (use eta = ¼). Source: feddcd, section 5.
+    delta = "theorem" is (1 − κ)/4 with κ = (τ − 1)α/(32(N − 1)β) of Theorem 5.2 (use eta = ¼). Source: feddcd, section 5.
     """
 
     steps: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="number of steps")] = None
@@ -54,13 +54,13 @@ class GradientDescent(Solver, tag="gd"):
         if (self.steps is None) == (self.delta is None):
             raise ValueError("the solver gd needs either steps or delta")
 
-    def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float) -> Array:
-        return gradient_descent(f, Y, W, self.count(alpha / beta), 1 / beta)
+    def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
+        return gradient_descent(f, Y, W, self.count(alpha / beta, share), 1 / beta)
 
-    def count(self, kappa: float) -> int:
-        """The number of steps at κ = α/β."""
+    def count(self, ratio: float, share: float) -> int:
+        """The number of steps at α/β = ``ratio``."""
         if self.steps is not None:
             return self.steps
-        delta = (1 - kappa) / 4 if self.delta == "theorem" else self.delta
+        delta = (1 - share * ratio / 32) / 4 if self.delta == "theorem" else self.delta
         assert isinstance(delta, float)
-        return 1 if kappa >= 1 else max(1, math.ceil(math.log(delta) / (2 * math.log1p(-kappa)) - 1e-12))
+        return 1 if ratio >= 1 else max(1, math.ceil(math.log(delta) / (2 * math.log1p(-ratio)) - 1e-12))

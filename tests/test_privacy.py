@@ -128,6 +128,27 @@ def test_the_noise_of_the_secured_methods_has_its_scale(name, options):
     assert kstest(1.25 * values, "laplace").pvalue < 0.01
 
 
+@pytest.mark.parametrize("noise", ["released", "matched", "clipped"])
+@pytest.mark.parametrize("step_scale", ["samples", "one"])
+def test_the_noise_of_fedepm_is_the_unit_noise_of_its_stream_times_its_scale(step_scale, noise):
+    """To rounding, with w_i^k of the last local iteration in μ_i."""
+    rng, k0, k, eta, lam = np.random.default_rng(1), 3, 40, 0.1, 0.01
+    data = Pool(rng.standard_normal((60, 8)), rng.standard_normal(60), None, np.array([9, 10, 11, 12, 9, 9]))
+    f, x = local(data, LeastSquares()), rng.standard_normal(8)
+    algorithm = FedEPM(k0=k0, mu0=0.7, alpha=1.05, c=0.4, epsilon=0.3, noise=noise, step_scale=step_scale, clip=2.0)
+    client = algorithm.join(f)._replace(w=rng.standard_normal((6, 8)))
+    new, z = algorithm.update(f, client, x, k, eta, lam)
+    w, d, g = client.w, data.sizes if step_scale == "samples" else np.ones(6), f.grad(x)
+    for j in range(k0):
+        mu = 0.7 * (1 + 0.4 * np.sum((w - x) ** 2, axis=1)) * 1.05 ** (k + j + 1)
+        v = (mu / d)[:, None] * (w - x) - g
+        w = x + np.sign(v) * np.maximum(abs(v) - lam, 0) / (eta + mu / d)[:, None]
+    sensitivity = {"released": 2 * np.abs(g).sum(axis=1) / mu, "matched": 2 * np.abs(g).sum(axis=1) / mu * d,
+                   "clipped": new.reach}[noise]
+    unit = laplace(local(data, LeastSquares()), np.ones(6))
+    assert np.allclose(z - new.w, sensitivity[:, None] / 0.3 * unit, rtol=1e-9, atol=1e-13)
+
+
 last_iterate = "SFedAvg takes the w_i of the client's last participation for the w_i^k of (39)"
 
 
@@ -141,8 +162,7 @@ def test_the_noise_of_the_secured_methods_knows_the_iterate_before_the_last_step
     new, z = algorithm.update(f, client, x, 0)
     growth = 1 + 1e-8 * (50 * 1e8 if k0 == 1 else 0)
     scale = 2 * np.abs(f.grad(x)).sum(axis=1) / (0.1 * 0.05 * growth * 1.001**k0)
-    found = (z - new.w) / scale[:, None]
-    assert kstest(found.ravel(), "laplace").pvalue > 0.01
+    assert np.allclose(z - new.w, scale[:, None] * laplace(local(data, LeastSquares()), np.ones(20)), rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["fedepm", "sfedavg", "sfedprox"])

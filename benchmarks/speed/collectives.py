@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import time
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -64,7 +65,7 @@ def main() -> None:
             host.join()
             serve(world, cuts, host)
             continue
-        trees = [sums.nodes(lo, hi, data.m) for lo, hi in zip(cuts[:-1], cuts[1:], strict=True)]
+        trees = [sums.nodes(lo, hi, data.m) for lo, hi in pairwise(cuts)]
         fed = Federation(Server(world, cuts, trees, "float64"), setup.problem, setup.selection.draws(0, data.m, 1), 0,
                          data.sizes, start, "float64")
         x, ours = np.random.default_rng(0).normal(size=n), []

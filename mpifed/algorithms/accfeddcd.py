@@ -26,6 +26,7 @@ class Server(NamedTuple):
     x: Array  # (n,) model, the mean of the w_i of the second draw
     alpha: float  # strong convexity α = min α_i
     beta: float  # smoothness β = max r_i
+    share: float  # (τ − 1)/(N − 1)
     a: float  # a of Algorithm 2
     b: float  # b
     r: float  # r
@@ -50,19 +51,19 @@ class AccFedDCD(FedDCD, tag="accfeddcd"):
 
     def start(self, fed: Federation) -> Server:  # type: ignore[override]
         plain: Plain = super().start(fed)
-        r = self.r or max(fed.selected - 1, 1) / max(fed.m - 1, 1)
+        r = self.r or plain.share
         kappa = self.kappa or plain.alpha / plain.beta
         a = np.sqrt(kappa) / (1 / r + np.sqrt(kappa))
         return Server(*plain, a=float(a), b=float(kappa * a * r**2), r=float(r))
 
     def round(self, fed: Federation, server: Server) -> Server:  # type: ignore[override]
-        x, alpha, beta, a, b, r = server
+        x, alpha, beta, share, a, b, r = server
         fed.call(self.extrapolate, a, b)                                                # lines 17–18, 26, 29
         first = fed.select(x)                                                           # line 19
-        x = fed.mean(self.solve, alpha, beta, to=first)                                 # lines 20–22
+        x = fed.mean(self.solve, alpha, beta, share, to=first)                          # lines 20–22
         fed.call(self.step_y, x, alpha, to=first)                                       # lines 23–28
         second = fed.select(x)                                                          # line 31
-        x = fed.mean(self.solve, alpha, beta, to=second)                                # lines 32–34
+        x = fed.mean(self.solve, alpha, beta, share, to=second)                         # lines 32–34
         fed.call(self.step_z, x, alpha * a * r / (a * a + b), to=second)                # lines 35–39
         return server._replace(x=x)
 
@@ -72,9 +73,10 @@ class AccFedDCD(FedDCD, tag="accfeddcd"):
         u = (a * a * client.z + b * v) / (a * a + b)
         return client._replace(v=v, y=v, z=u), None
 
-    def solve(self, f: Local, client: Client, alpha: float, beta: float) -> tuple[Client, Array]:  # type: ignore[override]
+    def solve(self, f: Local, client: Client, alpha: float, beta: float,  # type: ignore[override]
+              share: float) -> tuple[Client, Array]:
         """(1) at v."""
-        w = self.solver.minimise(f, client.v, client.w, alpha, beta)
+        w = self.solver.minimise(f, client.v, client.w, alpha, beta, share)
         return client._replace(w=w), w
 
     def step_y(self, f: Local, client: Client, mean: Array, scale: float) -> tuple[Client, None]:

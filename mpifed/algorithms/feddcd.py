@@ -24,6 +24,7 @@ class Server(NamedTuple):
     x: Array  # (n,) model, the mean of the w_i of the round
     alpha: float  # strong convexity α = min α_i
     beta: float  # smoothness β = max r_i
+    share: float  # (τ − 1)/(N − 1)
 
 
 class FedDCD(Algorithm, tag="feddcd"):
@@ -49,17 +50,18 @@ class FedDCD(Algorithm, tag="feddcd"):
 
     def start(self, fed: Federation) -> Server:
         beta, alpha = fed.max(self.bounds)
-        return Server(x=fed.initial(), alpha=-float(alpha), beta=float(beta))
+        return Server(x=fed.initial(), alpha=-float(alpha), beta=float(beta),
+                      share=max(fed.selected - 1, 1) / max(fed.m - 1, 1))
 
     def round(self, fed: Federation, server: Server) -> Server:
         chosen = fed.select(server.x)
-        x = fed.mean(self.solve, server.alpha, server.beta, to=chosen)                  # lines 4–6
+        x = fed.mean(self.solve, *server[1:], to=chosen)                                # lines 4–6
         fed.call(self.ascend, x, server.alpha, to=chosen)                               # lines 7–12
         return server._replace(x=x)
 
-    def solve(self, f: Local, client: Client, alpha: float, beta: float) -> tuple[Client, Array]:
+    def solve(self, f: Local, client: Client, alpha: float, beta: float, share: float) -> tuple[Client, Array]:
         """(1) from the client's own last w_i."""
-        w = self.solver.minimise(f, client.y, client.w, alpha, beta)
+        w = self.solver.minimise(f, client.y, client.w, alpha, beta, share)
         return client._replace(w=w), w
 
     def ascend(self, f: Local, client: Client, mean: Array, alpha: float) -> tuple[Client, None]:

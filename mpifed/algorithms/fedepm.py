@@ -10,7 +10,7 @@ from mpifed.algorithms.base import Algorithm
 from mpifed.data.clients import Array
 from mpifed.federation import Federation
 from mpifed.local import Local
-from mpifed.privacy import Budget, laplace, log_ratio
+from mpifed.privacy import Budget, accounting, laplace, log_ratio
 from mpifed.prox import elastic_net_mean, soft
 
 Positive = Annotated[float, Meta(gt=0)]
@@ -60,6 +60,8 @@ class FedEPM(Algorithm, tag="fedepm"):
         return ("clipped_grad",) if self.noise == "clipped" else ()
 
     def join(self, f: Local) -> Client:
+        if self.noise == "clipped":
+            accounting()                                        # refuses a missing library before round one
         return Client(w=f.initial(), reach=np.zeros(len(f)), ratio=np.full(len(f), np.inf))
 
     def start(self, fed: Federation) -> Server:

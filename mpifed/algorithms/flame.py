@@ -51,6 +51,16 @@ class Personal(Algorithm):
             theta = theta - self.lr * has * g
         return theta
 
+    def centre(self, client: Any, w: Array) -> Array:
+        """Where personal models are pulled to."""
+        return w
+
+    def score(self, f: Local, client: Any, w: Array, size: int) -> tuple[Any, Array]:
+        """‖gradient of the local objective at θ_i‖ on one mini-batch, for biased selection."""
+        _, batch, _ = next(f.steps(1, 0, size))
+        g = batch.grad(client.theta) + self.lam * (client.theta - self.centre(client, w))
+        return client, np.sqrt(np.vecdot(g, g))
+
     def personalised(self, f: Local, client: Any) -> Array:
         return client.theta
 
@@ -69,17 +79,14 @@ class Flame(Personal, tag="flame"):
     def join(self, f: Local) -> Client:
         return Client(theta=f.initial(), w=f.initial(), pi=f.zeros(), z=f.initial())
 
+    def centre(self, client: Client, w: Array) -> Array:
+        return w if self.center == "global" else client.w
+
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """Algorithm 1, the local update of the chosen."""
-        theta = self.train(f, client.theta, w if self.center == "global" else client.w)         # (9)
+        theta = self.train(f, client.theta, self.centre(client, w))                             # (9)
         pull = self.lam / f.m
         wi = (pull * theta + self.rho * w - client.pi) / (pull + self.rho)                      # (10)
         pi = client.pi + self.rho * (wi - w)                                                    # (11)
         z = wi + pi / self.rho
         return Client(theta, wi, pi, z), z
-
-    def score(self, f: Local, client: Client, w: Array, size: int) -> tuple[Client, Array]:
-        """‖gradient of the local objective at θ_i‖ on one mini-batch, for biased selection."""
-        _, batch, _ = next(f.steps(1, 0, size))
-        g = batch.grad(client.theta) + self.lam * (client.theta - (w if self.center == "global" else client.w))
-        return client, np.sqrt(np.vecdot(g, g))

@@ -69,13 +69,14 @@ class SFedAvg(Algorithm, tag="sfedavg"):
 
     def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
         """(35) or (36), k0 times, and (37)."""
-        w, scale = x, np.zeros(len(f))
-        if self.noise != "none":
-            mu = MU0 * (1 + C * np.vecdot(client.w - x, client.w - x)) * ALPHA ** (k + self.k0)
-            rate = 1 / mu if self.noise == "released" else np.ravel(self.step.gamma(k, self.k0, f.samples))
-            scale = 2 * np.abs(f.grad(x)).sum(axis=1) * rate / self.epsilon
+        w = before = x
         for j in range(self.k0):
-            w = self.iterate(f, w, x, self.step.gamma(k + j, self.k0, f.samples))
+            before, w = w, self.iterate(f, w, x, self.step.gamma(k + j, self.k0, f.samples))
+        scale = np.zeros(len(f))
+        if self.noise != "none":
+            mu = MU0 * (1 + C * np.vecdot(before - x, before - x)) * ALPHA ** (k + self.k0)
+            rate = 1 / mu if self.noise == "released" else np.ravel(self.step.gamma(k, self.k0, f.samples))
+            scale = 2 * np.abs(f.grad(x)).sum(axis=1) * rate / self.epsilon                     # (39)
         noise = laplace(f, scale)
         return Client(w, w + noise, log_ratio(w, noise)), w + noise
 

@@ -20,6 +20,7 @@ class Problem(Component):
     classes (c, D), is measured by its accuracy too.
     """
 
+    sampled: ClassVar[bool] = True  # whether rows are samples, of which mini-batches can be drawn
     choices: ClassVar[dict[str, str]] = {
         "least-squares": "mpifed.problems.least_squares:LeastSquares",
         "logistic": "mpifed.problems.logistic:Logistic",

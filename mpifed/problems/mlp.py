@@ -37,6 +37,7 @@ class MLP(Problem, tag="mlp"):
         return whole_labels(b)
 
     def initial(self, data: Dataset, seed: int) -> Array:
+        self.dim(data)
         rng = stream(seed, "model")
         widths = (data.n, *self.hidden, data.classes)
         return np.concatenate([rng.uniform(-1, 1, (a + 1) * b) / np.sqrt(a)

@@ -1,6 +1,8 @@
 """Quadratic functions, given by their matrix and vector."""
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from mpifed.data.blocks import Block
@@ -13,6 +15,8 @@ class Quadratic(Problem, tag="quadratic"):
 
     r_i = λ_max(Q_i). Q_i must be symmetric. Source: the lower-bound functions (41)–(42) of feddcd are of this kind.
     """
+
+    sampled: ClassVar[bool] = False
 
     def dim(self, data: Dataset) -> int:
         if (data.sizes != data.n).any():

@@ -35,6 +35,7 @@ def run(config: Experiment, path: str | os.PathLike[str] | None = None, force: b
         data = config.data.load(config.seed, config.dtype)
         start = check(config, data, size)
         draws = config.selection.draws(config.seed, data.m, config.rounds)
+        config.algorithm.verify(draws.size)
         if config.rounds:
             draws.draw(1, config.algorithm.draws - 1)      # refuses a second draw that is not there
         cuts = sums.cuts(data.sizes, hosts)

@@ -84,25 +84,10 @@ def members(table):
     return pytest.mark.parametrize("algorithm", [build(*case) for case in table], ids=ids)
 
 
-def typed(table, defects):
-    """Every case in both precisions; ``defects`` (name, options) -> the reason why it is known to fail in single precision."""
-    cases = []
-    for k, (name, options) in enumerate(table):
-        for dtype in ("float64", "float32"):
-            reason = defects(name, options) if dtype == "float32" else None
-            marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
-            cases.append(pytest.param(build(name, options), dtype, id=f"{name}-{k}-{dtype}", marks=marks))
-    return cases
-
-
-def doubled_server(name, options):
-    return "elastic_net_mean answers in double precision, so FedEPM's model is float64 in a float32 run" * (name == "fedepm")
-
-
-def doubled(name, options):
-    epochs = options.get("epochs", 5 if name in ("flame", "pfedme", "fedadmm-deep") else 0)
-    reason = "(who has a mini-batch, an array of bool) * (step size) is float64: so is the model in local epochs"
-    return reason if options.get("batch_size") and epochs else doubled_server(name, options)
+def typed(table):
+    """Every case in both precisions."""
+    return [pytest.param(build(name, options), dtype, id=f"{name}-{k}-{dtype}")
+            for k, (name, options) in enumerate(table) for dtype in ("float64", "float32")]
 
 
 def start(algorithm, **options):
@@ -225,7 +210,7 @@ class Watch(Guard):
         return watched
 
 
-@pytest.mark.parametrize(("algorithm", "dtype"), typed(CASES, doubled))
+@pytest.mark.parametrize(("algorithm", "dtype"), typed(CASES))
 def test_models_and_states_keep_their_type(algorithm, dtype):
     run = start(algorithm, dtype=dtype)
     run.hosts[0].algorithm = watch = Watch(algorithm)
@@ -242,7 +227,7 @@ def test_single_precision_is_double_precision_to_rounding(algorithm):
     assert np.allclose(single, double, rtol=2e-3, atol=2e-4)
 
 
-@pytest.mark.parametrize(("algorithm", "dtype"), typed(CASES, doubled_server))
+@pytest.mark.parametrize(("algorithm", "dtype"), typed(CASES))
 def test_the_ledger_is_the_count_by_hand(algorithm, dtype):
     run, rounds = start(algorithm, dtype=dtype), 4
     assert not any(vars(run.fed.ledger).values())               # what is told before round one is no communication
@@ -727,10 +712,7 @@ def test_without_candidates_everyone_is_one():
     assert np.array_equal(run.fed.chosen, np.sort(np.argsort(-norms)[:4]))    # at most 25 samples: a batch is all of them
 
 
-own_objective = "the base score is ‖∇f_i(x)‖: it lacks λ(θ_i − w) at θ_i, the algorithm's own local objective"
 
-
-@pytest.mark.xfail(strict=True, reason=own_objective)
 def test_biased_selection_ranks_pfedme_by_its_local_objective():
     run = start(build("pfedme", SETTINGS["pfedme"]), selection=Biased(count=3, batch_size=0))
     run.rounds(3)

@@ -149,10 +149,8 @@ def test_the_noise_of_fedepm_is_the_unit_noise_of_its_stream_times_its_scale(ste
     assert np.allclose(z - new.w, sensitivity[:, None] / 0.3 * unit, rtol=1e-9, atol=1e-13)
 
 
-last_iterate = "SFedAvg takes the w_i of the client's last participation for the w_i^k of (39)"
 
-
-@pytest.mark.parametrize("k0", [1, pytest.param(2, marks=pytest.mark.xfail(strict=True, reason=last_iterate))])
+@pytest.mark.parametrize("k0", [1, 2])
 def test_the_noise_of_the_secured_methods_knows_the_iterate_before_the_last_step(k0):
     """(39): μ_i holds c‖w_i^k − x‖², w_i^k of the last iteration: the old model only where that is the first one."""
     rng = np.random.default_rng(0)
@@ -384,10 +382,7 @@ def test_without_the_library_the_budget_says_what_to_install(monkeypatch):
         mpifed.run(CLIPPED)
 
 
-late = "noise = clipped without dp-accounting is refused only after round one, when its budget is first measured"
 
-
-@pytest.mark.xfail(strict=True, reason=late)
 def test_and_it_says_so_before_round_one(monkeypatch):
     without_dp_accounting(monkeypatch)
     begun = []

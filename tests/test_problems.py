@@ -485,11 +485,8 @@ def test_labels_that_are_no_classes_are_refused_by_a_sentence(problem, labels, w
     assert list(checked(problem, np.array([2.0, 0.0, 1.0]))) == [2, 0, 1]
 
 
-one_class = "MLP.initial does not ask dim, the only place that counts classes: one class is trained without a word"
 
-
-@pytest.mark.parametrize("problem", [*CLASSIFIERS[:2], pytest.param(
-    CLASSIFIERS[2], marks=pytest.mark.xfail(strict=True, reason=one_class))], ids=lambda p: p.label())
+@pytest.mark.parametrize("problem", CLASSIFIERS[:3], ids=lambda p: p.label())
 def test_one_class_alone_is_refused_where_a_run_starts(problem):
     data = Pool(np.ones((4, 2)), np.zeros(4), None, np.array([4]))
     with pytest.raises(ValueError, match="whole numbers 0, 1 … C−1 of at least 2 classes"):
@@ -611,10 +608,7 @@ def test_linear_models_start_at_zero(problem):
     assert not problem.initial(dataset(problem.label(), 9), 5).any()
 
 
-whole_rows = "a mini-batch of a quadratic takes rows of its matrix for samples: a wrong gradient, or a crash"
 
-
-@pytest.mark.xfail(strict=True, reason=whole_rows)
 @pytest.mark.parametrize("size", [3, 6, 100])
 def test_a_quadratic_has_no_samples_to_be_drawn(size):
     """On a "mini-batch" it is what it is, or the pair is refused before round one."""

@@ -95,7 +95,6 @@ def test_the_elastic_net_mean_leaves_its_input():
     assert elastic_net_mean(Z, 0.3, 1.0).dtype == np.float64
 
 
-@pytest.mark.xfail(strict=True, reason="the int64 bisection makes float64 of float32")
 def test_the_elastic_net_mean_stays_single():
     assert elastic_net_mean(np.ones((3, 2), np.float32), 0.3, 1.0).dtype == np.float32
 

@@ -47,6 +47,9 @@ class Algorithm(Component):
         """What it asks of a problem beside value and gradient: names of methods."""
         return ()
 
+    def verify(self, selected: int) -> None:
+        """Refuse, before round one, a number of clients a round that the algorithm cannot do with (UserError)."""
+
     def join(self, f: Local) -> Any:
         """The first state of clients: a NamedTuple of arrays with the clients in front."""
         raise NotImplementedError

@@ -68,6 +68,12 @@ class FedDCD(Algorithm, tag="feddcd"):
         """(2) and the step of the dual variables."""
         return client._replace(y=client.y - self.eta * alpha * (client.w - mean)), None
 
+    def verify(self, selected: int) -> None:
+        """Refuse draws of one client, who would only meet himself."""
+        if selected < 2:
+            raise UserError(f"selection draws {selected} client a round, but {self.label()} needs at least 2: "
+                            "alone a client is his own mean and nothing moves")
+
     def check(self, f: Local) -> None:
         """Refuse f_i that are not strongly convex."""
         if not (f.convexity() > 0).all():

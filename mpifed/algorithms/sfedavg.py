@@ -69,9 +69,10 @@ class SFedAvg(Algorithm, tag="sfedavg"):
 
     def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
         """(35) or (36), k0 times, and (37)."""
-        w = before = x
+        w, before = x, client.w
         for j in range(self.k0):
-            before, w = w, self.iterate(f, w, x, self.step.gamma(k + j, self.k0, f.samples))
+            before = w if j else before
+            w = self.iterate(f, w, x, self.step.gamma(k + j, self.k0, f.samples))
         scale = np.zeros(len(f))
         if self.noise != "none":
             mu = MU0 * (1 + C * np.vecdot(before - x, before - x)) * ALPHA ** (k + self.k0)

@@ -100,9 +100,9 @@ def check(config: Experiment, data: Dataset, size: int) -> np.ndarray:
         if not hasattr(problem, need):
             raise UserError(f"{algorithm.label()} cannot run on {problem.label()}: it needs {need}")
     for key, table in (("algorithm", algorithm), ("selection", config.selection)):
-        size = getattr(table, "batch_size", 0)
-        if size and not problem.sampled:
-            raise UserError(f"{key}.batch_size = {size} is wrong: {problem.label()} has no samples to draw mini-batches of, "
+        batch = getattr(table, "batch_size", 0)
+        if batch and not problem.sampled:
+            raise UserError(f"{key}.batch_size = {batch} is wrong: {problem.label()} has no samples to draw mini-batches of, "
                             "so it must be 0")
     if config.record.personal and not algorithm.personal:
         raise UserError(f"record.personal = true is wrong: {algorithm.label()} has no personal models")

@@ -76,6 +76,8 @@ def lead(config: Experiment, data: Dataset, start: np.ndarray, draws: Any, trans
          progress: Progress) -> Result:
     """Rank 0: the rounds, and what is written when they are over."""
     fed = Federation(transport, config.problem, draws, config.seed, data.sizes, start, config.dtype)
+    if (advice := config.algorithm.advice(data.m)) is not None:
+        progress.note(advice)
     with recorder:
         try:
             server, status, reason = rounds(config, fed, recorder, progress)

@@ -34,6 +34,11 @@ class Progress:
         self.stream.write(f"\r{text}\033[K" if self.terminal else text + "\n")
         self.stream.flush()
 
+    def note(self, text: str) -> None:
+        """Say something on a line of its own."""
+        if self.stream is not None:
+            self.stream.write(f"mpifed: {text}\n")
+
     def close(self) -> None:
         """Leave the line clean."""
         if self.terminal and self.stream is not None:

@@ -6,6 +6,7 @@ import pytest
 from runs import M, N, Run, build, gradients, minimiser, one_thread  # noqa: F401
 
 import mpifed
+from mpifed.algorithms.flame import Flame
 from mpifed.problems.softmax import Softmax
 from mpifed.selection import Biased, Uniform
 
@@ -194,3 +195,8 @@ def test_everyone_starts_at_the_common_model(problem):
     state = run.states()
     assert all((field == run.server.x).all() for field in (state.theta, state.w, state.z))
     assert not state.pi.any()
+
+
+def test_a_penalty_below_that_of_theorem_2_is_told_not_refused():
+    assert "rho >= lam/m = 0.1" in Flame(rho=0.01, lam=5.0).advice(50)
+    assert Flame(rho=0.2, lam=5.0).advice(50) is None

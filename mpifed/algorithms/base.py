@@ -50,6 +50,10 @@ class Algorithm(Component):
     def verify(self, selected: int) -> None:
         """Refuse, before round one, a number of clients a round that the algorithm cannot do with (UserError)."""
 
+    def advice(self, m: int) -> str | None:
+        """A warning about options that theory does not cover with m clients, or None."""
+        return None
+
     def join(self, f: Local) -> Any:
         """The first state of clients: a NamedTuple of arrays with the clients in front."""
         raise NotImplementedError

@@ -76,6 +76,11 @@ class Flame(Personal, tag="flame"):
     rho: Annotated[float, Meta(gt=0, description="penalty ρ")] = 0.01
     center: Annotated[Literal["global", "local"], Meta(description="centre of personal models: w, or own w_i")] = "global"
 
+    def advice(self, m: int) -> str | None:
+        if self.rho >= self.lam / m:
+            return None
+        return f"flame: Theorem 2 asks rho >= lam/m = {self.lam / m:.3g}, but rho = {self.rho:.3g}, as in every published run"
+
     def join(self, f: Local) -> Client:
         return Client(theta=f.initial(), w=f.initial(), pi=f.zeros(), z=f.initial())
 

@@ -70,13 +70,14 @@ class Federation:
     """m clients behind a transport.
 
     ``m`` clients, ``n`` parameters, ``samples`` of all clients together, ``chosen`` the clients drawn last (None: all),
-    ``dtype`` of models and messages.
+    ``dtype`` of models and messages. Sums have the same bits for any number of ranks, unless ``reproducible`` is false.
     """
 
     def __init__(self, transport: Transport, problem: Problem, draws: Draws, seed: int, sizes: Array, start: Array,
-                 dtype: str) -> None:
+                 dtype: str, reproducible: bool = True) -> None:
         self.problem, self.m, self.n, self.dtype = problem, len(sizes), len(start), np.dtype(dtype)
         self._start = start.astype(self.dtype)
+        self._sum = "sum" if reproducible else "plain sum"
         self.samples = int(np.sum(sizes))
         self.selected = draws.size
         self.ledger, self.charging = Ledger(), False
@@ -134,7 +135,7 @@ class Federation:
         With ``last`` every client's field of that name is added up instead, also of those not called: their last upload.
         Without ``charge`` it costs nothing: what the server has already.
         """
-        return self._ask(Request(method.__name__, args, to, each, "sum", last), charge)
+        return self._ask(Request(method.__name__, args, to, each, self._sum, last), charge)
 
     def mean(self, method: Method, *args: Any, to: Array | None = None, each: Array | None = None,
              last: str | None = None, charge: bool = True) -> Any:
@@ -149,7 +150,7 @@ class Federation:
 
     def measure(self, x: Array) -> list[Array]:
         """The sums over all clients of what hosts measure at x, charged to nobody."""
-        return list(self._ask(Request("measure", (x,), reduce="sum", evaluation=True)))
+        return list(self._ask(Request("measure", (x,), reduce=self._sum, evaluation=True)))
 
     def inspect(self, method: Method, reduce: str = "rows") -> Any:
         """The replies of all clients, charged to nobody: rows, or "max"."""
@@ -172,6 +173,8 @@ def finish(request: Request, reply: Reply, tree: Sequence[sums.Node]) -> Reply:
     """The last step of a reduction at the server, over what the hosts sent one after the other."""
     if request.reduce == "sum":
         return reply._replace(rows=sums.total(reply.rows, list(tree)))
+    if request.reduce == "plain sum":
+        return reply._replace(rows=reply.rows.sum(axis=0))
     if request.reduce == "max":
         return reply._replace(rows=reply.rows.max(axis=0))
     return reply

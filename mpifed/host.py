@@ -25,14 +25,14 @@ class Request(NamedTuple):
     args: tuple[Any, ...] = ()           # the same for everyone: numbers and arrays
     to: Array | None = None              # client numbers, rising
     each: Array | None = None            # row i for client to[i] alone
-    reduce: str = "rows"                 # rows: a row a client; sum, max: over the clients
+    reduce: str = "rows"                 # rows: a row a client; sum, plain sum, max: over the clients
     last: str | None = None              # reduce this field of every client's state instead of the replies
     place: tuple[int, int] = (0, 0)      # round and call, for the random streams
     evaluation: bool = False             # measuring is charged to nobody
 
 
 class Reply(NamedTuple):
-    """``rows`` (k, N): a row a client called, or a row a subtree (sum), or one row (max); ``layout`` their columns."""
+    """``rows`` (k, N): a row a client called, or a row a subtree (sum), or one row (plain sum, max); ``layout`` their columns."""
 
     rows: Array
     layout: tuple[tuple[int, ...], ...] | None  # shapes of what a client replied; None where nobody was called
@@ -79,6 +79,8 @@ class Host:
             rows, layout, ids = field[self.slot].reshape(len(field), -1), (field.shape[1:],), None
         if request.reduce == "sum":
             rows = sums.subtotals(rows, ids, self.lo, self.tree)
+        elif request.reduce == "plain sum":
+            rows = rows.sum(axis=0, keepdims=True)
         elif request.reduce == "max":
             rows = rows.max(axis=0, keepdims=True, initial=-np.inf)
         spent = time.perf_counter() - started

@@ -75,7 +75,8 @@ def run(config: Experiment, path: str | os.PathLike[str] | None = None, force: b
 def lead(config: Experiment, data: Dataset, start: np.ndarray, draws: Any, transport: Any, recorder: Recorder, world: Any,
          progress: Progress) -> Result:
     """Rank 0: the rounds, and what is written when they are over."""
-    fed = Federation(transport, config.problem, draws, config.seed, data.sizes, start, config.dtype)
+    fed = Federation(transport, config.problem, draws, config.seed, data.sizes, start, config.dtype,
+                     config.reproducible)
     if (advice := config.algorithm.advice(data.m)) is not None:
         progress.note(advice)
     with recorder:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import h5py
+import numpy as np
 import pytest
 from conftest import mpifed
 
@@ -40,3 +41,18 @@ def test_ranks_do_not_change_a_bit(name, tmp_path):
         assert done.code == 0, done.err
         found[ranks] = bits(path)
     assert all(one == found[None] for one in found.values())
+
+
+@pytest.mark.parametrize("name", ["fedgia", "fedadmm", "fedavg", "flame", "scaffold, float32"])
+def test_plain_sums_differ_by_rounding_only(name, tmp_path):
+    found = {}
+    for ranks, flag in ((None, "true"), (None, "false"), (4, "false")):
+        path = tmp_path / f"{ranks}-{flag}.h5"
+        done = mpifed("run", *STUDIES[name], f"reproducible={flag}", "-q", "-o", path, ranks=ranks)
+        assert done.code == 0, done.err
+        with h5py.File(path) as file:
+            found[ranks, flag] = file["model/x"][()], file["rounds/compute_seconds"][1:]
+    exact, _ = found[None, "true"]
+    for x, seconds in found.values():
+        np.testing.assert_allclose(x, exact, rtol=1e-9 if x.dtype == np.float64 else 1e-3, atol=1e-6 * abs(exact).max())
+        assert (seconds > 0).all()

@@ -15,7 +15,8 @@ from mpifed.component import UserError
 
 def report(bench: dict[str, Any], seeds: int, only: str, folder: Path, processes: int) -> None:
     """Run every cell and print a table a block."""
-    print(f"{bench['title']}\nmeans ± standard deviation over {seeds} seeds; in brackets the paper's number\n")
+    theirs = "the paper's number" if any("paper" in block for block in bench["block"]) else "what others found, no paper's number"
+    print(f"{bench['title']}\nmeans ± standard deviation over {seeds} seeds; in brackets {theirs}\n")
     key, values = bench["columns"]["key"], bench["columns"]["values"]
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=spawn) as pool:

@@ -14,15 +14,25 @@ def run(config: dict[str, Any] | None = None, path: Any = None, force: bool = Fa
     """Run an experiment given as a nested dictionary (see the experiment file) and return its result.
 
     Under mpirun every rank calls it, and the result is there on rank 0, None elsewhere. With ``path`` the result is
-    written as it grows. Raises mpifed.component.UserError for a mistake in ``config``.
+    written as it grows. Raises mpifed.component.UserError for a mistake in ``config``, on every rank; any other error on
+    one of several ranks ends all of them.
     """
     from threadpoolctl import threadpool_limits
 
     from mpifed import config as configuration
     from mpifed import launch, launcher
+    from mpifed.component import UserError
 
-    with threadpool_limits(1, "blas"):
-        return launch.run(configuration.experiment(config or {}), path, force, launcher.connect())
+    world = launcher.connect()
+    try:
+        with threadpool_limits(1, "blas"):
+            return launch.run(configuration.experiment(config or {}), path, force, world)
+    except UserError:
+        raise
+    except Exception as error:
+        if world is not None and world.size > 1:
+            launch.fail(world, error)          # the other ranks would wait for ever
+        raise
 
 
 def load(path: Any) -> Result:

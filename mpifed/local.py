@@ -17,7 +17,7 @@ class Local:
     """f_i of c clients of one block. Arrays have the clients in front: X is (c, n), or (n,), a common point.
 
     ``n`` parameters, ``start`` (n,) the model of the start, ``m`` clients in all, ``ids`` (c,) their numbers, ``d`` (c,) their
-    samples, and ``samples`` (c, 1) the same as real numbers.
+    samples.
     """
 
     def __init__(self, block: Block, problem: Problem, start: Array, m: int, ids: Array, seed: int,
@@ -25,7 +25,6 @@ class Local:
         self.block, self.problem, self.start, self.m, self.ids = block, problem, start, m, ids
         self.n = len(start)
         self.d = block.d
-        self.samples = block.d[:, None].astype(block.b.dtype)
         self._seed, self._place = seed, place
 
     def __len__(self) -> int:
@@ -65,7 +64,7 @@ class Local:
         ``classes`` (c, D) are those predicted for the training samples, where they are known already.
         """
         right, count = np.zeros(len(self)), np.zeros(len(self))
-        tested = [(rows, block) for rows, block in self.block.tests]
+        tested = list(self.block.tests)
         rest = np.setdiff1d(np.arange(len(self)), np.concatenate([np.zeros(0, int), *(rows for rows, _ in tested)]))
         if len(rest):
             tested.append((rest, self.block if len(rest) == len(self) else self.block.take(rest)))
@@ -98,6 +97,11 @@ class Local:
     def initial(self) -> Array:
         """The model a run starts from, a row a client: (c, n)."""
         return np.tile(self.start, (len(self), 1))
+
+    @cached_property
+    def samples(self) -> Array:
+        """d_i as real numbers: (c, 1)."""
+        return self.d[:, None].astype(self.block.b.dtype)
 
     @cached_property
     def rng(self) -> list[np.random.Generator]:

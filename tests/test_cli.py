@@ -107,13 +107,17 @@ def broken(self, f, client, *args):
     return update(self, f, client, *args)
 broken.__name__ = "update"
 fedgia.FedGiA.update = broken
-sys.exit(main(["run", "data.clients=6", "data.features=5", "rounds=400", "-q", "-o", sys.argv[1]]))
+CALL
 """
+CALLS = {
+    "command": 'sys.exit(main(["run", "data.clients=6", "data.features=5", "rounds=400", "-q", "-o", sys.argv[1]]))',
+    "python": 'import mpifed; mpifed.run({"data": {"clients": 6, "features": 5}, "rounds": 400}, sys.argv[1])',
+}
 
 
-@pytest.mark.parametrize("ranks", [None, 4])
-def test_an_error_on_one_rank_ends_all_of_them_promptly_with_one_message(ranks, tmp_path):
-    (tmp_path / "faulty.py").write_text(FAULTY)
+@pytest.mark.parametrize(("ranks", "call"), [(None, "command"), (4, "command"), (4, "python")])
+def test_an_error_on_one_rank_ends_all_of_them_promptly_with_one_message(ranks, call, tmp_path):
+    (tmp_path / "faulty.py").write_text(FAULTY.replace("CALL", CALLS[call]))
     words = [tmp_path / "faulty.py", tmp_path / "out.h5"]
     begun = time.monotonic()
     done = execute([sys.executable, *words] if ranks is None else mpirun(ranks, *words), 20)

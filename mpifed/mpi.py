@@ -20,6 +20,7 @@ from mpifed.federation import finish
 from mpifed.host import Host, Reply, Request, width
 from mpifed.message import Head, join, pack, unpack
 from mpifed.sums import Node
+from mpifed.versions import library
 
 # World starts MPI, once it knows that launcher and library go together; before, a library may end the process
 if "mpi4py.MPI" not in sys.modules:
@@ -234,11 +235,6 @@ def serve(world: World, cuts: list[int], host: Host) -> Traffic:
 
 def signature(request: Request) -> tuple[str, ...]:
     return request.method, request.reduce, request.last or ""
-
-
-def library() -> str:
-    """Name and version of the MPI library."""
-    return " ".join(MPI.Get_library_version().strip("\0\n ").splitlines()[0].split()).split(",")[0]
 
 
 def mismatch(announced: int | None) -> str:

@@ -19,12 +19,17 @@ def versions() -> str:
 
     lines.append(("HDF5", ".".join(map(str, h5py.h5.get_libversion()))))
     try:
-        import mpi4py
+        from mpi4py import rc
 
-        mpi4py.rc.initialize = False
-        from mpi4py import MPI
-
-        library = " ".join(MPI.Get_library_version().strip("\0\n ").splitlines()[0].split()).split(",")[0]
+        rc.initialize = False
+        found = library()
     except (ImportError, RuntimeError) as error:
-        library = f"none: {str(error).splitlines()[0]}"
-    return "\n".join(f"{name:<8} {text}" for name, text in [*lines, ("MPI", library)])
+        found = f"none: {str(error).splitlines()[0]}"
+    return "\n".join(f"{name:<8} {text}" for name, text in [*lines, ("MPI", found)])
+
+
+def library() -> str:
+    """Name and version of the MPI library; ImportError or RuntimeError where there is none."""
+    from mpi4py import MPI
+
+    return " ".join(MPI.Get_library_version().strip("\0\n ").splitlines()[0].split()).split(",")[0]

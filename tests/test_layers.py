@@ -12,7 +12,7 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 LAYERS = [  # from the bottom; a module that is not named stands no lower than what it imports
     {"component", "rng"},
-    {"data"},
+    {"data", "versions"},
     {"problems", "selection", "steps", "stop", "sums"},
     {"local", "privacy", "prox"},
     {"host", "federation"},
@@ -20,7 +20,7 @@ LAYERS = [  # from the bottom; a module that is not named stands no lower than w
     {"config"},
     {"mpi", "progress", "record", "results"},
     {"experiment"},
-    {"launch", "launcher", "describe", "versions"},
+    {"launch", "launcher", "describe"},
     {"cli", "__init__", "__main__"},
 ]
 LOW = {"component", "rng", "data", "problems", "selection", "steps", "stop", "sums", "local", "host", "federation", "algorithms"}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.config import Experiment
-from mpifed.federation import Federation
+from mpifed.federation import Federation, later
 from mpifed.progress import Progress
 from mpifed.record import Recorder
 
@@ -20,6 +20,7 @@ def rounds(config: Experiment, fed: Federation, recorder: Recorder, progress: Pr
     server = algorithm.start(fed)
     elapsed = time.perf_counter() - begun
     row = times(fed, elapsed, elapsed)
+    kept = 0.0                                # seconds of the last measuring that the next round is charged with, if it can
     reason = None
     for round in range(config.rounds + 1):
         if round:
@@ -27,15 +28,20 @@ def rounds(config: Experiment, fed: Federation, recorder: Recorder, progress: Pr
             fed.begin(round)
             server = algorithm.round(fed, server)
             spent = time.perf_counter() - begun
-            elapsed += spent
+            known = later(fed.seconds[:, 0], fed.seconds[:, 2])
+            elapsed += spent + known
             row = times(fed, spent, elapsed)
+            kept = max(kept - known, 0.0)
         if round % config.evaluate.every == 0 or round == config.rounds:
             begun = time.perf_counter()
             row |= measure(algorithm, fed, server)
-            row["evaluate_seconds"] = time.perf_counter() - begun
+            row["evaluate_seconds"] = time.perf_counter() - begun + kept
+            kept = fed.kept
             for key, value in row.items():
                 history.setdefault(key, []).append(value)
             reason = config.stop.reason(history, m, n)
+            if not reason and round < config.rounds:
+                row["evaluate_seconds"] -= kept
         recorder.row(row, fed.chosen if round else np.zeros(0, np.int64))
         progress.show(round, config.rounds, row)
         if reason:
@@ -64,12 +70,13 @@ def measure(algorithm: Any, fed: Federation, server: Any) -> dict[str, float]:
 
 def times(fed: Federation, spent: float, elapsed: float) -> dict[str, float]:
     """The counters and seconds of a round."""
-    slowest = float(fed.compute.max(initial=0.0))
+    compute, known = fed.seconds[:, 0], fed.seconds[:, 2]
+    slowest = float(compute.max(initial=0.0))
     busy = fed.mpi if fed.mpi else slowest
     ledger = fed.ledger
     return {
         "exchanges": ledger.exchanges, "uploads": ledger.uploads, "downloads": ledger.downloads,
         "bytes_up": ledger.bytes_up, "bytes_down": ledger.bytes_down,
-        "compute_seconds": slowest, "client_seconds": float(fed.compute.sum()),
+        "compute_seconds": float((compute + known).max(initial=0.0)), "client_seconds": float((compute + known).sum()),
         "server_seconds": max(spent - busy, 0.0), "comm_seconds": max(fed.mpi - slowest, 0.0), "elapsed_seconds": elapsed,
     }

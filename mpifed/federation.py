@@ -19,8 +19,7 @@ Method = Callable[..., Any]
 class Transport(Protocol):
     """Carries requests to the hosts and their replies back."""
 
-    compute: Array   # (hosts,) seconds each host computed for the last request
-    evaluate: Array  # (hosts,) seconds each host measured for the last request
+    seconds: Array   # (hosts, 3) of the last request: computing, measuring, and of known gradients (Host.handle)
     mpi: float       # seconds the server spent in MPI for the last request
 
     def send(self, request: Request) -> Reply: ...
@@ -31,12 +30,11 @@ class InProcess:
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.compute, self.evaluate, self.mpi = np.zeros(1), np.zeros(1), 0.0
+        self.seconds, self.mpi = host.spent[None], 0.0
 
     def send(self, request: Request) -> Reply:
         reply = self.host.handle(request)
-        self.compute[0], self.evaluate[0] = self.host.compute, self.host.evaluate
-        return finish(request, reply, self.host.tree)
+        return reply._replace(rows=finish(request, reply.rows, self.host.tree))
 
 
 class Ledger:
@@ -84,14 +82,14 @@ class Federation:
         self.chosen: Array | None = None
         self.times_selected = np.zeros(self.m, np.int64)
         self.round = self.calls = self.drawn = 0
-        self.compute = 0.0 * transport.compute
-        self.mpi = 0.0
+        self.seconds = 0.0 * transport.seconds
+        self.mpi = self.kept = 0.0
         self._transport, self._draws, self._seed = transport, draws, seed
 
     def begin(self, round: int) -> None:
         """Round 1, 2 …: from here on requests are charged and timed to it."""
         self.round, self.calls, self.drawn, self.charging = round, 0, 0, True
-        self.compute[:] = 0.0
+        self.seconds[:] = 0.0
         self.mpi = 0.0
 
     @property
@@ -142,15 +140,27 @@ class Federation:
         """The sum over the number of those who are added up."""
         total = self.sum(method, *args, to=to, each=each, last=last, charge=charge)
         count = self.m if last is not None or to is None else len(to)
-        return tuple(t / count for t in total) if isinstance(total, tuple) else total / count
+        return tuple([divided(t, count) for t in total]) if isinstance(total, tuple) else divided(total, count)
+
+    def solve(self, method: Method, *args: Any, last: str, then: Callable[..., Array], to: Array | None = None) -> Array:
+        """What ``then(rows, *args)`` makes of the field ``last`` of all clients once ``method`` has run, (m, n) -> (n,).
+
+        It must work on each column by itself: long rows are spread over the ranks by column.
+        """
+        return self._ask(Request(method.__name__, args, to, last=last, then=then))
 
     def max(self, method: Method, *args: Any, to: Array | None = None, each: Array | None = None) -> Any:
         """The elementwise largest of the replies."""
         return self._ask(Request(method.__name__, args, to, each, "max"))
 
     def measure(self, x: Array) -> list[Array]:
-        """The sums over all clients of what hosts measure at x, charged to nobody."""
-        return list(self._ask(Request("measure", (x,), reduce=self._sum, evaluation=True)))
+        """The sums over all clients of what hosts measure at x, charged to nobody.
+
+        ``kept`` then has the seconds that it took longer for gradients that the next round may begin with.
+        """
+        measured = list(self._ask(Request("measure", (x,), reduce=self._sum, evaluation=True)))
+        self.kept = later(self._transport.seconds[:, 1], self._transport.seconds[:, 2])
+        return measured
 
     def inspect(self, method: Method, reduce: str = "rows") -> Any:
         """The replies of all clients, charged to nobody: rows, or "max"."""
@@ -161,7 +171,7 @@ class Federation:
         self.calls += 1
         reply = self._transport.send(request)
         if not request.evaluation:
-            self.compute += self._transport.compute
+            self.seconds += self._transport.seconds
             self.mpi += self._transport.mpi
             if self.charging and charge:
                 count = self.m if request.to is None else len(request.to)
@@ -169,15 +179,25 @@ class Federation:
         return unpack(reply)
 
 
-def finish(request: Request, reply: Reply, tree: Sequence[sums.Node]) -> Reply:
-    """The last step of a reduction at the server, over what the hosts sent one after the other."""
+def finish(request: Request, rows: Array, tree: Sequence[sums.Node]) -> Array:
+    """The last step of a reduction, over the rows of all hosts one after the other, or over some columns of them."""
     if request.reduce == "sum":
-        return reply._replace(rows=sums.total(reply.rows, list(tree)))
+        return sums.total(rows, tree)
     if request.reduce == "plain sum":
-        return reply._replace(rows=reply.rows.sum(axis=0))
+        return np.sum(rows, axis=0)
     if request.reduce == "max":
-        return reply._replace(rows=reply.rows.max(axis=0))
-    return reply
+        return np.max(rows, axis=0)
+    return rows if request.then is None else request.then(rows, *request.args)
+
+
+def divided(total: Array, count: int) -> Array:
+    """total / count, in place where that saves memory."""
+    return np.divide(total, count, out=total) if total.ndim else total / count
+
+
+def later(first: Array, second: Array) -> float:
+    """How much later the slowest host is done that after ``first`` (hosts,) seconds works ``second`` more."""
+    return float((first + second).max() - first.max()) if len(first) else 0.0
 
 
 def unpack(reply: Reply) -> Any:

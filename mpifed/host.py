@@ -1,6 +1,7 @@
 """Where clients live: one host a rank, with the samples and the state of a run of clients."""
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -8,14 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed import sums
-from mpifed.component import UserError
-from mpifed.data.blocks import Block, dense_block, most, plan, sparse_block
+from mpifed.data.blocks import most, plan
 from mpifed.data.clients import Array, Dataset
+from mpifed.fill import add_tests, fill
 from mpifed.local import Local
 from mpifed.problems.base import Problem
-
-Rows = Callable[[int, int], tuple[Any, Array]]
-CHUNK_BYTES = 1 << 26  # samples are fetched in pieces of about this size
 
 
 class Request(NamedTuple):
@@ -27,6 +25,7 @@ class Request(NamedTuple):
     each: Array | None = None            # row i for client to[i] alone
     reduce: str = "rows"                 # rows: a row a client; sum, plain sum, max: over the clients
     last: str | None = None              # reduce this field of every client's state instead of the replies
+    then: Callable[..., Array] | None = None  # what the server makes of the rows, column by column: (m, w), args -> (w,)
     place: tuple[int, int] = (0, 0)      # round and call, for the random streams
     evaluation: bool = False             # measuring is charged to nobody
 
@@ -36,6 +35,14 @@ class Reply(NamedTuple):
 
     rows: Array
     layout: tuple[tuple[int, ...], ...] | None  # shapes of what a client replied; None where nobody was called
+
+
+class Known(NamedTuple):
+    """The gradients at a point where all clients were measured."""
+
+    x: Array        # (n,)
+    G: Array        # (clients, n), in block order
+    seconds: Array  # (clients,) that they took
 
 
 class Host:
@@ -50,19 +57,23 @@ class Host:
         sizes = np.asarray(data.sizes[lo:hi])
         groups = list(plan(sizes, data.n, self.dtype.itemsize))
         self.order = np.concatenate(groups)          # block order -> client, counted from lo
+        self.ids = lo + self.order
         self.slot = np.argsort(self.order)           # client, counted from lo -> block order
+        self.sorted = bool((np.diff(self.order) > 0).all())
         self.starts = np.cumsum([0, *map(len, groups)])
         self.blocks = fill(data, data.rows, sizes, problem, groups, lo, self.dtype)
         if data.sizes_test is not None and hasattr(problem, "predict"):
             add_tests(self.blocks, data, problem, groups, lo, self.dtype)
         self.state: Any = None
+        self.opening = algorithm.opening() if problem.shared else ""
+        self.known: Known | None = None
         self.seconds = np.zeros(hi - lo)             # computing, by client in block order
-        self.compute = self.evaluate = 0.0           # seconds computing and measuring, of the last request
-        self.computed = self.evaluated = 0.0         # the same of all requests
+        self.spent = np.zeros(3)                     # seconds of the last request: computing, measuring, and known already
+        self.computed = self.evaluated = 0.0         # seconds computing and measuring of all requests
 
     def join(self) -> None:
         """The first state of every client."""
-        for picks, f in self._blocks_of(np.arange(len(self.order)), (0, 0)):
+        for picks, f in self._blocks_of(None, (0, 0)):
             client = self.algorithm.join(f)
             if self.state is None:
                 self.state = type(client)(*(
@@ -71,12 +82,17 @@ class Host:
                 field[picks] = value
 
     def handle(self, request: Request) -> Reply:
-        """Run a client method on every client called and give back rows or reduced rows."""
+        """Run a client method on every client called and give back rows or reduced rows.
+
+        ``spent`` then has the seconds of computing, of measuring, and of gradients: those that measuring leaves to the next
+        request and that are not counted as measuring; or those that this request knew from measuring.
+        """
         started = time.perf_counter()
-        rows, layout, ids = self._replies(request)
+        found, ids, shared = self._replies(request)
+        rows, layout = found.rows, found.layout
         if request.last is not None:
             field = getattr(self.state, request.last)
-            rows, layout, ids = field[self.slot].reshape(len(field), -1), (field.shape[1:],), None
+            rows, layout, ids = (field if self.sorted else field[self.slot]).reshape(len(field), -1), (field.shape[1:],), None
         if request.reduce == "sum":
             rows = sums.subtotals(rows, ids, self.lo, self.tree)
         elif request.reduce == "plain sum":
@@ -84,9 +100,9 @@ class Host:
         elif request.reduce == "max":
             rows = rows.max(axis=0, keepdims=True, initial=-np.inf)
         spent = time.perf_counter() - started
-        self.compute, self.evaluate = (0.0, spent) if request.evaluation else (spent, 0.0)
-        self.computed += self.compute
-        self.evaluated += self.evaluate
+        self.spent[:] = (0.0, spent - shared, shared) if request.evaluation else (spent, 0.0, shared)
+        self.computed += 0.0 if request.evaluation else spent + shared
+        self.evaluated += spent - shared if request.evaluation else 0.0
         return Reply(rows, layout)
 
     def measure(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
@@ -98,45 +114,58 @@ class Host:
             own = (f.value(theta), *(f.accuracy(theta)[:1] if accuracy else ()))
         return value, f.d * value, grad, *accuracy, *own, *self.algorithm.watch(f, client)
 
-    def _replies(self, request: Request) -> tuple[Array, Any, Array | None]:
-        """The replies as rows (k, N) in client order, their layout and the clients (None: all)."""
-        to, lo, hi = request.to, self.lo, self.hi
-        ids = None if to is None else to[np.searchsorted(to, lo) : np.searchsorted(to, hi)]
-        slots = self.slot if ids is None else self.slot[ids - lo]
-        place = np.argsort(slots) if ids is not None else self.order   # in block order: whose row of the reply
-        slots = slots[place]
+    def _replies(self, request: Request) -> tuple[Collected, Array | None, float]:
+        """The replies, the clients called (None: all), and the seconds of gradients that are kept or were known."""
+        to, slots, place, ids = request.to, None, self.order, None  # place, in block order: whose row of the reply
+        if to is not None:
+            ids = to[slice(*to.searchsorted([self.lo, self.hi]))]
+            slots = self.slot[ids - self.lo]
+            place = slots.argsort()
+            slots = slots[place]
+        known, keep = self._known(request)
         method = getattr(self if request.method == "measure" else self.algorithm, request.method)
-        out, layout = np.zeros((len(slots), 0), self.dtype), None
-        at = 0
+        found = Collected(len(place), self.dtype, request.reduce != "rows")
+        at, shared = 0, 0.0
         for picks, f in self._blocks_of(slots, request.place):
             begun = time.perf_counter()
-            rows = place[at : at + len(f)]
+            rows = slice(at, at + len(f)) if ids is None and self.sorted else place[at : at + len(f)]
             at += len(f)
-            client = type(self.state)(*(field[picks] for field in self.state))
+            if known is not None:
+                f.known = request.args[0], known.G[picks]
+                shared += float(known.seconds[picks].sum())
+            client = type(self.state)(*[field[picks] for field in self.state])
             args = request.args if request.each is None else (*request.args, request.each[rows])
             new, reply = (client, method(f, client, *args)) if request.evaluation else method(f, client, *args)
             if new is not client:
                 for field, old, value in zip(self.state, client, new, strict=True):
                     if value is not old:
                         field[picks] = value
-            if reply is not None:
-                parts = reply if isinstance(reply, tuple) else (reply,)
-                if layout is None:
-                    layout = tuple(part.shape[1:] for part in parts)
-                    out = np.empty((len(slots), sum(width(shape) for shape in layout)), self.dtype)
-                column = 0
-                for part in parts:
-                    flat = part.reshape(len(f), -1)
-                    out[rows, column : column + flat.shape[1]] = flat
-                    column += flat.shape[1]
-            if not request.evaluation:
+            if reply is not None and request.last is None:
+                found.put(rows, reply if isinstance(reply, tuple) else (reply,))
+            if keep is not None:
+                keep.G[picks], keep.seconds[picks] = reply[2], f.graded / len(f)
+                shared += f.graded
+            elif not request.evaluation:
                 self.seconds[picks] += (time.perf_counter() - begun) / len(f)
-        if layout is None and len(slots):
-            layout = ()
-        return out, layout, ids
+        return found, ids, shared
 
-    def _blocks_of(self, slots: Array, place: tuple[int, int]) -> Iterator[tuple[slice | Array, Local]]:
-        """The clients at ``slots`` (rising, in block order), a block of them at a time, and where these are."""
+    def _known(self, request: Request) -> tuple[Known | None, Known | None]:
+        """Gradients known from measuring, where this request begins with them; and room for those that it will leave."""
+        if self.opening and request.method == "measure":
+            x = request.args[0].copy()
+            self.known = Known(x, np.empty((len(self.order), len(x)), self.dtype), np.zeros(len(self.order)))
+            return None, self.known
+        if self.known is None or request.method != self.opening:
+            return None, None
+        known, self.known = self.known, None
+        return (known if np.array_equal(known.x, request.args[0]) else None), None
+
+    def _blocks_of(self, slots: Array | None, place: tuple[int, int]) -> Iterator[tuple[slice | Array, Local]]:
+        """The clients at ``slots`` (rising, in block order; None: all), a block of them at a time, and where these are."""
+        if slots is None:
+            for block, a, b in zip(self.blocks, self.starts, self.starts[1:], strict=False):
+                yield slice(a, b), self._local(block, slice(a, b), place)
+            return
         edges = np.searchsorted(slots, self.starts)
         parts: list[tuple[Any, Array]] = []
         first = 0
@@ -145,66 +174,48 @@ class Host:
             rows = slots[edges[k] : edges[k + 1]] - a
             room = most(block.b.shape[1], block.n, self.dtype.itemsize)
             if parts and (edges[k + 1] - first > room or parts[0][0].b.shape[1] != block.b.shape[1]):
-                yield self._local(parts, slots[first : edges[k]], place)
+                yield slots[first : edges[k]], self._gathered(parts, slots[first : edges[k]], place)
                 parts, first = [], int(edges[k])
             parts.append((block, rows))
             if len(rows) == b - a and len(parts) == 1:
-                yield slice(a, b), self._local([(block, rows)], slots[first : edges[k + 1]], place)[1]
+                yield slice(a, b), self._local(block, slice(a, b), place)
                 parts, first = [], int(edges[k + 1])
         if parts:
-            yield self._local(parts, slots[first:], place)
+            yield slots[first:], self._gathered(parts, slots[first:], place)
 
-    def _local(self, parts: list[tuple[Any, Array]], picks: Array, place: tuple[int, int]) -> tuple[Array, Local]:
+    def _gathered(self, parts: list[tuple[Any, Array]], picks: Array, place: tuple[int, int]) -> Local:
         block, rows = parts[0]
         if len(parts) > 1 or len(rows) < len(block):
             block = type(block).gather(parts)
-        ids = self.lo + self.order[picks]
-        return picks, Local(block, self.problem, self.start, self.m, ids, self.seed, place)
+        return self._local(block, picks, place)
+
+    def _local(self, block: Any, picks: slice | Array, place: tuple[int, int]) -> Local:
+        return Local(block, self.problem, self.start, self.m, self.ids[picks], self.seed, place)
+
+
+class Collected:
+    """The replies of ``count`` clients as rows in client order; with ``lend`` the rows may be what a client method gave back."""
+
+    def __init__(self, count: int, dtype: Any, lend: bool) -> None:
+        self.rows, self.lend = np.zeros((count, 0), dtype), lend
+        self.layout: tuple[tuple[int, ...], ...] | None = None if count == 0 else ()
+
+    def put(self, rows: slice | Array, parts: tuple[Array, ...]) -> None:
+        """The replies of one block, which belong into ``rows``."""
+        count, dtype = len(self.rows), self.rows.dtype
+        if not self.layout:
+            self.layout = tuple([part.shape[1:] for part in parts])
+            if self.lend and len(parts) == 1 and len(parts[0]) == count and isinstance(rows, slice) and parts[0].dtype == dtype:
+                self.rows = parts[0].reshape(count, -1)
+                return
+            self.rows = np.empty((count, sum(width(shape) for shape in self.layout)), dtype)
+        column = 0
+        for part in parts:
+            flat = part.reshape(len(part), -1)
+            self.rows[rows, column : column + flat.shape[1]] = flat
+            column += flat.shape[1]
 
 
 def width(shape: tuple[int, ...]) -> int:
     """The number of entries of an array of this shape."""
-    return int(np.prod(shape, dtype=np.int64))
-
-
-def fill(data: Dataset, rows: Rows, sizes: Array, problem: Problem, groups: list[Array], lo: int, dtype: Any) -> list[Block]:
-    """The blocks of clients from ``lo`` on, grouped as ``groups`` says, fetched by ``rows`` piece by piece and checked."""
-    blocks = [None if data.sparse else dense_block(sizes[group], data.n, dtype) for group in groups]
-    home = np.empty((len(sizes), 2), np.int64)
-    for k, group in enumerate(groups):
-        home[group] = np.column_stack([np.full(len(group), k), np.arange(len(group))])
-    parts: dict[int, Any] = {}
-    step = max(1, CHUNK_BYTES // max(1, int(sizes.mean()) * data.n * 8))
-    for first in range(0, len(sizes), step):
-        last = min(first + step, len(sizes))
-        X, y = rows(lo + first, lo + last)
-        y = checked(problem, y)
-        ends = np.cumsum(sizes[first:last])
-        for i, begin, end in zip(range(first, last), [0, *ends[:-1]], ends, strict=True):
-            if data.sparse:
-                parts[i] = (X[begin:end], y[begin:end])
-            elif end > begin:
-                k, j = home[i]
-                blocks[k].A[j, : end - begin] = X[begin:end]
-                blocks[k].b[j, : end - begin] = y[begin:end]
-    if data.sparse:
-        return [sparse_block([parts[i] for i in group], sizes[group], data.n, dtype) for group in groups]
-    return [block for block in blocks if block is not None]
-
-
-def add_tests(blocks: list[Block], data: Dataset, problem: Problem, groups: list[Array], lo: int, dtype: Any) -> None:
-    """Give every block the test samples of its clients, again in blocks of like size."""
-    sizes = np.asarray(data.sizes_test)[lo : lo + sum(map(len, groups))]
-    split = [(k, rows) for k, group in enumerate(groups) for rows in plan(sizes[group], data.n, dtype.itemsize)
-             if sizes[group[rows[0]]]]
-    tests = fill(data, data.rows_test, sizes, problem, [groups[k][rows] for k, rows in split], lo, dtype)
-    for (k, rows), block in zip(split, tests, strict=True):
-        blocks[k].tests.append((rows, block))
-
-
-def checked(problem: Problem, y: Array) -> Array:
-    """The labels as the problem wants them."""
-    try:
-        return problem.labels(y)
-    except ValueError as error:
-        raise UserError(f"problem {problem.label()!r} cannot use these data: {error}") from None
+    return math.prod(shape)

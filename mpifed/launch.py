@@ -1,7 +1,6 @@
 """From an experiment to a result: who is server, who hosts clients, and what happens when something goes wrong."""
 from __future__ import annotations
 
-import itertools
 import os
 import resource
 import socket
@@ -64,8 +63,7 @@ def run(config: Experiment, path: str | os.PathLike[str] | None = None, force: b
             traffic = serve(world, cuts, host)
             report(world, host, traffic)
             return None
-        trees = [sums.nodes(lo, hi, data.m) for lo, hi in itertools.pairwise(cuts)]
-        transport: Any = Server(world, cuts, trees, config.dtype)
+        transport: Any = Server(world, cuts, config.dtype)
     elif host is not None:
         transport = InProcess(host)
     assert recorder is not None

@@ -22,6 +22,6 @@ def connect() -> Any:
     size, _ = announced()
     if size is None:
         return None
-    from mpifed.mpi import World
+    from mpifed.world import World
 
     return World(size, "Open MPI" if "OMPI_COMM_WORLD_SIZE" in os.environ else "")

@@ -1,6 +1,7 @@
 """What a client method sees of its clients: the ``f`` of the papers."""
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -17,14 +18,15 @@ class Local:
     """f_i of c clients of one block. Arrays have the clients in front: X is (c, n), or (n,), a common point.
 
     ``n`` parameters, ``start`` (n,) the model of the start, ``m`` clients in all, ``ids`` (c,) their numbers, ``d`` (c,) their
-    samples.
+    samples, ``known`` a common point and the gradients (c, n) at it, if there are any.
     """
 
     def __init__(self, block: Block, problem: Problem, start: Array, m: int, ids: Array, seed: int,
-                 place: tuple[int, int]) -> None:
+                 place: tuple[int, int], known: tuple[Array, Array] | None = None) -> None:
         self.block, self.problem, self.start, self.m, self.ids = block, problem, start, m, ids
         self.n = len(start)
         self.d = block.d
+        self.known, self.graded = known, 0.0
         self._seed, self._place = seed, place
 
     def __len__(self) -> int:
@@ -34,7 +36,8 @@ class Local:
         """Some of these clients, by position."""
         if len(rows) == len(self):
             return self
-        return Local(self.block.take(rows), self.problem, self.start, self.m, self.ids[rows], self._seed, self._place)
+        known = None if self.known is None else (self.known[0], self.known[1][rows])
+        return Local(self.block.take(rows), self.problem, self.start, self.m, self.ids[rows], self._seed, self._place, known)
 
     def value(self, X: Array) -> Array:
         """f_i(x_i): (c,)."""
@@ -42,6 +45,8 @@ class Local:
 
     def grad(self, X: Array) -> Array:
         """∇f_i(x_i): (c, n)."""
+        if self.known is not None and X is self.known[0]:
+            return self.known[1]
         return self.problem.grad(self.block, X)
 
     def clipped_grad(self, X: Array, bound: float) -> Array:
@@ -53,8 +58,11 @@ class Local:
         return self.problem.value_grad(self.block, X)
 
     def measure(self, X: Array) -> tuple[Array, ...]:
-        """f_i(x_i), ∇f_i(x_i) and, for a problem of classes, accuracy(X)."""
-        value, grad, classes = self.problem.measure(self.block, X)
+        """f_i(x_i), ∇f_i(x_i) and, for a problem of classes, accuracy(X); ``graded``: seconds of the gradient."""
+        begun = time.perf_counter()
+        grad, rest = self.problem.measure(self.block, X)
+        self.graded = time.perf_counter() - begun
+        value, classes = rest()
         return (value, grad) if classes is None else (value, grad, *self.accuracy(X, classes))
 
     def accuracy(self, X: Array, classes: Array | None = None) -> tuple[Array, Array, Array]:

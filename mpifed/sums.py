@@ -2,9 +2,11 @@
 
 The sum is taken along the binary tree over client numbers 0 … m-1: always the same additions in the same order. A rank
 hosts a run of clients, so it finishes whole subtrees by itself, a handful of vectors, and the server adds the rest.
-Clients who are absent are skipped; adding +0 at the end makes a sum of zeros +0.
+Clients who are absent are skipped; adding +0 to the sum of a subtree makes a sum of zeros +0.
 """
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -58,6 +60,9 @@ def nodes(lo: int, hi: int, m: int) -> list[Node]:
 
 def subtotals(rows: Array, ids: Array | None, lo: int, tree: list[Node]) -> Array:
     """The sums (k, N) of each of the k subtrees over ``rows`` (c, N) of the clients ``ids``, rising; None: lo, lo+1 …"""
+    if len(tree) == 1:
+        one = dense(rows) if ids is None else scattered(rows, ids - (tree[0][1] << tree[0][0])) if len(ids) else 0 * rows.sum(axis=0)
+        return (one + 0.0)[None]
     total = np.zeros((len(tree), rows.shape[1]), rows.dtype)
     for k, (level, place) in enumerate(tree):
         start, stop = place << level, (place + 1) << level
@@ -69,6 +74,7 @@ def subtotals(rows: Array, ids: Array | None, lo: int, tree: list[Node]) -> Arra
             a, b = np.searchsorted(ids, [start, stop])
             if a < b:
                 total[k] = scattered(rows[a:b], ids[a:b] - start)
+    total += 0.0
     return total
 
 
@@ -97,12 +103,15 @@ def scattered(rows: Array, places: Array) -> Array:
     return rows[0]
 
 
-def total(parts: Array, tree: list[Node]) -> Array:
-    """The sum (N,) at the root from the ``parts`` (k, N) of subtrees that together make the whole tree, in order."""
+def total(parts: Array, tree: Sequence[Node]) -> Array:
+    """The sum (N,) at the root from the ``parts`` (k, N) of subtrees that together make the whole tree, in order.
+
+    Of a single part it is that part itself.
+    """
     stack: list[tuple[int, int, Array]] = []
     for (level, place), vector in zip(tree, parts, strict=True):
         while stack and place & 1 and stack[-1][:2] == (level, place - 1):
             vector = stack.pop()[2] + vector
             level, place = level + 1, place >> 1
         stack.append((level, place, vector))
-    return stack[0][2] + 0.0
+    return stack[0][2]

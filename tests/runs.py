@@ -13,7 +13,8 @@ from mpifed.data.fedprox import Synthetic
 from mpifed.data.pool import Pool
 from mpifed.data.synthetic import LinregNoniid, RandomQuadratic
 from mpifed.federation import Federation, InProcess, finish
-from mpifed.host import Host, fill
+from mpifed.fill import fill
+from mpifed.host import Host
 from mpifed.local import Local
 from mpifed.problems.base import Problem
 from mpifed.selection import Uniform
@@ -46,8 +47,7 @@ class Several(NamedTuple):
     """A transport to several hosts in this process."""
 
     hosts: list[Host]
-    compute: np.ndarray
-    evaluate: np.ndarray
+    seconds: np.ndarray
     mpi: float = 0.0
 
     def send(self, request):
@@ -63,7 +63,7 @@ class Several(NamedTuple):
         width = max(reply.rows.shape[1] for reply in replies)
         rows = [r.rows if r.rows.shape[1] == width else np.zeros((len(r.rows), width), r.rows.dtype) for r in replies]
         tree = [node for host in self.hosts for node in host.tree]
-        return finish(request, replies[0]._replace(rows=np.concatenate(rows), layout=layout), tree)
+        return replies[0]._replace(rows=finish(request, np.concatenate(rows), tree), layout=layout)
 
 
 class Run:
@@ -80,7 +80,7 @@ class Run:
         for host in self.hosts:
             host.join()
         count = len(self.hosts)
-        transport = InProcess(*self.hosts) if count == 1 else Several(self.hosts, np.zeros(count), np.zeros(count))
+        transport = InProcess(*self.hosts) if count == 1 else Several(self.hosts, np.zeros((count, 3)))
         self.draws = (selection or Uniform(share=SHARE)).draws(seed, self.m, 1000)
         self.fed = Federation(transport, self.problem, self.draws, seed, self.data.sizes, start, dtype)
         self.algorithm, self.round = algorithm, 0

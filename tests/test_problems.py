@@ -13,7 +13,7 @@ import mpifed
 from mpifed.component import UserError
 from mpifed.data.clients import Dataset
 from mpifed.data.pool import Pool
-from mpifed.host import checked, fill
+from mpifed.fill import checked, fill
 from mpifed.problems import spectral
 from mpifed.problems.base import Problem
 from mpifed.problems.least_squares import LeastSquares

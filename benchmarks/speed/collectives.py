@@ -1,13 +1,13 @@
 """mpirun -n 3 python -m benchmarks.speed.collectives: a round with empty client work : bare Bcast + Allreduce.
 
-One client a host, who replies with the model it was sent: what is left is packing, the broadcast, the reproducible sum and
-the bookkeeping. Microseconds a round, the median of several repetitions taken in turns.
+One client a host, who replies with the model it was sent: what is left is packing, the broadcast, the sum and the
+bookkeeping, with plain sums (reproducible = false) and with those that have the same bits on any number of ranks.
 """
 from __future__ import annotations
 
+import argparse
 import os
 import time
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -19,7 +19,8 @@ from mpi4py import MPI
 from mpifed import config, sums
 from mpifed.federation import Federation
 from mpifed.host import Host
-from mpifed.mpi import Server, World, serve
+from mpifed.mpi import Server, serve
+from mpifed.world import World
 
 
 class Client(NamedTuple):
@@ -31,11 +32,14 @@ class Idle:
 
     personal = False
 
+    def opening(self) -> str:
+        return ""
+
     def join(self, f: Any) -> Client:
         return Client()
 
     def echo(self, f: Any, client: Client, x: np.ndarray) -> tuple[Client, np.ndarray]:
-        return client, np.broadcast_to(x, (len(f), len(x)))
+        return client, x[None]
 
 
 def bare(comm: MPI.Comm, n: int, count: int) -> float:
@@ -48,35 +52,51 @@ def bare(comm: MPI.Comm, n: int, count: int) -> float:
     return (time.perf_counter() - begun) / count
 
 
+def rounds(world: World, setup: config.Experiment, n: int, count: int, reproducible: bool) -> float:
+    """Seconds of a round of idle clients; of use on rank 0."""
+    hosts = world.size - 1
+    data = setup.data.load(0, "float64")
+    cuts, start = sums.cuts(data.sizes, hosts), np.zeros(n)
+    if world.rank:
+        host = Host(data, setup.problem, Idle(), cuts[world.rank - 1], cuts[world.rank], start, "float64", 0)
+        host.join()
+        serve(world, cuts, host)
+        return 0.0
+    server = Server(world, cuts, "float64")
+    fed = Federation(server, setup.problem, setup.selection.draws(0, data.m, 1), 0, data.sizes, start, "float64", reproducible)
+    x = np.random.default_rng(0).normal(size=n)
+    for _ in range(3):
+        fed.mean(Idle().echo, x)
+    begun = time.perf_counter()
+    for _ in range(count):
+        fed.mean(Idle().echo, x)
+    spent = (time.perf_counter() - begun) / count
+    server.stop()
+    return spent
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeat", type=int, default=7, help="repetitions, in turns")
+    parser.add_argument("--most", type=int, default=1_000_000, help="the largest n")
+    args = parser.parse_args()
     world = World()
-    comm, hosts = world.comm, world.size - 1
+    setup = config.experiment({"data": {"name": "gaussian", "clients": world.size - 1, "samples": 1, "features": 1},
+                               "problem": "logistic"})
     if world.rank == 0:
-        print(f"{world.size} ranks\n       n   bare µs   round µs   round : bare")
+        print(f"{world.size} ranks; microseconds, median of {args.repeat}; in brackets the range of the ratios\n"
+              "       n   bare   plain   plain : bare         reproducible   reproducible : bare")
     for n in (100, 1000, 10_000, 100_000, 1_000_000):
+        if n > args.most:
+            break
         count = max(5, min(500, 2_000_000 // n))
-        setup = config.experiment({"data": {"name": "gaussian", "clients": hosts, "samples": 1, "features": 1},
-                                   "problem": "logistic"})
-        data = setup.data.load(0, "float64")
-        cuts, start = sums.cuts(data.sizes, hosts), np.zeros(n)
-        plain = [bare(comm, n, count) for _ in range(5)]
-        if world.rank:
-            host = Host(data, setup.problem, Idle(), cuts[world.rank - 1], cuts[world.rank], start, "float64", 0)
-            host.join()
-            serve(world, cuts, host)
-            continue
-        trees = [sums.nodes(lo, hi, data.m) for lo, hi in pairwise(cuts)]
-        fed = Federation(Server(world, cuts, trees, "float64"), setup.problem, setup.selection.draws(0, data.m, 1), 0,
-                         data.sizes, start, "float64")
-        x, ours = np.random.default_rng(0).normal(size=n), []
-        for _ in range(6):
-            begun = time.perf_counter()
-            for _ in range(count):
-                fed.mean(Idle().echo, x)
-            ours.append((time.perf_counter() - begun) / count)
-        fed._transport.stop()  # type: ignore[attr-defined]
-        a, b = np.median(ours[1:]) * 1e6, np.median(plain) * 1e6
-        print(f"{n:>8} {b:9.1f} {a:10.1f} {a / b:14.2f}", flush=True)
+        found = np.array([(bare(world.comm, n, count), rounds(world, setup, n, count, False),
+                           rounds(world, setup, n, count, True)) for _ in range(args.repeat)])
+        if world.rank == 0:
+            a, b, c = np.median(found, axis=0) * 1e6
+            plain, same = found[:, 1] / found[:, 0], found[:, 2] / found[:, 0]
+            print(f"{n:>8} {a:6.1f} {b:7.1f}   {np.median(plain):5.2f} ({plain.min():.2f}–{plain.max():.2f})   {c:12.1f}   "
+                  f"{np.median(same):5.2f} ({same.min():.2f}–{same.max():.2f})", flush=True)
 
 
 if __name__ == "__main__":

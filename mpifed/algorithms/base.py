@@ -54,6 +54,10 @@ class Algorithm(Component):
         """A warning about options that theory does not cover with m clients, or None."""
         return None
 
+    def opening(self) -> str:
+        """The client method that begins with ∇f_i at its first argument, the server's model; measuring knows it already."""
+        return ""
+
     def join(self, f: Local) -> Any:
         """The first state of clients: a NamedTuple of arrays with the clients in front."""
         raise NotImplementedError

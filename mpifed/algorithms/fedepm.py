@@ -18,13 +18,13 @@ Positive = Annotated[float, Meta(gt=0)]
 
 class Client(NamedTuple):
     w: Array  # (c, n) local models
+    z: Array  # (c, n) last uploads
     reach: Array  # (c,) how far one sample can move w_i, in the 1-norm (noise = clipped)
     ratio: Array  # (c,) log10 of signal over noise of the last upload
 
 
 class Server(NamedTuple):
     x: Array  # (n,) model
-    Z: Array  # (m, n) last uploads z_i
     k: int  # iterations so far
     eta: float  # η
     lam: float  # λ
@@ -59,30 +59,37 @@ class FedEPM(Algorithm, tag="fedepm"):
     def needs(self) -> tuple[str, ...]:
         return ("clipped_grad",) if self.noise == "clipped" else ()
 
+    def opening(self) -> str:
+        return "" if self.noise == "clipped" else "update"
+
     def join(self, f: Local) -> Client:
         if self.noise == "clipped":
             accounting()                                        # refuses a missing library before round one
-        return Client(w=f.initial(), reach=np.zeros(len(f)), ratio=np.full(len(f), np.inf))
+        return Client(w=f.initial(), z=f.zeros(), reach=np.zeros(len(f)), ratio=np.full(len(f), np.inf))
 
     def start(self, fed: Federation) -> Server:
         eta = self.eta or (0.02 * fed.m + 1) * (fed.selected / fed.m + 0.1) * 1e-5
         lam = self.lam or eta / 2
-        Z = fed.call(self.first)
-        return Server(elastic_net_mean(Z, lam, eta), Z, 0, eta, lam, np.zeros(fed.m))
+        return Server(fed.solve(self.first, eta, lam, last="z", then=self.model), 0, eta, lam, np.zeros(fed.m))
 
     def round(self, fed: Federation, server: Server) -> Server:
         chosen = fed.select(server.x)
         rows = slice(None) if chosen is None else chosen
-        Z, uploads = server.Z.copy(), server.uploads.copy()
-        Z[rows] = fed.call(self.update, server.x, server.k, server.eta, server.lam, to=chosen)
+        uploads = server.uploads.copy()
         uploads[rows] += 1
-        x = elastic_net_mean(Z, server.lam, server.eta)                                        # (19)
-        return server._replace(x=x, Z=Z, k=server.k + self.k0, uploads=uploads)
+        x = fed.solve(self.update, server.x, server.k, server.eta, server.lam, to=chosen, last="z", then=self.model)
+        return server._replace(x=x, k=server.k + self.k0, uploads=uploads)
 
-    def first(self, f: Local, client: Client) -> tuple[Client, Array]:
+    def model(self, Z: Array, *args: Any) -> Array:
+        """(19) from some columns of all clients' last uploads, (m, w) -> (w,); η and λ end the arguments."""
+        eta, lam = args[-2:]
+        return elastic_net_mean(Z, lam, eta)
+
+    def first(self, f: Local, client: Client, eta: float, lam: float) -> tuple[Client, Array]:
         """z_i⁰ = w_i⁰ + noise of standard deviation 1/mu0."""
         noise = f.zeros() if self.noise == "none" else laplace(f, np.full(len(f), 1 / self.mu0 / np.sqrt(2)))
-        return client, client.w + noise
+        z = client.w + noise
+        return client._replace(z=z), z
 
     def update(self, f: Local, client: Client, x: Array, k: int, eta: float, lam: float) -> tuple[Client, Array]:
         """(20), k0 times, and (21)."""
@@ -97,7 +104,8 @@ class FedEPM(Algorithm, tag="fedepm"):
             w = x + soft(step * (w - x) - g, lam) / (eta + step)
             reach = (step[:, 0] * reach + 2 * self.clip / f.d) / (eta + step[:, 0])
         noise = laplace(f, self.sensitivity(g, mu, over, reach) / self.epsilon)
-        return Client(w, reach, log_ratio(w, noise)), w + noise                                # (21)
+        z = w + noise                                                                          # (21)
+        return Client(w, z, reach, log_ratio(w, noise)), z
 
     def sensitivity(self, g: Array, mu: Array, over: Array, reach: Array) -> Array:
         """How far one sample moves w_i in the 1-norm (c,), or what stands for it: (39)."""

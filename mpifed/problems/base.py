@@ -21,6 +21,7 @@ class Problem(Component):
     """
 
     sampled: ClassVar[bool] = True  # whether rows are samples, of which mini-batches can be drawn
+    shared: ClassVar[bool] = True  # whether grad() and measure() give the same gradient
     choices: ClassVar[dict[str, str]] = {
         "least-squares": "mpifed.problems.least_squares:LeastSquares",
         "logistic": "mpifed.problems.logistic:Logistic",
@@ -58,11 +59,12 @@ class Problem(Component):
         """f_i(x_i) and ∇f_i(x_i) from one pass over the samples."""
         raise NotImplementedError
 
-
-    def measure(self, block: Block, X: Array) -> tuple[Array, Array, Array | None]:
-        """f_i(x_i), ∇f_i(x_i) and, where there is such a thing, the classes (c, D) that it predicts."""
+    def measure(self, block: Block, X: Array) -> tuple[Array, Rest]:
+        """∇f_i(x_i), and a function of the rest: f_i(x_i) and, where there is such a thing, the classes (c, D) predicted."""
         predict = getattr(self, "predict", None)
-        return *self.value_grad(block, X), None if predict is None else predict(block, X)
+        value, grad = self.value_grad(block, X)
+        return grad, lambda: (value, None if predict is None else predict(block, X))
 
 
+Rest = Callable[[], tuple[Array, Array | None]]
 Solve = Callable[[Array], Array]  # right-hand sides (c, n) -> solutions (c, n)

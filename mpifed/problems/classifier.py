@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from mpifed.data.blocks import Block
 from mpifed.data.clients import Array, Dataset
-from mpifed.problems.base import Problem
+from mpifed.problems.base import Problem, Rest
 from mpifed.rng import stream
 
 
@@ -47,14 +47,19 @@ class Classifier(Problem):
         return np.argmax(self.scores(block, X), axis=-1)
 
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
-        return self.measure(block, X)[:2]
+        grad, rest = self.measure(block, X)
+        return rest()[0], grad
 
-    def measure(self, block: Block, X: Array) -> tuple[Array, Array, Array | None]:
+    def measure(self, block: Block, X: Array) -> tuple[Array, Rest]:
         Z = self.scores(block, X)
         loss, R = self.losses(Z, block.b)
-        W, _ = self.split(block, X)
-        f = np.vecdot(block.w, loss)
-        return (f + self.lam / 2 * np.sum(W * W, axis=(-2, -1)) if self.lam else f), self.pull(block, R, X), Z.argmax(axis=-1)
+
+        def rest() -> tuple[Array, Array]:
+            W, _ = self.split(block, X)
+            f = np.vecdot(block.w, loss)
+            return (f + self.lam / 2 * np.sum(W * W, axis=(-2, -1)) if self.lam else f), Z.argmax(axis=-1)
+
+        return self.pull(block, R, X), rest
 
     def pull(self, block: Block, R: Array, X: Array) -> Array:
         """The gradient (c, n) from R = ∂ℓ/∂z (c, D, C) and the regulariser at X."""

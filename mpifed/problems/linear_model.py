@@ -8,7 +8,7 @@ import numpy as np
 
 from mpifed.data.blocks import Block
 from mpifed.data.clients import Array
-from mpifed.problems.base import Problem, Solve
+from mpifed.problems.base import Problem, Rest, Solve
 from mpifed.problems.spectral import gram_inverse, largest_eigenvalue
 
 
@@ -68,6 +68,14 @@ class LinearModel(Problem):
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         Z = block.matvec(X)
         return self._value(block, X, Z), self._grad(block, X, Z)
+
+    def measure(self, block: Block, X: Array) -> tuple[Array, Rest]:
+        Z = block.matvec(X)
+        return self._grad(block, X, Z), lambda: (self._value(block, X, Z), self.classes(Z))
+
+    def classes(self, Z: Array) -> Array | None:
+        """The classes that scores stand for, if they do: (c, D)."""
+        return None
 
     def lipschitz(self, block: Block) -> Array:
         """r_i = curvature · λ_max(A_iᵀA_i)/d_i + regulariser's factor: (c,)."""

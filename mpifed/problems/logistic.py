@@ -25,11 +25,10 @@ class LogisticLoss(LinearModel):
 
     def predict(self, block: Block, X: Array) -> Array:
         """1 where the score is positive: (c, D)."""
-        return block.matvec(X) > 0
+        return self.classes(block.matvec(X))
 
-    def measure(self, block: Block, X: Array) -> tuple[Array, Array, Array | None]:
-        Z = block.matvec(X)
-        return self._value(block, X, Z), self._grad(block, X, Z), Z > 0
+    def classes(self, Z: Array) -> Array:
+        return Z > 0
 
     def loss(self, Z: Array, b: Array) -> Array:
         return np.log1p(np.exp(-np.abs(Z))) + np.maximum(Z, 0) - b * Z

@@ -7,7 +7,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ from msgspec import Meta
 from mpifed.component import UserError, toml_value
 from mpifed.data.blocks import Block
 from mpifed.data.clients import Array, Dataset
-from mpifed.problems.base import Problem
+from mpifed.problems.base import Problem, Rest
 from mpifed.problems.classifier import whole_labels
 from mpifed.rng import stream
 
@@ -35,6 +35,8 @@ class TorchProblem(Problem):
     shape: Annotated[Shape | None, Meta(description="shape of a sample, such as [3, 64, 64] (default: flat)")] = None
     lam: Annotated[float, Meta(ge=0, description="regularisation λ of weights: parameters of two or more dimensions")] = 0.0
     device: Annotated[Literal["cpu", "cuda", "auto"], Meta(description="cuda: a GPU a rank; auto: where there is one")] = "cpu"
+
+    shared: ClassVar[bool] = False
 
     def make(self, n: int, classes: int) -> Any:
         """The network for samples of n features."""
@@ -79,8 +81,9 @@ class TorchProblem(Problem):
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         return self._run(block, X)[:2]
 
-    def measure(self, block: Block, X: Array) -> tuple[Array, Array, Array | None]:
-        return self._run(block, X)
+    def measure(self, block: Block, X: Array) -> tuple[Array, Rest]:
+        value, grad, classes = self._run(block, X)
+        return grad, lambda: (value, classes)
 
     def _run(self, block: Block, X: Array, gradient: bool = True, train: bool = False) -> tuple[Array, Array, Array]:
         """Values (c,), gradients (c, n) if asked for and classes (c, D), one client after the other, without padding.

@@ -1,0 +1,83 @@
+"""What the speed benchmarks share: taking turns, ratios with their spread, and runs of mpifed in processes of their own."""
+from __future__ import annotations
+
+import math
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+import mpifed
+from mpifed.results import Result
+
+
+class Spread(NamedTuple):
+    """Median and range of repetitions."""
+
+    median: float
+    least: float
+    most: float
+
+    def __str__(self) -> str:
+        return f"{figure(self.median)} ({figure(self.least)}–{figure(self.most)})"
+
+
+def spread(values: Sequence[float] | np.ndarray) -> Spread:
+    return Spread(float(np.median(values)), float(np.min(values)), float(np.max(values)))
+
+
+def figure(value: float) -> str:
+    """Three digits, without an exponent."""
+    return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}" if value else "0"
+
+
+def turns(jobs: Sequence[Callable[[], object]], repeat: int, least: float = 0.0) -> np.ndarray:
+    """CPU seconds (repeat, jobs) of each job, taken in turns after one call that does not count.
+
+    A job that is done sooner is called again until ``least`` seconds are over, and the mean of its calls is taken.
+    """
+    counts = [max(1, math.ceil(least / max(clock(job, 1), 1e-9))) for job in jobs]
+    return np.array([[clock(job, count) for job, count in zip(jobs, counts, strict=True)] for _ in range(repeat)])
+
+
+def clock(job: Callable[[], object], count: int) -> float:
+    begun = time.process_time()
+    for _ in range(count):
+        job()
+    return (time.process_time() - begun) / count
+
+
+class Outcome(NamedTuple):
+    """A run of mpifed: its result, and the wall seconds of the whole command."""
+
+    result: Result
+    seconds: float
+
+
+def launched(launcher: str, ranks: int, words: Sequence[str], path: Path, timeout: float) -> Outcome:
+    """Run ``python -m mpifed run words -o path`` under the launcher; "" is one process without MPI."""
+    command = [*starter(launcher, ranks), sys.executable, "-m", "mpifed", "run", *words, "-q", "-o", str(path)]
+    begun = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout, check=False)
+    seconds = time.perf_counter() - begun
+    if done.returncode:
+        sys.exit(f"{shlex.join(command)} ended with code {done.returncode}\n{done.stderr.strip()}")
+    return Outcome(mpifed.load(path), seconds)
+
+
+def starter(launcher: str, ranks: int) -> list[str]:
+    """The launcher's words; a program that stands beside this Python goes before one of the same name elsewhere."""
+    words = shlex.split(launcher.format(ranks=ranks))
+    return [shutil.which(words[0], path=str(Path(sys.executable).parent)) or words[0], *words[1:]] if words else []
+
+
+def round_seconds(result: Result) -> np.ndarray:
+    """Wall seconds of each round, without measuring and writing, and without the first of several, which warms up."""
+    spent = np.diff(result.rounds["elapsed_seconds"])
+    return spent[1:] if len(spent) > 1 else spent

@@ -1,0 +1,174 @@
+"""python -m benchmarks.speed.kernels: one gradient of all clients, in blocks : in a plain loop : read once.
+
+For each problem, type of numbers and shape of the clients three jobs are timed in turns: ours, Problem.grad over the
+blocks; a plain numpy loop over the clients with the same formula; and one streaming read of the samples,
+np.maximum.reduce over their bits as integers, beside np.vdot the fastest read that numpy has. ``common`` is a gradient at
+one point for all clients, ``own`` at a point of each client's own, ``5 steps`` five gradient steps of each client, all five
+on a block before the next block. CPU time: ours in µs a client, and ratios as median (least–most) of the repetitions;
+``off`` is the largest relative deviation of ours from the loop.
+
+ours : loop below 1 is faster than the loop. A gradient goes over the samples twice, so ours : read is 2 (10 in five steps)
+where every pass comes from as far away as the read, less where the second pass finds the block in a cache, and more
+where arithmetic or overhead is the limit; the small shape is in the cache altogether, for the read too.
+"""
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.speed.common import figure, spread, turns
+from mpifed.data.blocks import Block, dense_block, plan, sparse_block
+from mpifed.problems.base import Problem
+
+CLASSES, GAMMA, STEPS = 10, 0.1, 5
+PROBLEMS: dict[str, dict[str, Any]] = {
+    "least-squares": {}, "logistic": {"mu": 1e-3}, "nonconvex-logistic": {"mu": 1e-2}, "softmax": {}, "svm": {}}
+SHAPES = {  # clients, least and most samples, features, share of non-zeros
+    "small": (1000, 20, 20, 20, 1.0),
+    "wide": (128, 70, 70, 1024, 1.0),
+    "ragged": (1000, 50, 150, 100, 1.0),
+    "sparse": (128, 3, 140, 1024, 0.093),
+}
+Array = np.ndarray
+
+
+class Clients(NamedTuple):
+    """The same clients in blocks, whose numbers are in ``groups``, and one by one as (A, b)."""
+
+    blocks: list[Block]
+    groups: list[Array]
+    parts: list[tuple[Any, Array]]
+
+
+def clients(shape: str, dtype: str, classes: int) -> Clients:
+    """Standard normal samples over √n with labels 0 … classes − 1."""
+    m, least, most, n, share = SHAPES[shape]
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(least, most, m, endpoint=True)
+    rows = int(sizes.sum())
+    if share < 1:
+        X: Any = sp.random_array((rows, n), density=share, format="csr", rng=rng, dtype=np.float64).astype(dtype)
+    else:
+        X = (rng.standard_normal((rows, n)) / np.sqrt(n)).astype(dtype)
+    y = rng.integers(0, classes, rows).astype(dtype)
+    ends = np.cumsum(sizes)
+    parts = [(X[e - d : e], y[e - d : e]) for e, d in zip(ends, sizes, strict=True)]
+    groups = list(plan(sizes, n, X.dtype.itemsize))
+    return Clients([in_block([parts[i] for i in group], sizes[group], n, X.dtype) for group in groups], groups, parts)
+
+
+def in_block(parts: list[tuple[Any, Array]], sizes: Array, n: int, dtype: Any) -> Block:
+    if sp.issparse(parts[0][0]):
+        return sparse_block(parts, sizes, n, dtype)
+    block = dense_block(sizes, n, dtype)
+    for i, (A, b) in enumerate(parts):
+        block.A[i, : len(b)], block.b[i, : len(b)] = A, b
+    return block
+
+
+def plain(problem: str, A: Any, b: Array, x: Array) -> Array:
+    """∇f_i(x) as one writes it for one client."""
+    d, n = A.shape
+    if problem in ("softmax", "svm"):
+        Z = A @ x[: CLASSES * n].reshape(CLASSES, n).T + x[CLASSES * n :]
+        rows, true = np.arange(d), b.astype(np.intp)
+        if problem == "softmax":
+            R = np.exp(Z - Z.max(axis=1, keepdims=True))
+            R /= R.sum(axis=1, keepdims=True)
+            R[rows, true] -= 1
+        else:
+            R = (1 - Z[rows, true][:, None] + Z > 0).astype(Z.dtype) / CLASSES
+            R[rows, true] = 0
+            R[rows, true] = -R.sum(axis=1)
+        R /= d
+        return np.concatenate([(A.T @ R).T.ravel(), R.sum(axis=0)])
+    if problem == "least-squares":
+        return (A @ x - b) @ A / d
+    g, mu = (1 / (1 + np.exp(-(A @ x))) - b) @ A, PROBLEMS[problem]["mu"]
+    return (g + mu * (x if problem == "logistic" else x / (1 + x * x) ** 2)) / d
+
+
+def ours(problem: Problem, data: Clients, X: Array, steps: int) -> Array:
+    """The last gradient of each client, in the order of the blocks."""
+    found = []
+    for block, group in zip(data.blocks, data.groups, strict=True):
+        w = X if X.ndim == 1 else X[group]
+        g = problem.grad(block, w)
+        for _ in range(steps - 1):
+            w = w - GAMMA * g
+            g = problem.grad(block, w)
+        found.append(g)
+    return np.concatenate(found)
+
+
+def loop(problem: str, data: Clients, X: Array, steps: int) -> Array:
+    """The same, a client after the other."""
+    found = []
+    for i, (A, b) in enumerate(data.parts):
+        w = X if X.ndim == 1 else X[i]
+        g = plain(problem, A, b, w)
+        for _ in range(steps - 1):
+            w = w - GAMMA * g
+            g = plain(problem, A, b, w)
+        found.append(g)
+    return np.array(found)
+
+
+def reading(data: Clients) -> Callable[[], None]:
+    """One read of features and labels as they lie in the blocks."""
+    arrays = [array for block in data.blocks for array in (
+        (block.A.data, block.A.indices, block.A.indptr, block.b) if sp.issparse(block.A) else (block.A, block.b))]
+    flat = [array.reshape(-1).view(f"i{array.dtype.itemsize}") for array in arrays]
+
+    def read() -> None:
+        for array in flat:
+            np.maximum.reduce(array)
+
+    return read
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--problems", default=",".join(PROBLEMS), help="comma-separated (default: %(default)s)")
+    parser.add_argument("--shapes", default=",".join(SHAPES), help="comma-separated (default: %(default)s)")
+    parser.add_argument("--dtypes", default="float32,float64", help="comma-separated (default: %(default)s)")
+    parser.add_argument("--repeat", type=int, default=5, help="repetitions, in turns (default: 5)")
+    parser.add_argument("--least", type=float, default=0.005, help="least seconds of a repetition (default: 0.005)")
+    args = parser.parse_args()
+    for shape in args.shapes.split(","):
+        m, least, most, n, share = SHAPES[shape]
+        print(f"{shape}: {m} clients × {least if least == most else f'{least}–{most}'} samples × {n} features"
+              + (f", CSR with {share:.1%} non-zeros" if share < 1 else ""))
+        print(f"  {'problem':<19}{'dtype':<9}{'job':<9}{'µs/client':>10}   {'ours : loop':<25}{'ours : read':<21}off")
+        for dtype in args.dtypes.split(","):
+            for problem in args.problems.split(","):
+                compare(shape, problem, dtype, args.repeat, args.least)
+
+
+def compare(shape: str, name: str, dtype: str, repeat: int, least: float) -> None:
+    """Print the three lines of a problem."""
+    many = name in ("softmax", "svm")
+    data, problem = clients(shape, dtype, CLASSES if many else 2), Problem.build({"name": name, **PROBLEMS[name]}, "problem")
+    m, n = len(data.parts), SHAPES[shape][3]
+    X = (0.1 * np.random.default_rng(1).standard_normal((m, CLASSES * (n + 1) if many else n))).astype(dtype)
+    order, read = np.concatenate(data.groups), reading(data)
+    for job, at, steps in (("common", X[0], 1), ("own", X, 1), ("5 steps", X, STEPS)):
+        expected = loop(name, data, at, steps)[order]
+        off = np.abs(ours(problem, data, at, steps) - expected).max() / np.abs(expected).max()
+        jobs = [partial(ours, problem, data, at, steps), partial(loop, name, data, at, steps), read]
+        a, b, c = turns(jobs, repeat, least).T
+        print(f"  {name:<19}{dtype:<9}{job:<9}{figure(np.median(a) / m * 1e6):>10}   {spread(a / b)!s:<25}"
+              f"{spread(a / c)!s:<21}{off:.0e}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""The ranks of a run. The only importer of mpi4py."""
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+import mpi4py
+import numpy as np
+
+from mpifed.component import UserError
+from mpifed.data.clients import Array
+from mpifed.versions import library
+
+# World starts MPI, once it knows that launcher and library go together; before, a library may end the process
+if "mpi4py.MPI" not in sys.modules:
+    mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
+from mpi4py import MPI
+
+
+class World:
+    """The ranks of this run; a mismatch of launcher and MPI library is refused."""
+
+    def __init__(self, announced: int | None = None, launcher: str = "") -> None:
+        if launcher == "Open MPI" and launcher not in library():
+            raise UserError(mismatch(announced))
+        if not MPI.Is_initialized():
+            with warnings.catch_warnings(action="ignore"):         # of a launcher that does not go with the library
+                MPI.Init()
+        self.comm = MPI.COMM_WORLD
+        self.rank, self.size = self.comm.rank, self.comm.size
+        self.library = library()
+        if announced is not None and announced > 1 and self.size == 1:
+            raise UserError(mismatch(announced))
+
+    def share(self, value: Any) -> Any:
+        """The value of rank 0, on every rank; for small settings, not for arrays."""
+        return self.comm.bcast(value, 0)
+
+    def agree(self, error: str | None) -> str | None:
+        """The first rank's error, on every rank, or None where all is well."""
+        return next((e for e in self.comm.allgather(error) if e is not None), None)
+
+    def collect(self, value: Any) -> list[Any]:
+        """The values of all ranks, at rank 0; for a few numbers, not for arrays."""
+        return self.comm.gather(value, 0) or []
+
+    def collect_rows(self, values: Array, counts: list[int]) -> Array:
+        """The (c,) float64 arrays of all ranks one after the other, at rank 0; ``counts`` their lengths."""
+        out = np.empty(sum(counts)) if self.rank == 0 else None
+        self.comm.Gatherv(np.ascontiguousarray(values, float), (out, counts) if self.rank == 0 else None, 0)
+        return np.zeros(0) if out is None else out
+
+    def abort(self, code: int = 1) -> None:
+        """End every rank at once."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.comm.Abort(code)
+
+
+def mismatch(announced: int | None) -> str:
+    """What to say when launcher and library do not go together."""
+    return (f"the launcher started {announced} processes, but mpi4py uses {library()}, which knows nothing of it: start them "
+            "with the mpirun (or srun --mpi=...) of that library, or set MPI4PY_LIBMPI")

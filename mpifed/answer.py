@@ -30,10 +30,12 @@ class Answer:
         self.edges = np.linspace(0, columns, ranks + 1).astype(int)
         self.widths = np.diff(self.edges)
         self.seconds = np.zeros((ranks, SECONDS))
+        self.busy = 0.0                    # of the slowest host, the last time
         size = columns * self.dtype.itemsize
-        if plain:
+        if plain and not self.long:
             self.mine = np.zeros(columns + SECONDS * ranks, dtype)
             self.every = np.empty_like(self.mine)
+            self.seconds = self.every[columns:].reshape(-1, SECONDS)
             return
         sizes = [8 * SECONDS + -(-k * size // 8) * 8 for k in rows]
         ends = np.cumsum(sizes)
@@ -95,7 +97,6 @@ class Answer:
         self._count(self.mine.nbytes, self.every.nbytes)
         if self.rank:
             return None
-        self.seconds = self.every[self.columns :].reshape(-1, SECONDS).astype(float)
         return self.every[: self.columns].copy()
 
     def _scatter(self, rows: Array, spent: Array) -> Array | None:

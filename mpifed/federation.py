@@ -8,7 +8,7 @@ import numpy as np
 
 from mpifed import sums
 from mpifed.data.clients import Array
-from mpifed.host import Host, Reply, Request
+from mpifed.host import Host, Reply, Request, width
 from mpifed.problems.base import Problem
 from mpifed.rng import stream
 from mpifed.selection import Draws
@@ -108,7 +108,7 @@ class Federation:
         """
         self.chosen = self._draws.draw(self.round, self.drawn)
         if self._draws.batch_size is not None and self.chosen is not None:
-            scores = self._ask(Request("score", (x, self._draws.batch_size), self.chosen))
+            scores = self._ask("score", (x, self._draws.batch_size), self.chosen)
             order = np.argsort(-scores, kind="stable")[: self._draws.size]
             self.chosen = np.sort(self.chosen[order])
         self.drawn += 1
@@ -124,7 +124,7 @@ class Federation:
 
     def call(self, method: Method, *args: Any, to: Array | None = None, each: Array | None = None) -> Any:
         """Call a client method on ``to`` (None: all); their replies at the server, a row a client in client order."""
-        return self._ask(Request(method.__name__, args, to, each))
+        return self._ask(method.__name__, args, to, each)
 
     def sum(self, method: Method, *args: Any, to: Array | None = None, each: Array | None = None,
             last: str | None = None, charge: bool = True) -> Any:
@@ -133,7 +133,7 @@ class Federation:
         With ``last`` every client's field of that name is added up instead, also of those not called: their last upload.
         Without ``charge`` it costs nothing: what the server has already.
         """
-        return self._ask(Request(method.__name__, args, to, each, self._sum, last), charge)
+        return self._ask(method.__name__, args, to, each, self._sum, last, charge=charge)
 
     def mean(self, method: Method, *args: Any, to: Array | None = None, each: Array | None = None,
              last: str | None = None, charge: bool = True) -> Any:
@@ -147,27 +147,28 @@ class Federation:
 
         It must work on each column by itself: long rows are spread over the ranks by column.
         """
-        return self._ask(Request(method.__name__, args, to, last=last, then=then))
+        return self._ask(method.__name__, args, to, last=last, then=then)
 
     def max(self, method: Method, *args: Any, to: Array | None = None, each: Array | None = None) -> Any:
         """The elementwise largest of the replies."""
-        return self._ask(Request(method.__name__, args, to, each, "max"))
+        return self._ask(method.__name__, args, to, each, "max")
 
     def measure(self, x: Array) -> list[Array]:
         """The sums over all clients of what hosts measure at x, charged to nobody.
 
         ``kept`` then has the seconds that it took longer for gradients that the next round may begin with.
         """
-        measured = list(self._ask(Request("measure", (x,), reduce=self._sum, evaluation=True)))
+        measured = list(self._ask("measure", (x,), reduce=self._sum, evaluation=True))
         self.kept = later(self._transport.seconds[:, 1], self._transport.seconds[:, 2])
         return measured
 
     def inspect(self, method: Method, reduce: str = "rows") -> Any:
         """The replies of all clients, charged to nobody: rows, or "max"."""
-        return self._ask(Request(method.__name__, reduce=reduce, evaluation=True))
+        return self._ask(method.__name__, reduce=reduce, evaluation=True)
 
-    def _ask(self, request: Request, charge: bool = True) -> Any:
-        request = request._replace(place=(self.round, self.calls))
+    def _ask(self, method: str, args: tuple[Any, ...] = (), to: Array | None = None, each: Array | None = None,
+             reduce: str = "rows", last: str | None = None, then: Any = None, evaluation: bool = False, charge: bool = True) -> Any:
+        request = Request(method, args, to, each, reduce, last, then, (self.round, self.calls), evaluation)
         self.calls += 1
         reply = self._transport.send(request)
         if not request.evaluation:
@@ -202,11 +203,17 @@ def later(first: Array, second: Array) -> float:
 
 def unpack(reply: Reply) -> Any:
     """The arrays that a client method replied with, in the place of each the rows or the reduction of all."""
-    parts, column, front = [], 0, reply.rows.shape[:-1]
-    for shape in reply.layout or ():
-        size = int(np.prod(shape, dtype=np.int64))
-        parts.append(reply.rows[..., column : column + size].reshape((*front, *shape)))
+    rows, layout = reply
+    front = rows.shape[:-1]
+    if not layout:
+        return None
+    if len(layout) == 1:
+        return rows.reshape(front + layout[0])
+    parts, column = [], 0
+    for shape in layout:
+        size = width(shape)
+        parts.append(rows[..., column : column + size].reshape(front + shape))
         column += size
-    return None if not parts else parts[0] if len(parts) == 1 else tuple(parts)
+    return tuple(parts)
 
 

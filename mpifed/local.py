@@ -73,7 +73,9 @@ class Local:
         """
         right, count = np.zeros(len(self)), np.zeros(len(self))
         tested = list(self.block.tests)
-        rest = np.setdiff1d(np.arange(len(self)), np.concatenate([np.zeros(0, int), *(rows for rows, _ in tested)]))
+        rest = np.arange(len(self))
+        if tested:
+            rest = np.setdiff1d(rest, np.concatenate([rows for rows, _ in tested]))
         if len(rest):
             tested.append((rest, self.block if len(rest) == len(self) else self.block.take(rest)))
         for rows, block in tested:

@@ -91,15 +91,15 @@ def dense(rows: Array) -> Array:
 
 def scattered(rows: Array, places: Array) -> Array:
     """The tree sum of rows that stand at ``places``, rising, with gaps."""
+    if len(rows) == 1:
+        return rows[0]
     rows = rows.copy()
-    while len(rows) > 1:
-        places = places >> 1
-        left = np.flatnonzero(places[1:] == places[:-1])
-        if len(left):
-            rows[left] += rows[left + 1]
-            keep = np.ones(len(rows), bool)
-            keep[left + 1] = False
-            rows, places = rows[keep], places[keep]
+    level = np.frexp((places[1:] ^ places[:-1]).astype(float))[1]         # at which neighbours meet
+    left = places.searchsorted(places[:-1] >> level << level)             # the first row of the subtree where they do
+    order = level.argsort(kind="stable")
+    ends = np.flatnonzero(np.diff(level[order])) + 1
+    for gaps in np.split(order, ends):
+        rows[left[gaps]] += rows[gaps + 1]
     return rows[0]
 
 

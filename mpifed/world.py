@@ -1,6 +1,7 @@
 """The ranks of a run. The only importer of mpi4py."""
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from typing import Any
@@ -32,6 +33,14 @@ class World:
         self.library = library()
         if announced is not None and announced > 1 and self.size == 1:
             raise UserError(mismatch(announced))
+
+    def crowded(self) -> bool:
+        """Whether ranks of this machine share cores; to be asked by all ranks."""
+        node = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
+        mine = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+        found = len(set().union(*node.allgather(mine))) < node.size
+        node.Free()
+        return found
 
     def share(self, value: Any) -> Any:
         """The value of rank 0, on every rank; for small settings, not for arrays."""

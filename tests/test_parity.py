@@ -11,6 +11,7 @@ from mpifed.algorithms.base import Algorithm
 PLAIN = ["data.clients=13", "data.features=23", "rounds=6"]
 LOGISTIC = ["data=gaussian", "data.clients=13", "data.samples=11", "data.features=7", "rounds=5"]
 DIGITS = ["data=digits", "data.clients=13", "rounds=4", "stop.gradient=0.0"]
+LONG = ["data=gaussian", "data.clients=13", "data.samples=3", "data.features=20011", "rounds=3"]  # reduced in slices
 STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in Algorithm.choices} | {
     "fedgia, gram": ["algorithm.H=gram", "selection=cover", *PLAIN],
     "feddcd": ["algorithm=feddcd", *LOGISTIC],
@@ -20,8 +21,13 @@ STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in Algorithm.choices} | 
     "flame": ["algorithm=flame", *DIGITS],
     "flame, biased": ["algorithm=flame", "selection=biased", "selection.share=0.3", "selection.candidates=7", *DIGITS],
     "fedadmm-deep, network": ["algorithm=fedadmm-deep", "problem=mlp", "problem.hidden=[9]", *DIGITS],
+    "fedgia, long": ["algorithm=fedgia", *LONG],
+    "fedepm, long": ["algorithm=fedepm", *LONG],
+    "sfedprox, long": ["algorithm=sfedprox", *LONG, "dtype=float32"],
     "scaffold, float32": ["algorithm=scaffold", "algorithm.batch_size=4", "dtype=float32", *PLAIN],
 }
+
+MANY = ("fedgia", "fedadmm", "fedepm, long", "scaffold, float32")
 
 
 def bits(path):
@@ -35,7 +41,7 @@ def bits(path):
 @pytest.mark.parametrize("name", STUDIES)
 def test_ranks_do_not_change_a_bit(name, tmp_path):
     found = {}
-    for ranks in (None, 1, 2, 3, 5):
+    for ranks in (None, 1, 2, 3, 5) + (8,) * (name in MANY):
         path = tmp_path / f"{ranks}.h5"
         done = mpifed("run", *STUDIES[name], "-q", "-o", path, ranks=ranks)
         assert done.code == 0, done.err

@@ -76,7 +76,7 @@ def uploads(run, rounds):
         x, before = run.server.x, run.states()
         run.rounds(1)
         chosen, after = run.fed.chosen, run.states()
-        z = run.server.Z if hasattr(run.server, "Z") else after.z
+        z = after.z
         yield chosen, x, before, after, (z - after.w)[chosen]
 
 
@@ -169,7 +169,7 @@ def test_the_first_upload_is_noise_of_standard_deviation_twenty(name):
     found = []
     for seed in range(40):
         run = Run(build(name), seed=seed)
-        found.append(run.server.Z if name == "fedepm" else run.states().z)
+        found.append(run.states().z)
         if name != "fedepm":
             assert np.allclose(run.server.x, found[-1].mean(axis=0))
     values = np.concatenate(found).ravel()

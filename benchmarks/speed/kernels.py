@@ -55,10 +55,9 @@ def clients(shape: str, dtype: str, classes: int) -> Clients:
     rng = np.random.default_rng(0)
     sizes = rng.integers(least, most, m, endpoint=True)
     rows = int(sizes.sum())
+    X: Any = (rng.standard_normal((rows, n)) / np.sqrt(n)).astype(dtype)
     if share < 1:
-        X: Any = sp.random_array((rows, n), density=share, format="csr", rng=rng, dtype=np.float64).astype(dtype)
-    else:
-        X = (rng.standard_normal((rows, n)) / np.sqrt(n)).astype(dtype)
+        X = sp.csr_array(np.where(rng.random(X.shape) < share, X, 0))
     y = rng.integers(0, classes, rows).astype(dtype)
     ends = np.cumsum(sizes)
     parts = [(X[e - d : e], y[e - d : e]) for e, d in zip(ends, sizes, strict=True)]

@@ -97,8 +97,10 @@ def draw(found: list[Point], title: str, path: Path) -> bool:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-    shown = {"strong": ("speed-up T(1)/T(P)", "#0072B2", "o"), "weak": ("efficiency T(1)/T(P)", "#D55E00", "s")}
+    page, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+    first = found[0].ranks
+    shown = {"strong": (f"speed-up {f'{first}·' if first > 1 else ''}T({first})/T(P)", "#0072B2", "o"),
+             "weak": (f"efficiency T({first})/T(P)", "#D55E00", "s")}
     for axis, (kind, (label, colour, marker)) in zip(axes, shown.items(), strict=True):
         curve = [point for point in found if point.kind == kind]
         ranks = [point.ranks for point in curve]
@@ -115,13 +117,14 @@ def draw(found: list[Point], title: str, path: Path) -> bool:
         else:
             axis.set_ylim(0, max(1.1, 1.05 * most.max()))
         axis.minorticks_off()
-        clients = f"{curve[0].clients:,} clients" + ("" if kind == "strong" else f" × P/{ranks[0]}")
-        axis.set(title=f"{kind} scaling, {clients}", xlabel="client ranks P (and one that serves)", ylabel=label)
+        times = "" if kind == "strong" else " × P" if first == 1 else f" × P/{first}"
+        axis.set(title=f"{kind} scaling, {curve[0].clients:,} clients{times}", ylabel=label,
+                 xlabel="client ranks P (and one that serves)")
         axis.grid(color="0.85")
         axis.legend(frameon=False)
-    figure.suptitle(title)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    page.suptitle(title)
+    page.savefig(path, dpi=150)
+    plt.close(page)
     return True
 
 

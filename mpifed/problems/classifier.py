@@ -50,6 +50,9 @@ class Classifier(Problem):
         grad, rest = self.measure(block, X)
         return rest()[0], grad
 
+    def grad(self, block: Block, X: Array) -> Array:
+        return self.measure(block, X)[0]
+
     def measure(self, block: Block, X: Array) -> tuple[Array, Rest]:
         Z = self.scores(block, X)
         loss, R = self.losses(Z, block.b)

@@ -1,0 +1,209 @@
+"""python -m benchmarks.speed.predict: rounds predicted from measured parameters : rounds measured, with the error.
+
+It starts what it measures by itself, under the launcher "mpirun -n {ranks}" or "srun -n {ranks}":
+
+    L, o, G    ping-pong of two ranks by bytes, a stream of messages        (bare MPI)
+    γ          additions of vectors by bytes                                (numpy)
+    o_round, compute   rounds on two ranks by local work                    (mpifed, studies of their own)
+    turn       rounds with next to no work on 2 and 4 times as many ranks as cores; only where such are predicted
+
+and, in turns with these, the rounds to predict, which nothing is fitted to: FedAvg with 5 full-gradient steps on logistic
+loss, 64 clients of 50 samples, by features and ranks. Both are wall milliseconds of a round without measuring and writing;
+measured is the median of a run's rounds, of several runs their median; the error is predicted over measured less 1. With
+more ranks than cores, ranks share cores and wait for the scheduler, which the model knows as one number only: the error of
+these stands by itself.
+
+Last comes a plan for clusters. Its network is --latency and --bandwidth: assumed, not measured, as is that no cable is
+shared; overhead, additions and computing are those of this machine.
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+import numpy as np
+
+from benchmarks.speed.common import figure, launched, round_seconds, starter
+from mpifed import launcher, model
+
+CLIENTS, SAMPLES, STEPS = 64, 50, 5
+BYTES = [0, 64, 1024, 4096, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22]
+STREAM = [10, 30, 100, 300, 1000]
+WORK = [(1, 1), (50, 100), (50, 500), (50, 3000)]     # samples and features that o_round and compute are fitted to
+HEADINGS = "".join(f"{part:>10}" for part in model.Round._fields)
+
+
+class Case(NamedTuple):
+    """One study on so many ranks."""
+
+    ranks: int
+    features: int
+    samples: int = SAMPLES
+
+    @property
+    def work(self) -> int:
+        """Samples times features times steps of a client."""
+        return STEPS * self.samples * self.features
+
+    def arguments(self, args: argparse.Namespace) -> dict[str, Any]:
+        """The arguments of model.round_seconds."""
+        return {"ranks": self.ranks, "n": self.features, "m": CLIENTS, "work": self.work, "cores": args.cores,
+                "reproducible": args.reproducible == "true"}
+
+
+def probe() -> None:
+    """On two ranks: the measurements of bare messages and additions, printed by rank 0 as JSON."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    other = 1 - comm.rank
+
+    def pingpong(size: int) -> None:
+        for turn in (0, 1):
+            if comm.rank == turn:
+                comm.Send(buffer[:size], other)
+            else:
+                comm.Recv(buffer[:size], other)
+
+    def stream(count: int) -> None:
+        for _ in range(count):
+            if comm.rank == 0:
+                comm.Send(buffer[:8], 1)
+            else:
+                comm.Recv(buffer[:8], 0)
+
+    def add(size: int) -> None:
+        np.add(a[: size // 8], b[: size // 8])
+
+    buffer, a, b = np.zeros(BYTES[-1], np.uint8), np.zeros(BYTES[-1] // 8), np.zeros(BYTES[-1] // 8)
+    found = {"pingpong": (BYTES, [clocked(comm, pingpong, size) / 2 for size in BYTES]),
+             "stream": (STREAM, [clocked(comm, stream, count) for count in STREAM]),
+             "additions": (BYTES, [clocked(comm, add, size) for size in BYTES])}
+    if comm.rank == 0:
+        print(json.dumps(found))
+
+
+def clocked(comm: Any, job: Callable[[int], None], size: int, count: int = 200) -> float:
+    """Median seconds of a job."""
+    times = []
+    for _ in range(count):
+        comm.Barrier()
+        begun = time.perf_counter()
+        job(size)
+        times.append(time.perf_counter() - begun)
+    return float(np.median(times[count // 10 :]))
+
+
+def measured(cases: list[Case], args: argparse.Namespace) -> dict[Case, float]:
+    """Seconds of a round of each study: the median over runs, taken in turns, of the median over rounds."""
+    found: dict[Case, list[float]] = {case: [] for case in cases}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.h5"
+        for _, case in product(range(args.repeat), found):
+            words = ["data=gaussian", f"data.clients={CLIENTS}", f"data.samples={case.samples}",
+                     f"data.features={case.features}", "problem=logistic", "algorithm=fedavg", f"algorithm.k0={STEPS}",
+                     "selection=all", f"rounds={args.rounds}", f"evaluate.every={args.rounds}",
+                     f"reproducible={args.reproducible}"]
+            found[case].append(float(np.median(round_seconds(launched(args.launcher, case.ranks, words, path, 200).result))))
+            path.unlink()
+    return {case: float(np.median(seconds)) for case, seconds in found.items()}
+
+
+def bare(args: argparse.Namespace) -> dict[str, model.Points]:
+    """What ``probe`` measures on two ranks."""
+    command = [*starter(args.launcher, 2), sys.executable, "-m", "benchmarks.speed.predict", "--probe"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, timeout=100, check=True)
+    found: dict[str, model.Points] = json.loads(done.stdout)
+    return found
+
+
+def calibrate(args: argparse.Namespace) -> tuple[model.Machine, dict[Case, float]]:
+    """The parameters of this machine, and the measured rounds that they were not fitted to."""
+    work = [Case(2, features, samples) for samples, features in WORK]
+    crowd = [Case(k * args.cores, 2, 1) for k in (2, 4) if k * args.cores <= CLIENTS and max(args.ranks) > args.cores]
+    others = [Case(ranks, features) for features in args.features for ranks in args.ranks]
+    messages, seconds = bare(args), measured([*work, *crowd, *others], args)
+    machine = model.fit(**messages, rounds=([CLIENTS * case.work for case in work], [seconds[case] for case in work]))
+    if crowd:
+        machine = model.fit_turn(machine, [case.arguments(args) for case in crowd], [seconds[case] for case in crowd])
+    return machine, {case: seconds[case] for case in others}
+
+
+def compare(machine: model.Machine, found: dict[Case, float], args: argparse.Namespace) -> None:
+    """Print predicted and measured rounds, and the errors."""
+    errors: dict[bool, list[float]] = {False: [], True: []}
+    print(f"\n{'features':>8}{'ranks':>6}{HEADINGS} predicted   measured ms   error %")
+    for case, seconds in found.items():
+        parts = model.round_seconds(machine, **case.arguments(args))
+        error = 100 * (parts.total / seconds - 1)
+        errors[case.ranks > args.cores].append(error)
+        print(f"{case.features:>8}{case.ranks:>6}{milliseconds(parts)}{figure(1e3 * seconds):>14}{error:+10.0f}")
+    for crowded, values in errors.items():
+        if values:
+            print(f"error with {'more' if crowded else 'no more'} ranks than the {args.cores} cores: "
+                  f"median {np.median(np.abs(values)):.0f} %, largest {np.abs(values).max():.0f} %")
+
+
+def plan(machine: model.Machine, args: argparse.Namespace) -> None:
+    """Print what a round would take on clusters with the network of the user."""
+    machine = machine._replace(L=max(args.latency - 2 * machine.o, 0.0), G=1 / args.bandwidth)
+    print(f"\na plan, not a measurement: {args.clients:,} clients × {SAMPLES} samples × {args.plan_features} features, "
+          f"{args.cores_per_node} ranks a node;\nnetwork assumed: {1e6 * args.latency:g} µs, {args.bandwidth / 1e9:g} GB/s\n"
+          f"{'nodes':>6}{'ranks':>7}  {'sums':<13}{HEADINGS}  round ms")
+    for nodes, reproducible in product((10, 100, 1000), (True, False)):
+        ranks = min(nodes * args.cores_per_node, args.clients + 1)
+        parts = model.round_seconds(machine, ranks, args.plan_features, args.clients, STEPS * SAMPLES * args.plan_features,
+                                    reproducible)
+        print(f"{nodes:>6}{ranks:>7}  {'reproducible' if reproducible else 'plain':<13}{milliseconds(parts)}")
+
+
+def milliseconds(parts: model.Round) -> str:
+    return "".join(f"{figure(1e3 * part):>10}" for part in (*parts, parts.total))
+
+
+def main() -> None:
+    def numbers(text: str) -> list[int]:
+        return [int(word) for word in text.split(",")]
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--launcher", default="mpirun -n {ranks}", help="what starts ranks (default: %(default)r)")
+    parser.add_argument("--ranks", type=numbers, default="2,3,4,8,16", help="server included (default: %(default)s)")
+    parser.add_argument("--features", type=numbers, default="20,1000,10000", help="(default: %(default)s)")
+    parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)), help="of all ranks (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each study, in turns (default: 3)")
+    parser.add_argument("--reproducible", choices=("true", "false"), default="true")
+    parser.add_argument("--quick", action="store_true", help="few and small studies, once each; ends within a minute")
+    for key, value, unit in (("latency", 1.5e-6, "s of an empty message"), ("bandwidth", 12e9, "bytes a second"),
+                             ("cores-per-node", 16, ""), ("clients", 100_000, ""), ("plan-features", 1000, "")):
+        parser.add_argument(f"--{key}", type=type(value), default=value, help=f"of the plan, {unit} (default: %(default)s)")
+    parser.add_argument("--probe", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.probe:
+        return probe()
+    if launcher.announced()[0] is not None:
+        parser.error("start it without a launcher: it starts ranks by itself")
+    if args.quick:
+        args.ranks, args.features, args.rounds, args.repeat = [2, 3, 4], [20, 1000], 15, 1
+    machine, found = calibrate(args)
+    L, o, o_round, turn = 1e6 * np.array([machine.L, machine.o, machine.o_round, machine.turn])
+    print(f"L {L:.2f} µs, o {o:.2f} µs, G {1e9 * machine.G:.3f} ns/B, γ {1e9 * machine.gamma:.3f} ns/B,\n"
+          f"o_round {o_round:.0f} µs, compute {1e9 * machine.compute:.3f} ns a sample, feature and step, turn {turn:.0f} µs; {args.cores} cores")
+    compare(machine, found, args)
+    plan(machine, args)
+
+
+if __name__ == "__main__":
+    main()

@@ -18,7 +18,7 @@ from mpifed import sums
 from mpifed.data.clients import Array
 from mpifed.message import BIG
 
-HEAD = 128     # bytes of a request beside its arrays
+HEAD = 64      # bytes of a request beside its arrays, which start at multiples of 64
 REPORT = 24    # bytes of the seconds that a host reports
 
 Points = tuple[Sequence[float], Sequence[float]]  # what was varied, and the seconds it took
@@ -52,8 +52,7 @@ class Round(NamedTuple):
 def broadcast(machine: Machine, size: float, ranks: int) -> float:
     """Seconds until ``size`` bytes of rank 0 are everywhere: binomial tree, or scatter and allgather, whichever is cheaper.
 
-    min(⌈lg P⌉ (L + 2o + kG), 2 ⌈lg P⌉ (L + 2o) + 2 (P-1)/P kG). ValueError: negative bytes or no rank.
-    Source: Thakur et al., broadcast.
+    min(⌈lg P⌉ (L + 2o + kG), 2 ⌈lg P⌉ (L + 2o) + 2 (P-1)/P kG). ValueError: size < 0 or no rank. Source: Thakur et al.
     """
     check(size, ranks)
     alpha, stages = machine.L + 2 * machine.o, depth(ranks)

@@ -73,7 +73,7 @@ def test_a_short_reproducible_sum_gathers_every_subtree_and_the_seconds_of_every
 
 def test_equal_hosts_send_one_vector_each_and_uneven_ones_more():
     assert model.vectors([0, 16, 32, 48, 64]) == [1, 1, 1, 1]
-    assert model.vectors([0, 21, 43, 64]) == [3, 5, 4]
+    assert model.vectors([0, 21, 43, 64]) == [3, 6, 3]
 
 
 def test_of_a_long_sum_every_rank_receives_its_slice_and_the_server_the_slices():
@@ -84,8 +84,9 @@ def test_of_a_long_sum_every_rank_receives_its_slice_and_the_server_the_slices()
 
 
 def test_a_plain_sum_does_not_grow_with_the_subtrees():
-    assert model.reduction(MACHINE, 800, [5, 6, 7], reproducible=False) == model.reduction(MACHINE, 800, [1, 1, 1], reproducible=False)
-    assert model.reduction(MACHINE, 800, [5, 6, 7])[0] > model.reduction(MACHINE, 800, [1, 1, 1])[0]
+    many, one = [5, 6, 7], [1, 1, 1]
+    assert model.reduction(MACHINE, 800, many, reproducible=False) == model.reduction(MACHINE, 800, one, reproducible=False)
+    assert model.reduction(MACHINE, 800, many)[0] > model.reduction(MACHINE, 800, one)[0]
 
 
 def test_one_rank_computes_all_clients_and_sends_nothing():
@@ -96,12 +97,14 @@ def test_one_rank_computes_all_clients_and_sends_nothing():
 
 def test_hosts_divide_the_work_and_the_slowest_decides():
     assert model.round_seconds(MACHINE, 5, 100, 64, 1000).compute == pytest.approx(16 * 1000 * MACHINE.compute)
-    assert model.round_seconds(MACHINE, 4, 100, 64, 1000).compute == pytest.approx(22 * 1000 * MACHINE.compute)
+    assert max(np.diff(sums.cuts(np.ones(64), 3))) == 24
+    assert model.round_seconds(MACHINE, 4, 100, 64, 1000).compute == pytest.approx(24 * 1000 * MACHINE.compute)
 
 
 @pytest.mark.parametrize(("cores", "share"), [(None, 1), (100, 1), (5, 1), (4, 2), (2, 3), (1, 5)])
 def test_ranks_that_share_a_core_wait_for_each_other(cores, share):
-    alone, found = model.round_seconds(MACHINE, 5, 100, 64, 1000), model.round_seconds(MACHINE, 5, 100, 64, 1000, cores=cores)
+    alone = model.round_seconds(MACHINE, 5, 100, 64, 1000)
+    found = model.round_seconds(MACHINE, 5, 100, 64, 1000, cores=cores)
     assert found.compute == pytest.approx(share * alone.compute)
     assert found.server == pytest.approx(share * alone.server)
     assert found.broadcast == pytest.approx(alone.broadcast + (share - 1) * MACHINE.turn)
@@ -118,7 +121,8 @@ def test_a_round_with_nothing_to_do_costs_its_overhead_and_its_messages():
        o_round=st.floats(1e-6, 1e-2), compute=st.floats(1e-12, 1e-8))
 def test_a_fit_finds_the_machine_that_the_times_were_made_with(alpha, o, G, gamma, o_round, compute):
     k, count, work = np.array([0.0, 1e3, 1e4, 1e5, 1e6]), np.array([1.0, 10.0, 100.0]), np.array([1e3, 1e6, 1e7])
-    found = model.fit((k, alpha + k * G), (count, 1e-6 + count * o * alpha), (k, 1e-6 + k * gamma), (work, o_round + work * compute))
+    found = model.fit((k, alpha + k * G), (count, 1e-6 + count * o * alpha), (k, 1e-6 + k * gamma),
+                      (work, o_round + work * compute))
     expected = Machine(alpha * (1 - 2 * o), o * alpha, G, gamma, o_round, compute)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-13)
 

@@ -68,21 +68,15 @@ def probe() -> None:
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
-    other = 1 - comm.rank
+    steps = (comm.Send, comm.Recv) if comm.rank == 0 else (comm.Recv, comm.Send)
 
     def pingpong(size: int) -> None:
-        for turn in (0, 1):
-            if comm.rank == turn:
-                comm.Send(buffer[:size], other)
-            else:
-                comm.Recv(buffer[:size], other)
+        for step in steps:
+            step(buffer[:size], 1 - comm.rank)
 
     def stream(count: int) -> None:
         for _ in range(count):
-            if comm.rank == 0:
-                comm.Send(buffer[:8], 1)
-            else:
-                comm.Recv(buffer[:8], 0)
+            steps[0](buffer[:8], 1 - comm.rank)
 
     def add(size: int) -> None:
         np.add(a[: size // 8], b[: size // 8])
@@ -124,8 +118,7 @@ def measured(cases: list[Case], args: argparse.Namespace) -> dict[Case, float]:
 def bare(args: argparse.Namespace) -> dict[str, model.Points]:
     """What ``probe`` measures on two ranks."""
     command = [*starter(args.launcher, 2), sys.executable, "-m", "benchmarks.speed.predict", "--probe"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, timeout=100, check=True)
-    found: dict[str, model.Points] = json.loads(done.stdout)
+    found: dict[str, model.Points] = json.loads(subprocess.check_output(command, stdin=subprocess.DEVNULL, timeout=100))
     return found
 
 
@@ -164,8 +157,8 @@ def plan(machine: model.Machine, args: argparse.Namespace) -> None:
           f"{'nodes':>6}{'ranks':>7}  {'sums':<13}{HEADINGS}  round ms")
     for nodes, reproducible in product((10, 100, 1000), (True, False)):
         ranks = min(nodes * args.cores_per_node, args.clients + 1)
-        parts = model.round_seconds(machine, ranks, args.plan_features, args.clients, STEPS * SAMPLES * args.plan_features,
-                                    reproducible)
+        work = Case(ranks, args.plan_features).work
+        parts = model.round_seconds(machine, ranks, args.plan_features, args.clients, work, reproducible)
         print(f"{nodes:>6}{ranks:>7}  {'reproducible' if reproducible else 'plain':<13}{milliseconds(parts)}")
 
 
@@ -174,14 +167,11 @@ def milliseconds(parts: model.Round) -> str:
 
 
 def main() -> None:
-    def numbers(text: str) -> list[int]:
-        return [int(word) for word in text.split(",")]
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--launcher", default="mpirun -n {ranks}", help="what starts ranks (default: %(default)r)")
-    parser.add_argument("--ranks", type=numbers, default="2,3,4,8,16", help="server included (default: %(default)s)")
-    parser.add_argument("--features", type=numbers, default="20,1000,10000", help="(default: %(default)s)")
-    parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)), help="of all ranks (default: %(default)s)")
+    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 3, 4, 8, 16], help="with the server (2 3 4 8 16)")
+    parser.add_argument("--features", type=int, nargs="+", default=[20, 1000, 10_000], help="(default: 20 1000 10000)")
+    parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)), help="in all (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--repeat", type=int, default=3, help="runs of each study, in turns (default: 3)")
     parser.add_argument("--reproducible", choices=("true", "false"), default="true")
@@ -199,8 +189,9 @@ def main() -> None:
         args.ranks, args.features, args.rounds, args.repeat = [2, 3, 4], [20, 1000], 15, 1
     machine, found = calibrate(args)
     L, o, o_round, turn = 1e6 * np.array([machine.L, machine.o, machine.o_round, machine.turn])
-    print(f"L {L:.2f} µs, o {o:.2f} µs, G {1e9 * machine.G:.3f} ns/B, γ {1e9 * machine.gamma:.3f} ns/B,\n"
-          f"o_round {o_round:.0f} µs, compute {1e9 * machine.compute:.3f} ns a sample, feature and step, turn {turn:.0f} µs; {args.cores} cores")
+    G, gamma, compute = 1e9 * np.array([machine.G, machine.gamma, machine.compute])
+    print(f"L {L:.2f} µs, o {o:.2f} µs, G {G:.3f} ns/B, γ {gamma:.3f} ns/B, o_round {o_round:.0f} µs,\n"
+          f"compute {compute:.3f} ns a sample, feature and step, turn {turn:.0f} µs; {args.cores} cores")
     compare(machine, found, args)
     plan(machine, args)
 

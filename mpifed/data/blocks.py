@@ -1,7 +1,7 @@
 """Clients of like size side by side, so that one call of numpy serves many of them.
 
 Rows are padded to a multiple of 4 and a block holds only clients of one padded size: then the result of a client does
-not depend on its neighbours, to the last bit. A block stays within the second-level cache, and an algorithm takes all
+not depend on its neighbours, to the last bit. A block is a few megabytes, and an algorithm takes all
 its local steps on one block before it goes on to the next.
 """
 from __future__ import annotations

@@ -22,7 +22,7 @@ class Answer:
     """Replies of ``columns`` numbers of type ``dtype``, of which rank r sends ``rows[r]``."""
 
     def __init__(self, channel: Any, rows: list[int], columns: int, dtype: Any, plain: bool) -> None:
-        self.comm, self.timed, self.traffic = channel.comm, channel.timed, channel.traffic
+        self.comm, self.collective, self.traffic = channel.comm, channel.collective, channel.traffic
         self.rank, ranks = self.comm.rank, self.comm.size
         self.rows, self.columns, self.dtype, self.plain = rows, columns, np.dtype(dtype), plain
         self.long = max(rows) * columns * self.dtype.itemsize > BIG
@@ -30,7 +30,6 @@ class Answer:
         self.edges = np.linspace(0, columns, ranks + 1).astype(int)
         self.widths = np.diff(self.edges)
         self.seconds = np.zeros((ranks, SECONDS))
-        self.busy = 0.0                    # of the slowest host, the last time
         size = columns * self.dtype.itemsize
         if plain and not self.long:
             self.mine = np.zeros(columns + SECONDS * ranks, dtype)
@@ -69,20 +68,20 @@ class Answer:
             return np.empty((sum(counts), 0), self.dtype) if self.rank == 0 else None
         every = np.empty((sum(counts), self.columns), self.dtype) if self.rank == 0 else None
         mine = np.empty(0, self.dtype) if rows is None else np.ascontiguousarray(rows).reshape(-1)
-        self.timed(self.comm.Gatherv, mine, None if every is None else (every, [k * self.columns for k in counts]), 0)
+        self.collective("Gatherv", mine, None if every is None else (every, [k * self.columns for k in counts]), 0)
         self._count(mine.nbytes, 0 if every is None else every.nbytes)
         return every
 
     def report(self, spent: Array) -> None:
         """The seconds of all hosts to rank 0."""
-        self.timed(self.comm.Gather, spent, self.seconds if self.rank == 0 else None, 0)
+        self.collective("Gather", spent, self.seconds if self.rank == 0 else None, 0)
         self._count(spent.nbytes, self.seconds.nbytes)
 
     def _inline(self, rows: Array | None, spent: Array, finish: Finish) -> Array | None:
         if rows is not None:
             self.mine[: 8 * SECONDS].view(float)[:] = spent
             self.part[...] = rows
-        self.timed(self.comm.Gatherv, self.mine, (self.every, self.sizes) if self.rank == 0 else None, 0)
+        self.collective("Gatherv", self.mine, (self.every, self.sizes) if self.rank == 0 else None, 0)
         self._count(len(self.mine), len(self.every))
         if self.rank:
             return None
@@ -93,7 +92,7 @@ class Answer:
         if rows is not None:
             self.mine[: self.columns] = rows[0]
             self.mine[self.columns + SECONDS * self.rank :][:SECONDS] = spent
-        self.timed(self.comm.Reduce, self.mine, self.every if self.rank == 0 else None)
+        self.collective("Reduce", self.mine, self.every if self.rank == 0 else None)
         self._count(self.mine.nbytes, self.every.nbytes)
         if self.rank:
             return None
@@ -102,7 +101,7 @@ class Answer:
     def _scatter(self, rows: Array, spent: Array) -> Array | None:
         slice_ = np.empty(self.widths[self.rank], self.dtype)
         mine = rows[0] if len(rows) else np.zeros(self.columns, self.dtype)
-        self.timed(self.comm.Reduce_scatter, mine, slice_, self.widths)
+        self.collective("Reduce_scatter", mine, slice_, self.widths)
         self._count(mine.nbytes, mine.nbytes)
         self.report(spent)
         return self._join(slice_)
@@ -111,7 +110,7 @@ class Answer:
         width = self.widths[self.rank]
         mine = rows.reshape(-1) if len(rows) <= 1 else np.concatenate([rows[:, a:b].reshape(-1) for a, b in pairwise(self.edges)])
         every = np.empty((sum(self.rows), width), self.dtype)
-        self.timed(self.comm.Alltoallv, (mine, len(rows) * self.widths), (every, np.array(self.rows) * width))
+        self.collective("Alltoallv", (mine, len(rows) * self.widths), (every, np.array(self.rows) * width))
         self._count(mine.nbytes, every.nbytes)
         slice_ = finish(every)
         self.report(spent)
@@ -119,7 +118,7 @@ class Answer:
 
     def _join(self, slice_: Array) -> Array | None:
         every = np.empty(self.columns, self.dtype) if self.rank == 0 else None
-        self.timed(self.comm.Gatherv, slice_, None if every is None else (every, self.widths), 0)
+        self.collective("Gatherv", slice_, None if every is None else (every, self.widths), 0)
         self._count(slice_.nbytes, 0 if every is None else every.nbytes)
         return every
 

@@ -167,7 +167,8 @@ class Federation:
         return self._ask(method.__name__, reduce=reduce, evaluation=True)
 
     def _ask(self, method: str, args: tuple[Any, ...] = (), to: Array | None = None, each: Array | None = None,
-             reduce: str = "rows", last: str | None = None, then: Any = None, evaluation: bool = False, charge: bool = True) -> Any:
+             reduce: str = "rows", last: str | None = None, then: Any = None, evaluation: bool = False,
+             charge: bool = True) -> Any:
         request = Request(method, args, to, each, reduce, last, then, (self.round, self.calls), evaluation)
         self.calls += 1
         reply = self._transport.send(request)

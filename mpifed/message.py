@@ -14,13 +14,13 @@ BIG = 1 << 16     # arrays of more bytes travel by themselves, from where they l
 SMALL = 16        # own rows of at most so many bytes a client go to everyone, larger ones are scattered
 MOST = 256        # plans that are kept
 NUMBERS = {int: "q", float: "d", bool: "?", np.int64: "q", np.float64: "d", np.float32: "d", np.bool_: "?"}
-FRONT = struct.Struct("=4q")
+FRONT = struct.Struct("=3q")
 
 Shape = tuple[int, ...]
 
 
 class Form(msgspec.Struct, array_like=True, frozen=True):
-    """What requests of one kind share. ``args``: q, d or ? for a number, an empty text for None, or type and shape of an array."""
+    """What requests of one kind share; ``args``: q, d or ? for a number, "" for None, or type and shape of an array."""
 
     method: str
     args: tuple[str | tuple[str, Shape], ...] = ()
@@ -53,13 +53,13 @@ def form(request: Request) -> Form:
 class Plan:
     """Where everything stands in the messages of one form.
 
-    ``message`` begins with this plan's number, 0, round and call, and the numbers; small arrays follow, each at a multiple of
-    64 bytes. ``apart`` are the arrays that travel by themselves. Both are buffers, used again for every message.
+    ``message`` begins with this plan's number, 0, round, call and ``patient``, and the numbers; small arrays follow, each at a
+    multiple of 64 bytes. ``apart`` are the arrays that travel by themselves. Both are buffers, used again for every message.
     """
 
     def __init__(self, number: int, form: Form, m: int) -> None:
         self.number, self.form = number, form
-        self.front = struct.Struct("=4q" + "".join(a for a in form.args if isinstance(a, str)))
+        self.front = struct.Struct("=5q" + "".join(a for a in form.args if isinstance(a, str)))
         specs = [a for a in form.args if not isinstance(a, str)]
         if form.to is not None:
             specs.append(("<i8", (form.to,)))
@@ -81,13 +81,14 @@ class Plan:
                 place += aligned(size)
         self.big = [size > BIG for size in sizes]
         self.apart = [array for array, big in zip(self.arrays, self.big, strict=True) if big]
+        self.patient = False                 # how ranks wait for the replies and for the next message
         self.follower: Plan | None = None    # of the message that came next, the last time
         self.answer: Any = None              # how the replies travel
 
     def write(self, request: Request) -> list[Array]:
         """Put a request into the message; the arrays that travel apart."""
         numbers = [a for a, spec in zip(request.args, self.form.args, strict=True) if isinstance(spec, str) and spec]
-        self.front.pack_into(self.message, 0, self.number, 0, *request.place, *numbers)
+        self.front.pack_into(self.message.data, 0, self.number, 0, *request.place, self.patient, *numbers)
         arrays = [a for a in request.args if isinstance(a, np.ndarray)]
         if request.to is not None:
             arrays.append(request.to)
@@ -104,7 +105,7 @@ class Plan:
     def read(self) -> Request:
         """The request in the message; its arrays are the buffers."""
         form = self.form
-        _, _, round, call, *rest = self.front.unpack_from(self.message)
+        _, _, round, call, self.patient, *rest = self.front.unpack_from(self.message.data)
         numbers, arrays = iter(rest), iter(self.arrays)
         args = tuple([(next(numbers) if a else None) if isinstance(a, str) else next(arrays) for a in form.args])
         to = None if form.to is None else next(arrays)

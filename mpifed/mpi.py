@@ -22,7 +22,7 @@ from mpifed.message import FRONT, Form, Plan, Plans, aligned, form, kind
 from mpifed.world import World
 
 STOP = "stop"
-NAP = 2e-4       # seconds; where ranks share cores rank 0 sleeps through most of longer waits, for waiting in MPI takes a core
+LONG, NAP = 1e-3, 1e-6   # seconds: where ranks share cores and hosts compute so long, who waits takes naps, for MPI's waits take a core
 NONE = np.zeros(SECONDS)
 
 
@@ -45,7 +45,7 @@ class Channel:
     def __init__(self, world: World, cuts: list[int], dtype: str) -> None:
         self.comm, self.world, self.cuts, self.dtype = world.comm, world, np.asarray(cuts), np.dtype(dtype)
         self.traffic = Traffic()
-        self.crowded = world.crowded()
+        self.crowded, self.patient = world.crowded(), False
         self.plans = Plans(int(cuts[-1]))
         trees = [sums.nodes(lo, hi, int(cuts[-1])) for lo, hi in pairwise(cuts)]
         self.tree = [node for tree in trees for node in tree]
@@ -62,14 +62,14 @@ class Channel:
         counts, size = self.counts(ids), width(shape)
         mine = np.empty((counts[self.comm.rank], *shape), dtype)
         send = None if each is None else (np.ascontiguousarray(each).reshape(-1), [c * size for c in counts])
-        self.timed(self.comm.Scatterv, send, mine.reshape(-1), 0)
+        self.collective("Scatterv", send, mine.reshape(-1), 0)
         self.traffic.count(0 if each is None else each.nbytes, mine.nbytes)
         return mine
 
     def answer(self, plan: Plan, request: Request, mine: Any) -> Any:
         """How replies to ``request`` travel; ranks tell each other their shapes when it comes for the first time."""
         if plan.answer is None:
-            layout = next((found for found in self.timed(self.comm.allgather, mine) if found is not None), None)
+            layout = next((found for found in self.comm.allgather(mine) if found is not None), None)
             if layout is None:
                 return None, Answer(self, self.rows["max"], 0, self.dtype, False)
             columns = sum(width(shape) for shape in layout)
@@ -86,12 +86,30 @@ class Channel:
         every = answer.collect(rows, spent, answer.rows if request.last else self.counts(request.to))
         return every if every is None or request.then is None else finish(request, every, self.tree)
 
-    def timed(self, function: Any, *args: Any) -> Any:
-        """Call MPI, on this rank's clock."""
+    def collective(self, name: str, *args: Any) -> None:
+        """Call a collective of MPI, on this rank's clock."""
         started = time.perf_counter()
-        result = function(*args)
+        getattr(self.comm, name)(*args)
         self.traffic.comm += time.perf_counter() - started
-        return result
+
+    def announce(self, message: Array) -> None:
+        """Broadcast the message that hosts wait for; the one before said how they wait."""
+        if self.patient:
+            self.patiently(self.comm.Ibcast(message, 0))
+        else:
+            self.collective("Bcast", message, 0)
+
+    def meet(self, patient: bool) -> None:
+        """Before replies travel: wait for the slowest host without taking its core."""
+        self.patient = patient
+        if patient:
+            self.patiently(self.comm.Ibarrier())
+
+    def patiently(self, request: Any) -> None:
+        started = time.perf_counter()
+        while not request.Test():
+            time.sleep(NAP)
+        self.traffic.comm += time.perf_counter() - started
 
 
 class Server(Channel):
@@ -109,15 +127,16 @@ class Server(Channel):
         if plan.scattered:
             self.scatter(plan, request.each, request.to)
         layout, answer = self.answer(plan, request, None)
-        if self.crowded and answer.busy > NAP:
-            self.timed(time.sleep, 0.9 * answer.busy - NAP / 2)
+        self.meet(plan.patient)
         rows = self.transfer(request, answer, None, NONE)
         self.seconds = answer.seconds[1:]
         self.mpi = self.traffic.comm - before
-        answer.busy = float(self.seconds.max())
-        waited = min(self.mpi, answer.busy)    # for the slowest host
+        busy = float(self.seconds.max())
+        plan.patient = self.crowded and busy > LONG
+        waited = min(self.mpi, busy)    # for the slowest host
         self.traffic.comm -= waited
         self.traffic.wait += waited
+        assert rows is not None
         return Reply(rows, layout)
 
     def broadcast(self, request: Request) -> Plan:
@@ -131,15 +150,15 @@ class Server(Channel):
             plans.by_kind[key] = plan
         apart = plan.write(request)
         if plan is expected:
-            self.timed(self.comm.Bcast, plan.message, 0)
+            self.announce(plan.message)
         else:
             note = np.zeros(len(expected.message), np.uint8)
             whole = np.concatenate([np.frombuffer(text.ljust(aligned(len(text)), b" "), np.uint8), plan.message])
-            FRONT.pack_into(note, 0, plan.number, len(whole), len(text), 0)
-            self.timed(self.comm.Bcast, note, 0)
-            self.timed(self.comm.Bcast, whole, 0)
+            FRONT.pack_into(note.data, 0, plan.number, len(whole), len(text))
+            self.announce(note)
+            self.collective("Bcast", whole, 0)
         for array in apart:
-            self.timed(self.comm.Bcast, array, 0)
+            self.collective("Bcast", array, 0)
             self.traffic.count(array.nbytes, 0)
         self.traffic.count(len(plan.message), 0)
         plans.follow(plan)
@@ -174,21 +193,22 @@ class Service(Channel):
             rows = reply.rows
             if rows.shape[1] != answer.columns:                  # nobody here was called
                 rows = np.zeros((len(rows), answer.columns), self.dtype)
+            self.meet(plan.patient)
             self.transfer(request, answer, rows if rows.dtype == self.dtype else rows.astype(self.dtype), host.spent)
 
     def receive(self) -> tuple[Plan, Request]:
         """The next message from rank 0."""
         plans = self.plans
         plan = plans.expected
-        self.timed(self.comm.Bcast, plan.message, 0)
-        number, more, text, _ = FRONT.unpack_from(plan.message)
+        self.announce(plan.message)
+        number, more, text = FRONT.unpack_from(plan.message.data)
         if more:
             whole = np.empty(more, np.uint8)
-            self.timed(self.comm.Bcast, whole, 0)
+            self.collective("Bcast", whole, 0)
             plan = plans.make(msgspec.msgpack.decode(whole[:text].data, type=Form), number) if text else plans.numbered[number]
             plan.message[:] = whole[aligned(text) :]
         for array in plan.apart:
-            self.timed(self.comm.Bcast, array, 0)
+            self.collective("Bcast", array, 0)
             self.traffic.count(0, array.nbytes)
         self.traffic.count(0, len(plan.message))
         plans.follow(plan)

@@ -23,11 +23,11 @@ def cuts(sizes: Array, ranks: int) -> list[int]:
     """
     m = len(sizes)
     end = np.cumsum(sizes, dtype=np.float64)
-    run = end[-1] / ranks
+    run, mean = end[-1] / ranks, sizes.mean()
     result = [0] * ranks + [m]
     for r in range(1, ranks):
         first, last = np.searchsorted(end, [r * run - run / 16, r * run + run / 16]) + 1
-        near = int(np.clip(np.searchsorted(end, r * run - sizes.mean() / 2) + 1, first, last))
+        near = int(np.clip(np.searchsorted(end, r * run - mean / 2) + 1, first, last))
         cut = roundest(int(first), int(last), near)
         result[r] = min(max(cut, result[r - 1] + 1), m - (ranks - r))
     return result
@@ -61,7 +61,9 @@ def nodes(lo: int, hi: int, m: int) -> list[Node]:
 def subtotals(rows: Array, ids: Array | None, lo: int, tree: list[Node]) -> Array:
     """The sums (k, N) of each of the k subtrees over ``rows`` (c, N) of the clients ``ids``, rising; None: lo, lo+1 …"""
     if len(tree) == 1:
-        one = dense(rows) if ids is None else scattered(rows, ids - (tree[0][1] << tree[0][0])) if len(ids) else 0 * rows.sum(axis=0)
+        if ids is not None and not len(ids):
+            return np.zeros((1, rows.shape[1]), rows.dtype)
+        one = dense(rows) if ids is None else scattered(rows, ids - (tree[0][1] << tree[0][0]))
         return (one + 0.0)[None]
     total = np.zeros((len(tree), rows.shape[1]), rows.dtype)
     for k, (level, place) in enumerate(tree):

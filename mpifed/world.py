@@ -35,12 +35,12 @@ class World:
             raise UserError(mismatch(announced))
 
     def crowded(self) -> bool:
-        """Whether ranks of this machine share cores; to be asked by all ranks."""
+        """Whether ranks share cores on any machine; to be asked by all ranks."""
         node = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
         mine = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
         found = len(set().union(*node.allgather(mine))) < node.size
         node.Free()
-        return found
+        return any(self.comm.allgather(found))
 
     def share(self, value: Any) -> Any:
         """The value of rank 0, on every rank; for small settings, not for arrays."""

@@ -22,7 +22,7 @@ from mpifed.message import FRONT, Form, Plan, Plans, aligned, form, kind
 from mpifed.world import World
 
 STOP = "stop"
-LONG, NAP = 1e-3, 1e-6   # seconds: where ranks share cores and hosts compute so long, who waits takes naps, for MPI's waits take a core
+LONG, NAP = 1e-3, 2e-5   # seconds: where ranks share cores and hosts compute so long, who waits takes naps; MPI would take a core
 NONE = np.zeros(SECONDS)
 
 
@@ -189,7 +189,7 @@ class Service(Channel):
             if plan.form.then is not None:
                 request = request._replace(then=getattr(host.algorithm, plan.form.then))
             reply = host.handle(request)
-            layout, answer = self.answer(plan, request, reply.layout)
+            _, answer = self.answer(plan, request, reply.layout)
             rows = reply.rows
             if rows.shape[1] != answer.columns:                  # nobody here was called
                 rows = np.zeros((len(rows), answer.columns), self.dtype)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.mpi(min_size=3)
 
 REQUESTS = [
     Request("update", (np.arange(7.0), 3, 0.1, None, True), np.array([1, 5]), np.array([True, False]), "sum", "z", None, (4, 2)),
-    Request("update", (np.arange(20_000.0), np.arange(7, dtype=np.float32), -2), reduce="plain sum", place=(1, 0), evaluation=True),
+    Request("update", (np.arange(20_000.0), np.arange(7, dtype=np.float32), -2), reduce="plain sum", place=(1, 0)),
     Request("bound"),
     Request("update", (np.arange(7.0), 4, 0.2, None, False), np.array([2, 8]), np.array([False, True]), "sum", "z", None, (5, 0)),
     Request("measure", (np.ones(7),), reduce="max", evaluation=True),

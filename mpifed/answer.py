@@ -13,8 +13,8 @@ import numpy as np
 
 from mpifed.data.clients import Array
 from mpifed.message import BIG
+from mpifed.request import SPENT
 
-SECONDS = 3                            # numbers a host reports: Host.spent
 Finish = Callable[[Array], Array]      # rows (k, w) of all hosts -> (w,)
 
 
@@ -29,19 +29,19 @@ class Answer:
         self.alone = sum(rows) == 1
         self.edges = np.linspace(0, columns, ranks + 1).astype(int)
         self.widths = np.diff(self.edges)
-        self.seconds = np.zeros((ranks, SECONDS))
+        self.seconds = np.zeros((ranks, SPENT))
         size = columns * self.dtype.itemsize
         if plain and not self.long:
-            self.mine = np.zeros(columns + SECONDS * ranks, dtype)
+            self.mine = np.zeros(columns + SPENT * ranks, dtype)
             self.every = np.empty_like(self.mine)
-            self.seconds = self.every[columns:].reshape(-1, SECONDS)
+            self.seconds = self.every[columns:].reshape(-1, SPENT)
             return
-        sizes = [8 * SECONDS + -(-k * size // 8) * 8 for k in rows]
+        sizes = [8 * SPENT + -(-k * size // 8) * 8 for k in rows]
         ends = np.cumsum(sizes)
         if not self.long:
             self.mine = np.zeros(sizes[self.rank], np.uint8)
             self.every = np.zeros(ends[-1] if self.rank == 0 else 0, np.uint8)
-            self.places = (ends - sizes)[:, None] // 8 + np.arange(SECONDS)
+            self.places = (ends - sizes)[:, None] // 8 + np.arange(SPENT)
             self.sizes = sizes
         if self.rank == 0 and not self.long:
             self.parts = [row for end, length, k in zip(ends, sizes, rows, strict=True)
@@ -79,7 +79,7 @@ class Answer:
 
     def _inline(self, rows: Array | None, spent: Array, finish: Finish) -> Array | None:
         if rows is not None:
-            self.mine[: 8 * SECONDS].view(float)[:] = spent
+            self.mine[: 8 * SPENT].view(float)[:] = spent
             self.part[...] = rows
         self.collective("Gatherv", self.mine, (self.every, self.sizes) if self.rank == 0 else None, 0)
         self._count(len(self.mine), len(self.every))
@@ -91,7 +91,7 @@ class Answer:
     def _plain(self, rows: Array | None, spent: Array) -> Array | None:
         if rows is not None:
             self.mine[: self.columns] = rows[0]
-            self.mine[self.columns + SECONDS * self.rank :][:SECONDS] = spent
+            self.mine[self.columns + SPENT * self.rank :][:SPENT] = spent
         self.collective("Reduce", self.mine, self.every if self.rank == 0 else None)
         self._count(self.mine.nbytes, self.every.nbytes)
         if self.rank:
@@ -124,7 +124,7 @@ class Answer:
 
     def _rows(self, message: Array, k: int) -> Array:
         size = k * self.columns * self.dtype.itemsize
-        return message[8 * SECONDS : 8 * SECONDS + size].view(self.dtype).reshape(k, self.columns)
+        return message[8 * SPENT : 8 * SPENT + size].view(self.dtype).reshape(k, self.columns)
 
     def _count(self, sent: int, received: int) -> None:
         self.traffic.count(sent if self.rank else 0, 0 if self.rank else received)

@@ -14,9 +14,12 @@ from mpifed.component import UserError
 def claim(path: str | os.PathLike[str], force: bool) -> tuple[Path, Path]:
     """The file that is meant and a new, empty file to write: the same where there was none, or one beside it.
 
-    Raises UserError where it exists and ``force`` is not given, and where it cannot be written.
+    A link to a file stands for that file; one to nothing is refused. Raises UserError where the file exists and
+    ``force`` is not given, and where it cannot be written.
     """
     name = os.fspath(path)
+    if not name:
+        raise UserError("-o '' is wrong: a result file needs a name")
     exists = f"{name} exists; say --force to overwrite it or -o for another name"
     try:
         place = target = Path(os.path.realpath(name))
@@ -28,13 +31,15 @@ def claim(path: str | os.PathLike[str], force: bool) -> tuple[Path, Path]:
             if being_written(target):
                 raise UserError(f"{name} is being written by another run: say -o for another name")
             place = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
+        elif os.path.islink(name):
+            raise UserError(f"{name} is a link to {os.readlink(name)}, which is not there: say -o for another name")
         elif not target.parent.is_dir():
             raise UserError(f"{name} cannot be written: there is no folder {os.path.dirname(name)}")
         os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except FileExistsError:
         raise UserError(exists) from None
-    except OSError as error:
-        raise UserError(f"{name} cannot be written: {(error.strerror or str(error)).lower()}") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{name} cannot be written: {(getattr(error, 'strerror', '') or str(error)).lower()}") from None
     return target, place
 
 

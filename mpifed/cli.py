@@ -3,20 +3,22 @@ from __future__ import annotations
 
 import argparse
 import copy
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mpifed.component import UserError
+from mpifed.component import Trouble, UserError, printable, sentence
 from mpifed.launcher import announced, connect
 from mpifed.progress import Progress
 
-COMMANDS = ("run", "show", "list", "describe", "data")
+COMMANDS = ("run", "resume", "show", "list", "describe", "data")
 EXAMPLES = """examples:
   mpirun -n 5 python -m mpifed                          the default study: FedGiA, Example V.1, 128 clients
   mpirun -n 5 python -m mpifed run study.toml algorithm.k0=5 -o out.h5
   python -m mpifed run algorithm=fedadmm data=qot       without MPI: server and clients in one process
+  mpirun -n 5 python -m mpifed resume out.h5 rounds=2000
   python -m mpifed show out.h5                          configuration, outcome, counters, timers
   python -m mpifed list algorithms
   python -m mpifed describe fedgia                      formula, options, defaults, source
@@ -41,6 +43,14 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--force", action="store_true", help="overwrite the result file")
     run.add_argument("-q", "--quiet", action="store_true", help="no progress and no summary")
     run.add_argument("-v", "--verbose", action="store_true", help="print the complete configuration first")
+    again = commands.add_parser("resume", help="go on from the last checkpoint of a result file",
+                                description="Go on, bit for bit; only rounds, stop and checkpoint may change.")
+    again.add_argument("result", help="result file of a run that was stopped, killed or failed")
+    again.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="rounds=2000, stop.seconds=600 …")
+    again.add_argument("-q", "--quiet", action="store_true", help="no progress and no summary")
+    again.add_argument("-v", "--verbose", action="store_true", help="print the complete configuration first")
+    for one in (run, again):
+        one.add_argument("--survive", action="store_true", help="go on when client ranks die (Open MPI's mpirun --with-ft ulfm)")
     show = commands.add_parser("show", help="what is in a result file")
     show.add_argument("result", nargs="+")
     some = commands.add_parser("list", help="names an experiment file can use")
@@ -62,12 +72,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help", "--version")):
             words.insert(0, "run")
-        args = parser().parse_args(words)
+        args, more = parser().parse_known_args(words)
+        if more and (args.command not in ("run", "resume") or not all("=" in word and word[0] != "-" for word in more)):
+            raise UserError(f"unrecognized arguments: {' '.join(more)}")
+        if more:
+            vars(args)["study" if args.command == "run" else "overrides"] += more     # overrides after an option
         if args.version:
             from mpifed.versions import versions
 
             say(versions(), speaks)
-        elif args.command == "run":
+        elif args.command in ("run", "resume"):
             world = connect()
             return run(args, world)
         elif speaks:
@@ -75,8 +89,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except UserError as mistake:
         if speaks:
-            sys.stderr.write(f"mpifed: {mistake}\n")
+            sys.stderr.write(f"mpifed: {sentence(mistake)}\n")
         return 2
+    except Trouble as trouble:
+        if speaks:
+            sys.stderr.write("mpifed: " + printable(f"{trouble}\n", keep="\n"))
+        return 1
     except KeyboardInterrupt:
         if world is not None and world.size > 1:
             world.abort(1)
@@ -91,28 +109,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(args: argparse.Namespace, world: Any) -> int:
-    """The command run, on every rank; rank 0 reads the experiment file."""
+    """The commands run and resume, on every rank; rank 0 reads the files."""
     from mpifed import config as configuration
     from mpifed import launch
+    from mpifed.resume import resume
 
     first = world is None or world.rank == 0
-    table, error = {}, None
+    table: dict[str, Any] = {}
+    path, saved, before, error = None, None, None, None
     if first:
         try:
-            table = study(args.study)
-            configuration.experiment(table)
+            if args.command == "resume":
+                path = args.result
+                table, saved, before = resume(path, args.overrides)
+                if saved is None:
+                    before = None                # nothing to go on from: it starts again
+            else:
+                table = study(args.study)
+                config = configuration.experiment(table)
+                path = free_name(config) if args.output is None else args.output
         except UserError as mistake:
-            error = str(mistake)
+            table, error = {}, str(mistake)
     if world is not None:
-        table, error = world.share((table, error))
+        table, path, saved, error = world.share((table, path, saved, error))
     if error is not None:
         raise UserError(error)
     config = configuration.experiment(table)
-    path = args.output or (free_name(config) if first else None)
     if args.verbose and first and not args.quiet:
         say(config.toml() + "\n")
     progress = Progress(None if args.quiet or not first else sys.stderr)
-    result = launch.run(config, path, args.force, world, progress)
+    force = args.command == "resume" or args.force
+    if args.command == "resume":
+        found = "has no checkpoint: it starts again" if saved is None else f"goes on after round {saved.round}"
+        progress.note(f"{path} {found}")
+    result = launch.run(config, path, force, world, progress, saved, before, args.survive)
     if result is not None and not args.quiet:
         from mpifed.report import show
 
@@ -153,11 +183,11 @@ def free_name(config: Any) -> str:
     n = 1
     while True:
         name = f"mpifed-{config.algorithm.label()}-{config.data.label()}-{n}.h5"
-        if not Path(name).exists():
+        if not os.path.lexists(name):
             return name
         n += 1
 
 
 def say(text: str, speaks: bool = True) -> None:
     if speaks:
-        print(text, flush=True)
+        print(printable(text, keep="\n"), flush=True)

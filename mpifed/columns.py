@@ -1,7 +1,11 @@
 """What the columns of a result file mean: unit and one sentence for every name that is fixed."""
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from mpifed.component import unknown
 
 
 class Column(NamedTuple):
@@ -38,6 +42,10 @@ COLUMNS: dict[str, Column] = {
     "server_seconds": Column("s", "Computation of the server in the round."),
     "comm_seconds": Column("s", "Time that the round spent in communication between ranks."),
     "evaluate_seconds": Column("s", "Time spent on measuring the objective and the like for the record."),
+    "asked": Column("1", "Clients chosen in the round, over all its draws; those who answer train.", True),
+    "dropped": Column("1", "Clients of those asked in the round who dropped out.", True),
+    "late": Column("1", "Clients of those asked in the round who would have answered after the deadline.", True),
+    "simulated_seconds": Column("s", "Time since the start that the rounds would take on the clients of [system]."),
     "elapsed_seconds": Column("s", "Time since the start without evaluation and without writing results."),
 }
 
@@ -80,3 +88,10 @@ UNKNOWN = Column("1", "Reported by the algorithm.")
 SELECTION = Column("1", "Ids of the clients chosen in the round, then -1; nobody in row 0; -2: all clients.", True)
 EVERYBODY_LISTED = 4096  # most clients whose ids are written out where all were chosen
 ALL = -2                 # stands first in a row of /selection where all of more clients were chosen
+
+
+class Columns(dict[str, NDArray[Any]]):
+    """name -> array; a name that is not there is refused with the nearest one."""
+
+    def __missing__(self, name: str) -> NDArray[Any]:
+        unknown("column", name, self)

@@ -3,15 +3,38 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import json
 import math
+import re
+import socket
+import tomllib
+import traceback
 import typing
+from collections.abc import Iterator
 from typing import Any, ClassVar, NoReturn, Self
 
 import msgspec
 
+LONGEST = 600   # characters of a sentence
+DEEPEST = 32    # tables in tables of an experiment file
+DOTS = 10_000   # full stops in an experiment file: reading a dotted key takes time with the square of its parts
+
 
 class UserError(Exception):
     """A mistake in the user's input, told in one sentence that names the key, the value and what would be right."""
+
+
+class Trouble(Exception):
+    """Why a run cannot go on, in one sentence; what was recorded so far stays."""
+
+
+def failure(rank: int, error: BaseException) -> str:
+    """What to say of an error on a rank: a mistake of the user in one sentence, others with where they happened."""
+    if isinstance(error, UserError):
+        return str(error)
+    what = f"{type(error).__name__}: {error}".removesuffix(": ")
+    where = "".join(traceback.format_tb(error.__traceback__)).rstrip()
+    return f"rank {rank} on {socket.gethostname()} failed: {what}\n{where}"
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -90,7 +113,7 @@ def unknown(what: str, name: Any, known: Any, path: str = "") -> NoReturn:
 def convert(value: Any, kind: Any, path: str) -> Any:
     """``value`` as ``kind``, or a UserError that names ``path``."""
     options = getattr(kind, "__args__", (kind,))
-    family = next((k for k in options if isinstance(k, type) and issubclass(k, Table)), None)
+    family = next((k for k in within(kind) if isinstance(k, type) and issubclass(k, Table)), None)
     if family is not None:
         return value if value is None else family.build(value, path)
     literal = next((k for k in (kind, *options) if typing.get_origin(k) is typing.Literal), None)
@@ -100,9 +123,19 @@ def convert(value: Any, kind: Any, path: str) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"{path} = {value} is wrong: it must be a finite number")
     try:
-        return msgspec.convert(value, kind)
+        converted = msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise UserError(f"{path} = {toml_value(value)} is wrong: {lower(str(error))}") from None
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise UserError(f"{path} = {value} is wrong: a whole number has at most 64 bits")
+    return converted
+
+
+def within(kind: Any) -> Iterator[Any]:
+    """A type and all that it is made of: X | None, Annotated[X, …]."""
+    yield kind
+    for part in getattr(kind, "__args__", ()):
+        yield from within(part)
 
 
 def lower(text: str) -> str:
@@ -114,19 +147,58 @@ def toml_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return msgspec.json.encode(value).decode().replace("\x7f", "\\u007f")
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list | tuple):
         return "[" + ", ".join(toml_value(v) for v in value) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{k} = {toml_value(v)}" for k, v in value.items()) + "}"
-    return repr(value)
+        return "{" + ", ".join(f"{toml_key(k)} = {toml_value(v)}" for k, v in value.items()) + "}"
+    return value.isoformat() if hasattr(value, "isoformat") else repr(value)
+
+
+def toml_key(key: str) -> str:
+    """A key as TOML text."""
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_value(key)
 
 
 def to_toml(table: dict[str, Any], head: str = "") -> str:
     """A table as TOML text; keys without a value (None) are left out."""
     plain = {k: v for k, v in table.items() if v is not None and not isinstance(v, dict)}
-    lines = [f"{key} = {toml_value(value)}" for key, value in plain.items()]
+    lines = [f"{toml_key(key)} = {toml_value(value)}" for key, value in plain.items()]
     for key, value in table.items():
         if isinstance(value, dict):
-            lines += ["", f"[{join(head, key)}]", to_toml(value, join(head, key))]
+            path = join(head, toml_key(key))
+            lines += ["", f"[{path}]", to_toml(value, path)]
     return "\n".join(lines)
+
+
+def from_toml(text: str, what: str) -> dict[str, Any]:
+    """The table in TOML text; a UserError calls it ``what``."""
+    if text.count(".") > DOTS:
+        raise UserError(f"{what} is no experiment file: it has more than {DOTS} full stops")
+    try:
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{what} is no TOML: {error}") from None
+    shallow(table, what)
+    return table
+
+
+def shallow(value: Any, what: str) -> None:
+    """UserError where tables and lists lie too deep in one another."""
+    parts = [value]
+    for _ in range(DEEPEST):
+        parts = [inner for part in parts if isinstance(part, dict | list)
+                 for inner in (part.values() if isinstance(part, dict) else part)]
+    if any(isinstance(part, dict | list) for part in parts):
+        raise UserError(f"{what} has tables or lists nested more than {DEEPEST} deep: an experiment file needs three")
+
+
+def sentence(mistake: object) -> str:
+    """What to tell of a mistake: one line, not too long, nothing in it that a terminal would obey."""
+    text = printable(str(mistake))
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Text with control characters and stray bytes shown as escapes, those in ``keep`` left alone."""
+    return "".join(c if c.isprintable() or c in keep else ascii(c)[1:-1] for c in text)

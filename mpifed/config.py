@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,11 +12,13 @@ import msgspec
 from msgspec import Meta
 
 from mpifed.algorithms.base import Algorithm
-from mpifed.component import Component, Table, UserError, to_toml
+from mpifed.checkpoint import Checkpoint
+from mpifed.component import DOTS, Component, Table, UserError, from_toml, shallow, to_toml
 from mpifed.data.clients import Data
 from mpifed.problems.base import Problem
 from mpifed.selection import Selection
 from mpifed.stop import Stop
+from mpifed.system import System
 
 FAMILIES: dict[str, type[Component]] = {"data": Data, "problem": Problem, "algorithm": Algorithm, "selection": Selection}
 DEFAULT_STUDY = {"stop": {"gradient": 1e-7, "gradient_scale": "m^2", "gradient_relative": 0.1}}
@@ -48,6 +51,8 @@ class Experiment(Table, kw_only=True):
     stop: Stop
     evaluate: Evaluate
     record: Record
+    checkpoint: Checkpoint
+    system: System | None = None
 
     def toml(self) -> str:
         """The complete experiment file."""
@@ -59,23 +64,31 @@ def experiment(table: dict[str, Any]) -> Experiment:
 
     Raises UserError, one sentence that names the key, the value and what would be right.
     """
-    table = {name: {} for name in (*FAMILIES, "stop", "evaluate", "record")} | table
+    table = {name: {} for name in (*FAMILIES, "stop", "evaluate", "record", "checkpoint")} | table
     if isinstance(table["problem"], dict) and "name" not in table["problem"] and isinstance(table["data"], dict | str):
         table["problem"] = {"name": default_name(table, ["problem"])} | table["problem"]
-    return Experiment.build(table, "")
+    built = Experiment.build(table, "")
+    if built.stop.simulated_seconds and built.system is None:
+        raise UserError(f"stop.simulated_seconds = {built.stop.simulated_seconds} is wrong: time is simulated only with a "
+                        "table [system], which says how fast clients are")
+    return built
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The table in an experiment file, its paths made relative to the file."""
     file = Path(path)
     try:
-        if file.stat().st_size > LARGEST:
+        about = file.stat()
+        if not stat.S_ISREG(about.st_mode):
+            raise UserError(f"{str(path)!r} is no experiment file: it is a folder, a pipe or a device")
+        if about.st_size > LARGEST:
             raise UserError(f"{str(path)!r} is no experiment file: it has more than {LARGEST >> 20} MiB")
-        table = tomllib.loads(file.read_text("utf-8"))
+        text = file.read_text("utf-8-sig")
     except OSError as error:
         raise UserError(f"experiment file {str(path)!r} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UserError(f"experiment file {str(path)!r} is no TOML: {error}") from None
+    table = from_toml(text, f"experiment file {str(path)!r}")
     for name in FAMILIES:
         part = table.get(name)
         if isinstance(part, dict) and isinstance(part.get("path"), str) and not part["path"].startswith("~"):
@@ -90,6 +103,8 @@ def override(table: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
             raise UserError(f"{assignment!r} is no override: write KEY=VALUE, for example algorithm.k0=5")
+        if assignment.count(".") > DOTS:
+            raise UserError(f"{assignment!r} is no override: it has more than {DOTS} full stops")
         value = parse(text.strip())
         *parents, last = key.strip().split(".")
         if not parents and last in FAMILIES and isinstance(value, str):
@@ -106,6 +121,7 @@ def override(table: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any
         if last == "name" and place.get("name", default_name(table, parents) or value) != value:
             place.clear()                       # another algorithm, problem …: the options of the old one do not apply
         place[last] = value
+    shallow(table, "the experiment")
     return table
 
 

@@ -8,16 +8,18 @@ from typing import Any
 
 import msgspec
 
-from mpifed.component import Component, UserError, toml_value, unknown
+from mpifed.component import Component, Table, UserError, toml_value, unknown
 from mpifed.config import FAMILIES
 from mpifed.data.clients import Data
 from mpifed.data.partition import Partition
+from mpifed.distributions import Distribution
 from mpifed.solvers import Solver
 from mpifed.steps import Step
+from mpifed.system import System
 
 KINDS: dict[str, type[Component]] = {
     "algorithms": FAMILIES["algorithm"], "problems": FAMILIES["problem"], "data": FAMILIES["data"], "partitions": Partition,
-    "selections": FAMILIES["selection"], "steps": Step, "solvers": Solver}
+    "selections": FAMILIES["selection"], "steps": Step, "solvers": Solver, "distributions": Distribution}
 
 
 def names(kind: str | None = None) -> str:
@@ -35,14 +37,16 @@ def names(kind: str | None = None) -> str:
 def component(name: str) -> str:
     """Formula, source and options of whatever is called ``name``."""
     found = [(kind, family.member(name, kind)) for kind, family in KINDS.items() if name in family.choices]
+    if name == "system":
+        return describe("table", name, System)
     if not found:
         unknown("name", name, [name for family in KINDS.values() for name in family.choices])
-    return "\n\n".join(describe(kind, cls) for kind, cls in found)
+    return "\n\n".join(describe(kind, name, cls) for kind, cls in found)
 
 
-def describe(kind: str, cls: type[Component]) -> str:
-    """The docstring of a component and its options with defaults and meaning."""
-    lines = [f"{cls.label()}  ({kind}: {cls.__module__.replace('.', '/')}.py)", "", inspect.getdoc(cls) or ""]
+def describe(kind: str, name: str, cls: type[Table]) -> str:
+    """The docstring of what is called ``name`` and its options with defaults and meaning."""
+    lines = [f"{name}  ({kind}: {cls.__module__.replace('.', '/')}.py)", "", inspect.getdoc(cls) or ""]
     rows = [option(field) for field in msgspec.structs.fields(cls)]
     if rows:
         widths = [max(len(row[k]) for row in rows) for k in range(2)]

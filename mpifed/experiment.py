@@ -6,23 +6,41 @@ from typing import Any
 
 import numpy as np
 
+from mpifed.checkpoint import Keeper, Saved
+from mpifed.component import Trouble, UserError
 from mpifed.config import Experiment
 from mpifed.federation import Federation, later
 from mpifed.progress import Progress
 from mpifed.record import Recorder
 
+FEW = 8    # measurements that stop rules look back on, beside the first
 
-def rounds(config: Experiment, fed: Federation, recorder: Recorder, progress: Progress) -> tuple[Any, str, str]:
-    """Run the rounds of ``config`` and record each; the last server state, the status and the reason of stopping."""
+
+def rounds(config: Experiment, fed: Federation, recorder: Recorder, progress: Progress, keeper: Keeper,
+           saved: Saved | None = None) -> tuple[Any, str, str]:
+    """Run the rounds of ``config``, after those of ``saved``, and record each.
+
+    The last server state, the status and the reason of stopping. Raises Trouble where numbers are not finite or f diverges.
+    """
     algorithm, m, n = config.algorithm, fed.m, fed.n
-    history: dict[str, list[float]] = {}
-    begun = time.perf_counter()
-    server = algorithm.start(fed)
-    elapsed = time.perf_counter() - begun
-    row = times(fed, elapsed, elapsed)
+    history = recorder.history(config.evaluate.every)
     kept = 0.0                                # seconds of the last measuring that the next round is charged with, if it can
     reason = None
-    for round in range(config.rounds + 1):
+    if saved is None:
+        first, row = 0, {}
+        begun = time.perf_counter()
+        server = algorithm.start(fed)
+        elapsed = time.perf_counter() - begun
+        row = times(fed, elapsed, elapsed)
+    else:
+        first, elapsed = saved.round + 1, saved.elapsed
+        server, round = restore(saved, algorithm, fed), saved.round
+        if round % config.evaluate.every == 0:
+            same(history["objective"][-1], measure(algorithm, fed, server)["objective"], round)
+        reason = config.stop.reason(history, m, n) if history else None
+        if reason:
+            return server, "finished", reason
+    for round in range(first, config.rounds + 1):
         if round:
             begun = time.perf_counter()
             fed.begin(round)
@@ -38,15 +56,48 @@ def rounds(config: Experiment, fed: Federation, recorder: Recorder, progress: Pr
             row["evaluate_seconds"] = time.perf_counter() - begun + kept
             kept = fed.kept
             for key, value in row.items():
-                history.setdefault(key, []).append(value)
+                past = history.setdefault(key, [])
+                past.append(value)
+                del past[1:-FEW]
             reason = config.stop.reason(history, m, n)
             if not reason and round < config.rounds:
                 row["evaluate_seconds"] -= kept
         recorder.row(row, fed.chosen if round else np.zeros(0, np.int64))
         progress.show(round, config.rounds, row)
+        diverged(config.stop.diverged, history["objective"], round, fed.steering)
         if reason:
             break
+        if (asked := fed.asked) or keeper.due(round):
+            recorder.flush()
+            written = keeper.save(fed, server, round, elapsed)
+            if asked:
+                return server, "stopped", f"{asked} after round {round}" + ("; resume goes on" if written else "")
+    if keeper.options.keep:
+        keeper.save(fed, server, round, elapsed)
     return server, "finished", reason or f"rounds: {config.rounds}"
+
+
+def restore(saved: Saved, algorithm: Any, fed: Federation) -> Any:
+    """The server's state of a checkpoint; the federation counts on from there."""
+    server, fed.times_selected = saved.server(algorithm)
+    vars(fed.ledger).update(saved.ledger)
+    if fed.devices is not None:
+        fed.devices.seconds = saved.simulated
+    return server
+
+
+def diverged(factor: float, f: list[float], round: int, steering: str) -> None:
+    """Stop where f is above ``factor`` times its start (0: never)."""
+    if factor and f[0] and abs(f[-1]) > factor * abs(f[0]):
+        raise Trouble(f"f diverges: {f[-1]:.3g} in round {round} after {f[0]:.3g} at the start, so look at {steering}; "
+                      "stop.diverged = 0 goes on all the same")
+
+
+def same(before: float, now: float, round: int) -> None:
+    """Refuse to go on where f is not what it was after ``round``."""
+    if not abs(now - before) <= 1e-6 * abs(before):
+        raise UserError(f"the data or the program have changed: after round {round} the objective was {before!r}, "
+                        f"and now it is {now!r}")
 
 
 def measure(algorithm: Any, fed: Federation, server: Any) -> dict[str, float]:
@@ -79,4 +130,5 @@ def times(fed: Federation, spent: float, elapsed: float) -> dict[str, float]:
         "bytes_up": ledger.bytes_up, "bytes_down": ledger.bytes_down,
         "compute_seconds": float((compute + known).max(initial=0.0)), "client_seconds": float((compute + known).sum()),
         "server_seconds": max(spent - busy, 0.0), "comm_seconds": max(fed.mpi - slowest, 0.0), "elapsed_seconds": elapsed,
+        **({} if fed.devices is None else fed.devices.row()),
     }

@@ -1,17 +1,22 @@
 """The server's side of a round: it calls, clients answer; and the ledger of what travelled between them."""
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-from mpifed import sums
+from mpifed import signals, sums
+from mpifed.component import Trouble
 from mpifed.data.clients import Array
-from mpifed.host import Host, Reply, Request, width
+from mpifed.host import Host
+from mpifed.ledger import Ledger
 from mpifed.problems.base import Problem
+from mpifed.request import ASKED, FAULT, Reply, Request, width
 from mpifed.rng import stream
 from mpifed.selection import Draws
+from mpifed.system import Devices
 
 Method = Callable[..., Any]
 
@@ -19,10 +24,12 @@ Method = Callable[..., Any]
 class Transport(Protocol):
     """Carries requests to the hosts and their replies back."""
 
-    seconds: Array   # (hosts, 3) of the last request: computing, measuring, and of known gradients (Host.handle)
+    seconds: Array   # (hosts, SPENT) of the last request: see Host.handle
     mpi: float       # seconds the server spent in MPI for the last request
 
     def send(self, request: Request) -> Reply: ...
+
+    def complaint(self) -> Exception: ...
 
 
 class InProcess:
@@ -30,38 +37,12 @@ class InProcess:
 
     def __init__(self, host: Host) -> None:
         self.host = host
+        self.complaint = Exception               # errors need no carrying
         self.seconds, self.mpi = host.spent[None], 0.0
 
     def send(self, request: Request) -> Reply:
         reply = self.host.handle(request)
         return reply._replace(rows=finish(request, reply.rows, self.host.tree))
-
-
-class Ledger:
-    """What travelled between server and clients: the paper's communication, whatever the number of ranks.
-
-    An exchange is one download and one upload of those called, in whatever order. Arrays of real numbers are charged, to
-    each client who receives or sends them; single numbers (a step size, the round) and who is chosen are not.
-    """
-
-    def __init__(self) -> None:
-        self.uploads = self.downloads = self.bytes_up = self.bytes_down = 0
-        self.up = self.down = 0    # requests that brought something up, or down
-
-    @property
-    def exchanges(self) -> int:
-        return max(self.up, self.down)
-
-    def charge(self, request: Request, clients: int, reply: int) -> None:
-        """Charge one request to ``clients`` clients, each answering with ``reply`` bytes."""
-        shared = sum(a.nbytes for a in request.args if isinstance(a, np.ndarray) and a.dtype.kind == "f")
-        own = request.each.nbytes if request.each is not None and request.each.dtype.kind == "f" else 0
-        self.down += bool(shared or own)
-        self.downloads += clients if shared or own else 0
-        self.bytes_down += shared * clients + own
-        self.up += bool(reply)
-        self.uploads += clients if reply else 0
-        self.bytes_up += reply * clients
 
 
 class Federation:
@@ -72,18 +53,19 @@ class Federation:
     """
 
     def __init__(self, transport: Transport, problem: Problem, draws: Draws, seed: int, sizes: Array, start: Array,
-                 dtype: str, reproducible: bool = True) -> None:
+                 dtype: str, reproducible: bool = True, devices: Devices | None = None) -> None:
         self.problem, self.m, self.n, self.dtype = problem, len(sizes), len(start), np.dtype(dtype)
         self._start = start.astype(self.dtype)
         self._sum = "sum" if reproducible else "plain sum"
         self.samples = int(np.sum(sizes))
         self.selected = draws.size
-        self.ledger, self.charging = Ledger(), False
+        self.ledger, self.charging, self.devices = Ledger(), False, devices
         self.chosen: Array | None = None
         self.times_selected = np.zeros(self.m, np.int64)
         self.round = self.calls = self.drawn = 0
         self.seconds = 0.0 * transport.seconds
         self.mpi = self.kept = 0.0
+        self.steering = "the step size"          # what to look at when numbers are not finite
         self._transport, self._draws, self._seed = transport, draws, seed
 
     def begin(self, round: int) -> None:
@@ -91,6 +73,8 @@ class Federation:
         self.round, self.calls, self.drawn, self.charging = round, 0, 0, True
         self.seconds[:] = 0.0
         self.mpi = 0.0
+        if self.devices is not None:
+            self.devices.begin()
 
     @property
     def rng(self) -> np.random.Generator:
@@ -104,13 +88,18 @@ class Federation:
     def select(self, x: Array) -> Array | None:
         """The clients drawn for this round, rising, or None for all; a second call draws anew.
 
-        A biased selection sends the model x to candidates, who answer with one number (``score`` of the algorithm).
+        A biased selection sends the model x to candidates, who answer with one number (``score`` of the algorithm). With a
+        table [system] those of the drawn who answer.
         """
         self.chosen = self._draws.draw(self.round, self.drawn)
         if self._draws.batch_size is not None and self.chosen is not None:
             scores = self._ask("score", (x, self._draws.batch_size), self.chosen)
             order = np.argsort(-scores, kind="stable")[: self._draws.size]
+            if self.devices is not None:
+                self.devices.score(self.chosen, self.round, self.drawn, self._draws.batch_size, self.dtype.itemsize)
             self.chosen = np.sort(self.chosen[order])
+        if self.devices is not None:
+            self.chosen = self.devices.answer(self.chosen, self.round, self.drawn)
         self.drawn += 1
         self.times_selected[slice(None) if self.chosen is None else self.chosen] += 1
         return self.chosen
@@ -166,12 +155,33 @@ class Federation:
         """The replies of all clients, charged to nobody: rows, or "max"."""
         return self._ask(method.__name__, reduce=reduce, evaluation=True)
 
+    def save(self, serial: int) -> None:
+        """Have all hosts write the state of their clients. OSError where a disk does not take it."""
+        code = int(self._ask("save", (serial,), reduce="max", evaluation=True))
+        if code:
+            raise OSError(code, os.strerror(code))
+
+    @property
+    def asked(self) -> str:
+        """The signal that asks to end the run, here or on a host; empty where there was none."""
+        return signals.asked or ("a signal to a client rank" if self._transport.seconds[:, ASKED].any() else "")
+
+    def _fault(self, request: Request, faults: Array) -> None:
+        """Raise what went wrong on a host."""
+        if faults.min() < 0:
+            raise self._transport.complaint()
+        client, what = int(faults[faults > 0].min()) - 1, "loss or gradient" if request.evaluation else "reply"
+        raise Trouble(f"the {what} of client {client} is not finite in round {self.round}, method {request.method}: the iterates "
+                      f"diverge or the data do, so look at {self.steering}")
+
     def _ask(self, method: str, args: tuple[Any, ...] = (), to: Array | None = None, each: Array | None = None,
              reduce: str = "rows", last: str | None = None, then: Any = None, evaluation: bool = False,
              charge: bool = True) -> Any:
         request = Request(method, args, to, each, reduce, last, then, (self.round, self.calls), evaluation)
         self.calls += 1
         reply = self._transport.send(request)
+        if (faults := self._transport.seconds[:, FAULT]).any():
+            self._fault(request, faults)
         if not request.evaluation:
             self.seconds += self._transport.seconds
             self.mpi += self._transport.mpi
@@ -216,5 +226,3 @@ def unpack(reply: Reply) -> Any:
         parts.append(rows[..., column : column + size].reshape(front + shape))
         column += size
     return tuple(parts)
-
-

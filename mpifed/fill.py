@@ -9,6 +9,7 @@ import numpy as np
 from mpifed.component import UserError
 from mpifed.data.blocks import Block, dense_block, plan, sparse_block
 from mpifed.data.clients import Array, Dataset
+from mpifed.data.memory import room
 from mpifed.problems.base import Problem
 
 Rows = Callable[[int, int], tuple[Any, Array]]
@@ -17,6 +18,9 @@ CHUNK_BYTES = 1 << 26  # samples are fetched in pieces of about this size
 
 def fill(data: Dataset, rows: Rows, sizes: Array, problem: Problem, groups: list[Array], lo: int, dtype: Any) -> list[Block]:
     """The blocks of clients from ``lo`` on, grouped as ``groups`` says, fetched by ``rows`` piece by piece and checked."""
+    if not data.sparse:
+        what = f"the {int(sizes.sum()):,} samples of {data.n:,} features of clients {lo} to {lo + len(sizes) - 1}"
+        room(int(sizes.sum()) * data.n * dtype.itemsize, what)
     blocks = [None if data.sparse else dense_block(sizes[group], data.n, dtype) for group in groups]
     home = np.empty((len(sizes), 2), np.int64)
     for k, group in enumerate(groups):

@@ -1,40 +1,20 @@
 """Where clients live: one host a rank, with the samples and the state of a run of clients."""
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed import sums
+from mpifed import checkpoint, signals, store, sums
 from mpifed.data.blocks import most, plan
 from mpifed.data.clients import Array, Dataset
 from mpifed.fill import add_tests, fill
 from mpifed.local import Local
 from mpifed.problems.base import Problem
-
-
-class Request(NamedTuple):
-    """What the server asks of the clients ``to`` (None: all)."""
-
-    method: str                          # a client method of the algorithm, or "measure"
-    args: tuple[Any, ...] = ()           # the same for everyone: numbers and arrays
-    to: Array | None = None              # client numbers, rising
-    each: Array | None = None            # row i for client to[i] alone
-    reduce: str = "rows"                 # rows: a row a client; sum, plain sum, max: over the clients
-    last: str | None = None              # reduce this field of every client's state instead of the replies
-    then: Callable[..., Array] | None = None  # what the server makes of the rows, column by column: (m, w), args -> (w,)
-    place: tuple[int, int] = (0, 0)      # round and call, for the random streams
-    evaluation: bool = False             # measuring is charged to nobody
-
-
-class Reply(NamedTuple):
-    """``rows`` (k, N): a row a client called, or a row a subtree (sum), or one row (plain sum, max); ``layout`` their columns."""
-
-    rows: Array
-    layout: tuple[tuple[int, ...], ...] | None  # shapes of what a client replied; None where nobody was called
+from mpifed.request import SPENT, Collected, Reply, Request
 
 
 class Known(NamedTuple):
@@ -68,7 +48,8 @@ class Host:
         self.opening = algorithm.opening() if problem.shared else ""
         self.known: Known | None = None
         self.seconds = np.zeros(hi - lo)             # computing, by client in block order
-        self.spent = np.zeros(3)                     # seconds of the last request: computing, measuring, and known already
+        self.spent = np.zeros(SPENT)                 # of the last request: see handle
+        self.folder: Path | None = None              # for checkpoints
         self.computed = self.evaluated = 0.0         # seconds computing and measuring of all requests
 
     def join(self) -> None:
@@ -85,14 +66,19 @@ class Host:
         """Run a client method on every client called and give back rows or reduced rows.
 
         ``spent`` then has the seconds of computing, of measuring, and of gradients: those that measuring leaves to the next
-        request and that are not counted as measuring; or those that this request knew from measuring.
+        request and that are not counted as measuring, or those that this request knew from measuring; whether this rank is
+        asked to end; and 1 + the first client who replied with a number that is not finite, or 0.
         """
+        if request.method == "save":
+            return self.save(int(request.args[0]))
         started = time.perf_counter()
         found, ids, shared = self._replies(request)
         rows, layout = found.rows, found.layout
         if request.last is not None:
             field = getattr(self.state, request.last)
-            rows, layout, ids = (field if self.sorted else field[self.slot]).reshape(len(field), -1), (field.shape[1:],), None
+            field = field if self.sorted else field[self.slot]
+            rows, layout, ids = field.reshape(len(field), -1), (field.shape[1:],), None
+        each = rows
         if request.reduce == "sum":
             rows = sums.subtotals(rows, ids, self.lo, self.tree)
         elif request.reduce == "plain sum":
@@ -100,10 +86,40 @@ class Host:
         elif request.reduce == "max":
             rows = rows.max(axis=0, keepdims=True, initial=-np.inf)
         spent = time.perf_counter() - started
-        self.spent[:] = (0.0, spent - shared, shared) if request.evaluation else (spent, 0.0, shared)
+        self.spent[:3] = (0.0, spent - shared, shared) if request.evaluation else (spent, 0.0, shared)
+        fine = request.reduce == "max" or np.isfinite(rows).all()
+        self.spent[3:] = bool(signals.asked), 0 if fine else self._faulty(each, ids)
         self.computed += 0.0 if request.evaluation else spent + shared
         self.evaluated += spent - shared if request.evaluation else 0.0
         return Reply(rows, layout)
+
+    def save(self, serial: int) -> Reply:
+        """Write the state of all clients into checkpoint ``serial``; the reply is the system's error number, or 0."""
+        code, self.spent[:] = 0, 0.0
+        state = {name: field[self.slot] for name, field in zip(self.state._fields, self.state, strict=True)}
+        try:
+            store.write(checkpoint.piece(self.folder or "", serial, self.lo), state | {"compute seconds": self.seconds[self.slot]})
+        except OSError as error:
+            code = error.errno or 1
+        return Reply(np.full((1, 1), code, self.dtype), ((),))
+
+    def excuse(self, request: Request) -> Reply:
+        """A reply in the place of one that failed; ``spent`` says so."""
+        self.spent[:] = 0, 0, 0, 0, -1
+        ids = np.arange(self.lo, self.hi) if request.to is None or request.last else request.to
+        rows = {"sum": len(self.tree), "rows": int(((self.lo <= ids) & (ids < self.hi)).sum())}.get(request.reduce, 1)
+        return Reply(np.zeros((rows, 0), self.dtype), None)
+
+    def restore(self, saved: checkpoint.Saved) -> None:
+        """Give every client the state of a checkpoint. UserError where it is damaged."""
+        arrays = saved.clients(self.lo, self.hi)
+        self.seconds = arrays.pop("compute seconds")[self.order]
+        self.state = type(self.state)(**{name: rows[self.order] for name, rows in arrays.items()})
+
+    def _faulty(self, rows: Array, ids: Array | None) -> int:
+        """1 + the first client whose row is not finite; the first of all where it is their sum that overflows."""
+        bad = int(np.argmin(np.isfinite(rows).all(axis=1)))
+        return 1 + (self.lo + bad if ids is None else int(ids[bad]))
 
     def measure(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
         """What the record wants of every client at the server's model x; read by experiment.measure."""
@@ -191,31 +207,3 @@ class Host:
 
     def _local(self, block: Any, picks: slice | Array, place: tuple[int, int]) -> Local:
         return Local(block, self.problem, self.start, self.m, self.ids[picks], self.seed, place)
-
-
-class Collected:
-    """The replies of ``count`` clients as rows in client order; with ``lend`` the rows may be what a client method gave back."""
-
-    def __init__(self, count: int, dtype: Any, lend: bool) -> None:
-        self.rows, self.lend = np.zeros((count, 0), dtype), lend
-        self.layout: tuple[tuple[int, ...], ...] | None = None if count == 0 else ()
-
-    def put(self, rows: slice | Array, parts: tuple[Array, ...]) -> None:
-        """The replies of one block, which belong into ``rows``."""
-        count, dtype = len(self.rows), self.rows.dtype
-        if not self.layout:
-            self.layout = tuple([part.shape[1:] for part in parts])
-            if self.lend and len(parts) == 1 and len(parts[0]) == count and isinstance(rows, slice) and parts[0].dtype == dtype:
-                self.rows = parts[0].reshape(count, -1)
-                return
-            self.rows = np.empty((count, sum(width(shape) for shape in self.layout)), dtype)
-        column = 0
-        for part in parts:
-            flat = part.reshape(len(part), -1)
-            self.rows[rows, column : column + flat.shape[1]] = flat
-            column += flat.shape[1]
-
-
-def width(shape: tuple[int, ...]) -> int:
-    """The number of entries of an array of this shape."""
-    return math.prod(shape)

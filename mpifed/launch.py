@@ -5,13 +5,13 @@ import os
 import resource
 import socket
 import sys
-import traceback
 from typing import Any
 
 import numpy as np
 
-from mpifed import sums
-from mpifed.component import UserError
+from mpifed import checkpoint, sums
+from mpifed.checkpoint import Keeper, Saved
+from mpifed.component import Trouble, UserError, failure
 from mpifed.config import Experiment
 from mpifed.data.clients import Dataset
 from mpifed.experiment import rounds
@@ -19,40 +19,72 @@ from mpifed.federation import Federation, InProcess
 from mpifed.host import Host
 from mpifed.progress import Progress
 from mpifed.record import Recorder
-from mpifed.results import Result
+from mpifed.results import Result, load
 
 
 def run(config: Experiment, path: str | os.PathLike[str] | None = None, force: bool = False, world: Any = None,
-        progress: Progress | None = None) -> Result | None:
+        progress: Progress | None = None, saved: Saved | None = None, before: Result | None = None,
+        survive: bool = False) -> Result | None:
     """Run an experiment on the ranks of ``world`` (None: in this process) and record it at ``path`` (None: in memory).
 
-    The result, on rank 0; None on the other ranks. Raises UserError, the same on every rank, before round one.
+    With ``saved``, a checkpoint, and on rank 0 ``before``, its result file, the rounds after it. With ``survive`` ranks that
+    live go on from the last checkpoint when others die. The result, on rank 0; None on the other ranks. Raises UserError, the
+    same on every rank, before the first of these rounds.
     """
+    if survive and not (world is not None and world.survives()):
+        raise UserError("--survive needs Open MPI's mpirun --with-ft ulfm, for other launchers end all ranks when one dies; "
+                        "resume goes on from the last checkpoint everywhere")
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):    # what is not finite ends the run
+        while True:
+            try:
+                return _run(config, path, force, world, progress or Progress(None), saved, before)
+            except Exception as error:
+                if not survive or not world.lost(error):
+                    raise
+            world, force = world.shrink(), True
+            found = checkpoint.find(path) if world.rank == 0 and path is not None else None
+            before = load(path) if found is not None and path is not None else None
+            saved = world.share(found)
+            if world.rank == 0 and progress is not None:
+                progress.note(f"a rank died; {world.size} ranks go on after round {0 if saved is None else saved.round}")
+
+
+def _run(config: Experiment, path: Any, force: bool, world: Any, progress: Progress, saved: Saved | None,
+         before: Result | None) -> Result | None:
     rank, size = (0, 1) if world is None else (world.rank, world.size)
     hosts = max(1, size - 1)
     try:
         data = config.data.load(config.seed, config.dtype)
         start = check(config, data, size)
+        if saved is not None and saved.cuts[-1] != data.m:
+            raise UserError(f"the data have changed: the checkpoint has {saved.cuts[-1]} clients, and now there are {data.m}")
         draws = config.selection.draws(config.seed, data.m, config.rounds)
         config.algorithm.verify(draws.size)
         if config.rounds:
             draws.draw(1, config.algorithm.draws - 1)      # refuses a second draw that is not there
+        devices = None if config.system is None else config.system.devices(
+            config.seed, data.sizes, len(start) * np.dtype(config.dtype).itemsize, config.algorithm, draws.size)
         cuts = sums.cuts(data.sizes, hosts)
         host = None
         if size == 1 or rank > 0:
             lo, hi = cuts[max(rank - 1, 0)], cuts[max(rank - 1, 0) + 1]
             host = Host(data, config.problem, config.algorithm, lo, hi, start, config.dtype, config.seed)
             host.join()
+            host.folder = None if path is None else checkpoint.folder(path)
+            if saved is not None:
+                host.restore(saved)
         error = None
     except UserError as mistake:
         error = str(mistake)
+    except MemoryError as lack:
+        error = f"this run does not fit in the memory of rank {rank}: {lack}".removesuffix(": ")
     agree(world, error)
     recorder = None
     if rank == 0:
         attrs = {"config": config.toml(), "seed": config.seed, "ranks": size,
                  "mpi_library": world.library if world is not None else "none"}
         try:
-            recorder = Recorder(path, attrs, data.m, force)
+            recorder = Recorder(path, attrs, data.m, force, before, -1 if saved is None else saved.round)
         except UserError as mistake:
             error = str(mistake)
     agree(world, error)
@@ -61,36 +93,41 @@ def run(config: Experiment, path: str | os.PathLike[str] | None = None, force: b
 
         if host is not None:
             traffic = serve(world, cuts, host)
-            report(world, host, traffic)
+            if traffic is not None:
+                report(world, host, traffic)
             return None
         transport: Any = Server(world, cuts, config.dtype)
     elif host is not None:
         transport = InProcess(host)
     assert recorder is not None
-    return lead(config, data, start, draws, transport, recorder, world, progress or Progress(None))
+    keeper = Keeper(config.checkpoint, path, saved, cuts)
+    fed = Federation(transport, config.problem, draws, config.seed, data.sizes, start, config.dtype, config.reproducible,
+                     devices)
+    return lead(config, data, fed, transport, recorder, keeper, world, progress, saved)
 
 
-def lead(config: Experiment, data: Dataset, start: np.ndarray, draws: Any, transport: Any, recorder: Recorder, world: Any,
-         progress: Progress) -> Result:
+def lead(config: Experiment, data: Dataset, fed: Federation, transport: Any, recorder: Recorder, keeper: Keeper, world: Any,
+         progress: Progress, saved: Saved | None) -> Result:
     """Rank 0: the rounds, and what is written when they are over."""
-    fed = Federation(transport, config.problem, draws, config.seed, data.sizes, start, config.dtype,
-                     config.reproducible)
+    fed.steering = config.algorithm.steering()
     if (advice := config.algorithm.advice(data.m)) is not None:
         progress.note(advice)
     with recorder:
         try:
-            server, status, reason = rounds(config, fed, recorder, progress)
-        except UserError:
-            stop(transport)
+            server, status, reason = rounds(config, fed, recorder, progress, keeper, saved)
+        except (UserError, Trouble):
+            stop(transport, report=False)
             raise
         finally:
             progress.close()
         recorder.model(server.x, fed.inspect(config.algorithm.personalised) if config.record.personal else None)
         stop(transport)
-        ranks, clients = tables(world, transport, data, fed, recorder.io_seconds)
+        ranks, clients = tables(world, transport, data, fed, recorder.io_seconds + keeper.seconds)
         recorder.ranks(ranks)
         recorder.clients(clients)
         recorder.finish(status, reason)
+        if status == "finished" and not config.checkpoint.keep:
+            keeper.drop()
     return recorder.result()
 
 
@@ -123,9 +160,9 @@ def agree(world: Any, error: str | None) -> None:
         raise UserError(error)
 
 
-def stop(transport: Any) -> None:
+def stop(transport: Any, report: bool = True) -> None:
     if not isinstance(transport, InProcess):
-        transport.stop()
+        transport.stop(report)
 
 
 def report(world: Any, host: Host | None, traffic: Any) -> tuple[list[Any], Any]:
@@ -158,9 +195,7 @@ def tables(world: Any, transport: Any, data: Dataset, fed: Federation, io: float
 
 def fail(world: Any, error: BaseException) -> None:
     """End all ranks after an error that is no user's mistake: one message, then where it happened."""
-    rank = 0 if world is None else world.rank
-    what = f"{type(error).__name__}: {error}".removesuffix(": ")
-    where = "".join(traceback.format_tb(error.__traceback__))
-    sys.stderr.write(f"mpifed: rank {rank} on {socket.gethostname()} failed: {what}\n{where}")
+    text = str(error) if isinstance(error, Trouble) else failure(0 if world is None else world.rank, error)
+    sys.stderr.write(f"mpifed: {text}\n")
     if world is not None and world.size > 1:
         world.abort(1)

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from mpifed.data.clients import Array
-from mpifed.host import Request, width
+from mpifed.request import Request, width
 
 BIG = 1 << 16     # arrays of more bytes travel by themselves, from where they lie to where they are read
 SMALL = 16        # own rows of at most so many bytes a client go to everyone, larger ones are scattered

@@ -14,16 +14,18 @@ import msgspec
 import numpy as np
 
 from mpifed import sums
-from mpifed.answer import SECONDS, Answer
+from mpifed.answer import Answer
+from mpifed.component import Trouble, UserError, failure
 from mpifed.data.clients import Array
 from mpifed.federation import finish
-from mpifed.host import Host, Reply, Request, width
+from mpifed.host import Host
 from mpifed.message import FRONT, Form, Plan, Plans, aligned, form, kind
+from mpifed.request import FAULT, SPENT, Reply, Request, width
 from mpifed.world import World
 
 STOP = "stop"
 LONG, NAP = 1e-3, 2e-5   # seconds: where ranks share cores and hosts compute so long, who waits takes naps; MPI would take a core
-NONE = np.zeros(SECONDS)
+NONE = np.zeros(SPENT)
 
 
 class Traffic:
@@ -70,10 +72,10 @@ class Channel:
         """How replies to ``request`` travel; ranks tell each other their shapes when it comes for the first time."""
         if plan.answer is None:
             layout = next((found for found in self.comm.allgather(mine) if found is not None), None)
-            if layout is None:
-                return None, Answer(self, self.rows["max"], 0, self.dtype, False)
-            columns = sum(width(shape) for shape in layout)
             rows = self.rows.get(request.reduce) or self.counts(None if request.last else request.to)
+            if layout is None:
+                return None, Answer(self, rows, 0, self.dtype, request.reduce == "plain sum")
+            columns = sum(width(shape) for shape in layout)
             plan.answer = layout, Answer(self, rows, columns, self.dtype, request.reduce == "plain sum")
         return plan.answer
 
@@ -117,7 +119,7 @@ class Server(Channel):
 
     def __init__(self, world: World, cuts: list[int], dtype: str) -> None:
         super().__init__(world, cuts, dtype)
-        self.seconds = np.zeros((len(cuts) - 1, SECONDS))
+        self.seconds = np.zeros((len(cuts) - 1, SPENT))
         self.mpi = 0.0
 
     def send(self, request: Request) -> Reply:
@@ -131,7 +133,7 @@ class Server(Channel):
         rows = self.transfer(request, answer, None, NONE)
         self.seconds = answer.seconds[1:]
         self.mpi = self.traffic.comm - before
-        busy = float(self.seconds.max())
+        busy = float(self.seconds[:, :2].max())
         plan.patient = self.crowded and busy > LONG
         waited = min(self.mpi, busy)    # for the slowest host
         self.traffic.comm -= waited
@@ -164,23 +166,28 @@ class Server(Channel):
         plans.follow(plan)
         return plan
 
-    def stop(self) -> None:
-        """Let the hosts go."""
-        self.broadcast(Request(STOP))
+    def complaint(self) -> Exception:
+        """The error of the first of the hosts that failed in the last request."""
+        (mistake, text), *_ = [self.comm.recv(source=1 + host) for host in np.flatnonzero(self.seconds[:, FAULT] < 0).tolist()]
+        return UserError(text) if mistake else Trouble(text)
+
+    def stop(self, report: bool = True) -> None:
+        """Let the hosts go; ``report``: they are asked what they did."""
+        self.broadcast(Request(STOP, (report,)))
 
 
 class Service(Channel):
     """The ranks above 0: hosts that answer requests."""
 
-    def serve(self, host: Host) -> Traffic:
-        """Answer requests until the server says stop."""
+    def serve(self, host: Host) -> Traffic | None:
+        """Answer requests until the server says stop; None where it does not ask for a report."""
         while True:
             before = self.traffic.comm
             plan, request = self.receive()
             self.traffic.wait += self.traffic.comm - before      # the time until a request comes is waiting
             self.traffic.comm = before
             if request.method == STOP:
-                return self.traffic
+                return self.traffic if request.args[0] else None
             if plan.scattered:
                 request = request._replace(each=self.scatter(plan, None, request.to))
             elif request.each is not None:
@@ -188,13 +195,18 @@ class Service(Channel):
                 request = request._replace(each=request.each[lo:hi])
             if plan.form.then is not None:
                 request = request._replace(then=getattr(host.algorithm, plan.form.then))
-            reply = host.handle(request)
+            try:
+                reply, error = host.handle(request), None
+            except Exception as mistake:                      # rank 0 will be told, and say stop
+                reply, error = host.excuse(request), mistake
             _, answer = self.answer(plan, request, reply.layout)
             rows = reply.rows
             if rows.shape[1] != answer.columns:                  # nobody here was called
                 rows = np.zeros((len(rows), answer.columns), self.dtype)
             self.meet(plan.patient)
             self.transfer(request, answer, rows if rows.dtype == self.dtype else rows.astype(self.dtype), host.spent)
+            if error is not None:
+                self.comm.send((isinstance(error, UserError), failure(self.comm.rank, error)), 0)
 
     def receive(self) -> tuple[Plan, Request]:
         """The next message from rank 0."""
@@ -215,6 +227,6 @@ class Service(Channel):
         return plan, plan.read()
 
 
-def serve(world: World, cuts: list[int], host: Host) -> Traffic:
-    """Ranks above 0: answer requests until the server says stop."""
+def serve(world: World, cuts: list[int], host: Host) -> Traffic | None:
+    """Ranks above 0: answer requests until the server says stop; None where it does not ask for a report."""
     return Service(world, cuts, host.dtype.name).serve(host)

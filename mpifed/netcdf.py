@@ -2,16 +2,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from mpifed.claim import replacing
 from mpifed.columns import SCALES, Column
 
 NO_COORDINATE = b"This is a netCDF dimension but not a netCDF variable."  # how netCDF marks a dimension that is no data
 
+Array = NDArray[Any]
 Group = Any    # h5py.Group
 Dataset = Any  # h5py.Dataset
 
@@ -34,6 +40,20 @@ def begin(file: Group, attrs: Mapping[str, Any], groups: Sequence[str]) -> Group
         file.close()
         raise
     return file
+
+
+@contextmanager
+def created(path: str | os.PathLike[str] | None, force: bool, attrs: Mapping[str, Any],
+            groups: Sequence[str]) -> Iterator[h5py.File]:
+    """A new result file with its root attributes and groups; one that it replaces stays until this is on the disk."""
+    if path is None:
+        yield begin(h5py.File(f"mpifed-{uuid.uuid4()}", "w", driver="core", backing_store=False), attrs, groups)
+        return
+    with replacing(path, force) as place:
+        file = begin(h5py.File(place, "w", locking="best-effort"), attrs, (*groups, "checkpoint"))
+        yield file
+        if force:
+            synchronise(place)
 
 
 def describe(stored: Dataset, meaning: Column) -> None:
@@ -79,3 +99,41 @@ def dimension(group: Group, name: str, length: int) -> Dataset:
         made = dataset(group, name, (length,), ">f4", (), SCALES[name], **layout)
         made.make_scale(NO_COORDINATE.decode() + f"{length:10d}")
     return group[name]
+
+
+def synchronise(path: str | os.PathLike[str]) -> None:
+    """Let a file reach the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    os.fsync(handle)
+    os.close(handle)
+
+
+def reserve(file: Any, size: int) -> None:
+    """Let a file on disk reach ``size`` bytes further, before what is going to lie there is written.
+
+    HDF5 writes the end of the file after everything else: a process killed in between would leave columns that
+    point behind the end and cannot be read. The dataset has no name, so it is gone with its last handle, and its
+    last byte is written so that the file is never shorter than it says. Nothing may be waiting to be written:
+    HDF5 gives chunks their place only then. OSError where the disk has no room; HDF5 itself would break down.
+    """
+    plan = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    plan.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    plan.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    space, kind = h5py.h5s.create_simple((size,)), h5py.h5t.NATIVE_UINT8
+    spare = h5py.Dataset(h5py.h5d.create(file.id, None, kind, space, plan))
+    try:
+        if file.id.get_access_plist().get_driver() == h5py.h5fd.SEC2:
+            os.posix_fallocate(file.id.get_vfd_handle(), spare.id.get_offset(), size)
+        spare[-1] = 0
+        file.flush()
+    finally:
+        spare.id.close()
+
+
+def put(group: h5py.Group, name: str, values: Array, axes: Sequence[h5py.Dataset], meaning: Column) -> None:
+    """A dataset that holds ``values``, or new values for it."""
+    if name not in group:
+        kind = values.dtype.kind
+        dtype = h5py.string_dtype() if kind in "UO" else np.int64 if meaning.integer and kind in "iub" else values.dtype
+        dataset(group, name, values.shape, dtype, axes, meaning)
+    group[name][...] = values.astype(object) if values.dtype.kind == "U" else values

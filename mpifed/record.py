@@ -4,7 +4,6 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -14,10 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mpifed.chosen import Chosen
-from mpifed.claim import replacing
 from mpifed.columns import CLIENTS, COLUMNS, MODEL, RANKS, SCALES, UNKNOWN, Column
-from mpifed.component import UserError
-from mpifed.netcdf import append, begin, dataset, describe, dimension, pieces, scale, text
+from mpifed.component import Trouble, UserError
+from mpifed.netcdf import append, created, dataset, describe, dimension, pieces, put, reserve, scale, synchronise, text
 from mpifed.provenance import now, provenance
 from mpifed.results import FORMAT, FORMAT_VERSION, Result, load
 
@@ -36,12 +34,13 @@ class Recorder:
     """The result file of a run, on rank 0; as a context manager it records an exception as status ``failed``.
 
     ``path`` None keeps the file in memory; ``attrs`` are root attributes; ``clients`` is m. An existing file is
-    replaced only with ``force``, and only once the new one stands. ``io_seconds`` are the seconds spent in here.
+    replaced only with ``force``, and only once the new one stands. Of ``before``, a run that is resumed, the rounds up to
+    ``last`` are taken over. ``io_seconds`` are the seconds spent in here.
     Raises UserError where ``path`` cannot be written.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, attrs: Mapping[str, Any], clients: int,
-                 force: bool = False) -> None:
+                 force: bool = False, before: Result | None = None, last: int = -1) -> None:
         begun = time.perf_counter()
         self.path = None if path is None else os.fspath(path)
         self.m = clients
@@ -52,16 +51,23 @@ class Recorder:
         self._flushed = -np.inf                           # so that row 0 is there at once
         self._declared: dict[str, Column] = {}
         self._columns: dict[str, h5py.Dataset] = {}
-        self._open = True
-        self.file = create(path, force, provenance() | dict(attrs) | {
+        self._open, self._full = True, False
+        self.before = before
+        attributes = provenance() | dict(attrs) | {
             "format": FORMAT, "format_version": FORMAT_VERSION, "clients": clients, "status": "running",
-            "stop_reason": "", "started": now(), "finished": ""})
-        self._rounds = self.file["rounds"]
-        self._scale = dataset(self._rounds, "round", (0,), np.int64, (), SCALES["round"], chunks=(CHUNK,), fillvalue=-1)
-        self._scale.make_scale("round")
-        self._chosen = Chosen(self.file, self._scale, clients)
-        self.file["round"] = self._scale                  # xarray looks in the root for the dimensions of /selection
-        self.file.flush()
+            "stop_reason": "", "started": now(), "finished": ""}
+        if before is not None:
+            again = f"{now()} from round {last} on {attributes.get('ranks', 1)} ranks"
+            attributes |= {"started": before.attrs["started"], "resumed": f"{before.attrs.get('resumed', '')}\n{again}".strip()}
+        with created(path, force or before is not None, attributes, GROUPS) as self.file:
+            self._rounds = self.file["rounds"]
+            self._scale = dataset(self._rounds, "round", (0,), np.int64, (), SCALES["round"], chunks=(CHUNK,), fillvalue=-1)
+            self._scale.make_scale("round")
+            self._chosen = Chosen(self.file, self._scale, clients)
+            self.file["round"] = self._scale              # xarray looks in the root for the dimensions of /selection
+            if before is not None:
+                self._copy(before, last)
+            self.file.flush()
         self.io_seconds = time.perf_counter() - begun
 
     def declare(self, name: str, unit: str, description: str) -> None:
@@ -87,9 +93,16 @@ class Recorder:
         self.io_seconds += time.perf_counter() - begun
 
     def flush(self) -> None:
-        """Write the rows that still wait in memory."""
+        """Write the rows that still wait in memory, down to the disk."""
         with self._clock():
             self._write()
+            if self.path is not None:
+                synchronise(self.path)
+
+    def history(self, every: int) -> dict[str, list[float]]:
+        """Every ``every``-th row of those that were taken over, by column."""
+        rounds = self.before.rounds if self.before is not None else {}
+        return {name: column[: self._count : every].tolist() for name, column in rounds.items()}
 
     def ranks(self, table: Table) -> None:
         """Write /ranks: a row a rank."""
@@ -122,6 +135,8 @@ class Recorder:
                 if self._chosen.stored is None:
                     self._chosen.append([np.zeros(0)] * self._count, 0, last_time=True)
                     self.file.flush()
+                if status == "finished" and "checkpoint" in self.file:
+                    del self.file["checkpoint"]
                 for name, value in (("stop_reason", text(reason)), ("finished", now()), ("status", status)):
                     self.file.attrs.modify(name, value)       # in place: the root is never half-written
                 self.file.flush()
@@ -144,7 +159,9 @@ class Recorder:
         if kind is None:
             self.finish("finished", "")
             return
-        reason = str(error) if issubclass(kind, UserError) else f"{kind.__name__}: {error}".removesuffix(": ")
+        reason = str(error) if issubclass(kind, UserError | Trouble) else f"{kind.__name__}: {error}".removesuffix(": ")
+        if issubclass(kind, Trouble):
+            self._rows, self._picks, self._full = [], [], True         # there may be no room for them
         with contextlib.suppress(OSError, RuntimeError, ValueError):   # a full disk must not hide the error it caused
             self.finish("stopped" if issubclass(kind, KeyboardInterrupt) else "failed", " ".join(reason.split()))
 
@@ -164,7 +181,6 @@ class Recorder:
         if self._rows:
             rows, picks, first = self._rows, self._picks, self._count
             last = first + len(rows)
-            self._rows, self._picks, self._held, self._count = [], [], 0, last
             names: dict[str, Any] = dict.fromkeys(self._columns)
             for row in rows:
                 names.update(row)
@@ -173,6 +189,7 @@ class Recorder:
             size = grown * (len(names) + 1) * CHUNK * 8 + self._chosen.growth(ids, first)
             if size or len(names) > len(self._columns):
                 self._reserve(size + (len(names) + 2) * METADATA)
+            self._rows, self._picks, self._held, self._count = [], [], 0, last
             for name in names:
                 self._append(name, first, last, rows)
             self._chosen.append(ids, first)
@@ -201,6 +218,27 @@ class Recorder:
                 fillvalue=0 if whole else np.nan)
         append(known, first, values)
 
+    def _copy(self, before: Result, last: int) -> None:
+        """Take over the rounds of another result up to ``last``."""
+        names = [name for name in before.rounds if name != "round"]
+        for name in names:
+            self.declare(name, *before.about[name])
+        for k in range(last + 1):
+            ids = before.chosen(k) if k else np.zeros(0)
+            self._rows.append({name: before.rounds[name][k] for name in names})
+            self._picks.append(None if k and len(ids) == self.m else ids)
+            if len(self._rows) >= BLOCK:
+                self._write()
+        self._write()
+
+    def _reserve(self, size: int) -> None:
+        try:
+            if self.path is not None and not self._full:
+                reserve(self.file, size)
+        except OSError as error:
+            raise Trouble(f"{self.path} cannot grow: {(error.strerror or str(error)).lower()}; it has {self._count} rows, "
+                          "and resume goes on once there is room") from None
+
     def _table(self, name: str, axis: str, meanings: Mapping[str, Column], table: Table) -> None:
         with self._clock():
             group, columns = self.file[name], {key: np.asarray(values) for key, values in table.items()}
@@ -210,41 +248,3 @@ class Recorder:
             for key, values in columns.items():
                 put(group, key, values, (along,), meanings.get(key, UNKNOWN))
             self.file.flush()
-
-    def _reserve(self, size: int) -> None:
-        """Let a file on disk reach ``size`` bytes further, before what is going to lie there is written.
-
-        HDF5 writes the end of the file after everything else: a process killed in between would leave columns that
-        point behind the end and cannot be read. The dataset has no name, so it is gone with its last handle, and its
-        last byte is written so that the file is never shorter than it says. Nothing may be waiting to be written:
-        HDF5 gives chunks their place only then.
-        """
-        if self.path is not None:
-            plan = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-            plan.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-            plan.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-            space, kind = h5py.h5s.create_simple((size,)), h5py.h5t.NATIVE_UINT8
-            spare = h5py.Dataset(h5py.h5d.create(self.file.id, None, kind, space, plan))
-            spare[-1] = 0
-            self.file.flush()
-            spare.id.close()
-
-
-def create(path: str | os.PathLike[str] | None, force: bool, attrs: Mapping[str, Any]) -> h5py.File:
-    """A new result file with its root attributes and groups; one that it replaces stays until this is on the disk."""
-    if path is None:
-        return begin(h5py.File(f"mpifed-{uuid.uuid4()}", "w", driver="core", backing_store=False), attrs, GROUPS)
-    with replacing(path, force) as place:
-        file = begin(h5py.File(place, "w", locking="best-effort"), attrs, GROUPS)
-        if force:
-            os.fsync(file.id.get_vfd_handle())
-    return file
-
-
-def put(group: h5py.Group, name: str, values: Array, axes: Sequence[h5py.Dataset], meaning: Column) -> None:
-    """A dataset that holds ``values``, or new values for it."""
-    if name not in group:
-        kind = values.dtype.kind
-        dtype = h5py.string_dtype() if kind in "UO" else np.int64 if meaning.integer and kind in "iub" else values.dtype
-        dataset(group, name, values.shape, dtype, axes, meaning)
-    group[name][...] = values.astype(object) if values.dtype.kind == "U" else values

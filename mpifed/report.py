@@ -17,10 +17,11 @@ MARGIN = 15                # characters on the left, for the name of a part
 LONG = 42                  # a cell of more characters has a line of its own
 LISTED = 16                # most ranks that have a row each
 COUNTS = ("exchanges", "uploads", "downloads")
+ABSENT = ("asked", "dropped", "late")
 BYTES = {"bytes_up": "up", "bytes_down": "down"}
 SECONDS = {"compute_seconds": "compute, slowest rank", "client_seconds": "compute, all clients",
            "server_seconds": "server", "comm_seconds": "communication", "evaluate_seconds": "evaluation"}
-APART = {"round", "elapsed_seconds", *COUNTS, *BYTES, *SECONDS}
+APART = {"round", "elapsed_seconds", "simulated_seconds", *COUNTS, *ABSENT, *BYTES, *SECONDS}
 SIGNS = {"grad_norm_sq": "‖∇f‖²"}
 RANK_COLUMNS = {"clients": "clients", "samples": "samples", "compute_seconds": "compute", "comm_seconds": "mpi",
                 "wait_seconds": "wait", "evaluate_seconds": "eval", "io_seconds": "io", "mpi_calls": "calls",
@@ -80,15 +81,18 @@ def outcome(result: Result) -> list[Cell]:
 
 def communication(result: Result) -> list[Cell]:
     """What travelled between server and clients."""
-    last = {name: int(values[-1]) for name, values in result.rounds.items()
+    last = {name: values[-1] for name, values in result.rounds.items()
             if len(values) and name in (*COUNTS, *BYTES)}
-    return ([(name, f"{last[name]:,}") for name in COUNTS if name in last]
-            + [(word, f"{amount(last[name])} ({last[name]:,})") for name, word in BYTES.items() if name in last])
+    return ([(name, f"{last[name]:,.0f}") for name in COUNTS if name in last]
+            + [(name, f"{result.rounds[name].sum():,.0f}") for name in ABSENT if name in result.rounds]
+            + [(word, f"{amount(last[name])} ({last[name]:,.0f})") for name, word in BYTES.items() if name in last])
 
 
 def times(result: Result) -> list[Cell]:
     """Where the time went, in seconds over all rounds; LCT is the mean of a round."""
     cells = [("TCT", number(result.tct)), ("LCT, a round", number(result.lct))]
+    if "simulated_seconds" in result.rounds:
+        cells.append(("simulated", number(result.rounds["simulated_seconds"][-1])))
     return cells + [(word, number(np.nansum(result.rounds[name])))
                     for name, word in SECONDS.items() if name in result.rounds]
 
@@ -157,7 +161,7 @@ def aligned(values: NDArray[Any]) -> list[str]:
     return [f"{value:.{decimals}f}" for value in values]
 
 
-def amount(size: int) -> str:
+def amount(size: float) -> str:
     """Bytes as B, kB, MB …"""
     value, units = float(size), ["B", "kB", "MB", "GB", "TB", "PB"]
     while value >= 999.95 and len(units) > 1:

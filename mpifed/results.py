@@ -4,7 +4,6 @@ from __future__ import annotations
 import os
 import shutil
 import time
-import tomllib
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,23 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpifed.claim import replacing
-from mpifed.columns import ALL, COLUMNS
-from mpifed.component import UserError, unknown
-from mpifed.netcdf import NO_COORDINATE
+from mpifed.columns import ALL, COLUMNS, Columns
+from mpifed.component import UserError
+from mpifed.data.h5 import entry
+from mpifed.sound import UNREADABLE, attributes, column, columns, configuration
 
 FORMAT = "mpifed-result"
 FORMAT_VERSION = 1
 PATIENCE = (0.01, 0.05, 0.2)  # seconds between attempts: a file that is being written may change under the reader
-UNREADABLE = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError)
 
 Array = NDArray[Any]
-
-
-class Columns(dict[str, Array]):
-    """name -> array; a name that is not there is refused with the nearest one."""
-
-    def __missing__(self, name: str) -> Array:
-        unknown("column", name, self)
 
 
 @dataclass(eq=False)
@@ -60,17 +52,17 @@ class Result:
         if path is None and file.driver != "core":
             path = file.filename
         name = "this file" if path is None else os.fspath(path)
-        attrs = {key: value.item() if isinstance(value, np.generic) else value for key, value in file.attrs.items()}
+        attrs = attributes(file, name)
         if attrs.get("format") != FORMAT:
             raise UserError(f"{name} is an HDF5 file but no result of mpifed: it has no attribute format = {FORMAT!r}")
         if attrs.get("format_version", 0) > FORMAT_VERSION:
             raise UserError(f"{name} has result format {attrs['format_version']}, made by a newer mpifed: "
                             f"this one reads up to {FORMAT_VERSION}")
         # a row is complete when its number is there: the numbers are written last, so they are read first
-        numbers = file["rounds/round"][:]
+        numbers = column(entry(entry(file, "rounds", name), "round", name), "rounds/round", name)
         count = len(numbers) - int(np.count_nonzero(numbers < 0))
-        rounds, about = read(file["rounds"]), {}
-        selection = file["selection"][:] if "selection" in file else None
+        rounds, about, chosen = columns(file, "rounds", name), {}, entry(file, "selection", name)
+        selection = None if chosen is None else column(chosen, "selection", name)
         count = min(count, *map(len, rounds.values() if selection is None else (selection, *rounds.values())))
         for key in rounds:
             stored = file["rounds"][key].attrs
@@ -80,7 +72,7 @@ class Result:
         rounds = Columns((key, rounds[key][:count]) for key in keys)
         # these are written last: a run that was killed over them has its rounds all the same
         late = {} if attrs.get("status") != "running" else {"default": Columns()}
-        ranks, clients, model = (read(file.get(group, {}), **late) for group in ("ranks", "clients", "model"))
+        ranks, clients, model = (columns(file, group, name, **late) for group in ("ranks", "clients", "model"))
         selection = np.full((count, 1), -1, np.int32) if selection is None else selection[:count]
         image = None
         if file.driver == "core":
@@ -101,10 +93,7 @@ class Result:
     @cached_property
     def config(self) -> dict[str, Any]:
         """The experiment file."""
-        try:
-            return tomllib.loads(self.attrs.get("config", ""))
-        except tomllib.TOMLDecodeError as error:
-            raise UserError(f"the attribute config of {self.path or 'the result'} is no TOML: {error}") from None
+        return configuration(self.attrs.get("config", ""), self.path or "the result")
 
     @property
     def m(self) -> int:
@@ -167,10 +156,12 @@ def load(path: str | os.PathLike[str]) -> Result:
     """The result in a file, also in one that is being written. Raises UserError where it is none."""
     name = os.fspath(path)
     try:
+        if not (os.path.isfile(name) or os.path.isdir(name)) and os.path.exists(name):
+            raise UserError(f"{name} is no result file: it is a pipe or a device")
         with open(name, "rb") as file:
             empty = not file.read(1)
-    except OSError as error:
-        raise UserError(f"{name} cannot be read: {(error.strerror or str(error)).lower()}") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{name} cannot be read: {(getattr(error, 'strerror', '') or str(error)).lower()}") from None
     if empty or not h5py.is_hdf5(name):
         raise UserError(f"{name} is no result file: " + ("it is empty" if empty else "it is not HDF5"))
     for seconds in (*PATIENCE, None):
@@ -181,14 +172,3 @@ def load(path: str | os.PathLike[str]) -> Result:
             if seconds is not None:
                 time.sleep(seconds)
     raise UserError(f"{name} cannot be read: it is damaged or truncated")
-
-
-def read(group: Any, default: Columns | None = None) -> Columns:
-    """The datasets of a group as arrays, texts as str; ``default`` where they cannot be read."""
-    try:
-        return Columns((key, value.asstr()[()] if h5py.check_string_dtype(value.dtype) else value[()])
-                       for key, value in group.items() if not value.attrs.get("NAME", b"").startswith(NO_COORDINATE))
-    except UNREADABLE:
-        if default is None:
-            raise
-        return default

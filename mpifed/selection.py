@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, ClassVar, NamedTuple
@@ -11,6 +12,7 @@ from msgspec import Meta
 
 from mpifed.component import Component, UserError
 from mpifed.data.clients import Array
+from mpifed.data.npz import open_npz
 from mpifed.data.stored import reading
 from mpifed.rng import stream
 
@@ -159,19 +161,19 @@ class Replay(Selection, tag="replay", kw_only=True):
 
 def read_table(path: str, key: str) -> Array:
     """The array ``key`` of an NPZ file: (rounds, clients), whole numbers."""
-    file = Path(path).expanduser()
-    if not file.is_file():
+    file = Path(os.path.expanduser(path))
+    if not os.path.isfile(file):
         raise UserError(f"selection.path = {path!r} is no file: it must be an NPZ file of recorded choices")
     try:
-        with reading(file, "NPZ"), open(file, "rb") as handle:
-            arrays = np.load(handle, allow_pickle=False)
-            names = getattr(arrays, "files", [])
-            table = arrays[key] if key in names else None
+        with reading(file, "NPZ"):
+            arrays = open_npz(file)
+            table = arrays.get(key)
+            values = table[:] if table is not None and len(table.shape) == 2 and table.dtype.kind in "iu" else None
     except UserError as error:
         raise UserError(f"selection.path = {path!r}: {error}") from None
     if table is None:
-        raise UserError(f"selection.key = {key!r} is not in {path!r}; there is {', '.join(names) or 'no array with a name'}")
-    if table.ndim != 2 or table.dtype.kind not in "iu":
-        raise UserError(f"selection.key = {key!r} must be a table of whole numbers (rounds, clients), "
+        raise UserError(f"selection.key = {key!r} is not in {path!r}; there is {', '.join(arrays) or 'no array with a name'}")
+    if values is None:
+        raise UserError(f"selection.path = {path!r}: {key!r} must be a table of whole numbers (rounds, clients), "
                         f"not {table.dtype} {table.shape}")
-    return table
+    return np.asarray(values)

@@ -24,6 +24,10 @@ class Solver(Component):
         """What it asks of the problem beside gradients."""
         return ()
 
+    def passes(self) -> int | None:
+        """How many gradients of f_i it takes, or None: not known before."""
+        return None
+
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         """Nearly argmin f_i(w) − ⟨y_i, w⟩, from W: (c, n); ``share`` is (τ − 1)/(N − 1)."""
         raise NotImplementedError
@@ -53,6 +57,9 @@ class GradientDescent(Solver, tag="gd"):
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.delta is None):
             raise ValueError("the solver gd needs either steps or delta")
+
+    def passes(self) -> int | None:
+        return self.steps
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         return gradient_descent(f, Y, W, self.count(alpha / beta, share), 1 / beta)

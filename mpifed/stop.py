@@ -23,7 +23,10 @@ class Stop(Table):
     variance: Annotated[
         float, Meta(ge=0, description="sample variance of the last four f at most this times n/(1 + f) (fedepm)")] = 0.0
     rising: Annotated[bool, Meta(description="f and ‖∇f‖² both above the largest of the three before (fedepm, code)")] = False
+    diverged: Annotated[
+        float, Meta(ge=0, description="f this many times its start fails the run; 0: it goes on until numbers overflow")] = 1e12
     seconds: Annotated[float, Meta(ge=0, description="elapsed seconds at least")] = 0.0
+    simulated_seconds: Annotated[float, Meta(ge=0, description="simulated seconds at least, with [system]")] = 0.0
 
     def __post_init__(self) -> None:
         if self.objective_gap and self.optimum is None:
@@ -50,4 +53,6 @@ class Stop(Table):
             return "rising: f and ‖∇f‖² are above those of the three rounds before"
         if self.seconds and history["elapsed_seconds"][-1] >= self.seconds:
             return f"seconds: {history['elapsed_seconds'][-1]:.3g} >= {self.seconds:.3g}"
+        if self.simulated_seconds and history["simulated_seconds"][-1] >= self.simulated_seconds:
+            return f"simulated_seconds: {history['simulated_seconds'][-1]:.3g} >= {self.simulated_seconds:.3g}"
         return None

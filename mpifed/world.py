@@ -4,12 +4,13 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from typing import Any
+from copy import copy
+from typing import Any, cast
 
 import mpi4py
 import numpy as np
 
-from mpifed.component import UserError
+from mpifed.component import Trouble, UserError
 from mpifed.data.clients import Array
 from mpifed.versions import library
 
@@ -17,6 +18,9 @@ from mpifed.versions import library
 if "mpi4py.MPI" not in sys.modules:
     mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
 from mpi4py import MPI
+
+
+FAULT_TOLERANT = "OMPI_MCA_mpi_ft_enable"    # what mpirun --with-ft ulfm sets
 
 
 class World:
@@ -59,6 +63,25 @@ class World:
         out = np.empty(sum(counts)) if self.rank == 0 else None
         self.comm.Gatherv(np.ascontiguousarray(values, float), (out, counts) if self.rank == 0 else None, 0)
         return np.zeros(0) if out is None else out
+
+    def survives(self) -> bool:
+        """Whether the launcher lets the others live when a rank dies."""
+        return self.size > 1 and os.environ.get(FAULT_TOLERANT) == "1" and "Open MPI" in self.library
+
+    def lost(self, error: BaseException) -> bool:
+        """Whether an error says that a rank is dead."""
+        return isinstance(error, MPI.Exception) and error.Get_error_class() in (MPI.ERR_PROC_FAILED, MPI.ERR_REVOKED)
+
+    def shrink(self) -> World:
+        """The ranks that live. Trouble where rank 0 is not among them."""
+        if not self.comm.Is_revoked():
+            self.comm.Revoke()
+        other = copy(self)
+        other.comm = cast(MPI.Intracomm, self.comm.Shrink())
+        other.rank, other.size = other.comm.rank, other.comm.size
+        if 0 not in other.comm.allgather(self.rank):
+            raise Trouble("rank 0, the server, is dead: resume goes on from the last checkpoint")
+        return other
 
     def abort(self, code: int = 1) -> None:
         """End every rank at once."""

@@ -80,7 +80,7 @@ class Run:
         for host in self.hosts:
             host.join()
         count = len(self.hosts)
-        transport = InProcess(*self.hosts) if count == 1 else Several(self.hosts, np.zeros((count, 3)))
+        transport = InProcess(*self.hosts) if count == 1 else Several(self.hosts, np.zeros((count, 5)))
         self.draws = (selection or Uniform(share=SHARE)).draws(seed, self.m, 1000)
         self.fed = Federation(transport, self.problem, self.draws, seed, self.data.sizes, start, dtype)
         self.algorithm, self.round = algorithm, 0

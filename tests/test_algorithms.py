@@ -24,9 +24,9 @@ from mpifed.algorithms.sfedavg import SFedAvg
 from mpifed.algorithms.sfedprox import SFedProx
 from mpifed.component import UserError
 from mpifed.config import experiment
-from mpifed.host import Request
 from mpifed.launch import check
 from mpifed.problems.base import Problem
+from mpifed.request import Request
 from mpifed.selection import Biased, Uniform
 from mpifed.steps import Constant, Log2, SqrtSamples
 

@@ -215,7 +215,7 @@ def test_fetch_tells_the_sum_where_none_is_published(tmp_path, monkeypatch):
 
 def test_fetch_leaves_nothing_behind_when_something_is_wrong(tmp_path, monkeypatch):
     source_of(tmp_path, monkeypatch, sha256="0" * 64)
-    with pytest.raises(UserError, match=r"set\.zip gives has the SHA-256 .*: it should be 0000"):
+    with pytest.raises(UserError, match=r"set\.zip gives has the SHA-256 .*: it should be 0000.*, so it was deleted"):
         fetch("qot", tmp_path / "to")
     source_of(tmp_path, monkeypatch, members=("../../qsar.csv",))
     with pytest.raises(UserError, match=r"qot cannot be brought from file:.*set\.zip to .*qsar\.csv"):

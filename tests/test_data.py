@@ -361,7 +361,7 @@ def test_a_member_cut_short_inside_an_npz_is_named(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in members.items():
             archive.writestr(name, content[:-100] if name == "X.npy" else content)
-    refused(path, "fed.npz cannot be read as NPZ: .*X ends early")
+    refused(path, r"X of .*fed\.npz declares the shape \(10, 6\) of float64, 480 bytes, where it has 380")
 
 
 @pytest.mark.parametrize(("name", "options", "sentence"), [

@@ -8,7 +8,7 @@ from conftest import mpifed
 
 from mpifed.algorithms.base import Algorithm
 
-PLAIN = ["data.clients=13", "data.features=23", "rounds=6"]
+PLAIN = ["data.clients=13", "data.features=23", "rounds=6", "stop.diverged=0"]
 LOGISTIC = ["data=gaussian", "data.clients=13", "data.samples=11", "data.features=7", "rounds=5"]
 DIGITS = ["data=digits", "data.clients=13", "rounds=4", "stop.gradient=0.0"]
 LONG = ["data=gaussian", "data.clients=13", "data.samples=3", "data.features=20011", "rounds=3"]  # reduced in slices
@@ -17,6 +17,8 @@ STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in Algorithm.choices} | 
     "feddcd": ["algorithm=feddcd", *LOGISTIC],
     "accfeddcd": ["algorithm=accfeddcd", *LOGISTIC],
     "fedepm": ["algorithm=fedepm", *LOGISTIC],
+    "sfedavg": ["algorithm=sfedavg", *LOGISTIC],
+    "sfedprox": ["algorithm=sfedprox", *LOGISTIC],
     "fedavg, mini-batches": ["algorithm=fedavg", "algorithm.batch_size=5", "algorithm.epochs=2", *PLAIN],
     "flame": ["algorithm=flame", *DIGITS],
     "flame, biased": ["algorithm=flame", "selection=biased", "selection.share=0.3", "selection.candidates=7", *DIGITS],

@@ -38,10 +38,11 @@ def test_the_algorithm_of_the_readme_is_one():
 
 
 def test_the_experiment_file_of_the_readme_is_read(tmp_path):
-    (study,) = re.findall(r"```toml\n(.*?)```", README, re.S)
-    (tmp_path / "study.toml").write_text(study)
+    study, system = re.findall(r"```toml\n(.*?)```", README, re.S)
+    (tmp_path / "study.toml").write_text(study + system)
     setup = config.experiment(config.read(tmp_path / "study.toml"))
     assert (setup.algorithm.label(), setup.problem.label(), setup.data.label()) == ("fedgia", "logistic", "qot")
+    assert setup.system.speed.median == 1e4
 
 
 def test_the_mistake_of_the_readme_is_answered_as_it_says():

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import xarray
 
-from mpifed import record
+from mpifed import netcdf, record
 from mpifed.columns import ALL, COLUMNS
 from mpifed.component import UserError
 from mpifed.record import Recorder
@@ -369,7 +369,7 @@ def test_xarray_opens_every_group(path):
 WRITER = """
 import os, signal, sys, time
 import numpy as np
-from mpifed import record
+from mpifed import netcdf, record
 
 record.FLUSH_SECONDS = float(sys.argv[2])
 
@@ -488,7 +488,7 @@ def test_between_any_two_writes_the_file_opens_with_every_row_that_was_flushed(p
         def __getattr__(self, name):
             return (lambda *_, **__: library(tape, "w")) if name == "File" else getattr(h5py, name)
 
-    monkeypatch.setattr(record, "h5py", OnTape())
+    monkeypatch.setattr(netcdf, "h5py", OnTape())
     monkeypatch.setattr(record, "FLUSH_SECONDS", 1e9)
     monkeypatch.setattr(record, "CHUNK", 16)
     recorder = Recorder(path, ATTRS, 64)

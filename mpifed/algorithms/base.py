@@ -10,6 +10,8 @@ from mpifed.data.clients import Array
 from mpifed.federation import Federation
 from mpifed.local import Local
 
+STEERING = ("step", "lr", "t", "mu0", "r0", "rho", "eta")
+
 
 class Algorithm(Component):
     """A federated algorithm; its fields are the hyper-parameters.
@@ -39,6 +41,8 @@ class Algorithm(Component):
     default: ClassVar[str] = "fedgia"
 
     draws: ClassVar[int] = 1  # how often a round selects clients
+    vectors: ClassVar[int] = 1  # models that go to a chosen client, and that come back, from a draw to the next
+    everyone: ClassVar[bool] = False  # whether a round asks also those who are not chosen for an answer
     personal: ClassVar[bool] = False  # whether clients keep a model of their own, given by ``personalised``
     watches: ClassVar[tuple[str, ...]] = ()  # names of what ``watch`` gives
     extremes: ClassVar[tuple[str, ...]] = ()  # names of what ``extreme`` gives
@@ -50,9 +54,21 @@ class Algorithm(Component):
     def verify(self, selected: int) -> None:
         """Refuse, before round one, a number of clients a round that the algorithm cannot do with (UserError)."""
 
+    def work(self, d: Array) -> Array | None:
+        """Sample gradients that chosen clients with d samples compute from a draw to the next, (m,); None: not known before.
+
+        Here one gradient an iteration of f.steps(k0, epochs, batch_size).
+        """
+        k0, epochs, size = (getattr(self, key, 0) for key in ("k0", "epochs", "batch_size"))
+        return (epochs or k0 or 1) * (np.minimum(size, d) if size and not epochs else d)
+
     def advice(self, m: int) -> str | None:
         """A warning about options that theory does not cover with m clients, or None."""
         return None
+
+    def steering(self) -> str:
+        """The option that keeps the iterates from diverging."""
+        return next((f"algorithm.{key}" for key in STEERING if hasattr(self, key)), "the step size")
 
     def opening(self) -> str:
         """The client method that begins with ∇f_i at its first argument, the server's model; measuring knows it already."""

@@ -43,6 +43,10 @@ class FedADMM(Algorithm, tag="fedadmm"):
     def needs(self) -> tuple[str, ...]:
         return ("lipschitz",)
 
+    def work(self, d: Array) -> Array:
+        """At most: clients who reach ε_i rest."""
+        return (1 + self.k0 * (self.inner_max - 1)) * d
+
     def join(self, f: Local) -> Client:
         eps0 = self.k0**2 if self.eps0 is None else self.eps0
         return Client(pi=f.zeros(), z=self.sigma(f)[:, None] * f.initial(),

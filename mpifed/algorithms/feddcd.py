@@ -44,6 +44,9 @@ class FedDCD(Algorithm, tag="feddcd"):
     def needs(self) -> tuple[str, ...]:
         return "convexity", "lipschitz", *(("hessian",) if self.dual else ()), *self.solver.needs()
 
+    def work(self, d: Array) -> Array | None:
+        return None if self.solver.passes() is None else self.solver.passes() * d
+
     def join(self, f: Local) -> Any:
         self.check(f)
         return Client(y=f.zeros(), w=f.initial())

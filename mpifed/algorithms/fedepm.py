@@ -59,6 +59,9 @@ class FedEPM(Algorithm, tag="fedepm"):
     def needs(self) -> tuple[str, ...]:
         return ("clipped_grad",) if self.noise == "clipped" else ()
 
+    def work(self, d: Array) -> Array:
+        return d
+
     def opening(self) -> str:
         return "" if self.noise == "clipped" else "update"
 

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -36,11 +36,16 @@ class FedGiA(Algorithm, tag="fedgia"):
     t: Annotated[
         Annotated[float, Meta(gt=0)] | None, Meta(description="σ = t·r/m (default: Table III, by problem)")] = None
 
+    everyone: ClassVar[bool] = True
+
     def needs(self) -> tuple[str, ...]:
         return ("lipschitz", "majorizer_inverse") if self.H == "gram" else ("lipschitz",)
 
     def opening(self) -> str:
         return "update"
+
+    def work(self, d: Array) -> Array:
+        return d
 
     def join(self, f: Local) -> Client:
         return Client(pi=f.zeros())

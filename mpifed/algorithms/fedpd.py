@@ -35,6 +35,9 @@ class FedPD(Algorithm, tag="fedpd"):
     step: Annotated[Step, Meta(description="step size γ_k of the inner descent, k over the whole run")] = Log2()
     scale: Annotated[Literal["1", "1/m"], Meta(description="factor of ∇f_i")] = "1"
 
+    def work(self, d: Array) -> Array:
+        return (1 + self.k0 * (self.inner - 1)) * d
+
     def join(self, f: Local) -> Client:
         return Client(pi=f.zeros(), z=f.initial())
 

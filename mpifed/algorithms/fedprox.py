@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.fedavg import FedAvg
@@ -19,6 +20,9 @@ class FedProx(FedAvg, tag="fedprox"):
 
     mu: Annotated[float, Meta(ge=0, description="proximal weight μ")] = 1e-4
     inner: Annotated[int, Meta(ge=1, description="gradient steps an iteration")] = 5
+
+    def work(self, d: Array) -> Array:
+        return self.inner * np.asarray(super().work(d))
 
     def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float) -> Array:
         rate = self.rate(f, gamma)

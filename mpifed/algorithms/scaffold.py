@@ -1,7 +1,7 @@
 """SCAFFOLD: S. P. Karimireddy et al., "SCAFFOLD: Stochastic controlled averaging for federated learning"."""
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -35,6 +35,8 @@ class Scaffold(Algorithm, tag="scaffold"):
     server_lr: Annotated[float, Meta(gt=0, description="step size of the server")] = 1.0
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
+
+    vectors: ClassVar[int] = 2
 
     def join(self, f: Local) -> Client:
         return Client(c=f.zeros())

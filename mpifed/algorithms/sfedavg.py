@@ -45,6 +45,10 @@ class SFedAvg(Algorithm, tag="sfedavg"):
 
     extremes: ClassVar[tuple[str, ...]] = ("snr",)
 
+    def work(self, d: Array) -> Array:
+        """One gradient more for the noise."""
+        return (self.k0 + (self.noise != "none")) * d
+
     def join(self, f: Local) -> Client:
         return Client(w=f.initial(), z=f.initial(), ratio=np.full(len(f), np.inf))
 

@@ -20,6 +20,9 @@ class SFedProx(SFedAvg, tag="sfedprox"):
     mu: Annotated[float, Meta(ge=0, description="proximal weight μ")] = 1e-5
     inner: Annotated[int, Meta(ge=1, description="gradient steps an iteration")] = 3
 
+    def work(self, d: Array) -> Array:
+        return super().work(d) + self.k0 * (self.inner - 1) * d
+
     def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float) -> Array:
         for _ in range(self.inner):
             w = w - gamma * (f.grad(w) + self.mu * (w - x))

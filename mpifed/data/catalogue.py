@@ -13,7 +13,8 @@ from mpifed.component import UserError
 from mpifed.data.clients import Array, Clients, Dataset, Matrix
 from mpifed.data.download import fetch as fetch
 from mpifed.data.download import find
-from mpifed.data.files import read_mat, samples
+from mpifed.data.files import samples
+from mpifed.data.mat import read_mat
 from mpifed.data.partition import Partition, Sizes
 from mpifed.data.pool import check_finite, unit_columns
 from mpifed.data.split import Pooled

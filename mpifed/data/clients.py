@@ -12,7 +12,7 @@ Array = NDArray[Any]
 Matrix = Any  # NDArray or scipy.sparse.csr_array, (rows, n)
 
 # fields whose defaults differ from source to source
-Clients = Annotated[int, Meta(ge=1, description="number of clients m")]
+Clients = Annotated[int, Meta(ge=1, le=10**8, description="number of clients m")]
 Test = Annotated[float, Meta(ge=0, lt=1, description="share of each client's samples that is kept for testing")]
 
 

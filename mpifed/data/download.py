@@ -78,13 +78,14 @@ def fetch(name: str, to: str | Path) -> list[Fetched]:
         raise UserError(f"{name} needs a login where it is published: {BY_HAND[name]}")
     if name not in SOURCES:
         unknown("data set", name, [*SOURCES, *BY_HAND])
-    folder, done = Path(to).expanduser() / name, []
+    folder, done = Path(os.path.expanduser(to)) / name, []
     for source in SOURCES[name]:
         paths = [folder / file for file in source.files]
-        missing = [path for path in paths if not path.exists()]
+        missing = [path for path in paths if not path.is_file()]
         try:
             note = bring(source, folder, missing) if missing else ""
-        except (OSError, http.client.HTTPException, zipfile.BadZipFile, zlib.error, KeyError, RuntimeError) as error:
+        except (OSError, http.client.HTTPException, zipfile.BadZipFile, zlib.error, KeyError, RuntimeError,
+                ValueError) as error:
             raise UserError(f"{name} cannot be brought from {source.url} to {missing[0]}: {reason(error)}") from None
         done += [Fetched(path, note if path in missing else "was there already") for path in paths]
     return done
@@ -106,7 +107,8 @@ def bring(source: Source, folder: Path, wanted: list[Path]) -> str:
         whole = Path(place) / "download"
         digest = download(source.url, whole)
         if source.sha256 not in (None, digest):
-            raise UserError(f"what {source.url} gives has the SHA-256 {digest}: it should be {source.sha256}")
+            raise UserError(f"what {source.url} gives has the SHA-256 {digest}: it should be {source.sha256}, "
+                            "so it was deleted")
         if source.url.endswith(".zip"):
             with zipfile.ZipFile(whole) as archive:
                 for path in wanted:  # its path in the archive plays no part in where it lands
@@ -148,8 +150,8 @@ def find(name: str, *files: str) -> Path:
     """The first of ``files`` that is in $MPIFED_DATA/name ("": the folder itself), or a UserError that says what to do."""
     root = os.environ.get("MPIFED_DATA", "")
     for file in files if root else ():
-        path = Path(root).expanduser() / name / file
-        if path.is_file() or (not file and path.is_dir()):
+        path = Path(os.path.expanduser(root)) / name / file
+        if os.path.isfile(path) or (not file and os.path.isdir(path)):
             return path
     place = Path(root) / name if root else f"$MPIFED_DATA/{name}, which is not set"
     hint = BY_HAND.get(name) or f"python -m mpifed data get {name} --to DIR downloads it, then set MPIFED_DATA=DIR"

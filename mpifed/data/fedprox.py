@@ -56,10 +56,10 @@ class Synthetic(Data, tag="synthetic"):
     alpha: Annotated[float, Meta(ge=0, description="how much the models of the clients differ, a standard deviation")] = 0.5
     beta: Annotated[float, Meta(ge=0, description="how much the inputs of the clients differ, a standard deviation")] = 0.5
     iid: Annotated[bool, Meta(description="one model and one law of the inputs for all clients")] = False
-    features: Annotated[int, Meta(ge=1, description="number of features n")] = 60
-    classes: Annotated[int, Meta(ge=2, description="number of classes")] = 10
-    least: Annotated[int, Meta(ge=1, description="fewest samples of a client")] = 5000
-    most: Annotated[int, Meta(ge=1, description="most samples of a client")] = 9999
+    features: Annotated[int, Meta(ge=1, le=10**8, description="number of features n")] = 60
+    classes: Annotated[int, Meta(ge=2, le=10_000, description="number of classes")] = 10
+    least: Annotated[int, Meta(ge=1, le=10**9, description="fewest samples of a client")] = 5000
+    most: Annotated[int, Meta(ge=1, le=10**9, description="most samples of a client")] = 9999
     test: Test = 0.2
 
     def __post_init__(self) -> None:

@@ -1,6 +1,8 @@
 """Federated data from a file: HDF5, NPZ, MATLAB, LIBSVM or CSV."""
 from __future__ import annotations
 
+import math
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,10 +12,14 @@ from msgspec import Meta
 
 from mpifed.component import UserError
 from mpifed.data.clients import Array, Data, Dataset, Test
+from mpifed.data.h5 import open_h5
+from mpifed.data.mat import read_mat
+from mpifed.data.memory import room
+from mpifed.data.npz import open_npz
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import Pool, check_finite
 from mpifed.data.split import split_pool
-from mpifed.data.stored import Stored, StoredCsr, open_h5, open_npz, reading
+from mpifed.data.stored import Stored, StoredCsr, reading
 from mpifed.data.text import read_csv, read_svm
 from mpifed.rng import stream
 
@@ -42,9 +48,9 @@ class File(Data, kw_only=True, tag="file"):
         bool | None, Meta(description="whether LIBSVM indices count from 0 (default: if an index 0 is there)")] = None
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        path = Path(self.path).expanduser()
+        path = Path(os.path.expanduser(self.path))
         kind = kind_of(path)
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise UserError(f"data.path = \"{self.path}\" is no file: give an HDF5, NPZ, MATLAB, LIBSVM or CSV file")
         with reading(path, kind):
             arrays = self.read(path, kind)
@@ -102,6 +108,7 @@ def samples(arrays: dict[str, Any], path: Path, part: str) -> tuple[Any, Array]:
     numbers(X, X_name, path)
     if len(X.shape) != 2 or 0 in X.shape:
         raise UserError(f"{X_name} of {path} has the shape {tuple(X.shape)}: it must be (d, n), neither of them 0")
+    room(8 * int(X.shape[1]), f"{X_name} of {path} has {X.shape[1]:,} columns: a model of as many numbers")
     y = whole(arrays, y_name, path)
     if len(y) != X.shape[0]:
         raise UserError(f"{y_name} of {path} has {len(y)} entries where {X_name} has {X.shape[0]} rows")
@@ -136,10 +143,12 @@ def csr_of(arrays: dict[str, Any], path: Path, name: str) -> StoredCsr:
     indptr, shape = whole(arrays, keys[2], path), whole(arrays, keys[3], path)
     for array, key in ((data, keys[0]), (indices, keys[1])):
         numbers(array, key, path)
-    if len(shape) != 2 or shape.min() < 0:
+    if indices.dtype.kind not in "iu":
+        raise UserError(f"{keys[1]} of {path} has the type {indices.dtype}: it must be whole numbers")
+    if len(shape) != 2 or not counting(shape):
         raise UserError(f"{keys[3]} of {path} must be two whole numbers, rows and columns")
     d, n = (int(length) for length in shape)
-    if len(indptr) != d + 1 or indptr[0] != 0 or np.any(np.diff(indptr.astype(np.int64)) < 0):
+    if len(indptr) != d + 1 or not counting(indptr) or indptr[0] != 0 or np.any(np.diff(indptr.astype(np.int64)) < 0):
         raise UserError(f"{keys[2]} of {path} must be {d + 1} numbers that start at 0 and never fall")
     for array, key in ((data, keys[0]), (indices, keys[1])):
         if array.shape != (int(indptr[-1]),):
@@ -151,7 +160,13 @@ def numbers(array: Any, name: str, path: Path) -> None:
     """Refuse objects, text, complex numbers and whatever else is no array of numbers."""
     dtype = getattr(array, "dtype", np.dtype(object))
     if dtype.kind not in "biuf":
-        raise UserError(f"{name} of {path} has the type {dtype}: it must be an array of real numbers")
+        never = "; pickled objects are never loaded" if dtype.hasobject else ""
+        raise UserError(f"{name} of {path} has the type {dtype}: it must be an array of real numbers{never}")
+
+
+def counting(values: Array) -> bool:
+    """Whether all are whole numbers, from 0 to what an integer holds."""
+    return bool(np.all((values >= 0) & (values < 2.0**63) & (values == np.floor(values))))
 
 
 def whole(arrays: dict[str, Any], name: str, path: Path) -> Array:
@@ -160,7 +175,7 @@ def whole(arrays: dict[str, Any], name: str, path: Path) -> Array:
         raise UserError(f"{path} has no {name}: there are {', '.join(arrays) or 'no arrays'}")
     numbers(arrays[name], name, path)
     shape = tuple(arrays[name].shape)
-    if len(shape) == 0 or np.prod(shape) not in shape:
+    if len(shape) == 0 or math.prod(shape) not in shape:
         raise UserError(f"{name} of {path} has the shape {shape}: it must be one row or column of numbers")
     values = arrays[name][:]
     return np.asarray(values.toarray() if sp.issparse(values) else values).ravel()
@@ -169,23 +184,9 @@ def whole(arrays: dict[str, Any], name: str, path: Path) -> Array:
 def sizes_of(arrays: dict[str, Any], name: str, path: Path, X: Any, least: int) -> Array:
     """The number of rows of each client (m,), which must be that of all rows together."""
     sizes = whole(arrays, name, path)
-    if not len(sizes) or not np.all(np.isfinite(sizes) & (sizes >= least) & (sizes == np.floor(sizes))):
+    if not len(sizes) or not counting(sizes) or sizes.min() < least:
         raise UserError(f"{name} of {path} must be whole numbers, each at least {least}: the rows of each client")
-    if int(sizes.sum()) != X.shape[0]:
-        rows = f"X{name.removeprefix('sizes')}"
-        raise UserError(f"{name} of {path} add up to {int(sizes.sum())} where {rows} has {X.shape[0]} rows")
+    total = sum(map(int, sizes)) if sizes.max() > X.shape[0] else int(sizes.sum())  # the sum of large ones may overflow
+    if total != X.shape[0]:
+        raise UserError(f"{name} of {path} add up to {total} where X{name.removeprefix('sizes')} has {X.shape[0]} rows")
     return sizes.astype(np.int64)
-
-
-def read_mat(path: Path) -> dict[str, Any]:
-    """The variables of a MATLAB file up to version 7, sparse ones as CSR."""
-    from scipy.io import loadmat
-
-    try:
-        variables = loadmat(path)
-    except NotImplementedError:
-        raise UserError(f"{path} is a MATLAB 7.3 file: save it with -v7, or as HDF5 with the suffix .h5") from None
-    except Exception as error:  # scipy's reader raises many kinds on damaged files
-        raise ValueError(error) from error
-    return {name: sp.csr_array(value) if sp.issparse(value) else value
-            for name, value in variables.items() if not name.startswith("__")}

@@ -55,8 +55,8 @@ class Gaussian(Data, tag="gaussian"):
 
     objective = "logistic"
 
-    samples: Annotated[int, Meta(ge=1, description="samples of each client")] = 20
-    features: Annotated[int, Meta(ge=1, description="number of features n")] = 20
+    samples: Annotated[int, Meta(ge=1, le=10**9, description="samples of each client")] = 20
+    features: Annotated[int, Meta(ge=1, le=10**8, description="number of features n")] = 20
     task: Annotated[Literal["logistic", "linear"], Meta(description="labels 0 and 1, or real numbers")] = "logistic"
     noise: Annotated[
         float, Meta(ge=0, description="share of labels flipped (logistic), standard deviation of the noise (linear)")] = 0.1

@@ -63,10 +63,10 @@ class ImageClasses(Data, tag="images"):
     objective = "softmax"
 
     clients: Clients = 20
-    samples: Annotated[int, Meta(ge=1, description="images of each client")] = 60
+    samples: Annotated[int, Meta(ge=1, le=10**9, description="images of each client")] = 60
     size: Annotated[int, Meta(ge=1, le=1024, description="side of an image in pixels")] = 64
     channels: Annotated[int, Meta(ge=1, le=16, description="channels of an image")] = 3
-    classes: Annotated[int, Meta(ge=2, description="number of classes")] = 6
+    classes: Annotated[int, Meta(ge=2, le=10_000, description="number of classes")] = 6
     per_client: Annotated[int, Meta(ge=1, description="classes of which a client has images")] = 2
     noise: Annotated[float, Meta(ge=0, description="standard deviation of the noise; a pattern has about 1")] = 0.5
     test: Test = 0.2

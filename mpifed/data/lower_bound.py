@@ -42,7 +42,7 @@ class LowerBound(Data, tag="lower-bound"):
 
     objective = "quadratic"
 
-    features: Annotated[int, Meta(ge=2, description="number of unknowns n")] = 100
+    features: Annotated[int, Meta(ge=2, le=10**8, description="number of unknowns n")] = 100
     alpha: Annotated[float, Meta(gt=0, description="strong convexity of each f_i, below beta/clients")] = 1e-3
     beta: Annotated[float, Meta(gt=0, description="smoothness of each f_i")] = 1.0
 

@@ -20,7 +20,7 @@ def folders(root: Path) -> tuple[list[str], Array]:
     paths: list[str] = []
     counts: list[int] = []
     for folder in sorted(entry.path for entry in os.scandir(root) if entry.is_dir()):
-        found = sorted(entry.path for entry in os.scandir(folder) if entry.name.lower().endswith(SUFFIXES))
+        found = sorted(entry.path for entry in os.scandir(folder) if entry.name.lower().endswith(SUFFIXES) and entry.is_file())
         if found:
             paths += found
             counts.append(len(found))

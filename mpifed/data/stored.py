@@ -1,7 +1,8 @@
 """Arrays that stay in their HDF5 or NPZ file: a rank reads the rows of its own clients and no others."""
 from __future__ import annotations
 
-import os
+import lzma
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -14,10 +15,13 @@ import scipy.sparse as sp
 
 from mpifed.component import UserError
 from mpifed.data.clients import Array, Matrix
+from mpifed.data.memory import room, size_of
 
 Reader = Callable[[int, int], Any]  # (lo, hi) -> those rows
 
 BLOCK_BYTES = 1 << 25
+DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, struct.error, zipfile.BadZipFile, zlib.error,
+          lzma.LZMAError)  # what the libraries raise on damaged files
 
 
 @contextmanager
@@ -27,7 +31,7 @@ def reading(path: Path, kind: str) -> Iterator[None]:
         yield
     except UserError:
         raise
-    except (OSError, EOFError, ValueError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+    except DAMAGE as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise UserError(f"{path} cannot be read as {kind}: it is damaged or something else ({reason})") from error
 
@@ -46,9 +50,17 @@ class Stored:
         """A reader of consecutive rows, which is best asked for rising row numbers."""
         raise NotImplementedError
 
+    def size(self, rows: int) -> int:
+        """Bytes of so many rows."""
+        return rows * size_of(self.shape[1:], self.dtype.itemsize)
+
+    def room(self, rows: int) -> None:
+        """UserError where there is no memory for so many rows."""
+        room(self.size(rows), f"reading {rows:,} of {self.shape[0]:,} rows of {self.name} of {self.path}")
+
     def block(self) -> int:
         """Rows that are read at a time."""
-        return max(1, BLOCK_BYTES // max(1, self.dtype.itemsize * int(np.prod(self.shape[1:]))))
+        return max(1, BLOCK_BYTES // max(1, self.size(1)))
 
     def __getitem__(self, index: Any) -> Any:
         with reading(self.path, self.kind), self.open() as rows:
@@ -69,60 +81,6 @@ class Stored:
         back = np.empty_like(at)
         back[at] = np.arange(len(at))
         return stacked[back]
-
-
-class H5Array(Stored):
-    """A dataset of an HDF5 file."""
-
-    kind = "HDF5"
-
-    def __init__(self, path: Path, name: str, shape: tuple[int, ...], dtype: Any) -> None:
-        self.path, self.name, self.shape, self.dtype = path, name, shape, np.dtype(dtype)
-
-    @contextmanager
-    def open(self) -> Iterator[Reader]:
-        import h5py
-
-        with h5py.File(self.path, "r", locking="best-effort") as file:
-            dataset = file[self.name]
-            yield lambda lo, hi: dataset[lo:hi]
-
-
-class NpzArray(Stored):
-    """An array of an NPZ file, read through the archive without unpacking the rest of it; never unpickled."""
-
-    kind = "NPZ"
-
-    def __init__(self, path: Path, name: str) -> None:
-        self.path, self.name = path, name
-        with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as file:
-            major, _ = np.lib.format.read_magic(file)
-            read_header = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
-            self.shape, self.columns_first, self.dtype = read_header(file)
-            self.offset = file.tell()
-
-    @contextmanager
-    def open(self) -> Iterator[Reader]:
-        if self.columns_first:  # the rows lie scattered
-            with np.load(self.path, allow_pickle=False) as archive:
-                whole = archive[self.name]
-            yield lambda lo, hi: whole[lo:hi]
-            return
-        shape, width = self.shape[1:], self.dtype.itemsize * int(np.prod(self.shape[1:]))
-        with zipfile.ZipFile(self.path) as archive, archive.open(f"{self.name}.npy") as file:
-
-            def rows(lo: int, hi: int) -> Array:
-                file.seek(self.offset + lo * width, os.SEEK_SET)
-                data = bytearray((hi - lo) * width)
-                view, got = memoryview(data), 0
-                while got < len(data):
-                    more = file.readinto(view[got:])  # type: ignore[attr-defined]
-                    if not more:
-                        raise EOFError(f"{self.name} ends early")
-                    got += more
-                return np.frombuffer(data, dtype=self.dtype).reshape(hi - lo, *shape)
-
-            yield rows
 
 
 class StoredCsr(Stored):
@@ -152,19 +110,3 @@ class StoredCsr(Stored):
                 return part
 
             yield rows
-
-
-def open_h5(path: Path) -> dict[str, Any]:
-    """The arrays at the root of an HDF5 file."""
-    import h5py
-
-    with h5py.File(path, "r", locking="best-effort") as file:
-        return {name: H5Array(path, name, entry.shape, entry.dtype)
-                for name, entry in file.items() if isinstance(entry, h5py.Dataset) and entry.shape is not None}
-
-
-def open_npz(path: Path) -> dict[str, Any]:
-    """The arrays of an NPZ file."""
-    with zipfile.ZipFile(path) as archive:
-        names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-    return {name: NpzArray(path, name) for name in names}

@@ -55,9 +55,9 @@ class LinregNoniid(Data, tag="linreg-noniid"):
     well as b; all are shuffled among the clients (thirds of the samples, not of the clients: errata).
     """
 
-    features: Annotated[int, Meta(ge=1, description="number of features n")] = 100
-    least: Annotated[int, Meta(ge=1, description="fewest samples of a client")] = 50
-    most: Annotated[int, Meta(ge=1, description="most samples of a client")] = 150
+    features: Annotated[int, Meta(ge=1, le=10**8, description="number of features n")] = 100
+    least: Annotated[int, Meta(ge=1, le=10**9, description="fewest samples of a client")] = 50
+    most: Annotated[int, Meta(ge=1, le=10**9, description="most samples of a client")] = 150
 
     def __post_init__(self) -> None:
         if self.least > self.most:
@@ -112,7 +112,7 @@ class RandomQuadratic(Data, tag="quadratic"):
 
     objective = "quadratic"
 
-    features: Annotated[int, Meta(ge=1, description="number of unknowns n")] = 20
+    features: Annotated[int, Meta(ge=1, le=10**8, description="number of unknowns n")] = 20
     mu: Annotated[float, Meta(gt=0, description="smallest eigenvalue of each Q_i")] = 0.1
     L: Annotated[float, Meta(gt=0, description="largest eigenvalue of each Q_i")] = 1.0
 

@@ -16,6 +16,9 @@ from mpifed.component import UserError
 from mpifed.data.clients import Array
 
 CHUNK = 1 << 24  # bytes of text that are parsed at a time
+WIDEST = 1 << 26  # bytes of a line
+FLOOR = 1 << 22  # bytes of text that any packed file may hold
+PACKED = 500  # bytes of text from one packed byte, at most
 QID = re.compile(rb"\sqid:\S*")
 
 
@@ -23,6 +26,19 @@ def open_text(path: Path) -> IO[bytes]:
     """The bytes of a text file, unpacked."""
     opener: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower(), open)
     return opener(path, "rb")
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    """The lines of a text file; UserError where they are longer or, unpacked, more than those of any table."""
+    most, total = max(FLOOR, PACKED * path.stat().st_size), 0
+    with open_text(path) as file:
+        while line := file.readline(WIDEST + 1):
+            total += len(line)
+            if len(line) > WIDEST:
+                raise UserError(f"{path} is no table: it has a line of more than {WIDEST:,} bytes")
+            if total > most:
+                raise UserError(f"{path} is no table: it unpacks to more than {PACKED} times its {path.stat().st_size:,} bytes")
+            yield line
 
 
 def read_svm(path: Path, zero_based: bool | None) -> tuple[sp.csr_array, Array]:
@@ -51,11 +67,14 @@ def read_svm(path: Path, zero_based: bool | None) -> tuple[sp.csr_array, Array]:
 
 def chunks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
     """Groups of whole lines, each with the number of its first line, counted from 1."""
-    first = 1
-    with open_text(path) as file:
-        while lines := file.readlines(CHUNK):
-            yield first, lines
-            first += len(lines)
+    first, size, group = 1, 0, []
+    for line in lines_of(path):
+        group.append(line)
+        size += len(line)
+        if size >= CHUNK:
+            yield first, group
+            first, size, group = first + len(group), 0, []
+    yield first, group
 
 
 def parse(path: Path, first: int, lines: list[bytes]) -> tuple[Array, Array, Array]:
@@ -95,16 +114,15 @@ def read_csv(path: Path, target: int | str | None) -> tuple[Array, Array]:
 
     ``target`` is the column of y, by name or by number counted from 0, negative from the end; None is the last one.
     """
-    with open_text(path) as file:
-        head = file.readline().decode("utf-8-sig", errors="replace")
+    head = next(lines_of(path), b"").decode("utf-8-sig", errors="replace")
     mark = max(",;\t", key=head.count)
     names = [name.strip().strip("\"'") for name in head.strip("\r\n").split(mark)]
     header = not all(is_number(name) for name in names)
     column = column_of(path, names, header, target)
-    with open_text(path) as file, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # numpy's about an empty file; the caller says it better
         try:
-            table = np.loadtxt(file, delimiter=mark, skiprows=int(header), ndmin=2, quotechar='"', comments=None,
+            table = np.loadtxt(lines_of(path), delimiter=mark, skiprows=int(header), ndmin=2, quotechar='"', comments=None,
                                encoding="utf-8-sig").reshape(-1, len(names))
         except ValueError:
             blame(path, mark, len(names), int(header))
@@ -114,16 +132,15 @@ def read_csv(path: Path, target: int | str | None) -> tuple[Array, Array]:
 
 def blame(path: Path, mark: str, columns: int, skip: int) -> None:
     """UserError with the first line that is no row of numbers (numpy counts rows in more ways than one)."""
-    with open_text(path) as file:
-        for number, line in enumerate(file, 1):
-            cells = [cell.strip().strip('"') for cell in line.decode("utf-8-sig", errors="replace").split(mark)]
-            if number <= skip or cells == [""]:
-                continue
-            if len(cells) != columns:
-                raise UserError(f"{path}, line {number}: {len(cells)} columns where the first line has {columns}")
-            wrong = next((cell for cell in cells if not is_number(cell)), None)
-            if wrong is not None:
-                raise UserError(f"{path}, line {number}: {wrong!r} is not a number")
+    for number, line in enumerate(lines_of(path), 1):
+        cells = [cell.strip().strip('"') for cell in line.decode("utf-8-sig", errors="replace").split(mark)]
+        if number <= skip or cells == [""]:
+            continue
+        if len(cells) != columns:
+            raise UserError(f"{path}, line {number}: {len(cells)} columns where the first line has {columns}")
+        wrong = next((cell for cell in cells if not is_number(cell)), None)
+        if wrong is not None:
+            raise UserError(f"{path}, line {number}: {wrong!r} is not a number")
 
 
 def column_of(path: Path, names: list[str], header: bool, target: int | str | None) -> int:

@@ -7,9 +7,10 @@ from mpi4py import MPI
 
 from mpifed import config, sums
 from mpifed.federation import Federation, InProcess
-from mpifed.host import Host, Request
+from mpifed.host import Host
 from mpifed.message import MOST, Plan, form
 from mpifed.mpi import Server, Service, serve
+from mpifed.request import Request
 from mpifed.world import World
 
 pytestmark = pytest.mark.mpi(min_size=3)

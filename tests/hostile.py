@@ -1,0 +1,261 @@
+"""Files that nobody should have to trust: truncated, damaged, contradictory, or made to exhaust whoever reads them."""
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import os
+import zipfile
+
+import h5py
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+RNG = np.random.default_rng(0)
+X, Y, SIZES = RNG.normal(size=(20, 4)), RNG.integers(0, 2, 20).astype(float), np.array([5, 7, 8])
+GOOD = {"X": X, "y": Y, "sizes": SIZES}
+CSR = sp.csr_array(X)
+SPARSE = {"X_data": CSR.data, "X_indices": CSR.indices, "X_indptr": CSR.indptr, "X_shape": np.array(CSR.shape),
+          "y": Y, "sizes": SIZES}
+SVM = b"".join(b"%d 1:%.3f 3:%.3f\n" % (y, *x[:2]) for x, y in zip(X, Y, strict=True))
+CSV = b"a,b,y\n" + b"".join(b"%.4f,%.4f,%d\n" % (*x[:2], y) for x, y in zip(X, Y, strict=True))
+IMAGES = b"\0\0\x08\x03" + np.array([20, 2, 2], ">u4").tobytes() + RNG.bytes(80)
+LABELS = b"\0\0\x08\x01" + np.array([20], ">u4").tobytes() + bytes(k % 4 for k in range(20))
+HUGE = 10**15
+TB = 10**12
+
+
+def npz(**arrays):
+    file = io.BytesIO()
+    np.savez_compressed(file, **arrays)
+    return file.getvalue()
+
+
+def mat(**arrays):
+    file = io.BytesIO()
+    scipy.io.savemat(file, arrays, do_compression=True)
+    return file.getvalue()
+
+
+def h5(write):
+    file = io.BytesIO()
+    with h5py.File(file, "w") as out:
+        write(out)
+    return file.getvalue()
+
+
+def h5_of(**arrays):
+    return h5(lambda out: [out.create_dataset(name, data=array) for name, array in arrays.items()])
+
+
+def zipped(members, **options):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", **options) as out:
+        for name, content in members.items():
+            out.writestr(name, content)
+    return file.getvalue()
+
+
+def npy(head, content=b"", version=1):
+    """An .npy member with any head."""
+    head = head.encode() if isinstance(head, str) else head
+    return b"\x93NUMPY" + bytes([version, 0]) + len(head).to_bytes(2 if version == 1 else 4, "little") + head + content
+
+
+def head(descr="'<f8'", shape="(20, 4)", order="False"):
+    return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}\n"
+
+
+def with_member(member, name="X.npy"):
+    """A good NPZ file with one member replaced."""
+    good = {f"{key}.npy": npy_of(value) for key, value in GOOD.items()}
+    return zipped(good | {name: member})
+
+
+def npy_of(array, pickled=False):
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=pickled)
+    return file.getvalue()
+
+
+def inflated(archive):
+    """An archive whose first member is said to unpack to 4 GB."""
+    place = archive.index(b"PK\x01\x02") + 24
+    return archive[:place] + (4 * 10**9).to_bytes(4, "little") + archive[place + 4 :]
+
+
+class Trap:
+    """What would run if anybody unpickled it."""
+
+    def __reduce__(self):
+        return os.mkdir, ("unpickled",)
+
+
+ARRAYS = {  # name -> (arrays beside or in place of the good ones, what is said of them)
+    "text": ({"X": np.full((20, 4), b"cat")}, "X of .* has the type"),
+    "complex": ({"X": X.astype(complex)}, "X of .* has the type complex128: it must be an array of real numbers"),
+    "record": ({"X": np.zeros((20, 4), [("a", "f8"), ("b", "i4")])}, "X of .* has the type"),
+    "cube": ({"X": np.zeros((20, 2, 2))}, r"X of .* has the shape \(20, 2, 2\): it must be \(d, n\)"),
+    "flat": ({"X": np.zeros(20)}, r"X of .* has the shape \(20,\): it must be \(d, n\)"),
+    "scalar": ({"X": np.float64(3)}, r"X of .* has the shape \(\): it must be \(d, n\)"),
+    "no-rows": ({"X": np.zeros((0, 4)), "y": np.zeros(0)}, r"X of .* has the shape \(0, 4\)"),
+    "no-columns": ({"X": np.zeros((20, 0))}, r"X of .* has the shape \(20, 0\)"),
+    "nan": ({"X": np.where(np.arange(80).reshape(20, 4) == 13, np.nan, X)}, "row 3 of X of .* is not finite"),
+    "inf": ({"X": np.where(np.arange(80).reshape(20, 4) == 79, np.inf, X)}, "row 19 of X of .* is not finite"),
+    "minus-inf": ({"X": np.full((20, 4), -np.inf)}, "row 0 of X of .* is not finite"),
+    "nan-y": ({"y": np.full(20, np.nan)}, "row 0 of y of .* is not finite"),
+    "inf-y": ({"y": np.where(np.arange(20) == 7, -np.inf, Y)}, "row 7 of y of .* is not finite"),
+    "short-y": ({"y": Y[:7]}, "y of .* has 7 entries where X has 20 rows"),
+    "long-y": ({"y": np.zeros(2000)}, "y of .* has 2000 entries where X has 20 rows"),
+    "wide-y": ({"y": np.zeros((4, 5))}, r"y of .* has the shape \(4, 5\)"),
+    "complex-y": ({"y": Y * 1j}, "y of .* has the type complex128"),
+    "text-y": ({"y": np.array([b"yes"] * 20)}, "y of .* has the type"),
+    "negative-sizes": ({"sizes": np.array([-5, 12, 13])}, "sizes of .* must be whole numbers, each at least 1"),
+    "zero-sizes": ({"sizes": np.array([0, 10, 10])}, "sizes of .* must be whole numbers, each at least 1"),
+    "half-sizes": ({"sizes": np.array([2.5, 17.5])}, "sizes of .* must be whole numbers"),
+    "nan-sizes": ({"sizes": np.array([np.nan, 20])}, "sizes of .* must be whole numbers"),
+    "huge-sizes": ({"sizes": np.array([1e300, 20])}, "sizes of .* must be whole numbers"),
+    "no-sizes": ({"sizes": np.zeros(0)}, "sizes of .* must be whole numbers"),
+    "text-sizes": ({"sizes": np.array([b"20"])}, "sizes of .* has the type"),
+    "wrapping-sizes": ({"sizes": np.array([2**62, 2**62, 2**62, 2**62, 20])}, "sizes of .* add up to 18446744073709551636"),
+    "large-sizes": ({"sizes": np.array([2**64 - 1, 21], np.uint64)}, "sizes of .* must be whole numbers"),
+    "small-sizes": ({"sizes": np.array([5, 7])}, "sizes of .* add up to 12 where X has 20 rows"),
+    "test-alone": ({"X_test": X}, "has test samples but no sizes_test"),
+    "test-sizes": ({"X_test": X, "y_test": Y, "sizes_test": np.array([10, 10])}, "sizes_test of .* has 2 entries where sizes"),
+    "test-narrow": ({"X_test": X[:, :2], "y_test": Y, "sizes_test": SIZES}, "X_test of .* has 2 columns where X has 4"),
+    "test-nan": ({"X_test": X, "y_test": Y * np.nan, "sizes_test": SIZES}, "row 0 of y_test of .* is not finite"),
+}
+MATRICES = {  # the same of CSR
+    "columns-beyond": ({"X_indices": CSR.indices + 3}, "cannot be read as .*indices must be < 4"),
+    "columns-below": ({"X_indices": CSR.indices - 1}, "cannot be read as .*indices must be"),
+    "columns-half": ({"X_indices": CSR.indices + 0.5}, "X_indices of .* has the type float64: it must be whole numbers"),
+    "columns-short": ({"X_indices": CSR.indices[:9]}, r"X_indices of .* has the shape \(9,\): X_indptr ends at 80"),
+    "falling": ({"X_indptr": CSR.indptr[::-1]}, "X_indptr of .* must be 21 numbers that start at 0 and never fall"),
+    "dip": ({"X_indptr": np.where(np.arange(21) == 9, 1, CSR.indptr)}, "X_indptr of .* never fall"),
+    "starts-late": ({"X_indptr": CSR.indptr + 1}, "X_indptr of .* must be 21 numbers that start at 0"),
+    "fractions": ({"X_indptr": CSR.indptr / 3}, "X_indptr of .* must be 21 numbers"),
+    "nan-pointers": ({"X_indptr": CSR.indptr * np.nan}, "X_indptr of .* must be 21 numbers"),
+    "far-pointers": ({"X_indptr": CSR.indptr.astype(np.uint64) * 2**58}, "X_indptr of .* must be 21|X_data of .* has the shape"),
+    "wrong-rows": ({"X_shape": np.array([10**9, 4])}, "X_indptr of .* must be 1000000001 numbers"),
+    "endless-rows": ({"X_shape": np.array([2.0**62, 4])}, "X_indptr of .* must be 4611686018427387905 numbers"),
+    "endless-columns": ({"X_shape": np.array([20, HUGE])}, "X of .* has 1,000,000,000,000,000 columns: .* would take"),
+    "negative-shape": ({"X_shape": np.array([20, -4])}, "X_shape of .* must be two whole numbers"),
+    "nan-shape": ({"X_shape": np.array([np.nan, 4])}, "X_shape of .* must be two whole numbers"),
+    "cubic-shape": ({"X_shape": np.array([20, 4, 4])}, "X_shape of .* must be two whole numbers"),
+    "text-data": ({"X_data": np.array([b"1"] * 80)}, "X_data of .* has the type"),
+    "nan-data": ({"X_data": CSR.data * np.nan}, "row 0 of X of .* is not finite"),
+}
+
+
+def chunked(name, shape, **options):
+    """An HDF5 file in which one dataset declares what nobody wrote."""
+    def write(out):
+        for key, value in GOOD.items():
+            if key != name:
+                out[key] = value
+        out.create_dataset(name, shape, "f8", **options)
+    return h5(write)
+
+
+def linked(name, link):
+    def write(out):
+        for key, value in GOOD.items():
+            out[key if key != name else "other"] = value
+        link(out, name)
+    return h5(write)
+
+
+def virtual(out, name):
+    layout = h5py.VirtualLayout((20, 4), "f8")
+    layout[:] = h5py.VirtualSource("/dev/zero", "X", (20, 4))
+    out.create_virtual_dataset(name, layout)
+
+
+def outside(out, name):
+    out.create_dataset(name, (20, 4), "f8", external=[("/dev/zero", 0, h5py.h5f.UNLIMITED)])
+
+
+def odd_type(out, name):
+    h5py.h5d.create(out.id, name.encode(), h5py.h5t.UNIX_D32LE, h5py.h5s.create_simple((20, 4)))
+
+
+MORE = {  # file -> (content, what is said of it)
+    "endless.h5": (chunked("X", (20, HUGE), chunks=(1, 1024)), "X of .* declares 160,000,000,000,000,000 bytes, and"),
+    "endless-y.h5": (chunked("y", (HUGE,), chunks=(1024,)), "y of .* declares 8,000,000,000,000,000 bytes"),
+    "endless-sizes.h5": (chunked("sizes", (TB,), chunks=(1024,)), "sizes of .* declares 8,000,000,000,000 bytes"),
+    "zeros.h5": (chunked("X", (TB, 1), chunks=(1024, 1), compression="gzip"), "X of .* declares 8,000,000,000,000 bytes"),
+    "unwritten.h5": (chunked("X", (10**6, 10**3)), "X of .* declares 8,000,000,000 bytes, and the file holds 0"),
+    "soft.h5": (linked("X", lambda out, name: out.__setitem__(name, h5py.SoftLink("/other"))), "X of .* is a link"),
+    "loop.h5": (linked("X", lambda out, name: out.__setitem__(name, h5py.SoftLink("/X"))), "X of .* is a link"),
+    "external.h5": (linked("X", lambda out, name: out.__setitem__(name, h5py.ExternalLink("pipe", "/X"))), "X of .* is a link"),
+    "virtual.h5": (linked("X", virtual), "X of .* lies in other files"),
+    "outside.h5": (linked("X", outside), "X of .* lies in other files"),
+    "group.h5": (linked("X", lambda out, name: out.create_group(name)), "has no X: it needs X, or X_data"),
+    "null.h5": (linked("X", lambda out, name: out.create_dataset(name, data=h5py.Empty("f8"))), "has no X"),
+    "odd.h5": (linked("y", odd_type), "y of .* has a type that numpy does not know"),
+    "empty.h5": (h5(lambda out: None), "has no X: it needs X, or X_data, X_indices, X_indptr and X_shape"),
+    "vlen.h5": (linked("y", lambda out, name: out.create_dataset(name, (20,), h5py.vlen_dtype("f8"))), "y of .* the type object"),
+    "words.h5": (linked("y", lambda out, name: out.create_dataset(name, data=["a"] * 20)), "y of .* has the type object"),
+    "endless.npz": (with_member(npy(head(shape=f"({HUGE}, 4)"), bytes(80))),
+                    r"X of .* declares the shape \(1000000000000000, 4\) of float64, 32,000,.* bytes, where it has 80"),
+    "overflow.npz": (with_member(npy(head(shape=f"({2**62}, {2**62})"), bytes(80))), "X of .* declares the shape"),
+    "negative.npz": (with_member(npy(head(shape="(-20, -4)"), bytes(640))), r"X of .* declares the shape \(-20, -4\)"),
+    "columns-first.npz": (with_member(npy(head(shape=f"({HUGE}, 4)", order="True"), bytes(80))), "X of .* declares the shape"),
+    "pickle.npz": (with_member(npy_of(np.array([[Trap()]], object), True)), "X of .* has the type object: .* never loaded"),
+    "pickle-y.npz": (with_member(npy_of(np.array([Trap()] * 20, object), True), "y.npy"), "y of .* never loaded"),
+    "bare-pickle.npz": (b"\x80\x04\x95\x0b\0\0\0\0\0\0\0\x8c\x07builtin\x94.", "cannot be read as NPZ"),
+    "dates.npz": (with_member(npy_of(np.zeros((20, 4), "M8[s]"))), r"X of .* has the type datetime64\[s\]"),
+    "brackets.npz": (with_member(npy("(" * 5000)), "cannot be read as NPZ"),
+    "open.npz": (with_member(npy(head()[:40])), "cannot be read as NPZ"),
+    "unhashable.npz": (with_member(npy("{[]: 1}")), "cannot be read as NPZ"),
+    "code.npz": (with_member(npy("__import__('os').mkdir('evaluated')")), "cannot be read as NPZ"),
+    "odd-type.npz": (with_member(npy(head(descr="'<z9'"), bytes(640))), "cannot be read as NPZ"),
+    "long-head.npz": (with_member(npy(b" " * 10**6, version=2)), "cannot be read as NPZ"),
+    "no-magic.npz": (with_member(b"NUMPY"), "cannot be read as NPZ"),
+    "no-member.npz": (zipped({"y.npy": npy_of(Y)}), "has no X"),
+    "empty.npz": (zipped({}), "has no X"),
+    "up.npz": (zipped({"../../X.npy": npy_of(X), "y.npy": npy_of(Y)}), "has no X"),
+    "bomb.npz": (inflated(zipped({"X.npy": npy_of(X), "y.npy": npy_of(Y)}, compression=zipfile.ZIP_DEFLATED)),
+                 "X of .*bomb.npz declares 4,000,000,000 bytes, and the file holds"),
+    "long-line.csv.gz": (gzip.compress(b"1" * (1 << 20)) * 65, "is no table: it has a line of more than 67,108,864 bytes"),
+    "bomb.csv.bz2": (bz2.compress(b"0,0\n" * (1 << 20)) * 5, "is no table: it unpacks to more than 500 times its"),
+    "bomb.svm.gz": (gzip.compress(b"0 1:0\n" * (1 << 20)) * 3, "is no table: it unpacks to more than 500 times its"),
+    "binary.csv": (RNG.bytes(3000), "binary.csv"),
+    "nul.csv": (CSV.replace(b",", b"\0,", 9), r"nul.csv, line 2: '.*\\x00' is not a number"),
+    "words.csv": (b"a,b,y\n1,2,0\n1,two,1\n", "words.csv, line 3: 'two' is not a number"),
+    "ragged.csv": (CSV[:-4], "ragged.csv, line 21: 2 columns where the first line has 3"),
+    "nan.csv": (CSV + b"1,2,0\n" * 200 + b"nan,1,0\n", "row 220 of X of .*nan.csv is not finite"),
+    "empty.csv": (b"", "empty.csv"),
+    "utf16.csv": ("\ufeffa,b,y\n1,2,0\n".encode("utf-16"), "utf16.csv"),
+    "binary.svm": (RNG.bytes(3000), "binary.svm, line 1: .* is no line of the form"),
+    "endless.svm": (b"1 99999999999999:1\n0 1:1\n", "X of .*endless.svm has 99,999,999,999,999 columns: .* would take"),
+    "below.svm": (b"1 -3:1\n", "below.svm has the index -3: indices count from 1"),
+    "beyond.svm": (b"1 99999999999999999999999:1\n", "beyond.svm, line 1: .* is no line of the form"),
+    "broken.svm": (SVM[:-6] + b":\n", "broken.svm, line 20: .* is no line of the form"),
+    "nan.svm": (SVM + b"1 1:1\n" * 200 + b"0 2:nan\n", "row 220 of X of .*nan.svm is not finite"),
+    "empty.svm": (b"", r"X of .*empty.svm has the shape \(0, 0\)"),
+    "cells.mat": (mat(X=np.array([[1, "a"]], object), y=Y), "X of .*cells.mat has the type object"),
+    "struct.mat": (mat(X={"a": 1}, y=Y), "X of .*struct.mat has the type object"),
+    "words.mat": (mat(X="word", y=Y), "X of .*words.mat has the type object"),
+    "complex.mat": (mat(X=X * 1j, y=Y), "X of .*complex.mat has the type complex128"),
+    "none.mat": (mat(a=Y), "none.mat has no X"),
+    "no.mat": (b"MATLAB" + bytes(600), "no.mat cannot be read as MATLAB"),
+    "odd.parquet": (b"PAR1", r"odd.parquet\" has an unknown suffix: known are .h5"),
+    "packed.npz.gz": (gzip.compress(npz(**GOOD)), "unknown suffix"),
+}
+WHOLE = {"h5": h5_of(**GOOD), "npz": npz(**GOOD), "mat": mat(X=X, y=Y), "csv.gz": gzip.compress(CSV),
+         "svm.bz2": bz2.compress(SVM)}
+CUT = {f"cut-{k}.{suffix}": content[: len(content) * k // 8] for suffix, content in WHOLE.items() for k in range(8)}
+
+
+def data_files():
+    """Name -> (content, what is said of it) of every hostile data file."""
+    found = {}
+    for kind, table, rest in (("a", ARRAYS, GOOD), ("s", MATRICES, SPARSE)):
+        for name, (arrays, told) in table.items():
+            found[f"{kind}-{name}.npz"] = (npz(**rest | arrays), told)
+            if name in ("nan", "negative-sizes", "complex", "columns-beyond", "falling", "wrapping-sizes", "record"):
+                found[f"{kind}-{name}.h5"] = (h5_of(**rest | arrays), told)
+    return found | MORE | {name: (content, f"{name} cannot be read as|X of .*{name} declares|{name} has no")
+                           for name, content in CUT.items() if content or not name.endswith(("csv.gz", "svm.bz2"))}

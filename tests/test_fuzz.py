@@ -1,0 +1,204 @@
+"""Random damage to experiment files, data files and result files: a reader answers, or refuses with a UserError, and soon.
+
+MPIFED_FUZZ=100000 tries as many examples of each kind, at random; otherwise a few that are always the same.
+"""
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+import time
+
+import hostile
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from test_hostile import result
+
+from mpifed import config
+from mpifed.component import UserError
+from mpifed.data import info
+from mpifed.data.clients import Data
+from mpifed.data.idx import read_idx
+from mpifed.report import show
+from mpifed.results import load
+from mpifed.selection import Replay
+
+SECONDS = 5
+MANY = int(os.environ.get("MPIFED_FUZZ", "0"))
+FEW = settings(max_examples=MANY or 40, deadline=None, derandomize=not MANY, database=None,
+               suppress_health_check=list(HealthCheck))
+
+STUDY = """seed = 3
+rounds = 20
+dtype = "float32"
+
+[data]
+name = "linreg-noniid"
+clients = 8
+
+[problem]
+name = "logistic"
+lam = 0.01
+
+[algorithm]
+name = "fedgia"
+k0 = 5
+H = "gram"
+
+[selection]
+name = "uniform"
+share = 0.5
+
+[stop]
+gradient = 1e-7
+gradient_scale = "m^2"
+
+[evaluate]
+every = 2
+"""
+FILES = {
+    "x.h5": hostile.h5_of(**hostile.GOOD), "s.h5": hostile.h5_of(**hostile.SPARSE),
+    "x.npz": hostile.npz(**hostile.GOOD), "s.npz": hostile.npz(**hostile.SPARSE),
+    "u.npz": hostile.zipped({f"{key}.npy": hostile.npy_of(value) for key, value in hostile.GOOD.items()}),
+    "x.mat": hostile.mat(X=hostile.X, y=hostile.Y, sizes=hostile.SIZES), "s.mat": hostile.mat(X=hostile.CSR, y=hostile.Y),
+    "x.csv": hostile.CSV, "x.svm": hostile.SVM, "x.csv.gz": gzip.compress(hostile.CSV), "x.svm.bz2": bz2.compress(hostile.SVM),
+}
+POOLS = ("s.mat", "x.csv", "x.svm", "x.csv.gz", "x.svm.bz2")
+
+
+@st.composite
+def damaged(draw, whole):
+    """The bytes of a file with a few of them changed, taken out, put in or moved."""
+    content = bytearray(whole)
+    for _ in range(draw(st.integers(1, 6))):
+        a, b = sorted((draw(st.integers(0, len(content))), draw(st.integers(0, len(content)))))
+        match draw(st.sampled_from(["flip", "flip", "flip", "word", "cut", "drop", "double", "fill", "insert"])):
+            case "flip" if a < len(content):
+                content[a] ^= draw(st.integers(1, 255))
+            case "word":
+                content[a : a + 8] = draw(st.sampled_from([bytes(8), b"\xff" * 8, b"\xff" * 7 + b"\x7f", bytes(7) + b"\x80",
+                                                            b"\0\0\0\0\1\0\0\0", b"-1\n,nan:"]))[: len(content) - a]
+            case "cut":
+                del content[a:]
+            case "drop":
+                del content[a : min(b, a + 64)]
+            case "double":
+                content[b:b] = content[a:b]
+            case "fill":
+                content[a : min(b, a + 16)] = bytes(min(b, a + 16) - a)
+            case "insert":
+                content[a:a] = draw(st.binary(min_size=1, max_size=16))
+    return bytes(content)
+
+
+def tried(call):
+    """Whether ``call`` answers; a refusal is a sentence."""
+    begun = time.monotonic()
+    try:
+        call()
+        return True
+    except UserError:
+        return False
+    finally:
+        assert time.monotonic() - begun < SECONDS
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", FILES)
+def test_data_files(name, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(FILES[name])
+    assert tried(lambda: read(path))
+
+    @FEW
+    @given(damaged(FILES[name]))
+    def damage(content):
+        path.write_bytes(content)
+        tried(lambda: read(path))
+
+    damage()
+
+
+def read(path):
+    table = {"name": "file", "path": str(path)} | ({"clients": 3} if path.name in POOLS else {})
+    info.describe(Data.build(table, "data").load(0, "float64"))
+
+
+@pytest.mark.parametrize(("dimensions", "content"), [
+    (3, hostile.IMAGES), (1, hostile.LABELS), (3, gzip.compress(hostile.IMAGES))], ids=["images", "labels", "packed"])
+def test_idx(dimensions, content, tmp_path):
+    path = tmp_path / "x"
+
+    @FEW
+    @given(damaged(content))
+    def damage(content):
+        path.write_bytes(content)
+        tried(lambda: read_idx(path, dimensions))
+
+    damage()
+
+
+def test_replays(tmp_path):
+    path = tmp_path / "sel.npz"
+    table = Replay(path=str(path))
+
+    @FEW
+    @given(damaged(hostile.npz(sel=np.arange(12).reshape(4, 3))))
+    def damage(content):
+        path.write_bytes(content)
+        tried(lambda: table.draws(0, 12, 4).draw(1, 0))
+
+    damage()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_results(tmp_path, monkeypatch):
+    path = tmp_path / "out.h5"
+    monkeypatch.setattr("mpifed.results.PATIENCE", ())
+
+    @FEW
+    @given(damaged(result(lambda out: None)))
+    def damage(content):
+        path.write_bytes(content)
+        tried(lambda: show(load(path)))
+
+    damage()
+
+
+def test_experiment_files(tmp_path):
+    path = tmp_path / "study.toml"
+
+    @FEW
+    @given(damaged(STUDY.encode()))
+    def damage(content):
+        path.write_bytes(content)
+        tried(lambda: config.experiment(config.read(path)).toml())
+
+    damage()
+
+
+LINES = [line for line in STUDY.splitlines() if line]
+VALUES = st.one_of(st.integers().map(str), st.floats().map(str), st.text(max_size=9), st.sampled_from(
+    ["true", "[]", "{}", "[[1]]", "{a = 1}", "1979-05-27", "'fedavg'", "'all'", "\"\\u0000\"", "inf", "0x10", "1e400"]))
+KEYS = st.one_of(st.text(max_size=9), st.sampled_from(
+    ["seed", "data", "data.name", "data.clients", "data.partition", "data.partition.name", "problem", "problem.hidden",
+     "algorithm", "algorithm.k0", "algorithm.name", "algorithm.solver", "selection.count", "stop", "evaluate.every", "system",
+     "system.name", "checkpoint", "record.personal", "problem.arguments.a", "algorithm.step"]))
+
+
+@FEW
+@given(st.lists(st.one_of(st.sampled_from(LINES), st.tuples(KEYS, VALUES).map(" = ".join)), max_size=12))
+def test_lines_of_experiment_files(lines):
+    try:
+        table = config.from_toml("\n".join(lines), "this")
+    except UserError:
+        return
+    tried(lambda: config.experiment(table).toml())
+
+
+@FEW
+@given(st.lists(st.tuples(KEYS, VALUES).map("=".join), max_size=4))
+def test_overrides(words):
+    tried(lambda: config.experiment(config.override({}, words)).toml())

@@ -19,14 +19,13 @@ def run(config: dict[str, Any] | None = None, path: Any = None, force: bool = Fa
     """
     from threadpoolctl import threadpool_limits
 
-    from mpifed import config as configuration
     from mpifed import launch, launcher
     from mpifed.component import UserError
 
     world = launcher.connect()
     try:
         with threadpool_limits(1, "blas"):
-            return launch.run(configuration.experiment(config or {}), path, force, world)
+            return launch.run(launch.build(config or {}, world), path, force, world)
     except UserError:
         raise
     except Exception as error:

@@ -9,17 +9,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mpifed.commands import compare, options, plot
 from mpifed.component import Trouble, UserError, printable, sentence
 from mpifed.launcher import announced, connect
 from mpifed.progress import Progress
 
-COMMANDS = ("run", "resume", "show", "list", "describe", "data")
+COMMANDS = ("run", "resume", "show", "compare", "plot", "list", "describe", "data")
 EXAMPLES = """examples:
   mpirun -n 5 python -m mpifed                          the default study: FedGiA, Example V.1, 128 clients
   mpirun -n 5 python -m mpifed run study.toml algorithm.k0=5 -o out.h5
   python -m mpifed run algorithm=fedadmm data=qot       without MPI: server and clients in one process
   mpirun -n 5 python -m mpifed resume out.h5 rounds=2000
   python -m mpifed show out.h5                          configuration, outcome, counters, timers
+  python -m mpifed compare results/*.h5                 a table, mean ± sd over seeds
+  python -m mpifed plot results/*.h5 --x bytes --y error -o figure.pdf
   python -m mpifed list algorithms
   python -m mpifed describe fedgia                      formula, options, defaults, source
 """
@@ -53,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
         one.add_argument("--survive", action="store_true", help="go on when client ranks die (Open MPI's mpirun --with-ft ulfm)")
     show = commands.add_parser("show", help="what is in a result file")
     show.add_argument("result", nargs="+")
+    options(commands)
     some = commands.add_parser("list", help="names an experiment file can use")
     some.add_argument("kind", nargs="?", help="algorithms, problems, data, partitions or selections")
     one = commands.add_parser("describe", help="formula, options and source of one of them")
@@ -85,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             world = connect()
             return run(args, world)
         elif speaks:
-            say(answer(args))
+            say(answer(args), keep="\n\033" if args.command == "compare" else "\n")
         return 0
     except UserError as mistake:
         if speaks:
@@ -134,7 +138,7 @@ def run(args: argparse.Namespace, world: Any) -> int:
         table, path, saved, error = world.share((table, path, saved, error))
     if error is not None:
         raise UserError(error)
-    config = configuration.experiment(table)
+    config = launch.build(table, world)
     if args.verbose and first and not args.quiet:
         say(config.toml() + "\n")
     progress = Progress(None if args.quiet or not first else sys.stderr)
@@ -163,12 +167,16 @@ def study(words: Sequence[str]) -> dict[str, Any]:
 
 
 def answer(args: argparse.Namespace) -> str:
-    """What the commands show, list, describe and data say."""
+    """What the commands show, compare, plot, list, describe and data say."""
     if args.command == "show":
         from mpifed.report import show
         from mpifed.results import load
 
         return "\n\n".join(show(load(path)) for path in args.result)
+    if args.command == "compare":
+        return compare(args, bold=sys.stdout.isatty())
+    if args.command == "plot":
+        return plot(args)
     from mpifed import describe
 
     if args.command == "list":
@@ -182,12 +190,12 @@ def free_name(config: Any) -> str:
     """mpifed-<algorithm>-<data>-<n>.h5 with the first n that is free."""
     n = 1
     while True:
-        name = f"mpifed-{config.algorithm.label()}-{config.data.label()}-{n}.h5"
+        name = "-".join(["mpifed", *(part.label().rpartition(":")[2] for part in (config.algorithm, config.data)), f"{n}.h5"])
         if not os.path.lexists(name):
             return name
         n += 1
 
 
-def say(text: str, speaks: bool = True) -> None:
+def say(text: str, speaks: bool = True, keep: str = "\n") -> None:
     if speaks:
-        print(printable(text, keep="\n"), flush=True)
+        print(printable(text, keep), flush=True)

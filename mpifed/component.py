@@ -15,6 +15,8 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import msgspec
 
+from mpifed import extension
+
 LONGEST = 600   # characters of a sentence
 DEEPEST = 32    # tables in tables of an experiment file
 DOTS = 10_000   # full stops in an experiment file: reading a dotted key takes time with the square of its parts
@@ -67,11 +69,12 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
     """Base of algorithms, problems, data sources, partitions, selections and step rules: tables with a ``name``.
 
     A base class that stands for a family (``Algorithm``, ``Step`` …) lists its members in ``choices``:
-    name -> "module:Class".
+    name -> "module:Class". Others come from outside mpifed, see ``extension``; what they must define is abstract.
     """
 
     choices: ClassVar[dict[str, str]] = {}
     default: ClassVar[str] = ""
+    kind: ClassVar[str] = ""  # what the members are called together: mpifed.KIND is their group of entry points
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
@@ -86,12 +89,21 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
 
     @classmethod
     def member(cls, name: Any, path: str) -> type[Self]:
-        """The class that is called ``name`` in this family."""
-        if not isinstance(name, str) or name not in cls.choices:
-            unknown(path.rsplit(".", 1)[-1], name, cls.choices)
-        module, _, attribute = cls.choices[name].partition(":")
-        found: type[Self] = getattr(importlib.import_module(module), attribute)
-        return found
+        """The class that is called ``name`` in this family, one of mpifed or one outside."""
+        if isinstance(name, str) and name in cls.choices:
+            module, _, attribute = cls.choices[name].partition(":")
+            found: type[Self] = getattr(importlib.import_module(module), attribute)
+            return found
+        try:
+            found = extension.find(cls, name)
+        except ValueError as error:
+            raise UserError(f"{path} = {toml_value(name)} is wrong: {error}") from None
+        return found or unknown(path.rsplit(".", 1)[-1], name, cls.names())
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """Every name in this family: those of mpifed, then those that installed packages add."""
+        return list(dict.fromkeys([*cls.choices, *extension.installed(cls.kind)]))
 
     @classmethod
     def label(cls) -> str:

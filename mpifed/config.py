@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from mpifed import extension
 from mpifed.algorithms.base import Algorithm
 from mpifed.checkpoint import Checkpoint
 from mpifed.component import DOTS, Component, Table, UserError, from_toml, shallow, to_toml
@@ -93,7 +94,15 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         part = table.get(name)
         if isinstance(part, dict) and isinstance(part.get("path"), str) and not part["path"].startswith("~"):
             part["path"] = str(file.parent / part["path"])
-    return table
+    return beside(table, file.parent)
+
+
+def beside(value: Any, folder: Path) -> Any:
+    """A value of an experiment file with the files of classes in it, path.py:Class, made relative to ``folder``."""
+    if isinstance(value, dict):
+        return {key: beside(part, folder) for key, part in value.items()}
+    names = isinstance(value, str) and extension.FILE.fullmatch(value) and not value.startswith("~")
+    return str(folder / value) if names else value
 
 
 def override(table: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any]:

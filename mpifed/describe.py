@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from mpifed import extension
 from mpifed.component import Component, Table, UserError, toml_value, unknown
 from mpifed.config import FAMILIES
 from mpifed.data.clients import Data
@@ -17,9 +18,8 @@ from mpifed.solvers import Solver
 from mpifed.steps import Step
 from mpifed.system import System
 
-KINDS: dict[str, type[Component]] = {
-    "algorithms": FAMILIES["algorithm"], "problems": FAMILIES["problem"], "data": FAMILIES["data"], "partitions": Partition,
-    "selections": FAMILIES["selection"], "steps": Step, "solvers": Solver, "distributions": Distribution}
+KINDS: dict[str, type[Component]] = {family.kind: family for family in (
+    FAMILIES["algorithm"], FAMILIES["problem"], Data, Partition, FAMILIES["selection"], Step, Solver, Distribution)}
 
 
 def names(kind: str | None = None) -> str:
@@ -28,25 +28,45 @@ def names(kind: str | None = None) -> str:
         unknown("kind", kind, KINDS)
     blocks = []
     for title in [kind] if kind else KINDS:
-        family = KINDS[title]
-        lines = [f"  {name:<20} {sentence(family.member(name, title))}" for name in family.choices]
+        lines = [f"  {name:<20} {summary(KINDS[title], name)}" for name in KINDS[title].names()]
         blocks.append("\n".join([f"{title}:", *lines]))
     return "\n\n".join(blocks)
 
 
+def summary(family: type[Component], name: str) -> str:
+    """The first sentence about a member; of one from outside also where it is from, or why it cannot be used."""
+    try:
+        cls = family.member(name, family.kind)
+    except UserError as error:
+        return f"({error})"
+    return sentence(cls) + ("" if name in family.choices else f"  ({extension.installed(family.kind)[name]})")
+
+
 def component(name: str) -> str:
     """Formula, source and options of whatever is called ``name``."""
-    found = [(kind, family.member(name, kind)) for kind, family in KINDS.items() if name in family.choices]
     if name == "system":
         return describe("table", name, System)
-    if not found:
-        unknown("name", name, [name for family in KINDS.values() for name in family.choices])
-    return "\n\n".join(describe(kind, name, cls) for kind, cls in found)
+    found = [family for family in KINDS.values() if name in family.choices] or [
+        family for family in KINDS.values() if name in family.names()] or [outside(name)]
+    return "\n\n".join(describe(family.kind, name, family.member(name, "name")) for family in found)
+
+
+def outside(name: str) -> type[Component]:
+    """The family of what path.py:Class or package.module:Class names."""
+    if ":" not in name:
+        unknown("name", name, [name for family in KINDS.values() for name in family.names()])
+    try:
+        cls = extension.load(name)
+    except ValueError as error:
+        raise UserError(f"name = {toml_value(name)} is wrong: {error}") from None
+    families = [family for family in KINDS.values() if issubclass(cls, family)]
+    return families[0] if families else Component
 
 
 def describe(kind: str, name: str, cls: type[Table]) -> str:
     """The docstring of what is called ``name`` and its options with defaults and meaning."""
-    lines = [f"{name}  ({kind}: {cls.__module__.replace('.', '/')}.py)", "", inspect.getdoc(cls) or ""]
+    file = f"{cls.__module__.replace('.', '/')}.py" if cls.__module__.startswith("mpifed.") else inspect.getfile(cls)
+    lines = [f"{name}  ({kind}: {file})", "", inspect.getdoc(cls) or ""]
     rows = [option(field) for field in msgspec.structs.fields(cls)]
     if rows:
         widths = [max(len(row[k]) for row in rows) for k in range(2)]
@@ -95,10 +115,10 @@ def data(action: str, name: str, to: Path) -> str:
     if action == "get":
         return "written to " + ", ".join(map(str, catalogue.fetch(name, to)))
     family = Data
-    if name in family.choices and name != "file":
+    if (name in family.names() and name != "file") or extension.FILE.fullmatch(name):
         source = family.build(name, "data")
     elif Path(name).suffix:
         source = family.build({"name": "file", "path": name}, "data")
     else:
-        raise UserError(f"{name!r} is neither a data file nor a data set; there is {', '.join(family.choices)}")
+        raise UserError(f"{name!r} is neither a data file nor a data set; there is {', '.join(family.names())}")
     return info.describe(source.load(0, "float64"))

@@ -1,6 +1,7 @@
 """How a property differs among clients."""
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ class Distribution(Component):
         "pareto": "mpifed.distributions:Pareto",
     }
     default: ClassVar[str] = "constant"
+    kind: ClassVar[str] = "distributions"
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
@@ -30,6 +32,7 @@ class Distribution(Component):
                             "distribution")
         return super().build({"value": table} if isinstance(table, int | float) else table, path)
 
+    @abstractmethod
     def draw(self, rng: np.random.Generator, m: int) -> Array:
         """The property of m clients: (m,)."""
         raise NotImplementedError

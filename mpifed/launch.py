@@ -12,14 +12,27 @@ import numpy as np
 from mpifed import checkpoint, sums
 from mpifed.checkpoint import Keeper, Saved
 from mpifed.component import Trouble, UserError, failure
-from mpifed.config import Experiment
+from mpifed.config import Experiment, experiment
 from mpifed.data.clients import Dataset
+from mpifed.data.kept import Cache
 from mpifed.experiment import rounds
 from mpifed.federation import Federation, InProcess
 from mpifed.host import Host
 from mpifed.progress import Progress
 from mpifed.record import Recorder
 from mpifed.results import Result, load
+
+
+def build(table: dict[str, Any], world: Any) -> Experiment:
+    """The experiment that a table describes, on every rank; a UserError of one rank, who lacks a file, say, on all of them."""
+    config, error = None, None
+    try:
+        config = experiment(table)
+    except UserError as mistake:
+        error = str(mistake)
+    agree(world, error)
+    assert config is not None
+    return config
 
 
 def run(config: Experiment, path: str | os.PathLike[str] | None = None, force: bool = False, world: Any = None,
@@ -31,13 +44,21 @@ def run(config: Experiment, path: str | os.PathLike[str] | None = None, force: b
     live go on from the last checkpoint when others die. The result, on rank 0; None on the other ranks. Raises UserError, the
     same on every rank, before the first of these rounds.
     """
+    recorder = record(config, path, force, world, progress, saved, before, survive)
+    return None if recorder is None else recorder.result()
+
+
+def record(config: Experiment, path: str | os.PathLike[str] | None, force: bool, world: Any, progress: Progress | None = None,
+           saved: Saved | None = None, before: Result | None = None, survive: bool = False,
+           cache: Cache | None = None) -> Recorder | None:
+    """The same, but what is recorded is not read back; data sets come from ``cache``."""
     if survive and not (world is not None and world.survives()):
         raise UserError("--survive needs Open MPI's mpirun --with-ft ulfm, for other launchers end all ranks when one dies; "
                         "resume goes on from the last checkpoint everywhere")
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):    # what is not finite ends the run
         while True:
             try:
-                return _run(config, path, force, world, progress or Progress(None), saved, before)
+                return _record(config, path, force, world, progress or Progress(None), saved, before, cache)
             except Exception as error:
                 if not survive or not world.lost(error):
                     raise
@@ -49,12 +70,12 @@ def run(config: Experiment, path: str | os.PathLike[str] | None = None, force: b
                 progress.note(f"a rank died; {world.size} ranks go on after round {0 if saved is None else saved.round}")
 
 
-def _run(config: Experiment, path: Any, force: bool, world: Any, progress: Progress, saved: Saved | None,
-         before: Result | None) -> Result | None:
+def _record(config: Experiment, path: Any, force: bool, world: Any, progress: Progress, saved: Saved | None,
+            before: Result | None, cache: Cache | None) -> Recorder | None:
     rank, size = (0, 1) if world is None else (world.rank, world.size)
     hosts = max(1, size - 1)
     try:
-        data = config.data.load(config.seed, config.dtype)
+        data = config.data.load(config.seed, config.dtype) if cache is None else cache.load(config.data, config.seed, config.dtype)
         start = check(config, data, size)
         if saved is not None and saved.cuts[-1] != data.m:
             raise UserError(f"the data have changed: the checkpoint has {saved.cuts[-1]} clients, and now there are {data.m}")
@@ -107,7 +128,7 @@ def _run(config: Experiment, path: Any, force: bool, world: Any, progress: Progr
 
 
 def lead(config: Experiment, data: Dataset, fed: Federation, transport: Any, recorder: Recorder, keeper: Keeper, world: Any,
-         progress: Progress, saved: Saved | None) -> Result:
+         progress: Progress, saved: Saved | None) -> Recorder:
     """Rank 0: the rounds, and what is written when they are over."""
     fed.steering = config.algorithm.steering()
     if (advice := config.algorithm.advice(data.m)) is not None:
@@ -115,12 +136,12 @@ def lead(config: Experiment, data: Dataset, fed: Federation, transport: Any, rec
     with recorder:
         try:
             server, status, reason = rounds(config, fed, recorder, progress, keeper, saved)
+            recorder.model(server.x, fed.inspect(config.algorithm.personalised) if config.record.personal else None)
         except (UserError, Trouble):
             stop(transport, report=False)
             raise
         finally:
             progress.close()
-        recorder.model(server.x, fed.inspect(config.algorithm.personalised) if config.record.personal else None)
         stop(transport)
         ranks, clients = tables(world, transport, data, fed, recorder.io_seconds + keeper.seconds)
         recorder.ranks(ranks)
@@ -128,7 +149,7 @@ def lead(config: Experiment, data: Dataset, fed: Federation, transport: Any, rec
         recorder.finish(status, reason)
         if status == "finished" and not config.checkpoint.keep:
             keeper.drop()
-    return recorder.result()
+    return recorder
 
 
 def check(config: Experiment, data: Dataset, size: int) -> np.ndarray:

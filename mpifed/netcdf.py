@@ -17,6 +17,8 @@ from mpifed.columns import SCALES, Column
 
 NO_COORDINATE = b"This is a netCDF dimension but not a netCDF variable."  # how netCDF marks a dimension that is no data
 
+CACHE = 1 << 16    # bytes of a column that HDF5 keeps in memory
+
 Array = NDArray[Any]
 Group = Any    # h5py.Group
 Dataset = Any  # h5py.Dataset
@@ -50,7 +52,10 @@ def created(path: str | os.PathLike[str] | None, force: bool, attrs: Mapping[str
         yield begin(h5py.File(f"mpifed-{uuid.uuid4()}", "w", driver="core", backing_store=False), attrs, groups)
         return
     with replacing(path, force) as place:
-        file = begin(h5py.File(place, "w", locking="best-effort"), attrs, (*groups, "checkpoint"))
+        file = begin(h5py.File(place, "w", locking="best-effort", rdcc_nbytes=CACHE), attrs, (*groups, "checkpoint"))
+        cache = file.id.get_mdc_config()              # else it grows with the rounds, to 32 MB
+        cache.min_size = cache.initial_size = cache.max_size = 1 << 19
+        file.id.set_mdc_config(cache)
         yield file
         if force:
             synchronise(place)

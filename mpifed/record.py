@@ -47,11 +47,11 @@ class Recorder:
         self._rows: list[dict[str, float]] = []
         self._picks: list[Array | None] = []
         self._held = 0
-        self._count = 0                                   # rows in the file
+        self.count = 0                                   # rows in the file
         self._flushed = -np.inf                           # so that row 0 is there at once
         self._declared: dict[str, Column] = {}
         self._columns: dict[str, h5py.Dataset] = {}
-        self._open, self._full = True, False
+        self._open, self._full, self.ended = True, False, ("", "")      # status and reason
         self.before = before
         attributes = provenance() | dict(attrs) | {
             "format": FORMAT, "format_version": FORMAT_VERSION, "clients": clients, "status": "running",
@@ -102,7 +102,7 @@ class Recorder:
     def history(self, every: int) -> dict[str, list[float]]:
         """Every ``every``-th row of those that were taken over, by column."""
         rounds = self.before.rounds if self.before is not None else {}
-        return {name: column[: self._count : every].tolist() for name, column in rounds.items()}
+        return {name: column[: self.count : every].tolist() for name, column in rounds.items()}
 
     def ranks(self, table: Table) -> None:
         """Write /ranks: a row a rank."""
@@ -128,12 +128,12 @@ class Recorder:
         if not self._open:
             return
         with self._clock():
-            self._open = False
+            self._open, self.ended = False, (status, reason)
             try:
                 self._write()
                 self._reserve(4 * METADATA)
                 if self._chosen.stored is None:
-                    self._chosen.append([np.zeros(0)] * self._count, 0, last_time=True)
+                    self._chosen.append([np.zeros(0)] * self.count, 0, last_time=True)
                     self.file.flush()
                 if status == "finished" and "checkpoint" in self.file:
                     del self.file["checkpoint"]
@@ -179,7 +179,7 @@ class Recorder:
     def _write(self) -> None:
         """Append the rows in memory to the file."""
         if self._rows:
-            rows, picks, first = self._rows, self._picks, self._count
+            rows, picks, first = self._rows, self._picks, self.count
             last = first + len(rows)
             names: dict[str, Any] = dict.fromkeys(self._columns)
             for row in rows:
@@ -189,7 +189,7 @@ class Recorder:
             size = grown * (len(names) + 1) * CHUNK * 8 + self._chosen.growth(ids, first)
             if size or len(names) > len(self._columns):
                 self._reserve(size + (len(names) + 2) * METADATA)
-            self._rows, self._picks, self._held, self._count = [], [], 0, last
+            self._rows, self._picks, self._held, self.count = [], [], 0, last
             for name in names:
                 self._append(name, first, last, rows)
             self._chosen.append(ids, first)
@@ -236,7 +236,7 @@ class Recorder:
             if self.path is not None and not self._full:
                 reserve(self.file, size)
         except OSError as error:
-            raise Trouble(f"{self.path} cannot grow: {(error.strerror or str(error)).lower()}; it has {self._count} rows, "
+            raise Trouble(f"{self.path} cannot grow: {(error.strerror or str(error)).lower()}; it has {self.count} rows, "
                           "and resume goes on once there is room") from None
 
     def _table(self, name: str, axis: str, meanings: Mapping[str, Column], table: Table) -> None:

@@ -1,8 +1,8 @@
 """Going on with a run that was stopped, killed or failed."""
 from __future__ import annotations
 
+import copy
 import os
-import tomllib
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,7 +29,7 @@ def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[dict[str
     if saved is not None and before.cr < saved.round:
         raise UserError(f"{os.fspath(path)} has {before.cr} rounds and its checkpoint is of round {saved.round}: they do not belong "
                         "together")
-    table = configuration.override(tomllib.loads(str(before.attrs["config"])), words)
+    table = configuration.override(copy.deepcopy(before.config), words)
     old, new = (flat(msgspec.to_builtins(configuration.experiment(part))) for part in (before.config, table))
     for key in sorted(old.keys() | new.keys()):
         if old.get(key) != new.get(key) and key.split(".")[0] not in FREE:

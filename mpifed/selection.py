@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 import os
+from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, ClassVar, NamedTuple
@@ -39,7 +40,9 @@ class Selection(Component):
         "replay": "mpifed.selection:Replay",
     }
     default: ClassVar[str] = "uniform"
+    kind: ClassVar[str] = "selections"
 
+    @abstractmethod
     def draws(self, seed: int, m: int, rounds: int) -> Draws:
         """The draws of a run of ``rounds`` rounds; UserError for what cannot be with m clients."""
         raise NotImplementedError

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
@@ -19,6 +20,7 @@ class Solver(Component):
 
     choices: ClassVar[dict[str, str]] = {"newton": "mpifed.solvers:Newton", "gd": "mpifed.solvers:GradientDescent"}
     default: ClassVar[str] = "newton"
+    kind: ClassVar[str] = "solvers"
 
     def needs(self) -> tuple[str, ...]:
         """What it asks of the problem beside gradients."""
@@ -28,6 +30,7 @@ class Solver(Component):
         """How many gradients of f_i it takes, or None: not known before."""
         return None
 
+    @abstractmethod
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         """Nearly argmin f_i(w) − ⟨y_i, w⟩, from W: (c, n); ``share`` is (τ − 1)/(N − 1)."""
         raise NotImplementedError

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
@@ -21,7 +22,9 @@ class Step(Component):
         "sqrt-samples": "mpifed.steps:SqrtSamples",
     }
     default: ClassVar[str] = "log2"
+    kind: ClassVar[str] = "steps"
 
+    @abstractmethod
     def gamma(self, k: int, k0: int, d: Array) -> Array | float:
         """γ of iteration k for clients with d (c, 1) samples, ``k0`` iterations a round: (c, 1) or one number."""
         raise NotImplementedError

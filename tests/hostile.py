@@ -22,6 +22,7 @@ SVM = b"".join(b"%d 1:%.3f 3:%.3f\n" % (y, *x[:2]) for x, y in zip(X, Y, strict=
 CSV = b"a,b,y\n" + b"".join(b"%.4f,%.4f,%d\n" % (*x[:2], y) for x, y in zip(X, Y, strict=True))
 IMAGES = b"\0\0\x08\x03" + np.array([20, 2, 2], ">u4").tobytes() + RNG.bytes(80)
 LABELS = b"\0\0\x08\x01" + np.array([20], ">u4").tobytes() + bytes(k % 4 for k in range(20))
+RISING = np.arange(20, dtype="<i4").tobytes()
 HUGE = 10**15
 TB = 10**12
 
@@ -32,9 +33,9 @@ def npz(**arrays):
     return file.getvalue()
 
 
-def mat(**arrays):
+def mat(packed=True, **arrays):
     file = io.BytesIO()
-    scipy.io.savemat(file, arrays, do_compression=True)
+    scipy.io.savemat(file, arrays, do_compression=packed)
     return file.getvalue()
 
 
@@ -239,6 +240,12 @@ MORE = {  # file -> (content, what is said of it)
     "struct.mat": (mat(X={"a": 1}, y=Y), "X of .*struct.mat has the type object"),
     "words.mat": (mat(X="word", y=Y), "X of .*words.mat has the type object"),
     "complex.mat": (mat(X=X * 1j, y=Y), "X of .*complex.mat has the type complex128"),
+    "reserved.mat": (mat(False, X=X, y=Y).replace(b"\t\0\0\0\x80\x02\0\0", b"\x08\0\0\0\x80\x02\0\0"),
+                     "reserved.mat cannot be read as MATLAB.*numbers of type 8"),  # scipy's reader ends the process
+    "rows.mat": (mat(False, X=CSR, y=Y).replace(RISING, RISING[:4] + b"\xff" * 4 + RISING[8:], 1),
+                 "rows.mat cannot be read as MATLAB.*ind"),
+    "wide.mat": (mat(False, X=X, y=Y).replace(b"\x14\0\0\0\x04\0\0\0", b"\xff\xff\xff\x7f\xff\xff\xff\x7f"),
+                 "X of .*wide.mat declares 36,893,488,113,059,364,872 bytes"),
     "none.mat": (mat(a=Y), "none.mat has no X"),
     "no.mat": (b"MATLAB" + bytes(600), "no.mat cannot be read as MATLAB"),
     "odd.parquet": (b"PAR1", r"odd.parquet\" has an unknown suffix: known are .h5"),

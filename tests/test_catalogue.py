@@ -6,6 +6,7 @@ import functools
 import hashlib
 import http.server
 import os
+import stat
 import threading
 import zipfile
 from pathlib import Path
@@ -230,8 +231,24 @@ def test_fetch_leaves_nothing_behind_when_something_is_wrong(tmp_path, monkeypat
     assert list((tmp_path / "to/qot").iterdir()) == []
 
 
+def test_fetch_writes_plain_files_in_the_place_of_links(tmp_path, monkeypatch):
+    source_of(tmp_path, monkeypatch)
+    link = zipfile.ZipInfo("qsar.csv")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
+        archive.writestr(link, str(tmp_path / "target"))
+    digest = hashlib.sha256((tmp_path / "set.zip").read_bytes()).hexdigest()
+    monkeypatch.setitem(download.SOURCES, "qot", [download.SOURCES["qot"][0]._replace(sha256=digest)])
+    (tmp_path / "to/qot").mkdir(parents=True)
+    (tmp_path / "to/qot/qsar.csv").symlink_to(tmp_path / "outside")
+    (path,) = (fetched.path for fetched in fetch("qot", tmp_path / "to"))
+    assert not path.is_symlink()
+    assert path.read_text() == str(tmp_path / "target")
+    assert not (tmp_path / "outside").exists()
+
+
 class Server(http.server.SimpleHTTPRequestHandler):
-    """Serves a folder; of what is called "half" only a half, of "junk" something that is no HTTP."""
+    """Serves a folder; of what is called "half" only a half, of "junk" what is no HTTP, of "odd" no number of bytes."""
 
     def do_GET(self):
         if "junk" in self.path:
@@ -241,6 +258,11 @@ class Server(http.server.SimpleHTTPRequestHandler):
             self.send_header("Content-Length", "1000")
             self.end_headers()
             self.wfile.write(b"BZh" + bytes(497))
+        elif "odd" in self.path:
+            self.send_response(200)
+            self.send_header("Content-Length", "many")
+            self.end_headers()
+            self.wfile.write(b"BZh")
         else:
             super().do_GET()
 
@@ -262,7 +284,7 @@ def server(tmp_path):
 def test_fetch_over_http(tmp_path, monkeypatch, server):
     (tmp_path / "x.bz2").write_bytes(bz2.compress(b"1 1:1\n"))
     for file, reason in (("x.bz2", ""), ("none.bz2", "HTTP Error 404"), ("half.bz2", "broke off after 500 of 1000 bytes"),
-                         ("junk.bz2", "")):
+                         ("junk.bz2", ""), ("odd.bz2", "")):
         monkeypatch.setitem(download.SOURCES, "rcv1", [download.Source(f"{server}/{file}", None, (file,))])
         if file == "x.bz2":
             assert fetch("rcv1", tmp_path / "to")[0].path.read_bytes() == (tmp_path / "x.bz2").read_bytes()

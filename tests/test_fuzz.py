@@ -63,9 +63,10 @@ FILES = {
     "x.npz": hostile.npz(**hostile.GOOD), "s.npz": hostile.npz(**hostile.SPARSE),
     "u.npz": hostile.zipped({f"{key}.npy": hostile.npy_of(value) for key, value in hostile.GOOD.items()}),
     "x.mat": hostile.mat(X=hostile.X, y=hostile.Y, sizes=hostile.SIZES), "s.mat": hostile.mat(X=hostile.CSR, y=hostile.Y),
+    "u.mat": hostile.mat(False, X=hostile.X, y=hostile.Y), "us.mat": hostile.mat(False, X=hostile.CSR, y=hostile.Y),
     "x.csv": hostile.CSV, "x.svm": hostile.SVM, "x.csv.gz": gzip.compress(hostile.CSV), "x.svm.bz2": bz2.compress(hostile.SVM),
 }
-POOLS = ("s.mat", "x.csv", "x.svm", "x.csv.gz", "x.svm.bz2")
+POOLS = ("s.mat", "u.mat", "us.mat", "x.csv", "x.svm", "x.csv.gz", "x.svm.bz2")
 
 
 @st.composite

@@ -224,17 +224,17 @@ def test_a_network_beside_the_study_has_the_same_bits_on_any_number_of_ranks(tmp
 
 REFUSED = {
     "nowhere:Net": r'^problem.module = "nowhere:Net" is wrong: nowhere cannot be imported: ModuleNotFoundError',
-    "torch.nn:Nothing": "Nothing of torch.nn is no class derived from torch.nn.Module",
-    "torch.nn:functional": "functional of torch.nn is no class derived from torch.nn.Module",
+    "torch.nn:Nothing": "torch.nn has no class Nothing$",
+    "torch.nn:functional": "torch.nn has no class functional$",
     "json:JSONDecoder": "JSONDecoder of json is no class derived from torch.nn.Module",
     "torch.nn:Linear": r"torch.nn:Linear\" is wrong: arguments = {} do not suit it: TypeError",
     f"{__name__}:Normed": "nothing but trained parameters .* but 1.running_mean is a buffer",
     f"{__name__}:Frozen": "but 0.bias is a frozen parameter",
     f"{__name__}:Net": r"does not take samples of shape \[48\]: RuntimeError",
     "torch.nn:Flatten": r"gives an array \[2, 48\] in place of \[2, 6\]",
-    "nets.py": r'^problem.module = "nets.py" is wrong: write package.module:Class$',
-    "/tmp/nets.py:Net": "is wrong: write package.module:Class",
-    "os.system('true'):Net": "is wrong: write package.module:Class",
+    "nets.py": r'^problem.module = "nets.py" is wrong: write path.py:Class or package.module:Class$',
+    "/nowhere/nets.py:Net": "is wrong: there is no file /nowhere/nets.py$",
+    "os.system('true'):Net": "is wrong: write path.py:Class or package.module:Class$",
 }
 
 

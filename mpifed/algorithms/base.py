@@ -1,6 +1,7 @@
 """What an algorithm is: a server that calls and clients that answer."""
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -39,6 +40,7 @@ class Algorithm(Component):
         "fedadmm-deep": "mpifed.algorithms.fedadmm_deep:FedADMMDeep",
     }
     default: ClassVar[str] = "fedgia"
+    kind: ClassVar[str] = "algorithms"
 
     draws: ClassVar[int] = 1  # how often a round selects clients
     vectors: ClassVar[int] = 1  # models that go to a chosen client, and that come back, from a draw to the next
@@ -74,14 +76,17 @@ class Algorithm(Component):
         """The client method that begins with ∇f_i at its first argument, the server's model; measuring knows it already."""
         return ""
 
+    @abstractmethod
     def join(self, f: Local) -> Any:
         """The first state of clients: a NamedTuple of arrays with the clients in front."""
         raise NotImplementedError
 
+    @abstractmethod
     def start(self, fed: Federation) -> Any:
         """The first state of the server: a NamedTuple with the model ``x`` (n,)."""
         raise NotImplementedError
 
+    @abstractmethod
     def round(self, fed: Federation, server: Any) -> Any:
         """One communication round."""
         raise NotImplementedError

@@ -1,6 +1,7 @@
 """FLAME: S. Zhu et al., "Personalized federated learning via ADMM with Moreau envelope", Algorithm 1."""
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ class Personal(Algorithm):
     def round(self, fed: Federation, server: Server) -> Server:
         return Server(x=fed.mean(self.update, server.x, to=fed.select(server.x), last="z"))
 
+    @abstractmethod
     def update(self, f: Local, client: Any, w: Array) -> tuple[Any, Array]:
         """The local update of the chosen: new state and z_i."""
         raise NotImplementedError

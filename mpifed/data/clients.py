@@ -1,6 +1,7 @@
 """Federated data: who owns which samples."""
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta
@@ -60,12 +61,14 @@ class Data(Component):
         "file": "mpifed.data.files:File",
     }
     default: ClassVar[str] = "linreg-noniid"
+    kind: ClassVar[str] = "data"
     objective: ClassVar[str] = "least-squares"  # the problem that goes with this data when none is named
 
     clients: Clients = 128
     seed: Annotated[
         Annotated[int, Meta(ge=0)] | None, Meta(description="seed of the data alone (default: the seed of the run)")] = None
 
+    @abstractmethod
     def load(self, seed: int, dtype: str) -> Dataset:
         """The data set, made or read in such a way that rows() gives the same numbers on every rank.
 

@@ -1,6 +1,7 @@
 """Who gets which sample of a pool: partitions of d rows among m clients."""
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ class Partition(Component):
         "dirichlet": "mpifed.data.partition:Dirichlet",
     }
     default: ClassVar[str] = "iid"
+    kind: ClassVar[str] = "partitions"
 
     def split(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Deal the rows with labels y (d,) to m clients.
@@ -35,6 +37,7 @@ class Partition(Component):
         order, sizes = self.deal(y, m, rng)
         return np.asarray(order, dtype=np.int64), np.asarray(sizes, dtype=np.int64)
 
+    @abstractmethod
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """What split() returns, for 1 <= m <= d."""
         raise NotImplementedError

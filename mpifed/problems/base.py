@@ -1,6 +1,7 @@
 """What a problem is: f = (1/m) Σ f_i, each f_i known through its value and gradient at many points at once."""
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -34,6 +35,7 @@ class Problem(Component):
         "quadratic": "mpifed.problems.quadratic:Quadratic",
     }
     default: ClassVar[str] = "least-squares"
+    kind: ClassVar[str] = "problems"
 
     def dim(self, data: Dataset) -> int:
         """The number of parameters n."""
@@ -55,6 +57,7 @@ class Problem(Component):
         """∇f_i(x_i): (c, n)."""
         return self.value_grad(block, X)[1]
 
+    @abstractmethod
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         """f_i(x_i) and ∇f_i(x_i) from one pass over the samples."""
         raise NotImplementedError

@@ -1,6 +1,7 @@
 """Linear classifiers of C classes: scores z = W a + bias, parameters flat as [W row-major (C × features) | bias]."""
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Annotated, Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ class Classifier(Problem):
     start: Annotated[
         Literal["zero", "uniform"], Meta(description="first model: 0, or uniform in ±1/√features from the seed")] = "zero"
 
+    @abstractmethod
     def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:
         """ℓ (c, D) and ∂ℓ/∂z (c, D, C) at scores Z (c, D, C) and labels b (c, D)."""
         raise NotImplementedError

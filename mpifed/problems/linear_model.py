@@ -1,6 +1,7 @@
 """Losses of a linear score ⟨a, x⟩: f_i(x) = (1/d_i) Σ_j ℓ(⟨a_j, x⟩, b_j) + regulariser."""
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -17,10 +18,12 @@ class LinearModel(Problem):
 
     curvature: ClassVar[float]  # the largest ∂²ℓ/∂z²
 
+    @abstractmethod
     def loss(self, Z: Array, b: Array) -> Array:
         """ℓ(z, b), elementwise."""
         raise NotImplementedError
 
+    @abstractmethod
     def slope(self, Z: Array, b: Array) -> Array:
         """∂ℓ/∂z, elementwise."""
         raise NotImplementedError

@@ -1,10 +1,10 @@
 """Networks of PyTorch as problems; torch itself is imported when a network is made, never before."""
 from __future__ import annotations
 
-import importlib
 import math
 import os
 import zlib
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any, ClassVar, Literal
@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from mpifed import extension
 from mpifed.component import UserError, toml_value
 from mpifed.data.blocks import Block
 from mpifed.data.clients import Array, Dataset
@@ -38,6 +39,7 @@ class TorchProblem(Problem):
 
     shared: ClassVar[bool] = False
 
+    @abstractmethod
     def make(self, n: int, classes: int) -> Any:
         """The network for samples of n features."""
         raise NotImplementedError
@@ -115,26 +117,24 @@ class TorchProblem(Problem):
 class TorchModule(TorchProblem, tag="torch", kw_only=True):
     """A network of your own: f_i(x) = mean cross-entropy of the scores of ``module`` + (lam/2)‖weights‖².
 
-    ``module`` is a class derived from torch.nn.Module that can be imported; it is called with ``arguments`` and makes
-    scores (d, C) of samples (d, *shape), each sample on its own. Parameters x flat, in the order of named_parameters().
-    Refused: buffers, batch normalisation, frozen parameters. Dropout is active in the gradients that algorithms step
+    ``module`` is a class derived from torch.nn.Module that can be imported, which runs the module that it is in; it is called
+    with ``arguments`` and makes scores (d, C) of samples (d, *shape), each sample on its own. Parameters x flat, in the
+    order of named_parameters(). Refused: buffers, batch normalisation, frozen parameters. Dropout is active in the gradients that algorithms step
     along, not in what is recorded; its random numbers are seeded with a checksum of the client's x, labels and first
     sample, so that they are the same on any number of ranks.  Source: flame, section V.
     """
 
-    module: Annotated[str, Meta(description="package.module:Class")]
+    module: Annotated[str, Meta(description="package.module:Class or path.py:Class")]
     arguments: Annotated[dict[str, Any], Meta(description="keyword arguments of the class")] = {}  # noqa: RUF012
 
     def make(self, n: int, classes: int) -> Any:
-        torch, (place, _, name) = pytorch(), self.module.partition(":")
+        torch, (place, _, name) = pytorch(), self.module.rpartition(":")
         wrong = f"problem.module = {toml_value(self.module)} is wrong:"
-        if not all(part.isidentifier() for part in (*place.split("."), name)):
-            raise UserError(f"{wrong} write package.module:Class")
         try:
-            found = getattr(importlib.import_module(place), name, None)
-        except (Exception, SystemExit) as error:  # whatever the user's code raises
-            raise UserError(f"{wrong} {place} cannot be imported: {first_line(error)}") from None
-        if not (isinstance(found, type) and issubclass(found, torch.nn.Module)):
+            found = extension.load(self.module)
+        except ValueError as error:
+            raise UserError(f"{wrong} {error}") from None
+        if not issubclass(found, torch.nn.Module):
             raise UserError(f"{wrong} {name} of {place} is no class derived from torch.nn.Module")
         try:
             return found(**self.arguments)

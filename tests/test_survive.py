@@ -1,0 +1,29 @@
+"""--survive: the others go on when a client rank dies, where the MPI library can."""
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT, execute, mpifed, mpirun
+
+
+def open_mpi():
+    return "Open MPI" in subprocess.run([*map(str, mpirun(1)[:1]), "--version"], capture_output=True, text=True, check=False).stdout
+
+
+@pytest.mark.parametrize("ranks", [None, 3])
+def test_where_the_launcher_ends_all_ranks_it_is_refused(ranks, tmp_path):
+    done = mpifed("run", "--survive", "-q", "-o", tmp_path / "out.h5", ranks=ranks)
+    assert done.code == 2
+    assert re.search(r"^mpifed: --survive needs Open MPI's mpirun --with-ft ulfm, for other launchers end all ranks when one dies; "
+                     "resume goes on from the last checkpoint everywhere$", done.err, re.M), done.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_runs_that_lose_a_rank_end_with_the_same_bits(tmp_path):
+    if not open_mpi():
+        pytest.skip("this MPI library does not survive a dead rank")
+    done = execute([sys.executable, ROOT / "tests" / "kills.py", "--survive", "4"], 200, TMPDIR=str(tmp_path))
+    assert "4 of 4 runs of four ranks that lost one equal the undisturbed one to the bit" in done.out, done.out + done.err

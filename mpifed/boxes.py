@@ -11,8 +11,7 @@ from mpifed.curves import axis_title, last, logarithmic
 from mpifed.groups import THERE, label, natural, study
 from mpifed.measures import scale, unit
 from mpifed.results import Result
-from mpifed.style import COLOURS, LETTER, MARKERS, SINGLE, above, canvas, drawing, folded, headed, text
-
+from mpifed.style import COLOURS, LETTER, MARKERS, SINGLE, above, canvas, drawing, folded, headed, paper, text
 
 LONGEST = 24                         # letters of a value below its boxes
 SLANTED = 4                          # lines that slanting values take
@@ -40,7 +39,7 @@ def box(results: Sequence[Result], key: str, y: str = "objective", log: str | No
     values = sorted({group.settings[key] for group in groups}, key=natural)
     kinds = list(dict.fromkeys(label(group, made, without=key) for group in groups))
     logarithm = log == "y" if log is not None else logarithmic([np.array(ends)])
-    width = width or SINGLE
+    width = paper(width, SINGLE)
     labels, across, deep = folded(kinds, width)
     crowded = sum(len(shortened(value)) + 2 for value in values) * LETTER > width - 0.6
     largest = max((abs(end) for end in ends if np.isfinite(end)), default=0.0)
@@ -61,9 +60,10 @@ def box(results: Sequence[Result], key: str, y: str = "objective", log: str | No
                          capprops=line, medianprops=line | {"linewidth": 1.6})
             axis.plot(np.full(len(numbers), at), numbers, MARKERS[kind % len(MARKERS)], color=colour, markersize=3,
                       markerfacecolor="none", markeredgewidth=0.7)
-        axis.set_xticks(range(len(values)), [text(shortened(value)) for value in values],
-                        **({"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if crowded else {}))
-        axis.set(xlim=(-0.6, len(values) - 0.4), xlabel=text(key), ylabel=text(axis_title(y, of)), yscale="log" if logarithm else "linear")
+        slant = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
+        axis.set_xticks(range(len(values)), [text(shortened(value)) for value in values], **slant)
+        axis.set(xlim=(-0.6, len(values) - 0.4), xlabel=text(key), ylabel=text(axis_title(y, of)),
+                 yscale="log" if logarithm else "linear")
         axis.grid(False, axis="x")
         handles = [matplotlib.lines.Line2D([], [], color=COLOURS[k % len(COLOURS)], marker=MARKERS[k % len(MARKERS)],
                                            markerfacecolor="none") for k in range(len(kinds))]

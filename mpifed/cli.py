@@ -9,17 +9,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mpifed.commands import compare, options, plot
+from mpifed.commands import compare, options, plot, swept
 from mpifed.component import Trouble, UserError, printable, sentence
 from mpifed.launcher import announced, connect
 from mpifed.progress import Progress
 
-COMMANDS = ("run", "resume", "show", "compare", "plot", "list", "describe", "data")
+COMMANDS = ("run", "resume", "sweep", "show", "compare", "plot", "list", "describe", "data")
 EXAMPLES = """examples:
   mpirun -n 5 python -m mpifed                          the default study: FedGiA, Example V.1, 128 clients
   mpirun -n 5 python -m mpifed run study.toml algorithm.k0=5 -o out.h5
   python -m mpifed run algorithm=fedadmm data=qot       without MPI: server and clients in one process
   mpirun -n 5 python -m mpifed resume out.h5 rounds=2000
+  mpirun -n 5 python -m mpifed sweep study.toml --grid algorithm.k0=1,5,10 --grid seed=0:20 -o results
   python -m mpifed show out.h5                          configuration, outcome, counters, timers
   python -m mpifed compare results/*.h5                 a table, mean ± sd over seeds
   python -m mpifed plot results/*.h5 --x bytes --y error -o figure.pdf
@@ -77,10 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help", "--version")):
             words.insert(0, "run")
         args, more = parser().parse_known_args(words)
-        if more and (args.command not in ("run", "resume") or not all("=" in word and word[0] != "-" for word in more)):
+        if more and (args.command not in ("run", "resume", "sweep") or not all("=" in word and word[0] != "-" for word in more)):
             raise UserError(f"unrecognized arguments: {' '.join(more)}")
         if more:
-            vars(args)["study" if args.command == "run" else "overrides"] += more     # overrides after an option
+            vars(args)["overrides" if args.command == "resume" else "study"] += more     # overrides after an option
         if args.version:
             from mpifed.versions import versions
 
@@ -88,6 +89,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif args.command in ("run", "resume"):
             world = connect()
             return run(args, world)
+        elif args.command == "sweep":
+            world = None if args.dry_run or args.slurm else connect()
+            return sweep(args, world) if world is not None or speaks else 0
         elif speaks:
             say(answer(args), keep="\n\033" if args.command == "compare" else "\n")
         return 0
@@ -153,6 +157,18 @@ def run(args: argparse.Namespace, world: Any) -> int:
         say(show(result))
         say(f"\nwritten to {path}")
     return 0
+
+
+def sweep(args: argparse.Namespace, world: Any) -> int:
+    """The command sweep, on every rank; 1 where a point failed."""
+    first, failed = world is None or world.rank == 0, False
+    for line in swept(args, study, world):
+        failed = failed or not line.fine
+        if first and not line.fine:
+            sys.stderr.write(f"mpifed: {sentence(line.text)}\n")
+        else:
+            say(line.text, first and not args.quiet)
+    return int(failed)
 
 
 def study(words: Sequence[str]) -> dict[str, Any]:

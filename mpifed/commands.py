@@ -1,16 +1,36 @@
-"""The commands compare and plot: their options, and what they do with them."""
+"""The commands sweep, compare and plot: their options, and what they do with them."""
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mpifed.component import UserError
+
+if TYPE_CHECKING:
+    from mpifed.sweep import Line
 
 REFUSED = {"timeline": ("x", "y", "log", "all"), "page": ("x", "y", "all"), "box": ("x",)}     # useless options
 
 
 def options(commands: Any) -> None:
-    """Add both commands to the command line."""
+    """Add these commands to the command line."""
+    many = commands.add_parser("sweep", help="many runs in one launch, each with a result file", description=(
+        "Run every combination of the values given. The same command again goes on: what is finished is skipped."))
+    many.add_argument("study", nargs="*", metavar="study.toml | KEY=VALUE", help="experiment file, then overrides")
+    many.add_argument("--grid", action="append", default=[], metavar="KEY=VALUES",
+                      help="values with commas, or a range a:b or a:b:step without b: algorithm.k0=1,5,10 seed=0:20")
+    many.add_argument("--zip", action="append", default=[], metavar="KEY=VALUES;KEY=VALUES", help="keys that go together")
+    many.add_argument("-o", "--output", default="results", metavar="FOLDER", help="folder of the result files (default: results)")
+    many.add_argument("--order", choices=("cost", "grid"), default="cost", help="cheapest first (default) or as in the grids")
+    many.add_argument("--part", metavar="I/N", help="only the points I, I + N, I + 2N … of that order, counted from 0")
+    many.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
+    many.add_argument("--slurm", action="store_true", help="write sweep.sbatch, an array job, into the folder, and run nothing")
+    many.add_argument("--tasks", type=int, metavar="N", help="tasks of the array job (default: by the estimate)")
+    many.add_argument("--force", action="store_true", help="overwrite files of other configurations")
+    many.add_argument("-q", "--quiet", action="store_true", help="say only what failed")
     table = commands.add_parser("compare", help="runs in a table, mean ± sd over seeds", description=(
         "A row for all runs that differ in nothing but the seed, led by the settings in which rows differ."))
     table.add_argument("result", nargs="+", help="result files")
@@ -33,6 +53,36 @@ def options(commands: Any) -> None:
     figure.add_argument("--title")
     figure.add_argument("-o", "--output", default="figure.png", help="picture: .png, .pdf or .svg (default: figure.png)")
     figure.add_argument("--force", action="store_true", help="overwrite the picture")
+
+
+def swept(args: argparse.Namespace, base: Callable[[Sequence[str]], dict[str, Any]], world: Any) -> Iterator[Line]:
+    """What there is to tell of a sweep, while it runs; on every rank. ``base`` reads the experiment file."""
+    from mpifed import grid, launch, launcher, slurm, sweep
+    from mpifed.progress import Overall
+
+    folder, first, error = Path(args.output), world is None or world.rank == 0, None
+    points: list[grid.Point] = []
+    if first:
+        try:
+            if (args.part or args.dry_run) if args.slurm else args.tasks is not None:
+                raise UserError("--tasks goes with --slurm, and --part and --dry-run do not")
+            words = [word for word in args.study if "=" in word]
+            table = base([word for word in args.study if "=" not in word])
+            points = grid.ordered(grid.points(table, words, args.grid, args.zip), args.order, args.part)
+            grid.hosted(points, world.size if world is not None else launcher.announced()[0] or 1)
+        except UserError as mistake:
+            error = str(mistake)
+    launch.agree(world, error)
+    if args.slurm:
+        given = [f"--{key}={value}" for key in ("grid", "zip") for value in getattr(args, key)]
+        more = ["--force"] * args.force + ["-q"] * args.quiet
+        words = [*args.study, *given, f"--output={args.output}", f"--order={args.order}", *more]
+        yield sweep.Line(f"sbatch {slurm.write(points, folder, words, args.order, args.tasks)}")
+    elif args.dry_run:
+        yield from sweep.listing(points, folder, args.force)
+    else:
+        stream = None if args.quiet or not first else sys.stderr
+        yield from sweep.sweep(points, folder, world, args.force, Overall(stream, [point.cost for point in points]))
 
 
 def compare(args: argparse.Namespace, bold: bool) -> str:

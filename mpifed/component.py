@@ -11,6 +11,7 @@ import tomllib
 import traceback
 import typing
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, ClassVar, NoReturn, Self
 
 import msgspec
@@ -51,7 +52,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @classmethod
     def fill(cls, table: dict[str, Any], path: str) -> Self:
-        fields = {field.name: field for field in msgspec.structs.fields(cls)}
+        fields = fields_of(cls)
         for key in table:
             if key not in fields:
                 unknown("key", key, fields, path)
@@ -63,6 +64,12 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             return cls(**values)
         except ValueError as error:
             raise UserError(f"{path}: {error}") from None
+
+
+@cache
+def fields_of(cls: type[Table]) -> dict[str, Any]:
+    """name -> field, read from the annotations once."""
+    return {field.name: field for field in msgspec.structs.fields(cls)}
 
 
 class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="name"):

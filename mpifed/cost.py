@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,8 @@ SPEED = 1e9       # multiplications a second
 ROUND = 5e-4      # seconds that a round takes with nothing to compute
 POINT = 0.1       # seconds that a run takes without rounds
 UNKNOWN = 10**6   # numbers in the samples of a data set that does not say how many it has
+
+OWN = ("samples", "least", "most", "features", "channels", "size", "path")    # keys that tell how many numbers there are
 
 
 def cost(config: Experiment) -> float:
@@ -32,7 +35,7 @@ def cost(config: Experiment) -> float:
 
 def numbers(data: Data) -> float:
     """Samples × features of all clients, as far as the table of the data tells."""
-    own = {name: getattr(data, name, None) for name in ("samples", "least", "most", "features", "channels", "size", "path")}
+    own: dict[str, Any] = {key: getattr(data, key, None) for key in OWN}
     if own["path"] is not None:
         path = os.path.expanduser(own["path"])
         return os.path.getsize(path) / 8 if os.path.isfile(path) else UNKNOWN

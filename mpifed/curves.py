@@ -66,8 +66,9 @@ def errors(results: Sequence[Result]) -> tuple[str, list[Array | None]]:
     for world, values in zip(worlds, columns, strict=True):
         if values is not None:
             least[world] = float(np.fmin.reduce(values, initial=least.get(world, np.inf)))
-    return "error", [None if values is None else values - least[world]
-                     for world, values in zip(worlds, columns, strict=True)]
+    with np.errstate(over="ignore", invalid="ignore"):              # of runs that diverged
+        return "error", [None if values is None else values - least[world]
+                         for world, values in zip(worlds, columns, strict=True)]
 
 
 def axis_title(name: str, unit: str) -> str:

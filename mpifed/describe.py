@@ -46,8 +46,7 @@ def component(name: str) -> str:
     """Formula, source and options of whatever is called ``name``."""
     if name == "system":
         return describe("table", name, System)
-    found = [family for family in KINDS.values() if name in family.choices] or [
-        family for family in KINDS.values() if name in family.names()] or [outside(name)]
+    found = [family for family in KINDS.values() if name in family.names()] or [outside(name)]
     return "\n\n".join(describe(family.kind, name, family.member(name, "name")) for family in found)
 
 

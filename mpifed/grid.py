@@ -64,6 +64,26 @@ def points(table: dict[str, Any], words: Sequence[str], grids: Iterable[str], zi
     return list(found.values())
 
 
+def ordered(points: Sequence[Point], order: str = "cost", part: str | None = None) -> list[Point]:
+    """The points, cheapest first, or with order = "grid" as the grids have them; of part i/n the points i, i + n, i + 2n …"""
+    found = sorted(points, key=lambda point: point.cost) if order == "cost" else list(points)
+    if part is None:
+        return found
+    i, _, n = part.partition("/")
+    if not (i.isdecimal() and n.isdecimal() and int(i) < int(n)):
+        raise UserError(f"--part {part} is wrong: write i/n with i from 0 to n − 1, for example 0/4, 1/4, 2/4 and 3/4")
+    return found[int(i) :: int(n)]
+
+
+def hosted(points: Sequence[Point], size: int) -> None:
+    """Refuse more ranks than a point can use."""
+    for point in points:
+        m = point.config.data.clients
+        if m is not None and size > m + 1:
+            raise UserError(f"{size} ranks are too many for point {point.name} of {m} clients: start at most {m + 1}, one for "
+                            "the server and one for each client")
+
+
 def grid(text: str) -> list[Setting]:
     """KEY=VALUES as settings of one key each."""
     return [((key, value),) for key, value in pairs(text, "--grid")]

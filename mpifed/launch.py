@@ -57,12 +57,18 @@ def record(config: Experiment, path: str | os.PathLike[str] | None, force: bool,
                         "resume goes on from the last checkpoint everywhere")
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):    # what is not finite ends the run
         while True:
+            done = None
             try:
-                return _record(config, path, force, world, progress or Progress(None), saved, before, cache)
+                done = _record(config, path, force, world, progress or Progress(None), saved, before, cache)
+                if not survive or world.unhurt():
+                    return done
             except Exception as error:
                 if not survive or not world.lost(error):
                     raise
+                world.hurt()
             world, force = world.shrink(), True
+            if world.share(done is not None):
+                return done
             found = checkpoint.find(path) if world.rank == 0 and path is not None else None
             before = load(path) if found is not None and path is not None else None
             saved = world.share(found)
@@ -75,7 +81,7 @@ def _record(config: Experiment, path: Any, force: bool, world: Any, progress: Pr
     rank, size = (0, 1) if world is None else (world.rank, world.size)
     hosts = max(1, size - 1)
     try:
-        data = config.data.load(config.seed, config.dtype) if cache is None else cache.load(config.data, config.seed, config.dtype)
+        data = (cache or Cache(0)).load(config.data, config.seed, config.dtype)
         start = check(config, data, size)
         if saved is not None and saved.cuts[-1] != data.m:
             raise UserError(f"the data have changed: the checkpoint has {saved.cuts[-1]} clients, and now there are {data.m}")
@@ -108,7 +114,12 @@ def _record(config: Experiment, path: Any, force: bool, world: Any, progress: Pr
             recorder = Recorder(path, attrs, data.m, force, before, -1 if saved is None else saved.round)
         except UserError as mistake:
             error = str(mistake)
-    agree(world, error)
+    try:
+        agree(world, error)
+    except Exception:
+        if recorder is not None:
+            recorder.finish("failed", "a rank died")
+        raise
     if world is not None and size > 1:
         from mpifed.mpi import Server, serve
 
@@ -143,9 +154,10 @@ def lead(config: Experiment, data: Dataset, fed: Federation, transport: Any, rec
         finally:
             progress.close()
         stop(transport)
-        ranks, clients = tables(world, transport, data, fed, recorder.io_seconds + keeper.seconds)
-        recorder.ranks(ranks)
+        ranks, clients = tables(world, transport, data, fed)
         recorder.clients(clients)
+        recorder.ranks(ranks)
+        recorder.ranks({"io_seconds": [recorder.io_seconds + keeper.seconds, *ranks["io_seconds"][1:]]})
         recorder.finish(status, reason)
         if status == "finished" and not config.checkpoint.keep:
             keeper.drop()
@@ -202,14 +214,14 @@ def report(world: Any, host: Host | None, traffic: Any) -> tuple[list[Any], Any]
     return rows, world.collect_rows(seconds, [row[0] for row in rows])
 
 
-def tables(world: Any, transport: Any, data: Dataset, fed: Federation, io: float) -> tuple[dict[str, Any], dict[str, Any]]:
+def tables(world: Any, transport: Any, data: Dataset, fed: Federation) -> tuple[dict[str, Any], dict[str, Any]]:
     """/ranks and /clients of the result."""
     local = isinstance(transport, InProcess)
     rows, seconds = report(None if local else world, transport.host if local else None, None if local else transport.traffic)
     names = ("clients", "samples", "compute_seconds", "evaluate_seconds", "comm_seconds", "wait_seconds", "mpi_calls",
              "mpi_bytes_sent", "mpi_bytes_received", "max_rss_bytes", "hostname")
     ranks = {name: [row[k] for row in rows] for k, name in enumerate(names)}
-    ranks["io_seconds"] = [io] + [0.0] * (len(rows) - 1)
+    ranks["io_seconds"] = [0.0] * len(rows)
     home = np.repeat(np.arange(len(rows)), ranks["clients"])
     return ranks, {"samples": data.sizes, "rank": home, "times_selected": fed.times_selected, "compute_seconds": seconds}
 

@@ -17,7 +17,7 @@ from mpifed.curves import Array, axis_title, band, held, logarithmic, pair, seri
 from mpifed.groups import Study, label, study
 from mpifed.measures import scale, unit
 from mpifed.results import Result
-from mpifed.style import DOUBLE, SINGLE, above, canvas, drawing, folded, headed, look, text
+from mpifed.style import DOUBLE, SINGLE, above, canvas, drawing, folded, headed, look, paper, text
 
 LOGS = ("x", "y", "xy", "none")
 SIDE = 3                             # most panels side by side
@@ -33,7 +33,7 @@ def lines(results: Sequence[Result], x: str = "round", y: Sequence[str] = ("obje
     which axes are logarithmic: x, y, xy or none; None: y where its values are positive over more than two decades. Raises
     UserError for a column that no run has, and where there is nothing to draw.
     """
-    width = width or (SINGLE if len(y) == 1 else DOUBLE)
+    width = paper(width, SINGLE if len(y) == 1 else DOUBLE)
     columns = min(len(y), SIDE) if width > 1.5 * SINGLE else 1
     return panels(results, [(x, name) for name in y], columns, log, width, title)
 
@@ -46,7 +46,7 @@ def page(results: Sequence[Result], log: str | None = None, width: float | None 
     pairs = [("round", "objective"), ("exchanges", error), ("bytes", error), ("seconds", error)]
     if any("accuracy" in result.rounds for result in results):
         pairs += [("round", "accuracy"), ("seconds", "accuracy")]
-    return panels(results, pairs, 2, log, width or DOUBLE, title)
+    return panels(results, pairs, 2, log, paper(width, DOUBLE), title)
 
 
 def panels(results: Sequence[Result], pairs: Sequence[tuple[str, str]], columns: int, log: str | None, width: float,

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import TextIO
 
 SECONDS_TERMINAL = 0.1
@@ -24,15 +25,24 @@ class Progress:
             return
         if "objective" in row:
             self.values = (row["objective"], row["grad_norm_sq"])
+        if self.due():
+            left = (self.told - self.begun) / max(round, 1) * (rounds - round)
+            self.put(f"round {round} of at most {rounds}  f {self.values[0]:.6g}  ‖∇f‖² {self.values[1]:.2e}  "
+                     f"at most {duration(left)} left")
+
+    def due(self) -> bool:
+        """Whether it is time to say something again; if so, the time counts from now."""
         now = time.monotonic()
-        if now - self.told < (SECONDS_TERMINAL if self.terminal else SECONDS_LOG):
-            return
+        if self.stream is None or now - self.told < (SECONDS_TERMINAL if self.terminal else SECONDS_LOG):
+            return False
         self.told = now
-        left = (now - self.begun) / max(round, 1) * (rounds - round)
-        text = (f"round {round} of at most {rounds}  f {self.values[0]:.6g}  ‖∇f‖² {self.values[1]:.2e}  "
-                f"at most {duration(left)} left")
-        self.stream.write(f"\r{text}\033[K" if self.terminal else text + "\n")
-        self.stream.flush()
+        return True
+
+    def put(self, text: str) -> None:
+        """Say how far it is, on the line in place."""
+        if self.stream is not None:
+            self.stream.write(f"\r{text}\033[K" if self.terminal else text + "\n")
+            self.stream.flush()
 
     def note(self, text: str) -> None:
         """Say something on a line of its own."""
@@ -44,6 +54,40 @@ class Progress:
         if self.terminal and self.stream is not None:
             self.stream.write("\r\033[K")
             self.stream.flush()
+
+
+class Overall(Progress):
+    """How far a sweep is: points done, and the time left by the cost of what is done and the seconds that it took."""
+
+    def __init__(self, stream: TextIO | None, costs: Sequence[float]) -> None:
+        super().__init__(stream)
+        self.total, self.done, self.left = len(costs), 0, sum(costs)
+        self.seconds = self.cost = 0.0
+        self.name = ""
+        self.notes: set[str] = set()
+
+    def over(self, cost: float, seconds: float | None) -> None:
+        """A point of this cost is over; it took so many seconds (None: there was nothing to run)."""
+        self.done, self.left = self.done + 1, self.left - cost
+        if seconds is not None:
+            self.seconds, self.cost = self.seconds + seconds, self.cost + cost
+            if self.due():
+                self.put(self.head())
+
+    def head(self) -> str:
+        """12 of 60, about 3 min left."""
+        left = f", about {duration(max(self.left, 0.0) * self.seconds / self.cost)} left" if self.cost else ""
+        return f"{self.done} of {self.total}{left}"
+
+    def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
+        if self.due():
+            self.put(f"{self.head()}; {self.name}: round {round} of at most {rounds}")
+
+    def note(self, text: str) -> None:
+        """Say something on a line of its own, once for all points."""
+        if text not in self.notes:
+            self.notes.add(text)
+            super().note(text)
 
 
 def duration(seconds: float) -> str:

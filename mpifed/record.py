@@ -47,7 +47,7 @@ class Recorder:
         self._rows: list[dict[str, float]] = []
         self._picks: list[Array | None] = []
         self._held = 0
-        self.count = 0                                   # rows in the file
+        self.count = 0                                    # rows in the file
         self._flushed = -np.inf                           # so that row 0 is there at once
         self._declared: dict[str, Column] = {}
         self._columns: dict[str, h5py.Dataset] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -154,6 +155,11 @@ class Result:
 
 def load(path: str | os.PathLike[str]) -> Result:
     """The result in a file, also in one that is being written. Raises UserError where it is none."""
+    return read(path, Result.from_file)
+
+
+def read(path: str | os.PathLike[str], wanted: Callable[[h5py.File, str], Any]) -> Any:
+    """What ``wanted`` finds in an open result file and its name. Raises UserError where it is none."""
     name = os.fspath(path)
     try:
         if not (os.path.isfile(name) or os.path.isdir(name)) and os.path.exists(name):
@@ -167,7 +173,7 @@ def load(path: str | os.PathLike[str]) -> Result:
     for seconds in (*PATIENCE, None):
         try:
             with h5py.File(name, "r", locking=False) as file:
-                return Result.from_file(file, name)
+                return wanted(file, name)
         except UNREADABLE:
             if seconds is not None:
                 time.sleep(seconds)

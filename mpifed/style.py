@@ -13,7 +13,7 @@ from mpifed.component import UserError
 
 SINGLE, DOUBLE = 3.4, 7.0            # inches: a column and a page
 WIDTHS = {"single": SINGLE, "double": DOUBLE}
-WIDEST, HIGHEST = 40.0, 4.0          # a panel that is wider than HIGHEST grows no higher
+NARROWEST, WIDEST, HIGHEST = 2.0, 40.0, 4.0      # a panel that is wider than HIGHEST grows no higher
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9")     # Okabe and Ito, without yellow
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
@@ -47,14 +47,16 @@ def drawing() -> Iterator[Any]:
         yield matplotlib
 
 
-def canvas(matplotlib: Any, width: float, rows: int, columns: int, heading: str, lines: int) -> tuple[Any, Any]:
-    """A figure and its panels (rows, columns), three quarters as high as wide, below a heading and a legend of ``lines``.
+def paper(width: float | None, usual: float) -> float:
+    """Inches, ``usual`` where nobody chose. Raises UserError for a width that no paper has."""
+    if width is not None and not NARROWEST <= width <= WIDEST:
+        raise UserError(f"width = {width:g} is wrong: it must be from {NARROWEST:g} to {WIDEST:g} inches, single "
+                        f"({SINGLE:g}) or double ({DOUBLE:g})")
+    return usual if width is None else width
 
-    Raises UserError for a width that no paper has.
-    """
-    if not 1 <= width <= WIDEST:
-        raise UserError(f"width = {width:g} is wrong: it must be from 1 to {WIDEST:g} inches, single ({SINGLE:g}) or "
-                        f"double ({DOUBLE:g})")
+
+def canvas(matplotlib: Any, width: float, rows: int, columns: int, heading: str, lines: int) -> tuple[Any, Any]:
+    """A figure and its panels (rows, columns), three quarters as high as wide, below a heading and a legend of ``lines``."""
     high = rows * 0.74 * min(width / columns, HIGHEST) + LINE * (lines + (heading.count("\n") + 1) * bool(heading))
     figure = matplotlib.figure.Figure(figsize=(width, high), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False)

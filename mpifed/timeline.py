@@ -8,7 +8,7 @@ import numpy as np
 from mpifed.component import UserError
 from mpifed.curves import Array
 from mpifed.results import Result
-from mpifed.style import DOUBLE, SINGLE, above, canvas, drawing, fill, folded, headed
+from mpifed.style import DOUBLE, SINGLE, above, canvas, drawing, fill, folded, headed, paper
 
 BARS = 50                            # most bars for rounds
 OUTLINED = 50                        # bars of more ranks have no outline
@@ -35,12 +35,12 @@ def timeline(result: Result, width: float | None = None, title: str | None = Non
         ranks["server"] = np.zeros(len(ranks["compute"]))
         ranks["server"][:1] = np.nansum(result.rounds["server_seconds"])
     shown = [part for part in PARTS if part in rounds or part in ranks]
-    width = width or DOUBLE
+    width = paper(width, DOUBLE)
     labels, across, deep = folded(shown, width)
     each = -(-size // BARS)
     starts = np.arange(0, size, each)
     counts = np.minimum(each, size - starts)
-    bars = {part: np.add.reduceat(np.nan_to_num(values), starts) / counts for part, values in rounds.items()}
+    bars = {part: np.add.reduceat(np.nan_to_num(values, posinf=0, neginf=0), starts) / counts for part, values in rounds.items()}
     with drawing() as matplotlib:
         heading, panels = headed(width, title), 2 if ranks else 1
         rows = panels if width <= 1.5 * SINGLE else 1

@@ -2,8 +2,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
+import time
 import warnings
+from collections import Counter
 from copy import copy
 from typing import Any, cast
 
@@ -19,8 +22,8 @@ if "mpi4py.MPI" not in sys.modules:
     mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
 from mpi4py import MPI
 
-
 FAULT_TOLERANT = "OMPI_MCA_mpi_ft_enable"    # what mpirun --with-ft ulfm sets
+NAP, LONGEST_NAP = 2e-5, 1e-3    # seconds between looks whether all ranks are there
 
 
 class World:
@@ -40,18 +43,29 @@ class World:
 
     def crowded(self) -> bool:
         """Whether ranks share cores on any machine; to be asked by all ranks."""
-        node = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
-        mine = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
-        found = len(set().union(*node.allgather(mine))) < node.size
-        node.Free()
-        return any(self.comm.allgather(found))
+        cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+        ranks: Counter[str] = Counter()
+        free: dict[str, set[int]] = {}
+        for host, mine in self.comm.allgather((socket.gethostname(), cores)):
+            ranks[host] += 1
+            free[host] = free.get(host, set()) | mine
+        return any(len(free[host]) < count for host, count in ranks.items())
+
+    def meet(self) -> None:
+        """Wait for all ranks, and leave the core to those who are still at work."""
+        request, nap = self.comm.Ibarrier(), NAP
+        while not request.Test():
+            time.sleep(nap)
+            nap = min(2 * nap, LONGEST_NAP)
 
     def share(self, value: Any) -> Any:
         """The value of rank 0, on every rank; for small settings, not for arrays."""
+        self.meet()
         return self.comm.bcast(value, 0)
 
     def agree(self, error: str | None) -> str | None:
         """The first rank's error, on every rank, or None where all is well."""
+        self.meet()
         return next((e for e in self.comm.allgather(error) if e is not None), None)
 
     def collect(self, value: Any) -> list[Any]:
@@ -72,10 +86,29 @@ class World:
         """Whether an error says that a rank is dead."""
         return isinstance(error, MPI.Exception) and error.Get_error_class() in (MPI.ERR_PROC_FAILED, MPI.ERR_REVOKED)
 
+    def unhurt(self) -> bool:
+        """Whether all ranks come here; the same answer on all that live, and on those who go to ``shrink`` instead."""
+        try:
+            self.comm.Barrier()
+            fine = True
+        except MPI.Exception:
+            fine = False
+        return self._agreed(fine)
+
+    def hurt(self) -> None:
+        """What a rank says whose run was cut off: the others will not come to ``unhurt`` with all."""
+        self._agreed(False)
+
+    def _agreed(self, fine: bool) -> bool:
+        if not fine and not self.comm.Is_revoked():
+            self.comm.Revoke()                         # so that nobody waits in another call
+        try:
+            return bool(self.comm.Agree(int(fine)))
+        except MPI.Exception:
+            return False
+
     def shrink(self) -> World:
         """The ranks that live. Trouble where rank 0 is not among them."""
-        if not self.comm.Is_revoked():
-            self.comm.Revoke()
         other = copy(self)
         other.comm = cast(MPI.Intracomm, self.comm.Shrink())
         other.rank, other.size = other.comm.rank, other.comm.size

@@ -244,6 +244,8 @@ MORE = {  # file -> (content, what is said of it)
                      "reserved.mat cannot be read as MATLAB.*numbers of type 8"),  # scipy's reader ends the process
     "rows.mat": (mat(False, X=CSR, y=Y).replace(RISING, RISING[:4] + b"\xff" * 4 + RISING[8:], 1),
                  "rows.mat cannot be read as MATLAB.*ind"),
+    "dip.mat": (mat(False, X=CSR, y=Y).replace(np.arange(40, 81, 20, "<i4").tobytes(), bytes(12)),
+                "dip.mat cannot be read as MATLAB.*column pointers of X must be 5 numbers"),  # ends the process in scipy
     "wide.mat": (mat(False, X=X, y=Y).replace(b"\x14\0\0\0\x04\0\0\0", b"\xff\xff\xff\x7f\xff\xff\xff\x7f"),
                  "X of .*wide.mat declares 36,893,488,113,059,364,872 bytes"),
     "none.mat": (mat(a=Y), "none.mat has no X"),

@@ -37,7 +37,7 @@ def content(path: Path) -> dict[str, bytes]:
 def start(ranks: int, *words: str | Path, launch: tuple[str, ...] = ()) -> subprocess.Popen:
     first, *rest = [str(word) for word in mpirun(ranks, "-m", "mpifed", *words)]
     command = [first, *launch, *rest]
-    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}, start_new_session=True,
+    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1", **SETTINGS}, start_new_session=True,
                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
@@ -60,9 +60,11 @@ def finish(process: subprocess.Popen, seconds: float = 60) -> int:
     try:
         process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
+        for pid in children(process):
+            os.kill(pid, signal.SIGABRT)               # they say where they are
+        time.sleep(1)
         os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        raise
+        raise AssertionError(f"it hangs:\n{process.communicate()[1]}") from None
     return process.returncode
 
 

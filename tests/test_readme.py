@@ -11,12 +11,6 @@ from mpifed import config, launch
 
 README = (ROOT / "README.md").read_text("utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.S)
-HEAD = """
-from typing import Annotated, NamedTuple
-from msgspec import Meta
-from mpifed.algorithms.base import Algorithm
-from mpifed.data.clients import Array
-"""
 
 
 def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
@@ -30,7 +24,7 @@ def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
 def test_the_algorithm_of_the_readme_is_one():
     (example,) = (block for block in PYTHON if "class GradientDescent" in block)
     space: dict = {"__name__": "readme"}
-    exec(HEAD + example, space)
+    exec(example, space)
     setup = config.experiment({"data": {"clients": 6, "features": 5}, "rounds": 200, "evaluate": {"every": 50}})
     result = launch.run(msgspec.structs.replace(setup, algorithm=space["GradientDescent"](gamma=0.1)))
     assert result.rounds["grad_norm_sq"][-1] < 1e-12

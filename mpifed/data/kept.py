@@ -38,7 +38,7 @@ class Kept(Dataset):
 
 
 class Cache:
-    """Data sets by table, seed and dtype; those not used for the longest time give way when there would be over ``most`` bytes."""
+    """Data sets by table, seed and dtype, ``most`` bytes together; those not used for the longest time give way."""
 
     def __init__(self, most: int = MOST) -> None:
         self.most, self.sets = most, dict[bytes, Kept]()

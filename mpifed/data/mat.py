@@ -108,12 +108,11 @@ def array_of(front: Front, part: memoryview, order: str) -> Any:
         with np.errstate(invalid="ignore"):
             return values.astype(CLASSES[front.kind]).reshape(front.shape, order="F")
     rows, starts, values = rest
-    if len(starts) != front.shape[-1] + 1:
-        raise ValueError(f"{front.name} has {len(starts)} column pointers for {front.shape[-1]} columns")
-    count = int(starts[-1])
     with np.errstate(invalid="ignore"):
-        parts = values[:count].astype(np.float64), rows[:count].astype(np.int64), starts.astype(np.int64)
-    matrix = sp.csc_array(parts, front.shape)
+        rows, starts = rows.astype(np.int64), starts.astype(np.int64)
+    if len(starts) != front.shape[-1] + 1 or np.any(np.diff(starts) < 0):  # scipy does not look at those of an empty matrix
+        raise ValueError(f"the column pointers of {front.name} must be {front.shape[-1] + 1} numbers that never fall")
+    matrix = sp.csc_array((values[: starts[-1]].astype(np.float64), rows[: starts[-1]], starts), front.shape)
     matrix.check_format(full_check=True)
     return sp.csr_array(matrix)
 

@@ -1,0 +1,118 @@
+"""python docs/build.py: write docs/reference.md and docs/results.md from the docstrings and tables of the code."""
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from mpifed import columns
+from mpifed.checkpoint import Checkpoint
+from mpifed.columns import Column
+from mpifed.component import Table
+from mpifed.config import Evaluate, Experiment, Record
+from mpifed.describe import KINDS, option
+from mpifed.stop import Stop
+from mpifed.system import System
+
+TABLES: dict[str, type[Table]] = {
+    "stop": Stop, "evaluate": Evaluate, "record": Record, "checkpoint": Checkpoint, "system": System}
+PLACES = {"algorithms": "algorithm", "problems": "problem", "data": "data", "partitions": "data.partition",
+          "selections": "selection", "steps": "algorithm.step", "solvers": "algorithm.solver", "distributions": "system.speed"}
+
+REFERENCE = """# Reference
+
+Everything an experiment file can name, its options, their defaults and the formulas, written from the code by
+`python docs/build.py`. On the command line: `python -m mpifed list` and `python -m mpifed describe NAME`. Where a docstring says
+*errata*, see [errata.md](errata.md); how to add to these lists is in [extending.md](extending.md).
+"""
+
+RESULTS = """# Result files
+
+HDF5, written from the code by `python docs/build.py`. Every dataset has `units`, as UDUNITS reads them, and `description`. Open a
+file with `mpifed.load("out.h5")`, h5py, HDFView or `xarray.open_dataset("out.h5", group="rounds", engine="h5netcdf")`. It can be
+read while the run goes on, and a run killed at any moment leaves a file that opens. While a run can still be resumed, what resume
+needs is in the folder `out.h5.checkpoint` beside it.
+"""
+
+ATTRIBUTES = {
+    "format": "`mpifed-result`", "format_version": "version of this layout", "mpifed_version": "version of mpifed",
+    "config": "the complete experiment file, TOML, with every default", "seed": "seed of every random number",
+    "status": "`running`, `finished`, `stopped` (by a signal) or `failed`",
+    "stop_reason": "the stop rule that held, with its numbers, or the error", "started": "ISO 8601, UTC",
+    "finished": "ISO 8601, UTC", "resumed": "a line for every resumption: when, after which round, on how many ranks",
+    "clients": "number of clients m", "ranks": "number of MPI processes", "mpi_library": "the MPI library, or `none`",
+    "host": "machine of rank 0", "python": "version of Python", "numpy": "version of numpy",
+    "command_line": "how it was started", "git_commit": "commit of the current folder, where it has one"}
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table of Markdown, with an empty line before it."""
+    cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    return ["", *(f"| {' | '.join(row)} |".replace("|  |", "| |") for row in [head, ["---"] * len(head), *cells])]
+
+
+def options(cls: type[Table], leave: Sequence[str] = ()) -> list[str]:
+    """The options of a class."""
+    rows = [option(field) for field in msgspec.structs.fields(cls) if field.name not in leave]
+    return table(("key", "default", "meaning"), [(f"`{key}`", f"`{default}`", meaning) for key, default, meaning in rows])
+
+
+def entry(name: str, cls: type[Table]) -> list[str]:
+    """One member: where it is from, for an algorithm with its paper, its docstring, its options."""
+    module = f"[`{cls.__module__}`](../{cls.__module__.replace('.', '/')}.py)"
+    if issubclass(cls, KINDS["algorithms"]):
+        module += ": " + (inspect.getdoc(importlib.import_module(cls.__module__)) or "").splitlines()[0]
+    lines = ["", f"### {name}", "", module, "", "```text", inspect.getdoc(cls) or "", "```"]
+    return lines + (options(cls) if msgspec.structs.fields(cls) else [])
+
+
+def reference() -> str:
+    """docs/reference.md."""
+    kinds = ", ".join(f"[{kind}](#{kind})" for kind in KINDS)
+    lines = [REFERENCE, f"Contents: [the experiment](#the-experiment), {kinds}.", "", "## The experiment", "",
+             "Keys at the top of the file; every key has a default."]
+    lines += options(Experiment, ("data", "problem", "algorithm", "selection", *TABLES))
+    for name, cls in TABLES.items():
+        lines += entry(f"[{name}]", cls)
+    for kind, family in KINDS.items():
+        lines += ["", f"## {kind}", "", f"`{PLACES[kind]}.name`, by default `{family.default}`."]
+        for name in family.choices:
+            lines += entry(name, family.member(name, kind))
+    return "\n".join(lines) + "\n"
+
+
+def group(name: str, text: str, members: Mapping[str, Column]) -> list[str]:
+    """A group of the result file and its datasets."""
+    rows = [(f"`{key}`", column.unit, "integer" if column.integer else "", column.description)
+            for key, column in members.items()]
+    return ["", f"## {name}", "", text, *table(("dataset", "units", "type", "description"), rows)]
+
+
+def results() -> str:
+    """docs/results.md."""
+    lines = [RESULTS, "## Attributes of the file"]
+    lines += table(("attribute", "meaning"), [(f"`{key}`", meaning) for key, meaning in ATTRIBUTES.items()])
+    lines += group("/rounds", "A row a measured round. An algorithm may add columns of its own; a column that does not "
+                   "apply is absent. Counters add up from the start, seconds are of the round where nothing else is said.",
+                   {"round": columns.SCALES["round"], **columns.COLUMNS})
+    lines += group("/ranks", "A row an MPI process; rank 0 is the server.", {"rank": columns.SCALES["rank"], **columns.RANKS})
+    lines += group("/clients", "A row a client.", {"client": columns.SCALES["client"], **columns.CLIENTS})
+    lines += group("/model", "`personal` (client, parameter) is there with `record.personal = true`.",
+                   {"parameter": columns.SCALES["parameter"], **columns.MODEL})
+    lines += group("/selection", f"(round, slot). Where all of more than {columns.EVERYBODY_LISTED} clients are chosen they are "
+                   f"not listed: {columns.ALL} stands for them.",
+                   {"slot": columns.SCALES["slot"], "selection": columns.SELECTION})
+    return "\n".join(lines) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """File name -> text of the pages that are written from the code."""
+    return {"reference.md": reference(), "results.md": results()}
+
+
+if __name__ == "__main__":
+    for file, text in pages().items():
+        Path(__file__).with_name(file).write_text(text, "utf-8")

@@ -1,0 +1,195 @@
+"""Every script in jobs/ is submitted to a real SLURM, and what it wrote is looked into.
+
+    python -m pytest tests/slurm
+
+takes the SLURM that answers (--basetemp must be a folder that all its nodes see), or starts one of two emulated nodes, which
+needs root and Debian's packages, and ends it. The plain test command leaves these tests out; MPIFED_SLURM=1 has them in.
+"""
+from __future__ import annotations
+
+import csv
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import h5py
+import pytest
+from cluster import asked, running
+from conftest import ROOT, mpifed
+from kills import content
+
+from mpifed.versions import library
+
+JOBS = ROOT / "jobs"
+SRUN = "srun --mpi=pmix" if "Open MPI" in library() else "srun --mpi=pmi2"
+MPIRUN = "mpirun --bind-to none" if "Open MPI" in library() else "mpirun"
+STUDY = ["algorithm=fedavg", "data.clients=13", "stop.gradient=0.0"]
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+
+@pytest.fixture(scope="session")
+def cluster(request, tmp_path_factory):
+    if not asked(request.config):
+        pytest.skip("jobs on a SLURM take minutes: python -m pytest tests/slurm, or MPIFED_SLURM=1")
+    with running(tmp_path_factory.mktemp("slurm")) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def whole(cluster):
+    """The content of an uninterrupted run of so many rounds of STUDY."""
+    def run(rounds):
+        path = cluster.folder / f"whole-{rounds}.h5"
+        done = mpifed("run", *STUDY, f"rounds={rounds}", "-q", "-o", path)
+        assert done.code == 0, done.err
+        return content(path)
+    return run
+
+
+def slowly(cluster, launcher):
+    """A launcher of ranks whose clients take 0.1 s for a local step."""
+    program = cluster.folder / "slow.py"
+    program.write_text("import functools, sys, time\nfrom mpifed import __main__\nfrom mpifed.algorithms.fedavg import FedAvg\n"
+                       "update = FedAvg.update\n"
+                       "@functools.wraps(update)\ndef slow(self, *args):\n    time.sleep(0.1)\n    return update(self, *args)\n"
+                       "FedAvg.update = slow\nsys.exit(__main__.entry())\n")
+    script = cluster.folder / f"slowly-{launcher.split()[0]}"     # -n N python -m mpifed WORDS
+    script.write_text(f'#!/usr/bin/env bash\nn=$2\nshift 5\nexec {launcher} -n "$n" python {program} "$@"\n')
+    script.chmod(0o755)
+    return str(script)
+
+
+def rounds(path):
+    """How many rounds a result file has while it is written; 0 where it is not there."""
+    try:
+        with h5py.File(path, locking=False) as file:
+            return len(file["rounds/round"]) - 1
+    except (OSError, KeyError):
+        return 0
+
+
+@pytest.mark.parametrize("launcher", [MPIRUN, SRUN])
+def test_single_one_world_over_two_nodes(cluster, whole, launcher):
+    path = cluster.folder / f"single-{launcher.split()[0]}.h5"
+    job = cluster.submit("--nodes=2", "--ntasks=4", "--ntasks-per-node=2", JOBS / "single.sbatch", *STUDY, "rounds=5", "-o", path,
+                         MPIFED_LAUNCH=launcher)
+    (done,) = cluster.wait(job)
+    assert done.state == "COMPLETED", done.log
+    assert f"written to {path}" in done.log
+    names = cluster.ask("srun", "--nodes=2", "--ntasks=2", "hostname").split()
+    with h5py.File(path) as file:
+        assert file.attrs["ranks"] == 4
+        assert list(file["ranks/clients"]) == [0, *file["ranks/clients"][1:]]
+        assert sum(file["ranks/clients"]) == 13
+        hosts = file["ranks/hostname"].asstr()[()]
+    assert len(hosts) == 4
+    assert len(set(hosts)) == len(set(names))
+    assert content(path) == whole(5)
+
+
+def test_single_refuses_a_launcher_of_another_library(cluster):
+    path = cluster.folder / "wrong.h5"
+    job = cluster.submit("--ntasks=3", JOBS / "single.sbatch", *STUDY, "-o", path, MPIFED_LAUNCH="srun --mpi=none")
+    (done,) = cluster.wait(job)
+    assert done.state == "FAILED"
+    assert re.search("^mpifed: the launcher started 3 processes, but mpi4py uses .*, which knows nothing of it", done.log, re.M)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_array_all_points_are_there(cluster, ranks):
+    folder = cluster.folder / f"sweep-{ranks}"
+    words = ["--array=0-2", f"--ntasks={ranks}", JOBS / "array.sbatch", *STUDY, "rounds=3", "--grid", "algorithm.k0=2,3",
+             "--grid", "seed=0:2", "-o", folder]
+    for left in (4, 0):
+        done = cluster.wait(cluster.submit(*words, MPIFED_LAUNCH=MPIRUN))
+        assert [job.state for job in done] == ["COMPLETED"] * 3, done
+        assert ("finished already" in "".join(job.log for job in done)) == (left == 0)
+    files = sorted(folder.glob("*.h5"))
+    assert [file.name for file in files] == [f"k0={k},seed={seed}.h5" for k in (2, 3) for seed in (0, 1)]
+    for file in files:
+        content(file)
+        with h5py.File(file) as result:
+            assert result.attrs["ranks"] == ranks
+
+
+def test_restart_at_the_time_limit(cluster, whole):
+    """One job is asked by USR1 before its limit; the ranks of the other see nothing but SIGTERM at its limit."""
+    asked, late = cluster.folder / "asked.h5", cluster.folder / "late.h5"
+    words = ["--ntasks=3", "--time=1"]
+    first = cluster.submit(*words, "--signal=B:USR1@20", JOBS / "restart.sbatch", *STUDY, "rounds=200", "-o", asked,
+                           MPIFED_LAUNCH=slowly(cluster, MPIRUN))
+    other = cluster.submit(*words, "--signal=B:URG@1", JOBS / "restart.sbatch", *STUDY, "rounds=200", "-o", late,
+                           MPIFED_LAUNCH=slowly(cluster, SRUN))
+    for job, path, signal in ((first, asked, "SIGUSR1"), (other, late, "SIGTERM")):
+        (done,) = cluster.wait(job, 500)
+        assert done.state == "COMPLETED", done.log
+        assert done.restarts >= 1
+        for reached in re.findall(rf"stopped \({signal} after round (\d+); resume goes on\)", done.log):
+            assert f"{path} goes on after round {reached}" in done.log
+        with h5py.File(path) as file:
+            assert "resumed" in file.attrs
+        assert content(path) == whole(200)
+
+
+def test_restart_on_request_and_not_after_scancel(cluster, whole):
+    path = cluster.folder / "request.h5"
+    line = ["--ntasks=3", JOBS / "restart.sbatch", *STUDY, "rounds=60", "-o", path]
+    launcher = slowly(cluster, MPIRUN)
+
+    def ended(variables, *how, restarts=0, more=3):
+        """The job of ``line`` when it is over; ``how`` it is asked to end after ``more`` rounds of its own."""
+        begin = rounds(path)
+        job = cluster.submit(*line, MPIFED_LAUNCH=launcher, **variables)
+        cluster.until(job, lambda: rounds(path) >= begin + more)
+        cluster.ask("scancel", *how, job)
+        if restarts:
+            cluster.until(job, lambda: cluster.show(job)[0]["Restarts"] == str(restarts))
+        return cluster.wait(job)[0]
+
+    done = ended({}, restarts=0)
+    assert (done.state, done.restarts) == ("CANCELLED", 0)
+    with h5py.File(path) as file:
+        assert file.attrs["status"] == "stopped"
+    done = ended({"MPIFED_REQUEUE": "0"}, "--batch", "--signal=USR1")
+    assert done.state == "FAILED"
+    assert done.log.endswith(f"{path} is not finished after 0 restarts; the same line of sbatch goes on\n")
+    done = ended({}, "--batch", "--signal=USR1", restarts=1)
+    assert (done.state, done.restarts) == ("COMPLETED", 1), done.log
+    assert content(path) == whole(60)
+    (done,) = cluster.wait(cluster.submit(*line))
+    assert (done.state, done.log) == ("COMPLETED", f"{path} is finished already\n")
+
+
+def test_restart_does_not_repeat_a_mistake(cluster):
+    (done,) = cluster.wait(cluster.submit("--ntasks=2", JOBS / "restart.sbatch", "algorithm=fedadm", MPIFED_LAUNCH=MPIRUN))
+    assert (done.state, done.restarts) == ("FAILED", 0)
+    assert "mpifed: unknown algorithm 'fedadm'; did you mean 'fedadmm'?" in done.log
+
+
+@pytest.mark.parametrize("launcher", [MPIRUN, SRUN])
+def test_scaling_table_and_picture(cluster, launcher):
+    folder = cluster.folder / f"scaling-{launcher.split()[0]}"
+    job = cluster.submit("--nodes=2", "--ntasks-per-node=2", f"--chdir={ROOT}", f"--output={cluster.folder}/scaling-%j.log",
+                         JOBS / "scaling.sbatch", "--clients", "60", "--rounds", "4", "--repeat", "1", "--to", folder,
+                         MPIFED_LAUNCH=launcher)
+    (done,) = cluster.wait(job)
+    assert done.state == "COMPLETED", done.log
+    with (folder / "scaling.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["kind"], row["client_ranks"]) for row in rows] == [(kind, p) for kind in ("strong", "weak") for p in "123"]
+    assert all(float(row["seconds"]) > 0 for row in rows)
+    if importlib.util.find_spec("matplotlib"):
+        assert (folder / "scaling.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_gpu_without_one_is_refused_and_the_cpu_does_it(cluster):
+    torch = pytest.importorskip("torch")
+    gpus = [] if torch.cuda.is_available() else ["--gpus-per-node=0"]
+    network = ["data=images", "data.clients=4", "data.size=16", "problem=cnn", "algorithm=fedavg", "rounds=1"]
+    for word, state in (("dtype=float32", "FAILED"), ("problem.device=cpu", "COMPLETED")):
+        path = cluster.folder / f"{state}.h5"
+        (done,) = cluster.wait(cluster.submit("--ntasks=3", JOBS / "gpu.sbatch", *network, word, "-o", path, MPIFED_LAUNCH=MPIRUN))
+        assert done.state == state, done.log

@@ -1,0 +1,141 @@
+"""The pages under docs: links lead somewhere, what is written from the code is up to date, commands and studies are valid."""
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+import tomllib
+from functools import cache
+
+import pytest
+from conftest import ROOT
+
+import mpifed
+from mpifed import cli, config
+
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+PAPERS = ("fedadmm", "fedgia", "fedepm", "feddcd", "flame")
+LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
+BUILD = runpy.run_path(str(ROOT / "docs" / "build.py"))
+page = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+
+
+@cache
+def anchors(path):
+    """The anchors of a page's headings, as GitHub makes them."""
+    heads = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", path.read_text("utf-8"), flags=re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@cache
+def names(path):
+    """The functions and classes of a file, methods as Class.method."""
+    found = set()
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            inner = [part.name for part in getattr(node, "body", []) if isinstance(part, ast.FunctionDef)]
+            found |= {node.name, *(f"{node.name}.{name}" for name in inner)}
+    return found
+
+
+@page
+def test_links_lead_somewhere(page):
+    for _, target, anchor in LINK.findall(page.read_text("utf-8")):
+        if not target.startswith(("http://", "https://")):
+            file = (page.parent / target).resolve() if target else page
+            assert file.exists(), f"{page.name}: {target}"
+            assert file.is_relative_to(ROOT)
+            assert not anchor or anchor[1:] in anchors(file), f"{page.name}: {target}{anchor}"
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_functions_that_a_page_names_are_there(paper):
+    links = LINK.findall((ROOT / "docs" / f"{paper}.md").read_text("utf-8"))
+    code = [(text.strip("`"), (ROOT / "docs" / target).resolve()) for text, target, _ in links if target.endswith(".py")]
+    assert len(code) > 8
+    for name, file in code:
+        assert name in names(file), f"{name} is not in {file.name}"
+
+
+@pytest.mark.parametrize("name", BUILD["pages"]())
+def test_what_is_written_from_the_code_is_up_to_date(name):
+    text = (ROOT / "docs" / name).read_text("utf-8")
+    assert text == BUILD["pages"]()[name], f"docs/{name} is old: run python docs/build.py"
+
+
+def test_the_reference_has_every_name():
+    text = (ROOT / "docs" / "reference.md").read_text("utf-8")
+    for family in BUILD["KINDS"].values():
+        assert all(f"\n### {name}\n" in text for name in family.choices)
+
+
+def test_every_attribute_and_dataset_of_a_result_is_described(tmp_path):
+    text = (ROOT / "docs" / "results.md").read_text("utf-8")
+    result = mpifed.run({"data": {"name": "synthetic", "clients": 3, "least": 6, "most": 9}, "algorithm": "flame", "rounds": 1,
+                         "record": {"personal": True}, "system": {"speed": 1e4}}, tmp_path / "out.h5")
+    described = set(re.findall(r"^\| `(\w+)` \|", text, re.M))
+    assert set(result.attrs) <= described
+    for group in (result.rounds, result.ranks, result.clients):
+        assert set(group) <= described
+
+
+@page
+def test_experiment_files_in_the_pages_are_valid(page):
+    for block in re.findall(r"```toml\n(.*?)```", page.read_text("utf-8"), re.S):
+        table = tomllib.loads(block)
+        if page.parent.name == "docs" and "project" not in table and ".py:" not in block:
+            config.experiment(table)
+
+
+@page
+def test_commands_in_the_pages_are_valid(page):
+    command = re.compile(r"^(?:mpirun -n \d+ )?python -m (benchmarks|mpifed) run (.*?)(?: +#.*)?$", re.M)
+    for program, line in command.findall(page.read_text("utf-8")):
+        words = line.split()
+        if program == "benchmarks":
+            assert (ROOT / "benchmarks" / f"{words[0]}.toml").exists()
+        elif not any(".py:" in word or word.endswith(".toml") for word in words):
+            config.experiment(config.override({}, [word for word in words if "=" in word]))
+
+
+@pytest.mark.parametrize("paper", ["fedadmm", "fedgia"])
+def test_sweeps_in_the_pages_are_valid(paper, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (line,) = re.findall(r"^python -m mpifed (sweep .*)$", (ROOT / "docs" / f"{paper}.md").read_text("utf-8"), re.M)
+    assert cli.main([*line.split(), "--dry-run"]) == 0
+    assert re.search(r"^400 points", capsys.readouterr().out, re.M)
+
+
+def test_settings_in_the_tables_of_the_pages_are_valid():
+    for paper in PAPERS:
+        for settings in re.findall(r"`((?:[\w.]+=\S+ ?)+)`", (ROOT / "docs" / f"{paper}.md").read_text("utf-8")):
+            words = settings.split()
+            base = [] if any(word.startswith("algorithm=") for word in words) else [f"algorithm={owner(words, paper)}"]
+            config.experiment(config.override({}, base + words))
+
+
+def owner(words, paper):
+    """The algorithm that has all options of these words, the paper's own first."""
+    keys = {word.split("=")[0].split(".")[1] for word in words if word.startswith("algorithm.")}
+    family = config.FAMILIES["algorithm"]
+    return next(name for name in (paper, *family.choices) if keys <= set(family.member(name, "algorithm").__struct_fields__))
+
+
+def test_the_citation_is_complete():
+    text = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"\nversion: {mpifed.__version__}\n" in text
+    for key in ("cff-version", "message", "title", "authors"):
+        assert re.search(rf"^{key}:", text, re.M)
+    paper = r"^  - type: article\n    title: .*\n(?:    year: \d{4}\n)?    authors:\n(?:      - \{.*\}\n)+"
+    assert len(re.findall(paper, text, re.M)) == 5
+    yaml = pytest.importorskip("yaml")
+    found = yaml.safe_load(text)
+    assert found["authors"] == [{"name": "The mpifed developers"}]
+    assert all(paper["title"] and all(set(who) == {"family-names", "given-names"} for who in paper["authors"])
+               for paper in found["references"])
+
+
+def test_the_readme_is_a_tour_that_leads_to_every_page():
+    linked = {target for _, target, _ in LINK.findall((ROOT / "README.md").read_text("utf-8"))}
+    assert {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")} <= linked
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) < 400

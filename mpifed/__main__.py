@@ -13,7 +13,10 @@ def entry() -> int:
         signals.listen()
     from mpifed.cli import main
 
-    return main()
+    code = main()
+    if "mpifed.world" in sys.modules:
+        sys.modules["mpifed.world"].leave(code)
+    return code
 
 
 if __name__ == "__main__":

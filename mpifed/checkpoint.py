@@ -71,7 +71,8 @@ class Saved(msgspec.Struct):
 class Keeper:
     """Rank 0: writes the checkpoints of a run whose result is at ``path`` (None: none), after ``saved``, if it was resumed."""
 
-    def __init__(self, options: Checkpoint, path: str | os.PathLike[str] | None, saved: Saved | None, cuts: Sequence[int]) -> None:
+    def __init__(self, options: Checkpoint, path: str | os.PathLike[str] | None, saved: Saved | None,
+                 cuts: Sequence[int]) -> None:
         self.options, self.cuts = options, [int(cut) for cut in cuts]
         self.folder = None if path is None else folder(path)
         self.serial = 0 if saved is None else saved.serial

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,11 +24,11 @@ def options(commands: Any) -> None:
     many.add_argument("--grid", action="append", default=[], metavar="KEY=VALUES",
                       help="values with commas, or a range a:b or a:b:step without b: algorithm.k0=1,5,10 seed=0:20")
     many.add_argument("--zip", action="append", default=[], metavar="KEY=VALUES;KEY=VALUES", help="keys that go together")
-    many.add_argument("-o", "--output", default="results", metavar="FOLDER", help="folder of the result files (default: results)")
-    many.add_argument("--order", choices=("cost", "grid"), default="cost", help="cheapest first (default) or as in the grids")
+    many.add_argument("-o", "--output", default="results", metavar="FOLDER", help="where results go (default: results)")
+    many.add_argument("--order", choices=("cost", "grid"), default="cost", help="cheapest first (default), or as the grids")
     many.add_argument("--part", metavar="I/N", help="only the points I, I + N, I + 2N … of that order, counted from 0")
     many.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
-    many.add_argument("--slurm", action="store_true", help="write sweep.sbatch, an array job, into the folder, and run nothing")
+    many.add_argument("--slurm", action="store_true", help="write sweep.sbatch, an array job, into the folder; run nothing")
     many.add_argument("--tasks", type=int, metavar="N", help="tasks of the array job (default: by the estimate)")
     many.add_argument("--force", action="store_true", help="overwrite files of other configurations")
     many.add_argument("-q", "--quiet", action="store_true", help="say only what failed")
@@ -77,7 +78,8 @@ def swept(args: argparse.Namespace, base: Callable[[Sequence[str]], dict[str, An
         given = [f"--{key}={value}" for key in ("grid", "zip") for value in getattr(args, key)]
         more = ["--force"] * args.force + ["-q"] * args.quiet
         words = [*args.study, *given, f"--output={args.output}", f"--order={args.order}", *more]
-        yield sweep.Line(f"sbatch {slurm.write(points, folder, words, args.order, args.tasks)}")
+        script = slurm.write(points, folder, words, args.order, args.tasks)
+        yield sweep.Line(f"sbatch {shlex.quote(str(script))}")
     elif args.dry_run:
         yield from sweep.listing(points, folder, args.force)
     else:

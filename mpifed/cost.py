@@ -18,7 +18,7 @@ OWN = ("samples", "least", "most", "features", "channels", "size", "path")    # 
 
 
 def cost(config: Experiment) -> float:
-    """Seconds that a run takes at most on one core, roughly: rounds × (gradients a round + measuring) × samples × features.
+    """Seconds that a run takes at most on one core, roughly: rounds × (gradients + measuring) × samples × features.
 
     A gradient, k0 or so of them a chosen client as ``Algorithm.work`` says, multiplies every number of the samples twice.
     Stop rules, classes and layers are not known here: only the ratio of costs means something.

@@ -37,7 +37,7 @@ class Point(NamedTuple):
 
 
 def points(table: dict[str, Any], words: Sequence[str], grids: Iterable[str], zips: Iterable[str] = ()) -> list[Point]:
-    """The product of all grids on top of ``table`` and the overrides ``words``; a configuration that comes again is left out.
+    """The product of all grids on top of ``table`` and the overrides ``words``; what comes again is left out.
 
     Raises UserError, which names the point, for a configuration that cannot be.
     """
@@ -48,7 +48,7 @@ def points(table: dict[str, Any], words: Sequence[str], grids: Iterable[str], zi
     given = [whole(word.partition("=")[0].strip()) for word in words]
     for k, key in enumerate(keys):
         if key in keys[:k] or key in given:
-            raise UserError(f"{key} is given twice: " + ("in two grids" if key in keys[:k] else "in a grid and by an override"))
+            raise UserError(f"{key} is given twice: in " + ("two grids" if key in keys[:k] else "a grid and an override"))
     if (count := math.prod(map(len, axes))) > MOST:
         raise UserError(f"a sweep has at most {MOST:,} points, and these grids have {count:,}")
     found: dict[str, Point] = {}
@@ -65,7 +65,7 @@ def points(table: dict[str, Any], words: Sequence[str], grids: Iterable[str], zi
 
 
 def ordered(points: Sequence[Point], order: str = "cost", part: str | None = None) -> list[Point]:
-    """The points, cheapest first, or with order = "grid" as the grids have them; of part i/n the points i, i + n, i + 2n …"""
+    """The points, cheapest first, or with order = "grid" as the grids have them; of part i/n every n-th, from i on."""
     found = sorted(points, key=lambda point: point.cost) if order == "cost" else list(points)
     if part is None:
         return found
@@ -80,8 +80,8 @@ def hosted(points: Sequence[Point], size: int) -> None:
     for point in points:
         m = point.config.data.clients
         if m is not None and size > m + 1:
-            raise UserError(f"{size} ranks are too many for point {point.name} of {m} clients: start at most {m + 1}, one for "
-                            "the server and one for each client")
+            raise UserError(f"{size} ranks are too many for point {point.name} of {m} clients: start at most {m + 1}, one "
+                            "for the server and one for each client")
 
 
 def grid(text: str) -> list[Setting]:
@@ -144,7 +144,7 @@ def whole(key: str) -> str:
 
 
 def named(setting: Iterable[tuple[str, str]]) -> str:
-    """k0=5,seed=3: the last parts of the keys, in the order of the keys; what a file name cannot have is _ and a hash follows."""
+    """k0=5,seed=3: last parts of the keys, in their order; what no file name should have becomes _, and a hash follows."""
     known = {whole(key): value for key, value in setting}
     lasts = [key.rpartition(".")[2] for key in known]
     short = {key: last if lasts.count(last) == 1 else key for key, last in zip(known, lasts, strict=True)}

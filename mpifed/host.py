@@ -98,7 +98,8 @@ class Host:
         code, self.spent[:] = 0, 0.0
         state = {name: field[self.slot] for name, field in zip(self.state._fields, self.state, strict=True)}
         try:
-            store.write(checkpoint.piece(self.folder or "", serial, self.lo), state | {"compute seconds": self.seconds[self.slot]})
+            seconds = {"compute seconds": self.seconds[self.slot]}
+            store.write(checkpoint.piece(self.folder or "", serial, self.lo), state | seconds)
         except OSError as error:
             code = error.errno or 1
         return Reply(np.full((1, 1), code, self.dtype), ((),))

@@ -81,7 +81,8 @@ def _record(config: Experiment, path: Any, force: bool, world: Any, progress: Pr
     rank, size = (0, 1) if world is None else (world.rank, world.size)
     hosts = max(1, size - 1)
     try:
-        data = (cache or Cache(0)).load(config.data, config.seed, config.dtype)
+        source = (config.seed, config.dtype)
+        data = config.data.load(*source) if cache is None else cache.load(config.data, *source)
         start = check(config, data, size)
         if saved is not None and saved.cuts[-1] != data.m:
             raise UserError(f"the data have changed: the checkpoint has {saved.cuts[-1]} clients, and now there are {data.m}")

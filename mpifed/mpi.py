@@ -47,7 +47,8 @@ class Channel:
     def __init__(self, world: World, cuts: list[int], dtype: str) -> None:
         self.comm, self.world, self.cuts, self.dtype = world.comm, world, np.asarray(cuts), np.dtype(dtype)
         self.traffic = Traffic()
-        self.crowded, self.patient = world.crowded(), False
+        self.patient = False
+        self.crowded = not world.survives() and world.crowded()     # a pending Ibcast does not notice that a rank is dead
         self.plans = Plans(int(cuts[-1]))
         trees = [sums.nodes(lo, hi, int(cuts[-1])) for lo, hi in pairwise(cuts)]
         self.tree = [node for tree in trees for node in tree]

@@ -2,12 +2,10 @@
 from __future__ import annotations
 
 import datetime
-import os
 import platform
 import shlex
 import subprocess
 import sys
-from functools import cache
 
 import numpy as np
 
@@ -20,15 +18,14 @@ def provenance() -> dict[str, str]:
         "mpifed_version": mpifed.__version__, "python": platform.python_version(), "numpy": np.__version__,
         "host": platform.node(), "command_line": shlex.join(sys.orig_argv),
     }
-    commit = git_commit(os.getcwd())
+    commit = git_commit()
     return facts | ({"git_commit": commit} if commit else {})
 
 
-@cache
-def git_commit(folder: str) -> str:
-    """The commit of a folder, or nothing where it is under no version control or git does not answer."""
+def git_commit() -> str:
+    """The commit of the current directory, or nothing where it is under no version control or git does not answer."""
     try:
-        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=1,
+        done = subprocess.run(["git", "rev-parse", "HEAD"], stdin=subprocess.DEVNULL, capture_output=True, timeout=1,
                               check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""

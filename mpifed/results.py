@@ -17,7 +17,7 @@ from mpifed.claim import replacing
 from mpifed.columns import ALL, COLUMNS, Columns
 from mpifed.component import UserError
 from mpifed.data.h5 import entry
-from mpifed.sound import UNREADABLE, attributes, column, columns, configuration
+from mpifed.sound import UNREADABLE, attributes, column, columns, configuration, heaps
 
 FORMAT = "mpifed-result"
 FORMAT_VERSION = 1
@@ -172,6 +172,7 @@ def read(path: str | os.PathLike[str], wanted: Callable[[h5py.File, str], Any]) 
         raise UserError(f"{name} is no result file: " + ("it is empty" if empty else "it is not HDF5"))
     for seconds in (*PATIENCE, None):
         try:
+            heaps(name)
             with h5py.File(name, "r", locking=False) as file:
                 return wanted(file, name)
         except UNREADABLE:

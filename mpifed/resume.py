@@ -27,8 +27,8 @@ def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[dict[str
     if before.status == "finished" and saved is None:
         raise UserError(f"{os.fspath(path)} is finished ({before.stop_reason}); checkpoint.keep = true keeps what resume needs")
     if saved is not None and before.cr < saved.round:
-        raise UserError(f"{os.fspath(path)} has {before.cr} rounds and its checkpoint is of round {saved.round}: they do not belong "
-                        "together")
+        raise UserError(f"{os.fspath(path)} has {before.cr} rounds and its checkpoint is of round {saved.round}: they do not "
+                        "belong together")
     table = configuration.override(copy.deepcopy(before.config), words)
     old, new = (flat(msgspec.to_builtins(configuration.experiment(part))) for part in (before.config, table))
     for key in sorted(old.keys() | new.keys()):

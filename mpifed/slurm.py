@@ -13,22 +13,22 @@ from mpifed.grid import Point, ordered
 
 TASK_SECONDS = 1800    # what a task is meant to take, by the estimate
 TASKS = 100            # most tasks where nothing is said
-RANKS = 5              # most ranks of a task
+SMALL, RANKS = 60, 5   # a point that takes longer gets so many ranks, or as many as its clients can use
 MARGIN = 2             # the limit over the estimate
 SCRIPT = """#!/usr/bin/env bash
-# A sweep of {points} runs of mpifed as an array of {tasks} tasks on a SLURM cluster.
+# A sweep of mpifed, {points} points divided among the tasks of an array.
 #
 #   sbatch {path}
 #
-# What is not finished goes on when this is submitted again. Change for your site:
-#   --array       the tasks 0 to n − 1 that share the runs, all of them: their number is n; 0-{last}%10 lets ten work at a time
-#   --ntasks      ranks of a task: 1 for the server and the others for the clients (at most their number)
-#   --time        wall-clock limit of a task; --partition and --account where your site asks for them
-#   VENV          the virtual environment that has mpifed; or load modules and activate your own below
-#   MPIFED_DATA   the folder of the data sets, filled once on a login node by `python -m mpifed data get NAME --to DIR`
-#   MPIFED_LAUNCH how ranks are started: "srun --mpi=pmix", "srun --mpi=pmi2" or "mpirun", as your MPI wants it
+# Change for your site, here or as options of sbatch:
+#   --array        {array}: {tasks} tasks, {array}%4: at most four of them at a time; always from 0 on, in steps of 1
+#   --ntasks       ranks of one task, all of which work on the same point; 1: server and clients in one process
+#   --time         wall-clock limit of a task; the same line again does what is left; --partition, --account if needed
+#   module, VENV   the modules of your site, and the virtual environment that has mpifed
+#   MPIFED_LAUNCH  what starts ranks, as your MPI wants it: mpirun, "srun --mpi=pmix", "srun --mpi=pmi2"
+#   MPIFED_DATA    the folder of the data sets, filled once on a login node by `python -m mpifed data get NAME --to DIR`
 #SBATCH --job-name=mpifed-sweep
-#SBATCH --array=0-{last}
+#SBATCH --array={array}
 #SBATCH --ntasks={ntasks}
 #SBATCH --cpus-per-task=1
 #SBATCH --time={time}
@@ -36,12 +36,14 @@ SCRIPT = """#!/usr/bin/env bash
 set -euo pipefail
 
 cd {here}
-VENV=${{VENV:-.venv}}
 # module load python openmpi
-[ -f "$VENV/bin/activate" ] && source "$VENV/bin/activate"
+VENV=${{VENV:-.venv}}
+# shellcheck disable=SC1091
+[ ! -f "$VENV/bin/activate" ] || source "$VENV/bin/activate"
 export OMP_NUM_THREADS=1
+read -ra launch <<< "${{MPIFED_LAUNCH:-mpirun}}"
 
-${{MPIFED_LAUNCH:-mpirun -n $SLURM_NTASKS}} python -m mpifed sweep {words} \\
+"${{launch[@]}}" -n "$SLURM_NTASKS" python -m mpifed sweep {words} \\
     --part "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT"
 """
 
@@ -51,7 +53,7 @@ def write(points: Sequence[Point], folder: Path, words: Sequence[str], order: st
 
     Raises UserError for a number of tasks that cannot be, and where the script cannot be written.
     """
-    cost = sum(point.cost for point in points)
+    cost, dearest = sum(point.cost for point in points), max(point.cost for point in points)
     n = min(len(points), TASKS, math.ceil(cost / TASK_SECONDS)) if tasks is None else tasks
     if not 1 <= n <= len(points):
         raise UserError(f"--tasks {n} is wrong: it must be between 1 and the {len(points)} points")
@@ -59,13 +61,14 @@ def write(points: Sequence[Point], folder: Path, words: Sequence[str], order: st
     minutes = 10 * max(1, math.ceil(MARGIN * longest / 600))
     path = folder / "sweep.sbatch"
     text = SCRIPT.format(
-        points=len(points), tasks=n, last=n - 1, path=shlex.quote(str(path)), here=shlex.quote(os.getcwd()),
+        points=len(points), tasks=n, array=f"0-{n - 1}", path=shlex.quote(str(path)), here=shlex.quote(os.getcwd()),
         words=shlex.join(words), time=f"{minutes // 60:02}:{minutes % 60:02}:00",
-        ntasks=min(RANKS, *(1 + (point.config.data.clients or RANKS) for point in points)))
+        ntasks=min([RANKS, *(1 + (point.config.data.clients or RANKS) for point in points)]) if dearest > SMALL else 1)
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        raise UserError(f"-o {folder} is wrong: this folder cannot be made: {(error.strerror or str(error)).lower()}") from None
+        reason = (error.strerror or str(error)).lower()
+        raise UserError(f"-o {folder} is wrong: this folder cannot be made: {reason}") from None
     with replacing(path, True) as place:
         place.write_text(text, "utf-8")
     return path

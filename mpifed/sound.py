@@ -1,6 +1,8 @@
 """What is read from a result file, checked: a file that another made may hold anything under the names that are known."""
 from __future__ import annotations
 
+import mmap
+import struct
 from typing import Any
 
 from mpifed.columns import Columns
@@ -9,10 +11,31 @@ from mpifed.data.clients import Array
 from mpifed.data.h5 import datasets, entry, values
 from mpifed.netcdf import NO_COORDINATE
 
-UNREADABLE = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError, OverflowError)
+UNREADABLE = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError, OverflowError, struct.error)
 TYPES: dict[str, Any] = {"format": str, "format_version": int, "config": str, "status": str, "stop_reason": str,
                          "clients": int, "ranks": int}
+HEAP, OBJECT = b"GCOL\x01\0\0\0", struct.Struct("<H6xQ")
 DIMENSIONS = {"personal": 2, "selection": 2}
+
+
+def heaps(path: str) -> None:
+    """ValueError where the texts of an HDF5 file lie in a damaged heap, on which the library would read without end.
+
+    A heap is "GCOL", a version, its bytes, then objects: number (0: the rest is free), references, bytes, content. Source:
+    HDF5 File Format Specification, III.E.
+    """
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        start = content.find(HEAP)
+        while start >= 0:
+            (size,) = struct.unpack_from("<Q", content, start + 8)
+            place, end = start + 16, start + size
+            while place + OBJECT.size <= min(end, len(content)):
+                number, length = OBJECT.unpack_from(content, place)
+                step = OBJECT.size + -(-length // 8) * 8 if number else length
+                if step < OBJECT.size or place + step > end:
+                    raise ValueError("a heap is damaged")
+                place += step
+            start = content.find(HEAP, start + 16)
 
 
 def attributes(file: Any, name: str) -> dict[str, Any]:

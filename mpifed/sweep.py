@@ -45,7 +45,8 @@ def state(config: Experiment, path: str, force: bool) -> str:
             return BUSY if being_written(Path(path)) else AGAIN
         attrs = read(path, attributes)
         if other := difference(config, attrs, path):
-            raise UserError(f"{path} is of another configuration: {other}; say --force to overwrite it or -o for another folder")
+            raise UserError(f"{path} is of another configuration: {other}; say --force to overwrite it or -o for another "
+                            "folder")
         if attrs.get("status") == "finished":
             return SKIP
         if being_written(Path(path)):
@@ -58,7 +59,7 @@ def state(config: Experiment, path: str, force: bool) -> str:
 
 
 def difference(config: Experiment, attrs: dict[str, Any], path: str) -> str:
-    """The first key in which the configuration of a result differs, or nothing; when it writes checkpoints does not count."""
+    """The first key in which the configuration of a result differs, or nothing; [checkpoint] does not count."""
     before = configuration.experiment(recorded(attrs.get("config", ""), path))
     old, new = (flat(msgspec.to_builtins(one)) for one in (before, config))
     for key in sorted(old.keys() | new.keys()):

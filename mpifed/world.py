@@ -26,6 +26,17 @@ FAULT_TOLERANT = "OMPI_MCA_mpi_ft_enable"    # what mpirun --with-ft ulfm sets
 NAP, LONGEST_NAP = 2e-5, 1e-3    # seconds between looks whether all ranks are there
 
 
+shrunk = False    # whether ranks have died
+
+
+def leave(code: int) -> None:
+    """End this process; where ranks have died without MPI_Finalize, which may wait for them."""
+    if shrunk:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
 class World:
     """The ranks of this run; a mismatch of launcher and MPI library is refused."""
 
@@ -112,6 +123,8 @@ class World:
         other = copy(self)
         other.comm = cast(MPI.Intracomm, self.comm.Shrink())
         other.rank, other.size = other.comm.rank, other.comm.size
+        global shrunk
+        shrunk = True
         if 0 not in other.comm.allgather(self.rank):
             raise Trouble("rank 0, the server, is dead: resume goes on from the last checkpoint")
         return other

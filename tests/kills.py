@@ -37,8 +37,9 @@ def content(path: Path) -> dict[str, bytes]:
 def start(ranks: int, *words: str | Path, launch: tuple[str, ...] = ()) -> subprocess.Popen:
     first, *rest = [str(word) for word in mpirun(ranks, "-m", "mpifed", *words)]
     command = [first, *launch, *rest]
-    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1", **SETTINGS}, start_new_session=True,
-                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1", **SETTINGS}
+    return subprocess.Popen(command, env=variables, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                            text=True)
 
 
 def children(process: subprocess.Popen) -> list[int]:
@@ -100,11 +101,20 @@ def survivor(folder: Path, seed: int, expected: dict[str, bytes], longest: float
     pids = [pid for pid in children(process) if rank(pid)]
     if pids:
         os.kill(rng.choice(pids), signal.SIGKILL)
-    finish(process)
+    while process.poll() is None and children(process):
+        assert time.monotonic() < begun + 90, "the ranks hang"
+        time.sleep(0.05)
+    seconds = time.monotonic() - begun
+    try:
+        process.communicate(timeout=5)
+    except subprocess.TimeoutExpired:                  # now and then Open MPI's mpirun stays when all its ranks are gone
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        print("  mpirun had to be ended")
     with h5py.File(path) as file:
         hit = "resumed" in file.attrs or file.attrs["ranks"] == 3
     print(f"  seed {seed}: {'a rank died' if hit else 'no rank died in time'}")
-    return content(path) == expected, time.monotonic() - begun
+    return content(path) == expected, seconds
 
 
 def trial(folder: Path, seed: int, expected: dict[str, bytes], longest: float, ranks: tuple[int, ...] = (3,)) -> tuple[bool, int]:

@@ -181,7 +181,17 @@ def edit(path, **attrs):
         file.attrs.update(attrs)
 
 
+def endless(path):
+    """A heap of texts of which one reaches into the free space: the HDF5 library would read there without end."""
+    content = bytearray(path.read_bytes())
+    place = content.index(b"GCOL") + 24
+    content[place : place + 8] = (3000).to_bytes(8, "little")
+    path.write_bytes(content)
+
+
 @pytest.mark.parametrize(("spoil", "told"), [
+    (endless, "cannot be read: it is damaged or truncated"),
+    (lambda path: path.write_bytes(path.read_bytes()[: path.read_bytes().index(b"GCOL") + 10]), "damaged or truncated"),
     (lambda path: path.unlink(), "cannot be read: no such file or directory"),
     (lambda path: (path.unlink(), path.mkdir()), "cannot be read: is a directory"),
     (lambda path: path.write_bytes(b""), "is no result file: it is empty"),
@@ -191,7 +201,7 @@ def edit(path, **attrs):
     (lambda path: path.write_bytes(path.read_bytes()[:1000] + bytes(100_000)), "damaged or truncated"),
     (lambda path: edit(path, format="other"), "is an HDF5 file but no result of mpifed"),
     (lambda path: edit(path, format_version=2), "has result format 2, made by a newer mpifed"),
-], ids=["absent", "folder", "empty", "text", "half", "start", "zeros", "other", "newer"])
+], ids=["heap", "head of a heap", "absent", "folder", "empty", "text", "half", "start", "zeros", "other", "newer"])
 def test_what_is_no_result_is_told_in_one_sentence(path, spoil, told):
     run(path)
     spoil(path)

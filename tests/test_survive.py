@@ -10,15 +10,16 @@ from conftest import ROOT, execute, mpifed, mpirun
 
 
 def open_mpi():
-    return "Open MPI" in subprocess.run([*map(str, mpirun(1)[:1]), "--version"], capture_output=True, text=True, check=False).stdout
+    launcher = str(mpirun(1)[0])
+    return "Open MPI" in subprocess.run([launcher, "--version"], capture_output=True, text=True, check=False).stdout
 
 
 @pytest.mark.parametrize("ranks", [None, 3])
 def test_where_the_launcher_ends_all_ranks_it_is_refused(ranks, tmp_path):
     done = mpifed("run", "--survive", "-q", "-o", tmp_path / "out.h5", ranks=ranks)
     assert done.code == 2
-    assert re.search(r"^mpifed: --survive needs Open MPI's mpirun --with-ft ulfm, for other launchers end all ranks when one dies; "
-                     "resume goes on from the last checkpoint everywhere$", done.err, re.M), done.err
+    assert re.search(r"^mpifed: --survive needs Open MPI's mpirun --with-ft ulfm, for other launchers end all ranks when one "
+                     "dies; resume goes on from the last checkpoint everywhere$", done.err, re.M), done.err
     assert not list(tmp_path.iterdir())
 
 

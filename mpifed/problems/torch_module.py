@@ -119,9 +119,9 @@ class TorchModule(TorchProblem, tag="torch", kw_only=True):
 
     ``module`` is a class derived from torch.nn.Module that can be imported, which runs the module that it is in; it is called
     with ``arguments`` and makes scores (d, C) of samples (d, *shape), each sample on its own. Parameters x flat, in the
-    order of named_parameters(). Refused: buffers, batch normalisation, frozen parameters. Dropout is active in the gradients that algorithms step
-    along, not in what is recorded; its random numbers are seeded with a checksum of the client's x, labels and first
-    sample, so that they are the same on any number of ranks.  Source: flame, section V.
+    order of named_parameters(). Refused: buffers, batch normalisation, frozen parameters. Dropout is active in the gradients
+    that algorithms step along, not in what is recorded; its random numbers are seeded with a checksum of the client's x,
+    labels and first sample, so that they are the same on any number of ranks.  Source: flame, section V.
     """
 
     module: Annotated[str, Meta(description="package.module:Class or path.py:Class")]

@@ -1,4 +1,4 @@
-"""A SLURM for the tests: the one that answers, or one of emulated nodes on this machine; jobs are submitted and waited for."""
+"""A SLURM for the tests: the one that answers, or one of emulated nodes on this machine; its jobs."""
 from __future__ import annotations
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from conftest import ROOT, SETTINGS, execute
+from conftest import execute
 
 HERE = Path(__file__).parent
 OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "PREEMPTED"}
@@ -28,10 +28,10 @@ class Job(NamedTuple):
 
 
 class Cluster:
-    """Where jobs are submitted from ``folder``, which all nodes see."""
+    """Jobs are submitted from ``folder``, which all nodes see; ``emulated``: the nodes are this machine."""
 
-    def __init__(self, folder: Path, variables: dict[str, str]) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, emulated: bool, variables: dict[str, str]) -> None:
+        self.folder, self.emulated = folder, emulated
         self.variables = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "VENV": sys.prefix, **variables}
         self.jobs: list[str] = []
 
@@ -85,24 +85,25 @@ def answers() -> bool:
 def running(folder: Path) -> Iterator[Cluster]:
     """A SLURM with at least two nodes; skips where there is none and none can be started."""
     if answers():
-        cluster = Cluster(folder, {})
+        cluster = Cluster(folder, False, {})
         yield cluster
         cluster.end()
         return
-    sandbox = {"SLURM_SANDBOX": str(folder / "slurm")}
+    port = 20_000 + 4 * (os.getpid() % 3000)      # those of two sessions differ
+    sandbox = {"SLURM_SANDBOX": str(folder / "slurm"), "SLURM_SANDBOX_PORT": str(port)}
     down = [HERE / "slurm-down.sh", "--purge"]
     try:
         done = execute([HERE / "slurm-up.sh", "2", "4"], 300, **sandbox)
         if done.code:
-            pytest.skip("no SLURM answers, and none could be started: " + (done.err.strip().splitlines() or ["no reason"])[-1])
+            why = done.err.strip().splitlines() or ["no reason"]
+            pytest.skip(f"no SLURM answers, and none could be started: {why[-1]}")
         name, conf = done.out.removeprefix("export ").strip().split("=", 1)
-        yield Cluster(folder, {name: conf})
+        yield Cluster(folder, True, {name: conf})
     finally:
         execute(down, 120, **sandbox)
 
 
 def asked(config: pytest.Config) -> bool:
     """Whether these tests were asked for: by their path, or by MPIFED_SLURM=1."""
-    paths = [(config.invocation_params.dir / arg.split("::")[0]).resolve() for arg in config.invocation_params.args
-             if not str(arg).startswith("-")]
+    paths = [(config.invocation_params.dir / arg.split("::")[0]).resolve() for arg in config.args]
     return os.environ.get("MPIFED_SLURM") == "1" or any(HERE in (path, *path.parents) for path in paths)

@@ -5,9 +5,9 @@
 #   eval "$(slurm-up.sh)"           exports SLURM_CONF, which is all that sbatch, srun and squeue need
 #   slurm-down.sh [--purge]         ends it; --purge removes its files
 #
-# Needs root, or sudo without a password; installs the packages where they are missing. Where the kernel lets it, every node has
-# a host name of its own. Files lie in $SLURM_SANDBOX (default: mpifed-slurm in TMPDIR), nothing in /etc/slurm or /etc/munge.
-# If the same cluster is up already, nothing is done; another one is ended first. stdout has the export line alone.
+# Needs root, or sudo without a password; installs the packages where they are missing. Where the kernel lets it, every node
+# has a host name of its own. Files lie in $SLURM_SANDBOX (default: mpifed-slurm in TMPDIR), none in /etc.
+# Where the same cluster is up already nothing is done; another one is ended first. stdout has the export line alone.
 set -euo pipefail
 nodes=${1:-2} cpus=${2:-4}
 base=${SLURM_SANDBOX:-${TMPDIR:-/tmp}/mpifed-slurm}
@@ -64,6 +64,8 @@ AuthInfo=socket=$base/socket/munge.socket,cred_expire=5
 CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
 StateSaveLocation=$base/state
 SlurmdSpoolDir=$base/spool/%n
+# the nodes' plugins mpi/pmix would meet in one /tmp
+TmpFS=$base/tmp/%n
 SlurmctldPidFile=$base/run/slurmctld.pid
 SlurmdPidFile=$base/run/slurmd.%n.pid
 SlurmctldLogFile=$base/log/slurmctld.log
@@ -94,7 +96,8 @@ for k in $(seq "$nodes"); do
     [ -z "$alone" ] || name=node$k
     echo "NodeName=node$k NodeHostname=$name NodeAddr=127.0.0.1 Port=$((port + k)) CPUs=$cpus Gres=gpu:4" >> "$SLURM_CONF"
     echo "127.0.0.1 node$k" >> "$base/etc/hosts"
-    mkdir -p "$base/spool/node$k"
+    mkdir -p "$base/spool/node$k" "$base/tmp/node$k"
+    chmod 1777 "$base/tmp/node$k"
 done
 
 munged --force --key-file="$base/munge/key" --socket="$base/socket/munge.socket" --pid-file="$base/run/munged.pid" \

@@ -134,6 +134,7 @@ class World:
         sys.stdout.flush()
         sys.stderr.flush()
         self.comm.Abort(code)
+        os._exit(code)                                 # for Abort may return
 
 
 def mismatch(announced: int | None) -> str:

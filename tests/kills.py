@@ -21,7 +21,7 @@ import h5py
 from conftest import ROOT, SETTINGS, mpirun
 
 STUDY = ["algorithm=fedadmm", "data=gaussian", "data.clients=60", "data.samples=1200", "data.features=60", "problem=logistic",
-         "rounds=150", "stop.gradient=0.0", "selection.share=0.4", "checkpoint.every_rounds=7"]
+         "rounds=80", "stop.gradient=0.0", "selection.share=0.4", "checkpoint.every_rounds=7"]
 CLOCKS = "_seconds"
 
 

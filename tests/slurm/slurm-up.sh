@@ -19,7 +19,7 @@ say() { echo "slurm-up: $*" >&2; }
 [ "$(id -u)" = 0 ] || exec sudo -n SLURM_SANDBOX="$base" SLURM_SANDBOX_PORT="$port" "$here/slurm-up.sh" "$@"
 [[ $base == /*/* ]] || { say "SLURM_SANDBOX must be an absolute path, two folders deep"; exit 2; }
 export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-if ! command -v slurmctld slurmd munged > /dev/null; then
+if ! { command -v slurmctld && command -v slurmd && command -v munged; } > /dev/null; then
     command -v apt-get > /dev/null || { say "install SLURM and munge: there is no apt-get here"; exit 2; }
     say "installing slurm-wlm and munge"
     export DEBIAN_FRONTEND=noninteractive
@@ -50,8 +50,8 @@ chmod 0700 "$base/munge"
 [ -s "$base/munge/key" ] || (umask 0277 && head -c 1024 /dev/urandom > "$base/munge/key")
 
 host=$(hostname -s)
-alone=''
-unshare --uts --mount true 2> /dev/null && alone=yes
+own=''
+unshare --uts --mount true 2> /dev/null && own=yes
 cat > "$SLURM_CONF" << END
 ClusterName=sandbox
 SlurmctldHost=$host(127.0.0.1)
@@ -93,7 +93,7 @@ echo "Name=gpu File=$base/gpu/nvidia[0-3]" > "$base/etc/gres.conf"
 cp /etc/hosts "$base/etc/hosts"
 for k in $(seq "$nodes"); do
     name=$host
-    [ -z "$alone" ] || name=node$k
+    [ -z "$own" ] || name=node$k
     echo "NodeName=node$k NodeHostname=$name NodeAddr=127.0.0.1 Port=$((port + k)) CPUs=$cpus Gres=gpu:4" >> "$SLURM_CONF"
     echo "127.0.0.1 node$k" >> "$base/etc/hosts"
     mkdir -p "$base/spool/node$k" "$base/tmp/node$k"
@@ -104,7 +104,7 @@ munged --force --key-file="$base/munge/key" --socket="$base/socket/munge.socket"
     --log-file="$base/log/munged.log" --seed-file="$base/munge/seed"
 slurmctld >&2
 for k in $(seq "$nodes"); do
-    if [ -n "$alone" ]; then
+    if [ -n "$own" ]; then
         # shellcheck disable=SC2016
         unshare --uts --mount sh -c 'mount --bind "$1/etc/hosts" /etc/hosts && hostname "$2" && exec slurmd -N "$2"' \
             sh "$base" "node$k" >&2

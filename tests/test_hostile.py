@@ -57,7 +57,7 @@ def studies():
         "null-path.toml": (b'[data]\nname = "file"\npath = "a\\u0000b.h5"', r"data.path = \".*a\\x00b.h5\" is no file"),
         "device.toml": (b'[data]\nname = "file"\npath = "/dev/zero.h5"', "data.path = \"/dev/zero.h5\" is no file"),
         "module.toml": (b'[algorithm]\nname = "fedavg"\n[data]\nname = "digits"\n[problem]\nname = "torch"\n'
-                        b'module = "os; import sys:Net"', "problem.module = .*write package.module:Class"),
+                        b'module = "os; import sys:Net"', "problem.module = .* is wrong: write .*package.module:Class"),
     }
 
 
@@ -95,7 +95,7 @@ COMMANDS = [
     (["show"], "the following arguments are required: result"),
     (["list", "algorithm"], "unknown kind 'algorithm'; did you mean 'algorithms'"),
     (["describe", "fedgiaa"], "unknown name 'fedgiaa'; did you mean 'fedgia'"),
-    (["describe", "\x1b[31mred\nmpifed: all is well"], r"unknown name '.*x1b\[31mred.*n?mpifed: all is well'"),
+    (["describe", "\x1b[31mred\nmpifed, all is well"], r"unknown name '.*x1b\[31mred.*n?mpifed, all is well'"),
     (["data", "put", "x"], "invalid choice: 'put'"),
     (["data", "get", "../../etc"], "unknown data set '../../etc'; there is qot"),
     (["data", "get", "sct"], "sct needs a login where it is published"),
@@ -292,9 +292,11 @@ def folder(tmp_path_factory):
 def listing(folder):
     """Every file with its kind, size and the time of its last change."""
     found = {}
-    for path in folder.rglob("*"):
-        about = path.lstat()
-        found[str(path)] = (about.st_mode, about.st_size, about.st_mtime_ns, about.st_ino)
+    for entry in os.scandir(folder):
+        about = entry.stat(follow_symlinks=False)
+        found[entry.path] = (about.st_mode, about.st_size, about.st_mtime_ns, about.st_ino)
+        if entry.is_dir(follow_symlinks=False):
+            found |= listing(entry.path)
     return found
 
 
@@ -316,8 +318,8 @@ def test_a_sentence_and_nothing_else(name, folder, monkeypatch, capsys):
     assert listing(folder) == before
 
 
-RANKS = ["key 7", "command 36", "command 42", "command 44", "command 47", "command 49", "study braces.toml", "run endless.h5",
-         "run external.h5", "run pickle.npz", "run bomb.npz", "run bomb.svm.gz", "replay objects.npz"]
+RANKS = ["key 7", "command 36", "command 42", "command 44", "command 47", "study braces.toml", "run endless.h5",
+         "run external.h5", "run pickle.npz", "run bomb.npz", "replay objects.npz"]
 
 
 @pytest.mark.parametrize("name", RANKS)

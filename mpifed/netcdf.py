@@ -17,6 +17,7 @@ from mpifed.columns import SCALES, Column
 
 NO_COORDINATE = b"This is a netCDF dimension but not a netCDF variable."  # how netCDF marks a dimension that is no data
 
+LONGEST_CUT = 1 << 22
 CACHE = 1 << 16    # bytes of a column that HDF5 keeps in memory
 
 Array = NDArray[Any]
@@ -133,6 +134,19 @@ def reserve(file: Any, size: int) -> None:
         file.flush()
     finally:
         spare.id.close()
+
+
+def mend(path: str | os.PathLike[str]) -> None:
+    """Make a file readable that was killed between two steps of HDF5: it cuts free space off before it says so.
+
+    The file then names an end behind its real one; what is missing is free space, so the file may be as long as it says.
+    OSError where it cannot be written.
+    """
+    with open(path, "rb") as file:
+        head = file.read(48)
+    missing = int.from_bytes(head[40:48], "little") - os.path.getsize(path)
+    if head[:9] == b"\x89HDF\r\n\x1a\n\0" and 0 < missing <= LONGEST_CUT:
+        os.truncate(path, os.path.getsize(path) + missing)
 
 
 def put(group: h5py.Group, name: str, values: Array, axes: Sequence[h5py.Dataset], meaning: Column) -> None:

@@ -1,6 +1,7 @@
 """Going on with a run that was stopped, killed or failed."""
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import msgspec
 from mpifed import checkpoint
 from mpifed import config as configuration
 from mpifed.component import UserError, toml_value
+from mpifed.netcdf import mend
 from mpifed.results import Result, load
 
 FREE = ("rounds", "stop", "checkpoint")    # what may change when a run is resumed
@@ -22,6 +24,8 @@ def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[dict[str
     Raises UserError where the run is finished, where the file or the checkpoint cannot be read, and for an override of
     anything that would make it another run.
     """
+    with contextlib.suppress(OSError):                 # load says what is wrong
+        mend(path)
     before = load(path)
     saved = checkpoint.find(path)
     if before.status == "finished" and saved is None:

@@ -20,6 +20,8 @@ from pathlib import Path
 import h5py
 from conftest import ROOT, SETTINGS, mpirun
 
+from mpifed.netcdf import mend
+
 STUDY = ["algorithm=fedadmm", "data=gaussian", "data.clients=60", "data.samples=1200", "data.features=60", "problem=logistic",
          "rounds=80", "stop.gradient=0.0", "selection.share=0.4", "checkpoint.every_rounds=7"]
 CLOCKS = "_seconds"
@@ -123,6 +125,7 @@ def trial(folder: Path, seed: int, expected: dict[str, bytes], longest: float, r
     words: list[str | Path] = ["run", *STUDY, "-q", "-o", path]
     while killed(path, rng.choice(ranks), rng, words, longest):
         kills += 1
+        mend(path)                                     # as resume does
         with h5py.File(path) as file:
             assert "rounds" in file
         words = ["resume", path, "-q"]

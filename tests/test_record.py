@@ -438,6 +438,7 @@ def test_a_reader_follows_a_file_that_is_being_written(path):
 def test_a_run_that_is_killed_leaves_its_rounds(tmp_path):
     assert writer(tmp_path / "out", 0, 20).wait(60) == 0
     for k in range(20):
+        netcdf.mend(tmp_path / f"out-{k}.h5")
         with h5py.File(tmp_path / f"out-{k}.h5") as file:                # the lock died with its owner
             assert file.attrs["status"] == "running"
             done = int((tmp_path / f"out-{k}.h5.done").read_text())

@@ -103,12 +103,13 @@ def test_a_signal_to_a_client_rank_ends_the_run_too(tmp_path):
 
 def test_a_second_signal_ends_at_once(tmp_path):
     """Also in the middle of a round that takes for ever."""
-    path, program = tmp_path / "out.h5", tmp_path / "slow.py"
-    program.write_text("import sys, time\nfrom mpifed import __main__\nfrom mpifed.algorithms.fedgia import FedGiA\n"
-                       "FedGiA.inverse = lambda self, f, sigma: time.sleep(60)\nsys.exit(__main__.entry())\n")
+    path, program, inside = tmp_path / "out.h5", tmp_path / "slow.py", tmp_path / "inside"
+    program.write_text("import pathlib, sys, time\nfrom mpifed import __main__\nfrom mpifed.algorithms.fedgia import FedGiA\n"
+                       f"FedGiA.inverse = lambda *_: pathlib.Path({str(inside)!r}).touch() or time.sleep(60)\n"
+                       "sys.exit(__main__.entry())\n")
     process = subprocess.Popen([sys.executable, str(program), "run", "-q", "-o", str(path)], start_new_session=True,
                                env={**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS})
-    while not path.exists() or path.stat().st_size < 20_000:
+    while not inside.exists():
         assert process.poll() is None
         time.sleep(0.02)
     process.terminate()

@@ -21,10 +21,10 @@ from mpifed.federation import finish
 from mpifed.host import Host
 from mpifed.message import FRONT, Form, Plan, Plans, aligned, form, kind
 from mpifed.request import FAULT, SPENT, Reply, Request, width
-from mpifed.world import World
+from mpifed.world import World, patiently
 
 STOP = "stop"
-LONG, NAP = 1e-3, 2e-5   # seconds: where ranks share cores and hosts compute so long, who waits takes naps; MPI would take a core
+LONG = 1e-3   # seconds: where ranks share cores and hosts compute so long, who waits takes naps
 NONE = np.zeros(SPENT)
 
 
@@ -82,9 +82,7 @@ class Channel:
 
     def transfer(self, request: Request, answer: Answer, rows: Array | None, spent: Array) -> Array | None:
         """Replies up: at rank 0 what is left of them when the ranks have done their part of the reduction."""
-        if request.reduce != "rows":
-            return answer.reduce(rows, spent, lambda rows: finish(request, rows, self.tree))
-        if request.then is not None and answer.long:
+        if request.reduce != "rows" or (request.then is not None and answer.long):
             return answer.reduce(rows, spent, lambda rows: finish(request, rows, self.tree))
         every = answer.collect(rows, spent, answer.rows if request.last else self.counts(request.to))
         return every if every is None or request.then is None else finish(request, every, self.tree)
@@ -109,9 +107,9 @@ class Channel:
             self.patiently(self.comm.Ibarrier())
 
     def patiently(self, request: Any) -> None:
+        """Wait for a request with naps, on this rank's clock."""
         started = time.perf_counter()
-        while not request.Test():
-            time.sleep(NAP)
+        patiently(request)
         self.traffic.comm += time.perf_counter() - started
 
 

@@ -25,7 +25,6 @@ from mpi4py import MPI
 FAULT_TOLERANT = "OMPI_MCA_mpi_ft_enable"    # what mpirun --with-ft ulfm sets
 NAP, LONGEST_NAP = 2e-5, 1e-3    # seconds between looks whether all ranks are there
 
-
 shrunk = False    # whether ranks have died
 
 
@@ -35,6 +34,14 @@ def leave(code: int) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def patiently(request: Any, longest: float = NAP) -> None:
+    """Wait for an MPI request with naps of up to ``longest`` seconds, for waiting in MPI takes a core."""
+    nap = NAP
+    while not request.Test():
+        time.sleep(nap)
+        nap = min(2 * nap, longest)
 
 
 class World:
@@ -64,10 +71,8 @@ class World:
 
     def meet(self) -> None:
         """Wait for all ranks, and leave the core to those who are still at work."""
-        request, nap = self.comm.Ibarrier(), NAP
-        while not request.Test():
-            time.sleep(nap)
-            nap = min(2 * nap, LONGEST_NAP)
+        if not self.survives():                        # a pending Ibarrier does not notice that a rank is dead
+            patiently(self.comm.Ibarrier(), LONGEST_NAP)
 
     def share(self, value: Any) -> Any:
         """The value of rank 0, on every rank; for small settings, not for arrays."""

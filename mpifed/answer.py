@@ -31,23 +31,23 @@ class Answer:
         self.widths = np.diff(self.edges)
         self.seconds = np.zeros((ranks, SPENT))
         size = columns * self.dtype.itemsize
-        if plain and not self.long:
+        if self.long:
+            return
+        if plain:
             self.mine = np.zeros(columns + SPENT * ranks, dtype)
             self.every = np.empty_like(self.mine)
             self.seconds = self.every[columns:].reshape(-1, SPENT)
             return
         sizes = [8 * SPENT + -(-k * size // 8) * 8 for k in rows]
         ends = np.cumsum(sizes)
-        if not self.long:
-            self.mine = np.zeros(sizes[self.rank], np.uint8)
-            self.every = np.zeros(ends[-1] if self.rank == 0 else 0, np.uint8)
-            self.places = (ends - sizes)[:, None] // 8 + np.arange(SPENT)
-            self.sizes = sizes
-        if self.rank == 0 and not self.long:
+        self.sizes = sizes
+        self.places = (ends - sizes)[:, None] // 8 + np.arange(SPENT)
+        self.mine = np.zeros(sizes[self.rank], np.uint8)
+        self.part = self._rows(self.mine, rows[self.rank])
+        self.every = np.zeros(ends[-1] if self.rank == 0 else 0, np.uint8)
+        if self.rank == 0:
             self.parts = [row for end, length, k in zip(ends, sizes, rows, strict=True)
                           for row in self._rows(self.every[end - length : end], k)]
-        elif not self.long:
-            self.part = self._rows(self.mine, rows[self.rank])
 
     def reduce(self, rows: Array | None, spent: Array, finish: Finish) -> Array | None:
         """At rank 0 what ``finish`` makes of the rows of all hosts (columns,); None on the other ranks."""

@@ -27,7 +27,7 @@ def rounds(config: Experiment, fed: Federation, recorder: Recorder, progress: Pr
     kept = 0.0                                # seconds of the last measuring that the next round is charged with, if it can
     reason = None
     if saved is None:
-        first, row = 0, {}
+        first = 0
         begun = time.perf_counter()
         server = algorithm.start(fed)
         elapsed = time.perf_counter() - begun

@@ -17,9 +17,10 @@ from scipy.optimize import nnls
 from mpifed import sums
 from mpifed.data.clients import Array
 from mpifed.message import BIG
+from mpifed.request import SPENT
 
 HEAD = 64      # bytes of a request beside its arrays, which start at multiples of 64
-REPORT = 24    # bytes of the seconds that a host reports
+REPORT = 8 * SPENT    # bytes of what a host reports beside its rows
 
 Points = tuple[Sequence[float], Sequence[float]]  # what was varied, and the seconds it took
 

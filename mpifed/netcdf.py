@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mpifed.claim import replacing
 from mpifed.columns import SCALES, Column
+from mpifed.store import synchronise
 
 NO_COORDINATE = b"This is a netCDF dimension but not a netCDF variable."  # how netCDF marks a dimension that is no data
 
@@ -105,13 +106,6 @@ def dimension(group: Group, name: str, length: int) -> Dataset:
         made = dataset(group, name, (length,), ">f4", (), SCALES[name], **layout)
         made.make_scale(NO_COORDINATE.decode() + f"{length:10d}")
     return group[name]
-
-
-def synchronise(path: str | os.PathLike[str]) -> None:
-    """Let a file reach the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    os.fsync(handle)
-    os.close(handle)
 
 
 def reserve(file: Any, size: int) -> None:

@@ -10,14 +10,15 @@ from typing import Any, Self
 
 import h5py
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mpifed.chosen import Chosen
 from mpifed.columns import CLIENTS, COLUMNS, MODEL, RANKS, SCALES, UNKNOWN, Column
 from mpifed.component import Trouble, UserError
-from mpifed.netcdf import append, created, dataset, describe, dimension, pieces, put, reserve, scale, synchronise, text
+from mpifed.netcdf import Array, append, created, dataset, describe, dimension, pieces, put, reserve, scale, text
 from mpifed.provenance import now, provenance
 from mpifed.results import FORMAT, FORMAT_VERSION, Result, load
+from mpifed.store import synchronise
 
 FLUSH_SECONDS = 0.5      # rows wait at most this long in memory
 CHUNK = 256              # rows of a column that are stored together
@@ -26,7 +27,6 @@ HELD = 1 << 22           # chosen ids that wait in memory at most
 METADATA = 1 << 14       # bytes that HDF5 needs at most to describe a new dataset or its growth
 GROUPS = ("rounds", "ranks", "clients", "model")
 
-Array = NDArray[Any]
 Table = Mapping[str, ArrayLike]
 
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +27,14 @@ def write_text(path: Path, text: bytes) -> None:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    folder = os.open(path.parent, os.O_RDONLY)
-    os.fsync(folder)
-    os.close(folder)
+    synchronise(path.parent)
+
+
+def synchronise(path: str | os.PathLike[str]) -> None:
+    """Let a file or folder reach the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    os.fsync(handle)
+    os.close(handle)
 
 
 def read(path: Path) -> dict[str, Array]:
@@ -40,17 +46,13 @@ def read(path: Path) -> dict[str, Array]:
         raise UserError(f"checkpoint file {path} is damaged or missing ({str(error).splitlines()[0]}): resume needs it") from None
 
 
-class beside:
+@contextmanager
+def beside(path: Path) -> Iterator[Path]:
     """A name beside ``path`` to write to, which takes its place when all went well and is removed otherwise."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.part = path, path.with_name(path.name + ".part")
-
-    def __enter__(self) -> Path:
-        return self.part
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            os.replace(self.part, self.path)
-        else:
-            self.part.unlink(missing_ok=True)
+    part = path.with_name(path.name + ".part")
+    try:
+        yield part
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

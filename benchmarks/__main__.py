@@ -1,42 +1,121 @@
-"""python -m benchmarks: rerun a table or figure of a paper and print ours beside the paper's numbers."""
+"""python -m benchmarks: rerun the tables and figures of the five papers, ours beside the paper's numbers."""
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-import tomllib
+import time
 from pathlib import Path
+from typing import Any
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
-HERE = Path(__file__).parent
+from benchmarks import bench as benches  # noqa: E402
+from benchmarks.bench import Bench, Run  # noqa: E402
+from mpifed.component import UserError  # noqa: E402
+
+
+def parser() -> argparse.ArgumentParser:
+    """The commands and their options."""
+    top = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    commands = top.add_subparsers(dest="command", required=True)
+    commands.add_parser("list", help="what there is")
+    for command, help in (("run", "run what is missing of one benchmark, print ours beside the paper's, draw"),
+                          ("report", "the same for all, in one report with pictures")):
+        own = commands.add_parser(command, help=help)
+        if command == "run":
+            own.add_argument("name", help="for example fedgia/table4")
+            own.add_argument("--only", default="", help="blocks and rows whose name contains this")
+        else:
+            own.add_argument("name", nargs="*", help="folders or benchmarks, fedgia flame/table2 (default: all)")
+        own.add_argument("--seeds", type=int, help="number of draws (default: the paper's; report: what an hour allows)")
+        own.add_argument("--quick", action="store_true", help="3 draws and smaller grids, in quick/ of the folder")
+        own.add_argument("--to", type=Path, default=Path("results"), help="folder of the result files (default: results)")
+        own.add_argument("--processes", type=int, default=os.cpu_count(), help="runs at a time (default: the cores)")
+        own.add_argument("--slurm", action="store_true", help="write an array job that does the runs; run nothing")
+        own.add_argument("--tasks", type=int, help="tasks of the array job (default: by the estimate)")
+        own.add_argument("--part", metavar="I/N", help="only the runs I, I + N, I + 2N …, no tables")
+    return top
 
 
 def main() -> int:
-    """List the benchmarks, or run one."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="what there is")
-    run = commands.add_parser("run", help="run what is missing and print ours beside the paper's")
-    run.add_argument("name", help="for example fedgia/table4")
-    run.add_argument("--seeds", type=int, help="number of draws (default: the paper's)")
-    run.add_argument("--only", default="", help="blocks and rows whose name contains this")
-    run.add_argument("--to", type=Path, default=Path("results"), help="folder of the result files (default: results)")
-    run.add_argument("--processes", type=int, default=os.cpu_count(), help="runs at a time (default: the cores)")
-    args = parser.parse_args()
-    if args.command == "list":
-        for file in sorted(HERE.glob("*/*.toml")):
-            print(f"{file.parent.name}/{file.stem:<12} {tomllib.loads(file.read_text())['title']}")
-        return 0
-    file = HERE / f"{args.name}.toml"
-    if not file.exists():
-        print(f"benchmarks: there is no {args.name!r}; see python -m benchmarks list", file=sys.stderr)
+    """Run a command; 0 done, 1 some runs failed, 2 the user's input was wrong."""
+    args = parser().parse_args()
+    try:
+        if args.command == "list":
+            for name in benches.names():
+                print(f"{name:<22} {benches.read(name).title}")
+            return 0
+        return work(args)
+    except UserError as mistake:
+        print(f"benchmarks: {mistake}", file=sys.stderr)
         return 2
-    from benchmarks.runner import report
+    except KeyboardInterrupt:
+        print("benchmarks: interrupted; the same command goes on", file=sys.stderr)
+        return 1
 
-    bench = tomllib.loads(file.read_text())
-    report(bench, args.seeds or bench["seeds"], args.only, args.to / args.name, args.processes)
+
+def chosen(args: argparse.Namespace) -> list[tuple[str, Bench, int]]:
+    """The benchmarks asked for, with their grids and numbers of draws."""
+    if args.seeds is not None and args.seeds < 1:
+        raise UserError(f"--seeds {args.seeds} is wrong: it must be at least 1")
+    words = [args.name] if args.command == "run" else args.name
+    names = [name for name in benches.names() if not words or name in words or name.split("/")[0] in words]
+    if unknown := [word for word in words if not any(word in (name, name.split("/")[0]) for name in names)]:
+        raise UserError(f"there is no benchmark {unknown[0]!r}; see python -m benchmarks list")
+    found = []
+    for name in names:
+        bench = benches.read(name)
+        usual = bench.quick.seeds if args.quick else bench.seeds if args.command == "run" else bench.report
+        found.append((name, bench.reduced() if args.quick else bench, args.seeds or usual))
+    return found
+
+
+def work(args: argparse.Namespace) -> int:
+    """Run what is missing, then print, draw and write."""
+    from benchmarks import running
+    from mpifed import launcher
+    from mpifed.grid import ordered
+
+    size, rank = launcher.announced()
+    folder, begun = args.to / "quick" if args.quick else args.to, time.monotonic()
+    world = launcher.connect() if size is not None and size > 1 and not args.slurm else None
+    wanted: list[tuple[str, Bench, int]] = []
+    runs: list[list[Run]] = []
+    points: list[Any] = []
+    failed: dict[str, str] = {}
+    if rank == 0:
+        wanted = chosen(args)
+        runs = [list(benches.runs(bench, seeds, name, getattr(args, "only", ""))) for name, bench, seeds in wanted]
+        points, failed = running.points([run for some in runs for run in some], folder)
+        points = ordered(points, "grid", args.part)
+    if args.slurm:
+        if rank == 0:
+            words = [word for word in sys.argv[1:] if word != "--slurm" and not word.startswith("--tasks")]
+            print(f"sbatch {running.array(points, folder, words, args.tasks)}")
+        return 0
+    failed |= running.do(points, folder, world, args.processes)
+    if rank or args.part:
+        return 0
+    return tell(args, wanted, runs, folder, failed, time.monotonic() - begun)
+
+
+def tell(args: argparse.Namespace, wanted: list[tuple[str, Bench, int]], runs: list[list[Run]], folder: Path,
+         failed: dict[str, str], seconds: float) -> int:
+    """Print the tables, or write the report."""
+    from benchmarks import outcome, report
+
+    outcomes = [outcome.collect(name, bench, seeds, own, folder, failed)
+                for (name, bench, seeds), own in zip(wanted, runs, strict=True)]
+    made = [path for one in outcomes for path in report.pictures(one, folder)]
+    if args.command == "run":
+        print("\n\n".join(map(report.screen, outcomes)))
+        print("\n".join(["", *(f"drawn: {path}" for path in made)]))
+        return 0
+    for one in outcomes:
+        print(f"{one.name:<22} {one.summary()}")
+    print("\n".join(f"written to {path}" for path in report.write(outcomes, folder, seconds)))
     return 0
 
 

@@ -53,6 +53,8 @@ def rounds(config: Experiment, fed: Federation, recorder: Recorder, progress: Pr
         if round % config.evaluate.every == 0 or round == config.rounds:
             begun = time.perf_counter()
             row |= measure(algorithm, fed, server)
+            if config.stop.optimum is not None:
+                row["objective_gap"] = row["objective"] - config.stop.optimum
             row["evaluate_seconds"] = time.perf_counter() - begun + kept
             kept = fed.kept
             for key, value in row.items():

@@ -43,13 +43,14 @@ VENV=${{VENV:-.venv}}
 export OMP_NUM_THREADS=1
 read -ra launch <<< "${{MPIFED_LAUNCH:-mpirun}}"
 
-"${{launch[@]}}" -n "$SLURM_NTASKS" python -m mpifed sweep {words} \\
+"${{launch[@]}}" -n "$SLURM_NTASKS" python -m {program} {words} \\
     --part "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT"
 """
 
 
-def write(points: Sequence[Point], folder: Path, words: Sequence[str], order: str, tasks: int | None = None) -> Path:
-    """Write sweep.sbatch into ``folder``, whose tasks call ``sweep words --part i/n``; where it is.
+def write(points: Sequence[Point], folder: Path, words: Sequence[str], order: str, tasks: int | None = None,
+          program: str = "mpifed sweep") -> Path:
+    """Write sweep.sbatch into ``folder``, whose tasks call ``python -m program words --part i/n``; where it is.
 
     Raises UserError for a number of tasks that cannot be, and where the script cannot be written.
     """
@@ -62,7 +63,7 @@ def write(points: Sequence[Point], folder: Path, words: Sequence[str], order: st
     path = folder / "sweep.sbatch"
     text = SCRIPT.format(
         points=len(points), tasks=n, array=f"0-{n - 1}", path=shlex.quote(str(path)), here=shlex.quote(os.getcwd()),
-        words=shlex.join(words), time=f"{minutes // 60:02}:{minutes % 60:02}:00",
+        program=program, words=shlex.join(words), time=f"{minutes // 60:02}:{minutes % 60:02}:00",
         ntasks=min([RANKS, *(1 + (point.config.data.clients or RANKS) for point in points)]) if dearest > SMALL else 1)
     try:
         os.makedirs(folder, exist_ok=True)

@@ -1,0 +1,172 @@
+"""The pictures of a benchmark, in mpifed's style: colours and markers tell rows, lines tell the columns' values."""
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from benchmarks import measures
+from benchmarks.bench import Cell, Figure
+from benchmarks.outcome import Outcome
+from mpifed.curves import band, held, pair
+from mpifed.measures import HEADS, scale, unit
+from mpifed.plot import sparse
+from mpifed.style import COLOURS, DOUBLE, LINES, MARKERS, above, canvas, drawing, folded, headed, text
+
+ACROSS = 3      # panels side by side
+FEW = 8         # values that all have their number below the axis
+DECADE = 20     # a logarithmic axis that spans less has plain numbers
+
+
+def figure(outcome: Outcome, wish: Figure) -> Any:
+    """The picture that a benchmark file wishes for, a matplotlib Figure; None where no run of it is there."""
+    bench = outcome.bench
+    blocks = [block for block in bench.block if not wish.blocks or block.name in wish.blocks]
+    values = [value for value in bench.values if not wish.values or value in wish.values]
+    cells = [Cell(block.name, row["name"], value) for block in blocks for row in block.rows for value in values
+             if not wish.rows or row["name"] in wish.rows]
+    cells = [cell for cell in cells if outcome.runs.get(cell)]
+    if not cells:
+        return None
+    along = wish.kind != "curves"
+    keys = list(dict.fromkeys(panel(wish, cell, along) for cell in cells))
+    rows = list(dict.fromkeys(cell.row for cell in cells))
+    panels = list(product(keys, wish.y))
+    looks = {cell: look(cell, rows, values, wish, along) for cell in cells}
+    labels = {label: style for cell in cells for label, style in [(named(outcome, cell, wish, along), looks[cell])]}
+    across = min(len(panels), ACROSS if len(wish.y) == 1 or len(wish.y) % ACROSS == 0 else 2)
+    words, columns, deep = folded(list(labels), DOUBLE)
+    with drawing() as matplotlib:
+        heading = headed(DOUBLE, wish.title)
+        made, axes = canvas(matplotlib, DOUBLE, -(-len(panels) // across), across, heading, deep * (len(words) > 1))
+        for axis in axes.flat[len(panels):]:
+            axis.remove()
+        for axis, (key, y) in zip(axes.flat, panels, strict=False):
+            own = [cell for cell in cells if panel(wish, cell, along) == key]
+            {"curves": curves, "means": means, "boxes": boxes}[wish.kind](axis, outcome, wish, own, y, looks)
+            axis.set_title(text(" ".join(filter(None, (key[0], key[1] and said(outcome, key[2]))))))
+        handles = [matplotlib.lines.Line2D([], [], **style) for style in labels.values()]
+        above(made, handles, words, columns, heading)
+    return made
+
+
+def panel(wish: Figure, cell: Cell, along: bool) -> tuple[str, bool, Any]:
+    """What the cells of a panel have in common: its heading, whether the value is part of it, and the value."""
+    if wish.panels == "row":
+        return f"{cell.block}, {cell.row}", False, None
+    return cell.block, wish.panels == "column" and not along, cell.value if wish.panels == "column" and not along else None
+
+
+def said(outcome: Outcome, value: Any) -> str:
+    return "" if outcome.bench.columns is None else f"{outcome.bench.columns.short} = {value}"
+
+
+def named(outcome: Outcome, cell: Cell, wish: Figure, along: bool) -> str:
+    """What a curve is called."""
+    row, value = "" if wish.panels == "row" else cell.row, "" if along or wish.panels == "column" else said(outcome, cell.value)
+    return ", ".join(filter(None, (row, value))) or cell.row
+
+
+def look(cell: Cell, rows: list[str], values: list[Any], wish: Figure, along: bool) -> dict[str, Any]:
+    """Colour and marker of the row, line of the value; of the value all where a panel has one row."""
+    row, value = rows.index(cell.row), values.index(cell.value)
+    place, line = (row, 0) if along or wish.panels == "column" else (value, value) if wish.panels == "row" else (row, value)
+    return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)],
+            "linestyle": LINES[line % len(LINES)], "markerfacecolor": "white", "markeredgewidth": 0.8}
+
+
+def curves(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, looks: dict[Cell, Any]) -> None:
+    """Columns of the rounds: the middle of the draws on a band of their range."""
+    log_x, log_y = "x" in wish.log, "y" in wish.log
+    largest = 0.0
+    drawn = []
+    for cell in cells:
+        found = []
+        for result in outcome.runs[cell]:
+            points = pair(measures.series(result, wish.x, outcome.extra), measures.series(result, y, outcome.extra), log_x, log_y)
+            if points is not None:
+                found.append((points, held(y, result)))
+                largest = max(largest, float(points[0][-1]))
+        drawn.append((cell, found))
+    factor, of = scale(unit_of(wish.x, outcome), largest)
+    for cell, found in drawn:
+        lines = [(a / factor, b) for (a, b), _ in found]
+        middle = band(lines, [stays for _, stays in found], log_y) if len(lines) > 1 else None
+        if middle is not None:
+            axis.fill_between(middle.x, middle.low, middle.high, color=looks[cell]["color"], alpha=0.15, linewidth=0)
+            lines = [(middle.x, middle.middle)]
+        for a, b in lines:
+            axis.plot(a, b, **looks[cell], markevery=sparse(np.log(a) if log_x else a, cells.index(cell)))
+    axis.set(xlabel=text(title(wish.x, of)), ylabel=text(title(y, "")))
+    scales(axis, wish)
+
+
+def means(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, looks: dict[Cell, Any]) -> None:
+    """Means of a measure over the values of the columns' key, with the standard deviation of the draws."""
+    for row in dict.fromkeys(cell.row for cell in cells):
+        own = [cell for cell in cells if cell.row == row]
+        samples = [outcome.samples[cell, y] for cell in own]
+        x = [cell.value if number(cell.value) else place for place, cell in enumerate(own)]
+        mean = np.array([sample.mean if np.isfinite(sample.mean) else np.nan for sample in samples])
+        sd = np.array([sample.sd for sample in samples])
+        if "y" in wish.log:
+            sd = np.minimum(sd, 0.9 * np.abs(mean))
+        axis.errorbar(x, mean, sd, capsize=1.5, elinewidth=0.6, **looks[own[0]])
+    axis.set(xlabel=text(outcome.bench.columns.short if outcome.bench.columns else ""), ylabel=text(measures.title(y)))
+    scales(axis, wish)
+    values = list(dict.fromkeys(cell.value for cell in cells))
+    if not all(map(number, values)):
+        axis.set_xticks(range(len(values)), [str(value) for value in values])
+    elif len(values) <= FEW or "x" in wish.log:
+        axis.set_xticks(values, [f"{value:g}" for value in values])
+        axis.xaxis.minorticks_off()
+
+
+def boxes(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, looks: dict[Cell, Any]) -> None:
+    """Median, quartiles and outliers of a measure over the values of the columns' key."""
+    rows, values = (list(dict.fromkeys(part)) for part in zip(*[(cell.row, cell.value) for cell in cells], strict=True))
+    wide = 0.8 / len(rows)
+    for cell in cells:
+        at = values.index(cell.value) + wide * (rows.index(cell.row) - (len(rows) - 1) / 2)
+        colour = looks[cell]["color"]
+        line = {"color": colour}
+        axis.boxplot([outcome.samples[cell, y].known], positions=[at], widths=0.8 * wide, manage_ticks=False, patch_artist=True,
+                     boxprops={"facecolor": "white", "edgecolor": colour}, whiskerprops=line, capprops=line,
+                     medianprops=line | {"linewidth": 1.6},
+                     flierprops={"marker": "x", "markersize": 3, "markeredgecolor": colour})
+    axis.set_xticks(range(len(values)), [str(value) for value in values])
+    axis.set(xlim=(-0.6, len(values) - 0.4), xlabel=outcome.bench.columns.short if outcome.bench.columns else "",
+             ylabel=text(measures.title(y)))
+    scales(axis, wish)
+
+
+def scales(axis: Any, wish: Figure) -> None:
+    """Logarithmic axes where wished for; those of a decade or less have plain numbers."""
+    from matplotlib.ticker import MaxNLocator, NullLocator, ScalarFormatter
+
+    for sign, axle, become in (("x", axis.xaxis, axis.set_xscale), ("y", axis.yaxis, axis.set_yscale)):
+        if sign in wish.log and not (sign == "x" and wish.kind == "boxes"):
+            become("log")
+            least, most = axle.get_view_interval()
+            if most < DECADE * least:
+                axle.set_major_locator(MaxNLocator(4))
+                axle.set_major_formatter(ScalarFormatter(useOffset=False))
+                axle.set_minor_locator(NullLocator())
+
+
+def number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def unit_of(name: str, outcome: Outcome) -> str:
+    if name == "iterations" or name in outcome.extra.columns:
+        return "1"
+    return unit({"seconds": "elapsed_seconds", "tct": "elapsed_seconds"}.get(name, name),
+                [result for results in outcome.runs.values() for result in results[:1]])
+
+
+def title(name: str, of: str) -> str:
+    name = {"seconds": "elapsed_seconds"}.get(name, name)
+    words = HEADS.get(name, name.removesuffix("_seconds").replace("_", " "))
+    return f"{words} ({of})" if of else words

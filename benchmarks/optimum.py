@@ -1,0 +1,59 @@
+"""The least value of f, for the gap of a convex problem."""
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from scipy.optimize import minimize
+
+from mpifed.config import Experiment
+from mpifed.data.kept import Cache
+from mpifed.federation import Federation, InProcess
+from mpifed.host import Host
+from mpifed.launch import check
+
+GRADIENT = 1e-9     # largest entry of the gradient at the optimum
+
+
+class Optima:
+    """f* = min (1/m) Σ f_i of experiments by data, problem and seed, by L-BFGS; what was worked out is kept in a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file, self.cache = folder / "optima.json", Cache()
+        self.known: dict[str, float] = json.loads(self.file.read_text()) if self.file.exists() else {}
+
+    def given(self, config: Experiment) -> Experiment:
+        """The experiment with stop.optimum."""
+        key = name(config)
+        if key not in self.known:
+            self.known[key] = least(config, self.cache)
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            self.file.write_text(json.dumps(self.known, indent=1))
+        return msgspec.structs.replace(config, stop=msgspec.structs.replace(config.stop, optimum=self.known[key]))
+
+
+def name(config: Experiment) -> str:
+    """What tells experiments with the same optimum: data, problem, and the seed where the data are drawn by it."""
+    parts = (config.data, config.problem, config.seed, config.dtype)
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:20]
+
+
+def least(config: Experiment, cache: Cache) -> float:
+    """min f by L-BFGS from the start of the run, to a gradient of at most GRADIENT in every entry or as far as it goes."""
+    data = cache.load(config.data, config.seed, "float64")
+    start = check(config, data, 1)
+    host = Host(data, config.problem, config.algorithm, 0, data.m, start, "float64", config.seed)
+    draws = config.selection.draws(config.seed, data.m, config.rounds)
+    fed = Federation(InProcess(host), config.problem, draws, config.seed, data.sizes, start, "float64")
+
+    def f(x: np.ndarray) -> tuple[float, Any]:
+        value, _, total, *_ = fed.measure(x)
+        return float(value) / data.m, total / data.m
+
+    found = minimize(f, start.astype(float), jac=True, method="L-BFGS-B",
+                     options={"maxiter": 20000, "maxfun": 40000, "ftol": 0.0, "gtol": GRADIENT, "maxcor": 30})
+    return float(found.fun)

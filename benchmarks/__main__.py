@@ -72,6 +72,14 @@ def chosen(args: argparse.Namespace) -> list[tuple[str, Bench, int]]:
     return found
 
 
+def words(args: argparse.Namespace) -> list[str]:
+    """The command line of a task that does a part of the runs."""
+    names = [args.name] if args.command == "run" else args.name
+    given = {"--only": getattr(args, "only", ""), "--seeds": args.seeds}
+    return [args.command, *names, *(f"{key}={value}" for key, value in given.items() if value), *(["--quick"] * args.quick),
+            f"--to={args.to}"]
+
+
 def work(args: argparse.Namespace) -> int:
     """Run what is missing, then print, draw and write."""
     from benchmarks import running
@@ -86,14 +94,14 @@ def work(args: argparse.Namespace) -> int:
     points: list[Any] = []
     failed: dict[str, str] = {}
     if rank == 0:
+        ordered([], "grid", args.part)
         wanted = chosen(args)
         runs = [list(benches.runs(bench, seeds, name, getattr(args, "only", ""))) for name, bench, seeds in wanted]
         points, failed = running.points([run for some in runs for run in some], folder)
         points = ordered(points, "grid", args.part)
     if args.slurm:
         if rank == 0:
-            words = [word for word in sys.argv[1:] if word != "--slurm" and not word.startswith("--tasks")]
-            print(f"sbatch {running.array(points, folder, words, args.tasks)}")
+            print(f"sbatch {running.array(points, folder, words(args), args.tasks)}")
         return 0
     failed |= running.do(points, folder, world, args.processes)
     if rank or args.part:

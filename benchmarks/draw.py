@@ -12,7 +12,7 @@ from benchmarks.outcome import Outcome
 from mpifed.curves import band, held, pair
 from mpifed.measures import HEADS, scale, unit
 from mpifed.plot import sparse
-from mpifed.style import COLOURS, DOUBLE, LINES, MARKERS, above, canvas, drawing, folded, headed, text
+from mpifed.style import COLOURS, DOUBLE, HANDLE, LINES, MARKERS, above, canvas, drawing, fold, folded, headed, text
 
 ACROSS = 3      # panels side by side
 FEW = 8         # values that all have their number below the axis
@@ -45,7 +45,8 @@ def figure(outcome: Outcome, wish: Figure) -> Any:
         for axis, (key, y) in zip(axes.flat, panels, strict=False):
             own = [cell for cell in cells if panel(wish, cell, along) == key]
             {"curves": curves, "means": means, "boxes": boxes}[wish.kind](axis, outcome, wish, own, y, looks)
-            axis.set_title(text(" ".join(filter(None, (key[0], key[1] and said(outcome, key[2]))))))
+            heading = ", ".join(filter(None, (key[0], key[1] and said(outcome, key[2]))))
+            axis.set_title(fold(heading, DOUBLE / across - HANDLE))
         handles = [matplotlib.lines.Line2D([], [], **style) for style in labels.values()]
         above(made, handles, words, columns, heading)
     return made

@@ -5,7 +5,7 @@ import importlib
 import importlib.util
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,6 +55,16 @@ def value(result: Result, measure: str, more: Extra) -> float:
     if name in more.columns:
         return float(more.columns[name](result)[-1])
     return final(result, name)
+
+
+def known(measure: str, results: Iterable[Result], more: Extra) -> bool:
+    """Whether a measure is made of what one of the results has."""
+    if measure in more.measures:
+        return True
+    there = {"rounds", "tct", "lct", "bytes", "seconds", "iterations", *more.columns}
+    there |= {name for one in results for name in one.rounds}
+    _, name, condition, _, _ = parsed(measure)
+    return name in there and condition in {"", *there}
 
 
 def parsed(measure: str) -> tuple[str, str, str, str, str]:

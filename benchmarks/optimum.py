@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from scipy.optimize import minimize
 
+from mpifed.algorithms.fedavg import FedAvg
 from mpifed.config import Experiment
 from mpifed.data.kept import Cache
 from mpifed.federation import Federation, InProcess
@@ -44,9 +45,11 @@ def name(config: Experiment) -> str:
 
 def least(config: Experiment, cache: Cache) -> float:
     """min f by L-BFGS from the start of the run, to a gradient of at most GRADIENT in every entry or as far as it goes."""
+    config = msgspec.structs.replace(config, algorithm=FedAvg())             # any will do, and this one prepares nothing
     data = cache.load(config.data, config.seed, "float64")
     start = check(config, data, 1)
     host = Host(data, config.problem, config.algorithm, 0, data.m, start, "float64", config.seed)
+    host.join()
     draws = config.selection.draws(config.seed, data.m, config.rounds)
     fed = Federation(InProcess(host), config.problem, draws, config.seed, data.sizes, start, "float64")
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from benchmarks import measures
 from benchmarks.bench import Bench, Cell, Number, Run, stem
 from benchmarks.measures import Extra
-from benchmarks.verdict import AGREES, OFF, SPREAD, TIME, Finding, Sample, Verdict, examine, judge
+from benchmarks.verdict import AGREES, NONE, OFF, OPEN, SPREAD, TIME, Finding, Sample, Verdict, examine, judge
 from mpifed.component import UserError
 from mpifed.results import Result, load
 
@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
         """8 cells agree, 3 within the spread, 1 off; 5 of 6 claims hold."""
         counts = self.counts()
         words = {AGREES: "agree", SPREAD: "within the spread of draws", OFF: "off", TIME: "of seconds, other machines",
-                 "not reachable": "not reachable here"}
+                 OPEN: "open, too few draws", NONE: "not reachable here"}
         cells = ", ".join(f"{counts[kind]} {word}" for kind, word in words.items() if kind in counts)
         here = [finding for finding in self.findings if finding.places]
         held = sum(finding.held == finding.places for finding in here)
@@ -77,6 +77,10 @@ def collect(name: str, bench: Bench, seeds: int, runs: Iterable[Run], folder: Pa
             reasons.setdefault(run.cell, f"{result.status}: {result.stop_reason}")
     samples = {(cell, measure): sample(results, measure, extra, reasons.get(cell, ""))
                for cell, results in found.items() for measure in wanted(bench)}
+    results = [result for own in found.values() for result in own]
+    for measure in wanted(bench) if results else ():
+        if not measures.known(measure, results, extra):
+            raise UserError(f"{name}: no run has the measure {measure!r}")
     findings = [examine(bench, claim, samples) for claim in bench.claim]
     return Outcome(name, bench, seeds, found, samples, findings, files, extra)
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import draw
+from benchmarks import draw, verdict
 from benchmarks.bench import HERE
 from benchmarks.outcome import Outcome
 from benchmarks.tables import LEGEND, Table, claims, lacking, markdown, tables, terminal
@@ -81,7 +81,7 @@ def overview(outcomes: Sequence[Outcome], folder: Path, seconds: float) -> str:
         "# The tables and figures of five papers, rerun",
         f"{runs} runs of mpifed; the last command took {seconds / 60:.1f} min, results that were there already not counted.",
         f"How to read a cell: {LEGEND}. \"Agrees\" and \"within the spread\" are the 95 % intervals of Student's t for the "
-        f"difference of two means and for one draw (`{link('judge', HERE / 'verdict.py', folder)}`).",
+        f"difference of two means and for one draw (`{link('judge', Path(verdict.__file__), folder)}`).",
         "From a number to its origin: the heading of a benchmark links its TOML, which has every setting and the paper's "
         "numbers; the last column of its tables names the result files, each with its complete configuration "
         "(`python -m mpifed show FILE`); the page of the paper tells which function is which equation.",

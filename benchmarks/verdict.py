@@ -11,8 +11,9 @@ from scipy import stats
 from benchmarks.bench import Bench, Cell, Claim, Number
 
 LEVEL = 0.95      # of the intervals
-AGREES, SPREAD, OFF, TIME, NONE = "agrees", "within spread", "off", "time", "not reachable"
-MARKS = {AGREES: "=", SPREAD: "~", OFF: "✗", TIME: "", NONE: "–", "": ""}
+FEW = 3           # draws below which nothing is said
+AGREES, SPREAD, OFF, TIME, NONE, OPEN = "agrees", "within spread", "off", "time", "not reachable", "open"
+MARKS = {AGREES: "=", SPREAD: "~", OFF: "✗", TIME: "", NONE: "–", OPEN: "?", "": ""}
 
 
 class Sample(NamedTuple):
@@ -59,6 +60,7 @@ def judge(ours: Sample, paper: Number, trials: int, seconds: bool) -> Verdict:
     digit, the paper's number agrees where it differs from our mean by at most t·s·√(1/n + 1/trials) + h; it is within the
     spread up to t·s·√(1 + 1/n) + h, the prediction interval of one draw; else it is off. Counts that are the same in all n
     draws have another value by one in a draw of n + 2, by the rule of succession, so s² is at least p(1 − p), p = 1/(n + 2).
+    Fewer than three draws leave it open.
     """
     if ours.reason or not ours.values or all(map(math.isnan, ours.values)):
         return Verdict(NONE, ours.reason or "no number")
@@ -70,8 +72,8 @@ def judge(ours: Sample, paper: Number, trials: int, seconds: bool) -> Verdict:
         return Verdict(TIME, f"{ours.mean / paper:.2g} × theirs")
     away = f"{100 * (ours.mean / paper - 1):+.0f} %" if paper else f"{ours.mean:+.3g}"
     n, half = len(ours.values), printed(paper)
-    if n == 1:
-        return Verdict(SPREAD if abs(ours.mean - paper) <= half else OFF, f"{away}, one draw")
+    if n < FEW:
+        return Verdict(OPEN, away)
     t = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * (max(ours.sd, math.sqrt(n + 1) / (n + 2)) if ours.counts else ours.sd)
     difference = abs(ours.mean - paper)
     if difference <= t * math.sqrt(1 / n + 1 / max(trials, 1)) + half:
@@ -82,7 +84,7 @@ def judge(ours: Sample, paper: Number, trials: int, seconds: bool) -> Verdict:
 def beyond(ours: Sample, paper: str) -> Verdict:
     """Against "> 100": agrees where none of our runs is below."""
     limit = float(paper.removeprefix(">"))
-    below = sum(value <= limit for value in ours.values)
+    below = max(0, sum(value <= limit for value in ours.values) - ours.limited)
     return Verdict(AGREES if not below else OFF, "not reached here either" if not below else
                    f"reached in {below} of {len(ours.values)} draws")
 

@@ -12,21 +12,18 @@ from __future__ import annotations
 
 import argparse
 import os
-import tempfile
-import tomllib
-from pathlib import Path
-from typing import Any
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
+import msgspec
 import numpy as np
 
-from benchmarks.runner import assign, merge, outcome
+from benchmarks import bench as benches
+from benchmarks.bench import Run
 from benchmarks.speed.common import spread
+from mpifed import launch
 from mpifed.component import UserError
-
-TABLE = Path(__file__).parent.parent / "fedgia" / "table4.toml"
 
 
 def main() -> None:
@@ -36,41 +33,41 @@ def main() -> None:
     parser.add_argument("--k0", help="values of k0, comma-separated (default: the table's)")
     parser.add_argument("--rounds", type=int, help="most rounds (default: the table's)")
     args = parser.parse_args()
-    bench = tomllib.loads(TABLE.read_text("utf-8"))
-    key, values = bench["columns"]["key"], bench["columns"]["values"]
-    asked = [int(word) for word in args.k0.split(",")] if args.k0 else values
-    limit = {} if args.rounds is None else {"rounds": args.rounds}
+    bench = benches.read("fedgia/table4")
+    asked = [int(word) for word in args.k0.split(",")] if args.k0 else bench.values
     print("ours: one process here; paper: MATLAB on a 2.3 GHz laptop. Machines differ.\n\n"
           f"{'':<11}{'k0':>3}   {'ours s':<26}{'paper s':>7}   {'ours : paper':<26}{'rounds':<12}{'paper':>6}   a round")
-    for block in bench["block"]:
-        rows = [row for row in block["rows"] if args.only in f"{block['name']} {row['name']}"]
-        if rows:
-            print(block["name"], flush=True)
+    for block in bench.block:
+        own = [run for run in benches.runs(bench, args.seeds, "", args.only)
+               if run.cell.block == block.name and run.cell.value in asked]
+        cells = {run.cell: [other for other in own if other.cell == run.cell] for run in own}
+        if cells:
+            print(block.name, flush=True)
         try:
-            for row in rows:
-                theirs = block["paper"][row["name"]]
-                options = {k: v for k, v in row.items() if k != "name"} | limit
-                study = merge(merge(bench["study"], block["study"]), options)
-                for column, value in enumerate(values):
-                    if value in asked:
-                        assign(study, key, value)
-                        if row is rows[0] and value == asked[0]:
-                            cell(study, 1)
-                        show(row["name"], value, study, args.seeds, theirs["seconds"][column], theirs["rounds"][column])
+            for place, (cell, runs) in enumerate(cells.items()):
+                theirs, column = block.paper[cell.row], bench.values.index(cell.value)
+                if not place:
+                    times(runs[:1], args.rounds)
+                seconds, rounds = float(theirs["tct"][column]), float(theirs["rounds"][column])
+                show(cell.row, cell.value, times(runs, args.rounds), seconds, rounds)
         except UserError as reason:
             print(f"  not run: {reason}")
 
 
-def cell(study: dict[str, Any], seeds: int) -> np.ndarray:
-    """Seconds and rounds of each seed: (seeds, 2)."""
-    with tempfile.TemporaryDirectory() as folder:
-        found = [outcome(merge(study, {"seed": seed}), Path(folder) / f"{seed}.h5") for seed in range(seeds)]
-    return np.array([(result["seconds"], result["rounds"]) for result in found])
+def times(runs: list[Run], rounds: int | None) -> np.ndarray:
+    """Seconds and rounds of each run: (runs, 2)."""
+    found = []
+    for run in runs:
+        config = run.config if rounds is None else msgspec.structs.replace(run.config, rounds=rounds)
+        result = launch.run(config)
+        assert result is not None
+        found.append((result.tct, result.cr))
+    return np.array(found)
 
 
-def show(name: str, k0: int, study: dict[str, Any], seeds: int, seconds: float, rounds: float) -> None:
-    """Run a cell and print its line."""
-    ours, count = cell(study, seeds).T
+def show(name: str, k0: int, found: np.ndarray, seconds: float, rounds: float) -> None:
+    """Print the line of a cell."""
+    ours, count = found.T
     ratio, single = ours / seconds, (ours / count) / (seconds / rounds)
     print(f"  {name:<9}{k0:>3}   {spread(ours)!s:<26}{seconds:>7.2f}   {spread(ratio)!s:<26}{count.mean():<12.1f}"
           f"{rounds:>6.1f}   {spread(single)}", flush=True)

@@ -65,7 +65,13 @@ def flat(table: dict[str, Any], head: str = "") -> Iterator[Cell]:
         if isinstance(value, dict):
             yield from flat(value, path)
         else:
-            yield path, value if isinstance(value, str) and value and " " not in value else toml_value(value)
+            yield path, value if isinstance(value, str) and value and " " not in value else short(value)
+
+
+def short(value: Any) -> str:
+    """A value as TOML has it, 1e+12 for 1000000000000.0."""
+    text = f"{value:e}".replace(".000000", "") if isinstance(value, float) else ""
+    return text if text and len(text) < len(toml_value(value)) and float(text) == value else toml_value(value)
 
 
 def outcome(result: Result) -> list[Cell]:

@@ -178,7 +178,8 @@ def check(bench: Bench) -> None:
                                          f"{len(bench.values)} of them")
         if unknown := block.why.keys() - set(own):
             raise ValueError(f"block {block.name!r} explains rows that it has not: {sorted(unknown)}")
-    for part in (*bench.figure, *bench.claim, bench.quick):
+    parts: list[Figure | Claim | Quick] = [*bench.figure, *bench.claim, bench.quick]
+    for part in parts:
         used = [row for kind in ("order", "falls", "rises", "flat", "equal", "below", "rows") for row in getattr(part, kind, [])]
         wrong = [*(set(part.blocks) - set(blocks)), *(set(used) - rows), *(v for v in part.values if v not in bench.values)]
         if wrong:

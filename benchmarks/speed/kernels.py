@@ -163,7 +163,8 @@ def compare(shape: str, name: str, dtype: str, repeat: int, least: float) -> Non
     for job, at, steps in (("common", X[0], 1), ("own", X, 1), ("5 steps", X, STEPS)):
         expected = loop(name, data, at, steps)[order]
         off = np.abs(ours(problem, data, at, steps) - expected).max() / np.abs(expected).max()
-        jobs = [partial(ours, problem, data, at, steps), partial(loop, name, data, at, steps), read]
+        own, plain = partial(ours, problem, data, at, steps), partial(loop, name, data, at, steps)
+        jobs: list[Callable[[], object]] = [own, plain, read]
         a, b, c = turns(jobs, repeat, least).T
         print(f"  {name:<19}{dtype:<9}{job:<9}{figure(np.median(a) / m * 1e6):>10}   {spread(a / b)!s:<25}"
               f"{spread(a / c)!s:<21}{off:.0e}", flush=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,7 +76,7 @@ def main() -> None:
         print(f"base {floor / MB:.1f} MB\n{'algorithm':<14}{'clients':>9}{'samples MB':>12}{'peak MB':>10}  "
               f"{'peak : samples':<22}{'slope':>8}{'rest':>8}   {'start s':<22}round ms")
         for name in names:
-            found = {m: [] for m in counts}
+            found: dict[int, list[Any]] = {m: [] for m in counts}
             for _ in range(args.repeat):
                 for m in counts:
                     found[m].append(measure(name, m, args, Path(folder)))

@@ -10,6 +10,7 @@ import argparse
 import os
 import tempfile
 import time
+from typing import Any
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
@@ -62,17 +63,18 @@ def ours(setup: config.Experiment, count: int) -> tuple[float, np.ndarray]:
     """CPU seconds a round of mpifed in one process, without loading the data."""
     spent = []
 
-    def clocked(*args):
+    def clocked(*args: Any) -> Any:
         begun = time.process_time()
         result = rounds(*args)
         spent.append(time.process_time() - begun)
         return result
 
-    launch.rounds = clocked
+    launch.rounds = clocked  # type: ignore[assignment]
     with tempfile.TemporaryDirectory() as folder:
         result = launch.run(setup, os.path.join(folder, "out.h5"))
     launch.rounds = rounds
     assert result is not None
+    assert result.x is not None
     return spent[0] / count, result.x
 
 

@@ -14,6 +14,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 from benchmarks import bench as benches  # noqa: E402
 from benchmarks.bench import Bench, Run  # noqa: E402
 from mpifed.component import UserError  # noqa: E402
+from mpifed.launcher import announced  # noqa: E402
 
 
 def parser() -> argparse.ArgumentParser:
@@ -40,16 +41,18 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Run a command; 0 done, 1 some runs failed, 2 the user's input was wrong."""
+    """Run a command; 0 done, 1 interrupted, 2 the user's input was wrong."""
     args = parser().parse_args()
+    speaks = announced()[1] == 0
     try:
         if args.command == "list":
-            for name in benches.names():
+            for name in benches.names() if speaks else ():
                 print(f"{name:<22} {benches.read(name).title}")
             return 0
         return work(args)
     except UserError as mistake:
-        print(f"benchmarks: {mistake}", file=sys.stderr)
+        if speaks:
+            print(f"benchmarks: {mistake}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("benchmarks: interrupted; the same command goes on", file=sys.stderr)
@@ -83,22 +86,27 @@ def words(args: argparse.Namespace) -> list[str]:
 def work(args: argparse.Namespace) -> int:
     """Run what is missing, then print, draw and write."""
     from benchmarks import running
-    from mpifed import launcher
+    from mpifed import launch, launcher
     from mpifed.grid import ordered
 
-    size, rank = launcher.announced()
+    size, rank = announced()
     folder, begun = args.to / "quick" if args.quick else args.to, time.monotonic()
     world = launcher.connect() if size is not None and size > 1 and not args.slurm else None
     wanted: list[tuple[str, Bench, int]] = []
     runs: list[list[Run]] = []
     points: list[Any] = []
     failed: dict[str, str] = {}
+    error = None
     if rank == 0:
-        ordered([], "grid", args.part)
-        wanted = chosen(args)
-        runs = [list(benches.runs(bench, seeds, name, getattr(args, "only", ""))) for name, bench, seeds in wanted]
-        points, failed = running.points([run for some in runs for run in some], folder)
-        points = ordered(points, "grid", args.part)
+        try:
+            ordered([], "grid", args.part)
+            wanted = chosen(args)
+            runs = [list(benches.runs(bench, seeds, name, getattr(args, "only", ""))) for name, bench, seeds in wanted]
+            points, failed = running.points([run for some in runs for run in some], folder)
+            points = ordered(points, "grid", args.part)
+        except UserError as mistake:
+            error = str(mistake)
+    launch.agree(world, error)
     if args.slurm:
         if rank == 0:
             print(f"sbatch {running.array(points, folder, words(args), args.tasks)}")
@@ -128,4 +136,7 @@ def tell(args: argparse.Namespace, wanted: list[tuple[str, Bench, int]], runs: l
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    if "mpifed.world" in sys.modules:
+        sys.modules["mpifed.world"].leave(code)
+    sys.exit(code)

@@ -105,7 +105,12 @@ def test_every_benchmark_is_sound(name):
     for measure in (*bench.measures, *(claim.measure for claim in bench.claim)):
         assert measure in more.measures or measures.parsed(measure)
     assert {run.name for run in benches.runs(bench.reduced(), bench.quick.seeds, name)}
-    assert bench.report <= bench.seeds
+
+
+def test_a_mistake_on_ranks_ends_all_of_them():
+    done = execute(mpirun(3, "-m", "benchmarks", "run", "fedgia/table5"), timeout=60, cwd=ROOT)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.count("there is no benchmark 'fedgia/table5'") == 1
 
 
 def test_every_paper_has_benchmarks():

@@ -45,10 +45,8 @@ def do(todo: Sequence[Point], folder: Path, world: Any, processes: int) -> dict[
         parent.mkdir(parents=True, exist_ok=True)
     if world is not None and world.size > 1:
         progress = Overall(sys.stderr if world.rank == 0 else None, [point.cost for point in todo])
-        for line in sweep.sweep(todo, folder, world, True, progress):
-            if world.rank == 0 and not line.fine:
-                sys.stderr.write(f"{line.text}\n")
-        return {}
+        told = [line.text.partition(".h5  failed: ") for line in sweep.sweep(todo, folder, world, True, progress)]
+        return {name: reason for name, found, reason in told if found}
     return several(todo, folder, processes)
 
 

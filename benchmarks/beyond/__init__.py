@@ -1,0 +1,1 @@
+"""What no paper shows: every algorithm on the same problem, and how its step was chosen."""

@@ -1,0 +1,131 @@
+"""python -m benchmarks.beyond.tune digits [ROW …]: the grids from which the steps and penalties of this folder were chosen.
+
+Every row tries the same number of settings, six values of its main knob a factor 2 apart times two of another (FedDCD: six),
+in one setting, with one seed that no benchmark uses. Chosen is what reaches the gap in the fewest rounds or, where nothing
+does, what has the least mean gap in the last ten. L is about the largest r_i; all steps and penalties are multiples of it.
+"""
+from __future__ import annotations
+
+import argparse
+import math
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import mpifed
+from benchmarks.optimum import least
+from mpifed import config as configuration
+from mpifed.component import Trouble, UserError, toml_value
+from mpifed.data.kept import Cache
+
+SEED, ROUNDS, LAST = 100, 500, 10
+
+
+class Setting(NamedTuple):
+    """The problem that is tuned on: its experiment file, the gap, L, mean samples a client d, Newton's tolerance, κ."""
+
+    study: dict[str, Any]
+    gap: float
+    L: float
+    d: float
+    tol: float
+    kappa: float
+
+
+SETTINGS = {
+    "digits": Setting({"data": {"name": "digits", "clients": 50, "test": 0.0, "partition": {"name": "dirichlet", "alpha": 0.3}},
+                       "problem": {"name": "softmax", "lam": 1e-2, "bias": False}}, 1e-3, 6.0, 36, 1e-3, 1.6e-3),
+    "adult": Setting({"data": {"name": "adult", "clients": 50}, "problem": {"name": "logistic", "mu": 1e-3}},
+                     1e-4, 8e-5, 904, 1e-6, 1.9e-3),
+}
+
+
+def grids(s: Setting) -> dict[str, list[dict[str, Any]]]:
+    """Row -> the [algorithm] tables to try."""
+    six = [2.0**k for k in range(6)]                     # 1 … 32
+    weak = [rounded(3 * k / s.L) for k in six]           # η, the inverse of a penalty
+    firm = [rounded(s.L / 24 * k) for k in six]          # a penalty
+    gentle = [rounded(0.6 / s.L), rounded(1.8 / s.L)]    # steps of an inner descent
+    prox = some("mu", [rounded(s.L / 60), rounded(s.L / 6)])
+    pulls = [{"lam": lam, "lr": rounded(1 / (s.L + lam))} for lam in (rounded(1.7 * s.L), rounded(5 * s.L))]
+    constant = some("step", [{"name": "constant", "a": rounded(0.3 * k / s.L)} for k in six])
+    falling = some("step", [{"name": "log2", "a": rounded(0.3 * k / s.L)} for k in six])
+    samples = some("step", [{"name": "sqrt-samples", "a": rounded(0.1 * k / s.L * math.sqrt(10) / s.d)} for k in six])
+    r0, t, eta = (some(key, [least * k for k in six]) for key, least in (("r0", 0.0125), ("t", 0.0125), ("eta", 0.25)))
+    bends = [{"eta": rounded(s.L / 600), "lam": rounded(0.1 * s.tol)}, {"eta": rounded(s.L / 60), "lam": s.tol}]
+    newton, five = {"solver": {"name": "newton", "tol": s.tol}}, {"epochs": 5, "batch_size": 0}
+    found = {
+        "FedAvg": [{"name": "fedavg", "k0": 5} | step for step in constant + falling],
+        "FedProx": each({"name": "fedprox", "k0": 5, "inner": 1}, falling, prox),
+        "SCAFFOLD": each({"name": "scaffold", "k0": 5}, constant, some("server_lr", [1.0, 1.5])),
+        "FedPD": each({"name": "fedpd", "k0": 4, "inner": 2}, some("eta", weak),
+                      some("step", [{"name": "constant", "a": a} for a in gentle])),
+        "FedADMM": each({"name": "fedadmm"}, r0, [{"k0": 4, "inner_max": 2}, {"k0": 2, "inner_max": 3}]),
+        "FedADMM, deep": each({"name": "fedadmm-deep"} | five, some("rho", [rounded(1 / w) for w in weak]), some("lr", gentle)),
+        "FedGiA_D": each({"name": "fedgia"}, t, some("k0", [1, 5])),
+        "FedGiA_G": each({"name": "fedgia", "H": "gram"}, t, some("k0", [1, 5])),
+        "FedEPM": each({"name": "fedepm", "k0": 5, "noise": "none", "step_scale": "one"}, some("mu0", firm), bends),
+        "FedDCD": each({"name": "feddcd"} | newton, eta),
+        "FedDCD, 5 steps": each({"name": "feddcd", "solver": {"name": "gd", "steps": 5}}, eta),
+        "AccFedDCD": each({"name": "accfeddcd"} | newton, eta, some("kappa", [s.kappa, rounded(10 * s.kappa)])),
+        "FLAME": each({"name": "flame"} | five, some("rho", [rounded(rho / 50) for rho in firm]), pulls),
+        "pFedMe": each({"name": "pfedme"} | five, some("eta", weak), pulls),
+        "SFedAvg": each({"name": "sfedavg", "k0": 5, "noise": "none"}, samples, some("average", ["trained", "new"])),
+        "SFedProx": each({"name": "sfedprox", "k0": 5, "inner": 1, "noise": "none"}, samples, prox),
+    }
+    if s.study["problem"]["name"] == "softmax":          # which has no Gram matrix
+        del found["FedGiA_G"]
+    return found
+
+
+def each(base: dict[str, Any], *knobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """``base`` with every choice of one table from each of ``knobs``."""
+    return [base | {key: value for part in parts for key, value in part.items()} for parts in product(*knobs)]
+
+
+def some(key: str, values: list[Any]) -> list[dict[str, Any]]:
+    """A table for each value of a key."""
+    return [{key: value} for value in values]
+
+
+def rounded(value: float) -> float:
+    """Two digits of it."""
+    return float(f"{value:.2g}")
+
+
+def attempt(study: dict[str, Any], optimum: float, gap: float) -> tuple[float, float]:
+    """Rounds to the gap (inf: not reached) and the mean gap of the last ten; inf where the run fails."""
+    try:
+        result = mpifed.run(study)
+    except (Trouble, UserError):
+        return math.inf, math.inf
+    assert result is not None
+    gaps = np.asarray(result.rounds["objective"]) - optimum
+    return float(len(gaps) - 1) if gaps[-1] <= gap else math.inf, float(gaps[-LAST:].mean())
+
+
+def main() -> None:
+    """Print every try, and the choice of every row."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.beyond.tune", description=__doc__)
+    parser.add_argument("setting", choices=SETTINGS)
+    parser.add_argument("rows", nargs="*", help="only these rows")
+    args = parser.parse_args()
+    setting = SETTINGS[args.setting]
+    base = setting.study | {"seed": SEED, "rounds": ROUNDS, "selection": {"name": "uniform", "share": 0.5}}
+    optimum = least(configuration.experiment(base), Cache())
+    for row, tables in grids(setting).items():
+        if args.rows and row not in args.rows:
+            continue
+        found = []
+        for table in tables:
+            stop = {"optimum": optimum, "objective_gap": setting.gap}
+            rounds, gap = attempt(base | {"algorithm": table, "stop": stop}, optimum, setting.gap)
+            found.append((rounds, gap, toml_value(table)))
+            print(f"    {rounds:5g} {gap:9.2e} {found[-1][-1]}", flush=True)
+        rounds, gap, best = min(found, key=lambda one: one[:2])
+        print(f"{row}: {rounds:g} rounds, gap {gap:.1e}: {best}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

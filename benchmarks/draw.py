@@ -45,8 +45,8 @@ def figure(outcome: Outcome, wish: Figure) -> Any:
         for axis, (key, y) in zip(axes.flat, panels, strict=False):
             own = [cell for cell in cells if panel(wish, cell, along) == key]
             {"curves": curves, "means": means, "boxes": boxes}[wish.kind](axis, outcome, wish, own, y, looks)
-            heading = ", ".join(filter(None, (key[0], key[1] and said(outcome, key[2]))))
-            axis.set_title(fold(heading, DOUBLE / across - HANDLE))
+            own_title = ", ".join(filter(None, (key[0], key[1] and said(outcome, key[2]))))
+            axis.set_title(fold(own_title, DOUBLE / across - HANDLE))
         handles = [matplotlib.lines.Line2D([], [], **style) for style in labels.values()]
         above(made, handles, words, columns, heading)
     return made

@@ -23,21 +23,21 @@ SEED, ROUNDS, LAST = 100, 500, 10
 
 
 class Setting(NamedTuple):
-    """The problem that is tuned on: its experiment file, the gap, L, mean samples a client d, Newton's tolerance, κ."""
+    """The problem that is tuned on: its experiment file, the gap, L, the least factor of sqrt-samples, Newton's tolerance, κ."""
 
     study: dict[str, Any]
     gap: float
     L: float
-    d: float
+    least: float
     tol: float
     kappa: float
 
 
 SETTINGS = {
     "digits": Setting({"data": {"name": "digits", "clients": 50, "test": 0.0, "partition": {"name": "dirichlet", "alpha": 0.3}},
-                       "problem": {"name": "softmax", "lam": 1e-2, "bias": False}}, 1e-3, 6.0, 36, 1e-3, 1.6e-3),
+                       "problem": {"name": "softmax", "lam": 1e-2, "bias": False}}, 1e-3, 6.0, 1.5e-3, 1e-3, 1.6e-3),
     "adult": Setting({"data": {"name": "adult", "clients": 50}, "problem": {"name": "logistic", "mu": 1e-3}},
-                     1e-4, 8e-5, 904, 1e-6, 1.9e-3),
+                     1e-4, 8e-5, 0.25, 1e-6, 1.9e-3),
 }
 
 
@@ -51,7 +51,7 @@ def grids(s: Setting) -> dict[str, list[dict[str, Any]]]:
     pulls = [{"lam": lam, "lr": rounded(1 / (s.L + lam))} for lam in (rounded(1.7 * s.L), rounded(5 * s.L))]
     constant = some("step", [{"name": "constant", "a": rounded(0.3 * k / s.L)} for k in six])
     falling = some("step", [{"name": "log2", "a": rounded(0.3 * k / s.L)} for k in six])
-    samples = some("step", [{"name": "sqrt-samples", "a": rounded(0.1 * k / s.L * math.sqrt(10) / s.d)} for k in six])
+    samples = some("step", [{"name": "sqrt-samples", "a": s.least * k} for k in six])
     r0, t, eta = (some(key, [least * k for k in six]) for key, least in (("r0", 0.0125), ("t", 0.0125), ("eta", 0.25)))
     bends = [{"eta": rounded(s.L / 600), "lam": rounded(0.1 * s.tol)}, {"eta": rounded(s.L / 60), "lam": s.tol}]
     newton, five = {"solver": {"name": "newton", "tol": s.tol}}, {"epochs": 5, "batch_size": 0}

@@ -61,12 +61,12 @@ def reached(result: Result) -> int:
     return int(np.argmax(fine)) if fine.any() else len(fine) - 1
 
 
-def tolerance_rounds(result: Result) -> float:
+def rounds_to_tolerance(result: Result) -> float:
     """CR: rounds until (5.1) holds with the run's own m and d, or all of them.  Source: fedadmm, Figure 4."""
     return float(result.rounds["round"][reached(result)])
 
 
-def tolerance_seconds(result: Result) -> float:
+def seconds_to_tolerance(result: Result) -> float:
     """Elapsed seconds until (5.1) holds with the run's own m and d, or all of them.  Source: fedadmm, Figure 4."""
     return float(result.rounds["elapsed_seconds"][reached(result)])
 
@@ -76,4 +76,4 @@ def rounds_left(result: Result) -> float:
     return float(result.config["rounds"] - result.cr)
 
 
-MEASURES = {"tolerance_rounds": tolerance_rounds, "tolerance_seconds": tolerance_seconds, "rounds_left": rounds_left}
+MEASURES = {"rounds_to_tolerance": rounds_to_tolerance, "seconds_to_tolerance": seconds_to_tolerance, "rounds_left": rounds_left}

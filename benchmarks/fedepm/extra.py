@@ -10,7 +10,7 @@ from mpifed.results import Result, load
 
 
 def lct_over_sfedavg(result: Result) -> float:
-    """LCT / LCT of SFedAvg in the same cell and draw, which leaves the machine out; nan where that run is not there.
+    """LCT / LCT of SFedAvg in the same cell and draw, which leaves the machine's speed out, not its load; else nan.
 
     Source: fedepm, Table I, its columns divided by that of SFedAvg.
     """

@@ -98,14 +98,15 @@ class FedEPM(Algorithm, tag="fedepm"):
         """(20), k0 times, and (21)."""
         clipped = self.noise == "clipped"
         g = f.clipped_grad(x, self.clip) if clipped else f.grad(x)
-        w, reach, mu = client.w, client.reach, np.full(len(f), self.mu0)
-        over = f.d if self.step_scale == "samples" else np.ones(len(f))
+        w, reach, one = client.w, client.reach, np.ones(len(f))
+        mu, over = self.mu0 * one, f.d if self.step_scale == "samples" else one
         for j in range(self.k0):
-            growth = 0 if clipped else self.c * np.vecdot(w - x, w - x)
-            mu = self.mu0 * (1 + growth * np.ones(len(f))) * self.alpha ** (k + j + 1)
+            away = w - x
+            mu = self.mu0 * (one if clipped else 1 + self.c * np.vecdot(away, away)) * self.alpha ** (k + j + 1)
             step = (mu / over)[:, None].astype(x.dtype)
-            w = x + soft(step * (w - x) - g, lam) / (eta + step)
-            reach = (step[:, 0] * reach + 2 * self.clip / f.d) / (eta + step[:, 0])
+            w = x + soft(step * away - g, lam) / (eta + step)
+            if clipped:
+                reach = (step[:, 0] * reach + 2 * self.clip / f.d) / (eta + step[:, 0])
         noise = laplace(f, self.sensitivity(g, mu, over, reach) / self.epsilon)
         z = w + noise                                                                          # (21)
         return Client(w, z, reach, log_ratio(w, noise)), z

@@ -298,6 +298,6 @@ def hessian(clients: World, result: Result) -> Array:
 
 
 MEASURES = {"measured_over_bound": ratio, "lemma_excess": descent_later, "lemma_excess_at_0": descent_first,
-            "f_less_lagrangian": floor, "constant_of_78": constant, "digits_a_round": slope, "r2": r2, "off_the_line": off_the_line,
-            "digits_over_gradient_descent": descent_speed, "theorem_over_measured": slack}
+            "f_less_lagrangian": floor, "constant_of_78": constant, "digits_a_round": slope, "r2": r2,
+            "off_the_line": off_the_line, "digits_over_gradient_descent": descent_speed, "theorem_over_measured": slack}
 COLUMNS = {"lowest_gradient": lowest, "bound": bound, "measured_over_bound": ratios}

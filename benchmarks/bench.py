@@ -195,8 +195,10 @@ def runs(bench: Bench, seeds: int, name: str = "", only: str = "") -> Iterator[R
         for row, value in product(block.rows, bench.values):
             if only not in f"{block.name} {row['name']}":
                 continue
-            cell, known = Cell(block.name, row["name"], value), {"stop": {"optimum": 0.0}} if block.optimum else {}
-            study = merge(merge(merge(known, bench.study), block.study), {key: part for key, part in row.items() if key != "name"})
+            cell = Cell(block.name, row["name"], value)
+            known: dict[str, Any] = {"stop": {"optimum": 0.0}} if block.optimum else {}
+            own = {key: part for key, part in row.items() if key != "name"}
+            study = merge(merge(merge(known, bench.study), block.study), own)
             for seed in range(seeds):
                 point = merge(study, {"seed": seed})
                 if bench.columns is not None:

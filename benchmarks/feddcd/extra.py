@@ -246,31 +246,46 @@ def rate(result: Result) -> float:
     return float((found[-1] / found[half]) ** (1 / max(len(found) - 1 - half, 1)))
 
 
+def speed(result: Result) -> float:
+    """−ln of the measured factor."""
+    return -math.log(rate(result))
+
+
+def promised_speed(result: Result) -> float:
+    """−ln of the guaranteed factor."""
+    return -math.log(upper_rate(result))
+
+
+def possible_speed(result: Result) -> float:
+    """−ln of the lower bound's factor."""
+    return -math.log(lower_rate(result))
+
+
 def guaranteed(result: Result) -> float:
-    """ln of the guaranteed factor over ln of the measured one: at most 1 where the run is as fast as promised."""
-    return math.log(upper_rate(result)) / math.log(rate(result))
+    """The promised speed over the measured one: at most 1 where a run is as fast as promised."""
+    return promised_speed(result) / speed(result)
 
 
 def share(result: Result) -> float:
-    """ln of the measured factor over ln δ^(τ/N) an exchange, which is how fast the bound of ``pathwise`` falls in the end."""
+    """The measured speed over −ln δ^(τ/N) an exchange, which is how fast the bound of ``pathwise`` falls in the end."""
     told = theory(result)
-    return math.log(rate(result)) / (told.draws * told.tau / told.N * math.log(told.delta))
+    return -speed(result) / (told.draws * told.tau / told.N * math.log(told.delta))
 
 
 def over_printed(result: Result) -> float:
-    """ln of the measured factor over ln of (14) as printed, 1 − min{4τ/√(Nβ/α), 8√2/(β/α), 1} an exchange.
+    """The measured speed over that of (14) as printed, −ln(1 − min{4τ/√(Nβ/α), 8√2/(β/α), 1}) an exchange.
 
     Above 1: faster than (14) allows.
     """
     told = theory(result)
     condition = told.most / told.alpha
     least = min(4 * told.tau / math.sqrt(told.N * condition), 8 * math.sqrt(2) / condition, 1.0)
-    return math.log(rate(result)) / (told.draws * math.log1p(-least)) if least < 1 else 0.0
+    return -speed(result) / (told.draws * math.log1p(-least)) if least < 1 else 0.0
 
 
 def between(result: Result) -> float:
-    """ln of the lower bound's factor over ln of the guaranteed one, over √N: section 7 says that this is about constant."""
-    return math.log(lower_rate(result)) / math.log(upper_rate(result)) / math.sqrt(theory(result).N)
+    """The possible speed over the promised one and over √N: section 7 says that it depends on N no more."""
+    return possible_speed(result) / promised_speed(result) / math.sqrt(theory(result).N)
 
 
 def reach(result: Result) -> Array:
@@ -326,6 +341,6 @@ def factors(result: Result) -> Array:
 
 
 MEASURES = {part.__name__: part for part in (
-    dual_ratio, upper_rate, lower_rate, rate, guaranteed, share, over_printed, between, pathwise, primal_bound, printed_bound,
-    corrected_bound)}
+    dual_ratio, upper_rate, lower_rate, rate, speed, promised_speed, possible_speed, guaranteed, share, over_printed, between,
+    pathwise, primal_bound, printed_bound, corrected_bound)}
 COLUMNS = {"gap": gap, "dual_gap": dual_gap}

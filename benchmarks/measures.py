@@ -48,13 +48,18 @@ def value(result: Result, measure: str, more: Extra) -> float:
         if watched is None or values is None:
             return math.nan
         reached = watched <= float(bound) if sign == "<=" else watched >= float(bound)
-        return float(values[np.argmax(reached)]) if reached.any() else math.inf
+        return float(values[np.argmax(reached)]) / told_in(name) if reached.any() else math.inf
     if of_all:
         values = series(result, name, more)
-        return math.nan if values is None or np.isnan(values).all() else float(OF_ALL[of_all](values))
+        return math.nan if values is None or np.isnan(values).all() else float(OF_ALL[of_all](values)) / told_in(name)
     if name in more.columns:
         return float(more.columns[name](result)[-1])
-    return final(result, name)
+    return final(result, name) / told_in(name)
+
+
+def told_in(name: str) -> float:
+    """Bytes are told in MB."""
+    return 1e6 if name.startswith("bytes") else 1.0
 
 
 def known(measure: str, results: Iterable[Result], more: Extra) -> bool:
@@ -100,7 +105,8 @@ def censored(result: Result, measure: str) -> bool:
 def title(measure: str) -> str:
     """What a table's head calls a measure."""
     of_all, name, condition, sign, bound = parsed(measure)
-    head = HEADS.get(name, name.removesuffix("_seconds").replace("_", " ")) + (" (s)" if name in SECONDS else "")
+    head = HEADS.get(name, name.removesuffix("_seconds").replace("_", " ")) + (
+        " (s)" if name in SECONDS | {"simulated_seconds"} else " (MB)" if told_in(name) > 1 else "")
     text = {"max": "highest ", "min": "lowest ", "mean": "mean "}.get(of_all, "") + head
     return text + (f" to {HEADS.get(condition, condition.replace('_', ' '))} {'≤' if sign == '<=' else '≥'} {bound}"
                    if condition else "")

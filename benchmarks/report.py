@@ -52,7 +52,8 @@ def screen(outcome: Outcome) -> str:
     told = claims(outcome)
     if told is not None:
         width = 100
-        parts.append("What the paper says of it:\n" + "\n".join(
+        who = "theory" if outcome.name.startswith("beyond/") else "the paper"
+        parts.append(f"What {who} says of it:\n" + "\n".join(
             f"  {row[2]:<18} {row[0][:width]}" + (f"\n{'':21}{row[3]}" if row[3] else "") for row in told.rows))
     return "\n\n".join([*parts, bench.different.strip(), outcome.summary()])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import time
+import tomllib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
@@ -13,6 +14,7 @@ import msgspec
 
 from benchmarks.bench import Run
 from benchmarks.optimum import Optima
+from mpifed import config as configuration
 from mpifed import cost, slurm, sweep
 from mpifed.component import UserError
 from mpifed.grid import Point
@@ -63,7 +65,7 @@ def several(todo: Sequence[Point], folder: Path, processes: int) -> dict[str, st
         return failed
     spawn, begun = multiprocessing.get_context("spawn"), time.monotonic()
     with ProcessPoolExecutor(min(processes, len(left)), mp_context=spawn, initializer=prepare, initargs=(folder,)) as pool:
-        jobs = {pool.submit(one, point): point for point in sorted(left, key=lambda point: -point.cost)}
+        jobs = {pool.submit(one, point.name, point.config.toml()): point for point in sorted(left, key=lambda point: -point.cost)}
         try:
             for job in as_completed(jobs):
                 point, (what, text) = jobs[job], job.result()
@@ -97,9 +99,10 @@ def prepare(folder: Path) -> None:
     worker = sweep.Runs(folder, None, True, Quiet(None, []))
 
 
-def one(point: Point) -> tuple[str, str]:
-    """Run a point in a process of the pool."""
-    return worker.one(point.config, point)
+def one(name: str, text: str) -> tuple[str, str]:
+    """Run a point in a process of the pool; its configuration comes as text, for classes from files cannot be pickled."""
+    config = configuration.experiment(tomllib.loads(text))
+    return worker.one(config, Point(name, (), config, 0.0))
 
 
 class Quiet(Overall):

@@ -1,21 +1,12 @@
 """What FedADMM's benchmarks need beside mpifed: (5.1) with every run's own m and d, and a step that goes with d/m."""
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
 import numpy as np
 
 from mpifed.algorithms import fedavg, fedprox
-from mpifed.algorithms.base import Algorithm
 from mpifed.data.clients import Array
 from mpifed.local import Local
 from mpifed.results import Result
-
-
-def built(table: dict[str, Any]) -> Algorithm:
-    """The algorithm of a table of an experiment file, by which these classes travel between processes."""
-    return Algorithm.build(table, "algorithm")
 
 
 class FedAvg(fedavg.FedAvg):
@@ -25,9 +16,6 @@ class FedAvg(fedavg.FedAvg):
         """(3.16) with γ/m in the place of γ."""
         return super().iterate(f, w, x, gamma / f.m)
 
-    def __reduce__(self) -> Any:
-        return built, (msgspec.to_builtins(self),)
-
 
 class FedProx(fedprox.FedProx):
     """FedProx with γ_k = a/(m log2(k + 2)): with a = 0.5 d this is 0.5 d/m whatever m.  Source: fedadmm, section 5.3."""
@@ -35,9 +23,6 @@ class FedProx(fedprox.FedProx):
     def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float) -> Array:
         """(3.17) with γ/m in the place of γ."""
         return super().iterate(f, w, x, gamma / f.m)
-
-    def __reduce__(self) -> Any:
-        return built, (msgspec.to_builtins(self),)
 
 
 def tolerance(result: Result) -> float:

@@ -135,7 +135,8 @@ def again(key: Key) -> Trace:
     values.append(lagrangian(clients, X, pi, old, sigma))
     for round in range(1, min(result.cr, -(-WALK // k0)) + 1):
         x = sum((x + p / sigma).sum(axis=0) for x, p in zip(X, pi, strict=True)) / m          # (11)
-        f, G = 0.0, []
+        f = 0.0
+        G: list[Array] = []
         for block in clients.blocks:
             value, g = clients.problem.value_grad(block, np.broadcast_to(x, (len(block), len(x))))
             f, G = f + float(value.sum()) / m, [*G, g / m]

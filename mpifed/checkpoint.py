@@ -75,7 +75,7 @@ class Keeper:
                  cuts: Sequence[int]) -> None:
         self.options, self.cuts = options, [int(cut) for cut in cuts]
         self.folder = None if path is None else folder(path)
-        self.serial = 0 if saved is None else saved.serial
+        self.serial = time.time_ns() // 1000 if saved is None else saved.serial    # so that runs do not share one
         if saved is None:
             self.drop()                        # of an earlier run of this name
         self.last = time.monotonic()
@@ -135,11 +135,12 @@ def piece(folder: str | os.PathLike[str], serial: int, owner: int | str) -> Path
 def find(path: str | os.PathLike[str]) -> Saved | None:
     """The last checkpoint of a result file, or None. UserError where it is damaged."""
     place = folder(path) / STATE
-    try:
-        saved = msgspec.json.decode(place.read_bytes(), type=Saved)
-    except FileNotFoundError:
+    text = store.read_text(place)
+    if text is None:
         return None
-    except (OSError, msgspec.DecodeError) as error:
+    try:
+        saved = msgspec.json.decode(text, type=Saved)
+    except msgspec.DecodeError as error:
         raise UserError(f"checkpoint {place} cannot be read: {str(error).splitlines()[0]}") from None
     saved.folder = str(place.parent)
     return saved

@@ -1,4 +1,4 @@
-"""The file that is going to hold a result: never one that exists, unless that is what the user wants."""
+"""The file that is going to hold a result: never one that exists, unless that is what the user wants, and complete."""
 from __future__ import annotations
 
 import fcntl
@@ -10,9 +10,11 @@ from pathlib import Path
 
 from mpifed.component import UserError
 
+EXISTS = "{} exists; say --force to overwrite it or -o for another name"
+
 
 def claim(path: str | os.PathLike[str], force: bool) -> tuple[Path, Path]:
-    """The file that is meant and a new, empty file to write: the same where there was none, or one beside it.
+    """The file that is meant and a new, empty file to write beside it.
 
     A link to a file stands for that file; one to nothing is refused. Raises UserError where the file exists and
     ``force`` is not given, and where it cannot be written.
@@ -20,24 +22,21 @@ def claim(path: str | os.PathLike[str], force: bool) -> tuple[Path, Path]:
     name = os.fspath(path)
     if not name:
         raise UserError("-o '' is wrong: a result file needs a name")
-    exists = f"{name} exists; say --force to overwrite it or -o for another name"
     try:
-        place = target = Path(os.path.realpath(name))
+        target = Path(os.path.realpath(name))
         if target.exists():
             if not target.is_file():
                 raise UserError(f"{name} is no file: say -o for another name")
             if not force:
-                raise UserError(exists)
+                raise UserError(EXISTS.format(name))
             if being_written(target):
                 raise UserError(f"{name} is being written by another run: say -o for another name")
-            place = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
         elif os.path.islink(name):
             raise UserError(f"{name} is a link to {os.readlink(name)}, which is not there: say -o for another name")
         elif not target.parent.is_dir():
             raise UserError(f"{name} cannot be written: there is no folder {os.path.dirname(name)}")
+        place = target.with_name(f".mpifed-{uuid.uuid4().hex[:12]}")
         os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    except FileExistsError:
-        raise UserError(exists) from None
     except (OSError, ValueError) as error:
         raise UserError(f"{name} cannot be written: {(getattr(error, 'strerror', '') or str(error)).lower()}") from None
     return target, place
@@ -61,10 +60,28 @@ def replacing(path: str | os.PathLike[str], force: bool) -> Iterator[Path]:
     target, place = claim(path, force)
     try:
         yield place
-        if place != target:
-            os.replace(place, target)
-    except BaseException as error:
+        publish(place, target, force)
+    except OSError as error:
+        raise UserError(f"{os.fspath(path)} cannot be written: {(error.strerror or str(error)).lower()}") from None
+    finally:
         place.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise UserError(f"{os.fspath(path)} cannot be written: {(error.strerror or str(error)).lower()}") from None
+
+
+def publish(place: Path, target: Path, force: bool) -> None:
+    """Give a file its name. UserError where the name has been taken meanwhile, unless ``force`` is given."""
+    try:
+        if not force:
+            take(place, target)
+    except FileExistsError:
+        raise UserError(EXISTS.format(target)) from None
+    os.replace(place, target)
+
+
+def take(place: Path, target: Path) -> None:
+    """A second name for a file, or, on a file system without hard links, an empty file of that name. FileExistsError."""
+    try:
+        os.link(place, target)
+    except FileExistsError:
         raise
+    except OSError:
+        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))

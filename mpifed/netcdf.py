@@ -5,7 +5,8 @@ import math
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import h5py
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 
 from mpifed.claim import replacing
 from mpifed.columns import SCALES, Column
+from mpifed.component import Trouble
+from mpifed.disk import Disk
 from mpifed.store import synchronise
 
 NO_COORDINATE = b"This is a netCDF dimension but not a netCDF variable."  # how netCDF marks a dimension that is no data
@@ -46,21 +49,75 @@ def begin(file: Group, attrs: Mapping[str, Any], groups: Sequence[str]) -> Group
     return file
 
 
+def urgency(place: int, content: bytes) -> tuple[int, int]:
+    """What HDF5 writes first: where the file ends; then trees, a node before those that were split, for it leads to them."""
+    if place == 0:
+        return -256, 0
+    return (-content[5], place) if content[:4] == b"TREE" else (1, place)
+
+
+def reason(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()
+
+
+class Growing:
+    """An HDF5 file that is being written, on disk or, without ``disk``, in memory. Trouble where the disk does not take it."""
+
+    def __init__(self, file: h5py.File, disk: Disk | None = None) -> None:
+        self.file, self.disk = file, disk
+        self.full = False                              # do not ask for room any more
+
+    def flush(self) -> None:
+        """Let HDF5 write what it holds."""
+        self.file.flush()
+        if self.disk is not None and self.disk.error is not None:
+            raise Trouble(f"{self.disk.place} cannot be written: {reason(self.disk.error)}; what it has stays, and resume goes "
+                          "on from there")
+
+    def reserve(self, size: int) -> None:
+        """Take room for ``size`` bytes before HDF5 asks for it, which does not survive a no."""
+        if self.disk is None or self.full:
+            return
+        try:
+            self.disk.reserve(size)
+        except OSError as error:
+            raise Trouble(f"{self.disk.place} cannot grow: {reason(error)}; what it has stays, and resume goes on once there is "
+                          "room") from None
+
+    def renewed(self, precious: bool = True) -> AbstractContextManager[None]:
+        """For changes in here of which a reader must see all or nothing, also when the process is killed.
+
+        What is ``precious`` is not lost either when the machine goes down.
+        """
+        return nullcontext() if self.disk is None else self.disk.renewed(self.file.flush, precious)
+
+    def close(self) -> None:
+        """Close a file on disk; one in memory stays open."""
+        if self.disk is not None:
+            self.file.close()
+            self.disk.close()
+
+
 @contextmanager
 def created(path: str | os.PathLike[str] | None, force: bool, attrs: Mapping[str, Any],
-            groups: Sequence[str]) -> Iterator[h5py.File]:
-    """A new result file with its root attributes and groups; one that it replaces stays until this is on the disk."""
+            groups: Sequence[str]) -> Iterator[Growing]:
+    """A new result file with its root attributes and groups; it gets its name, or replaces another, when it is complete."""
     if path is None:
-        yield begin(h5py.File(f"mpifed-{uuid.uuid4()}", "w", driver="core", backing_store=False), attrs, groups)
+        yield Growing(begin(h5py.File(f"mpifed-{uuid.uuid4()}", "w", driver="core", backing_store=False), attrs, groups))
         return
     with replacing(path, force) as place:
-        file = begin(h5py.File(place, "w", locking="best-effort", rdcc_nbytes=CACHE), attrs, (*groups, "checkpoint"))
+        disk = Disk(place, urgency)
+        file = begin(h5py.File(disk, "w", fs_strategy="none", rdcc_nbytes=CACHE), attrs, (*groups, "checkpoint"))
         cache = file.id.get_mdc_config()              # else it grows with the rounds, to 32 MB
-        cache.min_size = cache.initial_size = cache.max_size = 1 << 19
+        cache.min_size = cache.initial_size = cache.max_size = 1 << 18
         file.id.set_mdc_config(cache)
-        yield file
+        yield Growing(file, disk)
+        file.flush()
+        if disk.error is not None:
+            raise disk.error
         if force:
             synchronise(place)
+    disk.publish(Path(os.path.realpath(path)))
 
 
 def describe(stored: Dataset, meaning: Column) -> None:
@@ -79,6 +136,15 @@ def dataset(group: Group, name: str, shape: tuple[int, ...], dtype: Any, axes: S
     for k, axis in enumerate(axes):
         stored.dims[k].attach_scale(axis)
     return stored
+
+
+def numbers(values: Sequence[float], integer: bool) -> NDArray[Any]:
+    """int64 where they are to be integers and are, else float64."""
+    found = np.array(values)
+    if found.dtype.kind not in "iub":
+        found = found.astype(np.float64)
+    whole = integer and np.isfinite(found).all() and (found == np.floor(found)).all()
+    return found.astype(np.int64 if whole else np.float64)
 
 
 def append(column: Dataset, first: int, values: NDArray[Any]) -> None:
@@ -106,28 +172,6 @@ def dimension(group: Group, name: str, length: int) -> Dataset:
         made = dataset(group, name, (length,), ">f4", (), SCALES[name], **layout)
         made.make_scale(NO_COORDINATE.decode() + f"{length:10d}")
     return group[name]
-
-
-def reserve(file: Any, size: int) -> None:
-    """Let a file on disk reach ``size`` bytes further, before what is going to lie there is written.
-
-    HDF5 writes the end of the file after everything else: a process killed in between would leave columns that
-    point behind the end and cannot be read. The dataset has no name, so it is gone with its last handle, and its
-    last byte is written so that the file is never shorter than it says. Nothing may be waiting to be written:
-    HDF5 gives chunks their place only then. OSError where the disk has no room; HDF5 itself would break down.
-    """
-    plan = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    plan.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-    plan.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-    space, kind = h5py.h5s.create_simple((size,)), h5py.h5t.NATIVE_UINT8
-    spare = h5py.Dataset(h5py.h5d.create(file.id, None, kind, space, plan))
-    try:
-        if file.id.get_access_plist().get_driver() == h5py.h5fd.SEC2:
-            os.posix_fallocate(file.id.get_vfd_handle(), spare.id.get_offset(), size)
-        spare[-1] = 0
-        file.flush()
-    finally:
-        spare.id.close()
 
 
 def mend(path: str | os.PathLike[str]) -> None:

@@ -12,10 +12,10 @@ import h5py
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mpifed.chosen import Chosen
+from mpifed.chosen import Chosen, widest
 from mpifed.columns import CLIENTS, COLUMNS, MODEL, RANKS, SCALES, UNKNOWN, Column
 from mpifed.component import Trouble, UserError
-from mpifed.netcdf import Array, append, created, dataset, describe, dimension, pieces, put, reserve, scale, text
+from mpifed.netcdf import Array, append, created, dataset, describe, dimension, numbers, pieces, put, scale, text
 from mpifed.provenance import now, provenance
 from mpifed.results import FORMAT, FORMAT_VERSION, Result, load
 from mpifed.store import synchronise
@@ -51,7 +51,7 @@ class Recorder:
         self._flushed = -np.inf                           # so that row 0 is there at once
         self._declared: dict[str, Column] = {}
         self._columns: dict[str, h5py.Dataset] = {}
-        self._open, self._full, self.ended = True, False, ("", "")      # status and reason
+        self._open, self.ended = True, ("", "")            # status and reason
         self.before = before
         attributes = provenance() | dict(attrs) | {
             "format": FORMAT, "format_version": FORMAT_VERSION, "clients": clients, "status": "running",
@@ -59,7 +59,8 @@ class Recorder:
         if before is not None:
             again = f"{now()} from round {last} on {attributes.get('ranks', 1)} ranks"
             attributes |= {"started": before.attrs["started"], "resumed": f"{before.attrs.get('resumed', '')}\n{again}".strip()}
-        with created(path, force or before is not None, attributes, GROUPS) as self.file:
+        with created(path, force or before is not None, attributes, GROUPS) as self._growing:
+            self.file = self._growing.file
             self._rounds = self.file["rounds"]
             self._scale = dataset(self._rounds, "round", (0,), np.int64, (), SCALES["round"], chunks=(CHUNK,), fillvalue=-1)
             self._scale.make_scale("round")
@@ -67,7 +68,6 @@ class Recorder:
             self.file["round"] = self._scale              # xarray looks in the root for the dimensions of /selection
             if before is not None:
                 self._copy(before, last)
-            self.file.flush()
         self.io_seconds = time.perf_counter() - begun
 
     def declare(self, name: str, unit: str, description: str) -> None:
@@ -116,12 +116,12 @@ class Recorder:
         """Write the server's model x (n,) and, where given, the clients' models personal (m, n)."""
         with self._clock():
             group, x = self.file["model"], np.asarray(x).ravel()
-            self._reserve(x.nbytes + (0 if personal is None else personal.nbytes + 8 * self.m) + 4 * METADATA)
+            self._growing.reserve(x.nbytes + (0 if personal is None else personal.nbytes + 8 * self.m) + 4 * METADATA)
             parameter = dimension(group, "parameter", x.size)
             put(group, "x", x, (parameter,), MODEL["x"])
             if personal is not None:
                 put(group, "personal", personal, (scale(group, "client", self.m), parameter), MODEL["personal"])
-            self.file.flush()
+            self._growing.flush()
 
     def finish(self, status: str, reason: str) -> None:
         """Write the rest, the status and why the run stopped; close a file on disk, keep one in memory open."""
@@ -130,19 +130,18 @@ class Recorder:
         with self._clock():
             self._open, self.ended = False, (status, reason)
             try:
-                self._write()
-                self._reserve(4 * METADATA)
-                if self._chosen.stored is None:
-                    self._chosen.append([np.zeros(0)] * self.count, 0, last_time=True)
-                    self.file.flush()
-                if status == "finished" and "checkpoint" in self.file:
-                    del self.file["checkpoint"]
-                for name, value in (("stop_reason", text(reason)), ("finished", now()), ("status", status)):
-                    self.file.attrs.modify(name, value)       # in place: the root is never half-written
-                self.file.flush()
+                with self._growing.renewed():
+                    self._write()
+                    self._growing.reserve(4 * METADATA)
+                    if self._chosen.stored is None:
+                        self._chosen.append([np.zeros(0)] * self.count, 0, last_time=True)
+                    if status == "finished" and "checkpoint" in self.file:
+                        del self.file["checkpoint"]
+                    for name, value in (("stop_reason", text(reason)), ("finished", now()), ("status", status)):
+                        self.file.attrs.modify(name, value)
+                self._growing.flush()
             finally:
-                if self.path is not None:
-                    self.file.close()
+                self._growing.close()
 
     def result(self) -> Result:
         """What has been recorded so far."""
@@ -161,7 +160,7 @@ class Recorder:
             return
         reason = str(error) if issubclass(kind, UserError | Trouble) else f"{kind.__name__}: {error}".removesuffix(": ")
         if issubclass(kind, Trouble):
-            self._rows, self._picks, self._full = [], [], True         # there may be no room for them
+            self._rows, self._picks, self._growing.full = [], [], True     # there may be no room for them
         with contextlib.suppress(OSError, RuntimeError, ValueError):   # a full disk must not hide the error it caused
             self.finish("stopped" if issubclass(kind, KeyboardInterrupt) else "failed", " ".join(reason.split()))
 
@@ -179,44 +178,52 @@ class Recorder:
     def _write(self) -> None:
         """Append the rows in memory to the file."""
         if self._rows:
-            rows, picks, first = self._rows, self._picks, self.count
-            last = first + len(rows)
+            rows, first = self._rows, self.count
             names: dict[str, Any] = dict.fromkeys(self._columns)
             for row in rows:
                 names.update(row)
-            ids = self._chosen.rows(picks, first)
-            grown = pieces((last,), (CHUNK,)) - pieces((first,), (CHUNK,))
-            size = grown * (len(names) + 1) * CHUNK * 8 + self._chosen.growth(ids, first)
-            if size or len(names) > len(self._columns):
-                self._reserve(size + (len(names) + 2) * METADATA)
-            self._rows, self._picks, self._held, self.count = [], [], 0, last
-            for name in names:
-                self._append(name, first, last, rows)
-            self._chosen.append(ids, first)
-            append(self._scale, first, np.full(len(rows), -1))
-            self.file.flush()
-            self._scale[first:] = np.arange(first, last)  # last: a row that has its number is complete
-            self.file.flush()
+            columns = {name: self._column(name, rows) for name in names}
+            ids = self._chosen.rows(self._picks, first)
+            with self._growing.renewed(first > 1) if self._needs_more(columns, ids) else contextlib.nullcontext():
+                self._append(columns, ids, first, first + len(rows))
+            self._scale[first:] = np.arange(first, self.count)  # last: a row that has its number is complete
+            self._growing.flush()
         self._flushed = time.perf_counter()
 
-    def _append(self, name: str, first: int, last: int, rows: Sequence[Mapping[str, float]]) -> None:
-        """The rows ``first`` <= r < ``last`` of a column, which is made where it is new."""
-        meaning, known = self._meaning(name), self._columns.get(name)
-        missing = 0 if meaning.integer else np.nan
-        values = np.array([row.get(name, missing) for row in rows])
-        if values.dtype.kind not in "iub":
-            values = values.astype(np.float64)
-        whole = meaning.integer and np.isfinite(values).all() and (values == np.floor(values)).all()
-        values = values.astype(np.int64 if whole else np.float64)
-        if known is not None and known.dtype.kind == "i" and not whole:
-            values, known, first = np.concatenate([known[:first], values]), None, 0   # integers so far, no more
-            self._columns[name].dims[0].detach_scale(self._scale)
-            del self._rounds[name]
-        if known is None:
-            known = self._columns[name] = dataset(
-                self._rounds, name, (0,), values.dtype, (self._scale,), meaning, chunks=(CHUNK,),
-                fillvalue=0 if whole else np.nan)
-        append(known, first, values)
+    def _column(self, name: str, rows: Sequence[Mapping[str, float]]) -> Array:
+        """A column of the rows, of integers unless it had or has other numbers."""
+        integer, known = self._meaning(name).integer, self._columns.get(name)
+        values = [row.get(name, 0 if integer else np.nan) for row in rows]
+        return numbers(values, integer and (known is None or known.dtype.kind == "i"))
+
+    def _needs_more(self, columns: Mapping[str, Array], ids: Sequence[Array]) -> bool:
+        """Whether the rows need other datasets than those that the file has."""
+        width = 0 if self._chosen.stored is None else self._chosen.stored.shape[1]
+        return widest(ids) > width or any(
+            name not in self._columns or values.dtype != self._columns[name].dtype for name, values in columns.items())
+
+    def _append(self, columns: Mapping[str, Array], ids: Sequence[Array], first: int, last: int) -> None:
+        """The rows ``first`` <= r < ``last``, all but their numbers."""
+        grown = pieces((last,), (CHUNK,)) - pieces((first,), (CHUNK,))
+        size = grown * (len(columns) + 1) * CHUNK * 8 + self._chosen.growth(ids, first)
+        if size or len(columns) > len(self._columns):
+            self._growing.reserve(size + (len(columns) + 2) * METADATA)
+        self._rows, self._picks, self._held, self.count = [], [], 0, last
+        for name, values in columns.items():
+            known, begin = self._columns.get(name), first
+            if known is not None and known.dtype != values.dtype:       # integers so far, no more
+                values, begin = np.concatenate([known[:first], values]), 0
+                known.dims[0].detach_scale(self._scale)
+                del self._rounds[name]
+                known = None
+            if known is None:
+                known = self._columns[name] = dataset(
+                    self._rounds, name, (0,), values.dtype, (self._scale,), self._meaning(name), chunks=(CHUNK,),
+                    fillvalue=0 if values.dtype.kind == "i" else np.nan)
+            append(known, begin, values)
+        self._chosen.append(ids, first)
+        append(self._scale, first, np.full(last - first, -1))
+        self._growing.flush()
 
     def _copy(self, before: Result, last: int) -> None:
         """Take over the rounds of another result up to ``last``."""
@@ -231,20 +238,12 @@ class Recorder:
                 self._write()
         self._write()
 
-    def _reserve(self, size: int) -> None:
-        try:
-            if self.path is not None and not self._full:
-                reserve(self.file, size)
-        except OSError as error:
-            raise Trouble(f"{self.path} cannot grow: {(error.strerror or str(error)).lower()}; it has {self.count} rows, "
-                          "and resume goes on once there is room") from None
-
     def _table(self, name: str, axis: str, meanings: Mapping[str, Column], table: Table) -> None:
         with self._clock():
             group, columns = self.file[name], {key: np.asarray(values) for key, values in table.items()}
             length = max((len(values) for values in columns.values()), default=0)
-            self._reserve((len(columns) + 1) * (length * 16 + METADATA))
+            self._growing.reserve((len(columns) + 1) * (length * 16 + METADATA))
             along = scale(group, axis, length)
             for key, values in columns.items():
                 put(group, key, values, (along,), meanings.get(key, UNKNOWN))
-            self.file.flush()
+            self._growing.flush()

@@ -1,4 +1,4 @@
-"""Random damage to experiment files, data files and result files: a reader answers, or refuses with a UserError, and soon.
+"""Random damage to experiments, data files, results and checkpoints: a reader answers, or refuses with a UserError, and soon.
 
 MPIFED_FUZZ=100000 tries as many examples of each kind, at random; otherwise a few that are always the same.
 """
@@ -6,17 +6,22 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import os
 import time
+from typing import Any
 
 import hostile
 import hypothesis.strategies as st
+import msgspec
 import numpy as np
 import pytest
+from conftest import mpifed
 from hypothesis import HealthCheck, given, settings
 from test_hostile import result
 
 from mpifed import config
+from mpifed.checkpoint import find, folder
 from mpifed.component import UserError
 from mpifed.data import info
 from mpifed.data.clients import Data
@@ -166,6 +171,78 @@ def test_results(tmp_path, monkeypatch):
         tried(lambda: show(load(path)))
 
     damage()
+
+
+SMALL = ["algorithm=fedadmm", "data.clients=13", "data.features=9", "rounds=4", "checkpoint.keep=true", "-q"]
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory):
+    """The result file of a run on two hosts, the files of its checkpoint and what they hold; the same of another seed."""
+    found = []
+    for seed in (3, 4):
+        path = tmp_path_factory.mktemp("checkpoint") / "out.h5"
+        done = mpifed("run", *SMALL, f"seed={seed}", "-o", path, ranks=3)
+        assert done.code == 0, done.err
+        found.append((path, {file.name: file.read_bytes() for file in folder(path).iterdir()}, restored(path)))
+    return found
+
+
+def restored(path):
+    """Everything that resume takes from a checkpoint, as bytes; None where there is none."""
+    saved = find(path)
+    if saved is None:
+        return None
+    server, times = saved.server(config.experiment({"algorithm": {"name": "fedadmm"}}).algorithm)
+    state = saved.clients(0, 13) | server._asdict() | {"times": times}
+    return {name: (np.asarray(value).dtype, np.shape(value), np.asarray(value).tobytes()) for name, value in state.items()}, \
+        msgspec.json.encode(saved)
+
+
+def tried_on(path, files, wanted):
+    """Whether a checkpoint of these files is taken; then it holds what is wanted."""
+    for file in folder(path).iterdir():
+        file.unlink()
+    for name, content in files.items():
+        (folder(path) / name).write_bytes(content)
+    found: list[Any] = []
+    if answered := tried(lambda: found.append(restored(path))):
+        assert found == [wanted]
+    return answered
+
+
+def test_checkpoints(checkpoints):
+    path, files, whole = checkpoints[0]
+
+    @FEW
+    @given(st.data())
+    def damage(data):
+        name = data.draw(st.sampled_from(sorted(files)))
+        content = data.draw(damaged(files[name]))
+        tried_on(path, files | {name: content}, whole)
+
+    damage()
+    assert tried_on(path, files, whole)
+    assert tried_on(path, files | {"state.json.part": b"{", "1-0.npz": b"of an earlier one"}, whole)
+
+
+def test_digits_of_a_checkpoint(checkpoints):
+    """A number that has changed is a number all the same."""
+    path, files, whole = checkpoints[0]
+    state = files["state.json"]
+    for place in [place for place, byte in enumerate(state) if chr(byte).isdigit()]:
+        digit = b"%d" % ((int(state[place : place + 1]) + 1) % 10) if place < len(state) - 10 else b"g"
+        assert not tried_on(path, files | {"state.json": state[:place] + digit + state[place + 1 :]}, whole)
+
+
+def test_pieces_that_are_not_where_they_belong(checkpoints):
+    """A file in the place of another one, a sound file of another kind, and one of another run."""
+    (path, files, whole), (_, others, _) = checkpoints
+    plain = io.BytesIO()
+    np.save(plain, np.arange(9.0))
+    for name in files:
+        for content in (*files.values(), *others.values(), b"", plain.getvalue(), files[name] + b"\n"):
+            assert tried_on(path, files | {name: content}, whole) == (content == files[name])
 
 
 def test_experiment_files(tmp_path):

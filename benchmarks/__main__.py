@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -86,12 +87,16 @@ def words(args: argparse.Namespace) -> list[str]:
 def work(args: argparse.Namespace) -> int:
     """Run what is missing, then print, draw and write."""
     from benchmarks import running
-    from mpifed import launch, launcher
+    from mpifed import launch, launcher, signals
     from mpifed.grid import ordered
 
     size, rank = announced()
     folder, begun = args.to / "quick" if args.quick else args.to, time.monotonic()
     world = launcher.connect() if size is not None and size > 1 and not args.slurm else None
+    if world is None:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    else:
+        signals.listen()
     wanted: list[tuple[str, Bench, int]] = []
     runs: list[list[Run]] = []
     points: list[Any] = []

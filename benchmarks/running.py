@@ -74,6 +74,8 @@ def several(todo: Sequence[Point], folder: Path, processes: int) -> dict[str, st
                 if what == sweep.FAILED:
                     failed[point.name] = text.removeprefix("failed: ")
         except KeyboardInterrupt:
+            for child in multiprocessing.active_children():
+                child.terminate()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
         finally:

@@ -4,7 +4,9 @@ from __future__ import annotations
 import math
 import os
 import re
+import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -105,6 +107,18 @@ def test_every_benchmark_is_sound(name):
     for measure in (*bench.measures, *(claim.measure for claim in bench.claim)):
         assert measure in more.measures or measures.parsed(measure)
     assert {run.name for run in benches.runs(bench.reduced(), bench.quick.seeds, name)}
+
+
+def test_a_signal_ends_the_processes_too(tmp_path):
+    words = ["-m", "benchmarks", "run", "fedgia/table4", "--seeds", "9", "--processes", "2", "--to", str(tmp_path)]
+    run = subprocess.Popen([sys.executable, *words], cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    begun = time.monotonic()
+    while not list(tmp_path.rglob("*.h5")) and time.monotonic() < begun + 60:
+        time.sleep(0.1)
+    run.terminate()
+    _, told = run.communicate(timeout=20)          # ends when nobody holds the pipes any more
+    assert "benchmarks: interrupted; the same command goes on" in told
+    assert run.returncode == 1
 
 
 def test_a_mistake_on_ranks_ends_all_of_them():

@@ -117,9 +117,13 @@ class Keeper:
         return True
 
     def drop(self) -> None:
-        """Remove the checkpoint of a run that is finished."""
-        if self.folder is not None and self.folder.is_dir():
-            shutil.rmtree(self.folder)
+        """Remove the checkpoint of a run that is finished: all of it at once, then its files."""
+        if self.folder is not None:
+            gone = self.folder.with_name(f".{self.folder.name}")
+            shutil.rmtree(gone, ignore_errors=True)
+            if self.folder.is_dir():
+                self.folder.rename(gone)
+                shutil.rmtree(gone)
 
 
 def folder(path: str | os.PathLike[str]) -> Path:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from conftest import ROOT, SETTINGS, execute, mpifed, mpirun
 from kills import content
 from test_parity import STUDIES
 
-from mpifed.checkpoint import STATE, folder
+from mpifed.checkpoint import STATE, Checkpoint, Keeper, find, folder
 
 
 def run(*words, ranks=None, code=0, **more):
@@ -149,6 +150,25 @@ def test_what_is_finished_or_damaged_is_refused(tmp_path):
     (folder(path) / STATE).write_text("{")
     assert "cannot be read" in run("resume", path, "rounds=4", code=2).err
     assert "cannot be read" in run("resume", tmp_path / "no.h5", code=2).err
+
+
+def test_a_kill_while_a_checkpoint_is_removed_leaves_none_or_all_of_it(tmp_path, monkeypatch):
+    path = tmp_path / "out.h5"
+    run("run", "data.clients=13", "rounds=2", "checkpoint.keep=true", "-q", "-o", path)
+    keeper, remove = Keeper(Checkpoint(), path, find(path), [0, 13]), shutil.rmtree
+
+    def killed(place, ignore_errors=False):
+        if os.path.isdir(place):
+            os.unlink(os.path.join(place, os.listdir(place)[0]))
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        keeper.drop()
+    assert "is finished" in run("resume", path, code=2).err
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    keeper.drop()
+    assert os.listdir(tmp_path) == ["out.h5"]
 
 
 def test_data_that_have_changed_are_noticed(tmp_path):

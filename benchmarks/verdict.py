@@ -130,7 +130,7 @@ def examine(bench: Bench, claim: Claim, samples: dict[tuple[Cell, str], Sample])
         for row in claim.below:
             cases += [(f"{row} {said(bench, value)}".strip(), [sample(row, value)]) for value in values]
         for where, found in cases:
-            if any(math.isnan(one.mean) for one in found):
+            if any(math.isnan(one.mean) for one in found) or (claim.order and undecided(found)):
                 continue
             places += 1
             if holds(claim, found):
@@ -138,6 +138,11 @@ def examine(bench: Bench, claim: Claim, samples: dict[tuple[Cell, str], Sample])
             else:
                 against.append(", ".join(filter(None, (block.name, where))) + ": " + " ".join(f"{s.mean:.4g}" for s in found))
     return Finding(claim, held, places, against)
+
+
+def undecided(found: list[Sample]) -> bool:
+    """Whether two that follow one another were both never reached."""
+    return any(math.isinf(a.mean) and math.isinf(b.mean) for a, b in pairwise(found))
 
 
 def said(bench: Bench, value: object) -> str:

@@ -253,6 +253,8 @@ def claim(samples, **said):
     ([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], {"order": ["A", "B"]}, "holds"),
     ([1.0, 2.0, 5.0], [2.0, 3.0, 4.0], {"order": ["A", "B"]}, "holds in 2 of 3"),
     ([1.0, 2.0, 5.0], [math.inf] * 3, {"order": ["A", "B"]}, "holds"),
+    ([1.0, 2.0, math.inf], [math.inf] * 3, {"order": ["A", "B"]}, "holds"),
+    ([1.0, math.inf, math.inf], [math.inf, 1.0, math.inf], {"order": ["A", "B"]}, "holds in 1 of 2"),
     ([3.0, 2.0, 1.0], [1.0, 1.0, 1.0], {"falls": ["A", "B"]}, "holds in 1 of 2"),
     ([math.inf, 2.0, 1.0], [1.0, 1.0, 1.0], {"falls": ["A"]}, "holds"),
     ([1.0, 2.0, 3.0], [1.0, 1.0, 1.0], {"rises": ["A"]}, "holds"),

@@ -129,10 +129,15 @@ def tell(args: argparse.Namespace, wanted: list[tuple[str, Bench, int]], runs: l
 
     outcomes = [outcome.collect(name, bench, seeds, own, folder, failed)
                 for (name, bench, seeds), own in zip(wanted, runs, strict=True)]
-    made = [path for one in outcomes for path in report.pictures(one, folder)]
     if args.command == "run":
-        print("\n\n".join(map(report.screen, outcomes)))
-        print("\n".join(["", *(f"drawn: {path}" for path in made)]))
+        print("\n\n".join(map(report.screen, outcomes)) + "\n")
+    try:
+        made = [path for one in outcomes for path in report.pictures(one, folder)]
+    except UserError as lack:                       # no matplotlib: the tables are there all the same
+        made = []
+        print(f"benchmarks: {lack}", file=sys.stderr)
+    if args.command == "run":
+        print("\n".join(f"drawn: {path}" for path in made))
         return 0
     for one in outcomes:
         print(f"{one.name:<22} {one.summary()}")

@@ -34,11 +34,15 @@ def figure(outcome: Outcome, wish: Figure) -> Any:
     rows = list(dict.fromkeys(cell.row for cell in cells))
     panels = list(product(keys, wish.y))
     looks = {cell: look(cell, rows, values, wish, along) for cell in cells}
-    labels = {label: style for cell in cells for label, style in [(named(outcome, cell, wish, along), looks[cell])]}
+    seen = {named(outcome, cell, wish, along) for cell in cells if not along or any(
+        np.isfinite(outcome.samples[cell, y].mean) for y in wish.y)}
+    labels = {label if label in seen else f"{label}: not reached": looks[cell] for cell in cells
+              for label in [named(outcome, cell, wish, along)]}
     across = min(len(panels), ACROSS if len(wish.y) == 1 or len(wish.y) % ACROSS == 0 else 2)
     words, columns, deep = folded(list(labels), DOUBLE)
     with drawing() as matplotlib:
-        heading = headed(DOUBLE, wish.title)
+        alone = f": {words[0]}" if len(words) == 1 and len(rows) < len(set(wish.rows)) else ""     # no legend tells it
+        heading = headed(DOUBLE, wish.title + alone)
         made, axes = canvas(matplotlib, DOUBLE, -(-len(panels) // across), across, heading, deep * (len(words) > 1))
         for axis in axes.flat[len(panels):]:
             axis.remove()

@@ -16,6 +16,7 @@ from mpifed.measures import HEADS, final
 from mpifed.results import Result
 
 SECONDS = {"tct", "lct", "elapsed_seconds", "compute_seconds", "client_seconds", "server_seconds"}    # of another machine
+UNTIL = {"rounds", "round", "iterations", "exchanges", "bytes", "seconds", "simulated_seconds"}    # it takes to come there
 OF_ALL: dict[str, Callable[[Array], Any]] = {"max": np.nanmax, "min": np.nanmin, "mean": np.nanmean}
 MEASURE = re.compile(r"(?:(max|min|mean) )?(\w+)(?: at (\w+) (<=|>=) (\S+))?")
 
@@ -55,6 +56,12 @@ def value(result: Result, measure: str, more: Extra) -> float:
     if name in more.columns:
         return float(more.columns[name](result)[-1])
     return final(result, name) / told_in(name)
+
+
+def last(result: Result, measure: str, more: Extra) -> float:
+    """What NAME of "NAME at …" had come to when the run ended."""
+    values = None if measure in more.measures else series(result, parsed(measure)[1], more)
+    return math.inf if values is None or result.status != "finished" else float(values[-1]) / told_in(parsed(measure)[1])
 
 
 def told_in(name: str) -> float:
@@ -107,6 +114,7 @@ def title(measure: str) -> str:
     of_all, name, condition, sign, bound = parsed(measure)
     head = HEADS.get(name, name.removesuffix("_seconds").replace("_", " ")) + (
         " (s)" if name in SECONDS | {"simulated_seconds"} else " (MB)" if told_in(name) > 1 else "")
+    until = "to" if name in UNTIL | SECONDS else "at"
     text = {"max": "highest ", "min": "lowest ", "mean": "mean "}.get(of_all, "") + head
-    return text + (f" to {HEADS.get(condition, condition.replace('_', ' '))} {'≤' if sign == '<=' else '≥'} {bound}"
+    return text + (f" {until} {HEADS.get(condition, condition.replace('_', ' '))} {'≤' if sign == '<=' else '≥'} {bound}"
                    if condition else "")

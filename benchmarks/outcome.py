@@ -1,6 +1,7 @@
 """What the runs of a benchmark came to: samples of every measure, and curves, by cell."""
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -50,7 +51,7 @@ class Outcome(NamedTuple):
         """8 cells agree, 3 within the spread, 1 off; 5 of 6 claims hold."""
         counts = self.counts()
         words = {AGREES: "agree", SPREAD: "within the spread of draws", OFF: "off", TIME: "of seconds, other machines",
-                 OPEN: "open, too few draws", NONE: "not reachable here"}
+                 OPEN: "open", NONE: "not reachable here"}
         cells = ", ".join(f"{counts[kind]} {word}" for kind, word in words.items() if kind in counts)
         here = [finding for finding in self.findings if finding.places]
         held = sum(finding.held == finding.places for finding in here)
@@ -94,5 +95,7 @@ def wanted(bench: Bench) -> list[str]:
 def sample(results: list[Result], measure: str, extra: Extra, reason: str) -> Sample:
     """A measure of the runs of a cell, with a reason where none of them has it."""
     values = tuple(measures.value(result, measure, extra) for result in results)
-    limited = sum(measures.censored(result, measure) for result in results)
-    return Sample(values, limited, reason if all(value != value for value in values) else "")
+    late = [measures.censored(result, measure) for result in results]
+    least = min((measures.last(result, measure, extra) for result, value, limited in zip(results, values, late, strict=True)
+                 if limited or math.isinf(value)), default=math.inf)
+    return Sample(values, sum(late), reason if all(map(math.isnan, values)) else "", least)

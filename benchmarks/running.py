@@ -5,10 +5,13 @@ import multiprocessing
 import sys
 import time
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import Any, TextIO
 
 import msgspec
 
@@ -18,7 +21,7 @@ from mpifed import config as configuration
 from mpifed import cost, slurm, sweep
 from mpifed.component import UserError
 from mpifed.grid import Point
-from mpifed.progress import Overall
+from mpifed.progress import Overall, duration
 from mpifed.results import read
 from mpifed.sound import attributes
 
@@ -53,24 +56,19 @@ def do(todo: Sequence[Point], folder: Path, world: Any, processes: int) -> dict[
 
 
 def several(todo: Sequence[Point], folder: Path, processes: int) -> dict[str, str]:
-    """The same in this machine's processes, the dearest first, each run in one of them."""
-    progress, failed = Overall(sys.stderr, [point.cost for point in todo]), dict[str, str]()
-    left = list[Point]()
-    for point in todo:
-        if done(point, folder):
-            progress.over(point.cost, None)
-        else:
-            left.append(point)
+    """The same in this machine's processes, each run in one of them: draw by draw, the dearest first."""
+    failed = dict[str, str]()
+    left = sorted((point for point in todo if not done(point, folder)), key=lambda point: (point.config.seed, -point.cost))
     if not left:
         return failed
-    spawn, begun = multiprocessing.get_context("spawn"), time.monotonic()
+    progress = Draws(sys.stderr, [point.name for point in left], len(todo), processes)
+    spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(processes, len(left)), mp_context=spawn, initializer=prepare, initargs=(folder,)) as pool:
-        jobs = {pool.submit(one, point.name, point.config.toml()): point for point in sorted(left, key=lambda point: -point.cost)}
+        jobs = {pool.submit(one, point.name, point.config.toml()): point for point in left}
         try:
             for job in as_completed(jobs):
-                point, (what, text) = jobs[job], job.result()
-                progress.over(point.cost, 0.0)
-                progress.seconds = time.monotonic() - begun
+                point, (what, text, seconds) = jobs[job], job.result()
+                progress.drawn(point.name, seconds)
                 if what == sweep.FAILED:
                     failed[point.name] = text.removeprefix("failed: ")
         except KeyboardInterrupt:
@@ -101,10 +99,39 @@ def prepare(folder: Path) -> None:
     worker = sweep.Runs(folder, None, True, Quiet(None, []))
 
 
-def one(name: str, text: str) -> tuple[str, str]:
+def one(name: str, text: str) -> tuple[str, str, float]:
     """Run a point in a process of the pool; its configuration comes as text, for classes from files cannot be pickled."""
-    config = configuration.experiment(tomllib.loads(text))
-    return worker.one(config, Point(name, (), config, 0.0))
+    config, begun = configuration.experiment(tomllib.loads(text)), time.monotonic()
+    return *worker.one(config, Point(name, (), config, 0.0)), time.monotonic() - begun
+
+
+class Draws(Overall):
+    """How far the runs are; the time left, by what other draws of the same cell took, or the mean of all runs."""
+
+    def __init__(self, stream: TextIO | None, names: Sequence[str], total: int, processes: int) -> None:
+        super().__init__(stream, [0.0] * total)
+        self.done, self.processes = total - len(names), processes
+        self.open = Counter(map(cell, names))
+        self.took: dict[str, list[float]] = {}
+
+    def drawn(self, name: str, seconds: float) -> None:
+        """A run is over; it took so many seconds of one process."""
+        self.open[cell(name)] -= 1
+        self.took.setdefault(cell(name), []).append(seconds)
+        self.over(0.0, None)
+        if self.due():
+            self.put(self.head())
+
+    def head(self) -> str:
+        """12 of 60, about 3 min left."""
+        usual = fmean(chain(*self.took.values()))
+        left = sum(count * fmean(self.took.get(name, [usual])) for name, count in self.open.items())
+        return f"{self.done} of {self.total}, about {duration(left / self.processes)} left"
+
+
+def cell(name: str) -> str:
+    """The name of a run without the number of its draw."""
+    return name.rpartition("-seed-")[0]
 
 
 class Quiet(Overall):

@@ -11,8 +11,9 @@ from benchmarks.outcome import Outcome
 from benchmarks.verdict import MARKS, NONE, OFF, Sample
 
 LEGEND = ("mean ± standard deviation over draws [the paper's number] {an independent implementation's}; = agrees: the two means "
-          "differ by what draws explain; ~ within the spread: it is what a single draw may give; ✗ off; ? too few draws to "
-          "say; – not reachable here; seconds are those of different machines, so only their ratio is told")
+          "differ by what draws explain; ~ within the spread: it is what a single draw may give; ✗ off; ? open: too few draws or "
+          "rounds, or half of the number is within their spread; – not reachable here; seconds are those of different machines, "
+          "so only their ratio is told")
 
 
 class Table(NamedTuple):

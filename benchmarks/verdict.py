@@ -17,11 +17,15 @@ MARKS = {AGREES: "=", SPREAD: "~", OFF: "✗", TIME: "", NONE: "–", OPEN: "?",
 
 
 class Sample(NamedTuple):
-    """A measure of the runs of a cell; ``limited``: how many of them the most rounds ended, ``reason`` why there is none."""
+    """A measure of the runs of a cell; ``limited``: how many of them the most rounds ended, ``reason`` why there is none.
+
+    ``least``: what those that never came there are known to be above.
+    """
 
     values: tuple[float, ...] = ()
     limited: int = 0
     reason: str = ""
+    least: float = math.inf
 
     @property
     def known(self) -> np.ndarray:
@@ -31,6 +35,11 @@ class Sample(NamedTuple):
     @property
     def unreached(self) -> int:
         return sum(map(math.isinf, self.values))
+
+    @property
+    def ended(self) -> bool:
+        """Whether all of them never came to what they wait for: all that is known is a limit."""
+        return bool(self.values) and self.unreached + self.limited >= len(self.values)
 
     @property
     def mean(self) -> float:
@@ -60,33 +69,38 @@ def judge(ours: Sample, paper: Number, trials: int, seconds: bool) -> Verdict:
     digit, the paper's number agrees where it differs from our mean by at most t·s·√(1/n + 1/trials) + h; it is within the
     spread up to t·s·√(1 + 1/n) + h, the prediction interval of one draw; else it is off. Counts that are the same in all n
     draws have another value by one in a draw of n + 2, by the rule of succession, so s² is at least p(1 − p), p = 1/(n + 2).
-    Fewer than three draws leave it open.
+    Three things leave it open: fewer than three draws, a spread so wide that half of the number or more is within it, and
+    runs that ended before they came as far as the paper's.
     """
     if ours.reason or not ours.values or all(map(math.isnan, ours.values)):
         return Verdict(NONE, ours.reason or "no number")
-    if isinstance(paper, str):
-        return beyond(ours, paper)
+    n, bounded = len(ours.values), isinstance(paper, str)
+    number = float(str(paper).removeprefix(">"))
+    if ours.least < number:
+        return Verdict(OPEN, f"above {ours.least:g} here")
+    if bounded:
+        below = max(0, sum(value <= number for value in ours.values) - ours.limited)
+        text = f"reached in {below} of {n} draws" if below else "not reached here either"
+        return Verdict(OPEN if n < FEW else OFF if below else AGREES, text)
     if ours.unreached:
-        return Verdict(OFF, f"not reached in {ours.unreached} of {len(ours.values)} draws")
+        return Verdict(OPEN if n < FEW else OFF, f"not reached in {ours.unreached} of {n} draws")
     if seconds:
-        return Verdict(TIME, f"{ours.mean / paper:.2g} × theirs")
-    away = f"{100 * (ours.mean / paper - 1):+.0f} %" if paper else f"{ours.mean:+.3g}"
-    n, half = len(ours.values), printed(paper)
+        return Verdict(TIME, f"{ours.mean / number:.2g} × theirs")
+    difference, half = abs(ours.mean - number), printed(number)
+    away = percent(ours.mean / number - 1) if number else f"{ours.mean:+.3g}"
     if n < FEW:
         return Verdict(OPEN, away)
     t = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * (max(ours.sd, math.sqrt(n + 1) / (n + 2)) if ours.counts else ours.sd)
-    difference = abs(ours.mean - paper)
-    if difference <= t * math.sqrt(1 / n + 1 / max(trials, 1)) + half:
-        return Verdict(AGREES, away)
-    return Verdict(SPREAD if difference <= t * math.sqrt(1 + 1 / n) + half else OFF, away)
+    if difference > t * math.sqrt(1 + 1 / n) + half:
+        return Verdict(OFF, away)
+    if number and difference > abs(number) / 2:
+        return Verdict(OPEN, f"{away}, a wide spread")
+    return Verdict(AGREES if difference <= t * math.sqrt(1 / n + 1 / max(trials, 1)) + half else SPREAD, away)
 
 
-def beyond(ours: Sample, paper: str) -> Verdict:
-    """Against "> 100": agrees where none of our runs is below."""
-    limit = float(paper.removeprefix(">"))
-    below = max(0, sum(value <= limit for value in ours.values) - ours.limited)
-    return Verdict(AGREES if not below else OFF, "not reached here either" if not below else
-                   f"reached in {below} of {len(ours.values)} draws")
+def percent(share: float) -> str:
+    """+4 %, and +0.1 % where it is less than one."""
+    return f"{100 * share:+.0f} %" if abs(share) >= 0.01 else f"{100 * share:+.1f} %"
 
 
 def printed(number: float) -> float:
@@ -97,27 +111,29 @@ def printed(number: float) -> float:
 
 
 class Finding(NamedTuple):
-    """Whether a claim holds: in how many of how many places, and where it does not."""
+    """Whether a claim holds: in how many of how many places, where it does not, and in how many limits do not let us see."""
 
     claim: Claim
     held: int
     places: int
     against: list[str]
+    open: int
 
     @property
     def text(self) -> str:
         if not self.places:
-            return "not reachable here"
+            return "not decided: all ended at a limit" if self.open else "not reachable here"
+        left = f", {self.open} not decided" if self.open else ""
         if self.held == self.places:
-            return "holds"
-        return f"holds in {self.held} of {self.places}" if self.held else "does not hold"
+            return "holds" + left
+        return (f"holds in {self.held} of {self.places}" if self.held else "does not hold") + left
 
 
 def examine(bench: Bench, claim: Claim, samples: dict[tuple[Cell, str], Sample]) -> Finding:
     """A claim on the means of ours; a place is a column, or a row for what is said along the columns."""
     blocks = [block for block in bench.block if not claim.blocks or block.name in claim.blocks]
     values = [value for value in bench.values if not claim.values or value in claim.values]
-    held, against, places = 0, list[str](), 0
+    held, against, places, open = 0, list[str](), 0, 0
     for block in blocks:
         def sample(row: str, value: object, name: str = block.name) -> Sample:
             return samples.get((Cell(name, row, value), claim.measure), Sample())
@@ -130,19 +146,23 @@ def examine(bench: Bench, claim: Claim, samples: dict[tuple[Cell, str], Sample])
         for row in claim.below:
             cases += [(f"{row} {said(bench, value)}".strip(), [sample(row, value)]) for value in values]
         for where, found in cases:
-            if any(math.isnan(one.mean) for one in found) or (claim.order and undecided(found)):
+            if any(math.isnan(one.mean) for one in found):
+                continue
+            if undecided(claim, found):
+                open += 1
                 continue
             places += 1
             if holds(claim, found):
                 held += 1
             else:
                 against.append(", ".join(filter(None, (block.name, where))) + ": " + " ".join(f"{s.mean:.4g}" for s in found))
-    return Finding(claim, held, places, against)
+    return Finding(claim, held, places, against, open)
 
 
-def undecided(found: list[Sample]) -> bool:
-    """Whether two that follow one another were both never reached."""
-    return any(math.isinf(a.mean) and math.isinf(b.mean) for a, b in pairwise(found))
+def undecided(claim: Claim, found: list[Sample]) -> bool:
+    """Whether two that the claim compares both ended at the same limit."""
+    pairs = pairwise(found) if claim.order else [(found[0], found[-1])] if claim.falls or claim.rises else []
+    return any(a.ended and b.ended and a.mean == b.mean for a, b in pairs)
 
 
 def said(bench: Bench, value: object) -> str:

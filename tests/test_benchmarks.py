@@ -216,13 +216,29 @@ def test_a_number_near_the_mean_agrees_one_far_is_off():
     assert judge(draws, 12.4, 20, False).kind == SPREAD
     assert judge(draws, 15.0, 20, False) == (OFF, "-27 %")
     assert judge(draws, 22.0, 20, True) == (TIME, "0.5 × theirs")
-    assert judge(Sample((math.inf, 30.0)), 11.0, 20, False) == (OFF, "not reached in 1 of 2 draws")
-    assert judge(Sample((math.inf, math.inf)), "> 100", 20, False).kind == AGREES
-    assert judge(Sample((100.0, 100.0), 2), "> 100", 20, False).kind == AGREES
-    assert judge(Sample((10.0, 12.0)), 11.0, 20, False) == (OPEN, "+0 %")
-    assert judge(Sample((120.0, math.inf)), "> 100", 20, False).kind == AGREES
-    assert judge(Sample((20.0, math.inf)), "> 100", 20, False) == (OFF, "reached in 1 of 2 draws")
+    assert judge(Sample((99.5, 100.5, 100.0)), 102.9, 20, False) == (OFF, "-3 %")
+    assert judge(Sample((0.904, 0.9041, 0.9042)), 0.91, 20, False) == (OFF, "-0.6 %")
     assert judge(Sample((), 0, "no data"), 11.0, 20, False) == (NONE, "no data")
+
+
+def test_a_number_never_reached_is_off_where_runs_were_long_enough():
+    never = (math.inf,) * 3
+    assert judge(Sample((math.inf, 30.0, 31.0)), 11.0, 20, False) == (OFF, "not reached in 1 of 3 draws")
+    assert judge(Sample(never, least=100.0), 96.0, 20, False) == (OFF, "not reached in 3 of 3 draws")
+    assert judge(Sample(never, least=100.0), 418.0, 20, False) == (OPEN, "above 100 here")
+    assert judge(Sample(never, least=100.0), "> 100", 20, False) == (AGREES, "not reached here either")
+    assert judge(Sample(never, least=100.0), "> 500", 20, False) == (OPEN, "above 100 here")
+    assert judge(Sample((100.0,) * 3, 3, least=100.0), "> 100", 20, False).kind == AGREES
+    assert judge(Sample((120.0, 130.0, math.inf)), "> 100", 20, False).kind == AGREES
+    assert judge(Sample((20.0, 130.0, math.inf)), "> 100", 20, False) == (OFF, "reached in 1 of 3 draws")
+
+
+def test_few_draws_and_wide_spreads_leave_it_open():
+    assert judge(Sample((10.0, 12.0)), 11.0, 20, False) == (OPEN, "+0.0 %")
+    assert judge(Sample((math.inf,) * 2), 11.0, 20, False).kind == OPEN
+    assert judge(Sample((math.inf,) * 2), "> 100", 20, False).kind == OPEN
+    assert judge(Sample((14.0, 19.0, 22.0)), 3.0, 1, False) == (OPEN, "+511 %, a wide spread")
+    assert judge(Sample((0.1, -0.1, 0.3)), 0.0, 1, False).kind == AGREES
 
 
 def test_counts_that_never_vary_still_have_a_spread():
@@ -234,7 +250,7 @@ def test_counts_that_never_vary_still_have_a_spread():
 @given(st.lists(st.floats(1, 100), min_size=3, max_size=20), st.floats(0, 50), st.floats(0, 50))
 def test_a_number_farther_away_never_has_a_better_verdict(values, near, far):
     near, far = sorted((near, far))
-    worth = [AGREES, SPREAD, OFF]
+    worth = [AGREES, SPREAD, OPEN, OFF]
     ours = Sample(tuple(values))
     kinds = [judge(ours, ours.mean + away, 20, False).kind for away in (near, far)]
     assert far - near < 1 or worth.index(kinds[0]) <= worth.index(kinds[1])
@@ -253,8 +269,10 @@ def claim(samples, **said):
     ([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], {"order": ["A", "B"]}, "holds"),
     ([1.0, 2.0, 5.0], [2.0, 3.0, 4.0], {"order": ["A", "B"]}, "holds in 2 of 3"),
     ([1.0, 2.0, 5.0], [math.inf] * 3, {"order": ["A", "B"]}, "holds"),
-    ([1.0, 2.0, math.inf], [math.inf] * 3, {"order": ["A", "B"]}, "holds"),
-    ([1.0, math.inf, math.inf], [math.inf, 1.0, math.inf], {"order": ["A", "B"]}, "holds in 1 of 2"),
+    ([1.0, 2.0, math.inf], [math.inf] * 3, {"order": ["A", "B"]}, "holds, 1 not decided"),
+    ([1.0, math.inf, math.inf], [math.inf, 1.0, math.inf], {"order": ["A", "B"]}, "holds in 1 of 2, 1 not decided"),
+    ([math.inf, 2.0, math.inf], [3.0, 2.0, 1.0], {"falls": ["A", "B"]}, "holds, 1 not decided"),
+    ([math.inf] * 3, [math.inf] * 3, {"rises": ["A", "B"]}, "not decided: all ended at a limit"),
     ([3.0, 2.0, 1.0], [1.0, 1.0, 1.0], {"falls": ["A", "B"]}, "holds in 1 of 2"),
     ([math.inf, 2.0, 1.0], [1.0, 1.0, 1.0], {"falls": ["A"]}, "holds"),
     ([1.0, 2.0, 3.0], [1.0, 1.0, 1.0], {"rises": ["A"]}, "holds"),
@@ -265,6 +283,17 @@ def claim(samples, **said):
 ])
 def test_claims(a, b, said, text):
     assert claim([a, b], **said) == text
+
+
+@pytest.mark.parametrize(("a", "b", "text"), [
+    (Sample((100.0,) * 2, 2), Sample((100.0,) * 2, 2), "not decided: all ended at a limit"),
+    (Sample((100.0,) * 2, 2), Sample((90.0,) * 2), "does not hold"),
+    (Sample((90.0,) * 2), Sample((100.0,) * 2, 2), "holds"),
+])
+def test_runs_that_ended_at_the_same_limit_decide_nothing(a, b, text):
+    bench = Bench(title="", source="", seeds=1, report=1, block=[Block(name="", rows=[{"name": "A"}, {"name": "B"}])])
+    found = {(Cell("", "A", None), "rounds"): a, (Cell("", "B", None), "rounds"): b}
+    assert examine(bench, Claim(text="", measure="rounds", order=["A", "B"]), found).text == text
 
 
 def test_measures_of_a_run():

@@ -199,4 +199,5 @@ def test_everyone_starts_at_the_common_model(problem):
 
 def test_a_penalty_below_that_of_theorem_2_is_told_not_refused():
     assert "rho >= lam/m = 0.1" in Flame(rho=0.01, lam=5.0).advice(50)
-    assert Flame(rho=0.2, lam=5.0).advice(50) is None
+    assert "rho = 0.2" in Flame(rho=0.2, lam=5.0).advice(50)     # 0.1² · 1.2/0.2² = 0.3 is not below (0.1 + 0.2)/2
+    assert Flame(rho=0.4, lam=5.0).advice(50) is None            # 0.1² · 1.4/0.4² = 0.0875 is below (0.1 + 0.4)/2

@@ -79,9 +79,11 @@ class Flame(Personal, tag="flame"):
     center: Annotated[Literal["global", "local"], Meta(description="centre of personal models: w, or own w_i")] = "global"
 
     def advice(self, m: int) -> str | None:
-        if self.rho >= self.lam / m:
+        pull, rho = self.lam / m, self.rho
+        if rho >= pull and pull**2 * (1 + rho) / rho**2 < (pull + rho) / 2:
             return None
-        return f"flame: Theorem 2 asks rho >= lam/m = {self.lam / m:.3g}, but rho = {self.rho:.3g}, as in every published run"
+        return (f"flame: Theorem 2 asks rho >= lam/m = {pull:.3g} and (lam/m)^2 (1 + rho)/rho^2 < (lam/m + rho)/2, but "
+                f"rho = {rho:.3g}; no published run has it")
 
     def join(self, f: Local) -> Client:
         return Client(theta=f.initial(), w=f.initial(), pi=f.zeros(), z=f.initial())

@@ -78,7 +78,7 @@ def look(cell: Cell, rows: list[str], values: list[Any], wish: Figure, along: bo
     row, value = rows.index(cell.row), values.index(cell.value)
     place, line = (row, 0) if along or wish.panels == "column" else (value, value) if wish.panels == "row" else (row, value)
     return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)],
-            "linestyle": LINES[line % len(LINES)], "markerfacecolor": "white", "markeredgewidth": 0.8}
+            "linestyle": LINES[(line + place // len(COLOURS)) % len(LINES)], "markerfacecolor": "white", "markeredgewidth": 0.8}
 
 
 def curves(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, looks: dict[Cell, Any]) -> None:

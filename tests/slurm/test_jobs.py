@@ -10,11 +10,12 @@ from __future__ import annotations
 import csv
 import importlib.util
 import re
+import sys
 
 import h5py
 import pytest
 from cluster import asked, running
-from conftest import ROOT, mpifed
+from conftest import ROOT, execute, mpifed
 from kills import content
 
 from mpifed.versions import library
@@ -116,6 +117,26 @@ def test_array_that_the_sweep_writes(cluster):
     done = cluster.wait(cluster.submit("--ntasks=3", script, MPIFED_LAUNCH=MPIRUN))
     assert [job.state for job in done] == ["COMPLETED"] * 2, done
     assert len([content(file) for file in folder.glob("*.h5")]) == 3
+
+
+def test_array_that_a_benchmark_writes(cluster):
+    folder = cluster.folder / "benchmarks"
+    words = [sys.executable, "-m", "benchmarks", "run", "fedgia/limit", "--quick", f"--to={folder}"]
+
+    def ask(*more):
+        done = execute([*words, *more], 120, ROOT, **cluster.variables)
+        assert done.code == 0, done
+        return done
+
+    script = folder / "quick" / "sweep.sbatch"
+    assert f"sbatch {script}" in ask("--slurm", "--tasks=2").out
+    done = cluster.wait(cluster.submit("--ntasks=3", script, MPIFED_LAUNCH=MPIRUN))
+    assert [job.state for job in done] == ["COMPLETED"] * 2, done
+    files = list(folder.rglob("*.h5"))
+    times = [file.stat().st_mtime_ns for file in files]
+    assert len(files) == 36
+    assert "claims hold" in ask().out
+    assert [file.stat().st_mtime_ns for file in files] == times
 
 
 def test_restart_at_the_time_limit(cluster):

@@ -119,30 +119,41 @@ def work(args: argparse.Namespace) -> int:
     failed |= running.do(points, folder, world, args.processes)
     if rank or args.part:
         return 0
-    return tell(args, wanted, runs, folder, failed, time.monotonic() - begun)
+    if args.command == "run":
+        screen(*wanted[0], runs[0], folder, failed)
+    else:
+        tell(args, wanted, folder, failed, begun)
+    return 0
 
 
-def tell(args: argparse.Namespace, wanted: list[tuple[str, Bench, int]], runs: list[list[Run]], folder: Path,
-         failed: dict[str, str], seconds: float) -> int:
-    """Print the tables, or write the report."""
+def screen(name: str, bench: Bench, seeds: int, runs: list[Run], folder: Path, failed: dict[str, str]) -> None:
+    """Print the tables of a benchmark, and draw."""
     from benchmarks import outcome, report
 
-    outcomes = [outcome.collect(name, bench, seeds, own, folder, failed)
-                for (name, bench, seeds), own in zip(wanted, runs, strict=True)]
-    if args.command == "run":
-        print("\n\n".join(map(report.screen, outcomes)) + "\n")
+    found = outcome.collect(name, bench, seeds, runs, folder, failed)
+    print(report.screen(found) + "\n")
     try:
-        made = [path for one in outcomes for path in report.pictures(one, folder)]
+        print("\n".join(f"drawn: {path}" for path in report.pictures(found, folder)))
     except UserError as lack:                       # no matplotlib: the tables are there all the same
-        made = []
         print(f"benchmarks: {lack}", file=sys.stderr)
-    if args.command == "run":
-        print("\n".join(f"drawn: {path}" for path in made))
-        return 0
-    for one in outcomes:
-        print(f"{one.name:<22} {one.summary()}")
-    print("\n".join(f"written to {path}" for path in report.write(outcomes, folder, seconds)))
-    return 0
+
+
+def tell(args: argparse.Namespace, wanted: list[tuple[str, Bench, int]], folder: Path, failed: dict[str, str],
+         begun: float) -> None:
+    """Write the report, a line of outcome a benchmark on the way."""
+    from benchmarks import report, running
+
+    told = list[report.Told]()
+    tasks = [(name, args.quick, seeds, folder, {run: why for run, why in failed.items() if run.startswith(f"{name}/")})
+             for name, _, seeds in wanted]
+    for one in running.side_by_side(report.tell, tasks, args.processes):
+        if one.broken:
+            raise UserError(one.broken)
+        if one.lack and not any(other.lack for other in told):
+            print(f"benchmarks: {one.lack}", file=sys.stderr)
+        print(f"{one.name:<22} {one.summary}", flush=True)
+        told.append(one)
+    print("\n".join(f"written to {path}" for path in report.write(told, folder, time.monotonic() - begun)))
 
 
 if __name__ == "__main__":

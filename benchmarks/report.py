@@ -4,12 +4,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from benchmarks import bench as benches
 from benchmarks import draw, verdict
 from benchmarks.bench import HERE
-from benchmarks.outcome import Outcome
+from benchmarks.outcome import Outcome, collect
 from benchmarks.tables import LEGEND, Table, claims, lacking, markdown, tables, terminal
 from mpifed import style
+from mpifed.component import UserError
 from mpifed.versions import versions
 
 ROOT = HERE.parent
@@ -25,6 +28,35 @@ img {{ max-width: 100% }} code {{ background: #f4f4f4 }} h2 {{ border-top: 2px s
 {body}
 </body></html>
 """
+
+
+class Told(NamedTuple):
+    """What the report has of a benchmark; ``lack``: why it has no pictures, ``broken``: why it is not told at all."""
+
+    name: str
+    title: str = ""
+    seeds: int = 0
+    summary: str = ""
+    runs: int = 0
+    section: str = ""
+    lack: str = ""
+    broken: str = ""
+
+
+def tell(name: str, quick: bool, seeds: int, folder: Path, failed: dict[str, str]) -> Told:
+    """Read the results of a benchmark, draw and tell it: in a process of its own, which gets nothing but names."""
+    try:
+        bench = benches.read(name).reduced() if quick else benches.read(name)
+        outcome = collect(name, bench, seeds, benches.runs(bench, seeds, name), folder, failed)
+    except UserError as mistake:
+        return Told(name, broken=str(mistake))
+    lack = ""
+    try:
+        pictures(outcome, folder)
+    except UserError as reason:                     # no matplotlib: the tables are there all the same
+        lack = str(reason)
+    number = sum(map(len, outcome.runs.values()))
+    return Told(name, bench.title, seeds, outcome.summary(), number, section(outcome, folder), lack)
 
 
 def pictures(outcome: Outcome, folder: Path) -> list[Path]:
@@ -58,9 +90,9 @@ def screen(outcome: Outcome) -> str:
     return "\n\n".join([*parts, bench.different.strip(), outcome.summary()])
 
 
-def write(outcomes: Sequence[Outcome], folder: Path, seconds: float) -> list[Path]:
+def write(told: Sequence[Told], folder: Path, seconds: float) -> list[Path]:
     """Write report.md and, where it can be, report.html into ``folder``; where they are."""
-    page = "\n\n".join([overview(outcomes, folder, seconds), *(section(outcome, folder) for outcome in outcomes)]) + "\n"
+    page = "\n\n".join([overview(told, folder, seconds), *(one.section for one in told)]) + "\n"
     files = [folder / "report.md"]
     files[0].write_text(page, "utf-8")
     try:
@@ -72,12 +104,11 @@ def write(outcomes: Sequence[Outcome], folder: Path, seconds: float) -> list[Pat
     return files
 
 
-def overview(outcomes: Sequence[Outcome], folder: Path, seconds: float) -> str:
+def overview(told: Sequence[Told], folder: Path, seconds: float) -> str:
     """The head of the report: how to read it, and a line a benchmark."""
-    lines = [[f"[{outcome.name}](#{anchor(outcome)})", outcome.bench.title, str(outcome.seeds), outcome.summary()]
-             for outcome in outcomes]
+    lines = [[f"[{one.name}](#{anchor(one.name)})", one.title, str(one.seeds), one.summary] for one in told]
     table = markdown(Table(["benchmark", "what", "draws", "outcome"], lines, []))
-    runs = sum(len(results) for outcome in outcomes for results in outcome.runs.values())
+    runs = sum(one.runs for one in told)
     return "\n\n".join([
         "# The tables and figures of five papers, rerun",
         f"{runs} runs of mpifed; the last command took {seconds / 60:.1f} min, results that were there already not counted.",
@@ -135,8 +166,8 @@ def link(words: str, path: Path, folder: Path) -> str:
     return f"[{words}]({os.path.relpath(path, folder.resolve())})"
 
 
-def anchor(outcome: Outcome) -> str:
+def anchor(name: str) -> str:
     """What GitHub calls the heading of a benchmark."""
-    paper = outcome.name.split("/")[0]
-    heading = f"{PAPERS.get(paper, paper)}: {outcome.name}".lower()
+    paper = name.split("/")[0]
+    heading = f"{PAPERS.get(paper, paper)}: {name}".lower()
     return "".join(c for c in heading if c.isalnum() or c in " -").replace(" ", "-")

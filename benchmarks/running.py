@@ -6,7 +6,7 @@ import sys
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import chain
 from pathlib import Path
@@ -21,6 +21,7 @@ from mpifed import config as configuration
 from mpifed import cost, slurm, sweep
 from mpifed.component import UserError
 from mpifed.grid import Point
+from mpifed.launcher import announced
 from mpifed.progress import Overall, duration
 from mpifed.results import read
 from mpifed.sound import attributes
@@ -79,6 +80,15 @@ def several(todo: Sequence[Point], folder: Path, processes: int) -> dict[str, st
         finally:
             progress.close()
     return failed
+
+
+def side_by_side(call: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], processes: int) -> Iterator[Any]:
+    """What ``call`` says to every task, in order, from processes of this machine; in this one under mpirun."""
+    if announced()[0] is not None or min(processes, len(tasks)) < 2:
+        yield from (call(*task) for task in tasks)
+        return
+    with ProcessPoolExecutor(min(processes, len(tasks)), mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(call, *zip(*tasks, strict=True))
 
 
 def done(point: Point, folder: Path) -> bool:

@@ -66,8 +66,8 @@ class Host:
         """Run a client method on every client called and give back rows or reduced rows.
 
         ``spent`` then has the seconds of computing, of measuring, and of gradients: those that measuring leaves to the next
-        request and that are not counted as measuring, or those that this request knew from measuring; whether this rank is
-        asked to end; and 1 + the first client who replied with a number that is not finite, or 0.
+        request and that are not counted as measuring, or those that this request knew from measuring; the number of the
+        signal that asked this rank to end, or 0; and 1 + the first client who replied with a number that is not finite, or 0.
         """
         if request.method == "save":
             return self.save(int(request.args[0]))
@@ -88,7 +88,7 @@ class Host:
         spent = time.perf_counter() - started
         self.spent[:3] = (0.0, spent - shared, shared) if request.evaluation else (spent, 0.0, shared)
         fine = request.reduce == "max" or np.isfinite(rows).all()
-        self.spent[3:] = bool(signals.asked), 0 if fine else self._faulty(each, ids)
+        self.spent[3:] = signals.number(), 0 if fine else self._faulty(each, ids)
         self.computed += 0.0 if request.evaluation else spent + shared
         self.evaluated += spent - shared if request.evaluation else 0.0
         return Reply(rows, layout)

@@ -16,6 +16,16 @@ TOGETHER = 2.0
 asked = ""    # the name of the first signal
 
 
+def number() -> int:
+    """What a rank tells the others of ``asked``: 0, or which of WANTED it is."""
+    return WANTED.index(asked) + 1 if asked else 0
+
+
+def name(number: int) -> str:
+    """The signal of that number; empty for 0."""
+    return WANTED[number - 1] if number else ""
+
+
 def listen() -> None:
     """From here on the signals WANTED are requests to end; before, they kill."""
     reading, writing = os.pipe()

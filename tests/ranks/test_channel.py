@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-from mpifed import config, sums
+from mpifed import config, launch, signals, sums
 from mpifed.federation import Federation, InProcess
 from mpifed.host import Host
 from mpifed.message import MOST, Plan, form
@@ -122,6 +122,15 @@ def test_large_own_rows_are_scattered_and_rows_come_back_in_client_order():
         rows = np.random.default_rng(1).normal(size=(len(ids), 6))
         np.testing.assert_array_equal(fed.call(Echo().echo, to=to, each=rows), rows + ids[:, None])
     server.stop()
+
+
+def test_a_signal_that_one_client_rank_gets_ends_the_run_by_its_name(monkeypatch):
+    world = World()
+    setup = config.experiment({"data": {"clients": 9, "features": 5}, "stop": {"gradient": 0.0}})
+    monkeypatch.setattr(signals, "asked", "SIGUSR1" if world.rank == 2 else "")
+    result = launch.run(setup, world=world)
+    if world.rank == 0:
+        assert result.stop_reason == "SIGUSR1 after round 0"
 
 
 def test_every_rank_hears_of_the_first_mistake():

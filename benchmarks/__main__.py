@@ -58,6 +58,13 @@ def main() -> int:
     except KeyboardInterrupt:
         print("benchmarks: interrupted; the same command goes on", file=sys.stderr)
         return 1
+    except BrokenPipeError:                         # whoever read has enough; Python's own flush at the end too
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        where = f"{error.filename} cannot be written: " if error.filename else ""
+        print(f"benchmarks: {where}{(error.strerror or str(error)).lower()}", file=sys.stderr)
+        return 1
 
 
 def chosen(args: argparse.Namespace) -> list[tuple[str, Bench, int]]:
@@ -109,8 +116,12 @@ def work(args: argparse.Namespace) -> int:
             runs = [list(benches.runs(bench, seeds, name, getattr(args, "only", ""))) for name, bench, seeds in wanted]
             points, failed = running.points([run for some in runs for run in some], folder)
             points = ordered(points, "grid", args.part)
+            for parent in {(folder / point.file).parent for point in points}:
+                parent.mkdir(parents=True, exist_ok=True)
         except UserError as mistake:
             error = str(mistake)
+        except OSError as refused:
+            error = f"--to {folder} is wrong: {refused.strerror or refused}; it must be a folder that can be written"
     launch.agree(world, error)
     if args.slurm:
         if rank == 0:

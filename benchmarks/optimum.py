@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +25,25 @@ class Optima:
 
     def __init__(self, folder: Path) -> None:
         self.file, self.cache = folder / "optima.json", Cache()
-        self.known: dict[str, float] = json.loads(self.file.read_text()) if self.file.exists() else {}
+        try:
+            self.known = msgspec.json.decode(self.file.read_bytes(), type=dict[str, float])
+        except (FileNotFoundError, msgspec.DecodeError):
+            self.known = {}
 
     def given(self, config: Experiment) -> Experiment:
         """The experiment with stop.optimum."""
         key = name(config)
         if key not in self.known:
             self.known[key] = least(config, self.cache)
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            self.file.write_text(json.dumps(self.known, indent=1))
+            self.keep()
         return msgspec.structs.replace(config, stop=msgspec.structs.replace(config.stop, optimum=self.known[key]))
+
+    def keep(self) -> None:
+        """Write what is known, at once: tasks of an array job write it too."""
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        part = self.file.with_name(f"optima.{os.uname().nodename}.{os.getpid()}")
+        part.write_bytes(msgspec.json.format(msgspec.json.encode(self.known)))
+        os.replace(part, self.file)
 
 
 def name(config: Experiment) -> str:

@@ -47,8 +47,6 @@ def points(runs: Iterable[Run], folder: Path) -> tuple[list[Point], dict[str, st
 
 def do(todo: Sequence[Point], folder: Path, world: Any, processes: int) -> dict[str, str]:
     """Run what is missing; name -> reason of what failed or could not be run. On every rank of ``world``, if there is one."""
-    for parent in {(folder / point.file).parent for point in todo}:
-        parent.mkdir(parents=True, exist_ok=True)
     if world is not None and world.size > 1:
         progress = Overall(sys.stderr if world.rank == 0 else None, [point.cost for point in todo])
         told = [line.text.partition(".h5  failed: ") for line in sweep.sweep(todo, folder, world, True, progress)]

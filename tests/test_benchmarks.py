@@ -127,6 +127,15 @@ def test_a_mistake_on_ranks_ends_all_of_them():
     assert done.err.count("there is no benchmark 'fedgia/table5'") == 1
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_results_that_cannot_be_written_are_refused(tmp_path, ranks):
+    (tmp_path / "file").write_text("")
+    words = ["-m", "benchmarks", "run", "fedgia/limit", "--quick", "--to", str(tmp_path / "file")]
+    done = execute(mpirun(3, *words) if ranks > 1 else [sys.executable, *words], timeout=60, cwd=ROOT)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.count("is wrong: Not a directory; it must be a folder that can be written") == 1
+
+
 def test_every_paper_has_benchmarks():
     assert {name.split("/")[0] for name in benches.names()} == set(PAPERS)
 
@@ -294,6 +303,18 @@ def test_runs_that_ended_at_the_same_limit_decide_nothing(a, b, text):
     bench = Bench(title="", source="", seeds=1, report=1, block=[Block(name="", rows=[{"name": "A"}, {"name": "B"}])])
     found = {(Cell("", "A", None), "rounds"): a, (Cell("", "B", None), "rounds"): b}
     assert examine(bench, Claim(text="", measure="rounds", order=["A", "B"]), found).text == text
+
+
+def test_optima_are_kept_and_worked_out_again_where_their_file_is_damaged(tmp_path):
+    setup = config.experiment({"data": {"clients": 6, "features": 5}, "stop": {"objective_gap": 1e-3, "optimum": 0.0}})
+    optimum = Optima(tmp_path).given(setup).stop.optimum
+    runs = mpifed.run({"rounds": 3000, "algorithm": {"name": "fedgia", "t": 6.0}, "data": {"clients": 6, "features": 5},
+                       "stop": {"gradient": 1e-20}})
+    assert optimum == pytest.approx(runs.rounds["objective"].min(), rel=1e-9)
+    assert list(Optima(tmp_path).known.values()) == [optimum]
+    (tmp_path / "optima.json").write_text('{"a": ')
+    assert Optima(tmp_path).given(setup).stop.optimum == optimum
+    assert list(tmp_path.iterdir()) == [tmp_path / "optima.json"]
 
 
 def test_measures_of_a_run():

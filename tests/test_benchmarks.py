@@ -305,12 +305,9 @@ def test_runs_that_ended_at_the_same_limit_decide_nothing(a, b, text):
     assert examine(bench, Claim(text="", measure="rounds", order=["A", "B"]), found).text == text
 
 
-def test_optima_are_kept_and_worked_out_again_where_their_file_is_damaged(tmp_path):
+def test_an_optimum_is_worked_out_again_where_the_file_of_optima_is_damaged(tmp_path):
     setup = config.experiment({"data": {"clients": 6, "features": 5}, "stop": {"objective_gap": 1e-3, "optimum": 0.0}})
     optimum = Optima(tmp_path).given(setup).stop.optimum
-    runs = mpifed.run({"rounds": 3000, "algorithm": {"name": "fedgia", "t": 6.0}, "data": {"clients": 6, "features": 5},
-                       "stop": {"gradient": 1e-20}})
-    assert optimum == pytest.approx(runs.rounds["objective"].min(), rel=1e-9)
     assert list(Optima(tmp_path).known.values()) == [optimum]
     (tmp_path / "optima.json").write_text('{"a": ')
     assert Optima(tmp_path).given(setup).stop.optimum == optimum

@@ -1,6 +1,7 @@
 """The commands as a user meets them."""
 from __future__ import annotations
 
+import re
 import sys
 import time
 

@@ -14,7 +14,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 from benchmarks import bench as benches  # noqa: E402
 from benchmarks.bench import Bench, Run  # noqa: E402
-from mpifed.component import UserError  # noqa: E402
+from mpifed.component import UserError, reason  # noqa: E402
 from mpifed.launcher import announced  # noqa: E402
 
 
@@ -63,7 +63,7 @@ def main() -> int:
         return 1
     except OSError as error:
         where = f"{error.filename} cannot be written: " if error.filename else ""
-        print(f"benchmarks: {where}{(error.strerror or str(error)).lower()}", file=sys.stderr)
+        print(f"benchmarks: {where}{reason(error)}", file=sys.stderr)
         return 1
 
 
@@ -143,9 +143,10 @@ def screen(name: str, bench: Bench, seeds: int, runs: list[Run], folder: Path, f
 
     found = outcome.collect(name, bench, seeds, runs, folder, failed)
     print(report.screen(found) + "\n")
-    try:
-        print("\n".join(f"drawn: {path}" for path in report.pictures(found, folder)))
-    except UserError as lack:                       # no matplotlib: the tables are there all the same
+    made, lack = report.pictures(found, folder)
+    for path in made:
+        print(f"drawn: {path}")
+    if lack:
         print(f"benchmarks: {lack}", file=sys.stderr)
 
 
@@ -155,11 +156,8 @@ def tell(args: argparse.Namespace, wanted: list[tuple[str, Bench, int]], folder:
     from benchmarks import report, running
 
     told = list[report.Told]()
-    tasks = [(name, args.quick, seeds, folder, {run: why for run, why in failed.items() if run.startswith(f"{name}/")})
-             for name, _, seeds in wanted]
+    tasks = [(*one, folder, {run: why for run, why in failed.items() if run.startswith(f"{one[0]}/")}) for one in wanted]
     for one in running.side_by_side(report.tell, tasks, args.processes):
-        if one.broken:
-            raise UserError(one.broken)
         if one.lack and not any(other.lack for other in told):
             print(f"benchmarks: {one.lack}", file=sys.stderr)
         print(f"{one.name:<22} {one.summary}", flush=True)

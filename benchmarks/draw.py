@@ -9,10 +9,11 @@ import numpy as np
 from benchmarks import measures
 from benchmarks.bench import Cell, Figure
 from benchmarks.outcome import Outcome
+from mpifed import style
 from mpifed.curves import band, held, pair
 from mpifed.measures import HEADS, scale, unit
 from mpifed.plot import sparse
-from mpifed.style import COLOURS, DOUBLE, HANDLE, LINES, MARKERS, above, canvas, drawing, fold, folded, headed, text
+from mpifed.style import COLOURS, DOUBLE, HANDLE, LINES, above, canvas, drawing, fold, folded, headed, text
 
 ACROSS = 3      # panels side by side
 FEW = 8         # values that all have their number below the axis
@@ -34,10 +35,9 @@ def figure(outcome: Outcome, wish: Figure) -> Any:
     rows = list(dict.fromkeys(cell.row for cell in cells))
     panels = list(product(keys, wish.y))
     looks = {cell: look(cell, rows, values, wish, along) for cell in cells}
-    seen = {named(outcome, cell, wish, along) for cell in cells if not along or any(
-        np.isfinite(outcome.samples[cell, y].mean) for y in wish.y)}
-    labels = {label if label in seen else f"{label}: not reached": looks[cell] for cell in cells
-              for label in [named(outcome, cell, wish, along)]}
+    names = {cell: named(outcome, cell, wish, along) for cell in cells}
+    seen = {names[cell] for cell in cells if not along or any(np.isfinite(outcome.samples[cell, y].mean) for y in wish.y)}
+    labels = {name if name in seen else f"{name}: not reached": looks[cell] for cell, name in names.items()}
     across = min(len(panels), ACROSS if len(wish.y) == 1 or len(wish.y) % ACROSS == 0 else 2)
     words, columns, deep = folded(list(labels), DOUBLE)
     with drawing() as matplotlib:
@@ -77,8 +77,7 @@ def look(cell: Cell, rows: list[str], values: list[Any], wish: Figure, along: bo
     """Colour and marker of the row, line of the value; of the value all where a panel has one row."""
     row, value = rows.index(cell.row), values.index(cell.value)
     place, line = (row, 0) if along or wish.panels == "column" else (value, value) if wish.panels == "row" else (row, value)
-    return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)],
-            "linestyle": LINES[(line + place // len(COLOURS)) % len(LINES)], "markerfacecolor": "white", "markeredgewidth": 0.8}
+    return style.look(place) | {"linestyle": LINES[(line + place // len(COLOURS)) % len(LINES)]}
 
 
 def curves(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, looks: dict[Cell, Any]) -> None:

@@ -60,8 +60,11 @@ def value(result: Result, measure: str, more: Extra) -> float:
 
 def last(result: Result, measure: str, more: Extra) -> float:
     """What NAME of "NAME at …" had come to when the run ended."""
-    values = None if measure in more.measures else series(result, parsed(measure)[1], more)
-    return math.inf if values is None or result.status != "finished" else float(values[-1]) / told_in(parsed(measure)[1])
+    if measure in more.measures or result.status != "finished":
+        return math.inf
+    name = parsed(measure)[1]
+    values = series(result, name, more)
+    return math.inf if values is None else float(values[-1]) / told_in(name)
 
 
 def told_in(name: str) -> float:

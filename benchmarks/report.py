@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import bench as benches
 from benchmarks import draw, verdict
-from benchmarks.bench import HERE
+from benchmarks.bench import HERE, Bench, runs
 from benchmarks.outcome import Outcome, collect
 from benchmarks.tables import LEGEND, Table, claims, lacking, markdown, tables, terminal
 from mpifed import style
@@ -31,45 +30,39 @@ img {{ max-width: 100% }} code {{ background: #f4f4f4 }} h2 {{ border-top: 2px s
 
 
 class Told(NamedTuple):
-    """What the report has of a benchmark; ``lack``: why it has no pictures, ``broken``: why it is not told at all."""
+    """What the report has of a benchmark; ``lack``: why it has no pictures."""
 
     name: str
-    title: str = ""
-    seeds: int = 0
-    summary: str = ""
-    runs: int = 0
-    section: str = ""
-    lack: str = ""
-    broken: str = ""
+    title: str
+    seeds: int
+    summary: str
+    runs: int
+    section: str
+    lack: str
 
 
-def tell(name: str, quick: bool, seeds: int, folder: Path, failed: dict[str, str]) -> Told:
-    """Read the results of a benchmark, draw and tell it: in a process of its own, which gets nothing but names."""
-    try:
-        bench = benches.read(name).reduced() if quick else benches.read(name)
-        outcome = collect(name, bench, seeds, benches.runs(bench, seeds, name), folder, failed)
-    except UserError as mistake:
-        return Told(name, broken=str(mistake))
-    lack = ""
-    try:
-        pictures(outcome, folder)
-    except UserError as reason:                     # no matplotlib: the tables are there all the same
-        lack = str(reason)
+def tell(name: str, bench: Bench, seeds: int, folder: Path, failed: dict[str, str]) -> Told:
+    """Read the results of a benchmark, draw and tell it."""
+    outcome = collect(name, bench, seeds, runs(bench, seeds, name), folder, failed)
+    _, lack = pictures(outcome, folder)
     number = sum(map(len, outcome.runs.values()))
     return Told(name, bench.title, seeds, outcome.summary(), number, section(outcome, folder), lack)
 
 
-def pictures(outcome: Outcome, folder: Path) -> list[Path]:
-    """Draw what the benchmark wishes for into folder/<benchmark>/; where the pictures are."""
-    made = []
+def pictures(outcome: Outcome, folder: Path) -> tuple[list[Path], str]:
+    """Draw what the benchmark wishes for into folder/<benchmark>/; where the pictures are, and why there are none."""
+    made = list[Path]()
     for wish in outcome.bench.figure:
-        figure = draw.figure(outcome, wish)
+        try:
+            figure = draw.figure(outcome, wish)
+        except UserError as lack:                   # no matplotlib: the tables are there all the same
+            return made, str(lack)
         if figure is not None:
             path = folder / outcome.name / f"{wish.name}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
             style.save(figure, path, True)
             made.append(path)
-    return made
+    return made, ""
 
 
 def screen(outcome: Outcome) -> str:
@@ -108,10 +101,10 @@ def overview(told: Sequence[Told], folder: Path, seconds: float) -> str:
     """The head of the report: how to read it, and a line a benchmark."""
     lines = [[f"[{one.name}](#{anchor(one.name)})", one.title, str(one.seeds), one.summary] for one in told]
     table = markdown(Table(["benchmark", "what", "draws", "outcome"], lines, []))
-    runs = sum(one.runs for one in told)
+    number = sum(one.runs for one in told)
     return "\n\n".join([
         "# The tables and figures of five papers, rerun",
-        f"{runs} runs of mpifed; the last command took {seconds / 60:.1f} min, results that were there already not counted.",
+        f"{number} runs of mpifed; the last command took {seconds / 60:.1f} min, results that were there already not counted.",
         f"How to read a cell: {LEGEND}. \"Agrees\" and \"within the spread\" are the 95 % intervals of Student's t for the "
         f"difference of two means and for one draw (`{link('judge', Path(verdict.__file__), folder)}`).",
         "From a number to its origin: the heading of a benchmark links its TOML, which has every setting and the paper's "

@@ -8,6 +8,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
@@ -61,23 +62,27 @@ def several(todo: Sequence[Point], folder: Path, processes: int) -> dict[str, st
     if not left:
         return failed
     progress = Draws(sys.stderr, [point.name for point in left], len(todo), processes)
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(processes, len(left)), mp_context=spawn, initializer=prepare, initargs=(folder,)) as pool:
-        jobs = {pool.submit(one, point.name, point.config.toml()): point for point in left}
+    with closing(progress), pool(min(processes, len(left)), initializer=prepare, initargs=(folder,)) as workers:
+        jobs = {workers.submit(one, point.name, point.config.toml()): point for point in left}
+        for job in as_completed(jobs):
+            point, (what, text, seconds) = jobs[job], job.result()
+            progress.drawn(point.name, seconds)
+            if what == sweep.FAILED:
+                failed[point.name] = text.removeprefix("failed: ")
+    return failed
+
+
+@contextmanager
+def pool(processes: int, **options: Any) -> Iterator[ProcessPoolExecutor]:
+    """Processes of this machine, which an interrupt ends too."""
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), **options) as workers:
         try:
-            for job in as_completed(jobs):
-                point, (what, text, seconds) = jobs[job], job.result()
-                progress.drawn(point.name, seconds)
-                if what == sweep.FAILED:
-                    failed[point.name] = text.removeprefix("failed: ")
+            yield workers
         except KeyboardInterrupt:
             for child in multiprocessing.active_children():
                 child.terminate()
-            pool.shutdown(wait=False, cancel_futures=True)
+            workers.shutdown(wait=False, cancel_futures=True)
             raise
-        finally:
-            progress.close()
-    return failed
 
 
 def side_by_side(call: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], processes: int) -> Iterator[Any]:
@@ -85,8 +90,8 @@ def side_by_side(call: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], pro
     if announced()[0] is not None or min(processes, len(tasks)) < 2:
         yield from (call(*task) for task in tasks)
         return
-    with ProcessPoolExecutor(min(processes, len(tasks)), mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(call, *zip(*tasks, strict=True))
+    with pool(min(processes, len(tasks))) as workers:
+        yield from workers.map(call, *zip(*tasks, strict=True))
 
 
 def done(point: Point, folder: Path) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed import store
-from mpifed.component import Table, Trouble, UserError
+from mpifed.component import Table, Trouble, UserError, reason
 from mpifed.data.clients import Array
 
 STATE = "state.json"
@@ -108,7 +108,7 @@ class Keeper:
             store.write_text(self.folder / STATE, msgspec.json.encode(saved))
         except OSError as error:
             raise Trouble(f"the checkpoint of round {round} cannot be written to {self.folder}: "
-                          f"{(error.strerror or str(error)).lower()}; resume goes on from the one before") from None
+                          f"{reason(error)}; resume goes on from the one before") from None
         self.serial, self.last = serial, time.monotonic()
         for file in self.folder.iterdir():
             if file.name != STATE and not file.name.startswith(f"{serial}-"):

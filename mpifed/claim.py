@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mpifed.component import UserError
+from mpifed.component import UserError, reason
 
 EXISTS = "{} exists; say --force to overwrite it or -o for another name"
 
@@ -38,7 +38,7 @@ def claim(path: str | os.PathLike[str], force: bool) -> tuple[Path, Path]:
         place = target.with_name(f".mpifed-{uuid.uuid4().hex[:12]}")
         os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except (OSError, ValueError) as error:
-        raise UserError(f"{name} cannot be written: {(getattr(error, 'strerror', '') or str(error)).lower()}") from None
+        raise UserError(f"{name} cannot be written: {reason(error)}") from None
     return target, place
 
 
@@ -62,7 +62,7 @@ def replacing(path: str | os.PathLike[str], force: bool) -> Iterator[Path]:
         yield place
         publish(place, target, force)
     except OSError as error:
-        raise UserError(f"{os.fspath(path)} cannot be written: {(error.strerror or str(error)).lower()}") from None
+        raise UserError(f"{os.fspath(path)} cannot be written: {reason(error)}") from None
     finally:
         place.unlink(missing_ok=True)
 

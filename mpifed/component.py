@@ -31,6 +31,11 @@ class Trouble(Exception):
     """Why a run cannot go on, in one sentence; what was recorded so far stays."""
 
 
+def reason(error: BaseException) -> str:
+    """Why the system refused, in small letters."""
+    return (getattr(error, "strerror", None) or str(error)).lower()
+
+
 def failure(rank: int, error: BaseException) -> str:
     """What to say of an error on a rank: a mistake of the user in one sentence, others with where they happened."""
     if isinstance(error, UserError):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mpifed.claim import replacing
 from mpifed.columns import SCALES, Column
-from mpifed.component import Trouble
+from mpifed.component import Trouble, reason
 from mpifed.disk import Disk
 from mpifed.store import synchronise
 
@@ -54,10 +54,6 @@ def urgency(place: int, content: bytes) -> tuple[int, int]:
     if place == 0:
         return -256, 0
     return (-content[5], place) if content[:4] == b"TREE" else (1, place)
-
-
-def reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
 
 
 class Growing:

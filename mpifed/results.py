@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mpifed.claim import replacing
 from mpifed.columns import ALL, COLUMNS, Columns
-from mpifed.component import UserError
+from mpifed.component import UserError, reason
 from mpifed.data.h5 import entry
 from mpifed.sound import UNREADABLE, attributes, column, columns, configuration, heaps
 
@@ -167,7 +167,7 @@ def read(path: str | os.PathLike[str], wanted: Callable[[h5py.File, str], Any]) 
         with open(name, "rb") as file:
             empty = not file.read(1)
     except (OSError, ValueError) as error:
-        raise UserError(f"{name} cannot be read: {(getattr(error, 'strerror', '') or str(error)).lower()}") from None
+        raise UserError(f"{name} cannot be read: {reason(error)}") from None
     if empty or not h5py.is_hdf5(name):
         raise UserError(f"{name} is no result file: " + ("it is empty" if empty else "it is not HDF5"))
     for seconds in (*PATIENCE, None):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mpifed.claim import replacing
-from mpifed.component import UserError
+from mpifed.component import UserError, reason
 from mpifed.grid import Point, ordered
 
 TASK_SECONDS = 1800    # what a task is meant to take, by the estimate
@@ -68,8 +68,7 @@ def write(points: Sequence[Point], folder: Path, words: Sequence[str], order: st
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UserError(f"-o {folder} is wrong: this folder cannot be made: {reason}") from None
+        raise UserError(f"-o {folder} is wrong: this folder cannot be made: {reason(error)}") from None
     with replacing(path, True) as place:
         place.write_text(text, "utf-8")
     return path

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from mpifed.component import UserError
+from mpifed.component import UserError, reason
 from mpifed.data.clients import Array
 
 BLOCK = 1 << 20    # bytes that are read at a time
@@ -83,10 +83,6 @@ def check(path: Path) -> None:
             left, total = left - len(block), zlib.crc32(block, total)
         if file.read(BLOCK) != seal(total):
             raise ValueError("its checksum is wrong")
-
-
-def reason(error: Exception) -> str:
-    return (getattr(error, "strerror", None) or str(error)).lower()
 
 
 @contextmanager

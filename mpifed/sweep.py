@@ -12,7 +12,7 @@ import msgspec
 from mpifed import checkpoint, launch, signals
 from mpifed import config as configuration
 from mpifed.claim import being_written
-from mpifed.component import Trouble, UserError, failure, toml_value
+from mpifed.component import Trouble, UserError, failure, reason, toml_value
 from mpifed.config import Experiment
 from mpifed.data.kept import Cache
 from mpifed.grid import Point
@@ -97,7 +97,7 @@ def sweep(points: Sequence[Point], folder: Path, world: Any, force: bool, progre
     except UserError as mistake:
         error = str(mistake)
     except OSError as lack:
-        error = f"-o {folder} is wrong: this folder cannot be made: {(lack.strerror or str(lack)).lower()}"
+        error = f"-o {folder} is wrong: this folder cannot be made: {reason(lack)}"
     launch.agree(world, error)
     finished = len(points) - len(todo)
     if finished:
@@ -180,7 +180,7 @@ class Runs:
             return FAILED, failure(0, mistake).partition("\n")[0]
         if recorder is None:
             return "", ""
-        status, reason = recorder.ended
+        status, why = recorder.ended
         self.stopped = status == STOPPED
         rounds = f"{recorder.count - 1} rounds" + (f" ({saved.round} before)" if saved is not None else "")
-        return status, f"{rounds}  {time.perf_counter() - begun:.3g} s  {status} ({reason})"
+        return status, f"{rounds}  {time.perf_counter() - begun:.3g} s  {status} ({why})"

@@ -14,8 +14,8 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 from benchmarks import bench as benches  # noqa: E402
 from benchmarks.bench import Bench, Run  # noqa: E402
-from mpifed.component import UserError, reason  # noqa: E402
-from mpifed.launcher import announced  # noqa: E402
+from mpifed.core.errors import UserError, reason  # noqa: E402
+from mpifed.mpi.launcher import announced  # noqa: E402
 
 
 def parser() -> argparse.ArgumentParser:
@@ -94,8 +94,10 @@ def words(args: argparse.Namespace) -> list[str]:
 def work(args: argparse.Namespace) -> int:
     """Run what is missing, then print, draw and write."""
     from benchmarks import running
-    from mpifed import launch, launcher, signals
-    from mpifed.grid import ordered
+    from mpifed.core import signals
+    from mpifed.experiment import run as launch
+    from mpifed.mpi import launcher
+    from mpifed.sweep.grid import ordered
 
     size, rank = announced()
     folder, begun = args.to / "quick" if args.quick else args.to, time.monotonic()
@@ -167,6 +169,6 @@ def tell(args: argparse.Namespace, wanted: list[tuple[str, Bench, int]], folder:
 
 if __name__ == "__main__":
     code = main()
-    if "mpifed.world" in sys.modules:
-        sys.modules["mpifed.world"].leave(code)
+    if "mpifed.mpi.world" in sys.modules:
+        sys.modules["mpifed.mpi.world"].leave(code)
     sys.exit(code)

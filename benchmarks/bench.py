@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from mpifed import config as configuration
-from mpifed.component import UserError
-from mpifed.config import Experiment
+from mpifed.core.errors import UserError
+from mpifed.experiment import config as configuration
+from mpifed.experiment.config import Experiment
 
 HERE = Path(__file__).parent
 Number = float | str                     # of a paper: 6.1, or "> 100" for a table that stops there, "" for no number

@@ -9,11 +9,11 @@ import numpy as np
 from benchmarks import measures
 from benchmarks.bench import Cell, Figure
 from benchmarks.outcome import Outcome
-from mpifed import style
-from mpifed.curves import band, held, pair
-from mpifed.measures import HEADS, scale, unit
-from mpifed.plot import sparse
-from mpifed.style import COLOURS, DOUBLE, HANDLE, LINES, above, canvas, drawing, fold, folded, headed, text
+from mpifed.report import style
+from mpifed.report.curves import band, held, pair
+from mpifed.report.metrics import HEADS, scale, unit
+from mpifed.report.plot import sparse
+from mpifed.report.style import COLOURS, DOUBLE, HANDLE, LINES, above, canvas, drawing, fold, folded, headed, text
 
 ACROSS = 3      # panels side by side
 FEW = 8         # values that all have their number below the axis

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.component import UserError
-from mpifed.curves import Array, column
-from mpifed.measures import HEADS, final
-from mpifed.results import Result
+from mpifed.core.errors import UserError
+from mpifed.core.typing import Array
+from mpifed.report.curves import column
+from mpifed.report.metrics import HEADS, final
+from mpifed.results.result import Result
 
 SECONDS = {"tct", "lct", "elapsed_seconds", "compute_seconds", "client_seconds", "server_seconds"}    # of another machine
 UNTIL = {"rounds", "round", "iterations", "exchanges", "bytes", "seconds", "simulated_seconds"}    # it takes to come there

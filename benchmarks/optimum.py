@@ -11,11 +11,12 @@ import numpy as np
 from scipy.optimize import minimize
 
 from mpifed.algorithms.fedavg import FedAvg
-from mpifed.config import Experiment
-from mpifed.data.kept import Cache
-from mpifed.federation import Federation, InProcess
-from mpifed.host import Host
-from mpifed.launch import check
+from mpifed.data.cache import Cache
+from mpifed.experiment.config import Experiment
+from mpifed.experiment.run import check
+from mpifed.federation.host import Host
+from mpifed.federation.server import Federation
+from mpifed.federation.transport import InProcess
 
 GRADIENT = 1e-9     # largest entry of the gradient at the optimum
 

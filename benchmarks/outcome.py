@@ -10,8 +10,8 @@ from benchmarks import measures
 from benchmarks.bench import Bench, Cell, Number, Run, stem
 from benchmarks.measures import Extra
 from benchmarks.verdict import AGREES, NONE, OFF, OPEN, SPREAD, TIME, Finding, Sample, Verdict, examine, judge
-from mpifed.component import UserError
-from mpifed.results import Result, load
+from mpifed.core.errors import UserError
+from mpifed.results.result import Result, load
 
 
 class Outcome(NamedTuple):

@@ -10,9 +10,9 @@ from benchmarks import draw, verdict
 from benchmarks.bench import HERE, Bench, runs
 from benchmarks.outcome import Outcome, collect
 from benchmarks.tables import LEGEND, Table, claims, lacking, markdown, tables, terminal
-from mpifed import style
-from mpifed.component import UserError
-from mpifed.versions import versions
+from mpifed.cli.describe import versions
+from mpifed.core.errors import UserError
+from mpifed.report import style
 
 ROOT = HERE.parent
 PAPERS = {"fedadmm": "FedADMM", "fedgia": "FedGiA", "fedepm": "FedEPM", "flame": "FLAME", "feddcd": "FedDCD",

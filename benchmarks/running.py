@@ -18,14 +18,15 @@ import msgspec
 
 from benchmarks.bench import Run
 from benchmarks.optimum import Optima
-from mpifed import config as configuration
-from mpifed import cost, slurm, sweep
-from mpifed.component import UserError
-from mpifed.grid import Point
-from mpifed.launcher import announced
-from mpifed.progress import Overall, duration
-from mpifed.results import read
-from mpifed.sound import attributes
+from mpifed.core.errors import UserError
+from mpifed.experiment import config as configuration
+from mpifed.experiment.progress import Overall, duration
+from mpifed.mpi.launcher import announced
+from mpifed.results.result import read
+from mpifed.results.validate import attributes
+from mpifed.sweep import cost, slurm
+from mpifed.sweep import runner as sweep
+from mpifed.sweep.grid import Point
 
 worker: sweep.Runs      # of a process of the pool
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import msgspec
 
-from mpifed import columns
-from mpifed.checkpoint import Checkpoint
-from mpifed.columns import Column
-from mpifed.component import Table
-from mpifed.config import Evaluate, Experiment, Record
-from mpifed.describe import KINDS, option
-from mpifed.stop import Stop
-from mpifed.system import System
+from mpifed.cli.describe import KINDS, option
+from mpifed.core.component import Table
+from mpifed.experiment.checkpoint import Checkpoint
+from mpifed.experiment.config import Evaluate, Experiment, Record
+from mpifed.experiment.stop import Stop
+from mpifed.federation.stragglers import System
+from mpifed.results import columns
+from mpifed.results.columns import Column
 
 TABLES: dict[str, type[Table]] = {
     "stop": Stop, "evaluate": Evaluate, "record": Record, "checkpoint": Checkpoint, "system": System}

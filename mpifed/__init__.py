@@ -1,41 +1,71 @@
-"""mpifed: federated optimisation on an MPI cluster."""
+"""mpifed: federated optimisation on an MPI cluster.
+
+The names in ``__all__`` are the public API; everything else is private and may change from one version to the next. They
+are loaded when they are first used, so that ``import mpifed`` imports neither numpy nor MPI.
+"""
+
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mpifed.results import Result
+    from mpifed.algorithms.base import Algorithm as Algorithm
+    from mpifed.algorithms.local_solvers import Solver as Solver
+    from mpifed.algorithms.step_sizes import Step as Step
+    from mpifed.core.errors import UserError as UserError
+    from mpifed.core.streams import stream as stream
+    from mpifed.core.typing import Array as Array
+    from mpifed.data.base import Data as Data
+    from mpifed.data.base import Dataset as Dataset
+    from mpifed.data.partition import Partition as Partition
+    from mpifed.data.pool import Pool as Pool
+    from mpifed.experiment.run import run as run
+    from mpifed.federation.distributions import Distribution as Distribution
+    from mpifed.federation.local import Local as Local
+    from mpifed.federation.selection import Draws as Draws
+    from mpifed.federation.selection import Selection as Selection
+    from mpifed.federation.server import Federation as Federation
+    from mpifed.problems.base import Problem as Problem
+    from mpifed.problems.linear_model import LinearModel as LinearModel
+    from mpifed.results.result import Result as Result
+    from mpifed.results.result import load as load
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load", "run"]
+
+PUBLIC = {
+    "run": "mpifed.experiment.run:run",
+    "load": "mpifed.results.result:load",
+    "Result": "mpifed.results.result:Result",
+    "UserError": "mpifed.core.errors:UserError",
+    "Algorithm": "mpifed.algorithms.base:Algorithm",
+    "Solver": "mpifed.algorithms.local_solvers:Solver",
+    "Step": "mpifed.algorithms.step_sizes:Step",
+    "Problem": "mpifed.problems.base:Problem",
+    "LinearModel": "mpifed.problems.linear_model:LinearModel",
+    "Data": "mpifed.data.base:Data",
+    "Dataset": "mpifed.data.base:Dataset",
+    "Pool": "mpifed.data.pool:Pool",
+    "Partition": "mpifed.data.partition:Partition",
+    "Selection": "mpifed.federation.selection:Selection",
+    "Draws": "mpifed.federation.selection:Draws",
+    "Distribution": "mpifed.federation.distributions:Distribution",
+    "Federation": "mpifed.federation.server:Federation",
+    "Local": "mpifed.federation.local:Local",
+    "Array": "mpifed.core.typing:Array",
+    "stream": "mpifed.core.streams:stream",
+}
+__all__ = ["__version__", *PUBLIC]
 
 
-def run(config: dict[str, Any] | None = None, path: Any = None, force: bool = False) -> Result | None:
-    """Run an experiment given as a nested dictionary (see the experiment file) and return its result.
-
-    Under mpirun every rank calls it, and the result is there on rank 0, None elsewhere. With ``path`` the result is
-    written as it grows. Raises mpifed.component.UserError for a mistake in ``config``, on every rank; any other error on
-    one of several ranks ends all of them.
-    """
-    from threadpoolctl import threadpool_limits
-
-    from mpifed import launch, launcher
-    from mpifed.component import UserError
-
-    world = launcher.connect()
-    try:
-        with threadpool_limits(1, "blas"):
-            return launch.run(launch.build(config or {}, world), path, force, world)
-    except UserError:
-        raise
-    except Exception as error:
-        if world is not None and world.size > 1:
-            launch.fail(world, error)          # the other ranks would wait for ever
-        raise
+def __getattr__(name: str) -> Any:
+    if name not in PUBLIC:
+        raise AttributeError(f"module 'mpifed' has no attribute {name!r}")
+    module, _, attribute = PUBLIC[name].partition(":")
+    found = getattr(importlib.import_module(module), attribute)
+    globals()[name] = found
+    return found
 
 
-def load(path: Any) -> Result:
-    """The result in a file. Raises mpifed.component.UserError where it is none."""
-    from mpifed import results
-
-    return results.load(path)
+def __dir__() -> list[str]:
+    return __all__

@@ -8,14 +8,14 @@ def entry() -> int:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     if not set(sys.argv[1:2]) & {"show", "compare", "plot", "list", "describe", "data", "--version", "-h", "--help"}:
-        from mpifed import signals
+        from mpifed.core import signals
 
         signals.listen()
-    from mpifed.cli import main
+    from mpifed.cli.main import main
 
     code = main()
-    if "mpifed.world" in sys.modules:
-        sys.modules["mpifed.world"].leave(code)
+    if "mpifed.mpi.world" in sys.modules:
+        sys.modules["mpifed.mpi.world"].leave(code)
     return code
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import h5py
 from conftest import ROOT, SETTINGS, mpirun
 
-from mpifed.netcdf import mend
+from mpifed.results.netcdf import mend
 
 STUDY = ["algorithm=fedadmm", "data=gaussian", "data.clients=60", "data.samples=1200", "data.features=60", "problem=logistic",
          "rounds=80", "stop.gradient=0.0", "selection.share=0.4", "checkpoint.every_rounds=7"]

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpifed.component import to_toml
-from mpifed.record import Recorder
+from mpifed.core.toml import to_toml
+from mpifed.results.recorder import Recorder
 
 GRADIENTS = (1.0, 0.1, 0.01)
 

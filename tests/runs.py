@@ -9,15 +9,18 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from mpifed.algorithms.base import Algorithm
-from mpifed.data.fedprox import Synthetic
+from mpifed.data.fill import Layout, fill
 from mpifed.data.pool import Pool
-from mpifed.data.synthetic import LinregNoniid, RandomQuadratic
-from mpifed.federation import Federation, InProcess, finish
-from mpifed.fill import fill
-from mpifed.host import Host
-from mpifed.local import Local
+from mpifed.data.sources.linreg_noniid import LinregNoniid
+from mpifed.data.sources.quadratic import RandomQuadratic
+from mpifed.data.sources.synthetic import Synthetic
+from mpifed.federation.host import Host
+from mpifed.federation.local import Local
+from mpifed.federation.selection import Uniform
+from mpifed.federation.server import Federation
+from mpifed.federation.sums import finish
+from mpifed.federation.transport import InProcess
 from mpifed.problems.base import Problem
-from mpifed.selection import Uniform
 
 M, N, SHARE = 12, 10, 0.4
 SOURCES = {  # data that go with a problem
@@ -134,6 +137,6 @@ def quadratics(Q, b):
 
 def local(data, problem, ids=None, place=(1, 0), seed=0):
     """All clients of ``data``, of one padded size, in one block: the f of a client method."""
-    (block,) = fill(data, data.rows, data.sizes, problem, [np.arange(data.m)], 0, np.dtype(data.dtype))
+    (block,) = fill(data, data.rows, Layout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype)), problem.labels)
     ids = np.arange(data.m) if ids is None else ids
     return Local(block, problem, problem.initial(data, seed), data.m, ids, seed, place)

@@ -22,13 +22,13 @@ from mpifed.algorithms.fedprox import FedProx
 from mpifed.algorithms.scaffold import Scaffold
 from mpifed.algorithms.sfedavg import SFedAvg
 from mpifed.algorithms.sfedprox import SFedProx
-from mpifed.component import UserError
-from mpifed.config import experiment
-from mpifed.launch import check
+from mpifed.algorithms.step_sizes import Constant, Log2, SqrtSamples
+from mpifed.core.errors import UserError
+from mpifed.experiment.config import experiment
+from mpifed.experiment.run import check
+from mpifed.federation.request import Request
+from mpifed.federation.selection import Biased, Uniform
 from mpifed.problems.base import Problem
-from mpifed.request import Request
-from mpifed.selection import Biased, Uniform
-from mpifed.steps import Constant, Log2, SqrtSamples
 
 CHOSEN = ceil(SHARE * M)
 

@@ -22,8 +22,8 @@ from benchmarks.bench import Bench, Block, Cell, Claim, Columns
 from benchmarks.measures import Extra
 from benchmarks.optimum import Optima
 from benchmarks.verdict import AGREES, NONE, OFF, OPEN, SPREAD, TIME, Sample, examine, judge
-from mpifed import config
-from mpifed.component import UserError
+from mpifed.core.errors import UserError
+from mpifed.experiment import config
 
 PAPERS = ("fedadmm", "fedgia", "fedepm", "flame", "feddcd", "beyond")
 TINY = """

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from mpifed.data.blocks import BLOCK_BYTES, dense_block, padded, plan, sparse_block
-from mpifed.problems import spectral
+from mpifed.problems import gram as spectral
 from mpifed.problems.base import Problem
 from mpifed.problems.logistic import Logistic
 

@@ -17,10 +17,10 @@ import scipy.io
 import scipy.sparse as sp
 from test_data import dense, same_rows_however_asked, table_of
 
-from mpifed.component import UserError
+from mpifed.core.errors import UserError
 from mpifed.data import download
-from mpifed.data.catalogue import Adult, Qot, fetch
-from mpifed.data.clients import Data
+from mpifed.data.base import Data
+from mpifed.data.sources.public_tables import Adult, Qot, fetch
 
 REAL = os.environ.get("MPIFED_DATA", "")
 

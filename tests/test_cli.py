@@ -99,7 +99,7 @@ def test_list_describe_and_version():
 FAULTY = """
 import sys
 from mpifed.algorithms import fedgia
-from mpifed.cli import main
+from mpifed.cli.main import main
 class Broken(RuntimeError): pass
 update = fedgia.FedGiA.update
 def broken(self, f, client, *args):

@@ -14,11 +14,11 @@ import pytest
 from conftest import ROOT, mpifed
 from recorded import recorded
 
-from mpifed.compare import compare
-from mpifed.component import UserError
-from mpifed.groups import natural, study
-from mpifed.measures import final
-from mpifed.tables import Number, Table, comma_separated, digits, escaped, latex, markdown, plain, terminal
+from mpifed.core.errors import UserError
+from mpifed.report.compare import compare
+from mpifed.report.groups import natural, study
+from mpifed.report.metrics import final
+from mpifed.report.tables import Number, Table, comma_separated, digits, escaped, latex, markdown, plain, terminal
 
 BOLD = "\033[1m"
 

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpifed.component import Component, Table, UserError, toml_value
-from mpifed.config import DEFAULT_STUDY, FAMILIES, experiment, override, read
-from mpifed.steps import Constant
+from mpifed.algorithms.step_sizes import Constant
+from mpifed.core.component import Component, Table
+from mpifed.core.errors import UserError
+from mpifed.core.toml import toml_value
+from mpifed.experiment.config import DEFAULT_STUDY, FAMILIES, experiment, override, read
 
 
 def told(assignment, table=None):

@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpifed.component import UserError
-from mpifed.data.clients import Data
+from mpifed.core.errors import UserError
+from mpifed.data.base import Data
 from mpifed.data.info import describe
 from mpifed.data.partition import Sizes
 from mpifed.data.pool import Pool, unit_columns
@@ -160,7 +160,7 @@ def test_a_file_without_sizes_is_a_pool_that_the_partition_deals_out(tmp_path, s
 
 @pytest.mark.parametrize("suffix", [".h5", ".npz"])
 def test_pools_in_a_file_equal_pools_in_memory_block_by_block(tmp_path, suffix, monkeypatch):
-    monkeypatch.setattr("mpifed.data.stored.BLOCK_BYTES", 100)  # two rows of X
+    monkeypatch.setattr("mpifed.data.formats.on_disk.BLOCK_BYTES", 100)  # two rows of X
     from_mat = load(write(tmp_path / "pool.mat", {"X": X, "y": y}), clients=3).rows(0, 3)[0]
     for arrays in ({"X": X, "y": y}, {**csr("X", X), "y": y}):
         dataset = load(write(tmp_path / f"pool{suffix}", arrays), clients=3)
@@ -202,7 +202,7 @@ def table_of(dataset):
 @pytest.mark.parametrize(("name", "pack"), [("x.svm", bytes), ("x.libsvm", bytes), ("x.svmlight", bytes),
                                             ("x.svm.gz", gzip.compress), ("x.libsvm.bz2", bz2.compress)])
 def test_libsvm_stays_sparse(tmp_path, name, pack, monkeypatch):
-    monkeypatch.setattr("mpifed.data.text.CHUNK", 30)  # a chunk ends inside the file
+    monkeypatch.setattr("mpifed.data.formats.svm_csv.CHUNK", 30)  # a chunk ends inside the file
     (tmp_path / name).write_bytes(pack(LIBSVM))
     dataset = load(tmp_path / name, clients=2)
     wanted = np.column_stack([[1, -1, 1, -1], WANTED])

@@ -14,9 +14,9 @@ from PIL import Image
 from test_data import same_rows_however_asked
 from test_data_split import same_tests_however_asked
 
-from mpifed.component import UserError
-from mpifed.data.clients import Data
-from mpifed.data.idx import read_idx
+from mpifed.core.errors import UserError
+from mpifed.data.base import Data
+from mpifed.data.formats.idx import read_idx
 
 REAL = os.environ.get("MPIFED_DATA", "")
 

@@ -8,8 +8,8 @@ import pytest
 from test_data import same_rows_however_asked
 from test_data_split import same_tests_however_asked
 
-from mpifed.component import UserError
-from mpifed.data.clients import Data
+from mpifed.core.errors import UserError
+from mpifed.data.base import Data
 
 SMALL = {"least": 20, "most": 30}
 TABLES = [{"name": "synthetic", "clients": 5, **SMALL}, {"name": "synthetic", "clients": 5, "iid": True, **SMALL},

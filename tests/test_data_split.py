@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_data import DENSE, TEST, X, dense, load, refused, same_rows_however_asked, write, y
 
-from mpifed.component import UserError
-from mpifed.data.clients import Data, Dataset
+from mpifed.core.errors import UserError
+from mpifed.data.base import Data, Dataset
 from mpifed.data.info import describe
 from mpifed.data.split import split_made, split_pool
 

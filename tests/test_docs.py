@@ -11,7 +11,8 @@ import pytest
 from conftest import ROOT
 
 import mpifed
-from mpifed import cli, config
+from mpifed.cli import main as cli
+from mpifed.experiment import config
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
 PAPERS = ("fedadmm", "fedgia", "fedepm", "feddcd", "flame")

@@ -7,8 +7,11 @@ import sys
 import pytest
 from conftest import ROOT, execute, mpifed
 
-from mpifed import config, describe, extension, load
-from mpifed.component import UserError
+from mpifed import load
+from mpifed.cli import describe
+from mpifed.core import plugins as extension
+from mpifed.core.errors import UserError
+from mpifed.experiment import config
 
 README = (ROOT / "README.md").read_text("utf-8")
 GUIDE = (ROOT / "docs" / "extending.md").read_text("utf-8")
@@ -111,9 +114,9 @@ def test_entry_points_are_listed_and_described(package, monkeypatch):
 
 
 def test_packages_are_searched_only_for_names_that_mpifed_does_not_have(folder):
-    script = ("import sys; from mpifed import config, extension; config.experiment({'algorithm': 'fedavg', 'data': 'qot'}); "
+    script = ("import sys; from mpifed.core import plugins; from mpifed.experiment import config; config.experiment({'algorithm': 'fedavg', 'data': 'qot'}); "
               "config.experiment({'algorithm': 'my_methods.py:GradientDescent'}); "
-              "sys.exit(extension.installed.cache_info().misses)")
+              "sys.exit(plugins.installed.cache_info().misses)")
     assert execute([sys.executable, "-c", script], cwd=folder).code == 0
 
 
@@ -138,7 +141,7 @@ def test_the_study_of_the_guide_runs_from_another_folder_with_the_same_bits_on_a
 def test_the_guide_names_what_each_kind_must_define_and_its_group():
     for family in describe.KINDS.values():
         abstract = [key for key in dir(family) if getattr(getattr(family, key), "__isabstractmethod__", False)]
-        row = re.search(rf"\| `{family.__module__}.{family.__name__}` \| (.*) \|", GUIDE).group(1)
+        row = re.search(rf"\| `mpifed.{family.__name__}` \| (.*) \|", GUIDE).group(1)
         assert abstract
         assert all(f"`{key}`" in row for key in abstract)
         assert f"`mpifed.{family.kind}`" in GUIDE
@@ -152,7 +155,7 @@ def test_every_class_of_mpifed_defines_what_it_must(family):
 
 
 def test_parts_of_an_algorithm_come_from_outside_too(folder):
-    (folder / "mine.py").write_text("from mpifed.steps import Step\nclass Half(Step):\n    def gamma(self, k, k0, d):\n"
+    (folder / "mine.py").write_text("from mpifed.algorithms.step_sizes import Step\nclass Half(Step):\n    def gamma(self, k, k0, d):\n"
                                     "        return 0.5 ** k\n")
     told = config.experiment(config.override({}, ["algorithm=fedavg", "algorithm.step=mine.py:Half"]))
     assert told.algorithm.step.gamma(2, 1, None) == 0.25
@@ -175,10 +178,10 @@ WRONG = {
     "algorithm=nowhere.py:X": "there is no file nowhere.py",
     "algorithm=my_methods.py:GradientDescend": "my_methods.py has no class GradientDescend; there is GradientDescent",
     "algorithm=my_methods.py:join": "my_methods.py has no class join; there is Client, Server, GradientDescent",
-    "algorithm=my_methods.py:Client": "Client of my_methods.py is no class derived from mpifed.algorithms.base.Algorithm",
-    "algorithm=broken.py:Algorithm": "Algorithm of broken.py is no class derived from mpifed.algorithms.base.Algorithm",
-    "problem=broken.py:Half": "Half of broken.py is no class derived from mpifed.problems.base.Problem",
-    "data=json:JSONDecoder": "JSONDecoder of json is no class derived from mpifed.data.clients.Data",
+    "algorithm=my_methods.py:Client": "Client of my_methods.py is no class derived from mpifed.Algorithm",
+    "algorithm=broken.py:Algorithm": "Algorithm of broken.py is no class derived from mpifed.Algorithm",
+    "problem=broken.py:Half": "Half of broken.py is no class derived from mpifed.Problem",
+    "data=json:JSONDecoder": "JSONDecoder of json is no class derived from mpifed.Data",
     "algorithm=broken.py:Half": "Half of broken.py has no method join and no method round",
     "problem=broken.py:Loss": "Loss of broken.py has no method value_grad",
     "algorithm=nowhere.methods:X": "nowhere.methods cannot be imported: ModuleNotFoundError: No module named 'nowhere'",
@@ -219,7 +222,7 @@ def test_options_are_refused_like_those_of_mpifed(wrong):
 
 
 def test_describe_refuses_what_is_none_of_mpifeds_kinds(wrong):
-    for name, sentence in {"json:JSONDecoder": "JSONDecoder of json is no class derived from mpifed.component.Component",
+    for name, sentence in {"json:JSONDecoder": "JSONDecoder of json is no class derived from mpifed.core.component.Component",
                            "nowhere.py:X": "there is no file nowhere.py"}.items():
         with pytest.raises(UserError, match=rf'^name = "{name}" is wrong: {sentence}$'):
             describe.component(name)

@@ -10,17 +10,17 @@ import pytest
 from runs import Run, build, local, one_thread, quadratics  # noqa: F401
 
 import mpifed
-from mpifed.component import UserError
-from mpifed.data.fedprox import Synthetic
-from mpifed.data.lower_bound import LowerBound
-from mpifed.data.synthetic import RandomQuadratic
-from mpifed.experiment import measure
+from mpifed.algorithms.local_solvers import GradientDescent, Newton, Solver
+from mpifed.core.errors import UserError
+from mpifed.core.streams import stream
+from mpifed.data.sources.lower_bound import LowerBound
+from mpifed.data.sources.quadratic import RandomQuadratic
+from mpifed.data.sources.synthetic import Synthetic
+from mpifed.experiment.rounds import measure
+from mpifed.federation.selection import All, Draws, Selection, Uniform
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.quadratic import Quadratic
 from mpifed.problems.softmax import Softmax
-from mpifed.rng import stream
-from mpifed.selection import All, Draws, Selection, Uniform
-from mpifed.solvers import GradientDescent, Newton, Solver
 
 
 class Loose(Quadratic, tag="loose"):

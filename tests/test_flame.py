@@ -7,8 +7,8 @@ from runs import M, N, Run, build, gradients, minimiser, one_thread  # noqa: F40
 
 import mpifed
 from mpifed.algorithms.flame import Flame
+from mpifed.federation.selection import Biased, Uniform
 from mpifed.problems.softmax import Softmax
-from mpifed.selection import Biased, Uniform
 
 CENTERS = ["global", "local"]
 both = pytest.mark.parametrize("center", CENTERS)

@@ -20,15 +20,15 @@ from conftest import mpifed
 from hypothesis import HealthCheck, given, settings
 from test_hostile import result
 
-from mpifed import config
-from mpifed.checkpoint import find, folder
-from mpifed.component import UserError
+from mpifed.core.errors import UserError
 from mpifed.data import info
-from mpifed.data.clients import Data
-from mpifed.data.idx import read_idx
-from mpifed.report import show
-from mpifed.results import load
-from mpifed.selection import Replay
+from mpifed.data.base import Data
+from mpifed.data.formats.idx import read_idx
+from mpifed.experiment import config
+from mpifed.experiment.checkpoint import find, folder
+from mpifed.federation.selection import Replay
+from mpifed.report.summary import show
+from mpifed.results.result import load
 
 SECONDS = 5
 MANY = int(os.environ.get("MPIFED_FUZZ", "0"))
@@ -162,7 +162,7 @@ def test_replays(tmp_path):
 @pytest.mark.filterwarnings("ignore")
 def test_results(tmp_path, monkeypatch):
     path = tmp_path / "out.h5"
-    monkeypatch.setattr("mpifed.results.PATIENCE", ())
+    monkeypatch.setattr("mpifed.results.result.PATIENCE", ())
 
     @FEW
     @given(damaged(result(lambda out: None)))

@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 from conftest import mpifed
 
-from mpifed.claim import replacing
-from mpifed.cli import main
-from mpifed.component import UserError, from_toml, to_toml
-from mpifed.config import Evaluate, Experiment, Record, read
-from mpifed.data.clients import Data
-from mpifed.describe import KINDS
-from mpifed.stop import Stop
+from mpifed.cli.describe import KINDS
+from mpifed.cli.main import main
+from mpifed.core.errors import UserError
+from mpifed.core.files import replacing
+from mpifed.core.toml import from_toml, to_toml
+from mpifed.data.base import Data
+from mpifed.experiment.config import Evaluate, Experiment, Record, read
+from mpifed.experiment.stop import Stop
 
 SECONDS = 5
 RUN = ["run", "problem=logistic", "rounds=1", "data=file"]

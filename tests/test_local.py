@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from runs import Run, build, local, one_thread  # noqa: F401
 
-from mpifed.component import UserError
+from mpifed.core.errors import UserError
 from mpifed.data.pool import Pool
-from mpifed.experiment import measure
-from mpifed.host import Host
+from mpifed.experiment.rounds import measure
+from mpifed.federation.host import Host
+from mpifed.federation.selection import All
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.mlp import MLP
 from mpifed.problems.softmax import Softmax
 from mpifed.problems.svm import SVM
-from mpifed.selection import All
 
 
 def numbered(sizes, kind="dense", dtype="float64"):

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpifed import model, sums
-from mpifed.message import BIG
-from mpifed.model import Machine
+from benchmarks.speed import cost_model as model
+from benchmarks.speed.cost_model import Machine
+from mpifed.federation import sums
+from mpifed.mpi.plan import BIG
 
 MACHINE = Machine(L=1e-6, o=2e-7, G=1e-10, gamma=5e-11, o_round=1e-4, compute=1e-9, turn=1e-3)
 ALPHA = MACHINE.L + 2 * MACHINE.o

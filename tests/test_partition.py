@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpifed.component import UserError
+from mpifed.core.errors import UserError
+from mpifed.core.streams import stream
 from mpifed.data.partition import Classes, Dirichlet, Iid, Partition, Shards, Sizes
-from mpifed.rng import stream
 
 RULES = [Iid(), Sizes(), Sizes(least=0.9), Shards(), Shards(per_client=1), Classes(), Classes(per_client=1),
          Dirichlet(), Dirichlet(alpha=100.0)]

@@ -9,9 +9,11 @@ import pytest
 from conftest import mpifed
 from recorded import recorded
 
-from mpifed import boxes, curves, measures, plot, style, timeline
-from mpifed.component import UserError
-from mpifed.results import load
+from mpifed.core.errors import UserError
+from mpifed.report import boxplot as boxes
+from mpifed.report import curves, plot, style, timeline
+from mpifed.report import metrics as measures
+from mpifed.results.result import load
 
 pytest.importorskip("matplotlib")
 
@@ -340,7 +342,7 @@ def test_a_picture_is_overwritten_only_by_force(folder):
     (["nowhere.h5"], "nowhere.h5 cannot be read: no such file or directory"),
 ])
 def test_mistakes_are_sentences(folder, words, told, capsys, monkeypatch):
-    from mpifed.cli import main
+    from mpifed.cli.main import main
 
     monkeypatch.chdir(folder)
     assert main(["plot", *(path.name for path in sorted(folder.glob("*.h5"))), *words]) == 2
@@ -349,7 +351,7 @@ def test_mistakes_are_sentences(folder, words, told, capsys, monkeypatch):
 
 
 def test_without_matplotlib_the_extra_is_named(folder, capsys, monkeypatch):
-    from mpifed.cli import main
+    from mpifed.cli.main import main
 
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.chdir(folder)

@@ -12,15 +12,15 @@ from scipy.stats import kstest
 
 import mpifed
 from mpifed.algorithms.fedepm import FedEPM
+from mpifed.algorithms.noise import Budget, laplace, log_ratio
 from mpifed.algorithms.sfedavg import SFedAvg
-from mpifed.component import UserError
+from mpifed.algorithms.step_sizes import Constant
+from mpifed.core.errors import UserError
 from mpifed.data.pool import Pool
-from mpifed.experiment import measure
-from mpifed.privacy import Budget, laplace, log_ratio
+from mpifed.experiment.rounds import measure
+from mpifed.federation.selection import Uniform
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
-from mpifed.selection import Uniform
-from mpifed.steps import Constant
 
 # the law of the noise
 

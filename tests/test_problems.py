@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mpifed
-from mpifed.component import UserError
-from mpifed.data.clients import Dataset
+from mpifed.core.errors import UserError
+from mpifed.data.base import Dataset
+from mpifed.data.fill import Layout, fill
 from mpifed.data.pool import Pool
-from mpifed.fill import checked, fill
-from mpifed.problems import spectral
+from mpifed.problems import gram as spectral
 from mpifed.problems.base import Problem
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.linear_model import LinearModel
@@ -64,7 +64,7 @@ def dataset(name, size, kind="dense", dtype="float64", m=4, n=6):
 
 def one_block(problem, data: Dataset):
     """All clients of ``data`` in one block: their sizes have one padded size."""
-    (block,) = fill(data, data.rows, data.sizes, problem, [np.arange(data.m)], 0, np.dtype(data.dtype))
+    (block,) = fill(data, data.rows, Layout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype)), problem.labels)
     return block
 
 
@@ -452,8 +452,8 @@ def test_the_regulariser_stands_inside_or_outside_of_the_mean(problem, extra, si
 
 @pytest.mark.parametrize("problem", [Logistic(), NonconvexLogistic()], ids=lambda p: p.label())
 def test_labels_of_minus_one_and_one_become_zero_and_one(problem):
-    assert list(checked(problem, np.array([-1.0, 1.0, 1.0, -1.0]))) == [0, 1, 1, 0]
-    assert list(checked(problem, np.array([0.0, 1.0, 1.0, 0.0]))) == [0, 1, 1, 0]
+    assert list(problem.checked_labels(np.array([-1.0, 1.0, 1.0, -1.0]))) == [0, 1, 1, 0]
+    assert list(problem.checked_labels(np.array([0.0, 1.0, 1.0, 0.0]))) == [0, 1, 1, 0]
 
 
 @pytest.mark.parametrize(("labels", "sentence"), [
@@ -464,7 +464,7 @@ def test_labels_of_minus_one_and_one_become_zero_and_one(problem):
 @pytest.mark.parametrize("problem", [Logistic(), NonconvexLogistic()], ids=lambda p: p.label())
 def test_other_labels_are_refused_by_a_sentence(problem, labels, sentence):
     with pytest.raises(UserError, match=rf"^problem '{problem.label()}' cannot use these data: .*{sentence}"):
-        checked(problem, np.array(labels))
+        problem.checked_labels(np.array(labels))
 
 
 def test_a_quadratic_refuses_clients_that_have_no_square_matrix():
@@ -481,8 +481,8 @@ classifiers = pytest.mark.parametrize("problem", CLASSIFIERS, ids=lambda p: p.la
 def test_labels_that_are_no_classes_are_refused_by_a_sentence(problem, labels, wrong):
     sentence = f"labels must be whole numbers 0, 1 … C−1, but there is {wrong}"
     with pytest.raises(UserError, match=rf"^problem '{problem.label()}' cannot use these data: {sentence}$"):
-        checked(problem, np.array(labels))
-    assert list(checked(problem, np.array([2.0, 0.0, 1.0]))) == [2, 0, 1]
+        problem.checked_labels(np.array(labels))
+    assert list(problem.checked_labels(np.array([2.0, 0.0, 1.0]))) == [2, 0, 1]
 
 
 

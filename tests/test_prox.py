@@ -8,11 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from runs import local, one_thread, quadratics  # noqa: F401
 
+from mpifed.algorithms.local_solvers import gradient_descent, newton
+from mpifed.algorithms.prox import elastic_net_mean, soft
 from mpifed.data.pool import Pool
+from mpifed.problems.gram import conjugate_gradients
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.quadratic import Quadratic
 from mpifed.problems.softmax import Softmax
-from mpifed.prox import conjugate_gradients, elastic_net_mean, gradient_descent, newton, soft
 
 reals = st.floats(-100, 100)
 
@@ -115,7 +117,7 @@ def test_conjugate_gradients_solve_to_the_accuracy_of_each_client(accuracy):
     H, B = systems(6, 8)
     B[2] = 0
     wanted = accuracy * np.array([1.0, 0.1, 1.0, 1.0, 0.5, 1.0])
-    X = conjugate_gradients(lambda V: np.matvec(H, V), B, wanted)
+    X = conjugate_gradients(lambda V: np.matvec(H, V), B, wanted, 100)
     residual = np.linalg.norm(np.matvec(H, X) - B, axis=1)
     assert (residual <= wanted * np.linalg.norm(B, axis=1) * 1.01 + 1e-14).all()
     assert not X[2].any()
@@ -124,9 +126,9 @@ def test_conjugate_gradients_solve_to_the_accuracy_of_each_client(accuracy):
 def test_conjugate_gradients_have_the_same_bits_whoever_else_solves():
     H, B = systems(6, 8)
     accuracy = np.full(6, 1e-9)
-    together = conjugate_gradients(lambda V: np.matvec(H, V), B, accuracy)
+    together = conjugate_gradients(lambda V: np.matvec(H, V), B, accuracy, 100)
     for i in range(6):
-        alone = conjugate_gradients(lambda V, i=i: np.matvec(H[i : i + 1], V), B[i : i + 1], accuracy[:1])
+        alone = conjugate_gradients(lambda V, i=i: np.matvec(H[i : i + 1], V), B[i : i + 1], accuracy[:1], 100)
         assert together[i].tobytes() == alone[0].tobytes()
 
 
@@ -134,7 +136,7 @@ def test_conjugate_gradients_keep_the_type_and_the_input():
     H, B = systems(3, 5)
     H, B = H.astype(np.float32), B.astype(np.float32)
     B.setflags(write=False)
-    X = conjugate_gradients(lambda V: np.matvec(H, V), B, np.full(3, 1e-3))
+    X = conjugate_gradients(lambda V: np.matvec(H, V), B, np.full(3, 1e-3), 100)
     assert X.dtype == np.float32
     assert np.allclose(np.matvec(H, X), B, rtol=1e-2, atol=1e-2)
 

@@ -7,7 +7,8 @@ import msgspec
 import numpy as np
 from conftest import ROOT, mpifed
 
-from mpifed import config, launch
+from mpifed.experiment import config
+from mpifed.experiment import run as launch
 
 README = (ROOT / "README.md").read_text("utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.S)
@@ -26,7 +27,7 @@ def test_the_algorithm_of_the_readme_is_one():
     space: dict = {"__name__": "readme"}
     exec(example, space)
     setup = config.experiment({"data": {"clients": 6, "features": 5}, "rounds": 200, "evaluate": {"every": 50}})
-    result = launch.run(msgspec.structs.replace(setup, algorithm=space["GradientDescent"](gamma=0.1)))
+    result = launch.run_config(msgspec.structs.replace(setup, algorithm=space["GradientDescent"](gamma=0.1)))
     assert result.rounds["grad_norm_sq"][-1] < 1e-12
     assert np.isfinite(result.x).all()
 

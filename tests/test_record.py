@@ -18,12 +18,15 @@ import pytest
 import xarray
 from hypothesis import HealthCheck, given, settings
 
-from mpifed import chosen, disk, netcdf, record
-from mpifed.claim import replacing
-from mpifed.columns import ALL, CLIENTS, COLUMNS, RANKS
-from mpifed.component import Trouble, UserError
-from mpifed.record import Recorder
-from mpifed.results import load
+from mpifed.core.errors import Trouble, UserError
+from mpifed.core.files import replacing
+from mpifed.results import crash_safe_file as disk
+from mpifed.results import netcdf
+from mpifed.results import recorder as record
+from mpifed.results import selection_log as chosen
+from mpifed.results.columns import ALL, CLIENTS, COLUMNS, RANKS
+from mpifed.results.recorder import Recorder
+from mpifed.results.result import load
 
 ROOT = Path(__file__).parent.parent
 ATTRS = {"config": "seed = 3\n", "seed": 3, "ranks": 2, "mpi_library": "none"}
@@ -374,7 +377,7 @@ def test_xarray_opens_every_group(path):
 WRITER = """
 import os, signal, sys, time
 import numpy as np
-from mpifed import netcdf, record
+from mpifed.results import netcdf, recorder as record
 
 record.FLUSH_SECONDS = float(sys.argv[2])
 

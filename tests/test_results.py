@@ -9,10 +9,10 @@ import h5py
 import numpy as np
 import pytest
 
-from mpifed.component import UserError
-from mpifed.record import Recorder
-from mpifed.report import show
-from mpifed.results import Result, load
+from mpifed.core.errors import UserError
+from mpifed.report.summary import show
+from mpifed.results.recorder import Recorder
+from mpifed.results.result import Result, load
 
 CONFIG = """
 seed = 3

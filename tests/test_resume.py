@@ -16,7 +16,7 @@ from conftest import ROOT, SETTINGS, execute, mpifed, mpirun
 from kills import content
 from test_parity import STUDIES
 
-from mpifed.checkpoint import STATE, Checkpoint, Keeper, find, folder
+from mpifed.experiment.checkpoint import STATE, Checkpoint, Keeper, find, folder
 
 
 def run(*words, ranks=None, code=0, **more):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mpifed.component import UserError
-from mpifed.selection import All, Biased, Cover, Replay, Selection, Uniform
+from mpifed.core.errors import UserError
+from mpifed.federation.selection import All, Biased, Cover, Replay, Selection, Uniform
 
 shares = st.integers(1, 10000).map(lambda k: k / 10000)
 

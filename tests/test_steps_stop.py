@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpifed.component import UserError
-from mpifed.steps import Constant, Log2, SqrtSamples, Step
-from mpifed.stop import Stop
+from mpifed.algorithms.step_sizes import Constant, Log2, SqrtSamples, Step
+from mpifed.core.errors import UserError
+from mpifed.experiment.stop import Stop
 
 iterations = st.integers(0, 10**6)
 factors = st.floats(1e-6, 1e3)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpifed import sums
+from mpifed.federation import sums
 
 MOST = 70  # clients in random cases
 

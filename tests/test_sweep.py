@@ -13,14 +13,15 @@ from conftest import execute, mpifed, mpirun
 from kills import content
 
 import mpifed as package
-from mpifed import grid, signals
-from mpifed.cli import main
-from mpifed.component import UserError
-from mpifed.data.kept import Cache, held
-from mpifed.data.synthetic import LinregNoniid
-from mpifed.grid import Point, named, ordered, points, split, together
-from mpifed.progress import Overall
-from mpifed.sweep import summary
+from mpifed.cli.main import main
+from mpifed.core import signals
+from mpifed.core.errors import UserError
+from mpifed.data.cache import Cache, held
+from mpifed.data.sources.linreg_noniid import LinregNoniid
+from mpifed.experiment.progress import Overall
+from mpifed.sweep import grid
+from mpifed.sweep.grid import Point, named, ordered, points, split, together
+from mpifed.sweep.runner import summary
 
 SMALL = ["data.clients=6", "data.features=5", "rounds=4", "algorithm=fedavg"]
 GRIDS = ["--grid", "algorithm.k0=1,2", "--grid", "seed=0:2"]
@@ -253,7 +254,7 @@ def test_a_file_that_another_run_writes_is_left_to_it(here, capsys):
     with h5py.File(here / "results" / "seed=0.h5", "r+") as file:
         file.attrs["status"] = "running"
         file.flush()
-        program = "import sys; from mpifed.cli import main; sys.exit(main(sys.argv[1:]))"
+        program = "import sys; from mpifed.cli.main import main; sys.exit(main(sys.argv[1:]))"
         done = execute([sys.executable, "-c", program, "sweep", *SMALL, "--grid", "seed=0:2"], cwd=here)
     assert done.code == 0, done.err
     assert "seed=0.h5  left to the run that writes it" in done.out

@@ -11,13 +11,13 @@ import mpifed as package
 from mpifed.algorithms.base import Algorithm
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.algorithms.fedgia import FedGiA
-from mpifed.component import UserError
-from mpifed.config import experiment
-from mpifed.distributions import Distribution
-from mpifed.local import Local
-from mpifed.report import show
-from mpifed.selection import All
-from mpifed.system import System
+from mpifed.core.errors import UserError
+from mpifed.experiment.config import experiment
+from mpifed.federation.distributions import Distribution
+from mpifed.federation.local import Local
+from mpifed.federation.selection import All
+from mpifed.federation.stragglers import System
+from mpifed.report.summary import show
 
 M = 20000                                              # clients, where shares and means are measured
 NEW = ("asked", "dropped", "late", "simulated_seconds")

@@ -9,11 +9,11 @@ import scipy.sparse as sp
 from conftest import execute, mpifed
 
 import mpifed as package
-from mpifed.component import UserError
-from mpifed.config import override
-from mpifed.data.clients import Data
+from mpifed.core.errors import UserError
+from mpifed.data.base import Data
+from mpifed.data.fill import Layout, fill
 from mpifed.data.pool import Pool
-from mpifed.fill import fill
+from mpifed.experiment.config import override
 from mpifed.problems import torch_module
 from mpifed.problems.base import Problem
 from mpifed.problems.mlp import MLP
@@ -57,7 +57,7 @@ def images(size, m=2, samples=6, channels=1, dtype="float64"):
 
 
 def one_block(problem, data):
-    (block,) = fill(data, data.rows, data.sizes, problem, [np.arange(data.m)], 0, np.dtype(getattr(data, "dtype", "float64")))
+    (block,) = fill(data, data.rows, Layout(0, data.sizes, [np.arange(data.m)], np.dtype(getattr(data, "dtype", "float64"))), problem.labels)
     return block
 
 
@@ -276,5 +276,5 @@ def test_without_torch_the_problem_says_what_to_install(monkeypatch):
 
 
 def test_torch_is_imported_by_those_who_use_it_only():
-    script = "import sys; from mpifed import config; config.experiment({'problem': 'cnn'}); sys.exit('torch' in sys.modules)"
+    script = "import sys; from mpifed.experiment import config; config.experiment({'problem': 'cnn'}); sys.exit('torch' in sys.modules)"
     assert execute([sys.executable, "-c", script]).code == 0

@@ -16,9 +16,10 @@ import numpy as np
 
 import mpifed
 from benchmarks.optimum import least
-from mpifed import config as configuration
-from mpifed.component import Trouble, UserError, toml_value
-from mpifed.data.kept import Cache
+from mpifed.core.errors import Trouble, UserError
+from mpifed.core.toml import toml_value
+from mpifed.data.cache import Cache
+from mpifed.experiment import config as configuration
 
 SEED, LAST = 100, 10
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 import numpy as np
 
 from mpifed.algorithms import fedavg, fedprox
-from mpifed.data.clients import Array
-from mpifed.local import Local
-from mpifed.results import Result
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+from mpifed.results.result import Result
 
 
 class FedAvg(fedavg.FedAvg):

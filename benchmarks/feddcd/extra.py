@@ -9,17 +9,17 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed import config
 from mpifed.algorithms import accfeddcd, feddcd
+from mpifed.algorithms.local_solvers import Solver
+from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
-from mpifed.data.clients import Array
-from mpifed.data.images import IdxImages, Mnist
-from mpifed.federation import Federation
-from mpifed.local import Local
+from mpifed.data.sources.public_images import IdxImages, Mnist
+from mpifed.experiment import config
+from mpifed.federation.local import Local
+from mpifed.federation.server import Federation
 from mpifed.problems.mlp import MLP
 from mpifed.problems.quadratic import Quadratic
-from mpifed.results import Result
-from mpifed.solvers import Solver
+from mpifed.results.result import Result
 
 TINY = 1e-9      # share of the first gap below which rounding counts
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mpifed.component import UserError
-from mpifed.results import Result, load
+from mpifed.core.errors import UserError
+from mpifed.results.result import Result, load
 
 
 def lct_over_sfedavg(result: Result) -> float:

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.config import Experiment, experiment
+from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
-from mpifed.data.clients import Array
-from mpifed.host import Host
-from mpifed.launch import check
+from mpifed.experiment.config import Experiment, experiment
+from mpifed.experiment.run import check
+from mpifed.federation.host import Host
 from mpifed.problems.base import Problem
-from mpifed.results import Result
+from mpifed.results.result import Result
 
 SAME = 1e-8             # relative difference of f, here and in the record, that rounding explains
 WALK = 100              # iterations of a run that are taken again

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.algorithms import flame, pfedme
-from mpifed.component import UserError
-from mpifed.data.clients import Array
-from mpifed.local import Local
-from mpifed.results import Result, load
+from mpifed.core.errors import UserError
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+from mpifed.results.result import Result, load
 
 
 def own(f: Local) -> Array:

@@ -16,11 +16,12 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np
 from mpi4py import MPI
 
-from mpifed import config, sums
-from mpifed.federation import Federation
-from mpifed.host import Host
-from mpifed.mpi import Server, serve
-from mpifed.world import World
+from mpifed.experiment import config
+from mpifed.federation import sums
+from mpifed.federation.host import Host
+from mpifed.federation.server import Federation
+from mpifed.mpi.channel import Server, serve
+from mpifed.mpi.world import World
 
 
 class Client(NamedTuple):

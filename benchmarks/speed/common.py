@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 import mpifed
-from mpifed.results import Result
+from mpifed.results.result import Result
 
 
 class Spread(NamedTuple):

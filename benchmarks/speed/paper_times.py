@@ -22,8 +22,8 @@ import numpy as np
 from benchmarks import bench as benches
 from benchmarks.bench import Run
 from benchmarks.speed.common import spread
-from mpifed import launch
-from mpifed.component import UserError
+from mpifed.core.errors import UserError
+from mpifed.experiment import run as launch
 
 
 def main() -> None:
@@ -59,7 +59,7 @@ def times(runs: list[Run], rounds: int | None) -> np.ndarray:
     found = []
     for run in runs:
         config = run.config if rounds is None else msgspec.structs.replace(run.config, rounds=rounds)
-        result = launch.run(config)
+        result = launch.run_config(config)
         assert result is not None
         found.append((result.tct, result.cr))
     return np.array(found)

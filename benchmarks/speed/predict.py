@@ -35,8 +35,9 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 
+from benchmarks.speed import cost_model as model
 from benchmarks.speed.common import figure, launched, round_seconds, starter
-from mpifed import launcher, model
+from mpifed.mpi import launcher
 
 CLIENTS, SAMPLES, STEPS = 64, 50, 5
 BYTES = [0, 64, 1024, 4096, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22]

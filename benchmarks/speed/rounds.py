@@ -17,8 +17,9 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 
-from mpifed import config, launch
-from mpifed.experiment import rounds
+from mpifed.experiment import config
+from mpifed.experiment import run as launch
+from mpifed.experiment.rounds import rounds
 
 CASES = {"A": (128, 70, 1024, None), "B": (1000, 20, 20, None), "C": (10_000, 20, 20, 100)}
 STEPS, GAMMA, MU = 5, 0.1, 1e-3
@@ -71,7 +72,7 @@ def ours(setup: config.Experiment, count: int) -> tuple[float, np.ndarray]:
 
     launch.rounds = clocked  # type: ignore[assignment]
     with tempfile.TemporaryDirectory() as folder:
-        result = launch.run(setup, os.path.join(folder, "out.h5"))
+        result = launch.run_config(setup, os.path.join(folder, "out.h5"))
     launch.rounds = rounds
     assert result is not None
     assert result.x is not None

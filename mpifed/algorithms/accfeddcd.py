@@ -8,9 +8,9 @@ from msgspec import Meta
 
 from mpifed.algorithms.feddcd import FedDCD
 from mpifed.algorithms.feddcd import Server as Plain
-from mpifed.data.clients import Array
-from mpifed.federation import Federation
-from mpifed.local import Local
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+from mpifed.federation.server import Federation
 
 Share = Annotated[float, Meta(gt=0, le=1)]
 

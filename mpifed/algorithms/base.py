@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mpifed.component import Component
-from mpifed.data.clients import Array
-from mpifed.federation import Federation
-from mpifed.local import Local
+from mpifed.core.component import Component
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+from mpifed.federation.server import Federation
 
 STEERING = ("step", "lr", "t", "mu0", "r0", "rho", "eta")
 

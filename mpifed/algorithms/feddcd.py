@@ -7,12 +7,11 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.base import Algorithm
-from mpifed.component import UserError
-from mpifed.data.clients import Array
-from mpifed.federation import Federation
-from mpifed.local import Local
-from mpifed.prox import newton
-from mpifed.solvers import Newton, Solver
+from mpifed.algorithms.local_solvers import Newton, Solver, newton
+from mpifed.core.errors import UserError
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+from mpifed.federation.server import Federation
 
 
 class Client(NamedTuple):

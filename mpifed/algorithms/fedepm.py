@@ -7,11 +7,11 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.base import Algorithm
-from mpifed.data.clients import Array
-from mpifed.federation import Federation
-from mpifed.local import Local
-from mpifed.privacy import Budget, accounting, laplace, log_ratio
-from mpifed.prox import elastic_net_mean, soft
+from mpifed.algorithms.noise import Budget, accounting, laplace, log_ratio
+from mpifed.algorithms.prox import elastic_net_mean, soft
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+from mpifed.federation.server import Federation
 
 Positive = Annotated[float, Meta(gt=0)]
 

@@ -7,8 +7,8 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.fedavg import FedAvg
-from mpifed.data.clients import Array
-from mpifed.local import Local
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
 
 
 class FedProx(FedAvg, tag="fedprox"):

@@ -6,8 +6,8 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta
 
 from mpifed.algorithms.flame import Personal
-from mpifed.data.clients import Array
-from mpifed.local import Local
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
 
 
 class Client(NamedTuple):

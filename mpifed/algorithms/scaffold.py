@@ -7,10 +7,10 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.base import Algorithm
-from mpifed.data.clients import Array
-from mpifed.federation import Federation
-from mpifed.local import Local
-from mpifed.steps import Log2, Step
+from mpifed.algorithms.step_sizes import Log2, Step
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+from mpifed.federation.server import Federation
 
 
 class Client(NamedTuple):

@@ -7,11 +7,11 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.base import Algorithm
-from mpifed.data.clients import Array
-from mpifed.federation import Federation
-from mpifed.local import Local
-from mpifed.privacy import Budget, laplace, log_ratio
-from mpifed.steps import SqrtSamples, Step
+from mpifed.algorithms.noise import Budget, laplace, log_ratio
+from mpifed.algorithms.step_sizes import SqrtSamples, Step
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+from mpifed.federation.server import Federation
 
 MU0, ALPHA, C = 0.05, 1.001, 1e-8  # (39): the constants of FedEPM set the noise of all three methods
 

@@ -6,8 +6,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from mpifed.algorithms.sfedavg import SFedAvg
-from mpifed.data.clients import Array
-from mpifed.local import Local
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
 
 
 class SFedProx(SFedAvg, tag="sfedprox"):

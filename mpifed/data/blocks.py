@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from mpifed.data.clients import Array, Matrix
+from mpifed.core.typing import Array, Matrix
 
 BLOCK_BYTES = 1 << 22
 PAD = 4

@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from mpifed.component import UserError, unknown
+from mpifed.core.errors import UserError, unknown
 
 LARGEST = 1 << 32  # bytes; a server or an archive that gives more is not the one that was meant
 MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zip": b"PK"}  # servers answer with a web page where a file is gone

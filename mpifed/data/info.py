@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from mpifed.data.clients import Array, Dataset
+from mpifed.core.typing import Array
+from mpifed.data.base import Dataset
 
 BLOCK = 1 << 22  # numbers of X that are read at a time
 LISTED = 20  # with more clients than this, there is no line a client

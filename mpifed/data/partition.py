@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar
 import numpy as np
 from msgspec import Meta
 
-from mpifed.component import Component, UserError
-from mpifed.data.clients import Array
+from mpifed.core.component import Component
+from mpifed.core.errors import UserError
+from mpifed.core.typing import Array
 
 TRIES = 100  # draws before a partition that must leave no client empty is called impossible
 

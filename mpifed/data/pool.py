@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from mpifed.component import UserError
-from mpifed.data.clients import Array, Dataset, Matrix
+from mpifed.core.errors import UserError
+from mpifed.core.typing import Array, Matrix
+from mpifed.data.base import Dataset
 
 
 class Part(NamedTuple):

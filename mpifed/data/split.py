@@ -5,11 +5,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mpifed.component import UserError
-from mpifed.data.clients import Array, Data, Dataset, Matrix, Test
+from mpifed.core.errors import UserError
+from mpifed.core.streams import stream
+from mpifed.core.typing import Array, Matrix
+from mpifed.data.base import Data, Dataset, Test
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import Pool
-from mpifed.rng import stream
 
 
 class Pooled(Data):

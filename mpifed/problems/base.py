@@ -7,9 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from mpifed.component import Component
+from mpifed.core.component import Component
+from mpifed.core.errors import UserError
+from mpifed.core.typing import Array
+from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
-from mpifed.data.clients import Array, Dataset
 
 
 class Problem(Component):
@@ -48,6 +50,13 @@ class Problem(Component):
     def labels(self, b: Array) -> Array:
         """The labels as this problem wants them; ValueError where they cannot be."""
         return b
+
+    def checked_labels(self, b: Array) -> Array:
+        """The same; UserError where they cannot be."""
+        try:
+            return self.labels(b)
+        except ValueError as error:
+            raise UserError(f"problem {self.label()!r} cannot use these data: {error}") from None
 
     def value(self, block: Block, X: Array) -> Array:
         """f_i(x_i): (c,)."""

@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.streams import stream
+from mpifed.core.typing import Array
+from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
-from mpifed.data.clients import Array, Dataset
 from mpifed.problems.base import Problem, Rest
-from mpifed.rng import stream
 
 
 class Classifier(Problem):

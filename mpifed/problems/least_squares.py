@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mpifed.data.clients import Array
+from mpifed.core.typing import Array
 from mpifed.problems.linear_model import LinearModel
 
 

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
-from mpifed.data.clients import Array
 from mpifed.problems.base import Problem, Rest, Solve
-from mpifed.problems.spectral import gram_inverse, largest_eigenvalue
+from mpifed.problems.gram import gram_inverse, largest_eigenvalue
 
 
 class LinearModel(Problem):

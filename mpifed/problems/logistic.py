@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
-from mpifed.data.clients import Array
 from mpifed.problems.linear_model import LinearModel
 
 

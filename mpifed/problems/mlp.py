@@ -7,12 +7,13 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.streams import stream
+from mpifed.core.typing import Array
+from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
-from mpifed.data.clients import Array, Dataset
 from mpifed.problems.base import Problem
 from mpifed.problems.classifier import whole_labels
 from mpifed.problems.softmax import cross_entropy
-from mpifed.rng import stream
 
 Width = Annotated[int, Meta(ge=1)]
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
-from mpifed.data.clients import Array
+from mpifed.core.typing import Array
 from mpifed.problems.logistic import LogisticLoss
 
 

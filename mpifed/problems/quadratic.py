@@ -5,8 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from mpifed.core.typing import Array
+from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
-from mpifed.data.clients import Array, Dataset
 from mpifed.problems.base import Problem, Solve
 
 

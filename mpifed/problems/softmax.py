@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
-from mpifed.data.clients import Array
 from mpifed.problems.classifier import Classifier
-from mpifed.problems.spectral import largest_eigenvalue
+from mpifed.problems.gram import largest_eigenvalue
 
 
 class Softmax(Classifier, tag="softmax"):

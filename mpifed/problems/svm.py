@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpifed.data.clients import Array
+from mpifed.core.typing import Array
 from mpifed.problems.classifier import Classifier
 
 

@@ -13,13 +13,15 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from mpifed import extension
-from mpifed.component import UserError, toml_value
+from mpifed.core import plugins as extension
+from mpifed.core.errors import UserError
+from mpifed.core.streams import stream
+from mpifed.core.toml import toml_value
+from mpifed.core.typing import Array
+from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
-from mpifed.data.clients import Array, Dataset
 from mpifed.problems.base import Problem, Rest
 from mpifed.problems.classifier import whole_labels
-from mpifed.rng import stream
 
 Shape = Annotated[tuple[Annotated[int, Meta(ge=1)], ...], Meta(min_length=1)]
 LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "PALS_LOCAL_RANKID", "SLURM_LOCALID")

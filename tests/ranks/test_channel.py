@@ -5,13 +5,17 @@ import numpy as np
 import pytest
 from mpi4py import MPI
 
-from mpifed import config, launch, signals, sums
-from mpifed.federation import Federation, InProcess
-from mpifed.host import Host
-from mpifed.message import MOST, Plan, form
-from mpifed.mpi import Server, Service, serve
-from mpifed.request import Request
-from mpifed.world import World
+from mpifed.core import signals
+from mpifed.experiment import config
+from mpifed.experiment import run as launch
+from mpifed.federation import sums
+from mpifed.federation.host import Host
+from mpifed.federation.request import Request
+from mpifed.federation.server import Federation
+from mpifed.federation.transport import InProcess
+from mpifed.mpi.channel import Server, Service, serve
+from mpifed.mpi.plan import MOST, Plan, form
+from mpifed.mpi.world import World
 
 pytestmark = pytest.mark.mpi(min_size=3)
 
@@ -128,7 +132,7 @@ def test_a_signal_that_one_client_rank_gets_ends_the_run_by_its_name(monkeypatch
     world = World()
     setup = config.experiment({"data": {"clients": 9, "features": 5}, "stop": {"gradient": 0.0}})
     monkeypatch.setattr(signals, "asked", "SIGUSR1" if world.rank == 2 else "")
-    result = launch.run(setup, world=world)
+    result = launch.run_config(setup, world=world)
     if world.rank == 0:
         assert result.stop_reason == "SIGUSR1 after round 0"
 

@@ -18,7 +18,7 @@ from cluster import asked, running
 from conftest import ROOT, execute, mpifed
 from kills import content
 
-from mpifed.versions import library
+from mpifed.mpi.library import library
 
 JOBS = ROOT / "jobs"
 SRUN = "srun --mpi=pmix" if "Open MPI" in library() else "srun --mpi=pmi2"

@@ -1,0 +1,118 @@
+"""How a client minimises f_i(w) − ⟨y_i, w⟩, exactly or not."""
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.core.component import Component
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+from mpifed.problems.gram import conjugate_gradients
+
+Share = Annotated[float, Meta(gt=0, lt=1)]
+
+
+class Solver(Component):
+    """A local solver for α-strongly convex, β-smooth f_i."""
+
+    choices: ClassVar[dict[str, str]] = {"newton": "mpifed.algorithms.local_solvers:Newton", "gd": "mpifed.algorithms.local_solvers:GradientDescent"}
+    default: ClassVar[str] = "newton"
+    kind: ClassVar[str] = "solvers"
+
+    def needs(self) -> tuple[str, ...]:
+        """What it asks of the problem beside gradients."""
+        return ()
+
+    def passes(self) -> int | None:
+        """How many gradients of f_i it takes, or None: not known before."""
+        return None
+
+    @abstractmethod
+    def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
+        """Nearly argmin f_i(w) − ⟨y_i, w⟩, from W: (c, n); ``share`` is (τ − 1)/(N − 1)."""
+        raise NotImplementedError
+
+
+class Newton(Solver, tag="newton"):
+    """Newton's method until ‖∇f_i(w) − y_i‖ <= tol."""
+
+    tol: Annotated[float, Meta(gt=0, description="bound of the 2-norm of ∇f_i − y_i")] = 1e-10
+
+    def needs(self) -> tuple[str, ...]:
+        return ("hessian",)
+
+    def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
+        return newton(f, Y, W, self.tol)
+
+
+class GradientDescent(Solver, tag="gd"):
+    """Gradient steps of size 1/β: ``steps`` of them, or as many as (1 − α/β)^(2k) <= delta asks.
+
+    delta = "theorem" is (1 − κ)/4 with κ = (τ − 1)α/(32(N − 1)β) of Theorem 5.2 (use eta = ¼). Source: feddcd, section 5.
+    """
+
+    steps: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="number of steps")] = None
+    delta: Annotated[Share | Literal["theorem"] | None, Meta(description="accuracy δ of the oracle, instead of steps")] = None
+
+    def __post_init__(self) -> None:
+        if (self.steps is None) == (self.delta is None):
+            raise ValueError("the solver gd needs either steps or delta")
+
+    def passes(self) -> int | None:
+        return self.steps
+
+    def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
+        return gradient_descent(f, Y, W, self.count(alpha / beta, share), 1 / beta)
+
+    def count(self, ratio: float, share: float) -> int:
+        """The number of steps at α/β = ``ratio``."""
+        if self.steps is not None:
+            return self.steps
+        delta = (1 - share * ratio / 32) / 4 if self.delta == "theorem" else self.delta
+        assert isinstance(delta, float)
+        return 1 if ratio >= 1 else max(1, math.ceil(math.log(delta) / (2 * math.log1p(-ratio)) - 1e-12))
+
+
+def newton(f: Local, Y: Array, W: Array, tol: float, most: int = 100) -> Array:
+    """argmin f_i(w) − ⟨y_i, w⟩ from W (c, n), until ‖∇f_i(w) − y_i‖ <= tol: Newton's method.
+
+    Newton systems by conjugate gradients, steps halved while the gradient's norm does not fall (f_i is strongly convex).
+    A client who has arrived rests, so nobody's result depends on his neighbours.
+    """
+    W = W.copy()
+    active = np.arange(len(f))
+    G = f.grad(W) - Y
+    norm = np.sqrt(np.vecdot(G, G))
+    for _ in range(most):
+        far = norm > tol
+        active, G, norm = active[far], G[far], norm[far]
+        if not len(active):
+            break
+        part = f.take(active)
+        step = conjugate_gradients(part.hessian(W[active]), G, np.minimum(0.1, norm), 2 * f.n)
+        length, better = np.ones((len(active), 1), W.dtype), np.zeros(len(active), bool)
+        start, best = W[active], G.copy()
+        least = norm.copy()
+        for _ in range(30):
+            trial = start - length * step
+            H = part.grad(trial) - Y[active]
+            size = np.sqrt(np.vecdot(H, H))
+            good = ~better & (size < norm)
+            W[active[good]], best[good], least[good] = trial[good], H[good], size[good]
+            better |= good
+            if better.all():
+                break
+            length = np.where(better[:, None], length, length / 2)
+        active, G, norm = active[better], best[better], least[better]   # who cannot improve is at rounding
+    return W
+
+
+def gradient_descent(f: Local, Y: Array, W: Array, steps: int, rate: float) -> Array:
+    """``steps`` gradient steps of size ``rate`` on f_i(w) − ⟨y_i, w⟩ from W (c, n)."""
+    for _ in range(steps):
+        W = W - rate * (f.grad(W) - Y)
+    return W

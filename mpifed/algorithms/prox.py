@@ -1,0 +1,34 @@
+"""Proximal operators and inexact solvers that algorithms share."""
+from __future__ import annotations
+
+import numpy as np
+
+from mpifed.core.typing import Array
+
+
+def soft(V: Array, lam: float) -> Array:
+    """The soft threshold sign(v)·max(|v| − lam, 0), elementwise: the proximal operator of lam|·|."""
+    return np.sign(V) * np.maximum(np.abs(V) - lam, 0)
+
+
+def elastic_net_mean(Z: Array, lam: float, eta: float) -> Array:
+    """argmin_w Σ_i lam|w − z_i| + (eta/2)(w − z_i)² for each column of Z (m, n): (n,).
+
+    With s of the z_i above it the minimiser is w(s) = mean + (lam/eta)(2s − m)/m, or one of the z_i where no s fits:
+    the middle one of the 2m + 1 numbers z_1 … z_m, w(0) … w(m). Both are sorted, so the middle is found by bisection.
+    Source: fedepm Lemma III.2, (15) with its sign put right (errata).
+    """
+    m = len(Z)
+    Z = np.sort(Z, axis=0)
+    mean, slope = Z.mean(axis=0), Z.dtype.type(2 * lam / eta / m)
+    low, high = np.zeros(Z.shape[1], np.int64), np.full(Z.shape[1], m)
+    columns = np.arange(Z.shape[1])
+    while (low < high).any():                      # the least k with w(m − k) <= z_(k+1), z_(1) <= z_(2) <= …
+        k = (low + high) // 2
+        fits = mean + slope * (m / 2 - k).astype(Z.dtype) <= Z[np.minimum(k, m - 1), columns]
+        low, high = np.where(fits, low, k + 1), np.where(fits, k, high)
+    k = low                                        # of the m + 1 lowest numbers, k are z's and m + 1 − k are w's
+    below = np.where(k > 0, Z[np.maximum(k - 1, 0), columns], -np.inf)
+    return np.maximum(below, mean + slope * (m / 2 - k).astype(Z.dtype)).astype(Z.dtype)
+
+

@@ -1,0 +1,57 @@
+"""Step sizes γ."""
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from mpifed.core.component import Component
+from mpifed.core.typing import Array
+
+Factor = Annotated[float, Meta(gt=0, description="factor a")]
+
+
+class Step(Component):
+    """A rule for the step size of iteration k, counted over the whole run from 0."""
+
+    choices: ClassVar[dict[str, str]] = {
+        "log2": "mpifed.algorithms.step_sizes:Log2",
+        "constant": "mpifed.algorithms.step_sizes:Constant",
+        "sqrt-samples": "mpifed.algorithms.step_sizes:SqrtSamples",
+    }
+    default: ClassVar[str] = "log2"
+    kind: ClassVar[str] = "steps"
+
+    @abstractmethod
+    def gamma(self, k: int, k0: int, d: Array) -> Array | float:
+        """γ of iteration k for clients with d (c, 1) samples, ``k0`` iterations a round: (c, 1) or one number."""
+        raise NotImplementedError
+
+
+class Log2(Step, tag="log2"):
+    """γ_k = a / log2(k + 2) (fedgia, section V.D)."""
+
+    a: Factor = 0.01
+
+    def gamma(self, k: int, k0: int, d: Array) -> float:
+        return self.a / math.log2(k + 2)
+
+
+class Constant(Step, tag="constant"):
+    """γ = a."""
+
+    a: Factor = 0.01
+
+    def gamma(self, k: int, k0: int, d: Array) -> float:
+        return self.a
+
+
+class SqrtSamples(Step, tag="sqrt-samples"):
+    """γ_i = a d_i / √(2 k0 + ⌊k/k0⌋) (fedepm (38))."""
+
+    a: Factor = 2.0
+
+    def gamma(self, k: int, k0: int, d: Array) -> Array:
+        return self.a * d / math.sqrt(2 * k0 + k // k0)

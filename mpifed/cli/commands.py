@@ -1,0 +1,148 @@
+"""The commands sweep, compare and plot: their options, and what they do with them."""
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpifed.core.errors import UserError
+
+if TYPE_CHECKING:
+    from mpifed.sweep.runner import Line
+
+REFUSED = {"timeline": ("x", "y", "log", "all"), "page": ("x", "y", "all"), "box": ("x",)}     # useless options
+
+
+def options(commands: Any) -> None:
+    """Add these commands to the command line."""
+    many = commands.add_parser("sweep", help="many runs in one launch, each with a result file", description=(
+        "Run every combination of the values given. The same command again goes on: what is finished is skipped."))
+    many.add_argument("study", nargs="*", metavar="study.toml | KEY=VALUE", help="experiment file, then overrides")
+    many.add_argument("--grid", action="append", default=[], metavar="KEY=VALUES",
+                      help="values with commas, or a range a:b or a:b:step without b: algorithm.k0=1,5,10 seed=0:20")
+    many.add_argument("--zip", action="append", default=[], metavar="KEY=VALUES;KEY=VALUES", help="keys that go together")
+    many.add_argument("-o", "--output", default="results", metavar="FOLDER", help="where results go (default: results)")
+    many.add_argument("--order", choices=("cost", "grid"), default="cost", help="cheapest first (default), or as the grids")
+    many.add_argument("--part", metavar="I/N", help="only the points I, I + N, I + 2N … of that order, counted from 0")
+    many.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
+    many.add_argument("--slurm", action="store_true", help="write sweep.sbatch, an array job, into the folder; run nothing")
+    many.add_argument("--tasks", type=int, metavar="N", help="tasks of the array job (default: by the estimate)")
+    many.add_argument("--force", action="store_true", help="overwrite files of other configurations")
+    many.add_argument("-q", "--quiet", action="store_true", help="say only what failed")
+    table = commands.add_parser("compare", help="runs in a table, mean ± sd over seeds", description=(
+        "A row for all runs that differ in nothing but the seed, led by the settings in which rows differ."))
+    table.add_argument("result", nargs="+", help="result files")
+    table.add_argument("--by", default="seed", metavar="KEYS", help="settings to take means over (default: seed); none")
+    table.add_argument("--columns", metavar="NAMES", help="objective,rounds,tct,lct,bytes … or any recorded column")
+    table.add_argument("--format", default="terminal", help="terminal, markdown, latex or csv")
+    table.add_argument("--sort", metavar="COLUMN", help="a setting, from small to large, or a column, best first")
+    table.add_argument("--all", action="store_true", help="count runs that did not finish too")
+    figure = commands.add_parser("plot", help="pictures of runs", description=(
+        "Curves of recorded columns; runs that differ in nothing but the seed are one curve on a band."))
+    figure.add_argument("result", nargs="+", help="result files")
+    figure.add_argument("--x", help="round (default), exchanges, bytes, bytes_up, seconds, simulated_seconds or any column")
+    figure.add_argument("--y", action="append", help="columns, a panel each (default: objective); error: f − f*")
+    figure.add_argument("--log", help="logarithmic axes: x, y, xy or none (default: y where values span two decades)")
+    figure.add_argument("--box", metavar="KEY", help="boxes of the last value of y over a setting: algorithm.k0")
+    figure.add_argument("--all", action="store_true", help="boxes of runs that did not finish too")
+    figure.add_argument("--timeline", action="store_true", help="where the time of one run went, by round and by rank")
+    figure.add_argument("--page", action="store_true", help="objective, error and accuracy by rounds, bytes, seconds")
+    figure.add_argument("--width", metavar="INCHES", help="single (3.4), double (7) or inches")
+    figure.add_argument("--title")
+    figure.add_argument("-o", "--output", default="figure.png", help="picture: .png, .pdf or .svg (default: figure.png)")
+    figure.add_argument("--force", action="store_true", help="overwrite the picture")
+
+
+def swept(args: argparse.Namespace, base: Callable[[Sequence[str]], dict[str, Any]], world: Any) -> Iterator[Line]:
+    """What there is to tell of a sweep, while it runs; on every rank. ``base`` reads the experiment file."""
+    from mpifed.experiment import run as launch
+    from mpifed.experiment.progress import Overall
+    from mpifed.mpi import launcher
+    from mpifed.sweep import grid, slurm
+    from mpifed.sweep import runner as sweep
+
+    folder, first, error = Path(args.output), world is None or world.rank == 0, None
+    points: list[grid.Point] = []
+    if first:
+        try:
+            if (args.part or args.dry_run) if args.slurm else args.tasks is not None:
+                raise UserError("--tasks goes with --slurm, and --part and --dry-run do not")
+            words = [word for word in args.study if "=" in word]
+            table = base([word for word in args.study if "=" not in word])
+            points = grid.ordered(grid.points(table, words, args.grid, args.zip), args.order, args.part)
+            grid.hosted(points, world.size if world is not None else launcher.announced()[0] or 1)
+        except UserError as mistake:
+            error = str(mistake)
+    launch.agree(world, error)
+    if args.slurm:
+        given = [f"--{key}={value}" for key in ("grid", "zip") for value in getattr(args, key)]
+        more = ["--force"] * args.force + ["-q"] * args.quiet
+        words = [*args.study, *given, f"--output={args.output}", f"--order={args.order}", *more]
+        script = slurm.write(points, folder, words, args.order, args.tasks)
+        yield sweep.Line(f"sbatch {shlex.quote(str(script))}")
+    elif args.dry_run:
+        yield from sweep.listing(points, folder, args.force)
+    else:
+        stream = None if args.quiet or not first else sys.stderr
+        yield from sweep.sweep(points, folder, world, args.force, Overall(stream, [point.cost for point in points]))
+
+
+def compare(args: argparse.Namespace, bold: bool) -> str:
+    """The table; ``bold`` says whether it is for a terminal that shows bold."""
+    from mpifed.report.compare import compare
+    from mpifed.report.groups import read
+
+    by = [] if args.by == "none" else names([args.by])
+    return compare(read(args.result), by, names([args.columns or ""]) or None, args.format, args.sort, args.all, bold)
+
+
+def plot(args: argparse.Namespace) -> str:
+    """Draw the picture and say where it is."""
+    from mpifed.report import boxplot as boxes
+    from mpifed.report import plot, style, timeline
+    from mpifed.report.groups import read
+
+    style.kind(args.output)
+    asked = [picture for picture in REFUSED if getattr(args, picture)]
+    if len(asked) > 1:
+        raise UserError(f"--{asked[0]} and --{asked[1]} are two pictures: draw one after the other")
+    for picture in asked or ["curves"]:
+        for option in REFUSED.get(picture, ("all",)):
+            if getattr(args, option):
+                raise UserError(f"--{option} says nothing where the picture is "
+                                + (f"--{picture}" if asked else "of curves: they are of all runs"))
+    results, width, y = read(args.result), inches(args.width), names(args.y or ["objective"])
+    if args.timeline:
+        if len(results) > 1:
+            raise UserError(f"--timeline draws one run, not {len(results)}")
+        figure = timeline.timeline(results[0], width, args.title)
+    elif args.page:
+        figure = plot.page(results, args.log, width, args.title)
+    elif args.box:
+        if len(y) > 1:
+            raise UserError(f"--box draws one column, not {len(y)}: {', '.join(y)}")
+        figure = boxes.box(results, args.box, y[0], args.log, width, args.title, args.all)
+    else:
+        figure = plot.lines(results, args.x or "round", y, args.log, width, args.title)
+    style.save(figure, args.output, args.force)
+    return f"written to {args.output}"
+
+
+def names(words: list[str]) -> list[str]:
+    """The names in lists with commas, each once."""
+    return list(dict.fromkeys(name.strip() for word in words for name in word.split(",") if name.strip()))
+
+
+def inches(width: str | None) -> float | None:
+    """A width: single, double or a number."""
+    from mpifed.report.style import WIDTHS
+
+    if width is None or width in WIDTHS:
+        return None if width is None else WIDTHS[width]
+    try:
+        return float(width)
+    except ValueError:
+        raise UserError(f"--width {width} is wrong: it must be single, double or a number of inches") from None

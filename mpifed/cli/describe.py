@@ -1,0 +1,138 @@
+"""What can be named in an experiment file, told from the code itself."""
+from __future__ import annotations
+
+import inspect
+import typing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mpifed.algorithms.local_solvers import Solver
+from mpifed.algorithms.step_sizes import Step
+from mpifed.core import plugins as extension
+from mpifed.core.component import Component, Table
+from mpifed.core.errors import UserError, unknown
+from mpifed.core.toml import toml_value
+from mpifed.data.base import Data
+from mpifed.data.partition import Partition
+from mpifed.experiment.config import FAMILIES
+from mpifed.federation.distributions import Distribution
+from mpifed.federation.stragglers import System
+from mpifed.mpi.library import library
+from mpifed.results import provenance
+
+KINDS: dict[str, type[Component]] = {family.kind: family for family in (
+    FAMILIES["algorithm"], FAMILIES["problem"], Data, Partition, FAMILIES["selection"], Step, Solver, Distribution)}
+
+
+def names(kind: str | None = None) -> str:
+    """The members of a family, or of all, a line each."""
+    if kind is not None and kind not in KINDS:
+        unknown("kind", kind, KINDS)
+    blocks = []
+    for title in [kind] if kind else KINDS:
+        lines = [f"  {name:<20} {summary(KINDS[title], name)}" for name in KINDS[title].names()]
+        blocks.append("\n".join([f"{title}:", *lines]))
+    return "\n\n".join(blocks)
+
+
+def summary(family: type[Component], name: str) -> str:
+    """The first sentence about a member; of one from outside also where it is from, or why it cannot be used."""
+    try:
+        cls = family.member(name, family.kind)
+    except UserError as error:
+        return f"({error})"
+    return sentence(cls) + ("" if name in family.choices else f"  ({extension.installed(family.kind)[name]})")
+
+
+def component(name: str) -> str:
+    """Formula, source and options of whatever is called ``name``."""
+    if name == "system":
+        return describe("table", name, System)
+    found = [family for family in KINDS.values() if name in family.names()] or [outside(name)]
+    return "\n\n".join(describe(family.kind, name, family.member(name, "name")) for family in found)
+
+
+def outside(name: str) -> type[Component]:
+    """The family of what path.py:Class or package.module:Class names."""
+    if ":" not in name:
+        unknown("name", name, [name for family in KINDS.values() for name in family.names()])
+    try:
+        cls = extension.load(name)
+    except ValueError as error:
+        raise UserError(f"name = {toml_value(name)} is wrong: {error}") from None
+    families = [family for family in KINDS.values() if issubclass(cls, family)]
+    return families[0] if families else Component
+
+
+def describe(kind: str, name: str, cls: type[Table]) -> str:
+    """The docstring of what is called ``name`` and its options with defaults and meaning."""
+    file = f"{cls.__module__.replace('.', '/')}.py" if cls.__module__.startswith("mpifed.") else inspect.getfile(cls)
+    lines = [f"{name}  ({kind}: {file})", "", inspect.getdoc(cls) or ""]
+    rows = [option(field) for field in msgspec.structs.fields(cls)]
+    if rows:
+        widths = [max(len(row[k]) for row in rows) for k in range(2)]
+        lines += ["", "options:"]
+        lines += [f"  {key:<{widths[0]}}  {default:<{widths[1]}}  {meaning}".rstrip() for key, default, meaning in rows]
+    return "\n".join(lines)
+
+
+def option(field: Any) -> tuple[str, str, str]:
+    """Key, default and meaning of a field."""
+    default = "(required)" if field.required else default_of(field)
+    kind, meaning, bounds = field.type, "", ""
+    while typing.get_origin(kind) is typing.Annotated or len(typing.get_args(kind)) == 2:
+        inner, extra = typing.get_args(kind)
+        if isinstance(extra, msgspec.Meta):
+            meaning = extra.description or meaning
+            limits = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
+            bounds = ", ".join(f"{sign} {getattr(extra, limit)}" for limit, sign in limits if getattr(extra, limit) is not None)
+        elif extra is not type(None):
+            break
+        kind = inner
+    if typing.get_origin(kind) is typing.Literal:
+        bounds = " | ".join(map(toml_value, typing.get_args(kind)))
+    family = next((k for k in (kind, *typing.get_args(kind)) if isinstance(k, type) and issubclass(k, Component)), None)
+    if family is not None and family.choices:
+        bounds = " | ".join(family.choices)
+    return field.name, default, meaning + (f"  [{bounds}]" if bounds else "")
+
+
+def default_of(field: Any) -> str:
+    default = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+    if default is None:
+        return "-"
+    return toml_value(msgspec.to_builtins(default))
+
+
+def sentence(cls: type) -> str:
+    """The first sentence of a docstring."""
+    return (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " ").split(":  ")[0]
+
+
+def data(action: str, name: str, to: Path) -> str:
+    """Download a data set, or describe a data file or data set."""
+    from mpifed.data import info
+    from mpifed.data.sources import public_tables as catalogue
+
+    if action == "get":
+        return "written to " + ", ".join(map(str, catalogue.fetch(name, to)))
+    family = Data
+    if (name in family.names() and name != "file") or extension.FILE.fullmatch(name):
+        source = family.build(name, "data")
+    elif Path(name).suffix:
+        source = family.build({"name": "file", "path": name}, "data")
+    else:
+        raise UserError(f"{name!r} is neither a data file nor a data set; there is {', '.join(family.names())}")
+    return info.describe(source.load(0, "float64"))
+
+
+def versions() -> str:
+    """mpifed, Python, the libraries and the MPI library that mpi4py finds, a line each."""
+    found = provenance.versions()
+    try:
+        found["MPI"] = library()
+    except (ImportError, RuntimeError) as error:
+        found["MPI"] = f"none: {str(error).splitlines()[0]}"
+    return "\n".join(f"{name:<8} {text}" for name, text in found.items())

@@ -1,0 +1,67 @@
+"""Tables as TOML text, and back."""
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from typing import Any
+
+from mpifed.core.errors import UserError
+
+DEEPEST = 32    # tables in tables of an experiment file
+DOTS = 10_000   # full stops in an experiment file: reading a dotted key takes time with the square of its parts
+
+
+def join(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML text."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(toml_value(v) for v in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{toml_key(k)} = {toml_value(v)}" for k, v in value.items()) + "}"
+    return value.isoformat() if hasattr(value, "isoformat") else repr(value)
+
+
+def toml_key(key: str) -> str:
+    """A key as TOML text."""
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_value(key)
+
+
+def to_toml(table: dict[str, Any], head: str = "") -> str:
+    """A table as TOML text; keys without a value (None) are left out."""
+    plain = {k: v for k, v in table.items() if v is not None and not isinstance(v, dict)}
+    lines = [f"{toml_key(key)} = {toml_value(value)}" for key, value in plain.items()]
+    for key, value in table.items():
+        if isinstance(value, dict):
+            path = join(head, toml_key(key))
+            lines += ["", f"[{path}]", to_toml(value, path)]
+    return "\n".join(lines)
+
+
+def from_toml(text: str, what: str) -> dict[str, Any]:
+    """The table in TOML text; a UserError calls it ``what``."""
+    if text.count(".") > DOTS:
+        raise UserError(f"{what} is no experiment file: it has more than {DOTS} full stops")
+    try:
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{what} is no TOML: {error}") from None
+    shallow(table, what)
+    return table
+
+
+def shallow(value: Any, what: str) -> None:
+    """UserError where tables and lists lie too deep in one another."""
+    parts = [value]
+    for _ in range(DEEPEST):
+        parts = [inner for part in parts if isinstance(part, dict | list)
+                 for inner in (part.values() if isinstance(part, dict) else part)]
+    if any(isinstance(part, dict | list) for part in parts):
+        raise UserError(f"{what} has tables or lists nested more than {DEEPEST} deep: an experiment file needs three")

@@ -1,0 +1,45 @@
+"""Arrays in HDF5 files."""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.hdf5 import datasets
+from mpifed.core.typing import Array
+from mpifed.data.formats.on_disk import Reader, Stored
+
+
+class H5Array(Stored):
+    """A dataset of an HDF5 file."""
+
+    kind = "HDF5"
+
+    def __init__(self, path: Path, name: str, shape: tuple[int, ...], dtype: Any) -> None:
+        self.path, self.name, self.shape, self.dtype = path, name, shape, np.dtype(dtype)
+
+    @contextmanager
+    def open(self) -> Iterator[Reader]:
+        import h5py
+
+        with h5py.File(self.path, "r", locking="best-effort") as file:
+            dataset = file[self.name]
+
+            def rows(lo: int, hi: int) -> Array:
+                self.room(hi - lo)
+                return dataset[lo:hi]
+
+            yield rows
+
+
+def open_h5(path: Path) -> dict[str, Any]:
+    """The arrays at the root of an HDF5 file."""
+    import h5py
+
+    with h5py.File(path, "r", locking="best-effort") as file:
+        return {name: H5Array(path, name, entry.shape, entry.dtype) for name, entry in datasets(file, str(path))}
+
+

@@ -1,0 +1,66 @@
+"""A folder of JPEG and PNG images as a matrix, a row an image, read when rows are asked for."""
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.errors import UserError
+from mpifed.core.typing import Array
+from mpifed.data.formats.idx import levels
+
+SUFFIXES = (".jpeg", ".jpg", ".png")
+
+
+def folders(root: Path) -> tuple[list[str], Array]:
+    """The images in the folders of ``root``, and the number (d,) of the folder of each, in alphabetical order."""
+    paths: list[str] = []
+    counts: list[int] = []
+    for folder in sorted(entry.path for entry in os.scandir(root) if entry.is_dir()):
+        found = sorted(entry.path for entry in os.scandir(folder) if entry.name.lower().endswith(SUFFIXES) and entry.is_file())
+        if found:
+            paths += found
+            counts.append(len(found))
+    return paths, np.repeat(np.arange(len(counts)), counts)
+
+
+class Pictures:
+    """Images as rows (d, channels · size²) of numbers (x/255 - 0.5)/0.5, one channel after the other.
+
+    A picture of another size is resized (bilinear). UserError names a file that is no JPEG or PNG image.
+    """
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, paths: list[str], size: int, colour: bool) -> None:
+        self.paths, self.size, self.mode = paths, size, "RGB" if colour else "L"
+        self.shape = (len(paths), (3 if colour else 1) * size * size)
+        self.level = levels(0.5, 0.5)
+
+    def __getitem__(self, index: Any) -> Array:
+        try:
+            from PIL import Image
+        except ImportError:
+            raise UserError("data = \"medical-mnist\" needs Pillow to read images: pip install mpifed[data]") from None
+        chosen = np.arange(len(self.paths))[index]
+        rows = np.empty((len(chosen), self.shape[1]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # about palettes, which convert() deals with
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            for row, number in zip(rows, chosen, strict=True):
+                row[:] = self.level[self.pixels(Image, self.paths[number])]
+        return rows
+
+    def pixels(self, Image: Any, path: str) -> Array:
+        """The bytes (n,) of an image."""
+        try:
+            with Image.open(path, formats=("JPEG", "PNG")) as file:
+                picture = file.convert(self.mode)
+        except Exception as error:  # Pillow raises many kinds on damaged files
+            raise UserError(f"{path} cannot be read as a JPEG or PNG image: {type(error).__name__}") from error
+        if picture.size != (self.size, self.size):
+            picture = picture.resize((self.size, self.size), Image.Resampling.BILINEAR)
+        return np.moveaxis(np.atleast_3d(np.asarray(picture)), 2, 0).ravel()

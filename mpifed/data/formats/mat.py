@@ -1,0 +1,123 @@
+"""MATLAB files up to version 7, of which only arrays of numbers are read.
+
+scipy's reader ends the process on some damaged files. Format: MAT-File Format, MathWorks, "Level 5 MAT-File Format".
+"""
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from mpifed.core.errors import UserError
+from mpifed.core.memory import declared, room, size_of
+from mpifed.core.typing import Array
+
+TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}  # of stored numbers
+CLASSES = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8"}  # of arrays
+MATRIX, PACKED, SPARSE = 14, 15, 5
+COMPLEX = 0x800
+HEADER = 128  # bytes of a file before its first variable
+FRONT = 1 << 12  # bytes of a variable in which its class, shape and name are told
+WIDEST = 8  # bytes of a number
+
+
+class Front(NamedTuple):
+    """What stands before the numbers of a variable."""
+
+    kind: int
+    real: bool
+    most: int  # entries that a sparse one has room for
+    shape: tuple[int, ...]
+    name: str
+
+    def size(self) -> int:
+        """Bytes that its numbers take, at most."""
+        return WIDEST * (2 * self.most + self.shape[-1] + 1) if self.kind == SPARSE else size_of(self.shape, WIDEST)
+
+
+def read_mat(path: Path) -> dict[str, Any]:
+    """The variables of a MATLAB file, sparse ones as CSR; of one that is no array of numbers only that it is there.
+
+    ValueError, struct.error and zlib.error where it is damaged.
+    """
+    room(path.stat().st_size, f"{path}")
+    content = memoryview(path.read_bytes())
+    order = {b"IM": "<", b"MI": ">"}.get(bytes(content[126:HEADER]), "")
+    if not order:
+        raise ValueError("it is no MATLAB file of version 5 to 7")
+    if struct.unpack(f"{order}H", content[124:126])[0] >> 8 > 1:
+        raise UserError(f"{path} is a MATLAB 7.3 file: save it with -v7, or as HDF5 with the suffix .h5")
+    found = {}
+    for kind, part in elements(content[HEADER:], order):
+        packed = zlib.decompressobj() if kind == PACKED else None
+        head = memoryview(packed.decompress(part, FRONT))[8:] if packed else part
+        if kind not in (MATRIX, PACKED):
+            raise ValueError(f"there is an element of type {kind} among its variables")
+        front = front_of(head, order)
+        if front.kind not in (*CLASSES, SPARSE):
+            found[front.name] = np.zeros(0, object)
+            continue
+        what = f"{front.name} of {path}"
+        declared(front.size(), len(part), what)
+        room(front.size(), what)
+        if packed:
+            part = memoryview(bytes(head) + packed.decompress(packed.unconsumed_tail, 2 * front.size() + FRONT))
+            if not packed.eof:
+                raise ValueError(f"{front.name} is longer or shorter than it says")
+        found[front.name] = array_of(front, part, order)
+    return found
+
+
+def elements(content: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
+    """The type and the bytes of each element; ValueError where one ends early."""
+    at = 0
+    while at < len(content):
+        kind, size = struct.unpack_from(f"{order}II", content, at)
+        first, step = at + 8, 8 + size + (-size % 8 if kind != PACKED else 0)
+        if kind >> 16:  # a small one: its size stands beside its type, its bytes where the size is else
+            kind, size, first, step = kind & 0xFFFF, kind >> 16, at + 4, 8
+        if first + size > len(content):
+            raise ValueError("it ends early")
+        yield kind, content[first : first + size]
+        at += step
+
+
+def front_of(head: memoryview, order: str) -> Front:
+    """What a variable tells of itself, from its first bytes."""
+    (_, flags), (_, shape), (_, name) = islice(elements(head, order), 3)
+    word, most = struct.unpack_from(f"{order}II", flags)
+    dimensions = tuple(np.frombuffer(shape, f"{order}i4").tolist())
+    if len(dimensions) < 2 or min(dimensions) < 0:
+        raise ValueError(f"it has a variable of shape {dimensions}")
+    return Front(word & 0xFF, not word & COMPLEX, most, dimensions, bytes(name).decode("latin-1"))
+
+
+def array_of(front: Front, part: memoryview, order: str) -> Any:
+    """The array in the elements after the front; of complex numbers only the type."""
+    if not front.real:
+        return np.zeros(front.shape if front.size() < FRONT else 0, complex)
+    rest = [numbers(kind, data, order) for kind, data in islice(elements(part, order), 3, None)]
+    if front.kind != SPARSE:
+        (values,) = rest
+        with np.errstate(invalid="ignore"):
+            return values.astype(CLASSES[front.kind]).reshape(front.shape, order="F")
+    rows, starts, values = rest
+    with np.errstate(invalid="ignore"):
+        rows, starts = rows.astype(np.int64), starts.astype(np.int64)
+    if len(starts) != front.shape[-1] + 1 or np.any(np.diff(starts) < 0):  # scipy does not look at those of an empty matrix
+        raise ValueError(f"the column pointers of {front.name} must be {front.shape[-1] + 1} numbers that never fall")
+    matrix = sp.csc_array((values[: starts[-1]].astype(np.float64), rows[: starts[-1]], starts), front.shape)
+    matrix.check_format(full_check=True)
+    return sp.csr_array(matrix)
+
+
+def numbers(kind: int, data: memoryview, order: str) -> Array:
+    if kind not in TYPES:
+        raise ValueError(f"it has numbers of type {kind}")
+    return np.frombuffer(data, order + TYPES[kind])

@@ -1,0 +1,84 @@
+"""Arrays in NPZ files, read through the archive without unpacking the rest of it; never unpickled."""
+from __future__ import annotations
+
+import io
+import os
+import tokenize
+import warnings
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from mpifed.core.errors import UserError
+from mpifed.core.memory import declared, size_of
+from mpifed.core.typing import Array
+from mpifed.data.formats.on_disk import Reader, Stored
+
+HEAD = 1 << 14  # bytes; numpy itself reads no longer heads
+
+
+class NpzArray(Stored):
+    """An array of an NPZ file."""
+
+    kind = "NPZ"
+
+    def __init__(self, path: Path, name: str, archive: zipfile.ZipFile) -> None:
+        self.path, self.name = path, name
+        member = archive.getinfo(f"{name}.npy")
+        declared(member.file_size, min(member.compress_size, path.stat().st_size), f"{name} of {path}")
+        with archive.open(member) as file:
+            head = io.BytesIO(file.read(HEAD))
+        self.shape, self.columns_first, self.dtype = header(head)
+        self.offset = head.tell()
+        size = size_of(self.shape, self.dtype.itemsize)
+        if min(self.shape, default=0) < 0 or (size > member.file_size - self.offset and not self.dtype.hasobject):
+            raise UserError(f"{name} of {path} declares the shape {self.shape} of {self.dtype}, {size:,} bytes, where it has "
+                            f"{member.file_size - self.offset:,}")
+
+    @contextmanager
+    def open(self) -> Iterator[Reader]:
+        with zipfile.ZipFile(self.path) as archive, archive.open(f"{self.name}.npy") as file:
+
+            def values(first: int, size: int) -> Array:
+                file.seek(self.offset + first, os.SEEK_SET)
+                data = bytearray(size)
+                view, got = memoryview(data), 0
+                while got < len(data):
+                    more = file.readinto(view[got:])  # type: ignore[attr-defined]
+                    if not more:
+                        raise EOFError(f"{self.name} ends early")
+                    got += more
+                return np.frombuffer(data, dtype=self.dtype)
+
+            def rows(lo: int, hi: int) -> Array:
+                self.room(hi - lo)
+                return values(self.size(lo), self.size(hi - lo)).reshape(hi - lo, *self.shape[1:])
+
+            if self.columns_first:  # the rows lie scattered
+                self.room(self.shape[0])
+                whole = values(0, self.size(self.shape[0])).reshape(self.shape, order="F")
+                yield lambda lo, hi: whole[lo:hi]
+            else:
+                yield rows
+
+
+def header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether columns come first, and type at the head of an array; ValueError where that is none."""
+    major, _ = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+    try:
+        with warnings.catch_warnings(action="ignore"):  # about heads that Python 2 wrote
+            return read(file)
+    except (TypeError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError) as error:  # of ast.literal_eval
+        raise ValueError(f"{type(error).__name__} in its head") from None
+
+
+def open_npz(path: Path) -> dict[str, Any]:
+    """The arrays of an NPZ file."""
+    with zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+        return {name: NpzArray(path, name, archive) for name in names}

@@ -1,0 +1,112 @@
+"""Arrays that stay in their HDF5 or NPZ file: a rank reads the rows of its own clients and no others."""
+from __future__ import annotations
+
+import lzma
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mpifed.core.errors import UserError
+from mpifed.core.memory import room, size_of
+from mpifed.core.typing import Array, Matrix
+
+Reader = Callable[[int, int], Any]  # (lo, hi) -> those rows
+
+BLOCK_BYTES = 1 << 25
+DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, struct.error, zipfile.BadZipFile, zlib.error,
+          lzma.LZMAError)  # what the libraries raise on damaged files
+
+
+@contextmanager
+def reading(path: Path, kind: str) -> Iterator[None]:
+    """Turn what a damaged file raises into a UserError that names it."""
+    try:
+        yield
+    except UserError:
+        raise
+    except DAMAGE as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        raise UserError(f"{path} cannot be read as {kind}: it is damaged or something else ({reason})") from error
+
+
+class Stored:
+    """An array in a file: ``[lo:hi]`` or ``[row numbers]`` reads those rows."""
+
+    path: Path
+    name: str
+    kind: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    sparse = False
+
+    def open(self) -> AbstractContextManager[Reader]:
+        """A reader of consecutive rows, which is best asked for rising row numbers."""
+        raise NotImplementedError
+
+    def size(self, rows: int) -> int:
+        """Bytes of so many rows."""
+        return rows * size_of(self.shape[1:], self.dtype.itemsize)
+
+    def room(self, rows: int) -> None:
+        """UserError where there is no memory for so many rows."""
+        room(self.size(rows), f"reading {rows:,} of {self.shape[0]:,} rows of {self.name} of {self.path}")
+
+    def block(self) -> int:
+        """Rows that are read at a time."""
+        return max(1, BLOCK_BYTES // max(1, self.size(1)))
+
+    def __getitem__(self, index: Any) -> Any:
+        with reading(self.path, self.kind), self.open() as rows:
+            if isinstance(index, slice):
+                lo, hi, _ = index.indices(self.shape[0])
+                return rows(lo, max(lo, hi))
+            return self.gather(rows, np.asarray(index))
+
+    def gather(self, rows: Reader, index: Array) -> Any:
+        """The rows ``index``, in that order, by one pass over the file: HDF5 reads lists of rows far slower."""
+        at = np.argsort(index, kind="stable")
+        wanted, found, step = index[at], [], self.block()
+        for lo in range(int(wanted[0]), int(wanted[-1]) + 1, step) if len(wanted) else ():
+            here = wanted[np.searchsorted(wanted, lo) : np.searchsorted(wanted, lo + step)]
+            if here.size:
+                found.append(rows(lo, min(lo + step, self.shape[0]))[here - lo])
+        stacked = (sp.vstack if self.sparse else np.concatenate)(found or [rows(0, 0)])
+        back = np.empty_like(at)
+        back[at] = np.arange(len(at))
+        return stacked[back]
+
+
+class StoredCsr(Stored):
+    """A CSR matrix whose ``data`` and ``indices`` stay in the file; ``indptr`` (d + 1,) is held."""
+
+    sparse = True
+
+    def __init__(self, data: Stored, indices: Stored, indptr: Array, shape: tuple[int, int]) -> None:
+        self.path, self.name, self.kind = data.path, data.name, data.kind
+        self.data, self.indices, self.indptr = data, indices, indptr.astype(np.int64)
+        self.shape, self.dtype = shape, data.dtype
+
+    def block(self) -> int:
+        stored = (self.data.dtype.itemsize + self.indices.dtype.itemsize) * self.data.shape[0]
+        return max(1, BLOCK_BYTES * self.shape[0] // max(1, stored))
+
+    @contextmanager
+    def open(self) -> Iterator[Reader]:
+        exact = np.float32 if self.data.dtype == np.float32 else np.float64  # scipy knows no half precision
+        with self.data.open() as data, self.indices.open() as indices:
+
+            def rows(lo: int, hi: int) -> Matrix:
+                a, b = int(self.indptr[lo]), int(self.indptr[hi])
+                arrays = data(a, b).astype(exact, copy=False), indices(a, b), self.indptr[lo : hi + 1] - a
+                part = sp.csr_array(arrays, (hi - lo, self.shape[1]))
+                part.check_format(full_check=True)
+                return part
+
+            yield rows

@@ -1,0 +1,57 @@
+"""The functions on which no first-order method with random participation is fast."""
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.core.typing import Array
+from mpifed.data.base import Data, Dataset
+from mpifed.data.sources.quadratic import Matrices
+
+
+class Chain(Matrices):
+    """Client i has Q_i (n, n) in the place of X and b_i (n,) in the place of y."""
+
+    def __init__(self, m: int, n: int, alpha: float, beta: float, dtype: str) -> None:
+        super().__init__(m, n, dtype)
+        self.alpha, self.scale = alpha, (beta - m * alpha) / 4
+
+    def draw(self, i: int) -> tuple[Array, Array]:
+        M, b, first = np.zeros((self.n, self.n)), np.zeros(self.n), np.arange(i, self.n, self.m)
+        M[first, first] = 1
+        second = first[first + 1 < self.n] + 1  # of the block that n cuts in two, the entry inside stays
+        M[second, second] = 1
+        M[second, second - 1] = M[second - 1, second] = -1
+        if i == 0:
+            M[0, 0], b[0] = 2, self.scale
+        return self.scale * M + self.alpha * np.eye(self.n), b
+
+
+class LowerBound(Data, tag="lower-bound"):
+    """Quadratic functions (41)-(42) of feddcd, on which no first-order method is fast when few clients take part.
+
+    f_i(w) = (β - Nα)/8 · (wᵀM⁽ⁱ⁾w - 1_{i=1} 2⟨e_1, w⟩) + (α/2)‖w‖², N the number of clients; that is ½wᵀQ_i w - b_iᵀw with
+    Q_i = (β - Nα)/4 · M⁽ⁱ⁾ + αI and b_1 = (β - Nα)/4 · e_1, b_i = 0 for i > 1. M⁽ⁱ⁾ (42) has a block [[1, -1], [-1, 1]] at
+    (j, j), j = i, i + N, i + 2N …, the first of M⁽¹⁾ being [[2, -1], [-1, 1]], and the sum of all is the tridiagonal matrix
+    (-1, 2, -1). Each f_i is α-strongly convex and β-smooth. The paper's infinite matrices are cut to their leading
+    ``features`` rows and columns; the minimiser of Σ f_i nears w_j = q^j, q = (√κ - 1)/(√κ + 1), κ = β/(Nα), as they grow.
+    The paper's second case, α >= β/N, is refused: its f_i are not α-strongly convex. Nothing is random here.
+    Source: feddcd, Theorem 7.1 and appendix F.
+    """
+
+    objective = "quadratic"
+
+    features: Annotated[int, Meta(ge=2, le=10**8, description="number of unknowns n")] = 100
+    alpha: Annotated[float, Meta(gt=0, description="strong convexity of each f_i, below beta/clients")] = 1e-3
+    beta: Annotated[float, Meta(gt=0, description="smoothness of each f_i")] = 1.0
+
+    def __post_init__(self) -> None:
+        if self.clients < 2:
+            raise ValueError("clients = 1 is too few: the blocks of (42) would overlap")
+        if self.alpha * self.clients >= self.beta:
+            raise ValueError(f"alpha = {self.alpha} must be below beta/clients = {self.beta / self.clients:g}, as (41) asks")
+
+    def load(self, seed: int, dtype: str) -> Dataset:
+        return Chain(self.clients, self.features, self.alpha, self.beta, dtype)

@@ -1,0 +1,151 @@
+"""Checkpoints: what resume needs, each part written by the rank that owns it.
+
+Beside out.h5 the folder out.h5.checkpoint holds a file a host with the state of its clients, one of the server, and
+``state.json``, which names them and is replaced last: a checkpoint is whole or it is the one before. Random streams have no
+state. Clients lie in client order, so any number of ranks can go on.
+"""
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from mpifed.core import sealed as store
+from mpifed.core.component import Table
+from mpifed.core.errors import Trouble, UserError, reason
+from mpifed.core.typing import Array
+
+STATE = "state.json"
+
+
+class Checkpoint(Table):
+    """When what resume needs is written: after so many seconds or rounds, whichever comes first, and on a signal."""
+
+    every_seconds: Annotated[float, Meta(ge=0, description="seconds from one to the next; 0: never by time")] = 300.0
+    every_rounds: Annotated[int, Meta(ge=0, description="rounds from one to the next; 0: never by rounds")] = 0
+    keep: Annotated[bool, Meta(description="keep the last one of a finished run, to resume it with more rounds")] = False
+
+
+class Saved(msgspec.Struct):
+    """A checkpoint on disk. ``kind`` is the type of the server's state, ``kinds`` are those of its numbers."""
+
+    serial: int
+    round: int
+    cuts: list[int]
+    elapsed: float
+    ledger: dict[str, int]
+    kind: str
+    kinds: dict[str, str]
+    folder: str = ""
+    simulated: float = 0.0
+
+    def clients(self, lo: int, hi: int) -> dict[str, Array]:
+        """The state of the clients lo <= i < hi: name -> (hi − lo, …). UserError where a file is damaged."""
+        found = []
+        for a, b in zip(self.cuts, self.cuts[1:], strict=False):
+            if a < hi and lo < b:
+                part = store.read(piece(self.folder, self.serial, a))
+                found.append({name: rows[max(lo - a, 0) : hi - a] for name, rows in part.items()})
+        return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+
+    def server(self, algorithm: Any) -> tuple[Any, Array]:
+        """The state of the server of ``algorithm``, and how often each client was chosen (m,)."""
+        modules = [vars(sys.modules[base.__module__]) for base in type(algorithm).__mro__]
+        kind = next((module[self.kind] for module in modules if self.kind in module), None)
+        if kind is None or not hasattr(kind, "_fields"):
+            raise UserError(f"the checkpoint in {self.folder} is of another program: {algorithm.label()} has no {self.kind}")
+        arrays = store.read(piece(self.folder, self.serial, "server"))
+        times = arrays.pop("times selected")
+        values = {name: {"int": int, "float": float, "bool": bool}[self.kinds[name]](value) if name in self.kinds else
+                  value if value.ndim else value[()] for name, value in arrays.items()}
+        return kind(**dict.fromkeys(kind._fields) | values), times
+
+
+class Keeper:
+    """Rank 0: writes the checkpoints of a run whose result is at ``path`` (None: none), after ``saved``, if it was resumed."""
+
+    def __init__(self, options: Checkpoint, path: str | os.PathLike[str] | None, saved: Saved | None,
+                 cuts: Sequence[int]) -> None:
+        self.options, self.cuts = options, [int(cut) for cut in cuts]
+        self.folder = None if path is None else folder(path)
+        self.serial = time.time_ns() // 1000 if saved is None else saved.serial    # so that runs do not share one
+        if saved is None:
+            self.drop()                        # of an earlier run of this name
+        self.last = time.monotonic()
+        self.seconds = 0.0
+
+    def due(self, round: int) -> bool:
+        """Whether it is time."""
+        every, rounds = self.options.every_seconds, self.options.every_rounds
+        return self.folder is not None and (
+            (every > 0 and time.monotonic() - self.last >= every) or (rounds > 0 and round % rounds == 0))
+
+    def save(self, fed: Any, server: Any, round: int, elapsed: float) -> bool:
+        """Write a checkpoint of the state after ``round``; False where there is no file to resume.
+
+        Raises Trouble where the disk does not take it; the one before stays.
+        """
+        if self.folder is None:
+            return False
+        begun = time.perf_counter()
+        try:
+            self.folder.mkdir(exist_ok=True)
+            serial = self.serial + 1
+            fed.save(serial)
+            values = {name: value for name, value in server._asdict().items() if value is not None}
+            kinds = {name: type(value).__name__ for name, value in values.items() if type(value) in (int, float, bool)}
+            store.write(piece(self.folder, serial, "server"), {**values, "times selected": fed.times_selected})
+            ledger = {name: int(value) for name, value in vars(fed.ledger).items()}
+            saved = Saved(serial, round, self.cuts, elapsed, ledger, type(server).__name__, kinds)
+            saved.simulated = 0.0 if fed.devices is None else fed.devices.seconds
+            store.write_text(self.folder / STATE, msgspec.json.encode(saved))
+        except OSError as error:
+            raise Trouble(f"the checkpoint of round {round} cannot be written to {self.folder}: "
+                          f"{reason(error)}; resume goes on from the one before") from None
+        self.serial, self.last = serial, time.monotonic()
+        for file in self.folder.iterdir():
+            if file.name != STATE and not file.name.startswith(f"{serial}-"):
+                file.unlink(missing_ok=True)
+        self.seconds += time.perf_counter() - begun
+        return True
+
+    def drop(self) -> None:
+        """Remove the checkpoint of a run that is finished: all of it at once, then its files."""
+        if self.folder is not None:
+            gone = self.folder.with_name(f".{self.folder.name}")
+            shutil.rmtree(gone, ignore_errors=True)
+            if self.folder.is_dir():
+                self.folder.rename(gone)
+                shutil.rmtree(gone)
+
+
+def folder(path: str | os.PathLike[str]) -> Path:
+    """Where the checkpoints of a result file are."""
+    return Path(os.path.realpath(path) + ".checkpoint")
+
+
+def piece(folder: str | os.PathLike[str], serial: int, owner: int | str) -> Path:
+    """The file of the host whose first client is ``owner``, or of the server."""
+    return Path(folder) / f"{serial}-{owner}.npz"
+
+
+def find(path: str | os.PathLike[str]) -> Saved | None:
+    """The last checkpoint of a result file, or None. UserError where it is damaged."""
+    place = folder(path) / STATE
+    text = store.read_text(place)
+    if text is None:
+        return None
+    try:
+        saved = msgspec.json.decode(text, type=Saved)
+    except msgspec.DecodeError as error:
+        raise UserError(f"checkpoint {place} cannot be read: {str(error).splitlines()[0]}") from None
+    saved.folder = str(place.parent)
+    return saved

@@ -1,0 +1,153 @@
+"""The experiment file: TOML and key=value overrides, read strictly."""
+from __future__ import annotations
+
+import os
+import stat
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from mpifed.algorithms.base import Algorithm
+from mpifed.core import plugins as extension
+from mpifed.core.component import Component, Table
+from mpifed.core.errors import UserError
+from mpifed.core.toml import DOTS, from_toml, shallow, to_toml
+from mpifed.data.base import Data
+from mpifed.experiment.checkpoint import Checkpoint
+from mpifed.experiment.stop import Stop
+from mpifed.federation.selection import Selection
+from mpifed.federation.stragglers import System
+from mpifed.problems.base import Problem
+
+FAMILIES: dict[str, type[Component]] = {"data": Data, "problem": Problem, "algorithm": Algorithm, "selection": Selection}
+DEFAULT_STUDY = {"stop": {"gradient": 1e-7, "gradient_scale": "m^2", "gradient_relative": 0.1}}
+LARGEST = 1 << 20  # bytes of an experiment file
+
+
+class Evaluate(Table):
+    """When f and its gradient are measured."""
+
+    every: Annotated[int, Meta(ge=1, description="rounds from one measurement to the next; the last round is measured too")] = 1
+
+
+class Record(Table):
+    """What is kept beside the rounds."""
+
+    personal: Annotated[bool, Meta(description="store /model/personal, a model a client")] = False
+
+
+class Experiment(Table, kw_only=True):
+    """A run, completely described."""
+
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1, description="seed of every random number")] = 0
+    rounds: Annotated[int, Meta(ge=0, description="most communication rounds")] = 1000
+    dtype: Annotated[Literal["float64", "float32"], Meta(description="type of data, models and messages")] = "float64"
+    reproducible: Annotated[bool, Meta(description="same bits for any number of ranks; false: plain MPI sums")] = True
+    data: Data
+    problem: Problem
+    algorithm: Algorithm
+    selection: Selection
+    stop: Stop
+    evaluate: Evaluate
+    record: Record
+    checkpoint: Checkpoint
+    system: System | None = None
+
+    def toml(self) -> str:
+        """The complete experiment file."""
+        return to_toml(msgspec.to_builtins(self))
+
+
+def experiment(table: dict[str, Any]) -> Experiment:
+    """The experiment that a table describes; absent tables stand for their defaults.
+
+    Raises UserError, one sentence that names the key, the value and what would be right.
+    """
+    table = {name: {} for name in (*FAMILIES, "stop", "evaluate", "record", "checkpoint")} | table
+    if isinstance(table["problem"], dict) and "name" not in table["problem"] and isinstance(table["data"], dict | str):
+        table["problem"] = {"name": default_name(table, ["problem"])} | table["problem"]
+    built = Experiment.build(table, "")
+    if built.stop.simulated_seconds and built.system is None:
+        raise UserError(f"stop.simulated_seconds = {built.stop.simulated_seconds} is wrong: time is simulated only with a "
+                        "table [system], which says how fast clients are")
+    return built
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The table in an experiment file, its paths made relative to the file."""
+    file = Path(path)
+    try:
+        about = file.stat()
+        if not stat.S_ISREG(about.st_mode):
+            raise UserError(f"{str(path)!r} is no experiment file: it is a folder, a pipe or a device")
+        if about.st_size > LARGEST:
+            raise UserError(f"{str(path)!r} is no experiment file: it has more than {LARGEST >> 20} MiB")
+        text = file.read_text("utf-8-sig")
+    except OSError as error:
+        raise UserError(f"experiment file {str(path)!r} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise UserError(f"experiment file {str(path)!r} is no TOML: {error}") from None
+    table = from_toml(text, f"experiment file {str(path)!r}")
+    for name in FAMILIES:
+        part = table.get(name)
+        if isinstance(part, dict) and isinstance(part.get("path"), str) and not part["path"].startswith("~"):
+            part["path"] = str(file.parent / part["path"])
+    return beside(table, file.parent)
+
+
+def beside(value: Any, folder: Path) -> Any:
+    """A value of an experiment file with the files of classes in it, path.py:Class, made relative to ``folder``."""
+    if isinstance(value, dict):
+        return {key: beside(part, folder) for key, part in value.items()}
+    names = isinstance(value, str) and extension.FILE.fullmatch(value) and not value.startswith("~")
+    return str(folder / value) if names else value
+
+
+def override(table: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
+    """The table with key=value assignments applied, names first; a value is TOML, a bare word a string."""
+    parsed = []
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals or not key.strip():
+            raise UserError(f"{assignment!r} is no override: write KEY=VALUE, for example algorithm.k0=5")
+        if assignment.count(".") > DOTS:
+            raise UserError(f"{assignment!r} is no override: it has more than {DOTS} full stops")
+        value = parse(text.strip())
+        *parents, last = key.strip().split(".")
+        if not parents and last in FAMILIES and isinstance(value, str):
+            parents, last = [last], "name"
+        parsed.append((assignment, parents, last, value))
+    for assignment, parents, last, value in sorted(parsed, key=lambda part: (part[2] != "name", len(part[1]))):
+        place = table
+        for depth, parent in enumerate(parents):
+            if isinstance(place.get(parent), str):
+                place[parent] = {"name": place[parent]}
+            place = place.setdefault(parent, {})
+            if not isinstance(place, dict):
+                raise UserError(f"{assignment!r}: {'.'.join(parents[: depth + 1])} is no table")
+        if last == "name" and place.get("name", default_name(table, parents) or value) != value:
+            place.clear()                       # another algorithm, problem …: the options of the old one do not apply
+        place[last] = value
+    shallow(table, "the experiment")
+    return table
+
+
+def default_name(table: dict[str, Any], parents: list[str]) -> str | None:
+    """The name that a family's table has where it says none."""
+    if parents == ["problem"]:
+        source = table.get("data", {})
+        name = source.get("name", Data.default) if isinstance(source, dict) else source
+        return Data.member(name, "data").objective
+    return FAMILIES[parents[0]].default if len(parents) == 1 and parents[0] in FAMILIES else None
+
+
+def parse(text: str) -> Any:
+    """A TOML value; what is none, such as a bare word or a path, is a string."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, KeyError, RecursionError):
+        return text

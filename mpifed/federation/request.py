@@ -1,0 +1,90 @@
+"""What the server asks of clients, and what comes back."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mpifed.core.typing import Array
+
+SPENT = 5             # numbers that a host reports of every request: see Host.handle
+ASKED, FAULT = 3, 4   # places of some of them
+
+
+class Request(NamedTuple):
+    """What the server asks of the clients ``to`` (None: all)."""
+
+    method: str                          # a client method of the algorithm, or "measure"
+    args: tuple[Any, ...] = ()           # the same for everyone: numbers and arrays
+    to: Array | None = None              # client numbers, rising
+    each: Array | None = None            # row i for client to[i] alone
+    reduce: str = "rows"                 # rows: a row a client; sum, plain sum, max: over the clients
+    last: str | None = None              # reduce this field of every client's state instead of the replies
+    then: Callable[..., Array] | None = None  # what the server makes of the rows, column by column: (m, w), args -> (w,)
+    place: tuple[int, int] = (0, 0)      # round and call, for the random streams
+    evaluation: bool = False             # measuring is charged to nobody
+
+
+class Reply(NamedTuple):
+    """``rows`` (k, N): a row a client called, or a row a subtree (sum), or one row (plain sum, max); ``layout`` their columns."""
+
+    rows: Array
+    layout: tuple[tuple[int, ...], ...] | None  # shapes of what a client replied; None where nobody was called
+
+
+class Collected:
+    """The replies of ``count`` clients as rows in client order; with ``lend`` the rows may be what a client method gave back."""
+
+    def __init__(self, count: int, dtype: Any, lend: bool) -> None:
+        self.rows, self.lend = np.zeros((count, 0), dtype), lend
+        self.layout: tuple[tuple[int, ...], ...] | None = None if count == 0 else ()
+
+    def put(self, rows: slice | Array, parts: tuple[Array, ...]) -> None:
+        """The replies of one block, which belong into ``rows``."""
+        count, dtype = len(self.rows), self.rows.dtype
+        if not self.layout:
+            self.layout = tuple([part.shape[1:] for part in parts])
+            if self.lend and len(parts) == 1 and len(parts[0]) == count and isinstance(rows, slice) and parts[0].dtype == dtype:
+                self.rows = parts[0].reshape(count, -1)
+                return
+            self.rows = np.empty((count, sum(width(shape) for shape in self.layout)), dtype)
+        column = 0
+        for part in parts:
+            flat = part.reshape(len(part), -1)
+            self.rows[rows, column : column + flat.shape[1]] = flat
+            column += flat.shape[1]
+
+
+def width(shape: tuple[int, ...]) -> int:
+    """The number of entries of an array of this shape."""
+    return math.prod(shape)
+
+
+class Ledger:
+    """What travelled between server and clients: the paper's communication, whatever the number of ranks.
+
+    An exchange is one download and one upload of those called, in whatever order. Arrays of real numbers are charged, to
+    each client who receives or sends them; single numbers (a step size, the round) and who is chosen are not. Clients who
+    are asked but do not answer in time ([system]) are charged nothing.
+    """
+
+    def __init__(self) -> None:
+        self.uploads = self.downloads = self.bytes_up = self.bytes_down = 0
+        self.up = self.down = 0    # requests that brought something up, or down
+
+    @property
+    def exchanges(self) -> int:
+        return max(self.up, self.down)
+
+    def charge(self, request: Request, clients: int, reply: int) -> None:
+        """Charge one request to ``clients`` clients, each answering with ``reply`` bytes."""
+        shared = sum(a.nbytes for a in request.args if isinstance(a, np.ndarray) and a.dtype.kind == "f")
+        own = request.each.nbytes if request.each is not None and request.each.dtype.kind == "f" else 0
+        self.down += bool(shared or own)
+        self.downloads += clients if shared or own else 0
+        self.bytes_down += shared * clients + own
+        self.up += bool(reply)
+        self.uploads += clients if reply else 0
+        self.bytes_up += reply * clients

@@ -1,0 +1,183 @@
+"""Who trains in a round."""
+from __future__ import annotations
+
+import math
+import os
+from abc import abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.core.component import Component
+from mpifed.core.errors import UserError
+from mpifed.core.streams import stream
+from mpifed.core.typing import Array
+from mpifed.data.formats.npz import open_npz
+from mpifed.data.formats.on_disk import reading
+
+
+class Draws(NamedTuple):
+    """``size`` = |S| clients a round; ``draw(round, again)`` the clients of round 1, 2 …, rising, or None for all.
+
+    ``again`` > 0 is a further draw of that round.
+    """
+
+    size: int
+    draw: Callable[[int, int], Array | None]
+    batch_size: int | None = None  # draws are candidates: keep the ``size`` with the largest score on so many samples
+
+
+class Selection(Component):
+    """A rule that draws the clients of every round, at the server; a draw depends on the seed and the round alone."""
+
+    choices: ClassVar[dict[str, str]] = {
+        "all": "mpifed.federation.selection:All",
+        "uniform": "mpifed.federation.selection:Uniform",
+        "cover": "mpifed.federation.selection:Cover",
+        "biased": "mpifed.federation.selection:Biased",
+        "replay": "mpifed.federation.selection:Replay",
+    }
+    default: ClassVar[str] = "uniform"
+    kind: ClassVar[str] = "selections"
+
+    @abstractmethod
+    def draws(self, seed: int, m: int, rounds: int) -> Draws:
+        """The draws of a run of ``rounds`` rounds; UserError for what cannot be with m clients."""
+        raise NotImplementedError
+
+
+class All(Selection, tag="all"):
+    """Every client, every round."""
+
+    def draws(self, seed: int, m: int, rounds: int) -> Draws:
+        return Draws(m, lambda round, again: None)
+
+
+class Sampled(Selection):
+    """⌈share·m⌉ clients, or ``count``."""
+
+    share: Annotated[float, Meta(gt=0, le=1, description="share ρ of the clients a round")] = 0.5
+    count: Annotated[int | None, Meta(description="number of clients a round, instead of share")] = None
+
+    def size(self, m: int) -> int:
+        if self.count is None:
+            return max(1, math.ceil(self.share * m - 1e-9))
+        if not 1 <= self.count <= m:
+            raise UserError(f"selection.count = {self.count} is wrong: it must be between 1 and the {m} clients")
+        return self.count
+
+
+class Uniform(Sampled, tag="uniform"):
+    """⌈share·m⌉ clients (or ``count``), uniform without replacement, drawn anew every round."""
+
+    def draws(self, seed: int, m: int, rounds: int) -> Draws:
+        size = self.size(m)
+
+        def draw(round: int, again: int) -> Array | None:
+            if size == m:
+                return None
+            return np.sort(stream(seed, "selection", round, again).choice(m, size, replace=False, shuffle=False))
+
+        return Draws(size, draw)
+
+
+class Cover(Sampled, tag="cover"):
+    """Everyone at least once in every s0 rounds (fedadmm, Scheme 4.1).
+
+    In each group of s0 rounds a random permutation is dealt out, about m/s0 clients a round; the rest of a set is uniform.
+    """
+
+    s0: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="rounds s0 in which everyone is chosen (default: the fewest)")] = None
+
+    def draws(self, seed: int, m: int, rounds: int) -> Draws:
+        size = self.size(m)
+        fewest = -(-m // size)
+        s0 = self.s0 or fewest
+        if s0 < fewest:
+            raise UserError(f"selection.s0 = {s0} is wrong: with {size} of {m} clients a round it takes at least {fewest} rounds")
+
+        def draw(round: int, again: int) -> Array | None:
+            group, place = divmod(round - 1, s0)
+            deal = stream(seed, "selection", group, again, 1).permutation(m)
+            own = deal[place * m // s0 : (place + 1) * m // s0]
+            others = np.setdiff1d(deal, own)
+            rest = stream(seed, "selection", round, again).choice(others, size - len(own), replace=False)
+            return np.sort(np.concatenate([own, rest]))
+
+        return Draws(size, draw)
+
+
+class Biased(Sampled, tag="biased"):
+    """Of ``candidates`` drawn uniformly those with the largest gradient norms on one random mini-batch.
+
+    Ranked by the norm of the gradient of the algorithm's own local objective; candidates are sent the model and answer
+    with one number, both charged.  Source: flame, Algorithm 1 (biased client selection); errata.
+    """
+
+    candidates: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="size of the pool (default: all clients)")] = None
+    batch_size: Annotated[int, Meta(ge=0, description="samples of the mini-batch; 0: all")] = 100
+
+    def draws(self, seed: int, m: int, rounds: int) -> Draws:
+        size, pool = self.size(m), self.candidates or m
+        if not size <= pool <= m:
+            raise UserError(f"selection.candidates = {pool} is wrong: it must be between the {size} chosen and the {m} clients")
+        return Draws(size, lambda round, again: np.sort(
+            stream(seed, "selection", round, again).choice(m, pool, replace=False, shuffle=False)), self.batch_size)
+
+
+class Replay(Selection, tag="replay", kw_only=True):
+    """Recorded choices: row r of the array ``key`` of an NPZ file trains in round r + 1, clients counted from 0.
+
+    A further draw of the same round comes from the array whose name has a 2 appended. Fewer rows than rounds, clients
+    that are not there and clients twice in a row are refused before round one; entries of -1 are padding.
+    """
+
+    path: Annotated[str, Meta(description="NPZ file")]
+    key: Annotated[str, Meta(description="array (rounds, clients)")] = "sel"
+
+    def draws(self, seed: int, m: int, rounds: int) -> Draws:
+        tables = {0: self.table(self.key, m, rounds)}
+
+        def draw(round: int, again: int) -> Array | None:
+            if again not in tables:
+                tables[again] = self.table(self.key + str(again + 1), m, rounds)
+            row = tables[again][round - 1]
+            return np.sort(row[row >= 0]).astype(np.int64)
+
+        return Draws(int((tables[0][0] >= 0).sum()), draw)
+
+    def table(self, key: str, m: int, rounds: int) -> Array:
+        """The array ``key``, refused where it cannot serve ``rounds`` rounds of m clients."""
+        table = read_table(self.path, key)
+        if len(table) < rounds:
+            raise UserError(f"selection.path = {self.path!r} has {len(table)} rows in {key!r}, but rounds = {rounds}")
+        if table.size == 0 or table.max() >= m or table.min() < -1 or (table.max(axis=1) < 0).any():
+            raise UserError(f"selection.path = {self.path!r}: every row of {key!r} must name clients from 0 to {m - 1}")
+        ordered = np.sort(table, axis=1)
+        if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
+            raise UserError(f"selection.path = {self.path!r}: a row of {key!r} names a client twice")
+        return table
+
+
+def read_table(path: str, key: str) -> Array:
+    """The array ``key`` of an NPZ file: (rounds, clients), whole numbers."""
+    file = Path(os.path.expanduser(path))
+    if not os.path.isfile(file):
+        raise UserError(f"selection.path = {path!r} is no file: it must be an NPZ file of recorded choices")
+    try:
+        with reading(file, "NPZ"):
+            arrays = open_npz(file)
+            table = arrays.get(key)
+            values = table[:] if table is not None and len(table.shape) == 2 and table.dtype.kind in "iu" else None
+    except UserError as error:
+        raise UserError(f"selection.path = {path!r}: {error}") from None
+    if table is None:
+        raise UserError(f"selection.key = {key!r} is not in {path!r}; there is {', '.join(arrays) or 'no array with a name'}")
+    if values is None:
+        raise UserError(f"selection.path = {path!r}: {key!r} must be a table of whole numbers (rounds, clients), "
+                        f"not {table.dtype} {table.shape}")
+    return np.asarray(values)

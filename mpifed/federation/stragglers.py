@@ -1,0 +1,141 @@
+"""Clients that are slow, far away or absent, and a clock of simulated time; nothing here depends on measured time."""
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from mpifed.core.component import Table
+from mpifed.core.errors import UserError
+from mpifed.core.streams import stream
+from mpifed.core.toml import toml_value
+from mpifed.core.typing import Array
+from mpifed.federation.distributions import Distribution
+
+Positive = Annotated[float, Meta(gt=0)]
+RATES = ("speed", "bandwidth_down", "bandwidth_up")
+DROPOUT, JITTER = 0, 1   # the streams of a round; those of the clients are in round 0
+
+
+class System(Table):
+    """Slow, distant and absent clients, and simulated_seconds; without this table clients are equal and always there.
+
+    From being asked to its answer a chosen client takes
+    T = latency + b/bandwidth_down + w/speed·exp(jitter·N(0, 1)) + latency + b/bandwidth_up  seconds, where b are the bytes
+    that the algorithm sends a client, and has sent back, between two draws, and w the sample gradients that it computes:
+    what the algorithm says (FedADMM: at most), or ``passes``. T is known before anybody computes. Of those asked
+
+    - each drops out with probability ``dropout``, and nobody waits for it;
+    - those with T > deadline are late, and the server goes on without them after ``deadline`` seconds;
+    - where fewer than ``least`` (or than those asked) are left, the server waits for the fastest of the late until there
+      are that many, and when these do not suffice for the fastest of those that dropped out, who answer after all in T.
+
+    Who does not answer does nothing and is to the algorithm a client who was not chosen; the ledger charges only what those
+    who answer exchange. A draw takes the largest T of those who answer (FedGiA: of all clients, for it asks all), and
+    ``deadline`` at least if somebody is late; the candidates of a biased selection are all waited for, each with the model
+    down, one number up and its samples between; simulated_seconds adds these up. Numbers that an algorithm derives from how
+    many are chosen remain those of the selection.
+    """
+
+    speed: Annotated[Distribution | None, Meta(description="sample gradients a second of a client; absent: no time")] = None
+    bandwidth_down: Annotated[Distribution | None, Meta(description="bytes a second to a client; absent: no time")] = None
+    bandwidth_up: Annotated[Distribution | None, Meta(description="bytes a second from a client; absent: no time")] = None
+    latency: Annotated[Distribution | None, Meta(description="seconds of a message, one way; absent: 0")] = None
+    jitter: Annotated[float, Meta(ge=0, description="σ of the logarithm of a factor on computing, new in every draw")] = 0.0
+    passes: Annotated[
+        Positive | None, Meta(description="a client's passes over its samples from draw to draw; absent: the algorithm's")
+    ] = None
+    dropout: Annotated[float, Meta(ge=0, lt=1, description="probability that a client does not answer")] = 0.0
+    deadline: Annotated[Positive | None, Meta(description="seconds until the server goes on; absent: never")] = None
+    least: Annotated[int, Meta(ge=1, description="fewest answers that the server goes on with")] = 1
+
+    def devices(self, seed: int, sizes: Array, model: int, algorithm: Any, chosen: int) -> Devices:
+        """Clients of ``sizes`` (m,) samples, of whom ``chosen`` are drawn for an algorithm whose model has ``model`` bytes.
+
+        UserError where they cannot be absent, or their work is not known beforehand.
+        """
+        absence = {"dropout": self.dropout, "deadline": self.deadline}
+        key = next((key for key, value in absence.items() if value), None)
+        if algorithm.everyone and key is not None:
+            raise UserError(f"system.{key} = {absence[key]} is wrong: {algorithm.label()} asks all clients for a gradient "
+                            "in every round, also those who are not chosen, so nobody can be absent")
+        if self.least > chosen:
+            raise UserError(f"system.least = {self.least} is wrong: it must be at most the {chosen} clients of a draw")
+        work = algorithm.work(sizes) if self.passes is None else self.passes * sizes
+        if work is None and self.speed is not None:
+            raise UserError(f"system.passes is missing: {algorithm.label()} does not know beforehand how often its clients "
+                            "pass over their samples, so system.speed needs it")
+        return Devices(self, seed, sizes, model, algorithm, np.zeros(len(sizes)) if work is None else work)
+
+    def drawn(self, seed: int, key: str, m: int) -> Array:
+        """A property of m clients: (m,). UserError for rates that are not above 0."""
+        distribution: Distribution | None = getattr(self, key)
+        if distribution is None:
+            return np.full(m, np.inf if key in RATES else 0.0)
+        values = distribution.draw(stream(seed, "system", 0, (*RATES, "latency").index(key)), m)
+        if not np.isfinite(values).all() or (key in RATES and not (values > 0).all()):
+            given = toml_value(msgspec.to_builtins(distribution))
+            right = "above 0 and finite" if key in RATES else "finite"
+            raise UserError(f"system.{key} = {given} is wrong: it must be {right} for every client")
+        return values
+
+
+class Devices:
+    """What m clients run on.
+
+    ``seconds`` of simulated time so far; ``asked``, ``dropped`` and ``late`` clients of the round.
+    """
+
+    def __init__(self, system: System, seed: int, sizes: Array, model: int, algorithm: Any, work: Array) -> None:
+        self.system, self.sizes, self.model, self.everyone = system, sizes, model, algorithm.everyone
+        self.speed, self.down, self.up, self.latency = (system.drawn(seed, key, len(sizes)) for key in (*RATES, "latency"))
+        self.work, self.bytes = work, model * algorithm.vectors
+        self.seconds = 0.0
+        self.asked = self.dropped = self.late = 0
+        self._seed = seed
+
+    def begin(self) -> None:
+        """A new round."""
+        self.asked = self.dropped = self.late = 0
+
+    def row(self) -> dict[str, float]:
+        """What the record of a round says."""
+        return {"asked": self.asked, "dropped": self.dropped, "late": self.late, "simulated_seconds": self.seconds}
+
+    def times(self, ids: Array, round: int, again: int, work: Array, down: float, up: float) -> Array:
+        """T of the clients ``ids`` for ``work`` (m,) sample gradients and these bytes: (c,)."""
+        factor: Any = 1.0
+        if self.system.jitter:
+            normal = stream(self._seed, "system", round, again, JITTER).standard_normal(len(work))
+            factor = np.exp(self.system.jitter * normal[ids])
+        return (self.latency[ids] + down / self.down[ids] + work[ids] / self.speed[ids] * factor
+                + self.latency[ids] + up / self.up[ids])
+
+    def score(self, candidates: Array, round: int, again: int, batch: int, up: int) -> None:
+        """Let the time pass in which candidates score themselves on ``batch`` samples (0: all)."""
+        work = np.minimum(batch, self.sizes) if batch else self.sizes
+        self.seconds += float(self.times(candidates, round, again, work, self.model, up).max())
+
+    def answer(self, asked: Array | None, round: int, again: int) -> Array | None:
+        """Those of ``asked`` (rising; None: all) who answer draw ``again`` of a round, None for all; time passes."""
+        m, system = len(self.sizes), self.system
+        ids = np.arange(m) if asked is None else asked
+        T = self.times(ids, round, again, self.work, self.bytes, self.bytes)
+        gone, late = np.zeros((2, len(ids)), bool)
+        if system.dropout:
+            gone = stream(self._seed, "system", round, again, DROPOUT).random(m)[ids] < system.dropout
+        if system.deadline is not None:
+            late = ~gone & (system.deadline < T)
+        answers = ~(gone | late)
+        if (missing := min(system.least, len(ids)) - int(answers.sum())) > 0:
+            order = np.lexsort((T, gone))              # the late before those who dropped out, the fastest first
+            back = order[~answers[order]][:missing]
+            answers[back], gone[back], late[back] = True, False, False
+        self.asked += len(ids)
+        self.dropped += int(gone.sum())
+        self.late += int(late.sum())
+        waited = self.times(np.arange(m), round, again, self.work, self.bytes, self.bytes) if self.everyone else T[answers]
+        self.seconds += max(float(waited.max()), system.deadline or 0.0) if late.any() else float(waited.max())
+        return asked if answers.all() else ids[answers]

@@ -1,0 +1,131 @@
+"""Sums over clients that have the same bits however the clients are spread over ranks.
+
+The sum is taken along the binary tree over client numbers 0 … m-1: always the same additions in the same order. A rank
+hosts a run of clients, so it finishes whole subtrees by itself, a handful of vectors, and the server adds the rest.
+Clients who are absent are skipped; adding +0 to the sum of a subtree makes a sum of zeros +0.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mpifed.core.typing import Array
+from mpifed.federation.request import Request
+
+Node = tuple[int, int]  # level l, place j: the clients j 2^l … (j+1) 2^l - 1
+
+
+def cuts(sizes: Array, ranks: int) -> list[int]:
+    """Where the runs of clients of ``ranks`` hosts begin and the last one ends: (ranks + 1,).
+
+    Runs have about equal numbers of samples. Within a sixteenth of a run a cut goes where the tree has its own cut,
+    so that a rank has few subtrees. Every rank has at least one client.
+    """
+    m = len(sizes)
+    end = np.cumsum(sizes, dtype=np.float64)
+    run, mean = end[-1] / ranks, sizes.mean()
+    result = [0] * ranks + [m]
+    for r in range(1, ranks):
+        first, last = np.searchsorted(end, [r * run - run / 16, r * run + run / 16]) + 1
+        near = int(np.clip(np.searchsorted(end, r * run - mean / 2) + 1, first, last))
+        cut = roundest(int(first), int(last), near)
+        result[r] = min(max(cut, result[r - 1] + 1), m - (ranks - r))
+    return result
+
+
+def roundest(first: int, last: int, near: int) -> int:
+    """The number first <= p <= last that is divisible by the highest power of 2, of those the nearest to ``near``."""
+    grain = 1
+    while -(-first // (2 * grain)) * 2 * grain <= last:
+        grain *= 2
+    low = -(-first // grain) * grain
+    return min(range(low, last + 1, grain), key=lambda p: abs(p - near))
+
+
+def depth(m: int) -> int:
+    """The level of the root of the tree over m clients."""
+    return max(m - 1, 0).bit_length()
+
+
+def nodes(lo: int, hi: int, m: int) -> list[Node]:
+    """The largest subtrees within the clients lo <= i < hi, in order."""
+    found = []
+    end = 1 << depth(m) if hi == m else hi
+    while lo < end:
+        level = min((lo & -lo).bit_length() - 1 if lo else depth(m), (end - lo).bit_length() - 1)
+        found.append((level, lo >> level))
+        lo += 1 << level
+    return found
+
+
+def subtotals(rows: Array, ids: Array | None, lo: int, tree: list[Node]) -> Array:
+    """The sums (k, N) of each of the k subtrees over ``rows`` (c, N) of the clients ``ids``, rising; None: lo, lo+1 …"""
+    if len(tree) == 1:
+        if ids is not None and not len(ids):
+            return np.zeros((1, rows.shape[1]), rows.dtype)
+        one = dense(rows) if ids is None else scattered(rows, ids - (tree[0][1] << tree[0][0]))
+        return (one + 0.0)[None]
+    total = np.zeros((len(tree), rows.shape[1]), rows.dtype)
+    for k, (level, place) in enumerate(tree):
+        start, stop = place << level, (place + 1) << level
+        if ids is None:
+            part = rows[start - lo : stop - lo]
+            if len(part):
+                total[k] = dense(part)
+        else:
+            a, b = np.searchsorted(ids, [start, stop])
+            if a < b:
+                total[k] = scattered(rows[a:b], ids[a:b] - start)
+    total += 0.0
+    return total
+
+
+def dense(rows: Array) -> Array:
+    """The tree sum of rows 0, 1, 2 …"""
+    while len(rows) > 1:
+        half = np.empty(((len(rows) + 1) // 2, rows.shape[1]), rows.dtype)
+        pairs = len(rows) // 2
+        np.add(rows[0 : 2 * pairs : 2], rows[1 : 2 * pairs : 2], out=half[:pairs])
+        half[pairs:] = rows[2 * pairs :]
+        rows = half
+    return rows[0]
+
+
+def scattered(rows: Array, places: Array) -> Array:
+    """The tree sum of rows that stand at ``places``, rising, with gaps."""
+    if len(rows) == 1:
+        return rows[0]
+    rows = rows.copy()
+    level = np.frexp((places[1:] ^ places[:-1]).astype(float))[1]         # at which neighbours meet
+    left = places.searchsorted(places[:-1] >> level << level)             # the first row of the subtree where they do
+    order = level.argsort(kind="stable")
+    ends = np.flatnonzero(np.diff(level[order])) + 1
+    for gaps in np.split(order, ends):
+        rows[left[gaps]] += rows[gaps + 1]
+    return rows[0]
+
+
+def total(parts: Array, tree: Sequence[Node]) -> Array:
+    """The sum (N,) at the root from the ``parts`` (k, N) of subtrees that together make the whole tree, in order.
+
+    Of a single part it is that part itself.
+    """
+    stack: list[tuple[int, int, Array]] = []
+    for (level, place), vector in zip(tree, parts, strict=True):
+        while stack and place & 1 and stack[-1][:2] == (level, place - 1):
+            vector = stack.pop()[2] + vector
+            level, place = level + 1, place >> 1
+        stack.append((level, place, vector))
+    return stack[0][2]
+
+
+def finish(request: Request, rows: Array, tree: Sequence[Node]) -> Array:
+    """The last step of a reduction, over the rows of all hosts one after the other, or over some columns of them."""
+    if request.reduce == "sum":
+        return total(rows, tree)
+    if request.reduce == "plain sum":
+        return np.sum(rows, axis=0)
+    if request.reduce == "max":
+        return np.max(rows, axis=0)
+    return rows if request.then is None else request.then(rows, *request.args)

@@ -1,0 +1,231 @@
+"""MPI: rank 0 calls, the other ranks serve.
+
+A request is one broadcast. All ranks expect the message that followed the last one the time before, so they know its length
+and where everything in it stands; only when another comes does a second broadcast say what it is. Long arrays follow by
+themselves. Replies are one gather or reduction of short rows; long ones are reduced in slices (answer.py).
+"""
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from mpifed.core.errors import Trouble, UserError, failure
+from mpifed.core.typing import Array
+from mpifed.federation import sums
+from mpifed.federation.host import Host
+from mpifed.federation.request import FAULT, SPENT, Reply, Request, width
+from mpifed.federation.sums import finish
+from mpifed.mpi.plan import FRONT, Form, Plan, Plans, aligned, form, kind
+from mpifed.mpi.replies import Answer
+from mpifed.mpi.world import World, patiently
+
+STOP = "stop"
+LONG = 1e-3   # seconds: where ranks share cores and hosts compute so long, who waits takes naps
+NONE = np.zeros(SPENT)
+
+
+class Traffic:
+    """What this rank sent and received, and the seconds it took."""
+
+    def __init__(self) -> None:
+        self.calls = self.sent = self.received = 0
+        self.comm = self.wait = 0.0
+
+    def count(self, sent: int, received: int) -> None:
+        self.calls += 1
+        self.sent += sent
+        self.received += received
+
+
+class Channel:
+    """Requests down and replies up between rank 0 and the hosts, on every rank of ``world``."""
+
+    def __init__(self, world: World, cuts: list[int], dtype: str) -> None:
+        self.comm, self.world, self.cuts, self.dtype = world.comm, world, np.asarray(cuts), np.dtype(dtype)
+        self.traffic = Traffic()
+        self.patient = False
+        self.crowded = not world.survives() and world.crowded()     # a pending Ibcast does not notice that a rank is dead
+        self.plans = Plans(int(cuts[-1]))
+        trees = [sums.nodes(lo, hi, int(cuts[-1])) for lo, hi in pairwise(cuts)]
+        self.tree = [node for tree in trees for node in tree]
+        self.rows = {"sum": [0, *map(len, trees)], "max": [0] + [1] * len(trees), "plain sum": [0] + [1] * len(trees)}
+
+    def counts(self, ids: Array | None) -> list[int]:
+        """How many of the clients ``ids`` (None: all) live on each rank; none on rank 0."""
+        edges = self.cuts if ids is None else ids.searchsorted(self.cuts)
+        return [0, *np.diff(edges).tolist()]
+
+    def scatter(self, plan: Plan, each: Array | None, ids: Array | None) -> Array:
+        """The rows of ``each`` of this rank's clients among ``ids``."""
+        dtype, shape = plan.form.each or ("", ())
+        counts, size = self.counts(ids), width(shape)
+        mine = np.empty((counts[self.comm.rank], *shape), dtype)
+        send = None if each is None else (np.ascontiguousarray(each).reshape(-1), [c * size for c in counts])
+        self.collective("Scatterv", send, mine.reshape(-1), 0)
+        self.traffic.count(0 if each is None else each.nbytes, mine.nbytes)
+        return mine
+
+    def answer(self, plan: Plan, request: Request, mine: Any) -> Any:
+        """How replies to ``request`` travel; ranks tell each other their shapes when it comes for the first time."""
+        if plan.answer is None:
+            layout = next((found for found in self.comm.allgather(mine) if found is not None), None)
+            rows = self.rows.get(request.reduce) or self.counts(None if request.last else request.to)
+            if layout is None:
+                return None, Answer(self, rows, 0, self.dtype, request.reduce == "plain sum")
+            columns = sum(width(shape) for shape in layout)
+            plan.answer = layout, Answer(self, rows, columns, self.dtype, request.reduce == "plain sum")
+        return plan.answer
+
+    def transfer(self, request: Request, answer: Answer, rows: Array | None, spent: Array) -> Array | None:
+        """Replies up: at rank 0 what is left of them when the ranks have done their part of the reduction."""
+        if request.reduce != "rows" or (request.then is not None and answer.long):
+            return answer.reduce(rows, spent, lambda rows: finish(request, rows, self.tree))
+        every = answer.collect(rows, spent, answer.rows if request.last else self.counts(request.to))
+        return every if every is None or request.then is None else finish(request, every, self.tree)
+
+    def collective(self, name: str, *args: Any) -> None:
+        """Call a collective of MPI, on this rank's clock."""
+        started = time.perf_counter()
+        getattr(self.comm, name)(*args)
+        self.traffic.comm += time.perf_counter() - started
+
+    def announce(self, message: Array) -> None:
+        """Broadcast the message that hosts wait for; the one before said how they wait."""
+        if self.patient:
+            self.patiently(self.comm.Ibcast(message, 0))
+        else:
+            self.collective("Bcast", message, 0)
+
+    def meet(self, patient: bool) -> None:
+        """Before replies travel: wait for the slowest host without taking its core."""
+        self.patient = patient
+        if patient:
+            self.patiently(self.comm.Ibarrier())
+
+    def patiently(self, request: Any) -> None:
+        """Wait for a request with naps, on this rank's clock."""
+        started = time.perf_counter()
+        patiently(request)
+        self.traffic.comm += time.perf_counter() - started
+
+
+class Server(Channel):
+    """Rank 0: the transport that a Federation sends requests through."""
+
+    def __init__(self, world: World, cuts: list[int], dtype: str) -> None:
+        super().__init__(world, cuts, dtype)
+        self.seconds = np.zeros((len(cuts) - 1, SPENT))
+        self.mpi = 0.0
+
+    def send(self, request: Request) -> Reply:
+        """Send a request, and put together what the hosts reply."""
+        before = self.traffic.comm
+        plan = self.broadcast(request)
+        if plan.scattered:
+            self.scatter(plan, request.each, request.to)
+        layout, answer = self.answer(plan, request, None)
+        self.meet(plan.patient)
+        rows = self.transfer(request, answer, None, NONE)
+        self.seconds = answer.seconds[1:]
+        self.mpi = self.traffic.comm - before
+        busy = float(self.seconds[:, :2].max())
+        plan.patient = self.crowded and busy > LONG
+        waited = min(self.mpi, busy)    # for the slowest host
+        self.traffic.comm -= waited
+        self.traffic.wait += waited
+        assert rows is not None
+        return Reply(rows, layout)
+
+    def broadcast(self, request: Request) -> Plan:
+        """Send the message of a request to all hosts; its plan."""
+        key, plans, text = kind(request), self.plans, b""
+        expected, plan = plans.expected, plans.by_kind.get(key)
+        if plan is None:
+            made = form(request)
+            text = msgspec.msgpack.encode(made)
+            plan = plans.make(made, plans.known)
+            plans.by_kind[key] = plan
+        apart = plan.write(request)
+        if plan is expected:
+            self.announce(plan.message)
+        else:
+            note = np.zeros(len(expected.message), np.uint8)
+            whole = np.concatenate([np.frombuffer(text.ljust(aligned(len(text)), b" "), np.uint8), plan.message])
+            FRONT.pack_into(note.data, 0, plan.number, len(whole), len(text))
+            self.announce(note)
+            self.collective("Bcast", whole, 0)
+        for array in apart:
+            self.collective("Bcast", array, 0)
+            self.traffic.count(array.nbytes, 0)
+        self.traffic.count(len(plan.message), 0)
+        plans.follow(plan)
+        return plan
+
+    def complaint(self) -> Exception:
+        """The error of the first of the hosts that failed in the last request."""
+        (mistake, text), *_ = [self.comm.recv(source=1 + host) for host in np.flatnonzero(self.seconds[:, FAULT] < 0).tolist()]
+        return UserError(text) if mistake else Trouble(text)
+
+    def stop(self, report: bool = True) -> None:
+        """Let the hosts go; ``report``: they are asked what they did."""
+        self.broadcast(Request(STOP, (report,)))
+
+
+class Service(Channel):
+    """The ranks above 0: hosts that answer requests."""
+
+    def serve(self, host: Host) -> Traffic | None:
+        """Answer requests until the server says stop; None where it does not ask for a report."""
+        while True:
+            before = self.traffic.comm
+            plan, request = self.receive()
+            self.traffic.wait += self.traffic.comm - before      # the time until a request comes is waiting
+            self.traffic.comm = before
+            if request.method == STOP:
+                return self.traffic if request.args[0] else None
+            if plan.scattered:
+                request = request._replace(each=self.scatter(plan, None, request.to))
+            elif request.each is not None:
+                lo, hi = (host.lo, host.hi) if request.to is None else request.to.searchsorted([host.lo, host.hi])
+                request = request._replace(each=request.each[lo:hi])
+            if plan.form.then is not None:
+                request = request._replace(then=getattr(host.algorithm, plan.form.then))
+            try:
+                reply, error = host.handle(request), None
+            except Exception as mistake:                      # rank 0 will be told, and say stop
+                reply, error = host.excuse(request), mistake
+            _, answer = self.answer(plan, request, reply.layout)
+            rows = reply.rows
+            if rows.shape[1] != answer.columns:                  # nobody here was called
+                rows = np.zeros((len(rows), answer.columns), self.dtype)
+            self.meet(plan.patient)
+            self.transfer(request, answer, rows if rows.dtype == self.dtype else rows.astype(self.dtype), host.spent)
+            if error is not None:
+                self.comm.send((isinstance(error, UserError), failure(self.comm.rank, error)), 0)
+
+    def receive(self) -> tuple[Plan, Request]:
+        """The next message from rank 0."""
+        plans = self.plans
+        plan = plans.expected
+        self.announce(plan.message)
+        number, more, text = FRONT.unpack_from(plan.message.data)
+        if more:
+            whole = np.empty(more, np.uint8)
+            self.collective("Bcast", whole, 0)
+            plan = plans.make(msgspec.msgpack.decode(whole[:text].data, type=Form), number) if text else plans.numbered[number]
+            plan.message[:] = whole[aligned(text) :]
+        for array in plan.apart:
+            self.collective("Bcast", array, 0)
+            self.traffic.count(0, array.nbytes)
+        self.traffic.count(0, len(plan.message))
+        plans.follow(plan)
+        return plan, plan.read()
+
+
+def serve(world: World, cuts: list[int], host: Host) -> Traffic | None:
+    """Ranks above 0: answer requests until the server says stop; None where it does not ask for a report."""
+    return Service(world, cuts, host.dtype.name).serve(host)

@@ -1,0 +1,27 @@
+"""What started this process: mpirun, srun or nobody."""
+from __future__ import annotations
+
+import os
+from typing import Any
+
+LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE", "SLURM_STEP_NUM_TASKS")
+RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID", "PMIX_RANK", "SLURM_PROCID")
+
+
+def announced() -> tuple[int | None, int]:
+    """How many processes the launcher says it started (None: there is no launcher), and which this one is."""
+    size = next((int(os.environ[name]) for name in LAUNCHERS if name in os.environ), None)
+    rank = next((int(os.environ[name]) for name in RANKS if name in os.environ), 0)
+    if size is None and "PMIX_RANK" in os.environ:
+        size = 1
+    return size, rank if size is not None else 0
+
+
+def connect() -> Any:
+    """The MPI world, or None where no launcher started this process."""
+    size, _ = announced()
+    if size is None:
+        return None
+    from mpifed.mpi.world import World
+
+    return World(size, "Open MPI" if "OMPI_COMM_WORLD_SIZE" in os.environ else "")

@@ -1,0 +1,12 @@
+"""The MPI library that mpi4py finds."""
+from __future__ import annotations
+
+
+def library() -> str:
+    """Name and version of the MPI library, which is not started. Raises ImportError or RuntimeError where there is none."""
+    from mpi4py import rc
+
+    rc.initialize = False
+    from mpi4py import MPI
+
+    return " ".join(MPI.Get_library_version().strip("\0\n ").splitlines()[0].split()).split(",")[0]

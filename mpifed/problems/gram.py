@@ -1,0 +1,109 @@
+"""Eigenvalues and inverses of the Gram matrices A_iᵀA_i, from the smaller of A_iᵀA_i and A_iA_iᵀ."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.streams import stream
+from mpifed.core.typing import Array
+from mpifed.data.blocks import Block, SparseBlock
+from mpifed.problems.base import Solve
+
+LARGE = 4096  # beyond this order no Gram matrix is formed: Lanczos and conjugate gradients take its place
+
+
+def small_gram(block: Block) -> Array:
+    """A_iA_iᵀ (c, D, D) where D < n, else A_iᵀA_i (c, n, n)."""
+    wide = block.b.shape[1] < block.n
+    if isinstance(block, SparseBlock):
+        D = block.b.shape[1]
+        result = np.zeros((len(block), D, D) if wide else (len(block), block.n, block.n), block.b.dtype)
+        for i in range(len(block)):
+            A = block.matrix(i)
+            G = (A @ A.T if wide else A.T @ A).toarray()
+            result[i, : len(G), : len(G)] = G
+        return result
+    A = block.A
+    return np.matmul(A, A.mT) if wide else np.matmul(A.mT, A)
+
+
+def order(block: Block) -> int:
+    """The order of the smaller Gram matrix."""
+    return int(min(block.b.shape[1], block.n))
+
+
+def largest_eigenvalue(block: Block) -> Array:
+    """λ_max(A_iᵀA_i): (c,)."""
+    if order(block) <= LARGE:
+        return np.linalg.eigvalsh(small_gram(block))[:, -1]
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    top = np.empty(len(block), block.b.dtype)
+    for i in range(len(block)):
+        A = block.matrix(i) if isinstance(block, SparseBlock) else block.dense(i)
+        B = LinearOperator((block.n, block.n), matvec=lambda v, A=A: A.T @ (A @ v), dtype=block.b.dtype)
+        longest = np.asarray(A[[int(np.argmax(norms(A)))]].sum(axis=0)).ravel()   # a start that AᵀA does not map to 0
+        top[i] = eigsh(B, 1, v0=longest, return_eigenvectors=False, rng=stream(0, "model"))[0] if longest.any() else 0
+    return top
+
+
+def norms(A: Any) -> Array:
+    """The squared norms of the rows of a dense or CSR matrix."""
+    return np.asarray((A * A).sum(axis=1)).ravel()
+
+
+def gram_inverse(block: Block, key: str, coefficients: Callable[[Block], tuple[Array, Array]]) -> Solve:
+    """v -> (c_i A_iᵀA_i + s_i I)⁻¹ v, with (c, s) = ``coefficients(block)``.
+
+    By the inverse of an n × n matrix from its Cholesky factor, or of a d_i × d_i one where d_i < n (Woodbury:
+    (s I + c AᵀA)⁻¹ = (I − Aᵀ((s/c) I + AAᵀ)⁻¹A)/s); by conjugate gradients where both are large. ``key`` names the
+    inverse, which is computed once.
+    """
+    def rows(block: Block) -> tuple[Array, Array]:
+        c, s = coefficients(block)
+        return c[:, None].astype(block.b.dtype), s[:, None].astype(block.b.dtype)
+
+    def inverse(block: Block) -> Array:
+        (c, s), G = rows(block), small_gram(block)
+        if not wide:
+            G *= c[:, :, None]
+        diagonal = np.einsum("cii->ci", G)
+        diagonal += s / c if wide else s
+        L = np.linalg.inv(np.linalg.cholesky(G))
+        return np.matmul(L.mT, L)
+
+    c, s = rows(block)
+    if order(block) > LARGE:
+        accuracy = np.full(len(block), 16 * np.finfo(c.dtype).eps)
+        product = lambda V: c * block.vecmat(block.matvec(V)) + s * V  # noqa: E731
+        return lambda V: conjugate_gradients(product, V, accuracy, 2 * order(block))
+    wide = block.b.shape[1] < block.n
+    K = block.once(key, inverse)
+    if wide:
+        return lambda V: (V - block.vecmat(np.matvec(K, block.matvec(V)))) / s
+    return lambda V: np.matvec(K, V)
+
+
+def conjugate_gradients(apply: Solve, B: Array, accuracy: Array, most: int) -> Array:
+    """Solutions (c, n) of apply(X) = B, each client on its own, in at most ``most`` steps.
+
+    A client stops at the relative residual ``accuracy`` (c,), or where apply() is not positive definite.
+    """
+    X, R = np.zeros_like(B), B.copy()
+    P, rho = R.copy(), np.vecdot(R, R)
+    stop = rho * accuracy.astype(B.dtype) ** 2
+    for _ in range(most):
+        going = rho > stop
+        if not going.any():
+            break
+        Q = apply(P)
+        curvature = np.vecdot(P, Q)
+        going &= curvature > 0
+        step = np.where(going, rho / np.where(going, curvature, 1), 0)[:, None].astype(B.dtype)
+        X += step * P
+        R -= step * Q
+        rho, old = np.where(going, np.vecdot(R, R), 0), rho
+        P = R + np.where(going, rho / np.where(going, old, 1), 0)[:, None].astype(B.dtype) * P
+    return X

@@ -1,0 +1,72 @@
+"""Where the time of a run went, round by round and rank by rank."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.errors import UserError
+from mpifed.core.typing import Array
+from mpifed.report.style import DOUBLE, SINGLE, above, canvas, drawing, fill, folded, headed, paper
+from mpifed.results.result import Result
+
+BARS = 50                            # most bars for rounds
+OUTLINED = 50                        # bars of more ranks have no outline
+MILLISECONDS = 0.1                   # below so many seconds they are told in thousandths
+PARTS = {"compute": ("compute_seconds", "compute_seconds"), "server": ("server_seconds", ""),
+         "communication": ("comm_seconds", "comm_seconds"), "waiting": ("", "wait_seconds"),
+         "evaluation": ("evaluate_seconds", "evaluate_seconds"), "writing": ("", "io_seconds")}   # columns of rounds, ranks
+
+
+def timeline(result: Result, width: float | None = None, title: str | None = None) -> Any:
+    """Seconds of the rounds and, beside them, of the ranks, each divided by what they were spent on.
+
+    A round has the computing of its slowest rank, the server's, communication between ranks and evaluation; round 0, before
+    any work, is left out, and of many rounds a bar is the mean of some, as the axis then says. A rank has its totals over
+    the whole run: a result file does not tell ranks apart round by round. Rank 0, which serves, has the server's computing
+    too. Ranks that compute less than others wait more. Raises UserError where no round was recorded.
+    """
+    rounds = {part: result.rounds[of][1:] for part, (of, _) in PARTS.items() if of in result.rounds}
+    size = len(next(iter(rounds.values()), ()))
+    if not size:
+        raise UserError(f"there is nothing to draw: {result.path or 'the result'} has no seconds of a round of work")
+    ranks = {part: np.array(result.ranks[of], float) for part, (_, of) in PARTS.items() if of in result.ranks}
+    if "compute" in ranks and "server" in rounds:
+        ranks["server"] = np.zeros(len(ranks["compute"]))
+        ranks["server"][:1] = np.nansum(result.rounds["server_seconds"])
+    shown = [part for part in PARTS if part in rounds or part in ranks]
+    width = paper(width, DOUBLE)
+    labels, across, deep = folded(shown, width)
+    each = -(-size // BARS)
+    starts = np.arange(0, size, each)
+    counts = np.minimum(each, size - starts)
+    bars = {part: np.add.reduceat(np.nan_to_num(values, posinf=0, neginf=0), starts) / counts for part, values in rounds.items()}
+    with drawing() as matplotlib:
+        heading, panels = headed(width, title), 2 if ranks else 1
+        rows = panels if width <= 1.5 * SINGLE else 1
+        figure, axes = canvas(matplotlib, width, rows, panels // rows, heading, deep)
+        stacked(axes.flat[0], starts + 1 + (counts - 1) / 2, bars, 0.9 * counts, "a round")
+        axes.flat[0].set_xlabel("round" if each == 1 else f"round (bars: means of {each})")
+        if ranks:
+            count = len(next(iter(ranks.values())))
+            stacked(axes.flat[1], np.arange(count), ranks, np.full(count, 0.8 if count <= OUTLINED else 1.0), "in all")
+            axes.flat[1].set_xlabel("rank")
+        for axis in axes.flat:
+            axis.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator("auto", integer=True))
+            axis.grid(False, axis="x")
+        handles = [matplotlib.patches.Patch(**fill(list(PARTS).index(part))) for part in shown]
+        above(figure, handles, labels, across, heading)
+    return figure
+
+
+def stacked(axis: Any, x: Array, parts: dict[str, Array], widths: Array, what: str) -> None:
+    """Bars at ``x``, the parts in their order on top of one another."""
+    below = np.zeros(len(x))
+    top = sum(parts.values(), below).max()
+    factor, name = (1e3, "ms") if top < MILLISECONDS else (1.0, "s")
+    line = 0.3 if len(x) <= OUTLINED else 0
+    for place, part in enumerate(PARTS):
+        if part in parts:
+            axis.bar(x, factor * parts[part], widths, factor * below, linewidth=line, **fill(place))
+            below = below + parts[part]
+    axis.set_ylabel(f"{name} {what}")

@@ -1,0 +1,192 @@
+"""HDF5 datasets as netCDF has them: with dimensions, units and a description, so that xarray reads them too."""
+from __future__ import annotations
+
+from mpifed.core.typing import Array
+import math
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from mpifed.core.files import replacing
+from mpifed.results.columns import SCALES, Column
+from mpifed.core.errors import Trouble, reason
+from mpifed.results.crash_safe_file import Disk
+from mpifed.core.sealed import synchronise
+
+NO_COORDINATE = b"This is a netCDF dimension but not a netCDF variable."  # how netCDF marks a dimension that is no data
+
+LONGEST_CUT = 1 << 22
+CACHE = 1 << 16    # bytes of a column that HDF5 keeps in memory
+
+Group = Any    # h5py.Group
+Dataset = Any  # h5py.Dataset
+
+
+def text(value: str) -> str:
+    """Text that HDF5 can store: one without NUL characters and stray bytes of a command line."""
+    return value.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def begin(file: Group, attrs: Mapping[str, Any], groups: Sequence[str]) -> Group:
+    """A new file with root attributes and groups; their links are all made here, before there is anything to lose."""
+    try:
+        for name, value in attrs.items():
+            if value is not None:
+                file.attrs[name] = text(value) if isinstance(value, str) else value
+        for name in groups:
+            file.create_group(name)
+        file.flush()
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def urgency(place: int, content: bytes) -> tuple[int, int]:
+    """What HDF5 writes first: where the file ends; then trees, a node before those that were split, for it leads to them."""
+    if place == 0:
+        return -256, 0
+    return (-content[5], place) if content[:4] == b"TREE" else (1, place)
+
+
+class Growing:
+    """An HDF5 file that is being written, on disk or, without ``disk``, in memory. Trouble where the disk does not take it."""
+
+    def __init__(self, file: h5py.File, disk: Disk | None = None) -> None:
+        self.file, self.disk = file, disk
+        self.full = False                              # do not ask for room any more
+
+    def flush(self) -> None:
+        """Let HDF5 write what it holds."""
+        self.file.flush()
+        if self.disk is not None and self.disk.error is not None:
+            raise Trouble(f"{self.disk.place} cannot be written: {reason(self.disk.error)}; what it has stays, and resume goes "
+                          "on from there")
+
+    def reserve(self, size: int) -> None:
+        """Take room for ``size`` bytes before HDF5 asks for it, which does not survive a no."""
+        if self.disk is None or self.full:
+            return
+        try:
+            self.disk.reserve(size)
+        except OSError as error:
+            raise Trouble(f"{self.disk.place} cannot grow: {reason(error)}; what it has stays, and resume goes on once there is "
+                          "room") from None
+
+    def renewed(self, precious: bool = True) -> AbstractContextManager[None]:
+        """For changes in here of which a reader must see all or nothing, also when the process is killed.
+
+        What is ``precious`` is not lost either when the machine goes down.
+        """
+        return nullcontext() if self.disk is None else self.disk.renewed(self.file.flush, precious)
+
+    def close(self) -> None:
+        """Close a file on disk; one in memory stays open."""
+        if self.disk is not None:
+            self.file.close()
+            self.disk.close()
+
+
+@contextmanager
+def created(path: str | os.PathLike[str] | None, force: bool, attrs: Mapping[str, Any],
+            groups: Sequence[str]) -> Iterator[Growing]:
+    """A new result file with its root attributes and groups; it gets its name, or replaces another, when it is complete."""
+    if path is None:
+        yield Growing(begin(h5py.File(f"mpifed-{uuid.uuid4()}", "w", driver="core", backing_store=False), attrs, groups))
+        return
+    with replacing(path, force) as place:
+        disk = Disk(place, urgency)
+        file = begin(h5py.File(disk, "w", fs_strategy="none", rdcc_nbytes=CACHE), attrs, (*groups, "checkpoint"))
+        cache = file.id.get_mdc_config()              # else it grows with the rounds, to 32 MB
+        cache.min_size = cache.initial_size = cache.max_size = 1 << 18
+        file.id.set_mdc_config(cache)
+        yield Growing(file, disk)
+        file.flush()
+        if disk.error is not None:
+            raise disk.error
+        if force:
+            synchronise(place)
+    disk.publish(Path(os.path.realpath(path)))
+
+
+def describe(stored: Dataset, meaning: Column) -> None:
+    stored.attrs["units"], stored.attrs["description"] = text(meaning.unit), text(meaning.description)
+
+
+def dataset(group: Group, name: str, shape: tuple[int, ...], dtype: Any, axes: Sequence[Dataset], meaning: Column,
+            **layout: Any) -> Dataset:
+    """A new dataset with units, description and a dimension scale on each axis; one stored in chunks can grow."""
+    if "/" in name or name in group:
+        raise ValueError(f"{name!r} cannot be the name of a column")
+    if "chunks" in layout:
+        layout["maxshape"] = (None,) * len(shape)
+    stored = group.create_dataset(name, shape, dtype, **layout)
+    describe(stored, meaning)
+    for k, axis in enumerate(axes):
+        stored.dims[k].attach_scale(axis)
+    return stored
+
+
+def numbers(values: Sequence[float], integer: bool) -> NDArray[Any]:
+    """int64 where they are to be integers and are, else float64."""
+    found = np.array(values)
+    if found.dtype.kind not in "iub":
+        found = found.astype(np.float64)
+    whole = integer and np.isfinite(found).all() and (found == np.floor(found)).all()
+    return found.astype(np.int64 if whole else np.float64)
+
+
+def append(column: Dataset, first: int, values: NDArray[Any]) -> None:
+    column.resize((first + len(values),))
+    column[first:] = values
+
+
+def pieces(shape: Sequence[int], chunks: Sequence[int]) -> int:
+    """Number of chunks that hold an array."""
+    return math.prod(-(-length // chunk) for length, chunk in zip(shape, chunks, strict=True))
+
+
+def scale(group: Group, name: str, length: int) -> Dataset:
+    """A dimension with the coordinates 0, 1, 2 …"""
+    if name not in group:
+        dataset(group, name, (length,), np.int64, (), SCALES[name])[...] = np.arange(length)
+        group[name].make_scale(name)
+    return group[name]
+
+
+def dimension(group: Group, name: str, length: int) -> Dataset:
+    """A dimension without coordinates, as netCDF has them: nothing is stored but its length."""
+    if name not in group:
+        layout = {} if length else {"chunks": (256,)}
+        made = dataset(group, name, (length,), ">f4", (), SCALES[name], **layout)
+        made.make_scale(NO_COORDINATE.decode() + f"{length:10d}")
+    return group[name]
+
+
+def mend(path: str | os.PathLike[str]) -> None:
+    """Make a file readable that was killed between two steps of HDF5: it cuts free space off before it says so.
+
+    The file then names an end behind its real one; what is missing is free space, so the file may be as long as it says.
+    OSError where it cannot be written.
+    """
+    with open(path, "rb") as file:
+        head = file.read(48)
+    missing = int.from_bytes(head[40:48], "little") - os.path.getsize(path)
+    if head[:9] == b"\x89HDF\r\n\x1a\n\0" and 0 < missing <= LONGEST_CUT:
+        os.truncate(path, os.path.getsize(path) + missing)
+
+
+def put(group: h5py.Group, name: str, values: Array, axes: Sequence[h5py.Dataset], meaning: Column) -> None:
+    """A dataset that holds ``values``, or new values for it."""
+    if name not in group:
+        kind = values.dtype.kind
+        dtype = h5py.string_dtype() if kind in "UO" else np.int64 if meaning.integer and kind in "iub" else values.dtype
+        dataset(group, name, values.shape, dtype, axes, meaning)
+    group[name][...] = values.astype(object) if values.dtype.kind == "U" else values

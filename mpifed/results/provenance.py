@@ -1,0 +1,54 @@
+"""Where a result comes from: versions, machine, command and commit."""
+from __future__ import annotations
+
+import datetime
+import platform
+import shlex
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+import h5py.h5
+import numpy as np
+
+LIBRARIES = ("numpy", "scipy", "h5py", "mpi4py")
+
+
+def provenance() -> dict[str, str]:
+    """Root attributes that a result file owes to where it was made."""
+    facts = {
+        "mpifed_version": installed("mpifed"), "python": platform.python_version(), "numpy": np.__version__,
+        "host": platform.node(), "command_line": shlex.join(sys.orig_argv),
+    }
+    commit = git_commit()
+    return facts | ({"git_commit": commit} if commit else {})
+
+
+def versions() -> dict[str, str]:
+    """name -> version of mpifed, Python, the libraries and HDF5."""
+    found = {"mpifed": installed("mpifed"), "Python": platform.python_version()}
+    found |= {name: installed(name) for name in LIBRARIES}
+    return found | {"HDF5": ".".join(map(str, h5py.h5.get_libversion()))}
+
+
+def installed(name: str) -> str:
+    """The version of an installed package, or "none"."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "none"
+
+
+def git_commit() -> str:
+    """The commit of the current directory, or nothing where it is under no version control or git does not answer."""
+    try:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], stdin=subprocess.DEVNULL, capture_output=True, timeout=1,
+                              check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode("ascii", "replace").strip() if done.returncode == 0 else ""
+
+
+def now() -> str:
+    """The time, ISO 8601 in UTC."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

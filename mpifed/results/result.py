@@ -1,0 +1,179 @@
+"""Reading results back, from files and from memory."""
+from __future__ import annotations
+
+from mpifed.core.typing import Array
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from mpifed.core.files import replacing
+from mpifed.results.columns import ALL, COLUMNS, Columns
+from mpifed.core.errors import UserError, reason
+from mpifed.core.hdf5 import entry
+from mpifed.results.validate import UNREADABLE, attributes, column, columns, configuration, heaps
+
+FORMAT = "mpifed-result"
+FORMAT_VERSION = 1
+PATIENCE = (0.01, 0.05, 0.2)  # seconds between attempts: a file that is being written may change under the reader
+
+@dataclass(eq=False)
+class Result:
+    """What a run left behind, in memory.
+
+    ``rounds`` name -> (rounds,), with ``round`` itself; ``about`` name -> unit and description of these columns;
+    ``ranks`` and ``clients`` name -> (ranks,) and (m,); ``selection`` (rounds, slots) as stored, see ``chosen``;
+    ``x`` (n,) and ``personal`` (m, n) the final models, None where there are none; ``attrs`` the root attributes;
+    ``path`` None for a result that is in no file.
+    """
+
+    path: str | None
+    attrs: dict[str, Any]
+    rounds: Columns
+    ranks: Columns
+    clients: Columns
+    selection: Array
+    x: Array | None
+    personal: Array | None
+    about: dict[str, tuple[str, str]]
+    image: bytes | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_file(cls, file: h5py.File, path: str | os.PathLike[str] | None = None) -> Result:
+        """Everything in an open result file; one that lives in memory is kept for ``save`` too."""
+        if path is None and file.driver != "core":
+            path = file.filename
+        name = "this file" if path is None else os.fspath(path)
+        attrs = attributes(file, name)
+        if attrs.get("format") != FORMAT:
+            raise UserError(f"{name} is an HDF5 file but no result of mpifed: it has no attribute format = {FORMAT!r}")
+        if attrs.get("format_version", 0) > FORMAT_VERSION:
+            raise UserError(f"{name} has result format {attrs['format_version']}, made by a newer mpifed: "
+                            f"this one reads up to {FORMAT_VERSION}")
+        # a row is complete when its number is there: the numbers are written last, so they are read first
+        numbers = column(entry(entry(file, "rounds", name), "round", name), "rounds/round", name)
+        count = len(numbers) - int(np.count_nonzero(numbers < 0))
+        rounds, about, chosen = columns(file, "rounds", name), {}, entry(file, "selection", name)
+        selection = None if chosen is None else column(chosen, "selection", name)
+        count = min(count, *map(len, rounds.values() if selection is None else (selection, *rounds.values())))
+        for key in rounds:
+            stored = file["rounds"][key].attrs
+            about[key] = (str(stored.get("units", "")), str(stored.get("description", "")))
+        order = {key: place for place, key in enumerate(("round", *COLUMNS))}
+        keys = sorted(rounds, key=lambda key: order.get(key, len(order)))
+        rounds = Columns((key, rounds[key][:count]) for key in keys)
+        # these are written last: a run that was killed over them has its rounds all the same
+        late = {} if attrs.get("status") != "running" else {"default": Columns()}
+        ranks, clients, model = (columns(file, group, name, **late) for group in ("ranks", "clients", "model"))
+        selection = np.full((count, 1), -1, np.int32) if selection is None else selection[:count]
+        image = None
+        if file.driver == "core":
+            file.flush()
+            image = file.id.get_file_image()
+        return cls(None if path is None else os.fspath(path), attrs, rounds, ranks, clients, selection, model.get("x"),
+                   model.get("personal"), about, image)
+
+    @property
+    def status(self) -> str:
+        """running, finished, stopped or failed; a run that was killed stays running."""
+        return str(self.attrs.get("status", ""))
+
+    @property
+    def stop_reason(self) -> str:
+        return str(self.attrs.get("stop_reason", ""))
+
+    @cached_property
+    def config(self) -> dict[str, Any]:
+        """The experiment file."""
+        return configuration(self.attrs.get("config", ""), self.path or "the result")
+
+    @property
+    def m(self) -> int:
+        """Number of clients, 0 where the file does not say."""
+        return int(self.attrs.get("clients") or len(self.clients.get("samples", ())))
+
+    @property
+    def cr(self) -> int:
+        """Communication rounds: the last round."""
+        return int(self.rounds["round"][-1]) if len(self.rounds.get("round", ())) else 0
+
+    @property
+    def tct(self) -> float:
+        """Total computation time in seconds: the last elapsed_seconds."""
+        elapsed = self.rounds.get("elapsed_seconds", np.zeros(0))
+        return float(elapsed[-1]) if len(elapsed) else float("nan")
+
+    @property
+    def lct(self) -> float:
+        """Local computation time in seconds: mean compute_seconds of a round, round 0 left out."""
+        compute = self.rounds.get("compute_seconds", np.zeros(0))[1:]
+        return float(np.mean(compute)) if len(compute) else float("nan")
+
+    def chosen(self, round: int) -> Array:
+        """Ids of the clients chosen in a round."""
+        ids = self.selection[round]
+        return np.arange(self.m) if ids[0] == ALL else ids[ids >= 0]
+
+    def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
+        """Write the result to a file of its own; one that exists is replaced only with ``force``."""
+        with replacing(path, force) as place:
+            if self.image is not None:
+                place.write_bytes(self.image)
+            else:
+                assert self.path is not None
+                shutil.copyfile(self.path, place)
+
+    def to_pandas(self) -> Any:
+        """The rounds as a pandas DataFrame, with ``round`` as index."""
+        try:
+            import pandas
+        except ImportError:
+            raise UserError("to_pandas needs pandas: pip install pandas") from None
+        frame = pandas.DataFrame({key: values for key, values in self.rounds.items() if key != "round"})
+        frame.index = pandas.Index(self.rounds["round"], name="round")
+        return frame
+
+    def to_xarray(self) -> Any:
+        """The rounds as an xarray Dataset over ``round``, with units and descriptions."""
+        try:
+            import xarray
+        except ImportError:
+            raise UserError("to_xarray needs xarray: pip install xarray") from None
+        columns = {key: ("round", values, dict(zip(("units", "description"), self.about[key], strict=True)))
+                   for key, values in self.rounds.items()}
+        return xarray.Dataset(columns, attrs=self.attrs)
+
+
+def load(path: str | os.PathLike[str]) -> Result:
+    """The result in a file, also in one that is being written. Raises UserError where it is none."""
+    return read(path, Result.from_file)
+
+
+def read(path: str | os.PathLike[str], wanted: Callable[[h5py.File, str], Any]) -> Any:
+    """What ``wanted`` finds in an open result file and its name. Raises UserError where it is none."""
+    name = os.fspath(path)
+    try:
+        if not (os.path.isfile(name) or os.path.isdir(name)) and os.path.exists(name):
+            raise UserError(f"{name} is no result file: it is a pipe or a device")
+        with open(name, "rb") as file:
+            empty = not file.read(1)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{name} cannot be read: {reason(error)}") from None
+    if empty or not h5py.is_hdf5(name):
+        raise UserError(f"{name} is no result file: " + ("it is empty" if empty else "it is not HDF5"))
+    for seconds in (*PATIENCE, None):
+        try:
+            heaps(name)
+            with h5py.File(name, "r", locking=False) as file:
+                return wanted(file, name)
+        except UNREADABLE:
+            if seconds is not None:
+                time.sleep(seconds)
+    raise UserError(f"{name} cannot be read: it is damaged or truncated")

@@ -1,0 +1,66 @@
+"""/selection of a result file: who was chosen in which round."""
+from __future__ import annotations
+
+from mpifed.core.typing import Array
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mpifed.results.columns import ALL, EVERYBODY_LISTED, SELECTION
+from mpifed.results.netcdf import Dataset, Group, dataset, dimension, pieces
+
+CHUNK_IDS = 1 << 12      # ids that are stored together, where a row is not longer
+WIDEST = 1 << 16         # ids of a row that are stored together at most
+
+class Chosen:
+    """The dataset (rounds, slots) of ids, -1 padded; it is made when somebody is chosen: then its width is known."""
+
+    def __init__(self, file: Group, rounds: Dataset, clients: int) -> None:
+        self.file, self.rounds = file, rounds
+        self.stored: Dataset | None = None
+        self.dtype = np.dtype(np.int32 if clients < 2**31 else np.int64)
+        self.everybody = np.arange(clients) if clients <= EVERYBODY_LISTED else np.array([ALL])
+
+    def rows(self, chosen: Sequence[Array | None], first: int) -> list[Array]:
+        """What to store for rounds from ``first`` on (None: all clients); nobody for round 0."""
+        ids = [self.everybody if some is None else some for some in chosen]
+        return [self.everybody[:0], *ids[1:]] if first == 0 else ids
+
+    def growth(self, ids: Sequence[Array], first: int) -> int:
+        """Bytes by which the file grows when ``ids`` are appended."""
+        width, shape = widest(ids), (0, 1)
+        chunks = chunk(width)
+        if self.stored is not None:
+            shape, chunks = self.stored.shape, self.stored.chunks
+        grown = pieces((first + len(ids), max(width, shape[1])), chunks) - pieces(shape, chunks)
+        return grown * (math.prod(chunks) * self.dtype.itemsize + 64)   # and an entry in the tree of chunks for each
+
+    def append(self, ids: Sequence[Array], first: int, last_time: bool = False) -> None:
+        """Store the ids of the rounds from ``first`` on."""
+        width = widest(ids)
+        if self.stored is None:
+            if not width and not last_time:
+                return
+            axes = (self.rounds, dimension(self.file, "slot", 0))
+            self.stored = dataset(self.file, "selection", (0, 1), self.dtype, axes, SELECTION,
+                                  chunks=chunk(width), fillvalue=-1)
+        wide = max(width, self.stored.shape[1])
+        block = np.full((len(ids), wide), -1, self.dtype)
+        for row, some in zip(block, ids, strict=True):
+            row[: len(some)] = some
+        self.file["slot"].resize((wide,))
+        self.stored.resize((first + len(ids), wide))
+        self.stored[first:] = block
+
+
+def widest(ids: Sequence[Array]) -> int:
+    return max(map(len, ids), default=0)
+
+
+def chunk(width: int) -> tuple[int, int]:
+    """Rounds and slots that are stored together, where so many clients are chosen."""
+    slots = min(max(1, width), WIDEST)
+    return max(1, CHUNK_IDS // slots), slots

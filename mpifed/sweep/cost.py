@@ -1,0 +1,46 @@
+"""What a run costs, guessed from its configuration alone, so that many runs can be put in order."""
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from mpifed.data.base import Data
+from mpifed.experiment.config import Experiment
+
+SPEED = 1e9       # multiplications a second
+ROUND = 5e-4      # seconds that a round takes with nothing to compute
+POINT = 0.1       # seconds that a run takes without rounds
+UNKNOWN = 10**6   # numbers in the samples of a data set that does not say how many it has
+
+OWN = ("samples", "least", "most", "features", "channels", "size", "path")    # keys that tell how many numbers there are
+
+
+def cost(config: Experiment) -> float:
+    """Seconds that a run takes at most on one core, roughly: rounds × (gradients + measuring) × samples × features.
+
+    A gradient, k0 or so of them a chosen client as ``Algorithm.work`` says, multiplies every number of the samples twice.
+    Stop rules, classes and layers are not known here: only the ratio of costs means something.
+    """
+    algorithm, selection, m = config.algorithm, config.selection, config.data.clients or 128
+    work = algorithm.work(np.array([1000.0]))
+    gradients = getattr(algorithm, "k0", 1) if work is None else float(np.ravel(work)[0]) / 1000
+    count = getattr(selection, "count", None)
+    share = getattr(selection, "share", 1.0) if count is None else min(1.0, count / m)
+    chosen = 1.0 if algorithm.everyone else share
+    passes = config.rounds * (gradients * chosen + 1 / config.evaluate.every)
+    return POINT + ROUND * config.rounds + (2 * passes + 10) * numbers(config.data) / SPEED
+
+
+def numbers(data: Data) -> float:
+    """Samples × features of all clients, as far as the table of the data tells."""
+    own: dict[str, Any] = {key: getattr(data, key, None) for key in OWN}
+    if own["path"] is not None:
+        path = os.path.expanduser(own["path"])
+        return os.path.getsize(path) / 8 if os.path.isfile(path) else UNKNOWN
+    n = own["features"] or (own["channels"] * own["size"] ** 2 if own["channels"] else None)
+    if n is None:
+        return UNKNOWN
+    d = own["samples"] or ((own["least"] + own["most"]) / 2 if own["most"] else n)
+    return float(data.clients * d * n)

@@ -1,0 +1,163 @@
+"""The points of a sweep: every combination of the values given, each a complete experiment with a file of its own."""
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from mpifed.core.errors import UserError
+from mpifed.core.toml import toml_value
+from mpifed.experiment import config as configuration
+from mpifed.experiment.config import Experiment
+from mpifed.sweep.cost import cost
+
+MOST = 100_000     # points of a sweep
+LONGEST = 100      # characters of a name without its hash
+WHOLE = r"[+-]?\d{1,18}"
+RANGE = re.compile(rf"({WHOLE}):({WHOLE})(?::({WHOLE}))?")
+LIKE_RANGE = re.compile(r"[+-]?\d[\d.eE+-]*(:[+-]?\d[\d.eE+-]*){1,2}")
+
+Setting = tuple[tuple[str, str], ...]    # (key, value) of keys that go together
+
+
+class Point(NamedTuple):
+    """One run of a sweep: its name, made of the keys that the grids name, and what it costs (mpifed.sweep.cost)."""
+
+    name: str
+    words: tuple[str, ...]
+    config: Experiment
+    cost: float
+
+    @property
+    def file(self) -> str:
+        return f"{self.name}.h5"
+
+
+def points(table: dict[str, Any], words: Sequence[str], grids: Iterable[str], zips: Iterable[str] = ()) -> list[Point]:
+    """The product of all grids on top of ``table`` and the overrides ``words``; what comes again is left out.
+
+    Raises UserError, which names the point, for a configuration that cannot be.
+    """
+    axes = [grid(text) for text in grids] + [together(text) for text in zips]
+    if not axes:
+        raise UserError("a sweep needs --grid KEY=VALUES, for example --grid algorithm.k0=1,5,10 --grid seed=0:20")
+    keys = [whole(key) for axis in axes for key, _ in axis[0]]
+    given = [whole(word.partition("=")[0].strip()) for word in words]
+    for k, key in enumerate(keys):
+        if key in keys[:k] or key in given:
+            raise UserError(f"{key} is given twice: in " + ("two grids" if key in keys[:k] else "a grid and an override"))
+    if (count := math.prod(map(len, axes))) > MOST:
+        raise UserError(f"a sweep has at most {MOST:,} points, and these grids have {count:,}")
+    found: dict[str, Point] = {}
+    for combination in itertools.product(*axes):
+        setting = [pair for part in combination for pair in part]
+        name = named(setting)
+        own = tuple(f"{key}={value}" for key, value in setting)
+        try:
+            config = configuration.experiment(configuration.override(copy.deepcopy(table), [*words, *own]))
+        except UserError as mistake:
+            raise UserError(f"point {name}: {mistake}") from None
+        found.setdefault(config.toml(), Point(name, own, config, cost(config)))
+    return list(found.values())
+
+
+def ordered(points: Sequence[Point], order: str = "cost", part: str | None = None) -> list[Point]:
+    """The points, cheapest first, or with order = "grid" as the grids have them; of part i/n every n-th, from i on."""
+    found = sorted(points, key=lambda point: point.cost) if order == "cost" else list(points)
+    if part is None:
+        return found
+    i, _, n = part.partition("/")
+    if not (i.isdecimal() and n.isdecimal() and int(i) < int(n)):
+        raise UserError(f"--part {part} is wrong: write i/n with i from 0 to n − 1, for example 0/4, 1/4, 2/4 and 3/4")
+    return found[int(i) :: int(n)]
+
+
+def hosted(points: Sequence[Point], size: int) -> None:
+    """Refuse more ranks than a point can use."""
+    for point in points:
+        m = point.config.data.clients
+        if m is not None and size > m + 1:
+            raise UserError(f"{size} ranks are too many for point {point.name} of {m} clients: start at most {m + 1}, one "
+                            "for the server and one for each client")
+
+
+def grid(text: str) -> list[Setting]:
+    """KEY=VALUES as settings of one key each."""
+    return [((key, value),) for key, value in pairs(text, "--grid")]
+
+
+def together(text: str) -> list[Setting]:
+    """KEY=VALUES;KEY=VALUES … as settings of all these keys: the first values, the second values …"""
+    columns = [pairs(part, "--zip") for part in split(text, ";") if part.strip()]
+    if len({len(column) for column in columns}) != 1:
+        told = ", ".join(f"{column[0][0]} has {len(column)}" for column in columns)
+        raise UserError(f"--zip {text!r} is wrong: its keys need as many values each, and {told or 'there is no key'}")
+    return list(zip(*columns, strict=True))
+
+
+def pairs(text: str, option: str) -> list[tuple[str, str]]:
+    """(key, value) for each of the values in KEY=VALUES."""
+    key, equals, rest = text.partition("=")
+    if not equals or not key.strip():
+        raise UserError(f"{option} {text!r} is wrong: write KEY=VALUES, for example algorithm.k0=1,5,10")
+    return [(key.strip(), value) for part in split(rest, ",") for value in values(part.strip(), f"{option} {text!r}")]
+
+
+def values(part: str, what: str) -> list[str]:
+    """A value, or those of a range a:b or a:b:step without b; a UserError calls it ``what``."""
+    if not part:
+        raise UserError(f"{what} is wrong: a value is missing")
+    found = RANGE.fullmatch(part)
+    if found is None:
+        if LIKE_RANGE.fullmatch(part):
+            raise UserError(f"{what} is wrong: a range is of whole numbers, such as 0:20 or 0:20:5, and not {part}")
+        return [part]
+    a, b, step = (int(number or 1) for number in found.groups())
+    numbers = range(a, b, step) if step else range(0)
+    if not 0 < len(numbers) <= MOST:
+        raise UserError(f"{what} is wrong: the range {part} has {f'more than {MOST:,}' if len(numbers) else 'no'} values")
+    return [str(number) for number in numbers]
+
+
+def split(text: str, at: str) -> list[str]:
+    """The parts of ``text`` between characters ``at`` that are in no brackets and no quotes."""
+    parts, depth, quote, begin = [], 0, "", 0
+    for k, c in enumerate(text):
+        if quote:
+            quote = "" if c == quote and (c == "'" or text[k - 1] != "\\") else quote
+        elif c in "\"'":
+            quote = c
+        elif c == at and depth <= 0:
+            parts.append(text[begin:k])
+            begin = k + 1
+        else:
+            depth += (c in "[{") - (c in "]}")
+    return [*parts, text[begin:]]
+
+
+def whole(key: str) -> str:
+    """The key by which two spellings of it are known: algorithm for algorithm.name."""
+    return key.removesuffix(".name")
+
+
+def named(setting: Iterable[tuple[str, str]]) -> str:
+    """k0=5,seed=3: last parts of the keys, in their order; what no file name should have becomes _, and a hash follows."""
+    known = {whole(key): value for key, value in setting}
+    lasts = [key.rpartition(".")[2] for key in known]
+    short = {key: last if lasts.count(last) == 1 else key for key, last in zip(known, lasts, strict=True)}
+    text = ",".join(f"{short[key]}={plain(configuration.parse(known[key]))}" for key in sorted(known))
+    clean = re.sub(r"[^\w.=,+-]+", "_", text, flags=re.ASCII)
+    if clean == text and len(text) <= LONGEST:
+        return text
+    return f"{clean[:LONGEST]}-{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def plain(value: Any) -> str:
+    """A value in a name."""
+    if isinstance(value, list):
+        return "-".join(map(plain, value))
+    return value if isinstance(value, str) else toml_value(value)

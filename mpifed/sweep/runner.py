@@ -1,0 +1,189 @@
+"""Many runs in one launch: the points of a sweep one after the other, each with a result file of its own."""
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mpifed.core import signals
+from mpifed.core.errors import Trouble, UserError, failure, reason
+from mpifed.core.files import being_written
+from mpifed.core.toml import toml_value
+from mpifed.data.cache import Cache
+from mpifed.experiment import checkpoint
+from mpifed.experiment import config as configuration
+from mpifed.experiment import run as launch
+from mpifed.experiment.config import Experiment
+from mpifed.experiment.progress import Overall, duration
+from mpifed.experiment.resume import flat, resume
+from mpifed.results.result import read
+from mpifed.results.validate import attributes
+from mpifed.results.validate import configuration as recorded
+from mpifed.sweep.grid import Point
+
+RUN, RESUME, AGAIN, SKIP, BUSY = "run", "resume", "start again", "skip", "left to the run that writes it"   # before
+FINISHED, STOPPED, FAILED, STOP = "finished", "stopped", "failed", "no more"                               # and after
+
+
+class Line(NamedTuple):
+    """What is told of a point or of all; ``fine`` says whether it went well."""
+
+    text: str
+    fine: bool = True
+
+
+def state(config: Experiment, path: str, force: bool) -> str:
+    """What is to be done for a point whose file is ``path``: RUN, RESUME, AGAIN, SKIP or BUSY.
+
+    Raises UserError where the file is no result, or one of another configuration; ``force`` starts such a one again.
+    """
+    if not os.path.lexists(path):
+        return RUN
+    try:
+        if os.path.isfile(path) and not os.path.getsize(path):
+            return BUSY if being_written(Path(path)) else AGAIN
+        attrs = read(path, attributes)
+        if other := difference(config, attrs, path):
+            raise UserError(f"{path} is of another configuration: {other}; say --force to overwrite it or -o for another "
+                            "folder")
+        if attrs.get("status") == "finished":
+            return SKIP
+        if being_written(Path(path)):
+            return BUSY
+        return AGAIN if checkpoint.find(path) is None else RESUME
+    except UserError:
+        if force:
+            return AGAIN
+        raise
+
+
+def difference(config: Experiment, attrs: dict[str, Any], path: str) -> str:
+    """The first key in which the configuration of a result differs, or nothing; [checkpoint] does not count."""
+    before = configuration.experiment(recorded(attrs.get("config", ""), path))
+    old, new = (flat(msgspec.to_builtins(one)) for one in (before, config))
+    for key in sorted(old.keys() | new.keys()):
+        if old.get(key) != new.get(key) and not key.startswith("checkpoint."):
+            return f"{key} is {toml_value(old.get(key))} there and {toml_value(new.get(key))} here"
+    return ""
+
+
+def listing(points: Sequence[Point], folder: Path, force: bool) -> Iterator[Line]:
+    """What a sweep would do: file, what is done, estimate, overrides; nothing is changed."""
+    rows = [(point.file, state(point.config, str(folder / point.file), force), duration(point.cost), " ".join(point.words))
+            for point in points]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield Line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    todo = sum(point.cost for point, row in zip(points, rows, strict=True) if row[1] != SKIP)
+    yield Line(f"{len(points)} points; what is to be run takes at most {duration(todo)} on one core, by a rough estimate")
+
+
+def sweep(points: Sequence[Point], folder: Path, world: Any, force: bool, progress: Overall) -> Iterator[Line]:
+    """Run the points that are not finished; on every rank, but rank 0 alone has ``points`` and is told of them.
+
+    A point that fails does not stop the others; a signal does, after the round it falls in. Raises UserError, on every rank
+    and before anything runs, where a file is in the way.
+    """
+    todo, failed, busy, error = list[Point](), list[str](), 0, None
+    try:
+        if points:
+            os.makedirs(folder, exist_ok=True)
+        for point in points:
+            if state(point.config, str(folder / point.file), force) == SKIP:
+                progress.over(point.cost, None)
+            else:
+                todo.append(point)
+    except UserError as mistake:
+        error = str(mistake)
+    except OSError as lack:
+        error = f"-o {folder} is wrong: this folder cannot be made: {reason(lack)}"
+    launch.agree(world, error)
+    finished = len(points) - len(todo)
+    if finished:
+        yield Line(f"{finished} of {len(points)} points are finished already")
+    runs = Runs(folder, world, force, progress)
+    for k, config in enumerate(everywhere(todo, world)):
+        begun = time.monotonic()
+        what, text = runs.one(config, todo[k] if todo else None)
+        if what == STOP:
+            break
+        if todo:
+            progress.over(todo[k].cost, time.monotonic() - begun)
+            finished += what == FINISHED
+            busy += what == BUSY
+            if what == FAILED:
+                failed.append(todo[k].name)
+            progress.close()
+            yield Line(f"{todo[k].file}  {text}", what != FAILED)
+    yield summary(len(points), finished, busy, failed)
+
+
+def everywhere(points: Sequence[Point], world: Any) -> list[Experiment]:
+    """The configurations of rank 0's points on every rank; UserError where one of them has not what they name."""
+    configs, error = [point.config for point in points], None
+    if world is not None:
+        tables = world.share([msgspec.to_builtins(config) for config in configs])
+        try:
+            configs = configs or [configuration.experiment(table) for table in tables]
+        except UserError as mistake:
+            error = str(mistake)
+    launch.agree(world, error)
+    return configs
+
+
+def summary(total: int, finished: int, busy: int, failed: Sequence[str]) -> Line:
+    """58 of 60 finished, 2 failed: … and how to go on."""
+    text = f"{finished} of {total} finished"
+    text += f", {busy} left to the runs that write them" if busy else ""
+    text += f", {len(failed)} failed: {'; '.join(failed)}" if failed else ""
+    return Line(text + ("; the same command goes on" if finished < total else ""), not failed)
+
+
+class Runs:
+    """The runs of a sweep on the ranks of ``world``, one after the other; they share the data sets."""
+
+    def __init__(self, folder: Path, world: Any, force: bool, progress: Overall) -> None:
+        self.folder, self.world, self.force, self.progress = folder, world, force, progress
+        self.cache, self.stopped = Cache(), False
+
+    def one(self, config: Experiment, point: Point | None) -> tuple[str, str]:
+        """Run a point, which rank 0 knows: FINISHED, STOPPED, FAILED or BUSY, and what to tell of it; STOP: no more of them.
+
+        An error ends the point alone where the ranks can go on together; where not, it is raised.
+        """
+        path, what, saved, before, error = "", "", None, None, None
+        begun = time.perf_counter()
+        if point is not None:
+            path, self.progress.name = str(self.folder / point.file), point.name
+            try:
+                what = STOP if self.stopped or signals.asked else state(config, path, self.force)
+                if what == RESUME:
+                    _, saved, before = resume(path, ())
+            except UserError as mistake:
+                error = str(mistake)
+        if self.world is not None:
+            path, what, saved, error = self.world.share((path, what, saved, error))
+        if what in (STOP, BUSY):
+            return what, what
+        if what == SKIP:
+            return FINISHED, "finished by another run"
+        try:
+            if error is not None:
+                raise UserError(error)
+            recorder = launch.record(config, path, what != RUN, self.world, self.progress, saved, before, cache=self.cache)
+        except (UserError, Trouble) as mistake:
+            return FAILED, "failed: " + str(mistake).partition("\n")[0]
+        except Exception as mistake:
+            if self.world is not None and self.world.size > 1:
+                raise
+            return FAILED, failure(0, mistake).partition("\n")[0]
+        if recorder is None:
+            return "", ""
+        status, why = recorder.ended
+        self.stopped = status == STOPPED
+        rounds = f"{recorder.count - 1} rounds" + (f" ({saved.round} before)" if saved is not None else "")
+        return status, f"{rounds}  {time.perf_counter() - begun:.3g} s  {status} ({why})"

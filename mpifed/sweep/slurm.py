@@ -1,0 +1,74 @@
+"""A sweep as an array job of SLURM: the script, from the estimate of what the points cost."""
+from __future__ import annotations
+
+import math
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from mpifed.core.errors import UserError, reason
+from mpifed.core.files import replacing
+from mpifed.sweep.grid import Point, ordered
+
+TASK_SECONDS = 1800    # what a task is meant to take, by the estimate
+TASKS = 100            # most tasks where nothing is said
+SMALL, RANKS = 60, 5   # a point that takes longer gets so many ranks, or as many as its clients can use
+MARGIN = 2             # the limit over the estimate
+SCRIPT = """#!/usr/bin/env bash
+# A sweep of mpifed, {points} points divided among the tasks of an array.
+#
+#   sbatch {path}
+#
+# Change for your site, here or as options of sbatch:
+#   --array        {array}: {tasks} tasks, {array}%4: at most four of them at a time; always from 0 on, in steps of 1
+#   --ntasks       ranks of one task, all of which work on the same point; 1: server and clients in one process
+#   --time         wall-clock limit of a task; the same line again does what is left; --partition, --account if needed
+#   module, VENV   the modules of your site, and the virtual environment that has mpifed
+#   MPIFED_LAUNCH  what starts ranks, as your MPI wants it: mpirun, "srun --mpi=pmix", "srun --mpi=pmi2"
+#   MPIFED_DATA    the folder of the data sets, filled once on a login node by `python -m mpifed data get NAME --to DIR`
+#SBATCH --job-name=mpifed-sweep
+#SBATCH --array={array}
+#SBATCH --ntasks={ntasks}
+#SBATCH --cpus-per-task=1
+#SBATCH --time={time}
+#SBATCH --output=mpifed-%A-%a.log
+set -euo pipefail
+
+cd {here}
+# module load python openmpi
+VENV=${{VENV:-.venv}}
+# shellcheck disable=SC1091
+[ ! -f "$VENV/bin/activate" ] || source "$VENV/bin/activate"
+export OMP_NUM_THREADS=1
+read -ra launch <<< "${{MPIFED_LAUNCH:-mpirun}}"
+
+"${{launch[@]}}" -n "$SLURM_NTASKS" python -m {program} {words} \\
+    --part "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT"
+"""
+
+
+def write(points: Sequence[Point], folder: Path, words: Sequence[str], order: str, tasks: int | None = None,
+          program: str = "mpifed sweep") -> Path:
+    """Write sweep.sbatch into ``folder``, whose tasks call ``python -m program words --part i/n``; where it is.
+
+    Raises UserError for a number of tasks that cannot be, and where the script cannot be written.
+    """
+    cost, dearest = sum(point.cost for point in points), max(point.cost for point in points)
+    n = min(len(points), TASKS, math.ceil(cost / TASK_SECONDS)) if tasks is None else tasks
+    if not 1 <= n <= len(points):
+        raise UserError(f"--tasks {n} is wrong: it must be between 1 and the {len(points)} points")
+    longest = max(sum(point.cost for point in ordered(points, order, f"{i}/{n}")) for i in range(n))
+    minutes = 10 * max(1, math.ceil(MARGIN * longest / 600))
+    path = folder / "sweep.sbatch"
+    text = SCRIPT.format(
+        points=len(points), tasks=n, array=f"0-{n - 1}", path=shlex.quote(str(path)), here=shlex.quote(os.getcwd()),
+        program=program, words=shlex.join(words), time=f"{minutes // 60:02}:{minutes % 60:02}:00",
+        ntasks=min([RANKS, *(1 + (point.config.data.clients or RANKS) for point in points)]) if dearest > SMALL else 1)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"-o {folder} is wrong: this folder cannot be made: {reason(error)}") from None
+    with replacing(path, True) as place:
+        place.write_text(text, "utf-8")
+    return path

@@ -1,0 +1,176 @@
+"""The house: which room may import which, what one room alone may do, and how large things may grow."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent / "mpifed"
+FILES = sorted(ROOT.rglob("*.py"))
+
+ARROWS = {  # room -> the rooms right below it; what lies further down may be imported too
+    "core": (),
+    "results": ("core",),
+    "report": ("results",),
+    "data": ("core",),
+    "problems": ("data",),
+    "federation": ("problems",),
+    "algorithms": ("federation",),
+    "mpi": ("federation",),
+    "experiment": ("algorithms", "mpi", "results"),
+    "sweep": ("experiment", "results"),
+    "cli": ("sweep", "report"),
+    "mpifed": ("cli",),
+}
+
+
+def room(name):
+    """mpifed.data.blocks -> data; what lies in the root is the room ``mpifed``."""
+    parts = name.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in ARROWS else "mpifed"
+
+
+def below(name):
+    """A room and all that it may import."""
+    return {name}.union(*(below(lower) for lower in ARROWS[name]))
+
+
+def module(path):
+    """mpifed/data/blocks.py -> mpifed.data.blocks; mpifed/data/__init__.py -> mpifed.data."""
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module(path): path for path in FILES}
+
+
+@cache
+def tree(path):
+    return ast.parse(path.read_text("utf-8"))
+
+
+@cache
+def imports(path):
+    """The modules that a file imports, those inside functions and under TYPE_CHECKING too."""
+    found = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno} imports relatively"
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in MODULES else node.module for name in names}
+    return found
+
+
+def named(path):
+    """The modules of mpifed that a file names in texts, as "module:Class": families and the public API import them."""
+    texts = (node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return {text.partition(":")[0] for text in texts if text.startswith("mpifed.") and text.partition(":")[0] in MODULES}
+
+
+def importers(package):
+    """The rooms that import a package."""
+    return {room(module(path)) for path in FILES if any(name.split(".")[0] == package for name in imports(path))}
+
+
+def calls(path):
+    """(name of the function called, call) of every call: print, h5py.File …"""
+    return [(ast.unparse(node.func), node) for node in ast.walk(tree(path)) if isinstance(node, ast.Call)]
+
+
+def functions(path):
+    return [node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def test_arrows_between_rooms_go_down_only():
+    upward = {
+        f"{module(path)} imports {name}"
+        for path in FILES
+        for name in imports(path) | named(path)
+        if name in MODULES and room(name) not in below(room(module(path)))
+    }
+    assert not upward
+
+
+def test_every_module_that_is_imported_is_there():
+    wanted = {name for path in FILES for name in imports(path) | named(path) if name.split(".")[0] == "mpifed"}
+    assert wanted <= MODULES.keys()
+
+
+def test_no_module_imports_itself_in_a_circle():
+    def visit(name, above):
+        for lower in sorted(imports(MODULES[name]) & MODULES.keys()):
+            assert lower not in above, f"a circle: {' -> '.join([*above, lower])}"
+            if lower not in done:
+                visit(lower, [*above, lower])
+        done.add(name)
+
+    done: set[str] = set()
+    for name in MODULES:
+        visit(name, [name])
+
+
+def test_the_root_holds_the_public_names_and_the_entry_point_alone():
+    assert {path.name for path in ROOT.glob("*.py")} == {"__init__.py", "__main__.py"}
+    assert {path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "__pycache__"} == ARROWS.keys() - {"mpifed"}
+
+
+def test_only_the_room_mpi_imports_mpi4py():
+    assert importers("mpi4py") == {"mpi"}
+
+
+def test_only_readers_and_the_results_import_h5py():
+    assert importers("h5py") == {"core", "data", "results"}
+
+
+def test_only_the_results_write_hdf5():
+    for path in FILES:
+        for name, call in calls(path):
+            if name.endswith("h5py.File") and room(module(path)) != "results":
+                mode = [*call.args[1:2], *(word.value for word in call.keywords if word.arg == "mode")]
+                assert [ast.unparse(m) for m in mode] == ["'r'"], f"{path}:{call.lineno} opens an HDF5 file for writing"
+
+
+def test_only_the_command_line_prints():
+    printing = {module(path) for path in FILES for name, _ in calls(path) if name in ("print", "sys.stdout.write")}
+    assert {room(name) for name in printing} == {"cli"}
+
+
+def test_random_numbers_come_from_streams():
+    """Neither numpy's global state nor a generator seeded by the clock; core.streams alone makes generators."""
+    for path in FILES:
+        used = {ast.unparse(node) for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute)}
+        allowed = {"np.random.Generator"} | ({"np.random.Philox"} if module(path) == "mpifed.core.streams" else set())
+        assert {name for name in used if name.startswith(("np.random.", "numpy.random."))} <= allowed, path
+        assert not {name for name in imports(path) if name.startswith(("random", "secrets", "numpy.random"))}, path
+
+
+def test_an_algorithm_sets_nothing_on_itself():
+    for path in (ROOT / "algorithms").glob("*.py"):
+        for node in ast.walk(tree(path)):
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            assert not any(isinstance(t, ast.Attribute) for t in targets), f"{path}:{node.lineno} sets an attribute"
+
+
+def test_files_and_functions_can_be_read_in_one_sitting():
+    assert {path.name: n for path in FILES if (n := len(path.read_text("utf-8").splitlines())) > 250} == {}
+    long = {f"{path.name}:{f.name}" for path in FILES for f in functions(path) if f.end_lineno - f.lineno + 1 > 40}
+    assert not long
+
+
+def test_an_algorithm_is_at_most_80_lines():
+    shared = {"base", "personal", "step_sizes", "local_solvers", "prox", "noise", "__init__"}
+    own = [path for path in (ROOT / "algorithms").glob("*.py") if path.stem not in shared]
+    assert {path.name: n for path in own if (n := len(path.read_text("utf-8").splitlines())) > 80} == {}
+
+
+def test_functions_take_at_most_six_parameters():
+    """self left out; each exception is one that a reader would not thank us for bundling."""
+    exceptions = {"cli/commands.py:tune"}
+    many = {
+        f"{path.relative_to(ROOT)}:{f.name} {n}"
+        for path in FILES
+        for f in functions(path)
+        if (n := sum(a.arg not in ("self", "cls") for a in [*f.args.posonlyargs, *f.args.args, *f.args.kwonlyargs])) > 6
+    }
+    assert {name for name in many if name.rsplit(" ", 1)[0] not in exceptions} == set()

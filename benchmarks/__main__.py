@@ -1,4 +1,5 @@
 """python -m benchmarks: rerun the tables and figures of the five papers, ours beside the paper's numbers."""
+
 from __future__ import annotations
 
 import argparse
@@ -23,17 +24,23 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = top.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="what there is")
-    for command, help in (("run", "run what is missing of one benchmark, print ours beside the paper's, draw"),
-                          ("report", "the same for all, in one report with pictures")):
+    for command, help in (
+        ("run", "run what is missing of one benchmark, print ours beside the paper's, draw"),
+        ("report", "the same for all, in one report with pictures"),
+    ):
         own = commands.add_parser(command, help=help)
         if command == "run":
             own.add_argument("name", help="for example fedgia/table4")
             own.add_argument("--only", default="", help="blocks and rows whose name contains this")
         else:
             own.add_argument("name", nargs="*", help="folders or benchmarks, fedgia flame/table2 (default: all)")
-        own.add_argument("--seeds", type=int, help="number of draws (default: the paper's; report: what an hour allows)")
+        own.add_argument(
+            "--seeds", type=int, help="number of draws (default: the paper's; report: what an hour allows)"
+        )
         own.add_argument("--quick", action="store_true", help="3 draws and smaller grids, in quick/ of the folder")
-        own.add_argument("--to", type=Path, default=Path("results"), help="folder of the result files (default: results)")
+        own.add_argument(
+            "--to", type=Path, default=Path("results"), help="folder of the result files (default: results)"
+        )
         own.add_argument("--processes", type=int, default=os.cpu_count(), help="runs at a time (default: the cores)")
         own.add_argument("--slurm", action="store_true", help="write an array job that does the runs; run nothing")
         own.add_argument("--tasks", type=int, help="tasks of the array job (default: by the estimate)")
@@ -58,7 +65,7 @@ def main() -> int:
     except KeyboardInterrupt:
         print("benchmarks: interrupted; the same command goes on", file=sys.stderr)
         return 1
-    except BrokenPipeError:                         # whoever read has enough; Python's own flush at the end too
+    except BrokenPipeError:  # whoever read has enough; Python's own flush at the end too
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
@@ -87,8 +94,13 @@ def words(args: argparse.Namespace) -> list[str]:
     """The command line of a task that does a part of the runs."""
     names = [args.name] if args.command == "run" else args.name
     given = {"--only": getattr(args, "only", ""), "--seeds": args.seeds}
-    return [args.command, *names, *(f"{key}={value}" for key, value in given.items() if value), *(["--quick"] * args.quick),
-            f"--to={args.to}"]
+    return [
+        args.command,
+        *names,
+        *(f"{key}={value}" for key, value in given.items() if value),
+        *(["--quick"] * args.quick),
+        f"--to={args.to}",
+    ]
 
 
 def work(args: argparse.Namespace) -> int:
@@ -152,13 +164,16 @@ def screen(name: str, bench: Bench, seeds: int, runs: list[Run], folder: Path, f
         print(f"benchmarks: {lack}", file=sys.stderr)
 
 
-def tell(args: argparse.Namespace, wanted: list[tuple[str, Bench, int]], folder: Path, failed: dict[str, str],
-         begun: float) -> None:
+def tell(
+    args: argparse.Namespace, wanted: list[tuple[str, Bench, int]], folder: Path, failed: dict[str, str], begun: float
+) -> None:
     """Write the report, a line of outcome a benchmark on the way."""
     from benchmarks import report, running
 
     told = list[report.Told]()
-    tasks = [(*one, folder, {run: why for run, why in failed.items() if run.startswith(f"{one[0]}/")}) for one in wanted]
+    tasks = [
+        (*one, folder, {run: why for run, why in failed.items() if run.startswith(f"{one[0]}/")}) for one in wanted
+    ]
     for one in running.side_by_side(report.tell, tasks, args.processes):
         if one.lack and not any(other.lack for other in told):
             print(f"benchmarks: {one.lack}", file=sys.stderr)

@@ -1,4 +1,5 @@
 """What a benchmark file may say, and the runs it stands for; the keys are explained in benchmarks/README.md."""
+
 from __future__ import annotations
 
 import tomllib
@@ -14,7 +15,7 @@ from mpifed.experiment import config as configuration
 from mpifed.experiment.config import Experiment
 
 HERE = Path(__file__).parent
-Number = float | str                     # of a paper: 6.1, or "> 100" for a table that stops there, "" for no number
+Number = float | str  # of a paper: 6.1, or "> 100" for a table that stops there, "" for no number
 
 
 class Strict(msgspec.Struct, forbid_unknown_fields=True):
@@ -38,10 +39,10 @@ class Block(Strict, kw_only=True):
     name: str
     study: dict[str, Any] = {}
     rows: list[dict[str, Any]]
-    optimum: bool = False                # stop.optimum is worked out before the runs
+    optimum: bool = False  # stop.optimum is worked out before the runs
     paper: dict[str, dict[str, list[Number]]] = {}
     reference: dict[str, dict[str, list[Number]]] = {}
-    why: dict[str, str] = {}             # row -> why its cells are off
+    why: dict[str, str] = {}  # row -> why its cells are off
 
     def row(self, name: str) -> dict[str, Any]:
         return next(row for row in self.rows if row["name"] == name)
@@ -70,12 +71,12 @@ class Claim(Strict, kw_only=True):
     measure: str
     blocks: list[str] = []
     values: list[Any] = []
-    order: list[str] = []                # in every column from least to greatest
-    falls: list[str] = []                # along the columns
+    order: list[str] = []  # in every column from least to greatest
+    falls: list[str] = []  # along the columns
     rises: list[str] = []
-    flat: list[str] = []                 # greatest over least at most 1 + within
-    equal: list[str] = []                # in every column greatest over least at most 1 + within
-    below: list[str] = []                # at most bound in every run
+    flat: list[str] = []  # greatest over least at most 1 + within
+    equal: list[str] = []  # in every column greatest over least at most 1 + within
+    below: list[str] = []  # at most bound in every run
     bound: float = 0.0
     within: float = 0.25
 
@@ -94,10 +95,10 @@ class Bench(Strict, kw_only=True):
     """A table or figure of a paper."""
 
     title: str
-    source: str                          # section and number of the table or figure
+    source: str  # section and number of the table or figure
     about: str = ""
-    seeds: int                           # the paper's number of draws
-    report: int                          # draws of the report on all papers, which takes an hour
+    seeds: int  # the paper's number of draws
+    report: int  # draws of the report on all papers, which takes an hour
     columns: Columns | None = None
     measures: list[str] = []
     study: dict[str, Any] = {}
@@ -114,16 +115,26 @@ class Bench(Strict, kw_only=True):
     def reduced(self) -> Bench:
         """The same with the grid of ``quick``."""
         quick = self.quick
-        blocks = [msgspec.structs.replace(block, rows=[row for row in block.rows if not quick.rows or row["name"] in quick.rows])
-                  for block in self.block if not quick.blocks or block.name in quick.blocks]
+        blocks = [
+            msgspec.structs.replace(
+                block, rows=[row for row in block.rows if not quick.rows or row["name"] in quick.rows]
+            )
+            for block in self.block
+            if not quick.blocks or block.name in quick.blocks
+        ]
         columns = self.columns
         if columns is not None and quick.values:
             places = [columns.values.index(value) for value in quick.values]
             columns = msgspec.structs.replace(columns, values=quick.values)
-            blocks = [msgspec.structs.replace(block, paper=picked(block.paper, places), reference=picked(block.reference, places))
-                      for block in blocks]
-        return msgspec.structs.replace(self, columns=columns, block=[block for block in blocks if block.rows],
-                                       study=merge(self.study, quick.study))
+            blocks = [
+                msgspec.structs.replace(
+                    block, paper=picked(block.paper, places), reference=picked(block.reference, places)
+                )
+                for block in blocks
+            ]
+        return msgspec.structs.replace(
+            self, columns=columns, block=[block for block in blocks if block.rows], study=merge(self.study, quick.study)
+        )
 
 
 class Cell(NamedTuple):
@@ -174,14 +185,24 @@ def check(bench: Bench) -> None:
             for row, measured in table.items():
                 for measure, numbers in measured.items():
                     if row not in own or measure not in bench.measures or len(numbers) != len(bench.values):
-                        raise ValueError(f"numbers of {block.name!r}, {row!r}, {measure!r}: no such row or measure, or not "
-                                         f"{len(bench.values)} of them")
+                        raise ValueError(
+                            f"numbers of {block.name!r}, {row!r}, {measure!r}: no such row or measure, or not "
+                            f"{len(bench.values)} of them"
+                        )
         if unknown := block.why.keys() - set(own):
             raise ValueError(f"block {block.name!r} explains rows that it has not: {sorted(unknown)}")
     parts: list[Figure | Claim | Quick] = [*bench.figure, *bench.claim, bench.quick]
     for part in parts:
-        used = [row for kind in ("order", "falls", "rises", "flat", "equal", "below", "rows") for row in getattr(part, kind, [])]
-        wrong = [*(set(part.blocks) - set(blocks)), *(set(used) - rows), *(v for v in part.values if v not in bench.values)]
+        used = [
+            row
+            for kind in ("order", "falls", "rises", "flat", "equal", "below", "rows")
+            for row in getattr(part, kind, [])
+        ]
+        wrong = [
+            *(set(part.blocks) - set(blocks)),
+            *(set(used) - rows),
+            *(v for v in part.values if v not in bench.values),
+        ]
         if wrong:
             raise ValueError(f"{type(part).__name__.lower()} names what is not there: {wrong}")
     for claim in bench.claim:
@@ -222,15 +243,19 @@ def slug(text: str) -> str:
 
 def picked(table: dict[str, dict[str, list[Number]]], places: list[int]) -> dict[str, dict[str, list[Number]]]:
     """The numbers in these places."""
-    return {row: {measure: [numbers[k] for k in places] for measure, numbers in measured.items()}
-            for row, measured in table.items()}
+    return {
+        row: {measure: [numbers[k] for k in places] for measure, numbers in measured.items()}
+        for row, measured in table.items()
+    }
 
 
 def merge(base: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
     """``base`` with the values of ``extra`` put in, table by table."""
     result = dict(base)
     for key, value in extra.items():
-        result[key] = merge(result[key], value) if isinstance(value, dict) and isinstance(result.get(key), dict) else value
+        result[key] = (
+            merge(result[key], value) if isinstance(value, dict) and isinstance(result.get(key), dict) else value
+        )
     return result
 
 

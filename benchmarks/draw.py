@@ -1,4 +1,5 @@
 """The pictures of a benchmark, in mpifed's style: colours and markers tell rows, lines tell the columns' values."""
+
 from __future__ import annotations
 
 from itertools import product
@@ -15,9 +16,9 @@ from mpifed.report.metrics import HEADS, scale, unit
 from mpifed.report.plot import sparse
 from mpifed.report.style import COLOURS, DOUBLE, HANDLE, LINES, above, canvas, drawing, fold, folded, headed, text
 
-ACROSS = 3      # panels side by side
-FEW = 8         # values that all have their number below the axis
-DECADE = 20     # a logarithmic axis that spans less has plain numbers
+ACROSS = 3  # panels side by side
+FEW = 8  # values that all have their number below the axis
+DECADE = 20  # a logarithmic axis that spans less has plain numbers
 
 
 def figure(outcome: Outcome, wish: Figure) -> Any:
@@ -25,8 +26,13 @@ def figure(outcome: Outcome, wish: Figure) -> Any:
     bench = outcome.bench
     blocks = [block for block in bench.block if not wish.blocks or block.name in wish.blocks]
     values = [value for value in bench.values if not wish.values or value in wish.values]
-    cells = [Cell(block.name, row["name"], value) for block in blocks for row in block.rows for value in values
-             if not wish.rows or row["name"] in wish.rows]
+    cells = [
+        Cell(block.name, row["name"], value)
+        for block in blocks
+        for row in block.rows
+        for value in values
+        if not wish.rows or row["name"] in wish.rows
+    ]
     cells = [cell for cell in cells if outcome.runs.get(cell)]
     if not cells:
         return None
@@ -36,15 +42,17 @@ def figure(outcome: Outcome, wish: Figure) -> Any:
     panels = list(product(keys, wish.y))
     looks = {cell: look(cell, rows, values, wish, along) for cell in cells}
     names = {cell: named(outcome, cell, wish, along) for cell in cells}
-    seen = {names[cell] for cell in cells if not along or any(np.isfinite(outcome.samples[cell, y].mean) for y in wish.y)}
+    seen = {
+        names[cell] for cell in cells if not along or any(np.isfinite(outcome.samples[cell, y].mean) for y in wish.y)
+    }
     labels = {name if name in seen else f"{name}: not reached": looks[cell] for cell, name in names.items()}
     across = min(len(panels), ACROSS if len(wish.y) == 1 or len(wish.y) % ACROSS == 0 else 2)
     words, columns, deep = folded(list(labels), DOUBLE)
     with drawing() as matplotlib:
-        alone = f": {words[0]}" if len(words) == 1 and len(rows) < len(set(wish.rows)) else ""     # no legend tells it
+        alone = f": {words[0]}" if len(words) == 1 and len(rows) < len(set(wish.rows)) else ""  # no legend tells it
         heading = headed(DOUBLE, wish.title + alone)
         made, axes = canvas(matplotlib, DOUBLE, -(-len(panels) // across), across, heading, deep * (len(words) > 1))
-        for axis in axes.flat[len(panels):]:
+        for axis in axes.flat[len(panels) :]:
             axis.remove()
         for axis, (key, y) in zip(axes.flat, panels, strict=False):
             own = [cell for cell in cells if panel(wish, cell, along) == key]
@@ -60,7 +68,11 @@ def panel(wish: Figure, cell: Cell, along: bool) -> tuple[str, bool, Any]:
     """What the cells of a panel have in common: its heading, whether the value is part of it, and the value."""
     if wish.panels == "row":
         return f"{cell.block}, {cell.row}", False, None
-    return cell.block, wish.panels == "column" and not along, cell.value if wish.panels == "column" and not along else None
+    return (
+        cell.block,
+        wish.panels == "column" and not along,
+        cell.value if wish.panels == "column" and not along else None,
+    )
 
 
 def said(outcome: Outcome, value: Any) -> str:
@@ -69,14 +81,19 @@ def said(outcome: Outcome, value: Any) -> str:
 
 def named(outcome: Outcome, cell: Cell, wish: Figure, along: bool) -> str:
     """What a curve is called."""
-    row, value = "" if wish.panels == "row" else cell.row, "" if along or wish.panels == "column" else said(outcome, cell.value)
+    row, value = (
+        "" if wish.panels == "row" else cell.row,
+        "" if along or wish.panels == "column" else said(outcome, cell.value),
+    )
     return ", ".join(filter(None, (row, value))) or cell.row
 
 
 def look(cell: Cell, rows: list[str], values: list[Any], wish: Figure, along: bool) -> dict[str, Any]:
     """Colour and marker of the row, line of the value; of the value all where a panel has one row."""
     row, value = rows.index(cell.row), values.index(cell.value)
-    place, line = (row, 0) if along or wish.panels == "column" else (value, value) if wish.panels == "row" else (row, value)
+    place, line = (
+        (row, 0) if along or wish.panels == "column" else (value, value) if wish.panels == "row" else (row, value)
+    )
     return style.look(place) | {"linestyle": LINES[(line + place // len(COLOURS)) % len(LINES)]}
 
 
@@ -88,7 +105,9 @@ def curves(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str,
     for cell in cells:
         found = []
         for result in outcome.runs[cell]:
-            points = pair(measures.series(result, wish.x, outcome.extra), measures.series(result, y, outcome.extra), log_x, log_y)
+            points = pair(
+                measures.series(result, wish.x, outcome.extra), measures.series(result, y, outcome.extra), log_x, log_y
+            )
             if points is not None:
                 found.append((points, held(y, result)))
                 largest = max(largest, float(points[0][-1]))
@@ -135,13 +154,24 @@ def boxes(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, 
         at = values.index(cell.value) + wide * (rows.index(cell.row) - (len(rows) - 1) / 2)
         colour = looks[cell]["color"]
         line = {"color": colour}
-        axis.boxplot([outcome.samples[cell, y].known], positions=[at], widths=0.8 * wide, manage_ticks=False, patch_artist=True,
-                     boxprops={"facecolor": "white", "edgecolor": colour}, whiskerprops=line, capprops=line,
-                     medianprops=line | {"linewidth": 1.6},
-                     flierprops={"marker": "x", "markersize": 3, "markeredgecolor": colour})
+        axis.boxplot(
+            [outcome.samples[cell, y].known],
+            positions=[at],
+            widths=0.8 * wide,
+            manage_ticks=False,
+            patch_artist=True,
+            boxprops={"facecolor": "white", "edgecolor": colour},
+            whiskerprops=line,
+            capprops=line,
+            medianprops=line | {"linewidth": 1.6},
+            flierprops={"marker": "x", "markersize": 3, "markeredgecolor": colour},
+        )
     axis.set_xticks(range(len(values)), [str(value) for value in values])
-    axis.set(xlim=(-0.6, len(values) - 0.4), xlabel=outcome.bench.columns.short if outcome.bench.columns else "",
-             ylabel=text(measures.title(y)))
+    axis.set(
+        xlim=(-0.6, len(values) - 0.4),
+        xlabel=outcome.bench.columns.short if outcome.bench.columns else "",
+        ylabel=text(measures.title(y)),
+    )
     scales(axis, wish)
 
 
@@ -166,8 +196,10 @@ def number(value: Any) -> bool:
 def unit_of(name: str, outcome: Outcome) -> str:
     if name == "iterations" or name in outcome.extra.columns:
         return "1"
-    return unit({"seconds": "elapsed_seconds", "tct": "elapsed_seconds"}.get(name, name),
-                [result for results in outcome.runs.values() for result in results[:1]])
+    return unit(
+        {"seconds": "elapsed_seconds", "tct": "elapsed_seconds"}.get(name, name),
+        [result for results in outcome.runs.values() for result in results[:1]],
+    )
 
 
 def title(name: str, of: str) -> str:

@@ -1,4 +1,5 @@
 """What the table tells of a run, by name; the names are explained in benchmarks/README.md."""
+
 from __future__ import annotations
 
 import importlib
@@ -16,8 +17,16 @@ from mpifed.report.curves import column
 from mpifed.report.metrics import HEADS, final
 from mpifed.results.result import Result
 
-SECONDS = {"tct", "lct", "elapsed_seconds", "compute_seconds", "client_seconds", "server_seconds"}    # of another machine
-UNTIL = {"rounds", "round", "iterations", "exchanges", "bytes", "seconds", "simulated_seconds"}    # it takes to come there
+SECONDS = {"tct", "lct", "elapsed_seconds", "compute_seconds", "client_seconds", "server_seconds"}  # of another machine
+UNTIL = {
+    "rounds",
+    "round",
+    "iterations",
+    "exchanges",
+    "bytes",
+    "seconds",
+    "simulated_seconds",
+}  # it takes to come there
 OF_ALL: dict[str, Callable[[Array], Any]] = {"max": np.nanmax, "min": np.nanmin, "mean": np.nanmean}
 MEASURE = re.compile(r"(?:(max|min|mean) )?(\w+)(?: at (\w+) (<=|>=) (\S+))?")
 
@@ -84,7 +93,7 @@ def known(measure: str, results: Iterable[Result], more: Extra) -> bool:
 
 
 def parsed(measure: str) -> tuple[str, str, str, str, str]:
-    """"max" …, name, name of what is waited for, sign and bound. Raises UserError for what is no measure."""
+    """ "max" …, name, name of what is waited for, sign and bound. Raises UserError for what is no measure."""
     found = MEASURE.fullmatch(measure)
     try:
         parts = tuple(part or "" for part in found.groups()) if found else ()
@@ -109,16 +118,24 @@ def censored(result: Result, measure: str) -> bool:
     """Whether the most rounds ended a run that has another rule to stop, so that its measure tells of that limit."""
     rules = ("gradient", "objective_gap", "accuracy", "variance")
     ruled = any(result.config.get("stop", {}).get(rule) for rule in rules)
-    return " at " not in measure and measure in ("rounds", "exchanges", "tct") and ruled and (
-        result.stop_reason.startswith("rounds:"))
+    return (
+        " at " not in measure
+        and measure in ("rounds", "exchanges", "tct")
+        and ruled
+        and (result.stop_reason.startswith("rounds:"))
+    )
 
 
 def title(measure: str) -> str:
     """What a table's head calls a measure."""
     of_all, name, condition, sign, bound = parsed(measure)
     head = HEADS.get(name, name.removesuffix("_seconds").replace("_", " ")) + (
-        " (s)" if name in SECONDS | {"simulated_seconds"} else " (MB)" if told_in(name) > 1 else "")
+        " (s)" if name in SECONDS | {"simulated_seconds"} else " (MB)" if told_in(name) > 1 else ""
+    )
     until = "to" if name in UNTIL | SECONDS else "at"
     text = {"max": "highest ", "min": "lowest ", "mean": "mean "}.get(of_all, "") + head
-    return text + (f" {until} {HEADS.get(condition, condition.replace('_', ' '))} {'≤' if sign == '<=' else '≥'} {bound}"
-                   if condition else "")
+    return text + (
+        f" {until} {HEADS.get(condition, condition.replace('_', ' '))} {'≤' if sign == '<=' else '≥'} {bound}"
+        if condition
+        else ""
+    )

@@ -1,4 +1,5 @@
 """The least value of f, for the gap of a convex problem."""
+
 from __future__ import annotations
 
 import hashlib
@@ -18,7 +19,7 @@ from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess
 
-GRADIENT = 1e-9     # largest entry of the gradient at the optimum
+GRADIENT = 1e-9  # largest entry of the gradient at the optimum
 
 
 class Optima:
@@ -55,7 +56,7 @@ def name(config: Experiment) -> str:
 
 def least(config: Experiment, cache: Cache) -> float:
     """min f by L-BFGS from the start of the run, to a gradient of at most GRADIENT in every entry or as far as it goes."""
-    config = msgspec.structs.replace(config, algorithm=FedAvg())             # any will do, and this one prepares nothing
+    config = msgspec.structs.replace(config, algorithm=FedAvg())  # any will do, and this one prepares nothing
     data = cache.load(config.data, config.seed, "float64")
     start = check(config, data, 1)
     host = Host(data, config.problem, config.algorithm, 0, data.m, start, "float64", config.seed)
@@ -67,6 +68,11 @@ def least(config: Experiment, cache: Cache) -> float:
         value, _, total, *_ = fed.measure(x)
         return float(value) / data.m, total / data.m
 
-    found = minimize(f, start.astype(float), jac=True, method="L-BFGS-B",
-                     options={"maxiter": 20000, "maxfun": 40000, "ftol": 0.0, "gtol": GRADIENT, "maxcor": 30})
+    found = minimize(
+        f,
+        start.astype(float),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 20000, "maxfun": 40000, "ftol": 0.0, "gtol": GRADIENT, "maxcor": 30},
+    )
     return float(found.fun)

@@ -1,4 +1,5 @@
 """What the runs of a benchmark came to: samples of every measure, and curves, by cell."""
+
 from __future__ import annotations
 
 import math
@@ -50,8 +51,14 @@ class Outcome(NamedTuple):
     def summary(self) -> str:
         """8 cells agree, 3 within the spread, 1 off; 5 of 6 claims hold."""
         counts = self.counts()
-        words = {AGREES: "agree", SPREAD: "within the spread of draws", OFF: "off", TIME: "of seconds, other machines",
-                 OPEN: "open", NONE: "not reachable here"}
+        words = {
+            AGREES: "agree",
+            SPREAD: "within the spread of draws",
+            OFF: "off",
+            TIME: "of seconds, other machines",
+            OPEN: "open",
+            NONE: "not reachable here",
+        }
         cells = ", ".join(f"{counts[kind]} {word}" for kind, word in words.items() if kind in counts)
         here = [finding for finding in self.findings if finding.places]
         held = sum(finding.held == finding.places for finding in here)
@@ -76,8 +83,11 @@ def collect(name: str, bench: Bench, seeds: int, runs: Iterable[Run], folder: Pa
         own.append(result)
         if result.status != "finished":
             reasons.setdefault(run.cell, f"{result.status}: {result.stop_reason}")
-    samples = {(cell, measure): sample(results, measure, extra, reasons.get(cell, ""))
-               for cell, results in found.items() for measure in wanted(bench)}
+    samples = {
+        (cell, measure): sample(results, measure, extra, reasons.get(cell, ""))
+        for cell, results in found.items()
+        for measure in wanted(bench)
+    }
     results = [result for own in found.values() for result in own]
     for measure in wanted(bench) if results else ():
         if not measures.known(measure, results, extra):
@@ -96,6 +106,12 @@ def sample(results: list[Result], measure: str, extra: Extra, reason: str) -> Sa
     """A measure of the runs of a cell, with a reason where none of them has it."""
     values = tuple(measures.value(result, measure, extra) for result in results)
     late = [measures.censored(result, measure) for result in results]
-    least = min((measures.last(result, measure, extra) for result, value, limited in zip(results, values, late, strict=True)
-                 if limited or math.isinf(value)), default=math.inf)
+    least = min(
+        (
+            measures.last(result, measure, extra)
+            for result, value, limited in zip(results, values, late, strict=True)
+            if limited or math.isinf(value)
+        ),
+        default=math.inf,
+    )
     return Sample(values, sum(late), reason if all(map(math.isnan, values)) else "", least)

@@ -1,4 +1,5 @@
 """The report on all benchmarks: one Markdown page with pictures and, where markdown-it-py is installed, the same as HTML."""
+
 from __future__ import annotations
 
 import os
@@ -15,8 +16,14 @@ from mpifed.core.errors import UserError
 from mpifed.report import style
 
 ROOT = HERE.parent
-PAPERS = {"fedadmm": "FedADMM", "fedgia": "FedGiA", "fedepm": "FedEPM", "flame": "FLAME", "feddcd": "FedDCD",
-          "beyond": "What no paper shows"}
+PAPERS = {
+    "fedadmm": "FedADMM",
+    "fedgia": "FedGiA",
+    "fedepm": "FedEPM",
+    "flame": "FLAME",
+    "feddcd": "FedDCD",
+    "beyond": "What no paper shows",
+}
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>mpifed: five papers, rerun</title><style>
 body {{ font: 15px/1.45 system-ui, sans-serif; max-width: 75em; margin: 2em auto; padding: 0 1em; color: #222 }}
@@ -55,7 +62,7 @@ def pictures(outcome: Outcome, folder: Path) -> tuple[list[Path], str]:
     for wish in outcome.bench.figure:
         try:
             figure = draw.figure(outcome, wish)
-        except UserError as lack:                   # no matplotlib: the tables are there all the same
+        except UserError as lack:  # no matplotlib: the tables are there all the same
             return made, str(lack)
         if figure is not None:
             path = folder / outcome.name / f"{wish.name}.png"
@@ -78,8 +85,12 @@ def screen(outcome: Outcome) -> str:
     if told is not None:
         width = 100
         who = "theory" if outcome.name.startswith("beyond/") else "the paper"
-        parts.append(f"What {who} says of it:\n" + "\n".join(
-            f"  {row[2]:<18} {row[0][:width]}" + (f"\n{'':21}{row[3]}" if row[3] else "") for row in told.rows))
+        parts.append(
+            f"What {who} says of it:\n"
+            + "\n".join(
+                f"  {row[2]:<18} {row[0][:width]}" + (f"\n{'':21}{row[3]}" if row[3] else "") for row in told.rows
+            )
+        )
     return "\n\n".join([*parts, bench.different.strip(), outcome.summary()])
 
 
@@ -102,15 +113,19 @@ def overview(told: Sequence[Told], folder: Path, seconds: float) -> str:
     lines = [[f"[{one.name}](#{anchor(one.name)})", one.title, str(one.seeds), one.summary] for one in told]
     table = markdown(Table(["benchmark", "what", "draws", "outcome"], lines, []))
     number = sum(one.runs for one in told)
-    return "\n\n".join([
-        "# The tables and figures of five papers, rerun",
-        f"{number} runs of mpifed; the last command took {seconds / 60:.1f} min, results that were there already not counted.",
-        f"How to read a cell: {LEGEND}. \"Agrees\" and \"within the spread\" are the 95 % intervals of Student's t for the "
-        f"difference of two means and for one draw (`{link('judge', Path(verdict.__file__), folder)}`).",
-        "From a number to its origin: the heading of a benchmark links its TOML, which has every setting and the paper's "
-        "numbers; the last column of its tables names the result files, each with its complete configuration "
-        "(`python -m mpifed show FILE`); the page of the paper tells which function is which equation.",
-        table, f"<details><summary>Versions</summary>\n\n```\n{versions().strip()}\n```\n\n</details>"])
+    return "\n\n".join(
+        [
+            "# The tables and figures of five papers, rerun",
+            f"{number} runs of mpifed; the last command took {seconds / 60:.1f} min, results that were there already not counted.",
+            f'How to read a cell: {LEGEND}. "Agrees" and "within the spread" are the 95 % intervals of Student\'s t for the '
+            f"difference of two means and for one draw (`{link('judge', Path(verdict.__file__), folder)}`).",
+            "From a number to its origin: the heading of a benchmark links its TOML, which has every setting and the paper's "
+            "numbers; the last column of its tables names the result files, each with its complete configuration "
+            "(`python -m mpifed show FILE`); the page of the paper tells which function is which equation.",
+            table,
+            f"<details><summary>Versions</summary>\n\n```\n{versions().strip()}\n```\n\n</details>",
+        ]
+    )
 
 
 def section(outcome: Outcome, folder: Path) -> str:
@@ -118,10 +133,19 @@ def section(outcome: Outcome, folder: Path) -> str:
     bench, (paper, _) = outcome.bench, outcome.name.split("/")
     toml, page = HERE / f"{outcome.name}.toml", ROOT / "docs" / f"{paper}.md"
     runs = (folder / outcome.name).resolve()
-    where = [f"{bench.source}", link("settings and the paper's numbers", toml, folder), link("result files", runs, folder),
-             *([link("equations in the code", page, folder)] if page.exists() else [])]
-    parts = [f"## {PAPERS.get(paper, paper)}: {outcome.name}", f"**{bench.title}**", "; ".join(where) + ".", bench.about.strip(),
-             f"**{outcome.summary()}**"]
+    where = [
+        f"{bench.source}",
+        link("settings and the paper's numbers", toml, folder),
+        link("result files", runs, folder),
+        *([link("equations in the code", page, folder)] if page.exists() else []),
+    ]
+    parts = [
+        f"## {PAPERS.get(paper, paper)}: {outcome.name}",
+        f"**{bench.title}**",
+        "; ".join(where) + ".",
+        bench.about.strip(),
+        f"**{outcome.summary()}**",
+    ]
     for block in bench.block:
         if reason := lacking(outcome, block):
             parts.append(f"### {block.name}\n\nNot reachable here: {portable(reason)}.")
@@ -129,7 +153,10 @@ def section(outcome: Outcome, folder: Path) -> str:
             parts += [f"### {block.name}", *(markdown(filed(table, outcome, block.name)) for table in found)]
     told = claims(outcome)
     if told is not None:
-        parts += ["### What the paper says of it" if paper != "beyond" else "### What theory says of it", markdown(told)]
+        parts += [
+            "### What the paper says of it" if paper != "beyond" else "### What theory says of it",
+            markdown(told),
+        ]
     for wish in bench.figure:
         path = folder / outcome.name / f"{wish.name}.png"
         if path.exists():
@@ -146,7 +173,9 @@ def filed(table: Table, outcome: Outcome, block: str) -> Table:
         key = "" if outcome.bench.columns is None else f"{outcome.bench.columns.short}-".lower()
         stem = own.rsplit("/", 1)[1]
         names.append(f"`{stem.split(key)[0]}{key}*-seed-*.h5`" if key and len(values) > 1 else f"`{stem}`")
-    return Table([*table.head, "files"], [[*row, name] for row, name in zip(table.rows, names, strict=True)], table.notes)
+    return Table(
+        [*table.head, "files"], [[*row, name] for row, name in zip(table.rows, names, strict=True)], table.notes
+    )
 
 
 def portable(reason: str) -> str:

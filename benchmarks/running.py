@@ -1,4 +1,5 @@
 """Doing the runs of benchmarks that are not done: several at a time, on the ranks of mpirun, or as an array job."""
+
 from __future__ import annotations
 
 import multiprocessing
@@ -28,7 +29,7 @@ from mpifed.sweep import cost, slurm
 from mpifed.sweep import runner as sweep
 from mpifed.sweep.grid import Point
 
-worker: sweep.Runs      # of a process of the pool
+worker: sweep.Runs  # of a process of the pool
 
 
 def points(runs: Iterable[Run], folder: Path) -> tuple[list[Point], dict[str, str]]:
@@ -59,7 +60,9 @@ def do(todo: Sequence[Point], folder: Path, world: Any, processes: int) -> dict[
 def several(todo: Sequence[Point], folder: Path, processes: int) -> dict[str, str]:
     """The same in this machine's processes, each run in one of them: draw by draw, the dearest first."""
     failed = dict[str, str]()
-    left = sorted((point for point in todo if not done(point, folder)), key=lambda point: (point.config.seed, -point.cost))
+    left = sorted(
+        (point for point in todo if not done(point, folder)), key=lambda point: (point.config.seed, -point.cost)
+    )
     if not left:
         return failed
     progress = Draws(sys.stderr, [point.name for point in left], len(todo), processes)
@@ -158,4 +161,3 @@ class Quiet(Overall):
 def array(todo: Sequence[Point], folder: Path, words: Sequence[str], tasks: int | None) -> Path:
     """Write the array job whose tasks call ``python -m benchmarks words --part i/n``; where it is."""
     return slurm.write(todo, folder, words, "grid", tasks, program="benchmarks")
-

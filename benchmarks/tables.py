@@ -1,4 +1,5 @@
 """A benchmark as text: ours beside the paper's, for a terminal and for Markdown."""
+
 from __future__ import annotations
 
 import math
@@ -10,10 +11,12 @@ from benchmarks.bench import Block, Cell, Number
 from benchmarks.outcome import Outcome
 from benchmarks.verdict import MARKS, NONE, OFF, Sample
 
-LEGEND = ("mean ± standard deviation over draws [the paper's number] {an independent implementation's}; = agrees: the two means "
-          "differ by what draws explain; ~ within the spread: it is what a single draw may give; ✗ off; ? open: too few draws or "
-          "rounds, or half of the number is within their spread; – not reachable here; seconds are those of different machines, "
-          "so only their ratio is told")
+LEGEND = (
+    "mean ± standard deviation over draws [the paper's number] {an independent implementation's}; = agrees: the two means "
+    "differ by what draws explain; ~ within the spread: it is what a single draw may give; ✗ off; ? open: too few draws or "
+    "rounds, or half of the number is within their spread; – not reachable here; seconds are those of different machines, "
+    "so only their ratio is told"
+)
 
 
 class Table(NamedTuple):
@@ -26,7 +29,9 @@ class Table(NamedTuple):
 
 def tables(outcome: Outcome, block: Block) -> list[Table]:
     """A table a measure; where there is one column only, one table with a column a measure."""
-    rows = [row["name"] for row in block.rows if Cell(block.name, row["name"], outcome.bench.values[0]) in outcome.files]
+    rows = [
+        row["name"] for row in block.rows if Cell(block.name, row["name"], outcome.bench.values[0]) in outcome.files
+    ]
     if not rows or not outcome.bench.measures:
         return []
     columns = outcome.bench.columns
@@ -34,9 +39,15 @@ def tables(outcome: Outcome, block: Block) -> list[Table]:
         head = ["", *(measures.title(measure) for measure in outcome.bench.measures)]
         places = [(row, [(Cell(block.name, row, None), measure) for measure in outcome.bench.measures]) for row in rows]
         return [table(outcome, block, head, places)]
-    made = [table(outcome, block, [measures.title(measure), *(f"{columns.short} = {value}" for value in columns.values)],
-                  [(row, [(Cell(block.name, row, value), measure) for value in columns.values]) for row in rows])
-            for measure in outcome.bench.measures]
+    made = [
+        table(
+            outcome,
+            block,
+            [measures.title(measure), *(f"{columns.short} = {value}" for value in columns.values)],
+            [(row, [(Cell(block.name, row, value), measure) for value in columns.values]) for row in rows],
+        )
+        for measure in outcome.bench.measures
+    ]
     told = set[str]()
     for place, one in enumerate(made):
         made[place] = one._replace(notes=[note for note in one.notes if note not in told])
@@ -60,8 +71,20 @@ def table(outcome: Outcome, block: Block, head: list[str], rows: list[tuple[str,
         for cell, measure in places:
             paper, reference, verdict = outcome.verdict(cell, measure)
             sample = outcome.samples[cell, measure]
-            line.append(" ".join(filter(None, (ours(sample), theirs(paper, "[]"), theirs(reference, "{}"), MARKS[verdict.kind],
-                                               verdict.text if verdict.kind != NONE else ""))))
+            line.append(
+                " ".join(
+                    filter(
+                        None,
+                        (
+                            ours(sample),
+                            theirs(paper, "[]"),
+                            theirs(reference, "{}"),
+                            MARKS[verdict.kind],
+                            verdict.text if verdict.kind != NONE else "",
+                        ),
+                    )
+                )
+            )
             off = off or verdict.kind in (OFF, NONE)
             if sample.reason:
                 notes[f"{row}: {sample.reason}"] = None
@@ -89,7 +112,11 @@ def ours(sample: Sample) -> str:
     if len(sample.known) > 1:
         text += f" ± {sample.sd:.1f}" if sample.counts and mean < 1e6 else f" ± {figure(sample.sd, mean)}"
     if sample.limited:
-        text += f" (limit in {sample.limited} of {len(sample.values)})" if sample.limited < len(sample.values) else " (limit)"
+        text += (
+            f" (limit in {sample.limited} of {len(sample.values)})"
+            if sample.limited < len(sample.values)
+            else " (limit)"
+        )
     if sample.unreached:
         text += f" ({sample.unreached} of {len(sample.values)} never)"
     return text
@@ -123,16 +150,18 @@ def terminal(table: Table) -> str:
     """Columns side by side."""
     lines = [table.head, *table.rows]
     widths = [max(len(line[k]) for line in lines) for k in range(len(table.head))]
-    told = ["  " + "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    told = [
+        "  " + "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
     return "\n".join([*told, *(f"  {note}" for note in table.notes)])
 
 
 def markdown(table: Table) -> str:
     """A table of Markdown, with its notes below."""
+
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
     rule = "|" + "---|" * len(table.head)
     return "\n".join([line(table.head), rule, *map(line, table.rows), *(f"\n*{note}*" for note in table.notes)])
-
-

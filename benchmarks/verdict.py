@@ -1,4 +1,5 @@
 """Ours beside the paper's: whether a number lies within the spread of draws, and whether a claim holds."""
+
 from __future__ import annotations
 
 import math
@@ -10,8 +11,8 @@ from scipy import stats
 
 from benchmarks.bench import Bench, Cell, Claim, Number
 
-LEVEL = 0.95      # of the intervals
-FEW = 3           # draws below which nothing is said
+LEVEL = 0.95  # of the intervals
+FEW = 3  # draws below which nothing is said
 AGREES, SPREAD, OFF, TIME, NONE, OPEN = "agrees", "within spread", "off", "time", "not reachable", "open"
 MARKS = {AGREES: "=", SPREAD: "~", OFF: "✗", TIME: "", NONE: "–", OPEN: "?", "": ""}
 
@@ -90,7 +91,9 @@ def judge(ours: Sample, paper: Number, trials: int, seconds: bool) -> Verdict:
     away = percent(ours.mean / number - 1) if number else f"{ours.mean:+.3g}"
     if n < FEW:
         return Verdict(OPEN, away)
-    t = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * (max(ours.sd, math.sqrt(n + 1) / (n + 2)) if ours.counts else ours.sd)
+    t = float(stats.t.ppf((1 + LEVEL) / 2, n - 1)) * (
+        max(ours.sd, math.sqrt(n + 1) / (n + 2)) if ours.counts else ours.sd
+    )
     if difference > t * math.sqrt(1 + 1 / n) + half:
         return Verdict(OFF, away)
     if number and difference > abs(number) / 2:
@@ -135,6 +138,7 @@ def examine(bench: Bench, claim: Claim, samples: dict[tuple[Cell, str], Sample])
     values = [value for value in bench.values if not claim.values or value in claim.values]
     held, against, places, open = 0, list[str](), 0, 0
     for block in blocks:
+
         def sample(row: str, value: object, name: str = block.name) -> Sample:
             return samples.get((Cell(name, row, value), claim.measure), Sample())
 
@@ -155,7 +159,9 @@ def examine(bench: Bench, claim: Claim, samples: dict[tuple[Cell, str], Sample])
             if holds(claim, found):
                 held += 1
             else:
-                against.append(", ".join(filter(None, (block.name, where))) + ": " + " ".join(f"{s.mean:.4g}" for s in found))
+                against.append(
+                    ", ".join(filter(None, (block.name, where))) + ": " + " ".join(f"{s.mean:.4g}" for s in found)
+                )
     return Finding(claim, held, places, against, open)
 
 

@@ -1,4 +1,5 @@
 """python docs/build.py: write docs/reference.md and docs/results.md from the docstrings and tables of the code."""
+
 from __future__ import annotations
 
 import importlib
@@ -18,9 +19,22 @@ from mpifed.results import columns
 from mpifed.results.columns import Column
 
 TABLES: dict[str, type[Table]] = {
-    "stop": Stop, "evaluate": Evaluate, "record": Record, "checkpoint": Checkpoint, "system": System}
-PLACES = {"algorithms": "algorithm", "problems": "problem", "data": "data", "partitions": "data.partition",
-          "selections": "selection", "steps": "algorithm.step", "solvers": "algorithm.solver", "distributions": "system.speed"}
+    "stop": Stop,
+    "evaluate": Evaluate,
+    "record": Record,
+    "checkpoint": Checkpoint,
+    "system": System,
+}
+PLACES = {
+    "algorithms": "algorithm",
+    "problems": "problem",
+    "data": "data",
+    "partitions": "data.partition",
+    "selections": "selection",
+    "steps": "algorithm.step",
+    "solvers": "algorithm.solver",
+    "distributions": "system.speed",
+}
 
 REFERENCE = """# Reference
 
@@ -38,14 +52,25 @@ needs is in the folder `out.h5.checkpoint` beside it.
 """
 
 ATTRIBUTES = {
-    "format": "`mpifed-result`", "format_version": "version of this layout", "mpifed_version": "version of mpifed",
-    "config": "the complete experiment file, TOML, with every default", "seed": "seed of every random number",
+    "format": "`mpifed-result`",
+    "format_version": "version of this layout",
+    "mpifed_version": "version of mpifed",
+    "config": "the complete experiment file, TOML, with every default",
+    "seed": "seed of every random number",
     "status": "`running`, `finished`, `stopped` (by a signal) or `failed`",
-    "stop_reason": "the stop rule that held, with its numbers, or the error", "started": "ISO 8601, UTC",
-    "finished": "ISO 8601, UTC", "resumed": "a line for every resumption: when, after which round, on how many ranks",
-    "clients": "number of clients m", "ranks": "number of MPI processes", "mpi_library": "the MPI library, or `none`",
-    "host": "machine of rank 0", "python": "version of Python", "numpy": "version of numpy",
-    "command_line": "how it was started", "git_commit": "commit of the current folder, where it has one"}
+    "stop_reason": "the stop rule that held, with its numbers, or the error",
+    "started": "ISO 8601, UTC",
+    "finished": "ISO 8601, UTC",
+    "resumed": "a line for every resumption: when, after which round, on how many ranks",
+    "clients": "number of clients m",
+    "ranks": "number of MPI processes",
+    "mpi_library": "the MPI library, or `none`",
+    "host": "machine of rank 0",
+    "python": "version of Python",
+    "numpy": "version of numpy",
+    "command_line": "how it was started",
+    "git_commit": "commit of the current folder, where it has one",
+}
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -57,7 +82,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def options(cls: type[Table], leave: Sequence[str] = ()) -> list[str]:
     """The options of a class."""
     rows = [option(field) for field in msgspec.structs.fields(cls) if field.name not in leave]
-    return table(("key", "default", "meaning"), [(f"`{key}`", f"`{default}`", meaning) for key, default, meaning in rows])
+    return table(
+        ("key", "default", "meaning"), [(f"`{key}`", f"`{default}`", meaning) for key, default, meaning in rows]
+    )
 
 
 def entry(name: str, cls: type[Table]) -> list[str]:
@@ -72,8 +99,14 @@ def entry(name: str, cls: type[Table]) -> list[str]:
 def reference() -> str:
     """docs/reference.md."""
     kinds = ", ".join(f"[{kind}](#{kind})" for kind in KINDS)
-    lines = [REFERENCE, f"Contents: [the experiment](#the-experiment), {kinds}.", "", "## The experiment", "",
-             "Keys at the top of the file; every key has a default."]
+    lines = [
+        REFERENCE,
+        f"Contents: [the experiment](#the-experiment), {kinds}.",
+        "",
+        "## The experiment",
+        "",
+        "Keys at the top of the file; every key has a default.",
+    ]
     lines += options(Experiment, ("data", "problem", "algorithm", "selection", *TABLES))
     for name, cls in TABLES.items():
         lines += entry(f"[{name}]", cls)
@@ -86,8 +119,10 @@ def reference() -> str:
 
 def group(name: str, text: str, members: Mapping[str, Column]) -> list[str]:
     """A group of the result file and its datasets."""
-    rows = [(f"`{key}`", column.unit, "integer" if column.integer else "", column.description)
-            for key, column in members.items()]
+    rows = [
+        (f"`{key}`", column.unit, "integer" if column.integer else "", column.description)
+        for key, column in members.items()
+    ]
     return ["", f"## {name}", "", text, *table(("dataset", "units", "type", "description"), rows)]
 
 
@@ -95,16 +130,27 @@ def results() -> str:
     """docs/results.md."""
     lines = [RESULTS, "## Attributes of the file"]
     lines += table(("attribute", "meaning"), [(f"`{key}`", meaning) for key, meaning in ATTRIBUTES.items()])
-    lines += group("/rounds", "A row a measured round. An algorithm may add columns of its own; a column that does not "
-                   "apply is absent. Counters add up from the start, seconds are of the round where nothing else is said.",
-                   {"round": columns.SCALES["round"], **columns.COLUMNS})
-    lines += group("/ranks", "A row an MPI process; rank 0 is the server.", {"rank": columns.SCALES["rank"], **columns.RANKS})
+    lines += group(
+        "/rounds",
+        "A row a measured round. An algorithm may add columns of its own; a column that does not "
+        "apply is absent. Counters add up from the start, seconds are of the round where nothing else is said.",
+        {"round": columns.SCALES["round"], **columns.COLUMNS},
+    )
+    lines += group(
+        "/ranks", "A row an MPI process; rank 0 is the server.", {"rank": columns.SCALES["rank"], **columns.RANKS}
+    )
     lines += group("/clients", "A row a client.", {"client": columns.SCALES["client"], **columns.CLIENTS})
-    lines += group("/model", "`personal` (client, parameter) is there with `record.personal = true`.",
-                   {"parameter": columns.SCALES["parameter"], **columns.MODEL})
-    lines += group("/selection", f"(round, slot). Where all of more than {columns.EVERYBODY_LISTED} clients are chosen they are "
-                   f"not listed: {columns.ALL} stands for them.",
-                   {"slot": columns.SCALES["slot"], "selection": columns.SELECTION})
+    lines += group(
+        "/model",
+        "`personal` (client, parameter) is there with `record.personal = true`.",
+        {"parameter": columns.SCALES["parameter"], **columns.MODEL},
+    )
+    lines += group(
+        "/selection",
+        f"(round, slot). Where all of more than {columns.EVERYBODY_LISTED} clients are chosen they are "
+        f"not listed: {columns.ALL} stands for them.",
+        {"slot": columns.SCALES["slot"], "selection": columns.SELECTION},
+    )
     return "\n".join(lines) + "\n"
 
 

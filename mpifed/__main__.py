@@ -1,4 +1,5 @@
 """python -m mpifed"""
+
 import os
 import sys
 

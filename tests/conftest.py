@@ -1,4 +1,5 @@
 """What tests share: starting mpifed in one process and under mpirun, always with a timeout."""
+
 from __future__ import annotations
 
 import os
@@ -25,8 +26,16 @@ class Outcome(NamedTuple):
 def execute(command: Sequence[str | Path], timeout: float = 60, cwd: Path | None = None, **variables: str) -> Outcome:
     """Run a command; when the time is over its whole process group is killed and the test fails."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS, **variables}
-    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               stdin=subprocess.DEVNULL, text=True, cwd=cwd, env=environment, start_new_session=True)
+    process = subprocess.Popen(
+        [str(word) for word in command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        cwd=cwd,
+        env=environment,
+        start_new_session=True,
+    )
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -37,8 +46,13 @@ def execute(command: Sequence[str | Path], timeout: float = 60, cwd: Path | None
 
 
 # more ranks than cores, and root in a container: Open MPI asks for both to be said
-SETTINGS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1",
-            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+SETTINGS = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
 
 
 def mpirun(ranks: int, *words: str | Path) -> list[str | Path]:
@@ -50,8 +64,9 @@ def mpirun(ranks: int, *words: str | Path) -> list[str | Path]:
     return [launcher, "-n", str(ranks), sys.executable, *words]
 
 
-def mpifed(*words: str | Path, ranks: int | None = None, timeout: float = 60, cwd: Path | None = None,
-           **variables: str) -> Outcome:
+def mpifed(
+    *words: str | Path, ranks: int | None = None, timeout: float = 60, cwd: Path | None = None, **variables: str
+) -> Outcome:
     """Run ``python -m mpifed words``, under mpirun where ``ranks`` is given."""
     command = ["-m", "mpifed", *words]
     whole = [sys.executable, *command] if ranks is None else mpirun(ranks, *command)

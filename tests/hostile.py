@@ -1,4 +1,5 @@
 """Files that nobody should have to trust: truncated, damaged, contradictory, or made to exhaust whoever reads them."""
+
 from __future__ import annotations
 
 import bz2
@@ -16,8 +17,14 @@ RNG = np.random.default_rng(0)
 X, Y, SIZES = RNG.normal(size=(20, 4)), RNG.integers(0, 2, 20).astype(float), np.array([5, 7, 8])
 GOOD = {"X": X, "y": Y, "sizes": SIZES}
 CSR = sp.csr_array(X)
-SPARSE = {"X_data": CSR.data, "X_indices": CSR.indices, "X_indptr": CSR.indptr, "X_shape": np.array(CSR.shape),
-          "y": Y, "sizes": SIZES}
+SPARSE = {
+    "X_data": CSR.data,
+    "X_indices": CSR.indices,
+    "X_indptr": CSR.indptr,
+    "X_shape": np.array(CSR.shape),
+    "y": Y,
+    "sizes": SIZES,
+}
 SVM = b"".join(b"%d 1:%.3f 3:%.3f\n" % (y, *x[:2]) for x, y in zip(X, Y, strict=True))
 CSV = b"a,b,y\n" + b"".join(b"%.4f,%.4f,%d\n" % (*x[:2], y) for x, y in zip(X, Y, strict=True))
 IMAGES = b"\0\0\x08\x03" + np.array([20, 2, 2], ">u4").tobytes() + RNG.bytes(80)
@@ -119,25 +126,37 @@ ARRAYS = {  # name -> (arrays beside or in place of the good ones, what is said 
     "huge-sizes": ({"sizes": np.array([1e300, 20])}, "sizes of .* must be whole numbers"),
     "no-sizes": ({"sizes": np.zeros(0)}, "sizes of .* must be whole numbers"),
     "text-sizes": ({"sizes": np.array([b"20"])}, "sizes of .* has the type"),
-    "wrapping-sizes": ({"sizes": np.array([2**62, 2**62, 2**62, 2**62, 20])}, "sizes of .* add up to 18446744073709551636"),
+    "wrapping-sizes": (
+        {"sizes": np.array([2**62, 2**62, 2**62, 2**62, 20])},
+        "sizes of .* add up to 18446744073709551636",
+    ),
     "large-sizes": ({"sizes": np.array([2**64 - 1, 21], np.uint64)}, "sizes of .* must be whole numbers"),
     "small-sizes": ({"sizes": np.array([5, 7])}, "sizes of .* add up to 12 where X has 20 rows"),
     "test-alone": ({"X_test": X}, "has test samples but no sizes_test"),
-    "test-sizes": ({"X_test": X, "y_test": Y, "sizes_test": np.array([10, 10])}, "sizes_test of .* has 2 entries where sizes"),
+    "test-sizes": (
+        {"X_test": X, "y_test": Y, "sizes_test": np.array([10, 10])},
+        "sizes_test of .* has 2 entries where sizes",
+    ),
     "test-narrow": ({"X_test": X[:, :2], "y_test": Y, "sizes_test": SIZES}, "X_test of .* has 2 columns where X has 4"),
     "test-nan": ({"X_test": X, "y_test": Y * np.nan, "sizes_test": SIZES}, "row 0 of y_test of .* is not finite"),
 }
 MATRICES = {  # the same of CSR
     "columns-beyond": ({"X_indices": CSR.indices + 3}, "cannot be read as .*indices must be < 4"),
     "columns-below": ({"X_indices": CSR.indices - 1}, "cannot be read as .*indices must be"),
-    "columns-half": ({"X_indices": CSR.indices + 0.5}, "X_indices of .* has the type float64: it must be whole numbers"),
+    "columns-half": (
+        {"X_indices": CSR.indices + 0.5},
+        "X_indices of .* has the type float64: it must be whole numbers",
+    ),
     "columns-short": ({"X_indices": CSR.indices[:9]}, r"X_indices of .* has the shape \(9,\): X_indptr ends at 80"),
     "falling": ({"X_indptr": CSR.indptr[::-1]}, "X_indptr of .* must be 21 numbers that start at 0 and never fall"),
     "dip": ({"X_indptr": np.where(np.arange(21) == 9, 1, CSR.indptr)}, "X_indptr of .* never fall"),
     "starts-late": ({"X_indptr": CSR.indptr + 1}, "X_indptr of .* must be 21 numbers that start at 0"),
     "fractions": ({"X_indptr": CSR.indptr / 3}, "X_indptr of .* must be 21 numbers"),
     "nan-pointers": ({"X_indptr": CSR.indptr * np.nan}, "X_indptr of .* must be 21 numbers"),
-    "far-pointers": ({"X_indptr": CSR.indptr.astype(np.uint64) * 2**58}, "X_indptr of .* must be 21|X_data of .* has the shape"),
+    "far-pointers": (
+        {"X_indptr": CSR.indptr.astype(np.uint64) * 2**58},
+        "X_indptr of .* must be 21|X_data of .* has the shape",
+    ),
     "wrong-rows": ({"X_shape": np.array([10**9, 4])}, "X_indptr of .* must be 1000000001 numbers"),
     "endless-rows": ({"X_shape": np.array([2.0**62, 4])}, "X_indptr of .* must be 4611686018427387905 numbers"),
     "endless-columns": ({"X_shape": np.array([20, HUGE])}, "X of .* has 1,000,000,000,000,000 columns: .* would take"),
@@ -151,11 +170,13 @@ MATRICES = {  # the same of CSR
 
 def chunked(name, shape, **options):
     """An HDF5 file in which one dataset declares what nobody wrote."""
+
     def write(out):
         for key, value in GOOD.items():
             if key != name:
                 out[key] = value
         out.create_dataset(name, shape, "f8", **options)
+
     return h5(write)
 
 
@@ -164,6 +185,7 @@ def linked(name, link):
         for key, value in GOOD.items():
             out[key if key != name else "other"] = value
         link(out, name)
+
     return h5(write)
 
 
@@ -185,25 +207,45 @@ MORE = {  # file -> (content, what is said of it)
     "endless.h5": (chunked("X", (20, HUGE), chunks=(1, 1024)), "X of .* declares 160,000,000,000,000,000 bytes, and"),
     "endless-y.h5": (chunked("y", (HUGE,), chunks=(1024,)), "y of .* declares 8,000,000,000,000,000 bytes"),
     "endless-sizes.h5": (chunked("sizes", (TB,), chunks=(1024,)), "sizes of .* declares 8,000,000,000,000 bytes"),
-    "zeros.h5": (chunked("X", (TB, 1), chunks=(1024, 1), compression="gzip"), "X of .* declares 8,000,000,000,000 bytes"),
+    "zeros.h5": (
+        chunked("X", (TB, 1), chunks=(1024, 1), compression="gzip"),
+        "X of .* declares 8,000,000,000,000 bytes",
+    ),
     "unwritten.h5": (chunked("X", (10**6, 10**3)), "X of .* declares 8,000,000,000 bytes, and the file holds 0"),
     "soft.h5": (linked("X", lambda out, name: out.__setitem__(name, h5py.SoftLink("/other"))), "X of .* is a link"),
     "loop.h5": (linked("X", lambda out, name: out.__setitem__(name, h5py.SoftLink("/X"))), "X of .* is a link"),
-    "external.h5": (linked("X", lambda out, name: out.__setitem__(name, h5py.ExternalLink("pipe", "/X"))), "X of .* is a link"),
+    "external.h5": (
+        linked("X", lambda out, name: out.__setitem__(name, h5py.ExternalLink("pipe", "/X"))),
+        "X of .* is a link",
+    ),
     "virtual.h5": (linked("X", virtual), "X of .* lies in other files"),
     "outside.h5": (linked("X", outside), "X of .* lies in other files"),
     "group.h5": (linked("X", lambda out, name: out.create_group(name)), "has no X: it needs X, or X_data"),
     "null.h5": (linked("X", lambda out, name: out.create_dataset(name, data=h5py.Empty("f8"))), "has no X"),
     "odd.h5": (linked("y", odd_type), "y of .* has a type that numpy does not know"),
     "empty.h5": (h5(lambda out: None), "has no X: it needs X, or X_data, X_indices, X_indptr and X_shape"),
-    "vlen.h5": (linked("y", lambda out, name: out.create_dataset(name, (20,), h5py.vlen_dtype("f8"))), "y of .* the type object"),
-    "words.h5": (linked("y", lambda out, name: out.create_dataset(name, data=["a"] * 20)), "y of .* has the type object"),
-    "endless.npz": (with_member(npy(head(shape=f"({HUGE}, 4)"), bytes(80))),
-                    r"X of .* declares the shape \(1000000000000000, 4\) of float64, 32,000,.* bytes, where it has 80"),
+    "vlen.h5": (
+        linked("y", lambda out, name: out.create_dataset(name, (20,), h5py.vlen_dtype("f8"))),
+        "y of .* the type object",
+    ),
+    "words.h5": (
+        linked("y", lambda out, name: out.create_dataset(name, data=["a"] * 20)),
+        "y of .* has the type object",
+    ),
+    "endless.npz": (
+        with_member(npy(head(shape=f"({HUGE}, 4)"), bytes(80))),
+        r"X of .* declares the shape \(1000000000000000, 4\) of float64, 32,000,.* bytes, where it has 80",
+    ),
     "overflow.npz": (with_member(npy(head(shape=f"({2**62}, {2**62})"), bytes(80))), "X of .* declares the shape"),
     "negative.npz": (with_member(npy(head(shape="(-20, -4)"), bytes(640))), r"X of .* declares the shape \(-20, -4\)"),
-    "columns-first.npz": (with_member(npy(head(shape=f"({HUGE}, 4)", order="True"), bytes(80))), "X of .* declares the shape"),
-    "pickle.npz": (with_member(npy_of(np.array([[Trap()]], object), True)), "X of .* has the type object: .* never loaded"),
+    "columns-first.npz": (
+        with_member(npy(head(shape=f"({HUGE}, 4)", order="True"), bytes(80))),
+        "X of .* declares the shape",
+    ),
+    "pickle.npz": (
+        with_member(npy_of(np.array([[Trap()]], object), True)),
+        "X of .* has the type object: .* never loaded",
+    ),
     "pickle-y.npz": (with_member(npy_of(np.array([Trap()] * 20, object), True), "y.npy"), "y of .* never loaded"),
     "bare-pickle.npz": (b"\x80\x04\x95\x0b\0\0\0\0\0\0\0\x8c\x07builtin\x94.", "cannot be read as NPZ"),
     "dates.npz": (with_member(npy_of(np.zeros((20, 4), "M8[s]"))), r"X of .* has the type datetime64\[s\]"),
@@ -217,9 +259,14 @@ MORE = {  # file -> (content, what is said of it)
     "no-member.npz": (zipped({"y.npy": npy_of(Y)}), "has no X"),
     "empty.npz": (zipped({}), "has no X"),
     "up.npz": (zipped({"../../X.npy": npy_of(X), "y.npy": npy_of(Y)}), "has no X"),
-    "bomb.npz": (inflated(zipped({"X.npy": npy_of(X), "y.npy": npy_of(Y)}, compression=zipfile.ZIP_DEFLATED)),
-                 "X of .*bomb.npz declares 4,000,000,000 bytes, and the file holds"),
-    "long-line.csv.gz": (gzip.compress(b"1" * (1 << 20)) * 65, "is no table: it has a line of more than 67,108,864 bytes"),
+    "bomb.npz": (
+        inflated(zipped({"X.npy": npy_of(X), "y.npy": npy_of(Y)}, compression=zipfile.ZIP_DEFLATED)),
+        "X of .*bomb.npz declares 4,000,000,000 bytes, and the file holds",
+    ),
+    "long-line.csv.gz": (
+        gzip.compress(b"1" * (1 << 20)) * 65,
+        "is no table: it has a line of more than 67,108,864 bytes",
+    ),
     "bomb.csv.bz2": (bz2.compress(b"0,0\n" * (1 << 20)) * 5, "is no table: it unpacks to more than 500 times its"),
     "bomb.svm.gz": (gzip.compress(b"0 1:0\n" * (1 << 20)) * 3, "is no table: it unpacks to more than 500 times its"),
     "binary.csv": (RNG.bytes(3000), "binary.csv"),
@@ -240,21 +287,34 @@ MORE = {  # file -> (content, what is said of it)
     "struct.mat": (mat(X={"a": 1}, y=Y), "X of .*struct.mat has the type object"),
     "words.mat": (mat(X="word", y=Y), "X of .*words.mat has the type object"),
     "complex.mat": (mat(X=X * 1j, y=Y), "X of .*complex.mat has the type complex128"),
-    "reserved.mat": (mat(False, X=X, y=Y).replace(b"\t\0\0\0\x80\x02\0\0", b"\x08\0\0\0\x80\x02\0\0"),
-                     "reserved.mat cannot be read as MATLAB.*numbers of type 8"),  # scipy's reader ends the process
-    "rows.mat": (mat(False, X=CSR, y=Y).replace(RISING, RISING[:4] + b"\xff" * 4 + RISING[8:], 1),
-                 "rows.mat cannot be read as MATLAB.*ind"),
-    "dip.mat": (mat(False, X=CSR, y=Y).replace(np.arange(40, 81, 20, "<i4").tobytes(), bytes(12)),
-                "dip.mat cannot be read as MATLAB.*column pointers of X must be 5 numbers"),  # ends the process in scipy
-    "wide.mat": (mat(False, X=X, y=Y).replace(b"\x14\0\0\0\x04\0\0\0", b"\xff\xff\xff\x7f\xff\xff\xff\x7f"),
-                 "X of .*wide.mat declares 36,893,488,113,059,364,872 bytes"),
+    "reserved.mat": (
+        mat(False, X=X, y=Y).replace(b"\t\0\0\0\x80\x02\0\0", b"\x08\0\0\0\x80\x02\0\0"),
+        "reserved.mat cannot be read as MATLAB.*numbers of type 8",
+    ),  # scipy's reader ends the process
+    "rows.mat": (
+        mat(False, X=CSR, y=Y).replace(RISING, RISING[:4] + b"\xff" * 4 + RISING[8:], 1),
+        "rows.mat cannot be read as MATLAB.*ind",
+    ),
+    "dip.mat": (
+        mat(False, X=CSR, y=Y).replace(np.arange(40, 81, 20, "<i4").tobytes(), bytes(12)),
+        "dip.mat cannot be read as MATLAB.*column pointers of X must be 5 numbers",
+    ),  # ends the process in scipy
+    "wide.mat": (
+        mat(False, X=X, y=Y).replace(b"\x14\0\0\0\x04\0\0\0", b"\xff\xff\xff\x7f\xff\xff\xff\x7f"),
+        "X of .*wide.mat declares 36,893,488,113,059,364,872 bytes",
+    ),
     "none.mat": (mat(a=Y), "none.mat has no X"),
     "no.mat": (b"MATLAB" + bytes(600), "no.mat cannot be read as MATLAB"),
     "odd.parquet": (b"PAR1", r"odd.parquet\" has an unknown suffix: known are .h5"),
     "packed.npz.gz": (gzip.compress(npz(**GOOD)), "unknown suffix"),
 }
-WHOLE = {"h5": h5_of(**GOOD), "npz": npz(**GOOD), "mat": mat(X=X, y=Y), "csv.gz": gzip.compress(CSV),
-         "svm.bz2": bz2.compress(SVM)}
+WHOLE = {
+    "h5": h5_of(**GOOD),
+    "npz": npz(**GOOD),
+    "mat": mat(X=X, y=Y),
+    "csv.gz": gzip.compress(CSV),
+    "svm.bz2": bz2.compress(SVM),
+}
 CUT = {f"cut-{k}.{suffix}": content[: len(content) * k // 8] for suffix, content in WHOLE.items() for k in range(8)}
 
 
@@ -266,5 +326,12 @@ def data_files():
             found[f"{kind}-{name}.npz"] = (npz(**rest | arrays), told)
             if name in ("nan", "negative-sizes", "complex", "columns-beyond", "falling", "wrapping-sizes", "record"):
                 found[f"{kind}-{name}.h5"] = (h5_of(**rest | arrays), told)
-    return found | MORE | {name: (content, f"{name} cannot be read as|X of .*{name} declares|{name} has no")
-                           for name, content in CUT.items() if content or not name.endswith(("csv.gz", "svm.bz2"))}
+    return (
+        found
+        | MORE
+        | {
+            name: (content, f"{name} cannot be read as|X of .*{name} declares|{name} has no")
+            for name, content in CUT.items()
+            if content or not name.endswith(("csv.gz", "svm.bz2"))
+        }
+    )

@@ -4,6 +4,7 @@ Three ranks, rounds of about 10 ms. After every kill the run is resumed, which m
 same rounds, model and selection, to the bit. Prints how many did. With --survive 20, under Open MPI, a client rank of
 four is killed and the others go on.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -22,8 +23,18 @@ from conftest import ROOT, SETTINGS, mpirun
 
 from mpifed.results.netcdf import mend
 
-STUDY = ["algorithm=fedadmm", "data=gaussian", "data.clients=60", "data.samples=1200", "data.features=60", "problem=logistic",
-         "rounds=80", "stop.gradient=0.0", "selection.share=0.4", "checkpoint.every_rounds=7"]
+STUDY = [
+    "algorithm=fedadmm",
+    "data=gaussian",
+    "data.clients=60",
+    "data.samples=1200",
+    "data.features=60",
+    "problem=logistic",
+    "rounds=80",
+    "stop.gradient=0.0",
+    "selection.share=0.4",
+    "checkpoint.every_rounds=7",
+]
 CLOCKS = "_seconds"
 
 
@@ -40,8 +51,9 @@ def start(ranks: int, *words: str | Path, launch: tuple[str, ...] = ()) -> subpr
     first, *rest = [str(word) for word in mpirun(ranks, "-m", "mpifed", *words)]
     command = [first, *launch, *rest]
     variables = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1", **SETTINGS}
-    return subprocess.Popen(command, env=variables, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                            text=True)
+    return subprocess.Popen(
+        command, env=variables, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
 
 
 def children(process: subprocess.Popen) -> list[int]:
@@ -64,7 +76,7 @@ def finish(process: subprocess.Popen, seconds: float = 60) -> int:
         process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         for pid in children(process):
-            os.kill(pid, signal.SIGABRT)               # they say where they are
+            os.kill(pid, signal.SIGABRT)  # they say where they are
         time.sleep(1)
         os.killpg(process.pid, signal.SIGKILL)
         raise AssertionError(f"it hangs:\n{process.communicate()[1]}") from None
@@ -88,7 +100,9 @@ def killed(path: Path, ranks: int, rng: random.Random, words: list[str | Path], 
 
 def rank(pid: int) -> int:
     """The rank that a launcher gave a process."""
-    variables = dict(line.split(b"=", 1) for line in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if b"=" in line)
+    variables = dict(
+        line.split(b"=", 1) for line in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if b"=" in line
+    )
     return int(variables.get(b"OMPI_COMM_WORLD_RANK", variables.get(b"PMI_RANK", b"0")))
 
 
@@ -109,7 +123,7 @@ def survivor(folder: Path, seed: int, expected: dict[str, bytes], longest: float
     seconds = time.monotonic() - begun
     try:
         process.communicate(timeout=5)
-    except subprocess.TimeoutExpired:                  # now and then Open MPI's mpirun stays when all its ranks are gone
+    except subprocess.TimeoutExpired:  # now and then Open MPI's mpirun stays when all its ranks are gone
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         print("  mpirun had to be ended")
@@ -119,13 +133,15 @@ def survivor(folder: Path, seed: int, expected: dict[str, bytes], longest: float
     return content(path) == expected, seconds
 
 
-def trial(folder: Path, seed: int, expected: dict[str, bytes], longest: float, ranks: tuple[int, ...] = (3,)) -> tuple[bool, int]:
+def trial(
+    folder: Path, seed: int, expected: dict[str, bytes], longest: float, ranks: tuple[int, ...] = (3,)
+) -> tuple[bool, int]:
     """Whether a run that is killed and resumed until it is done ends as it should, and how often it was killed."""
     rng, path, kills = random.Random(seed), folder / f"{seed}.h5", 0
     words: list[str | Path] = ["run", *STUDY, "-q", "-o", path]
     while killed(path, rng.choice(ranks), rng, words, longest):
         kills += 1
-        mend(path)                                     # as resume does
+        mend(path)  # as resume does
         with h5py.File(path) as file:
             assert "rounds" in file
         words = ["resume", path, "-q"]
@@ -144,7 +160,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--ranks", default="3", help="numbers of ranks to choose from, comma-separated")
-    parser.add_argument("--survive", type=int, default=0, help="so many runs that survive a dead client rank (Open MPI)")
+    parser.add_argument(
+        "--survive", type=int, default=0, help="so many runs that survive a dead client rank (Open MPI)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -157,8 +175,10 @@ def main() -> int:
             same = [survivor(folder, args.seed + k, expected, 0.3 * longest) for k in range(args.survive)]
             lost = sorted(seconds - longest for _, seconds in same)[len(same) // 2]
             equal = sum(ok for ok, _ in same)
-            print(f"{equal} of {len(same)} runs of four ranks that lost one equal the undisturbed one to the bit; "
-                  f"median of seconds lost: {lost:.1f}")
+            print(
+                f"{equal} of {len(same)} runs of four ranks that lost one equal the undisturbed one to the bit; "
+                f"median of seconds lost: {lost:.1f}"
+            )
             return int(equal != len(same))
         kills = trials = equal = 0
         while kills < args.kills:

@@ -1,4 +1,5 @@
 """Recorded runs whose numbers a test chooses, in memory or in a file."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -9,28 +10,61 @@ from mpifed.results.recorder import Recorder
 GRADIENTS = (1.0, 0.1, 0.01)
 
 
-def recorded(path=None, seed=0, objective=(8.0, 4.0, 2.0), status="finished", ranks=1, seconds=1.0, columns=None, config=None,
-             **algorithm):
+def recorded(
+    path=None,
+    seed=0,
+    objective=(8.0, 4.0, 2.0),
+    status="finished",
+    ranks=1,
+    seconds=1.0,
+    columns=None,
+    config=None,
+    **algorithm,
+):
     """A run of as many rounds as there are objectives; ``columns``: further name -> values; the rest are options."""
-    table = {"seed": seed, "rounds": 100, "data": {"name": "linreg-noniid", "clients": 4},
-             "problem": {"name": "least-squares"}, "algorithm": {"name": "fedgia", "k0": 5} | algorithm,
-             "selection": {"name": "uniform", "share": 0.5}, "stop": {"gradient": 1e-9}}
+    table = {
+        "seed": seed,
+        "rounds": 100,
+        "data": {"name": "linreg-noniid", "clients": 4},
+        "problem": {"name": "least-squares"},
+        "algorithm": {"name": "fedgia", "k0": 5} | algorithm,
+        "selection": {"name": "uniform", "share": 0.5},
+        "stop": {"gradient": 1e-9},
+    }
     for key, value in (config or {}).items():
         table[key] = table.get(key, {}) | value if isinstance(value, dict) else value
     recorder = Recorder(path, {"config": to_toml(table), "seed": seed, "ranks": ranks, "mpi_library": "none"}, 4)
     with recorder:
         for k, value in enumerate(objective):
-            row = {"objective": value, "grad_norm_sq": GRADIENTS[k % 3] / 10 ** (k // 3 * 3), "exchanges": k, "uploads": 2 * k,
-                   "downloads": 4 * k, "bytes_up": 1000 * k, "bytes_down": 3000 * k, "compute_seconds": 0.25 * bool(k),
-                   "client_seconds": 0.5, "server_seconds": 0.125, "comm_seconds": 0.0625, "evaluate_seconds": 2.0,
-                   "elapsed_seconds": seconds * k}
+            row = {
+                "objective": value,
+                "grad_norm_sq": GRADIENTS[k % 3] / 10 ** (k // 3 * 3),
+                "exchanges": k,
+                "uploads": 2 * k,
+                "downloads": 4 * k,
+                "bytes_up": 1000 * k,
+                "bytes_down": 3000 * k,
+                "compute_seconds": 0.25 * bool(k),
+                "client_seconds": 0.5,
+                "server_seconds": 0.125,
+                "comm_seconds": 0.0625,
+                "evaluate_seconds": 2.0,
+                "elapsed_seconds": seconds * k,
+            }
             recorder.row(row | {name: values[k] for name, values in (columns or {}).items()}, np.array([1, 3]))
         if status == "running":
             recorder.flush()
             return recorder.result()
         recorder.model(np.arange(3.0))
-        recorder.ranks({"clients": [0] + [4] * (ranks - 1), "compute_seconds": np.arange(ranks) / 2,
-                        "comm_seconds": [0.5] * ranks, "wait_seconds": np.arange(ranks)[::-1] / 2,
-                        "evaluate_seconds": [0.25] * ranks, "io_seconds": [0.125] + [0.0] * (ranks - 1)})
+        recorder.ranks(
+            {
+                "clients": [0] + [4] * (ranks - 1),
+                "compute_seconds": np.arange(ranks) / 2,
+                "comm_seconds": [0.5] * ranks,
+                "wait_seconds": np.arange(ranks)[::-1] / 2,
+                "evaluate_seconds": [0.25] * ranks,
+                "io_seconds": [0.125] + [0.0] * (ranks - 1),
+            }
+        )
         recorder.finish(status, "rounds: 2")
         return recorder.result()

@@ -1,4 +1,5 @@
 """An algorithm at work in this process: what the tests of algorithms share."""
+
 from __future__ import annotations
 
 from itertools import pairwise
@@ -72,8 +73,17 @@ class Several(NamedTuple):
 class Run:
     """An algorithm at work, by default on M clients of a small problem; ``data`` in its place: a data set of your own."""
 
-    def __init__(self, algorithm, problem="least-squares", seed=0, dtype="float64", selection=None, cuts=None, data_seed=0,
-                 data=None):
+    def __init__(
+        self,
+        algorithm,
+        problem="least-squares",
+        seed=0,
+        dtype="float64",
+        selection=None,
+        cuts=None,
+        data_seed=0,
+        data=None,
+    ):
         self.problem = problem if isinstance(problem, Problem) else Problem.build(problem, "problem")
         self.data = SOURCES[self.problem.label()].load(data_seed, dtype) if data is None else data
         start = self.problem.initial(self.data, seed)

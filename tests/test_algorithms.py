@@ -1,4 +1,5 @@
 """Every algorithm: it descends, keeps its promises about bits, states and traffic; and what each paper says of its own."""
+
 from __future__ import annotations
 
 from contextlib import nullcontext
@@ -39,21 +40,26 @@ def constant(a):
 
 # An algorithm that is not named here runs with its defaults.
 SETTINGS = {
-    "fedgia": {"k0": 5}, "fedadmm": {"k0": 5},
-    "fedavg": {"step": constant(0.02)}, "fedprox": {"step": constant(0.004), "mu": 0.1},
+    "fedgia": {"k0": 5},
+    "fedadmm": {"k0": 5},
+    "fedavg": {"step": constant(0.02)},
+    "fedprox": {"step": constant(0.004), "mu": 0.1},
     "fedpd": {"eta": 0.5, "step": constant(0.05)},
     "scaffold": {"step": constant(0.01)},
     "fedepm": {"noise": "none", "step_scale": "one", "mu0": 30.0, "k0": 3, "lam": 1e-3, "eta": 2e-3},
     "sfedavg": {"noise": "none", "step": constant(0.01), "k0": 4},
     "sfedprox": {"noise": "none", "step": constant(0.004), "k0": 4},
-    "feddcd": {}, "accfeddcd": {},
+    "feddcd": {},
+    "accfeddcd": {},
     "flame": {"lam": 20.0, "lr": 0.01, "rho": 1.0, "batch_size": 0},
     "pfedme": {"lam": 5.0, "lr": 0.02, "eta": 0.2, "batch_size": 0},
     "fedadmm-deep": {"rho": 1.0, "lr": 0.02, "batch_size": 0},
 }
-PROBLEMS = {"feddcd": "quadratic", "accfeddcd": "quadratic"}      # what it runs on; otherwise least squares
+PROBLEMS = {"feddcd": "quadratic", "accfeddcd": "quadratic"}  # what it runs on; otherwise least squares
 CASES = [(name, SETTINGS.get(name, {})) for name in Algorithm.choices] + [
-    ("fedgia", {"H": "gram"}), ("fedgia", {"H": "zero", "k0": 1, "t": 2.0}), ("fedadmm", {"inner_max": 1, "k0": 1}),
+    ("fedgia", {"H": "gram"}),
+    ("fedgia", {"H": "zero", "k0": 1, "t": 2.0}),
+    ("fedadmm", {"inner_max": 1, "k0": 1}),
     ("fedavg", {"aggregate": "all", "scale": "1/m", "step": constant(0.2)}),
     ("fedavg", {"step": constant(0.01), "batch_size": 4}),
     ("fedavg", {"step": constant(0.01), "batch_size": 7, "epochs": 2, "aggregate": "all"}),
@@ -69,14 +75,17 @@ CASES = [(name, SETTINGS.get(name, {})) for name in Algorithm.choices] + [
     ("sfedavg", {"noise": "matched", "epsilon": 100.0, "step": constant(0.01), "k0": 4, "average": "new"}),
     ("feddcd", {"solver": {"name": "gd", "steps": 5}, "eta": 0.5, "dual": True}),
     ("accfeddcd", {"solver": {"name": "gd", "delta": 0.1}, "r": 0.3, "kappa": 0.2}),
-    ("flame", {"lam": 10.0, "lr": 0.02, "rho": 0.3, "epochs": 10, "batch_size": 5, "center": "local", "weight_decay": 0.01}),
+    (
+        "flame",
+        {"lam": 10.0, "lr": 0.02, "rho": 0.3, "epochs": 10, "batch_size": 5, "center": "local", "weight_decay": 0.01},
+    ),
     ("pfedme", {"lam": 5.0, "lr": 0.02, "eta": 0.2, "batch_size": 5, "epochs": 3, "weight_decay": 0.01}),
     ("fedadmm-deep", {"rho": 5.0, "lr": 0.01, "batch_size": 5, "weight_decay": 0.01}),
 ]
-ALL_TRAVEL = {"fedgia"}               # everyone receives and sends in every round, chosen or not
+ALL_TRAVEL = {"fedgia"}  # everyone receives and sends in every round, chosen or not
 ALL_CHANGE = {"fedgia", "accfeddcd"}  # clients who are not chosen have a rule of their own
-VECTORS = {"scaffold": 2}             # how many vectors go down and up together, where it is not one
-EXCHANGES = {"accfeddcd": 2}          # how many exchanges a round has, where it is not one
+VECTORS = {"scaffold": 2}  # how many vectors go down and up together, where it is not one
+EXCHANGES = {"accfeddcd": 2}  # how many exchanges a round has, where it is not one
 
 
 def members(table):
@@ -86,8 +95,11 @@ def members(table):
 
 def typed(table):
     """Every case in both precisions."""
-    return [pytest.param(build(name, options), dtype, id=f"{name}-{k}-{dtype}")
-            for k, (name, options) in enumerate(table) for dtype in ("float64", "float32")]
+    return [
+        pytest.param(build(name, options), dtype, id=f"{name}-{k}-{dtype}")
+        for k, (name, options) in enumerate(table)
+        for dtype in ("float64", "float32")
+    ]
 
 
 def start(algorithm, **options):
@@ -202,7 +214,9 @@ class Watch(Guard):
 
         def watched(f, client, *args):
             new, reply = method(f, client, *args)
-            self.kept &= all(a.shape == b.shape and (a.dtype == b.dtype or a.ndim == 1) for a, b in zip(client, new, strict=True))
+            self.kept &= all(
+                a.shape == b.shape and (a.dtype == b.dtype or a.ndim == 1) for a, b in zip(client, new, strict=True)
+            )
             parts = reply if isinstance(reply, tuple) else (reply,)
             self.models |= {a.dtype for a in (*new, *parts) if a is not None and a.ndim > 1}
             return new, reply
@@ -230,7 +244,7 @@ def test_single_precision_is_double_precision_to_rounding(algorithm):
 @pytest.mark.parametrize(("algorithm", "dtype"), typed(CASES))
 def test_the_ledger_is_the_count_by_hand(algorithm, dtype):
     run, rounds = start(algorithm, dtype=dtype), 4
-    assert not any(vars(run.fed.ledger).values())               # what is told before round one is no communication
+    assert not any(vars(run.fed.ledger).values())  # what is told before round one is no communication
     run.measure()
     run.rounds(rounds)
     run.measure()
@@ -329,8 +343,10 @@ def test_fedgia_takes_sigma_from_the_largest_r():
     assert np.isclose(run.server.sigma, 0.3 * r / M, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("problem", "t"), [
-    ("least-squares", 0.15), ("logistic", 4 * np.log(8992) / 1024), ("nonconvex-logistic", 4 * np.log(8992) / 1024)])
+@pytest.mark.parametrize(
+    ("problem", "t"),
+    [("least-squares", 0.15), ("logistic", 4 * np.log(8992) / 1024), ("nonconvex-logistic", 4 * np.log(8992) / 1024)],
+)
 def test_fedgia_takes_t_from_table_iii(problem, t):
     qot = SimpleNamespace(problem=Problem.build(problem, "problem"), samples=8992, n=1024)
     assert np.isclose(FedGiA().scale(qot), t)
@@ -358,12 +374,12 @@ def test_fedgia_lemma_iv_1_the_lagrangian_never_increases(seed, t):
         chosen = run.fed.mask(run.fed.select(x))
         z = run.fed.call(algorithm.update, x, sigma, each=chosen)
         pi = run.states().pi
-        X = z - pi / sigma                                      # (14)
+        X = z - pi / sigma  # (14)
         L = lagrangian(run, x, X, pi, sigma)
         if last is not None:
             change = M * np.sum((x - last[1]) ** 2) + np.sum((X - last[2]) ** 2)
             assert L - last[0] <= -sigma / 24 * change + 1e-12 * abs(L), f"iteration {k}"
-        last, x = (L, x, X), z.mean(axis=0)                     # (11)
+        last, x = (L, x, X), z.mean(axis=0)  # (11)
 
 
 def test_fedadmm_ends_at_the_minimiser_and_its_duals_at_the_gradients():
@@ -448,7 +464,7 @@ def test_fedavg_counts_its_steps_over_the_whole_run():
 def test_fedadmm_takes_at_most_inner_max_steps_and_fewer_where_it_is_near(most):
     run = Run(FedADMM(k0=3, inner_max=most, eps0=1e9, nu=0.5))
     run.rounds(4)
-    assert run.states().steps.sum() == 4 * CHOSEN * 3           # whoever is near from the start takes one
+    assert run.states().steps.sum() == 4 * CHOSEN * 3  # whoever is near from the start takes one
     run = Run(FedADMM(k0=3, inner_max=most, eps0=0.0))
     run.rounds(4)
     assert run.states().steps.sum() == 4 * CHOSEN * 3 * most
@@ -594,13 +610,18 @@ def test_fedepm_is_its_box_client_by_client(step_scale):
             A, b = run.samples()[i]
             g = A.T @ (A @ x - b) / len(A)
             for j in range(k0):
-                mu = mu0 * (1 + c * np.sum((w[i] - x) ** 2)) * alpha ** (k + j + 1) / (len(A) if step_scale == "samples" else 1)
+                mu = (
+                    mu0
+                    * (1 + c * np.sum((w[i] - x) ** 2))
+                    * alpha ** (k + j + 1)
+                    / (len(A) if step_scale == "samples" else 1)
+                )
                 v = mu * (w[i] - x) - g
                 w[i] = x + np.sign(v) * np.maximum(abs(v) - lam, 0) / (eta + mu)
             z[i] = w[i]
         k += k0
         s = lam / eta * (2 * np.arange(M + 1)[:, None] - M) / M
-        x = np.median(np.concatenate([z, z.mean(axis=0) + s]), axis=0)          # errata to (15)
+        x = np.median(np.concatenate([z, z.mean(axis=0) + s]), axis=0)  # errata to (15)
         assert np.allclose(model, x, rtol=1e-10, atol=1e-12)
         assert np.allclose(run.states().w, w, rtol=1e-10, atol=1e-12)
 
@@ -630,8 +651,16 @@ class Still(Problem, tag="still"):
         return self.grad(block, X)
 
 
-@members([case for case in CASES if case[0] not in PROBLEMS and not case[1].get("weight_decay")
-          and case[1].get("noise", "none") == "none" and "epsilon" not in case[1]])
+@members(
+    [
+        case
+        for case in CASES
+        if case[0] not in PROBLEMS
+        and not case[1].get("weight_decay")
+        and case[1].get("noise", "none") == "none"
+        and "epsilon" not in case[1]
+    ]
+)
 def test_where_nothing_pulls_the_model_of_the_start_stays(algorithm):
     """Also for the share of those who have not trained yet."""
     run = Run(algorithm, Still(), data=SOURCES["least-squares"].load(0, "float64"))
@@ -672,8 +701,12 @@ def test_biased_selection_takes_the_largest_gradients_among_the_candidates(name)
 
 
 def test_ties_of_biased_selection_go_to_the_first_client():
-    run = Run(build("fedavg"), Still(), data=SOURCES["least-squares"].load(0, "float64"),
-              selection=Biased(count=3, candidates=7))
+    run = Run(
+        build("fedavg"),
+        Still(),
+        data=SOURCES["least-squares"].load(0, "float64"),
+        selection=Biased(count=3, candidates=7),
+    )
     for round in range(1, 5):
         run.rounds(1)
         assert np.array_equal(run.fed.chosen, run.draws.draw(round, 0)[:3])
@@ -684,7 +717,7 @@ def test_biased_selection_asks_a_random_mini_batch_of_each_candidate():
     run = Run(build("fedavg", SETTINGS["fedavg"]), selection=Biased(count=M, batch_size=4))
     host = run.hosts[0]
     found = [host.handle(Request("score", (run.server.x, 4), place=(1, k))).rows[:, 0] for k in range(3)]
-    assert all(len(set(values)) > 1 for values in zip(*found, strict=True))   # drawn anew at every call
+    assert all(len(set(values)) > 1 for values in zip(*found, strict=True))  # drawn anew at every call
     i = int(np.argmin(run.data.sizes))
     A, b = run.samples()[i]
     possible = [np.linalg.norm(A[list(rows)].T @ -b[list(rows)]) / 4 for rows in combinations(range(len(A)), 4)]
@@ -709,8 +742,7 @@ def test_without_candidates_everyone_is_one():
     run.rounds(1)
     assert run.fed.ledger.uploads == M + 4
     norms = np.linalg.norm(gradients(run, np.zeros(N)), axis=1)
-    assert np.array_equal(run.fed.chosen, np.sort(np.argsort(-norms)[:4]))    # at most 25 samples: a batch is all of them
-
+    assert np.array_equal(run.fed.chosen, np.sort(np.argsort(-norms)[:4]))  # at most 25 samples: a batch is all of them
 
 
 def test_biased_selection_ranks_pfedme_by_its_local_objective():

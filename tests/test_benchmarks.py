@@ -1,4 +1,5 @@
 """Benchmark files are sound, verdicts say what draws can say, and one command runs, prints, draws and reports."""
+
 from __future__ import annotations
 
 import math
@@ -111,12 +112,14 @@ def test_every_benchmark_is_sound(name):
 
 def test_a_signal_ends_the_processes_too(tmp_path):
     words = ["-m", "benchmarks", "run", "fedgia/table4", "--seeds", "9", "--processes", "2", "--to", str(tmp_path)]
-    run = subprocess.Popen([sys.executable, *words], cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    run = subprocess.Popen(
+        [sys.executable, *words], cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     begun = time.monotonic()
     while not list(tmp_path.rglob("*.h5")) and time.monotonic() < begun + 60:
         time.sleep(0.1)
     run.terminate()
-    _, told = run.communicate(timeout=20)          # ends when nobody holds the pipes any more
+    _, told = run.communicate(timeout=20)  # ends when nobody holds the pipes any more
     assert "benchmarks: interrupted; the same command goes on" in told
     assert run.returncode == 1
 
@@ -191,12 +194,15 @@ def test_ranks_give_the_same_results(tmp_path):
         assert np.array_equal(mpifed.load(a).rounds["objective"], mpifed.load(b).rounds["objective"])
 
 
-@pytest.mark.parametrize(("words", "sentence"), [
-    (["run", "fedgia/table5"], "there is no benchmark 'fedgia/table5'"),
-    (["run", "fedgia/tiny", "--seeds", "0"], "--seeds 0 is wrong"),
-    (["run", "fedgia/tiny", "--part", "2/2"], "--part 2/2 is wrong"),
-    (["report", "fedpd"], "there is no benchmark 'fedpd'"),
-])
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["run", "fedgia/table5"], "there is no benchmark 'fedgia/table5'"),
+        (["run", "fedgia/tiny", "--seeds", "0"], "--seeds 0 is wrong"),
+        (["run", "fedgia/tiny", "--part", "2/2"], "--part 2/2 is wrong"),
+        (["report", "fedpd"], "there is no benchmark 'fedpd'"),
+    ],
+)
 def test_a_mistake_is_told_in_one_sentence(words, sentence, tiny, monkeypatch, capsys):
     assert command(monkeypatch, *words) == 2
     told = capsys.readouterr().err
@@ -205,12 +211,15 @@ def test_a_mistake_is_told_in_one_sentence(words, sentence, tiny, monkeypatch, c
     assert not (tiny / "results").exists()
 
 
-@pytest.mark.parametrize(("wrong", "sentence"), [
-    ("seeds = 20", "missing required field `seeds`"),
-    ("rounds = [5.0, 4.0]", "no such row or measure"),
-    ('order = ["FedGiA", "FedAvg"]', "needs one of order, falls"),
-    ("k0", "no option 'k1'"),
-])
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ("seeds = 20", "missing required field `seeds`"),
+        ("rounds = [5.0, 4.0]", "no such row or measure"),
+        ('order = ["FedGiA", "FedAvg"]', "needs one of order, falls"),
+        ("k0", "no option 'k1'"),
+    ],
+)
 def test_a_wrong_file_is_refused(wrong, sentence, tiny):
     other = {"seeds = 20": "", "rounds = [5.0, 4.0]": "rounds = [5.0]", "k0": "k1"}.get(wrong, "")
     file = tiny / "benchmarks" / "fedgia" / "tiny.toml"
@@ -267,38 +276,53 @@ def test_a_number_farther_away_never_has_a_better_verdict(values, near, far):
 
 def claim(samples, **said):
     rows = ["A", "B"]
-    bench = Bench(title="", source="", seeds=1, report=1, columns=Columns(key="algorithm.k0", values=[1, 2, 3]),
-                  block=[Block(name="", rows=[{"name": row} for row in rows])])
-    found = {(Cell("", row, value), "rounds"): Sample((number, number))
-             for row, numbers in zip(rows, samples, strict=True) for value, number in zip((1, 2, 3), numbers, strict=True)}
+    bench = Bench(
+        title="",
+        source="",
+        seeds=1,
+        report=1,
+        columns=Columns(key="algorithm.k0", values=[1, 2, 3]),
+        block=[Block(name="", rows=[{"name": row} for row in rows])],
+    )
+    found = {
+        (Cell("", row, value), "rounds"): Sample((number, number))
+        for row, numbers in zip(rows, samples, strict=True)
+        for value, number in zip((1, 2, 3), numbers, strict=True)
+    }
     return examine(bench, Claim(text="", measure="rounds", **said), found).text
 
 
-@pytest.mark.parametrize(("a", "b", "said", "text"), [
-    ([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], {"order": ["A", "B"]}, "holds"),
-    ([1.0, 2.0, 5.0], [2.0, 3.0, 4.0], {"order": ["A", "B"]}, "holds in 2 of 3"),
-    ([1.0, 2.0, 5.0], [math.inf] * 3, {"order": ["A", "B"]}, "holds"),
-    ([1.0, 2.0, math.inf], [math.inf] * 3, {"order": ["A", "B"]}, "holds, 1 not decided"),
-    ([1.0, math.inf, math.inf], [math.inf, 1.0, math.inf], {"order": ["A", "B"]}, "holds in 1 of 2, 1 not decided"),
-    ([math.inf, 2.0, math.inf], [3.0, 2.0, 1.0], {"falls": ["A", "B"]}, "holds, 1 not decided"),
-    ([math.inf] * 3, [math.inf] * 3, {"rises": ["A", "B"]}, "not decided: all ended at a limit"),
-    ([3.0, 2.0, 1.0], [1.0, 1.0, 1.0], {"falls": ["A", "B"]}, "holds in 1 of 2"),
-    ([math.inf, 2.0, 1.0], [1.0, 1.0, 1.0], {"falls": ["A"]}, "holds"),
-    ([1.0, 2.0, 3.0], [1.0, 1.0, 1.0], {"rises": ["A"]}, "holds"),
-    ([1.0, 1.1, 1.0], [1.0, 2.0, 1.0], {"flat": ["A", "B"]}, "holds in 1 of 2"),
-    ([1.0, 1.0, 1.0], [1.01, 1.0, 1.3], {"equal": ["A", "B"], "within": 0.02}, "holds in 2 of 3"),
-    ([1.0, 1.0, 1.0], [1.01, 1.0, 1.3], {"below": ["A", "B"], "bound": 1.0}, "holds in 4 of 6"),
-    ([math.nan] * 3, [1.0] * 3, {"order": ["A", "B"]}, "not reachable here"),
-])
+@pytest.mark.parametrize(
+    ("a", "b", "said", "text"),
+    [
+        ([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], {"order": ["A", "B"]}, "holds"),
+        ([1.0, 2.0, 5.0], [2.0, 3.0, 4.0], {"order": ["A", "B"]}, "holds in 2 of 3"),
+        ([1.0, 2.0, 5.0], [math.inf] * 3, {"order": ["A", "B"]}, "holds"),
+        ([1.0, 2.0, math.inf], [math.inf] * 3, {"order": ["A", "B"]}, "holds, 1 not decided"),
+        ([1.0, math.inf, math.inf], [math.inf, 1.0, math.inf], {"order": ["A", "B"]}, "holds in 1 of 2, 1 not decided"),
+        ([math.inf, 2.0, math.inf], [3.0, 2.0, 1.0], {"falls": ["A", "B"]}, "holds, 1 not decided"),
+        ([math.inf] * 3, [math.inf] * 3, {"rises": ["A", "B"]}, "not decided: all ended at a limit"),
+        ([3.0, 2.0, 1.0], [1.0, 1.0, 1.0], {"falls": ["A", "B"]}, "holds in 1 of 2"),
+        ([math.inf, 2.0, 1.0], [1.0, 1.0, 1.0], {"falls": ["A"]}, "holds"),
+        ([1.0, 2.0, 3.0], [1.0, 1.0, 1.0], {"rises": ["A"]}, "holds"),
+        ([1.0, 1.1, 1.0], [1.0, 2.0, 1.0], {"flat": ["A", "B"]}, "holds in 1 of 2"),
+        ([1.0, 1.0, 1.0], [1.01, 1.0, 1.3], {"equal": ["A", "B"], "within": 0.02}, "holds in 2 of 3"),
+        ([1.0, 1.0, 1.0], [1.01, 1.0, 1.3], {"below": ["A", "B"], "bound": 1.0}, "holds in 4 of 6"),
+        ([math.nan] * 3, [1.0] * 3, {"order": ["A", "B"]}, "not reachable here"),
+    ],
+)
 def test_claims(a, b, said, text):
     assert claim([a, b], **said) == text
 
 
-@pytest.mark.parametrize(("a", "b", "text"), [
-    (Sample((100.0,) * 2, 2), Sample((100.0,) * 2, 2), "not decided: all ended at a limit"),
-    (Sample((100.0,) * 2, 2), Sample((90.0,) * 2), "does not hold"),
-    (Sample((90.0,) * 2), Sample((100.0,) * 2, 2), "holds"),
-])
+@pytest.mark.parametrize(
+    ("a", "b", "text"),
+    [
+        (Sample((100.0,) * 2, 2), Sample((100.0,) * 2, 2), "not decided: all ended at a limit"),
+        (Sample((100.0,) * 2, 2), Sample((90.0,) * 2), "does not hold"),
+        (Sample((90.0,) * 2), Sample((100.0,) * 2, 2), "holds"),
+    ],
+)
 def test_runs_that_ended_at_the_same_limit_decide_nothing(a, b, text):
     bench = Bench(title="", source="", seeds=1, report=1, block=[Block(name="", rows=[{"name": "A"}, {"name": "B"}])])
     found = {(Cell("", "A", None), "rounds"): a, (Cell("", "B", None), "rounds"): b}
@@ -315,14 +339,19 @@ def test_an_optimum_is_worked_out_again_where_the_file_of_optima_is_damaged(tmp_
 
 
 def test_measures_of_a_run():
-    result = mpifed.run({"rounds": 8, "data": {"clients": 6, "features": 5}, "stop": {"gradient": 1e-30, "optimum": 1.0}})
+    result = mpifed.run(
+        {"rounds": 8, "data": {"clients": 6, "features": 5}, "stop": {"gradient": 1e-30, "optimum": 1.0}}
+    )
     f, none = result.rounds["objective"], Extra({}, {"half": lambda result: result.rounds["objective"] / 2})
     assert np.array_equal(result.rounds["objective_gap"], f - 1.0)
     assert measures.value(result, "objective", none) == f[-1]
     assert measures.value(result, "max objective", none) == f.max()
     assert measures.value(result, "half", none) == f[-1] / 2
     assert measures.value(result, f"rounds at objective <= {f[3]}", none) == np.argmax(f <= f[3])
-    assert measures.value(result, f"exchanges at objective <= {f[3]}", none) == result.rounds["exchanges"][np.argmax(f <= f[3])]
+    assert (
+        measures.value(result, f"exchanges at objective <= {f[3]}", none)
+        == result.rounds["exchanges"][np.argmax(f <= f[3])]
+    )
     assert measures.value(result, "rounds at objective <= -1", none) == math.inf
     assert measures.value(result, "rounds at accuracy >= 0.5", none) != measures.value(result, "rounds", none)
     assert measures.censored(result, "rounds")
@@ -344,7 +373,9 @@ def test_the_optimum_is_that_of_normal_equations(tmp_path):
     assert Optima(tmp_path).given(study).stop.optimum == found
 
 
-@pytest.mark.skipif(not os.environ.get("MPIFED_BENCHMARKS"), reason="takes ten minutes: MPIFED_BENCHMARKS=1 asks for it")
+@pytest.mark.skipif(
+    not os.environ.get("MPIFED_BENCHMARKS"), reason="takes ten minutes: MPIFED_BENCHMARKS=1 asks for it"
+)
 def test_the_quick_report_on_all_papers(tmp_path):
     done = execute([sys.executable, "-m", "benchmarks", "report", "--quick", "--to", tmp_path], timeout=1800, cwd=ROOT)
     assert done.code == 0, done.err

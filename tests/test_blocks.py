@@ -1,4 +1,5 @@
 """Blocks of clients: right products, and a client whose bits depend on nobody else."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -31,7 +32,9 @@ def samples(c, most, n, labels="real", seed=0):
     top = int(padded(np.array([most]))[0])
     sizes = rng.integers(top - 3, top, c, endpoint=True)
     A = [rng.standard_normal((d, n)) * (rng.random((d, n)) < 0.5) for d in sizes]
-    return [(a, rng.standard_normal(len(a)) if labels == "real" else rng.integers(0, 2, len(a)).astype(float)) for a in A]
+    return [
+        (a, rng.standard_normal(len(a)) if labels == "real" else rng.integers(0, 2, len(a)).astype(float)) for a in A
+    ]
 
 
 def block_of(clients, kind, dtype=np.float64):
@@ -85,7 +88,9 @@ def test_a_block_keeps_rows_labels_weights_and_type(kind, dtype):
     block = block_of(clients, kind, dtype)
     assert len(block) == 4
     assert block.n == 3
-    assert block.b.dtype == block.w.dtype == block.matvec(np.zeros(3, dtype)).dtype == block.vecmat(block.b).dtype == dtype
+    assert (
+        block.b.dtype == block.w.dtype == block.matvec(np.zeros(3, dtype)).dtype == block.vecmat(block.b).dtype == dtype
+    )
     for i, (A, b) in enumerate(clients):
         assert np.array_equal(block.dense(i), A.astype(dtype))
         assert np.array_equal(block.b[i], np.pad(b, (0, 8 - len(b))).astype(dtype))
@@ -128,10 +133,14 @@ def answers(name, clients, kind, dtype, X):
     problem, block = Problem.build(name, "problem"), block_of(clients, kind, dtype)
     R = np.broadcast_to(np.linspace(-1, 1, block.b.shape[1], dtype=dtype), block.b.shape)
     return {
-        "matvec": block.matvec(X), "vecmat": block.vecmat(np.ascontiguousarray(R)),
-        "value": problem.value(block, X), "grad": problem.grad(block, X),
-        "common value": problem.value(block, X[0] * 0 + 1), "common grad": problem.grad(block, X[0] * 0 + 1),
-        "lipschitz": problem.lipschitz(block), "inverse": problem.majorizer_inverse(block, 0.7, 0.3)(X),
+        "matvec": block.matvec(X),
+        "vecmat": block.vecmat(np.ascontiguousarray(R)),
+        "value": problem.value(block, X),
+        "grad": problem.grad(block, X),
+        "common value": problem.value(block, X[0] * 0 + 1),
+        "common grad": problem.grad(block, X[0] * 0 + 1),
+        "lipschitz": problem.lipschitz(block),
+        "inverse": problem.majorizer_inverse(block, 0.7, 0.3)(X),
     }
 
 
@@ -160,7 +169,7 @@ def test_the_bits_of_a_client_depend_neither_on_its_neighbours_nor_on_its_place(
 def test_nor_do_they_where_matrices_are_too_large_to_be_formed(dtype, kind, monkeypatch):
     monkeypatch.setattr(spectral, "LARGE", 0)
     clients, problem = samples(9, 12, 10, labels="binary"), Logistic()
-    clients[3] = clients[3][0] * 100, clients[3][1]             # takes more iterations than its neighbours
+    clients[3] = clients[3][0] * 100, clients[3][1]  # takes more iterations than its neighbours
     V = normal(9, 10, dtype=dtype)
     together = problem.majorizer_inverse(block_of(clients, kind, dtype), 0.7, 0.3)(V)
     for i in range(9):
@@ -169,7 +178,11 @@ def test_nor_do_they_where_matrices_are_too_large_to_be_formed(dtype, kind, monk
 
 
 @settings(max_examples=100, deadline=None)
-@given(sizes=st.lists(st.integers(1, 400), min_size=1, max_size=80), n=st.integers(1, 5000), itemsize=st.sampled_from([4, 8]))
+@given(
+    sizes=st.lists(st.integers(1, 400), min_size=1, max_size=80),
+    n=st.integers(1, 5000),
+    itemsize=st.sampled_from([4, 8]),
+)
 def test_the_plan_puts_every_client_in_one_block_of_one_padded_size_within_4_mebibytes(sizes, n, itemsize):
     sizes = np.array(sizes)
     groups = list(plan(sizes, n, itemsize))

@@ -1,4 +1,5 @@
 """Public data sets: their files are read as they are published, downloads are checked, what is absent says what to do."""
+
 from __future__ import annotations
 
 import bz2
@@ -26,6 +27,7 @@ REAL = os.environ.get("MPIFED_DATA", "")
 
 
 # ---- tables
+
 
 def qot_folder(root):
     (root / "qot").mkdir()
@@ -77,8 +79,13 @@ PEOPLE = """|1x3 Cross validator
 MORE = """39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, Cuba, >50K
 50, Private, 83311, Bachelors, 13, Divorced, Sales, Husband, White, Female, 0, 0, 13, United-States, <=50K
 """
-CODES = np.array([[25, 0, 226802, 0, 7, 1, 1, 2, 0, 1, 0, 0, 40, 1], [39, 1, 77516, 1, 13, 1, 0, 1, 1, 1, 2174, 0, 40, 0],
-                  [50, 0, 83311, 1, 13, 0, 1, 0, 1, 0, 0, 0, 13, 1]])
+CODES = np.array(
+    [
+        [25, 0, 226802, 0, 7, 1, 1, 2, 0, 1, 0, 0, 40, 1],
+        [39, 1, 77516, 1, 13, 1, 0, 1, 1, 1, 2174, 0, 40, 0],
+        [50, 0, 83311, 1, 13, 0, 1, 0, 1, 0, 0, 0, 13, 1],
+    ]
+)
 
 
 def test_adult_reads_the_mat_pair_and_uci_s_files_alike(tmp_path, monkeypatch):
@@ -100,10 +107,13 @@ def test_adult_reads_the_mat_pair_and_uci_s_files_alike(tmp_path, monkeypatch):
         assert dataset.sparse == sparse == sp.issparse(dataset.rows(0, 1)[0])
 
 
-@pytest.mark.parametrize(("line", "sentence"), [
-    ("1, 2, 3\n", r"adult\.data, line 3: 3 values, and there must be 15"),
-    ("1, \u00e9", r"adult\.data cannot be read as the data set adult"),
-])
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("1, 2, 3\n", r"adult\.data, line 3: 3 values, and there must be 15"),
+        ("1, \u00e9", r"adult\.data cannot be read as the data set adult"),
+    ],
+)
 def test_a_bad_line_of_adult_is_named(tmp_path, monkeypatch, line, sentence):
     monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
     (tmp_path / "adult").mkdir()
@@ -113,7 +123,9 @@ def test_a_bad_line_of_adult_is_named(tmp_path, monkeypatch, line, sentence):
         Adult(clients=2).load(0, "float64")
 
 
-@pytest.mark.parametrize(("kind", "labels", "classes"), [("binary", [-1, 1, -1, 1], 2), ("multiclass", [3, 7, 12, 3], 3)])
+@pytest.mark.parametrize(
+    ("kind", "labels", "classes"), [("binary", [-1, 1, -1, 1], 2), ("multiclass", [3, 7, 12, 3], 3)]
+)
 def test_rcv1_stays_sparse_and_its_classes_count_from_0(tmp_path, monkeypatch, kind, labels, classes):
     monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
     (tmp_path / "rcv1").mkdir()
@@ -157,7 +169,7 @@ def test_qot_is_8992_samples_of_1024_unit_columns():
     assert dataset.sizes.min() > 0.025 * 8992 / 128
     part = dataset.rows(5, 6)[0]
     start = dataset.sizes[:5].sum()
-    assert np.array_equal(part, rows[start:start + dataset.sizes[5]])
+    assert np.array_equal(part, rows[start : start + dataset.sizes[5]])
 
 
 @pytest.mark.skipif(not Path(REAL, "adult/adult.mat").is_file(), reason="MPIFED_DATA has no adult/adult.mat")
@@ -184,13 +196,16 @@ def test_adult_mat_begins_with_the_first_line_of_adult_test_and_ends_with_the_la
 
 # ---- downloads
 
+
 def source_of(tmp_path, monkeypatch, sha256="", members=("qsar.csv",), files=("qsar.csv",)):
     with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
         for member in members:
             archive.writestr(member, f"{member}: 1;0;positive\n")
         archive.writestr("../evil.txt", "outside")
     digest = hashlib.sha256((tmp_path / "set.zip").read_bytes()).hexdigest()
-    monkeypatch.setitem(download.SOURCES, "qot", [download.Source((tmp_path / "set.zip").as_uri(), sha256 or digest, files)])
+    monkeypatch.setitem(
+        download.SOURCES, "qot", [download.Source((tmp_path / "set.zip").as_uri(), sha256 or digest, files)]
+    )
     return digest
 
 
@@ -198,7 +213,8 @@ def test_fetch_puts_the_members_wanted_in_place_and_nothing_else(tmp_path, monke
     digest = source_of(tmp_path, monkeypatch, members=("a.csv", "b.csv", "c.csv"), files=("a.csv", "c.csv"))
     to = tmp_path / "deep/data"
     assert [str(file) for file in fetch("qot", to)] == [
-        f"{to}/qot/{name} (SHA-256 {digest}, as it should be)" for name in ("a.csv", "c.csv")]
+        f"{to}/qot/{name} (SHA-256 {digest}, as it should be)" for name in ("a.csv", "c.csv")
+    ]
     assert (to / "qot/c.csv").read_text() == "c.csv: 1;0;positive\n"
     assert sorted(p.name for p in (tmp_path / "deep").rglob("*")) == ["a.csv", "c.csv", "data", "qot"]
     (to / "qot/a.csv").write_text("mine")
@@ -283,8 +299,13 @@ def server(tmp_path):
 
 def test_fetch_over_http(tmp_path, monkeypatch, server):
     (tmp_path / "x.bz2").write_bytes(bz2.compress(b"1 1:1\n"))
-    for file, reason in (("x.bz2", ""), ("none.bz2", "HTTP Error 404"), ("half.bz2", "broke off after 500 of 1000 bytes"),
-                         ("junk.bz2", ""), ("odd.bz2", "")):
+    for file, reason in (
+        ("x.bz2", ""),
+        ("none.bz2", "HTTP Error 404"),
+        ("half.bz2", "broke off after 500 of 1000 bytes"),
+        ("junk.bz2", ""),
+        ("odd.bz2", ""),
+    ):
         monkeypatch.setitem(download.SOURCES, "rcv1", [download.Source(f"{server}/{file}", None, (file,))])
         if file == "x.bz2":
             assert fetch("rcv1", tmp_path / "to")[0].path.read_bytes() == (tmp_path / "x.bz2").read_bytes()
@@ -300,7 +321,9 @@ def test_fetch_refuses_what_it_does_not_know_or_cannot_reach(tmp_path, monkeypat
         fetch("qott", tmp_path)
     for url in ((tmp_path / "none").as_uri(), "http://127.0.0.1:9/a.csv"):
         monkeypatch.setitem(download.SOURCES, "qot", [download.Source(url, None, ("a.csv",))])
-        with pytest.raises(UserError, match=rf"qot cannot be brought from {url} to .*a\.csv: (No such file|Connection refused)"):
+        with pytest.raises(
+            UserError, match=rf"qot cannot be brought from {url} to .*a\.csv: (No such file|Connection refused)"
+        ):
             fetch("qot", tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"cannot be brought .*: Not a directory"):
@@ -309,20 +332,31 @@ def test_fetch_refuses_what_it_does_not_know_or_cannot_reach(tmp_path, monkeypat
 
 @pytest.mark.parametrize("name", ["sct", "medical-mnist"])
 def test_fetch_says_where_sets_behind_a_login_are(tmp_path, name):
-    with pytest.raises(UserError, match=rf"{name} needs a login .*: download .*kaggle\.com/.* DIR/{name}.* MPIFED_DATA=DIR"):
+    with pytest.raises(
+        UserError, match=rf"{name} needs a login .*: download .*kaggle\.com/.* DIR/{name}.* MPIFED_DATA=DIR"
+    ):
         fetch(name, tmp_path)
 
 
 def test_every_set_that_is_read_from_a_folder_can_be_had():
     assert set(download.SOURCES) | set(download.BY_HAND) == {
-        "qot", "sct", "adult", "rcv1", "mnist", "fmnist", "medical-mnist"}
+        "qot",
+        "sct",
+        "adult",
+        "rcv1",
+        "mnist",
+        "fmnist",
+        "medical-mnist",
+    }
     for sources in download.SOURCES.values():
         for source in sources:
             assert source.url.startswith(("https://", "http://fashion-mnist"))
             assert source.sha256 is None or len(source.sha256) == 64
 
 
-@pytest.mark.skipif(not Path(REAL, "mnist/t10k-images-idx3-ubyte.gz").is_file(), reason="MPIFED_DATA has no mnist/t10k-*.gz")
+@pytest.mark.skipif(
+    not Path(REAL, "mnist/t10k-images-idx3-ubyte.gz").is_file(), reason="MPIFED_DATA has no mnist/t10k-*.gz"
+)
 def test_the_sums_of_mnist_are_those_of_the_files():
     for source in download.SOURCES["mnist"][2:]:
         assert hashlib.sha256(Path(REAL, "mnist", source.files[0]).read_bytes()).hexdigest() == source.sha256

@@ -1,4 +1,5 @@
 """The commands as a user meets them."""
+
 from __future__ import annotations
 
 import re
@@ -59,7 +60,7 @@ def test_the_result_file_says_everything(tmp_path):
         rounds = file["rounds"]
         np.testing.assert_array_equal(rounds["round"], np.arange(5))
         np.testing.assert_array_equal(rounds["exchanges"], np.arange(5))
-        np.testing.assert_array_equal(rounds["bytes_up"], np.arange(5) * 6 * 5 * 8)      # FedGiA: all 6 clients upload
+        np.testing.assert_array_equal(rounds["bytes_up"], np.arange(5) * 6 * 5 * 8)  # FedGiA: all 6 clients upload
         assert (np.diff(rounds["elapsed_seconds"]) > 0).all()
         assert (rounds["client_seconds"][1:] >= rounds["compute_seconds"][1:]).all()
         np.testing.assert_array_equal(file["ranks/clients"][()].sum(), 6)
@@ -67,7 +68,9 @@ def test_the_result_file_says_everything(tmp_path):
         assert (file["ranks/mpi_calls"][()] > 0).all()
         assert file["selection"].shape == (5, 3)
         assert (file["selection"][0] == -1).all()
-        np.testing.assert_array_equal(np.bincount(file["selection"][1:].ravel(), minlength=6), file["clients/times_selected"])
+        np.testing.assert_array_equal(
+            np.bincount(file["selection"][1:].ravel(), minlength=6), file["clients/times_selected"]
+        )
         assert (file["clients/compute_seconds"][()] > 0).all()
         assert file["model/x"].shape == (5,)
 
@@ -125,8 +128,8 @@ def test_an_error_on_one_rank_ends_all_of_them_promptly_with_one_message(ranks, 
     assert time.monotonic() - begun < 15
     assert done.code != 0
     assert done.err.count("failed: Broken: the client's disk is gone") == 1
-    assert re.search("^mpifed: rank ", done.err, re.MULTILINE)      # Open MPI's own words may come first
-    with h5py.File(tmp_path / "out.h5", locking=False) as file:     # rank 0 may still be dying
+    assert re.search("^mpifed: rank ", done.err, re.MULTILINE)  # Open MPI's own words may come first
+    with h5py.File(tmp_path / "out.h5", locking=False) as file:  # rank 0 may still be dying
         assert file.attrs["status"] in ("running", "failed")
 
 

@@ -1,4 +1,5 @@
 """Runs in a table: which form a row, what leads it, how numbers are told, and in which of four formats."""
+
 from __future__ import annotations
 
 import csv
@@ -30,16 +31,19 @@ def seeds(*ends, **options):
 
 def cells(text):
     """Heads and rows of a table for a terminal."""
-    head, *rows = [re.split(r"  +", line.strip()) for line in text.split("\n") if line and not line.startswith("left out")]
+    head, *rows = [
+        re.split(r"  +", line.strip()) for line in text.split("\n") if line and not line.startswith("left out")
+    ]
     return head, rows
 
 
 # ---------------------------------------------------------------- rows
 
+
 def test_runs_that_differ_only_in_the_seed_are_a_row_with_mean_and_deviation():
     head, [row] = cells(compare(seeds(1.0, 2.0, 3.0), columns=["objective"]))
     assert head == ["algorithm", "n", "objective"]
-    assert row == ["fedgia", "3", "2.0 ± 1.0"]                  # of a sample: ((1 + 0 + 1) / 2) ** ½
+    assert row == ["fedgia", "3", "2.0 ± 1.0"]  # of a sample: ((1 + 0 + 1) / 2) ** ½
 
 
 def test_one_run_has_no_deviation_and_no_n():
@@ -49,7 +53,7 @@ def test_one_run_has_no_deviation_and_no_n():
 def test_only_settings_that_differ_lead_a_row_under_short_names():
     head, rows = cells(compare([*seeds(1.0, k0=5), *seeds(2.0, k0=10)], columns=["objective"]))
     assert head == ["algorithm", "k0", "objective"]
-    assert rows == [["fedgia", "5", "1"], ["fedgia", "10", "2"]]    # 5 before 10: by number
+    assert rows == [["fedgia", "5", "1"], ["fedgia", "10", "2"]]  # 5 before 10: by number
 
 
 def test_options_of_other_algorithms_are_no_difference():
@@ -79,7 +83,9 @@ def test_ranks_are_a_setting_and_checkpoints_are_none():
 
 def test_means_are_taken_over_other_settings_too_or_none():
     results = [*seeds(1.0, 3.0, k0=5), *seeds(5.0, 7.0, k0=10)]
-    assert cells(compare(results, by=["seed", "algorithm.k0"], columns=["objective"]))[1] == [["fedgia", "4", "4.0 ± 2.6"]]
+    assert cells(compare(results, by=["seed", "algorithm.k0"], columns=["objective"]))[1] == [
+        ["fedgia", "4", "4.0 ± 2.6"]
+    ]
     head, rows = cells(compare(results, by=[], columns=["objective"]))
     assert (head, len(rows)) == (["algorithm", "k0", "seed", "objective"], 4)
     with pytest.raises(UserError, match=r"unknown setting 'algorithm\.k1'; did you mean 'algorithm\.k0'"):
@@ -94,6 +100,7 @@ def test_a_file_that_is_named_twice_counts_once(tmp_path):
 
 # ---------------------------------------------------------------- columns
 
+
 def test_usual_columns_come_with_units():
     head, _ = cells(compare(seeds(1.0)))
     assert head == ["algorithm", "objective", "‖∇f‖²", "CR", "exchanges", "up (kB)", "TCT (s)", "LCT (s)"]
@@ -103,9 +110,14 @@ def test_usual_columns_come_with_units():
 
 def test_a_column_tells_how_it_came_out_and_times_of_rounds_are_summed():
     result = recorded(objective=(8.0, 4.0, float("nan")), columns={"inner_steps": (0, 3, 4)})
-    assert final(result, "objective") == 4.0                    # the last that was measured
+    assert final(result, "objective") == 4.0  # the last that was measured
     assert [final(result, name) for name in ("rounds", "tct", "lct")] == [2, 2.0, 0.25]
-    assert [final(result, name) for name in ("bytes", "bytes_up", "inner_steps", "client_seconds")] == [8000, 2000, 7, 1.5]
+    assert [final(result, name) for name in ("bytes", "bytes_up", "inner_steps", "client_seconds")] == [
+        8000,
+        2000,
+        7,
+        1.5,
+    ]
     assert np.isnan(final(result, "accuracy"))
 
 
@@ -120,14 +132,17 @@ def test_an_unknown_column_is_refused_with_the_nearest():
 def test_rows_are_sorted_by_a_setting_or_best_first():
     good = recorded(k0=20, objective=(8.0, 1.0), columns={"accuracy": (0.1, 0.9)})
     bad = recorded(k0=3, objective=(8.0, 2.0), columns={"accuracy": (0.1, 0.3)})
+
     def order(sort):
         return [row[1] for row in cells(compare([bad, good], columns=["objective", "accuracy"], sort=sort))[1]]
+
     assert order("k0") == order("algorithm.k0") == order(None) == ["3", "20"]
     assert order("objective") == order("accuracy") == ["20", "3"]
     assert sorted(["b", "10", "9", "1e3"], key=natural) == ["9", "10", "1e3", "b"]
 
 
 # ---------------------------------------------------------------- the best
+
 
 def test_the_lowest_objective_and_the_highest_accuracy_are_bold():
     low = recorded(k0=5, objective=(8.0, 1.0), columns={"accuracy": (0.1, 0.3), "snr": (1.0, 1.0)})
@@ -140,26 +155,43 @@ def test_ties_are_bold_together_also_of_numbers_that_look_the_same():
     results = [recorded(k0=k, objective=(8.0, end)) for k, end in ((1, 1.00001), (2, 1.00002), (3, 2.0))]
     text = compare(results, columns=["objective"], bold=True)
     assert [BOLD in line for line in text.split("\n")] == [False, True, True, False]
-    assert BOLD not in compare(results, columns=["rounds"], bold=True)          # all equal
-    assert BOLD not in compare(results[:1], bold=True)                          # one row
-    assert BOLD not in compare(results, columns=["objective"])                  # no terminal
+    assert BOLD not in compare(results, columns=["rounds"], bold=True)  # all equal
+    assert BOLD not in compare(results[:1], bold=True)  # one row
+    assert BOLD not in compare(results, columns=["objective"])  # no terminal
 
 
 def test_runs_on_other_data_do_not_compete():
-    results = [recorded(k0=k, objective=(8.0, k * m), config={"data": {"clients": m}}) for k in (1, 2) for m in (10, 20)]
+    results = [
+        recorded(k0=k, objective=(8.0, k * m), config={"data": {"clients": m}}) for k in (1, 2) for m in (10, 20)
+    ]
     text = compare(results, columns=["objective"], form="markdown")
     assert [line.endswith("** |") for line in text.split("\n")[2:]] == [True, True, False, False]
 
 
 # ---------------------------------------------------------------- numbers
 
-@pytest.mark.parametrize(("mean", "sd", "told"), [
-    (1.23456, 0.01234, "1.235 ± 0.012"), (1234.5, 56.7, "1234 ± 57"), (12345.6, 6789.0, "12346 ± 6789"),
-    (0.0996, 0.0996, "0.100 ± 0.100"), (1.5e-8, 2.5e-9, "(1.50 ± 0.25)e-8"), (1e-9, 3e-8, "(0.1 ± 3.0)e-8"),
-    (3.0, 0.0, "3 ± 0"), (1.0, 1e-12, "1.00000 ± 1e-12"), (2.5, float("nan"), "2.5"), (123456, float("nan"), "123456"),
-    (1234567.8, float("nan"), "1.235e6"), (-0.00123456, float("nan"), "-0.001235"), (0.0, float("nan"), "0"),
-    (0.0, 0.0, "0 ± 0"), (1e300, 1e299, "(1.00 ± 0.10)e300"), (float("nan"), 1.0, "–"),
-])
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "told"),
+    [
+        (1.23456, 0.01234, "1.235 ± 0.012"),
+        (1234.5, 56.7, "1234 ± 57"),
+        (12345.6, 6789.0, "12346 ± 6789"),
+        (0.0996, 0.0996, "0.100 ± 0.100"),
+        (1.5e-8, 2.5e-9, "(1.50 ± 0.25)e-8"),
+        (1e-9, 3e-8, "(0.1 ± 3.0)e-8"),
+        (3.0, 0.0, "3 ± 0"),
+        (1.0, 1e-12, "1.00000 ± 1e-12"),
+        (2.5, float("nan"), "2.5"),
+        (123456, float("nan"), "123456"),
+        (1234567.8, float("nan"), "1.235e6"),
+        (-0.00123456, float("nan"), "-0.001235"),
+        (0.0, float("nan"), "0"),
+        (0.0, 0.0, "0 ± 0"),
+        (1e300, 1e299, "(1.00 ± 0.10)e300"),
+        (float("nan"), 1.0, "–"),
+    ],
+)
 def test_the_deviation_decides_on_digits(mean, sd, told):
     assert plain(Number(mean, sd), 1.0) == told
 
@@ -181,35 +213,55 @@ def test_bytes_have_one_unit_in_a_column():
 
 # ---------------------------------------------------------------- formats
 
-TABLE = Table([("method", "method"), ("‖∇f‖²", r"$\|\nabla f\|^2$")], ["method", "grad_norm_sq"],
-              [["a_b|c*", Number(1.5e-8, 2.5e-9, True)], ["50% $x$ & #1 {~^\\}", Number(2.0)]], [1.0, 1.0])
+TABLE = Table(
+    [("method", "method"), ("‖∇f‖²", r"$\|\nabla f\|^2$")],
+    ["method", "grad_norm_sq"],
+    [["a_b|c*", Number(1.5e-8, 2.5e-9, True)], ["50% $x$ & #1 {~^\\}", Number(2.0)]],
+    [1.0, 1.0],
+)
 
 
 def test_a_terminal_has_columns_in_line():
     text = terminal(TABLE)
-    assert text == ("method                         ‖∇f‖²\n"
-                    "a_b|c*              (1.50 ± 0.25)e-8\n"
-                    "50% $x$ & #1 {~^\\}                 2")
+    assert text == (
+        "method                         ‖∇f‖²\n"
+        "a_b|c*              (1.50 ± 0.25)e-8\n"
+        "50% $x$ & #1 {~^\\}                 2"
+    )
     assert terminal(TABLE, bold=True).replace(BOLD, "").replace("\033[0m", "") == text
 
 
 def test_markdown_escapes_what_it_would_obey():
-    assert markdown(TABLE).split("\n") == ["| method | ‖∇f‖² |", "| :-- | --: |", r"| a\_b\|c\* | **(1.50 ± 0.25)e-8** |",
-                                           r"| 50% $x$ & #1 {~^\\} | 2 |"]
+    assert markdown(TABLE).split("\n") == [
+        "| method | ‖∇f‖² |",
+        "| :-- | --: |",
+        r"| a\_b\|c\* | **(1.50 ± 0.25)e-8** |",
+        r"| 50% $x$ & #1 {~^\\} | 2 |",
+    ]
 
 
 def test_latex_is_of_booktabs_and_escapes_what_it_would_obey():
     text = latex(TABLE)
     assert text.split("\n") == [
-        r"\begin{tabular}{lr}", r"\toprule", r"method & $\|\nabla f\|^2$ \\", r"\midrule",
+        r"\begin{tabular}{lr}",
+        r"\toprule",
+        r"method & $\|\nabla f\|^2$ \\",
+        r"\midrule",
         r"a\_b\textbar{}c* & {\boldmath$(1.50 \pm 0.25) \times 10^{-8}$} \\",
-        r"50\% \$x\$ \& \#1 \{\textasciitilde{}\textasciicircum{}\textbackslash{}\} & $2$ \\", r"\bottomrule", r"\end{tabular}"]
+        r"50\% \$x\$ \& \#1 \{\textasciitilde{}\textasciicircum{}\textbackslash{}\} & $2$ \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
     for sign in "&%$#_{}~^\\":
         assert escaped(sign) != sign
 
 
 def test_latex_of_runs_has_as_many_cells_everywhere_and_braces_that_match():
-    results = [*seeds(1.0, 2.0), *seeds(1.0, 2.0, name="fedadmm", k0=7), recorded(columns={"accuracy": (0, 0, 1)}, k0=9)]
+    results = [
+        *seeds(1.0, 2.0),
+        *seeds(1.0, 2.0, name="fedadmm", k0=7),
+        recorded(columns={"accuracy": (0, 0, 1)}, k0=9),
+    ]
     lines = compare(results, form="latex").split("\n")
     body = [line for line in lines if line.endswith(r"\\")]
     wide = len(re.fullmatch(r"\\begin\{tabular\}\{([lr]+)\}", lines[0]).group(1))
@@ -250,14 +302,21 @@ def test_names_of_csv_are_unique():
 
 # ---------------------------------------------------------------- runs that did not finish
 
+
 def test_a_run_that_did_not_finish_is_named_and_left_out(tmp_path):
-    results = [*seeds(1.0, 3.0), recorded(tmp_path / "died.h5", seed=2, objective=(8.0,), status="running"),
-               recorded(k0=10, status="failed", objective=(8.0, 9.0))]
+    results = [
+        *seeds(1.0, 3.0),
+        recorded(tmp_path / "died.h5", seed=2, objective=(8.0,), status="running"),
+        recorded(k0=10, status="failed", objective=(8.0, 9.0)),
+    ]
     text = compare(results, columns=["objective"])
     head, rows = cells(text)
     assert head == ["algorithm", "k0", "n", "status", "objective"]
     assert rows == [["fedgia", "5", "2", "2 finished, 1 running", "2.0 ± 1.4"], ["fedgia", "10", "0", "failed", "–"]]
-    assert text.split("\n")[-2:] == [f"left out: {tmp_path}/died.h5 (running, 0 rounds)", "left out: a result (failed, 1 round)"]
+    assert text.split("\n")[-2:] == [
+        f"left out: {tmp_path}/died.h5 (running, 0 rounds)",
+        "left out: a result (failed, 1 round)",
+    ]
     assert compare(results, columns=["objective"], form="latex").startswith("% left out: ")
     assert "left out" not in compare(results, form="csv")
 
@@ -271,6 +330,7 @@ def test_all_runs_count_where_that_is_asked_for():
 
 # ---------------------------------------------------------------- the command
 
+
 @pytest.fixture
 def folder(tmp_path):
     for seed in range(3):
@@ -282,8 +342,10 @@ def folder(tmp_path):
 def test_the_command_prints_a_table(folder):
     done = mpifed("compare", *sorted(folder.glob("*.h5")), "--columns", "objective,rounds", "--sort", "objective")
     assert (done.code, done.err) == (0, "")
-    assert cells(done.out) == (["algorithm", "n", "objective", "CR"],
-                               [["fedadmm", "3", "5.0 ± 1.0", "1 ± 0"], ["fedgia", "3", "6.0 ± 1.0", "1 ± 0"]])
+    assert cells(done.out) == (
+        ["algorithm", "n", "objective", "CR"],
+        [["fedadmm", "3", "5.0 ± 1.0", "1 ± 0"], ["fedgia", "3", "6.0 ± 1.0", "1 ± 0"]],
+    )
     done = mpifed("compare", *sorted(folder.glob("*.h5")), "--by", "none", "--format", "csv", "--columns", "objective")
     assert done.out.split("\n")[0] == "algorithm,seed,n,objective,objective_sd"
     assert len(done.out.split("\n")) == 8
@@ -294,21 +356,29 @@ def test_bold_is_for_terminals(folder):
     assert "\033" not in mpifed(*command[3:]).out
     leader, follower = pty.openpty()
     try:
-        subprocess.run([str(word) for word in command], stdout=follower, check=True, timeout=60,
-                       env={**os.environ, "PYTHONPATH": str(ROOT)})
+        subprocess.run(
+            [str(word) for word in command],
+            stdout=follower,
+            check=True,
+            timeout=60,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
         assert os.read(leader, 4096).decode().count(BOLD) == 1
     finally:
         os.close(leader)
         os.close(follower)
 
 
-@pytest.mark.parametrize(("words", "told"), [
-    (["nowhere.h5"], "nowhere.h5 cannot be read: no such file or directory"),
-    (["study.toml"], "study.toml is no result file: it is not HDF5"),
-    (["fedgia-0.h5", "--format", "html"], "unknown format 'html'; there is terminal, markdown, latex, csv"),
-    (["fedgia-0.h5", "--sort", "objectve"], "unknown column 'objectve'; did you mean 'objective'?"),
-    ([], "the following arguments are required: result"),
-])
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nowhere.h5"], "nowhere.h5 cannot be read: no such file or directory"),
+        (["study.toml"], "study.toml is no result file: it is not HDF5"),
+        (["fedgia-0.h5", "--format", "html"], "unknown format 'html'; there is terminal, markdown, latex, csv"),
+        (["fedgia-0.h5", "--sort", "objectve"], "unknown column 'objectve'; did you mean 'objective'?"),
+        ([], "the following arguments are required: result"),
+    ],
+)
 def test_mistakes_are_sentences(folder, words, told):
     (folder / "study.toml").write_text("seed = 1")
     done = mpifed("compare", *words, cwd=folder)

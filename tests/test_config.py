@@ -1,4 +1,5 @@
 """The experiment file: every key has a default, what is written is read back, and mistakes are told in one sentence."""
+
 from __future__ import annotations
 
 import tomllib
@@ -38,8 +39,9 @@ def test_no_stop_rule_is_on_but_in_the_default_study():
     assert experiment(DEFAULT_STUDY).stop.gradient == 1e-7
 
 
-@pytest.mark.parametrize(("data", "problem"), [
-    ("linreg-noniid", "least-squares"), ("quadratic", "quadratic"), ("qot", "logistic")])
+@pytest.mark.parametrize(
+    ("data", "problem"), [("linreg-noniid", "least-squares"), ("quadratic", "quadratic"), ("qot", "logistic")]
+)
 def test_the_problem_goes_with_the_data_unless_it_is_named(data, problem):
     assert experiment({"data": data}).problem.label() == problem
     assert experiment({"data": {"name": data}}).problem.label() == problem
@@ -78,8 +80,9 @@ def test_every_component_explains_itself_and_its_keys(family, name):
     assert len(cls.__doc__.splitlines()[0]) > 10
     for field in msgspec.structs.fields(cls):
         kind = str(field.type)
-        assert "description=" in kind or any(issubclass(k, Table) for k in getattr(field.type, "__args__", ())
-                                             if isinstance(k, type)), f"{name}.{field.name} has no description"
+        assert "description=" in kind or any(
+            issubclass(k, Table) for k in getattr(field.type, "__args__", ()) if isinstance(k, type)
+        ), f"{name}.{field.name} has no description"
 
 
 # writing and reading back
@@ -87,29 +90,47 @@ def test_every_component_explains_itself_and_its_keys(family, name):
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 numbers = st.floats(0, 1e300, exclude_min=True, allow_subnormal=False)
 algorithms = st.one_of(
-    st.fixed_dictionaries({"name": st.just("fedgia")}, optional={
-        "k0": st.integers(1, 99), "H": st.sampled_from(["diagonal", "gram", "zero"]), "t": numbers}),
-    st.fixed_dictionaries({"name": st.just("fedavg")}, optional={
-        "scale": st.sampled_from(["1", "1/m"]),
-        "step": st.sampled_from(["log2", "constant", "sqrt-samples"])
-        | st.fixed_dictionaries({"name": st.just("constant"), "a": numbers})}),
-    st.fixed_dictionaries({"name": st.just("fedadmm")}, optional={"eps0": st.floats(0, 9), "nu": st.floats(0.01, 0.99)}),
+    st.fixed_dictionaries(
+        {"name": st.just("fedgia")},
+        optional={"k0": st.integers(1, 99), "H": st.sampled_from(["diagonal", "gram", "zero"]), "t": numbers},
+    ),
+    st.fixed_dictionaries(
+        {"name": st.just("fedavg")},
+        optional={
+            "scale": st.sampled_from(["1", "1/m"]),
+            "step": st.sampled_from(["log2", "constant", "sqrt-samples"])
+            | st.fixed_dictionaries({"name": st.just("constant"), "a": numbers}),
+        },
+    ),
+    st.fixed_dictionaries(
+        {"name": st.just("fedadmm")}, optional={"eps0": st.floats(0, 9), "nu": st.floats(0.01, 0.99)}
+    ),
 )
-tables = st.fixed_dictionaries({}, optional={
-    "seed": st.integers(0, 2**63 - 1),
-    "rounds": st.integers(0, 10**9),
-    "dtype": st.sampled_from(["float32", "float64"]),
-    "data": st.fixed_dictionaries({"name": st.just("file"), "path": words}, optional={
-        "clients": st.integers(1, 10**6),
-        "partition": st.sampled_from(["iid", "sizes"]) | st.fixed_dictionaries({
-            "name": st.just("sizes"), "sizes": st.lists(st.integers(1, 99), min_size=1, max_size=5)})}),
-    "problem": st.fixed_dictionaries({"name": st.just("logistic"), "mu": numbers}),
-    "algorithm": algorithms,
-    "selection": st.fixed_dictionaries({"name": st.just("replay"), "path": words}, optional={"key": words}),
-    "stop": st.fixed_dictionaries({}, optional={
-        "gradient": numbers, "optimum": st.floats(allow_nan=False, allow_infinity=False)}),
-    "record": st.fixed_dictionaries({"personal": st.booleans()}),
-})
+tables = st.fixed_dictionaries(
+    {},
+    optional={
+        "seed": st.integers(0, 2**63 - 1),
+        "rounds": st.integers(0, 10**9),
+        "dtype": st.sampled_from(["float32", "float64"]),
+        "data": st.fixed_dictionaries(
+            {"name": st.just("file"), "path": words},
+            optional={
+                "clients": st.integers(1, 10**6),
+                "partition": st.sampled_from(["iid", "sizes"])
+                | st.fixed_dictionaries(
+                    {"name": st.just("sizes"), "sizes": st.lists(st.integers(1, 99), min_size=1, max_size=5)}
+                ),
+            },
+        ),
+        "problem": st.fixed_dictionaries({"name": st.just("logistic"), "mu": numbers}),
+        "algorithm": algorithms,
+        "selection": st.fixed_dictionaries({"name": st.just("replay"), "path": words}, optional={"key": words}),
+        "stop": st.fixed_dictionaries(
+            {}, optional={"gradient": numbers, "optimum": st.floats(allow_nan=False, allow_infinity=False)}
+        ),
+        "record": st.fixed_dictionaries({"personal": st.booleans()}),
+    },
+)
 
 
 @settings(max_examples=200, deadline=None)
@@ -140,7 +161,7 @@ def test_the_complete_file_has_every_key_that_has_a_value(table):
     same(run, written)
 
 
-@given(words | numbers | st.booleans() | st.integers(-2**63, 2**63 - 1) | st.lists(words, max_size=3))
+@given(words | numbers | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.lists(words, max_size=3))
 def test_values_are_written_as_toml(value):
     assert tomllib.loads(f"x = {toml_value(value)}")["x"] == value
 
@@ -152,25 +173,28 @@ def test_a_delete_character_is_written_as_toml():
 # overrides
 
 
-@pytest.mark.parametrize(("assignment", "place", "value"), [
-    ("seed=3", "seed", 3),
-    ("seed = 3", "seed", 3),
-    ("dtype=float32", "dtype", "float32"),
-    ('dtype="float32"', "dtype", "float32"),
-    ("stop.gradient=1e-9", "stop.gradient", 1e-9),
-    ("stop.gradient=0", "stop.gradient", 0),
-    ("stop.gradient_scale=m^2", "stop.gradient_scale", "m^2"),
-    ("record.personal=true", "record.personal", True),
-    ("data.partition.sizes=[3, 4]", "data.partition.sizes", [3, 4]),
-    ("algorithm.step={name = 'constant', a = 0.5}", "algorithm.step", {"name": "constant", "a": 0.5}),
-    ("data.path=/a b/c=d.h5", "data.path", "/a b/c=d.h5"),
-    ("data.path=C:\\x.h5", "data.path", "C:\\x.h5"),
-    ("data.path=1.h5", "data.path", "1.h5"),
-    ("algorithm=fedavg", "algorithm.name", "fedavg"),
-    ("selection=all", "selection.name", "all"),
-    ("algorithm.step=constant", "algorithm.step", "constant"),
-    ("algorithm.step.a=0.1", "algorithm.step.a", 0.1),
-])
+@pytest.mark.parametrize(
+    ("assignment", "place", "value"),
+    [
+        ("seed=3", "seed", 3),
+        ("seed = 3", "seed", 3),
+        ("dtype=float32", "dtype", "float32"),
+        ('dtype="float32"', "dtype", "float32"),
+        ("stop.gradient=1e-9", "stop.gradient", 1e-9),
+        ("stop.gradient=0", "stop.gradient", 0),
+        ("stop.gradient_scale=m^2", "stop.gradient_scale", "m^2"),
+        ("record.personal=true", "record.personal", True),
+        ("data.partition.sizes=[3, 4]", "data.partition.sizes", [3, 4]),
+        ("algorithm.step={name = 'constant', a = 0.5}", "algorithm.step", {"name": "constant", "a": 0.5}),
+        ("data.path=/a b/c=d.h5", "data.path", "/a b/c=d.h5"),
+        ("data.path=C:\\x.h5", "data.path", "C:\\x.h5"),
+        ("data.path=1.h5", "data.path", "1.h5"),
+        ("algorithm=fedavg", "algorithm.name", "fedavg"),
+        ("selection=all", "selection.name", "all"),
+        ("algorithm.step=constant", "algorithm.step", "constant"),
+        ("algorithm.step.a=0.1", "algorithm.step.a", 0.1),
+    ],
+)
 def test_an_override_is_toml_or_a_bare_word(assignment, place, value):
     found = override({}, [assignment])
     for key in place.split("."):
@@ -190,8 +214,9 @@ def test_a_nested_override_keeps_the_name_the_file_gives_in_short():
     assert told("algorithm.k0=3", {"algorithm": "fedavg"}) == experiment({"algorithm": {"name": "fedavg", "k0": 3}})
 
 
-@pytest.mark.parametrize("assignment", [
-    "algorithm=fedavg", "algorithm.name=fedavg", 'algorithm="fedavg"', "algorithm={name = 'fedavg'}"])
+@pytest.mark.parametrize(
+    "assignment", ["algorithm=fedavg", "algorithm.name=fedavg", 'algorithm="fedavg"', "algorithm={name = 'fedavg'}"]
+)
 def test_switching_the_name_drops_the_options_of_the_old_one(assignment):
     assert override({"algorithm": {"name": "fedgia", "H": "gram"}}, [assignment]) == {"algorithm": {"name": "fedavg"}}
 
@@ -200,10 +225,13 @@ def test_switching_the_name_drops_the_options_of_the_default_one():
     assert told("algorithm=fedavg", {"algorithm": {"H": "gram"}}) == told("algorithm=fedavg")
 
 
-@pytest.mark.parametrize("assignment", [
-    "data.partition=iid",
-    "data.partition.name=iid",
-])
+@pytest.mark.parametrize(
+    "assignment",
+    [
+        "data.partition=iid",
+        "data.partition.name=iid",
+    ],
+)
 def test_switching_a_name_within_a_table_drops_its_options_too(assignment):
     table = {"data": {"name": "file", "path": "x.h5", "partition": {"name": "sizes", "least": 0.3}}}
     assert told(assignment, table) == experiment({"data": {"name": "file", "path": "x.h5", "partition": "iid"}})
@@ -262,15 +290,19 @@ def test_paths_on_the_command_line_stay(study):
     assert table["data"]["path"] == "mine.h5"
 
 
-@pytest.mark.parametrize(("text", "sentence"), [
-    (None, "cannot be read: No such file or directory"),
-    ("seed = ", "is no TOML: Invalid value"),
-    ("seed = 1\nseed = 2", "is no TOML: Cannot overwrite"),
-    (b"seed = \xff", "is no TOML: 'utf-8' codec can't decode"),
-    ("# " + "x" * (1 << 20), "is no experiment file: it has more than 1 MiB"),
-    ("seed = " + "1" * 5000, "is no TOML: Exceeds the limit"),
-    ("seed = " + "[" * 5000, "is no TOML: maximum recursion depth"),
-], ids=["absent", "half", "twice", "latin", "large", "long number", "deep"])
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        ("seed = ", "is no TOML: Invalid value"),
+        ("seed = 1\nseed = 2", "is no TOML: Cannot overwrite"),
+        (b"seed = \xff", "is no TOML: 'utf-8' codec can't decode"),
+        ("# " + "x" * (1 << 20), "is no experiment file: it has more than 1 MiB"),
+        ("seed = " + "1" * 5000, "is no TOML: Exceeds the limit"),
+        ("seed = " + "[" * 5000, "is no TOML: maximum recursion depth"),
+    ],
+    ids=["absent", "half", "twice", "latin", "large", "long number", "deep"],
+)
 def test_what_is_no_experiment_file_is_refused(study, tmp_path, text, sentence):
     path = tmp_path / "none.toml" if text is None else study(text)
     with pytest.raises(UserError, match=rf"^experiment file '.*\.toml' {sentence}|^'.*\.toml' {sentence}"):
@@ -280,53 +312,56 @@ def test_what_is_no_experiment_file_is_refused(study, tmp_path, text, sentence):
 # mistakes
 
 
-@pytest.mark.parametrize(("assignments", "sentence"), [
-    ("sede=1", "unknown key 'sede'; did you mean 'seed'?"),
-    ("algoritm=fedgia", "unknown key 'algoritm'; did you mean 'algorithm'?"),
-    ("algorithm=fedadm", "unknown algorithm 'fedadm'; did you mean 'fedadmm'?"),
-    ("problem=logistics", "unknown problem 'logistics'; did you mean 'logistic'?"),
-    ("data=qott", "unknown data 'qott'; did you mean 'qot'?"),
-    ("selection=unifrom", "unknown selection 'unifrom'; did you mean 'uniform'?"),
-    ("selection=zzz", "unknown selection 'zzz'; there is all, uniform, cover, biased, replay"),
-    ("algorithm.step=constnat", "unknown step 'constnat'; did you mean 'constant'?"),
-    ("data.cleints=3", "unknown key 'data.cleints'; did you mean 'clients'?"),
-    ("stop.gradiant=1", "unknown key 'stop.gradiant'; did you mean 'gradient'?"),
-    ("algorithm.bogus=1", "unknown key 'algorithm.bogus'; there is k0, H, t"),
-    ("problem.mu=1", "unknown key 'problem.mu'; none is known here"),
-    ("algorithm.step.b=1", "unknown key 'algorithm.step.b'; "),
-    ("algorithm.k0=0", "algorithm.k0 = 0 is wrong: expected int >= 1"),
-    ("algorithm.k0=1.5", "algorithm.k0 = 1.5 is wrong: expected int, got float"),
-    ("algorithm.k0=many", 'algorithm.k0 = "many" is wrong: expected int, got str'),
-    ("algorithm.H=gramm", 'algorithm.H = "gramm" is wrong: it must be "diagonal" or "gram" or "zero"'),
-    ("dtype=float16", 'dtype = "float16" is wrong: it must be "float64" or "float32"'),
-    ("dtype=64", 'dtype = 64 is wrong: it must be "float64" or "float32"'),
-    ("seed=-1", "seed = -1 is wrong: expected int >= 0"),
-    ("seed=9223372036854775808", "seed = 9223372036854775808 is wrong: expected int <= 9223372036854775807"),
-    ("seed=true", "seed = true is wrong: expected int, got bool"),
-    ("record.personal=1", "record.personal = 1 is wrong: expected bool, got int"),
-    ("rounds=-1", "rounds = -1 is wrong: expected int >= 0"),
-    ("evaluate.every=0", "evaluate.every = 0 is wrong: expected int >= 1"),
-    ("evaluate=3", "evaluate = 3 is wrong: it is a table, so write evaluate.KEY = VALUE"),
-    ("selection.share=0", "selection.share = 0 is wrong: expected float > 0"),
-    ("selection.share=1.1", "selection.share = 1.1 is wrong: expected float <= 1"),
-    ("selection.share=nan", "selection.share = nan is wrong: it must be a finite number"),
-    ("stop.accuracy=2", "stop.accuracy = 2 is wrong: expected float <= 1"),
-    ("stop.objective_gap=0.1", "stop: objective_gap needs optimum"),
-    ("selection=replay", "selection.path is missing: it has no default"),
-    ("data=file", "data.path is missing: it has no default"),
-    ("data.least=200", "data: least = 200 is more than most = 150"),
-    ("data.clients=[4]", "data.clients = [4] is wrong: expected int, got array"),
-    ("algorithm=5", "algorithm = 5 is wrong: it is a table, such as algorithm.name = 'fedgia'"),
-    ("seed.x=1", "seed = {x = 1} is wrong: expected int"),
-    (["seed=1", "seed.x=1"], "'seed.x=1': seed is no table"),
-    ("seed", "'seed' is no override: write KEY=VALUE, for example algorithm.k0=5"),
-    ("=3", "'=3' is no override: write KEY=VALUE"),
-    ("algorithm.name=[1]", "unknown algorithm '[1]'; there is fedgia, "),
-    ("data=[1]", "data = [1] is wrong: it is a table"),
-    ("algorithm.step.name={a = 1}", "unknown step "),
-    ("algorithm.t=inf", "algorithm.t = inf is wrong: it must be a finite number"),
-    ("seed=" + "1" * 5000, 'seed = "111'),
-])
+@pytest.mark.parametrize(
+    ("assignments", "sentence"),
+    [
+        ("sede=1", "unknown key 'sede'; did you mean 'seed'?"),
+        ("algoritm=fedgia", "unknown key 'algoritm'; did you mean 'algorithm'?"),
+        ("algorithm=fedadm", "unknown algorithm 'fedadm'; did you mean 'fedadmm'?"),
+        ("problem=logistics", "unknown problem 'logistics'; did you mean 'logistic'?"),
+        ("data=qott", "unknown data 'qott'; did you mean 'qot'?"),
+        ("selection=unifrom", "unknown selection 'unifrom'; did you mean 'uniform'?"),
+        ("selection=zzz", "unknown selection 'zzz'; there is all, uniform, cover, biased, replay"),
+        ("algorithm.step=constnat", "unknown step 'constnat'; did you mean 'constant'?"),
+        ("data.cleints=3", "unknown key 'data.cleints'; did you mean 'clients'?"),
+        ("stop.gradiant=1", "unknown key 'stop.gradiant'; did you mean 'gradient'?"),
+        ("algorithm.bogus=1", "unknown key 'algorithm.bogus'; there is k0, H, t"),
+        ("problem.mu=1", "unknown key 'problem.mu'; none is known here"),
+        ("algorithm.step.b=1", "unknown key 'algorithm.step.b'; "),
+        ("algorithm.k0=0", "algorithm.k0 = 0 is wrong: expected int >= 1"),
+        ("algorithm.k0=1.5", "algorithm.k0 = 1.5 is wrong: expected int, got float"),
+        ("algorithm.k0=many", 'algorithm.k0 = "many" is wrong: expected int, got str'),
+        ("algorithm.H=gramm", 'algorithm.H = "gramm" is wrong: it must be "diagonal" or "gram" or "zero"'),
+        ("dtype=float16", 'dtype = "float16" is wrong: it must be "float64" or "float32"'),
+        ("dtype=64", 'dtype = 64 is wrong: it must be "float64" or "float32"'),
+        ("seed=-1", "seed = -1 is wrong: expected int >= 0"),
+        ("seed=9223372036854775808", "seed = 9223372036854775808 is wrong: expected int <= 9223372036854775807"),
+        ("seed=true", "seed = true is wrong: expected int, got bool"),
+        ("record.personal=1", "record.personal = 1 is wrong: expected bool, got int"),
+        ("rounds=-1", "rounds = -1 is wrong: expected int >= 0"),
+        ("evaluate.every=0", "evaluate.every = 0 is wrong: expected int >= 1"),
+        ("evaluate=3", "evaluate = 3 is wrong: it is a table, so write evaluate.KEY = VALUE"),
+        ("selection.share=0", "selection.share = 0 is wrong: expected float > 0"),
+        ("selection.share=1.1", "selection.share = 1.1 is wrong: expected float <= 1"),
+        ("selection.share=nan", "selection.share = nan is wrong: it must be a finite number"),
+        ("stop.accuracy=2", "stop.accuracy = 2 is wrong: expected float <= 1"),
+        ("stop.objective_gap=0.1", "stop: objective_gap needs optimum"),
+        ("selection=replay", "selection.path is missing: it has no default"),
+        ("data=file", "data.path is missing: it has no default"),
+        ("data.least=200", "data: least = 200 is more than most = 150"),
+        ("data.clients=[4]", "data.clients = [4] is wrong: expected int, got array"),
+        ("algorithm=5", "algorithm = 5 is wrong: it is a table, such as algorithm.name = 'fedgia'"),
+        ("seed.x=1", "seed = {x = 1} is wrong: expected int"),
+        (["seed=1", "seed.x=1"], "'seed.x=1': seed is no table"),
+        ("seed", "'seed' is no override: write KEY=VALUE, for example algorithm.k0=5"),
+        ("=3", "'=3' is no override: write KEY=VALUE"),
+        ("algorithm.name=[1]", "unknown algorithm '[1]'; there is fedgia, "),
+        ("data=[1]", "data = [1] is wrong: it is a table"),
+        ("algorithm.step.name={a = 1}", "unknown step "),
+        ("algorithm.t=inf", "algorithm.t = inf is wrong: it must be a finite number"),
+        ("seed=" + "1" * 5000, 'seed = "111'),
+    ],
+)
 def test_a_mistake_is_told_with_its_key_its_value_and_what_would_be_right(assignments, sentence):
     table = {"algorithm": "fedavg"} if "algorithm.step" in assignments else {}
     with pytest.raises(UserError) as mistake:

@@ -1,4 +1,5 @@
 """Data sources: what is read is what is in the file, a client's rows are its own, mistakes are named in a sentence."""
+
 from __future__ import annotations
 
 import bz2
@@ -27,8 +28,12 @@ X_TEST, Y_TEST, SIZES_TEST = X[:4] + 1, np.array([3, 0, 0, 1]), np.array([1, 0, 
 
 def csr(name, matrix):
     matrix = sp.csr_array(matrix)
-    return {f"{name}_data": matrix.data, f"{name}_indices": matrix.indices, f"{name}_indptr": matrix.indptr,
-            f"{name}_shape": np.array(matrix.shape)}
+    return {
+        f"{name}_data": matrix.data,
+        f"{name}_indices": matrix.indices,
+        f"{name}_indptr": matrix.indptr,
+        f"{name}_shape": np.array(matrix.shape),
+    }
 
 
 DENSE = {"X": X, "y": y, "sizes": SIZES}
@@ -84,6 +89,7 @@ def same_rows_however_asked(dataset):
 
 # ---- files with sizes
 
+
 @pytest.mark.parametrize("suffix", [".h5", ".npz", ".mat"])
 @pytest.mark.parametrize("arrays", [DENSE, SPARSE], ids=["dense", "csr"])
 def test_client_i_owns_the_next_rows_of_the_file(tmp_path, suffix, arrays):
@@ -138,14 +144,16 @@ def test_hdf5_reads_only_the_rows_asked_for(tmp_path, monkeypatch):
     assert asked == [("/X", slice(2, 6))]
 
 
-@pytest.mark.parametrize(("labels", "classes"), [([0.0, 1.0, 5.0], 6), ([-1, 1, 1], 0), ([0.5, 1, 2], 0),
-                                                 ([True, False, True], 2)])
+@pytest.mark.parametrize(
+    ("labels", "classes"), [([0.0, 1.0, 5.0], 6), ([-1, 1, 1], 0), ([0.5, 1, 2], 0), ([True, False, True], 2)]
+)
 def test_classes_are_counted_where_labels_are_whole_and_not_negative(tmp_path, labels, classes):
     dataset = load(write(tmp_path / "fed.npz", {"X": X[:3], "y": np.array(labels), "sizes": [2, 1]}))
     assert dataset.classes == classes
 
 
 # ---- files without sizes
+
 
 @pytest.mark.parametrize("suffix", [".h5", ".npz", ".mat"])
 def test_a_file_without_sizes_is_a_pool_that_the_partition_deals_out(tmp_path, suffix):
@@ -199,8 +207,16 @@ def table_of(dataset):
     return table[np.lexsort(table.T)]
 
 
-@pytest.mark.parametrize(("name", "pack"), [("x.svm", bytes), ("x.libsvm", bytes), ("x.svmlight", bytes),
-                                            ("x.svm.gz", gzip.compress), ("x.libsvm.bz2", bz2.compress)])
+@pytest.mark.parametrize(
+    ("name", "pack"),
+    [
+        ("x.svm", bytes),
+        ("x.libsvm", bytes),
+        ("x.svmlight", bytes),
+        ("x.svm.gz", gzip.compress),
+        ("x.libsvm.bz2", bz2.compress),
+    ],
+)
 def test_libsvm_stays_sparse(tmp_path, name, pack, monkeypatch):
     monkeypatch.setattr("mpifed.data.formats.svm_csv.CHUNK", 30)  # a chunk ends inside the file
     (tmp_path / name).write_bytes(pack(LIBSVM))
@@ -221,8 +237,9 @@ def test_libsvm_indices_count_from_0_if_0_is_there_or_if_told(tmp_path):
     assert load(path, clients=1, zero_based=True).n == 3
 
 
-@pytest.mark.parametrize("line", ["x 1:2", "1 1:2 3", "1 1:2:3 4", "1 a:2", "1 1.5:2", "1 1: 2:3",
-                                  "1,2 3:4", "1 inf:2", "1 nan:2"])
+@pytest.mark.parametrize(
+    "line", ["x 1:2", "1 1:2 3", "1 1:2:3 4", "1 a:2", "1 1.5:2", "1 1: 2:3", "1,2 3:4", "1 inf:2", "1 nan:2"]
+)
 def test_a_bad_libsvm_line_is_named(tmp_path, line):
     (tmp_path / "x.svm").write_text(f"1 1:1\n-1 2:1\n{line}\n1 1:1\n")
     refused(tmp_path / "x.svm", r"x\.svm, line 3: .* is no line of the form 'label index:value …'", clients=1)
@@ -231,12 +248,21 @@ def test_a_bad_libsvm_line_is_named(tmp_path, line):
 CSV = "a,b,class\n1,2.5,0\n3,-1e2,1\n5,6,1\n"
 
 
-@pytest.mark.parametrize(("text", "options"), [
-    (CSV, {}), (CSV, {"target": "class"}), (CSV, {"target": -1}), (CSV, {"target": 2}),
-    (CSV.split("\n", 1)[1], {}), (CSV.replace(",", ";"), {}), (CSV.replace(",", "\t"), {}),
-    ("class,a,b\n0,1,2.5\n1,3,-1e2\n1,5,6\n", {"target": "class"}), ("\ufeff" + CSV, {"target": "class"}),
-    (CSV.replace("a,", '"a",').replace("\n", "\r\n"), {}),
-])
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (CSV, {}),
+        (CSV, {"target": "class"}),
+        (CSV, {"target": -1}),
+        (CSV, {"target": 2}),
+        (CSV.split("\n", 1)[1], {}),
+        (CSV.replace(",", ";"), {}),
+        (CSV.replace(",", "\t"), {}),
+        ("class,a,b\n0,1,2.5\n1,3,-1e2\n1,5,6\n", {"target": "class"}),
+        ("\ufeff" + CSV, {"target": "class"}),
+        (CSV.replace("a,", '"a",').replace("\n", "\r\n"), {}),
+    ],
+)
 def test_csv_with_and_without_header(tmp_path, text, options):
     (tmp_path / "x.csv").write_text(text, newline="")
     dataset = load(tmp_path / "x.csv", clients=1, **options)
@@ -249,23 +275,27 @@ def test_csv_may_be_packed(tmp_path):
     assert load(tmp_path / "x.csv.gz", clients=1).n == 2
 
 
-@pytest.mark.parametrize(("text", "options", "sentence"), [
-    (CSV + "7,8\n", {}, r"x\.csv, line 5: 2 columns where the first line has 3"),
-    (CSV + "7,,8\n", {}, r"x\.csv, line 5: '' is not a number"),
-    (CSV + "7,oak,8\n", {}, r"x\.csv, line 5: 'oak' is not a number"),
-    (CSV, {"target": "klass"}, r"data\.target = \"klass\" is no column of .*x\.csv, which has columns a, b, class"),
-    ("1,2\n", {"target": "a"}, r"data\.target = \"a\" is no column of .*x\.csv, which has no header"),
-    (CSV, {"target": 3}, r"data\.target = 3 is no column of .*x\.csv: it has 3"),
-    ("a,b\n", {}, r"X of .*x\.csv has the shape \(0, 1\)"),
-    ("", {}, r"X of .*x\.csv has the shape"),
-    ("1\n2\n", {}, r"X of .*x\.csv has the shape \(2, 0\)"),
-])
+@pytest.mark.parametrize(
+    ("text", "options", "sentence"),
+    [
+        (CSV + "7,8\n", {}, r"x\.csv, line 5: 2 columns where the first line has 3"),
+        (CSV + "7,,8\n", {}, r"x\.csv, line 5: '' is not a number"),
+        (CSV + "7,oak,8\n", {}, r"x\.csv, line 5: 'oak' is not a number"),
+        (CSV, {"target": "klass"}, r"data\.target = \"klass\" is no column of .*x\.csv, which has columns a, b, class"),
+        ("1,2\n", {"target": "a"}, r"data\.target = \"a\" is no column of .*x\.csv, which has no header"),
+        (CSV, {"target": 3}, r"data\.target = 3 is no column of .*x\.csv: it has 3"),
+        ("a,b\n", {}, r"X of .*x\.csv has the shape \(0, 1\)"),
+        ("", {}, r"X of .*x\.csv has the shape"),
+        ("1\n2\n", {}, r"X of .*x\.csv has the shape \(2, 0\)"),
+    ],
+)
 def test_a_bad_csv_is_told_where(tmp_path, text, options, sentence):
     (tmp_path / "x.csv").write_text(text)
     refused(tmp_path / "x.csv", sentence, clients=1, **options)
 
 
 # ---- mistakes in files
+
 
 def with_number_7_2(values, other):
     """The values with the one that stands in row 7, column 2 of X made ``other``."""
@@ -364,17 +394,20 @@ def test_a_member_cut_short_inside_an_npz_is_named(tmp_path):
     refused(path, r"X of .*fed\.npz declares the shape \(10, 6\) of float64, 480 bytes, where it has 380")
 
 
-@pytest.mark.parametrize(("name", "options", "sentence"), [
-    ("none.h5", {}, r"data\.path = \".*none\.h5\" is no file"),
-    ("x.parquet", {}, r"data\.path = \".*x\.parquet\" has an unknown suffix: known are \.h5, "),
-    ("x.npz.gz", {}, r"unknown suffix"),
-    ("plain", {}, r"unknown suffix"),
-    ("fed.npz", {"clients": 5}, r"data\.clients = 5 does not go with .*fed\.npz: it has sizes of 4 clients"),
-    ("fed.npz", {"partition": "iid"}, r"data\.partition = \"iid\" does not go with .*fed\.npz"),
-    ("fed.npz", {"target": 1}, r"data\.target goes with CSV files alone"),
-    ("fed.npz", {"zero_based": True}, r"data\.zero_based goes with LIBSVM files alone"),
-    ("fed.npz", {"clients": 0}, r"data\.clients = 0 is wrong"),
-])
+@pytest.mark.parametrize(
+    ("name", "options", "sentence"),
+    [
+        ("none.h5", {}, r"data\.path = \".*none\.h5\" is no file"),
+        ("x.parquet", {}, r"data\.path = \".*x\.parquet\" has an unknown suffix: known are \.h5, "),
+        ("x.npz.gz", {}, r"unknown suffix"),
+        ("plain", {}, r"unknown suffix"),
+        ("fed.npz", {"clients": 5}, r"data\.clients = 5 does not go with .*fed\.npz: it has sizes of 4 clients"),
+        ("fed.npz", {"partition": "iid"}, r"data\.partition = \"iid\" does not go with .*fed\.npz"),
+        ("fed.npz", {"target": 1}, r"data\.target goes with CSV files alone"),
+        ("fed.npz", {"zero_based": True}, r"data\.zero_based goes with LIBSVM files alone"),
+        ("fed.npz", {"clients": 0}, r"data\.clients = 0 is wrong"),
+    ],
+)
 def test_settings_that_do_not_go_with_the_file_are_refused(tmp_path, name, options, sentence):
     write(tmp_path / "fed.npz", DENSE)
     refused(tmp_path / name, sentence, **options)
@@ -396,9 +429,13 @@ def test_matlab_7_3_is_refused_with_the_way_out(tmp_path):
 
 # ---- pools and made data
 
+
 @settings(max_examples=30, deadline=None)
-@given(sizes=st.lists(st.integers(1, 5), min_size=1, max_size=6), kind=st.sampled_from(["dense", "csr", "densified"]),
-       seed=st.integers(0, 9))
+@given(
+    sizes=st.lists(st.integers(1, 5), min_size=1, max_size=6),
+    kind=st.sampled_from(["dense", "csr", "densified"]),
+    seed=st.integers(0, 9),
+)
 def test_rows_of_a_pool_do_not_depend_on_the_range_asked(sizes, kind, seed):
     rng = np.random.default_rng(seed)
     matrix, d = rng.integers(0, 3, size=(30, 4)), sum(sizes)
@@ -418,8 +455,9 @@ def test_unit_columns_have_norm_one_and_zero_columns_stay():
         assert np.allclose(dense(unit_columns(matrix)), wanted, atol=1e-15)
 
 
-@pytest.mark.parametrize("table", [{"name": "linreg-noniid", "clients": 7, "features": 3},
-                                   {"name": "quadratic", "clients": 5}])
+@pytest.mark.parametrize(
+    "table", [{"name": "linreg-noniid", "clients": 7, "features": 3}, {"name": "quadratic", "clients": 5}]
+)
 def test_made_clients_are_the_same_wherever_they_are_made(table):
     data = Data.build(table, "data")
     same_rows_however_asked(data.load(0, "float64"))
@@ -453,7 +491,7 @@ def test_linreg_noniid_is_example_v1():
     assert np.allclose(variance, [1, 5 / 3, 100 / 12], rtol=0.03)  # normal, t(5), uniform in [-5, 5]
     assert np.allclose([b[dataset.kinds == kind].var() for kind in range(3)], [1, 5 / 3, 100 / 12], rtol=0.1)
     assert np.abs(rows[dataset.kinds == 2]).max() <= 5
-    mixed = [len(set(dataset.kinds[a:a + 50])) for a in np.cumsum(dataset.sizes) - dataset.sizes]
+    mixed = [len(set(dataset.kinds[a : a + 50])) for a in np.cumsum(dataset.sizes) - dataset.sizes]
     assert min(mixed) == 3  # every client has all three
 
 
@@ -468,13 +506,16 @@ def test_quadratics_have_the_eigenvalues_asked_for():
     assert b.shape == (24,)
 
 
-@pytest.mark.parametrize(("table", "sentence"), [
-    ({"name": "linreg-noniid", "least": 9, "most": 8}, r"data: least = 9 is more than most = 8"),
-    ({"name": "linreg-noniid", "least": 0}, r"data\.least = 0 is wrong"),
-    ({"name": "quadratic", "mu": 2.0}, r"data: mu = 2\.0 is more than L = 1\.0"),
-    ({"name": "quadratic", "mu": 0.0}, r"data\.mu = 0\.0 is wrong"),
-    ({"name": "linreg-noniid", "partition": "iid"}, r"unknown key 'data\.partition'"),
-])
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ({"name": "linreg-noniid", "least": 9, "most": 8}, r"data: least = 9 is more than most = 8"),
+        ({"name": "linreg-noniid", "least": 0}, r"data\.least = 0 is wrong"),
+        ({"name": "quadratic", "mu": 2.0}, r"data: mu = 2\.0 is more than L = 1\.0"),
+        ({"name": "quadratic", "mu": 0.0}, r"data\.mu = 0\.0 is wrong"),
+        ({"name": "linreg-noniid", "partition": "iid"}, r"unknown key 'data\.partition'"),
+    ],
+)
 def test_values_that_cannot_be_are_refused(table, sentence):
     with pytest.raises(UserError, match=sentence):
         Data.build(table, "data")
@@ -482,17 +523,27 @@ def test_values_that_cannot_be_are_refused(table, sentence):
 
 # ---- info
 
+
 def test_info_tells_sizes_and_classes_of_every_client(tmp_path):
     text = describe(load(write(tmp_path / "fed.h5", {**SPARSE, **TEST})))
-    for line in ("clients m               4", "samples d               10", "features n              6",
-                 "test samples            4", "classes                 4",
-                 "matrix                  CSR, 66.7 % nonzero",
-                 "samples a client        min 1, quartiles 1.75 / 2.5 / 3.25, max 4",
-                 "classes a client        min 1, quartiles 1.75 / 2.5 / 3, max 3"):
+    for line in (
+        "clients m               4",
+        "samples d               10",
+        "features n              6",
+        "test samples            4",
+        "classes                 4",
+        "matrix                  CSR, 66.7 % nonzero",
+        "samples a client        min 1, quartiles 1.75 / 2.5 / 3.25, max 4",
+        "classes a client        min 1, quartiles 1.75 / 2.5 / 3, max 3",
+    ):
         assert line in text.splitlines()
     assert [line.split() for line in text.splitlines()[-5:]] == [
         ["client", "samples", "test", "classes"],
-        ["0", "2", "1", "2"], ["1", "3", "0", "3"], ["2", "1", "2", "1"], ["3", "4", "1", "3"]]
+        ["0", "2", "1", "2"],
+        ["1", "3", "0", "3"],
+        ["2", "1", "2", "1"],
+        ["3", "4", "1", "3"],
+    ]
 
 
 @pytest.mark.parametrize("labels", [[0, 1, 1, 1], [-1, 1, 1, 1]])

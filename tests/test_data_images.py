@@ -1,4 +1,5 @@
 """Images: IDX files and folders of pictures are read as they are, hostile ones are refused, shards keep to one label."""
+
 from __future__ import annotations
 
 import gzip
@@ -24,7 +25,9 @@ REAL = os.environ.get("MPIFED_DATA", "")
 def idx(values, lengths=None):
     """An IDX file of unsigned bytes, whose head may lie about the lengths."""
     lengths = values.shape if lengths is None else lengths
-    return bytes([0, 0, 8, len(lengths)]) + struct.pack(f">{len(lengths)}I", *lengths) + values.astype(np.uint8).tobytes()
+    return (
+        bytes([0, 0, 8, len(lengths)]) + struct.pack(f">{len(lengths)}I", *lengths) + values.astype(np.uint8).tobytes()
+    )
 
 
 def write_set(folder, part, d, seed=0, pack=gzip.compress, suffix=".gz"):
@@ -49,7 +52,9 @@ def everything(dataset):
 
 @pytest.mark.parametrize(("name", "mean", "deviation"), [("mnist", 0.1307, 0.3081), ("fmnist", 0.2860, 0.3530)])
 @pytest.mark.parametrize(("pack", "suffix"), [(gzip.compress, ".gz"), (bytes, "")])
-def test_idx_images_are_scaled_and_dealt_in_label_pure_shards(tmp_path, monkeypatch, name, mean, deviation, pack, suffix):
+def test_idx_images_are_scaled_and_dealt_in_label_pure_shards(
+    tmp_path, monkeypatch, name, mean, deviation, pack, suffix
+):
     monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
     images, labels = write_set(tmp_path / name, "t10k", 200, pack=pack, suffix=suffix)
     dataset = build(name, clients=8)
@@ -125,11 +130,14 @@ def test_a_packed_idx_file_cut_short_is_named(tmp_path):
         read_idx(path, 3)
 
 
-@pytest.mark.parametrize(("images", "labels", "sentence"), [
-    (np.zeros((3, 28, 28)), np.zeros(4), r"y of .* has 4 entries where X has 3 rows"),
-    (np.zeros((0, 28, 28)), np.zeros(0), r"X of .* has the shape \(0, 784\)"),
-    (np.zeros((3, 0, 28)), np.zeros(3), r"X of .* has the shape \(3, 0\)"),
-])
+@pytest.mark.parametrize(
+    ("images", "labels", "sentence"),
+    [
+        (np.zeros((3, 28, 28)), np.zeros(4), r"y of .* has 4 entries where X has 3 rows"),
+        (np.zeros((0, 28, 28)), np.zeros(0), r"X of .* has the shape \(0, 784\)"),
+        (np.zeros((3, 0, 28)), np.zeros(3), r"X of .* has the shape \(3, 0\)"),
+    ],
+)
 def test_images_and_labels_that_do_not_go_together(tmp_path, monkeypatch, images, labels, sentence):
     monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
     (tmp_path / "mnist").mkdir()
@@ -148,7 +156,9 @@ def test_train_and_test_images_of_two_sets_are_refused(tmp_path, monkeypatch):
         build("mnist", clients=2, part="both")
 
 
-@pytest.mark.skipif(not Path(REAL, "mnist/t10k-images-idx3-ubyte.gz").is_file(), reason="MPIFED_DATA has no mnist/t10k-*.gz")
+@pytest.mark.skipif(
+    not Path(REAL, "mnist/t10k-images-idx3-ubyte.gz").is_file(), reason="MPIFED_DATA has no mnist/t10k-*.gz"
+)
 def test_mnist_s_test_images():
     dataset = build("mnist", part="test")
     assert dataset.m == 50
@@ -160,6 +170,7 @@ def test_mnist_s_test_images():
 
 
 # ---- digits
+
 
 def test_digits_come_with_scikit_learn():
     dataset = build("digits")
@@ -180,6 +191,7 @@ def test_digits_without_scikit_learn_say_what_to_install(monkeypatch):
 
 
 # ---- folders of pictures
+
 
 @pytest.fixture
 def pictures(tmp_path, monkeypatch):
@@ -206,8 +218,8 @@ def test_a_folder_of_pictures_is_a_set_of_classes(pictures):
     assert (dataset.sizes + dataset.sizes_test).sum() == 15
     assert X.min() == -1
     assert X.max() == 1
-    assert np.array_equal(np.round((X[:, 0] + 1) * 127.5), y)                 # channels one after the other:
-    assert np.all(np.round((X[:, 2 * 4096] + 1) * 127.5) == 7)                # red, green, blue
+    assert np.array_equal(np.round((X[:, 0] + 1) * 127.5), y)  # channels one after the other:
+    assert np.all(np.round((X[:, 2 * 4096] + 1) * 127.5) == 7)  # red, green, blue
     assert set(np.round((X[:, 4096] + 1) * 127.5)) <= {0, 10, 20, 30, 40}
     same_rows_however_asked(dataset)
     same_tests_however_asked(dataset)
@@ -224,7 +236,9 @@ def test_a_client_has_pictures_of_two_classes(pictures):
 
 def test_grey_jpeg_and_other_sizes(pictures):
     Image.fromarray(np.full((32, 48), 200, np.uint8)).save(pictures / "Hand/grey.JPEG")
-    Image.fromarray(np.full((64, 64), 100, np.uint8)).convert("P").save(pictures / "CXR/palette.png", transparency=b"\1\2")
+    Image.fromarray(np.full((64, 64), 100, np.uint8)).convert("P").save(
+        pictures / "CXR/palette.png", transparency=b"\1\2"
+    )
     dataset = build("medical-mnist", clients=1, partition="iid", colour=False, size=16)
     assert dataset.n == 256
     table = everything(dataset)

@@ -1,4 +1,5 @@
 """Made data: each follows its law, and a client's numbers are the same wherever they are made."""
+
 from __future__ import annotations
 
 import time
@@ -12,11 +13,15 @@ from mpifed.core.errors import UserError
 from mpifed.data.base import Data
 
 SMALL = {"least": 20, "most": 30}
-TABLES = [{"name": "synthetic", "clients": 5, **SMALL}, {"name": "synthetic", "clients": 5, "iid": True, **SMALL},
-          {"name": "images", "clients": 4, "samples": 7, "size": 8}, {"name": "lower-bound", "clients": 4, "features": 9},
-          {"name": "gaussian", "clients": 9, "samples": 60, "features": 100},
-          {"name": "gaussian", "clients": 9, "samples": 3, "features": 2, "task": "linear"},
-          {"name": "gaussian", "clients": 3, "samples": 200, "features": 170, "test": 0.5}]
+TABLES = [
+    {"name": "synthetic", "clients": 5, **SMALL},
+    {"name": "synthetic", "clients": 5, "iid": True, **SMALL},
+    {"name": "images", "clients": 4, "samples": 7, "size": 8},
+    {"name": "lower-bound", "clients": 4, "features": 9},
+    {"name": "gaussian", "clients": 9, "samples": 60, "features": 100},
+    {"name": "gaussian", "clients": 9, "samples": 3, "features": 2, "task": "linear"},
+    {"name": "gaussian", "clients": 3, "samples": 200, "features": 170, "test": 0.5},
+]
 
 
 def build(table, seed=0, dtype="float64"):
@@ -50,6 +55,7 @@ def test_a_rank_makes_its_own_clients_and_no_others(table, monkeypatch):
 
 # ---- synthetic
 
+
 def test_synthetic_has_the_sizes_and_shapes_of_flame():
     dataset = build("synthetic")
     assert (dataset.m, dataset.n, dataset.classes) == (30, 60, 10)
@@ -66,9 +72,9 @@ def test_synthetic_follows_the_law_of_fedprox():
     table = {"name": "synthetic", "clients": 2000, "alpha": 0.0, "beta": 2.0, "least": 20, "most": 20, "test": 0.0}
     X = build(table).rows(0, 2000)[0].reshape(2000, 20, 60)
     spread = (X - X.mean(axis=1, keepdims=True)).var(axis=(0, 1), ddof=0) * 20 / 19
-    assert np.allclose(spread, np.arange(1, 61) ** -1.2, rtol=0.05)      # Sigma_jj
+    assert np.allclose(spread, np.arange(1, 61) ** -1.2, rtol=0.05)  # Sigma_jj
     v = X.mean(axis=1)
-    assert np.allclose(v.mean(axis=1).std(), 2.0, rtol=0.1)              # B_k, a standard deviation and no variance
+    assert np.allclose(v.mean(axis=1).std(), 2.0, rtol=0.1)  # B_k, a standard deviation and no variance
     assert np.allclose((v - v.mean(axis=1, keepdims=True)).var(), 1, rtol=0.05)
     calm = build({**table, "beta": 0.0}).rows(0, 2000)[0].reshape(2000, 20, 60).mean(axis=(1, 2))
     assert calm.std() < 0.2
@@ -82,19 +88,20 @@ def shares(y):
 def test_synthetic_labels_come_from_one_linear_model_a_client():
     table = {"name": "synthetic", "clients": 2, "features": 3, "classes": 4, "least": 3000, "most": 3000, "test": 0.0}
     X, y = build({**table, "alpha": 50.0}).rows(0, 2)
-    for half in (slice(0, 3000), slice(3000, 6000)):      # classes of a linear model are convex: midpoints keep them
+    for half in (slice(0, 3000), slice(3000, 6000)):  # classes of a linear model are convex: midpoints keep them
         A, label = X[half], y[half]
         same = np.flatnonzero(label == label[0])
         middle = (A[same[0]] + A[same[1:200]]) / 2
         near = np.argmin(((A[:, None] - middle) ** 2).sum(axis=2), axis=0)
         assert np.mean(label[near] == label[0]) > 0.9
     X, y = build({**table, "iid": True}).rows(0, 2)
-    assert np.allclose(*shares(y), atol=0.05)             # one law for both
+    assert np.allclose(*shares(y), atol=0.05)  # one law for both
     assert np.abs(X.mean(axis=0)).max() < 0.1
     assert not np.allclose(*shares(build(table).rows(0, 2)[1]), atol=0.05)
 
 
 # ---- images
+
 
 def test_images_show_the_pattern_of_their_class():
     table = {"name": "images", "clients": 12, "samples": 10, "size": 16, "noise": 0.0, "test": 0.0}
@@ -103,7 +110,7 @@ def test_images_show_the_pattern_of_their_class():
     X, y = dataset.rows(0, 12)
     assert set(y) == set(range(6))
     for i in range(12):
-        counts = np.bincount(y[10 * i:10 * i + 10].astype(int))
+        counts = np.bincount(y[10 * i : 10 * i + 10].astype(int))
         assert sorted(counts[counts > 0]) == [5, 5]
     patterns = dataset.patterns
     for row, c in zip(X, y, strict=True):
@@ -122,6 +129,7 @@ def test_images_are_made_for_the_cnn_of_flame():
 
 
 # ---- gaussian
+
 
 def test_gaussian_labels_come_from_a_hyperplane_with_a_tenth_flipped():
     table = {"name": "gaussian", "clients": 500, "samples": 40, "features": 10}
@@ -154,6 +162,7 @@ def test_a_million_clients_would_take_seconds():
 
 # ---- lower bound
 
+
 def matrices(table):
     dataset = build(table)
     X, y = dataset.rows(0, dataset.m)
@@ -168,9 +177,9 @@ def test_the_blocks_of_42_are_those_printed(m, n):
     far = np.zeros((m, n + m + 2, n + m + 2))  # the matrices of the paper, indices from 1, before they are cut
     for k in range(1, m + 1):
         for j in range(k, n + 2, m):
-            far[k - 1, j:j + 2, j:j + 2] = [[1, -1], [-1, 1]]
+            far[k - 1, j : j + 2, j : j + 2] = [[1, -1], [-1, 1]]
     far[0, 1:3, 1:3] = [[2, -1], [-1, 1]]
-    assert np.allclose(Q, c * far[:, 1:n + 1, 1:n + 1] + alpha * np.eye(n), atol=1e-15)
+    assert np.allclose(Q, c * far[:, 1 : n + 1, 1 : n + 1] + alpha * np.eye(n), atol=1e-15)
     chain = 2 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1)
     assert np.allclose(Q.sum(axis=0), c * chain + m * alpha * np.eye(n), atol=1e-14)
     assert np.allclose(b[0], c * np.eye(n)[0])
@@ -191,15 +200,25 @@ def test_the_minimiser_of_the_lower_bound_falls_by_a_constant_factor():
 
 # ---- mistakes
 
-@pytest.mark.parametrize(("table", "sentence"), [
-    ({"name": "synthetic", "least": 9, "most": 8}, r"data: least = 9 is more than most = 8"),
-    ({"name": "synthetic", "alpha": -1.0}, r"data\.alpha = -1\.0 is wrong"),
-    ({"name": "lower-bound", "clients": 10, "alpha": 0.1}, r"data: alpha = 0\.1 must be below beta/clients = 0\.1, as \(41\)"),
-    ({"name": "lower-bound", "clients": 1}, r"data: clients = 1 is too few"),
-    ({"name": "images", "per_client": 7}, r"data: per_client = 7 is more than classes = 6"),
-    ({"name": "gaussian", "noise": 1.5}, r"data: noise = 1\.5 is the share of labels flipped"),
-    ({"name": "gaussian", "task": "ordinal"}, r"data\.task = \"ordinal\" is wrong: it must be \"logistic\" or \"linear\""),
-])
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ({"name": "synthetic", "least": 9, "most": 8}, r"data: least = 9 is more than most = 8"),
+        ({"name": "synthetic", "alpha": -1.0}, r"data\.alpha = -1\.0 is wrong"),
+        (
+            {"name": "lower-bound", "clients": 10, "alpha": 0.1},
+            r"data: alpha = 0\.1 must be below beta/clients = 0\.1, as \(41\)",
+        ),
+        ({"name": "lower-bound", "clients": 1}, r"data: clients = 1 is too few"),
+        ({"name": "images", "per_client": 7}, r"data: per_client = 7 is more than classes = 6"),
+        ({"name": "gaussian", "noise": 1.5}, r"data: noise = 1\.5 is the share of labels flipped"),
+        (
+            {"name": "gaussian", "task": "ordinal"},
+            r"data\.task = \"ordinal\" is wrong: it must be \"logistic\" or \"linear\"",
+        ),
+    ],
+)
 def test_values_that_cannot_be_are_refused(table, sentence):
     with pytest.raises(UserError, match=sentence):
         Data.build(table, "data")

@@ -1,4 +1,5 @@
 """Training and test samples of a client are its own, disjoint and together all of them, whatever the rank."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -18,7 +19,7 @@ def same_tests_however_asked(dataset):
     whole, ends = dense(dataset.rows_test(0, dataset.m)[0]), np.cumsum(dataset.sizes_test)
     assert len(whole) == ends[-1]
     for i in range(dataset.m):
-        assert np.array_equal(dense(dataset.rows_test(i, i + 1)[0]), whole[ends[i] - dataset.sizes_test[i]:ends[i]])
+        assert np.array_equal(dense(dataset.rows_test(i, i + 1)[0]), whole[ends[i] - dataset.sizes_test[i] : ends[i]])
 
 
 class Made(Dataset):
@@ -33,8 +34,12 @@ class Made(Dataset):
 
 
 @settings(max_examples=40, deadline=None)
-@given(sizes=st.lists(st.integers(1, 9), min_size=1, max_size=6), share=st.sampled_from([0.1, 0.2, 0.5, 0.99]),
-       seed=st.integers(0, 9), form=st.sampled_from(["pool", "csr", "as it lies", "made"]))
+@given(
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=6),
+    share=st.sampled_from([0.1, 0.2, 0.5, 0.99]),
+    seed=st.integers(0, 9),
+    form=st.sampled_from(["pool", "csr", "as it lies", "made"]),
+)
 def test_the_parts_of_a_client_are_disjoint_and_complete(sizes, share, seed, form):
     d = sum(sizes)
     order = None if form == "as it lies" else np.random.default_rng(seed).permutation(d)
@@ -85,8 +90,10 @@ def test_a_share_of_a_file_is_kept_for_testing(tmp_path, suffix):
     same_rows_however_asked(dataset)
     pool = load(write(tmp_path / f"pool{suffix}", {"X": X, "y": y}), clients=2, test=0.2)
     assert list(pool.sizes_test) == [1, 1]
-    assert np.array_equal(load(tmp_path / f"pool{suffix}", clients=2, test=0.2, seed=3).rows_test(0, 2)[0],
-                          load(tmp_path / f"pool{suffix}", clients=2, test=0.2, seed=3).rows_test(0, 2)[0])
+    assert np.array_equal(
+        load(tmp_path / f"pool{suffix}", clients=2, test=0.2, seed=3).rows_test(0, 2)[0],
+        load(tmp_path / f"pool{suffix}", clients=2, test=0.2, seed=3).rows_test(0, 2)[0],
+    )
 
 
 def test_test_samples_of_a_file_are_its_own(tmp_path):

@@ -1,4 +1,5 @@
 """The pages under docs: links lead somewhere, what is written from the code is up to date, commands and studies are valid."""
+
 from __future__ import annotations
 
 import ast
@@ -52,7 +53,9 @@ def test_links_lead_somewhere(page):
 @pytest.mark.parametrize("paper", PAPERS)
 def test_functions_that_a_page_names_are_there(paper):
     links = LINK.findall((ROOT / "docs" / f"{paper}.md").read_text("utf-8"))
-    code = [(text.strip("`"), (ROOT / "docs" / target).resolve()) for text, target, _ in links if target.endswith(".py")]
+    code = [
+        (text.strip("`"), (ROOT / "docs" / target).resolve()) for text, target, _ in links if target.endswith(".py")
+    ]
     assert len(code) > 8
     for name, file in code:
         assert name in names(file), f"{name} is not in {file.name}"
@@ -72,8 +75,16 @@ def test_the_reference_has_every_name():
 
 def test_every_attribute_and_dataset_of_a_result_is_described(tmp_path):
     text = (ROOT / "docs" / "results.md").read_text("utf-8")
-    result = mpifed.run({"data": {"name": "synthetic", "clients": 3, "least": 6, "most": 9}, "algorithm": "flame", "rounds": 1,
-                         "record": {"personal": True}, "system": {"speed": 1e4}}, tmp_path / "out.h5")
+    result = mpifed.run(
+        {
+            "data": {"name": "synthetic", "clients": 3, "least": 6, "most": 9},
+            "algorithm": "flame",
+            "rounds": 1,
+            "record": {"personal": True},
+            "system": {"speed": 1e4},
+        },
+        tmp_path / "out.h5",
+    )
     described = set(re.findall(r"^\| `(\w+)` \|", text, re.M))
     assert set(result.attrs) <= described
     for group in (result.rounds, result.ranks, result.clients):
@@ -119,7 +130,9 @@ def owner(words, paper):
     """The algorithm that has all options of these words, the paper's own first."""
     keys = {word.split("=")[0].split(".")[1] for word in words if word.startswith("algorithm.")}
     family = config.FAMILIES["algorithm"]
-    return next(name for name in (paper, *family.choices) if keys <= set(family.member(name, "algorithm").__struct_fields__))
+    return next(
+        name for name in (paper, *family.choices) if keys <= set(family.member(name, "algorithm").__struct_fields__)
+    )
 
 
 def test_the_citation_is_complete():
@@ -132,8 +145,10 @@ def test_the_citation_is_complete():
     yaml = pytest.importorskip("yaml")
     found = yaml.safe_load(text)
     assert found["authors"] == [{"name": "The mpifed developers"}]
-    assert all(paper["title"] and all(set(who) == {"family-names", "given-names"} for who in paper["authors"])
-               for paper in found["references"])
+    assert all(
+        paper["title"] and all(set(who) == {"family-names", "given-names"} for who in paper["authors"])
+        for paper in found["references"]
+    )
 
 
 def test_the_readme_is_a_tour_that_leads_to_every_page():

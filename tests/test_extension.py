@@ -1,4 +1,5 @@
 """Algorithms, problems, data and selections from outside mpifed: by file, by module, by entry point."""
+
 from __future__ import annotations
 
 import re
@@ -38,7 +39,8 @@ def package(folder):
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
-        "[mpifed.algorithms]\ngd = my_package.methods:GradientDescent\nbad = my_package.methods:Client\nfedavg = no:Thing\n")
+        "[mpifed.algorithms]\ngd = my_package.methods:GradientDescent\nbad = my_package.methods:Client\nfedavg = no:Thing\n"
+    )
     (folder / "site" / "my_package").mkdir()
     (folder / "site" / "my_package" / "methods.py").write_text(METHODS, "utf-8")
     return folder / "site"
@@ -102,8 +104,10 @@ def test_entry_points_are_listed_and_described(package, monkeypatch):
     try:
         listed = describe.names("algorithms")
         assert re.search(r"^  gd +x⁺ = x − γ .*\(my_package.methods:GradientDescent\)$", listed, re.M)
-        assert re.search(r'^  bad +\(algorithms = "bad" is wrong: Client of my_package.methods is no class ', listed, re.M)
-        assert len(re.findall("^  fedavg ", listed, re.M)) == 1                # a name of mpifed stays what it is
+        assert re.search(
+            r'^  bad +\(algorithms = "bad" is wrong: Client of my_package.methods is no class ', listed, re.M
+        )
+        assert len(re.findall("^  fedavg ", listed, re.M)) == 1  # a name of mpifed stays what it is
         assert f"gd  (algorithms: {package}/my_package/methods.py)" in describe.component("gd")
         with pytest.raises(UserError, match=r"^unknown algorithm 'gdd'; did you mean 'gd'\?$"):
             config.experiment({"algorithm": "gdd"})
@@ -114,9 +118,11 @@ def test_entry_points_are_listed_and_described(package, monkeypatch):
 
 
 def test_packages_are_searched_only_for_names_that_mpifed_does_not_have(folder):
-    script = ("import sys; from mpifed.core import plugins; from mpifed.experiment import config; config.experiment({'algorithm': 'fedavg', 'data': 'qot'}); "
-              "config.experiment({'algorithm': 'my_methods.py:GradientDescent'}); "
-              "sys.exit(plugins.installed.cache_info().misses)")
+    script = (
+        "import sys; from mpifed.core import plugins; from mpifed.experiment import config; config.experiment({'algorithm': 'fedavg', 'data': 'qot'}); "
+        "config.experiment({'algorithm': 'my_methods.py:GradientDescent'}); "
+        "sys.exit(plugins.installed.cache_info().misses)"
+    )
     assert execute([sys.executable, "-c", script], cwd=folder).code == 0
 
 
@@ -155,8 +161,10 @@ def test_every_class_of_mpifed_defines_what_it_must(family):
 
 
 def test_parts_of_an_algorithm_come_from_outside_too(folder):
-    (folder / "mine.py").write_text("from mpifed.algorithms.step_sizes import Step\nclass Half(Step):\n    def gamma(self, k, k0, d):\n"
-                                    "        return 0.5 ** k\n")
+    (folder / "mine.py").write_text(
+        "from mpifed.algorithms.step_sizes import Step\nclass Half(Step):\n    def gamma(self, k, k0, d):\n"
+        "        return 0.5 ** k\n"
+    )
     told = config.experiment(config.override({}, ["algorithm=fedavg", "algorithm.step=mine.py:Half"]))
     assert told.algorithm.step.gamma(2, 1, None) == 0.25
     assert 'name = "mine.py:Half"' in told.toml()
@@ -197,14 +205,19 @@ WRONG = {
 
 @pytest.fixture
 def wrong(folder):
-    for name, text in {"broken": BROKEN, "fails": "\n\n1 / 0\n", "leaves": "raise SystemExit(3)\n", "text": "no code\n"}.items():
+    for name, text in {
+        "broken": BROKEN,
+        "fails": "\n\n1 / 0\n",
+        "leaves": "raise SystemExit(3)\n",
+        "text": "no code\n",
+    }.items():
         (folder / f"{name}.py").write_text(text)
 
 
 @pytest.mark.parametrize("assignment", WRONG)
 def test_what_is_missing_is_told_in_one_sentence(wrong, assignment):
     key, name = assignment.split("=")
-    for _ in range(2):                                   # a file that failed is tried again
+    for _ in range(2):  # a file that failed is tried again
         with pytest.raises(UserError) as refused:
             config.experiment(config.override({}, [assignment]))
         assert str(refused.value) == f'{key} = "{name}" is wrong: {WRONG[assignment]}'
@@ -222,8 +235,10 @@ def test_options_are_refused_like_those_of_mpifed(wrong):
 
 
 def test_describe_refuses_what_is_none_of_mpifeds_kinds(wrong):
-    for name, sentence in {"json:JSONDecoder": "JSONDecoder of json is no class derived from mpifed.core.component.Component",
-                           "nowhere.py:X": "there is no file nowhere.py"}.items():
+    for name, sentence in {
+        "json:JSONDecoder": "JSONDecoder of json is no class derived from mpifed.core.component.Component",
+        "nowhere.py:X": "there is no file nowhere.py",
+    }.items():
         with pytest.raises(UserError, match=rf'^name = "{name}" is wrong: {sentence}$'):
             describe.component(name)
 
@@ -232,8 +247,11 @@ def test_a_file_that_fails_on_one_rank_only_ends_all_of_them(folder):
     here = "int(os.environ.get('PMI_RANK', os.environ.get('OMPI_COMM_WORLD_RANK', 0)))"
     (folder / "my_methods.py").write_text(f"import os\nassert {here} != 1, 'not here'\n{METHODS}", "utf-8")
     done = mpifed("run", "algorithm=my_methods.py:GradientDescent", *SMALL, ranks=3, cwd=folder)
-    assert (done.code, done.err) == (2, 'mpifed: algorithm = "my_methods.py:GradientDescent" is wrong: my_methods.py cannot be '
-                                        "imported: AssertionError: not here (my_methods.py, line 2)\n")
+    assert (done.code, done.err) == (
+        2,
+        'mpifed: algorithm = "my_methods.py:GradientDescent" is wrong: my_methods.py cannot be '
+        "imported: AssertionError: not here (my_methods.py, line 2)\n",
+    )
 
 
 def test_two_files_of_one_name_do_not_meet(folder):

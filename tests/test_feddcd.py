@@ -1,4 +1,5 @@
 """FedDCD and AccFedDCD: what their paper proves, on functions whose dual is known."""
+
 from __future__ import annotations
 
 import math
@@ -79,8 +80,17 @@ def sharp(c, alpha, m=10, n=40):
 # the sharp test
 
 
-@pytest.mark.parametrize(("c", "alpha", "eta", "tau"), [
-    (2.0, 2.0, 1.0, 4), (2.0, 2.0, 0.4, 4), (2.0, 0.5, 1.0, 4), (0.5, 0.2, 0.7, 2), (3.0, 3.0, 1.0, 10), (1.0, 1.0, 1.8, 3)])
+@pytest.mark.parametrize(
+    ("c", "alpha", "eta", "tau"),
+    [
+        (2.0, 2.0, 1.0, 4),
+        (2.0, 2.0, 0.4, 4),
+        (2.0, 0.5, 1.0, 4),
+        (0.5, 0.2, 0.7, 2),
+        (3.0, 3.0, 1.0, 10),
+        (1.0, 1.0, 1.8, 3),
+    ],
+)
 def test_the_expected_gap_ratio_is_exactly_the_formula_of_the_errata(c, alpha, eta, tau):
     """1 − (τ−1)/(N−1)·(2κ' − κ'²), κ' = ηα/c: the mean over 2,000 draws, within 1 %."""
     m, (problem, data) = 10, sharp(c, alpha)
@@ -159,7 +169,7 @@ def test_theorem_4_1_the_local_models_near_the_minimiser(place):
         run = Run(build("feddcd"), "quadratic", data=dual.data, selection=Uniform(count=tau), seed=seed)
         for k in range(rounds + 1):
             y = run.states().y
-            W = np.matvec(dual.inverse, y + dual.b)                       # all of them, also of those who do not train
+            W = np.matvec(dual.inverse, y + dual.b)  # all of them, also of those who do not train
             distance[seed, k] = np.mean(np.sum((W - dual.w) ** 2, axis=1))
             assert distance[seed, k] <= 2 / (dual.m * dual.alpha) * dual.gap(y) * (1 + 1e-9) + 1e-12
             run.rounds(1)
@@ -174,7 +184,10 @@ def test_theorem_6_1_the_lyapunov_function_contracts_by_one_minus_a(place, tau):
     """G(y) − G* + (a² + b)/(2r²α)·‖z − y*‖² (errata), in every single step and over all pairs of draws."""
     dual = duals()[place]
     sets = list(combinations(range(dual.m), tau))
-    runs = [Run(build("accfeddcd"), "quadratic", data=dual.data, selection=Fixed(first=chosen, second=chosen)) for chosen in sets]
+    runs = [
+        Run(build("accfeddcd"), "quadratic", data=dual.data, selection=Fixed(first=chosen, second=chosen))
+        for chosen in sets
+    ]
     server = runs[0].server
     r, kappa = (tau - 1) / (dual.m - 1), dual.alpha / dual.beta
     assert np.isclose(server.r, r)
@@ -184,7 +197,7 @@ def test_theorem_6_1_the_lyapunov_function_contracts_by_one_minus_a(place, tau):
     for state in trajectory("accfeddcd", dual.data, 20):
         before = dual.gap(state.y) + weight * np.sum((state.z - dual.y) ** 2)
         gaps, distances = [], []
-        for run in runs:                                                  # y⁺ depends on the first draw alone, z⁺ on the second
+        for run in runs:  # y⁺ depends on the first draw alone, z⁺ on the second
             put(run, y=state.y, z=state.z, w=state.w)
             run.rounds(1)
             after = run.states()
@@ -249,8 +262,11 @@ def test_the_dual_variables_end_at_the_gradients_and_the_model_at_the_minimiser(
 # invariants
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"eta": 0.3}, {"solver": {"name": "gd", "steps": 3}}, {"solver": {"name": "gd", "delta": 0.3}}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"eta": 0.3}, {"solver": {"name": "gd", "steps": 3}}, {"solver": {"name": "gd", "delta": 0.3}}],
+    ids=str,
+)
 @pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])
 def test_dual_variables_add_up_to_zero(name, options):
     run = Run(build(name, options), "quadratic")
@@ -276,7 +292,9 @@ def test_feddcd_is_its_box_client_by_client():
         assert np.allclose(run.states().w, w, rtol=1e-9, atol=1e-10)
 
 
-@pytest.mark.parametrize(("options", "r", "kappa"), [({}, 0.5, None), ({"r": 0.25, "kappa": 0.6, "eta": 0.9}, 0.25, 0.6)])
+@pytest.mark.parametrize(
+    ("options", "r", "kappa"), [({}, 0.5, None), ({"r": 0.25, "kappa": 0.6, "eta": 0.9}, 0.25, 0.6)]
+)
 def test_accfeddcd_is_its_box_client_by_client(options, r, kappa):
     """Algorithm 2, lines 15–41: two draws, both gradients at v."""
     dual, tau = duals()[1], 3
@@ -336,14 +354,17 @@ def test_those_who_train_solve_to_the_tolerance_of_newton(name, tol):
         run.rounds(1)
         at = run.states().v if name == "accfeddcd" else before.y
         f = run.hosts[0]
-        G = np.concatenate([run.problem.grad(block, w) for block, w in zip(
-            f.blocks, np.split(f.state.w, f.starts[1:-1]), strict=True)])[f.slot]
+        G = np.concatenate(
+            [run.problem.grad(block, w) for block, w in zip(f.blocks, np.split(f.state.w, f.starts[1:-1]), strict=True)]
+        )[f.slot]
         chosen = run.fed.chosen
         assert (np.linalg.norm(G[chosen] - at[chosen], axis=1) <= tol).all()
 
 
-@pytest.mark.parametrize(("kappa", "delta", "steps"), [
-    (0.5, 0.25, 1), (0.5, 0.24, 2), (0.5, 1 / 16, 2), (0.1, 0.1, 11), (0.01, 0.5, 35), (1.0, 0.1, 1), (0.999, 0.9, 1)])
+@pytest.mark.parametrize(
+    ("kappa", "delta", "steps"),
+    [(0.5, 0.25, 1), (0.5, 0.24, 2), (0.5, 1 / 16, 2), (0.1, 0.1, 11), (0.01, 0.5, 35), (1.0, 0.1, 1), (0.999, 0.9, 1)],
+)
 def test_gradient_steps_for_an_accuracy(kappa, delta, steps):
     """The fewest k >= 1 with (1 − α/β)^(2k) <= δ."""
     assert GradientDescent(delta=delta).count(kappa, 1.0) == steps
@@ -365,12 +386,15 @@ def test_gradient_descent_is_an_inexact_oracle(kappa):
         assert (np.sum((found - exact) ** 2, axis=1) <= bound * np.sum((W - exact) ** 2, axis=1) * (1 + 1e-9)).all()
 
 
-
 def test_the_accuracy_of_theorem_5_2_has_the_kappa_of_theorem_5_2():
     """α/β = 0.3, τ = 3 of N = 5: κ = 0.6/128, δ = 0.249, and 0.7^(2·2) is below that."""
     data, counted = quadratics(np.tile(np.diag([0.3, 1.0]), (5, 1, 1)), np.ones((5, 2))), []
-    run = Run(build("feddcd", {"eta": 0.25, "solver": {"name": "gd", "delta": "theorem"}}), "quadratic", data=data,
-              selection=Uniform(count=3))
+    run = Run(
+        build("feddcd", {"eta": 0.25, "solver": {"name": "gd", "delta": "theorem"}}),
+        "quadratic",
+        data=data,
+        selection=Uniform(count=3),
+    )
     gradient = Quadratic.value_grad
 
     class Counting(Quadratic, tag="counting"):
@@ -391,10 +415,16 @@ def test_gradient_descent_wants_steps_or_delta(table):
         build("feddcd", {"solver": table})
 
 
-@pytest.mark.parametrize(("table", "sentence"), [
-    ({"name": "gd", "steps": 0}, "steps = 0 is wrong"), ({"name": "gd", "delta": 1.5}, r"delta = 1\.5 is wrong"),
-    ({"name": "gd", "delta": "theory"}, 'delta = "theory" is wrong'), ({"name": "newton", "tol": 0.0}, r"tol = 0\.0 is wrong"),
-    ({"name": "newtom"}, "did you mean 'newton'")])
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ({"name": "gd", "steps": 0}, "steps = 0 is wrong"),
+        ({"name": "gd", "delta": 1.5}, r"delta = 1\.5 is wrong"),
+        ({"name": "gd", "delta": "theory"}, 'delta = "theory" is wrong'),
+        ({"name": "newton", "tol": 0.0}, r"tol = 0\.0 is wrong"),
+        ({"name": "newtom"}, "did you mean 'newton'"),
+    ],
+)
 def test_wrong_solvers_are_refused(table, sentence):
     with pytest.raises(UserError, match=sentence):
         build("feddcd", {"solver": table})
@@ -427,19 +457,36 @@ def test_an_iteration_costs_its_exchanges_and_no_more(name, exchanges):
 
 @pytest.mark.parametrize(("name", "exchanges"), [("feddcd", 1), ("accfeddcd", 2)])
 def test_and_so_they_are_in_the_record(name, exchanges):
-    result = mpifed.run({"data": {"name": "quadratic", "clients": 6, "features": 3}, "algorithm": name, "rounds": 4,
-                         "selection": {"name": "uniform", "count": 4}})
+    result = mpifed.run(
+        {
+            "data": {"name": "quadratic", "clients": 6, "features": 3},
+            "algorithm": name,
+            "rounds": 4,
+            "selection": {"name": "uniform", "count": 4},
+        }
+    )
     assert list(result.rounds["exchanges"]) == [exchanges * k for k in range(5)]
     assert list(result.rounds["uploads"]) == list(result.rounds["downloads"]) == [4 * exchanges * k for k in range(5)]
-    assert list(result.rounds["bytes_up"]) == list(result.rounds["bytes_down"]) == [4 * 3 * 8 * exchanges * k for k in range(5)]
+    assert (
+        list(result.rounds["bytes_up"])
+        == list(result.rounds["bytes_down"])
+        == [4 * 3 * 8 * exchanges * k for k in range(5)]
+    )
 
 
 @pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])
-@pytest.mark.parametrize("problem", [
-    {"name": "softmax", "lam": 0.1}, {"name": "softmax", "bias": False}, {"name": "logistic", "mu": 0.0}], ids=str)
+@pytest.mark.parametrize(
+    "problem",
+    [{"name": "softmax", "lam": 0.1}, {"name": "softmax", "bias": False}, {"name": "logistic", "mu": 0.0}],
+    ids=str,
+)
 def test_what_is_not_strongly_convex_is_refused_by_one_sentence(name, problem):
-    table = {"data": {"name": "synthetic", "clients": 3, "features": 4, "classes": 2, "least": 5, "most": 9}, "problem": problem,
-             "algorithm": name, "rounds": 2}
+    table = {
+        "data": {"name": "synthetic", "clients": 3, "features": 4, "classes": 2, "least": 5, "most": 9},
+        "problem": problem,
+        "algorithm": name,
+        "rounds": 2,
+    }
     with pytest.raises(UserError) as told:
         mpifed.run(table)
     sentence = str(told.value)
@@ -448,11 +495,17 @@ def test_what_is_not_strongly_convex_is_refused_by_one_sentence(name, problem):
     assert ". " not in sentence
 
 
-@pytest.mark.parametrize(("problem", "lacks"), [
-    ("least-squares", "convexity"), ("svm", "convexity"), ("mlp", "convexity"), ("nonconvex-logistic", "convexity")])
+@pytest.mark.parametrize(
+    ("problem", "lacks"),
+    [("least-squares", "convexity"), ("svm", "convexity"), ("mlp", "convexity"), ("nonconvex-logistic", "convexity")],
+)
 def test_so_is_what_does_not_know_its_convexity(problem, lacks):
-    table = {"data": {"name": "synthetic", "clients": 3, "features": 4, "classes": 2, "least": 5, "most": 9}, "problem": problem,
-             "algorithm": "feddcd", "rounds": 2}
+    table = {
+        "data": {"name": "synthetic", "clients": 3, "features": 4, "classes": 2, "least": 5, "most": 9},
+        "problem": problem,
+        "algorithm": "feddcd",
+        "rounds": 2,
+    }
     with pytest.raises(UserError, match=f"^feddcd cannot run on {problem}: it needs {lacks}$"):
         mpifed.run(table)
 
@@ -460,4 +513,6 @@ def test_so_is_what_does_not_know_its_convexity(problem, lacks):
 def test_draws_do_not_depend_on_the_algorithm():
     """The first draw of AccFedDCD is that of FedDCD."""
     draws = Uniform(count=3).draws(4, 9, 5)
-    assert np.array_equal(draws.draw(2, 0), np.sort(stream(4, "selection", 2, 0).choice(9, 3, replace=False, shuffle=False)))
+    assert np.array_equal(
+        draws.draw(2, 0), np.sort(stream(4, "selection", 2, 0).choice(9, 3, replace=False, shuffle=False))
+    )

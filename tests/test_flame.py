@@ -1,4 +1,5 @@
 """FLAME and pFedMe: what their formulas promise, and that personal models stay where they are."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -45,8 +46,20 @@ def test_after_training_the_dual_is_the_pull_to_the_personal_model(problem, lam,
 def test_flame_is_its_box_client_by_client(center):
     """(9)–(11) of Algorithm 1; θ_i and w_i persist, w is the mean of everyone's last z_i."""
     lam, rho, lr, epochs, decay = 2.0, 0.3, 0.01, 3, 0.02
-    run = Run(build("flame", {"lam": lam, "rho": rho, "lr": lr, "epochs": epochs, "batch_size": 0, "center": center,
-                              "weight_decay": decay}))
+    run = Run(
+        build(
+            "flame",
+            {
+                "lam": lam,
+                "rho": rho,
+                "lr": lr,
+                "epochs": epochs,
+                "batch_size": 0,
+                "center": center,
+                "weight_decay": decay,
+            },
+        )
+    )
     w, (theta, own, pi, z) = np.zeros(N), np.zeros((4, M, N))
     for _ in range(6):
         model = run.rounds(1)[-1]
@@ -85,13 +98,15 @@ def test_the_last_upload_of_those_not_chosen_stays_in_the_mean(name):
         assert not np.array_equal(state.z[~rest], before[~rest])
         assert np.allclose(run.server.x, state.z.mean(axis=0), rtol=1e-13, atol=1e-15)
     assert (run.fed.times_selected == 0).any()
-    assert not run.states().z[run.fed.times_selected == 0].any()   # who never trained counts with the model of the start
+    assert not run.states().z[run.fed.times_selected == 0].any()  # who never trained counts with the model of the start
 
 
 def test_pfedme_is_its_formula_client_by_client():
     """θ_i by gradient steps on f_i(θ) + (λ/2)‖θ − w‖² from its last θ_i; w_i = w − ηλ(w − θ_i); mean over all m."""
     lam, eta, lr, epochs, decay = 2.0, 0.3, 0.01, 3, 0.02
-    run = Run(build("pfedme", {"lam": lam, "eta": eta, "lr": lr, "epochs": epochs, "batch_size": 0, "weight_decay": decay}))
+    run = Run(
+        build("pfedme", {"lam": lam, "eta": eta, "lr": lr, "epochs": epochs, "batch_size": 0, "weight_decay": decay})
+    )
     w, (theta, z) = np.zeros(N), np.zeros((2, M, N))
     for _ in range(6):
         model = run.rounds(1)[-1]
@@ -112,16 +127,23 @@ def moreau(run, lam):
     return w, np.matvec(inverse, g + lam * w)
 
 
-@pytest.mark.parametrize(("name", "options"), [
-    ("flame", {"rho": 1.0}), ("flame", {"rho": 1.0, "center": "local"}), ("flame", {"rho": 2.0}), ("pfedme", {"eta": 0.1}),
-], ids=str)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("flame", {"rho": 1.0}),
+        ("flame", {"rho": 1.0, "center": "local"}),
+        ("flame", {"rho": 2.0}),
+        ("pfedme", {"eta": 0.1}),
+    ],
+    ids=str,
+)
 def test_both_end_where_the_moreau_envelope_is_least(name, options):
     """Problem (7) of flame: w* minimises the mean of the envelopes, θ_i* = prox of f_i at w*."""
     lam = 5.0
     run = Run(build(name, {"lam": lam, "lr": 0.04, "epochs": 30, "batch_size": 0, **options}), selection=EVERYONE)
     w, theta = moreau(run, lam)
-    assert np.abs(gradients(run, theta) + lam * (theta - w)).max() < 1e-12   # the test's own formula
-    assert np.linalg.norm(w - minimiser(run)) > 1e-2                         # another point than the minimiser of f
+    assert np.abs(gradients(run, theta) + lam * (theta - w)).max() < 1e-12  # the test's own formula
+    assert np.linalg.norm(w - minimiser(run)) > 1e-2  # another point than the minimiser of f
     run.rounds(400)
     assert np.allclose(run.server.x, w, rtol=1e-5, atol=1e-6)
     assert np.allclose(run.states().theta, theta, rtol=1e-5, atol=1e-6)
@@ -131,7 +153,11 @@ def test_both_end_where_the_moreau_envelope_is_least(name, options):
 def test_a_strong_pull_brings_personal_models_to_their_centre(center):
     """λ → ∞: θ_i − centre = −∇f_i(θ_i)/λ, the centre w or, as printed, the client's own last w_i."""
     for lam in (1e2, 1e4):
-        run = Run(build("flame", {"lam": lam, "lr": 0.5 / lam, "epochs": 60, "rho": lam / M, "batch_size": 0, "center": center}))
+        run = Run(
+            build(
+                "flame", {"lam": lam, "lr": 0.5 / lam, "epochs": 60, "rho": lam / M, "batch_size": 0, "center": center}
+            )
+        )
         run.rounds(4)
         centre = run.states().w if center == "local" else np.tile(run.server.x, (M, 1))
         run.rounds(1)
@@ -149,16 +175,24 @@ def test_a_weak_pull_leaves_every_client_alone():
 
 
 def test_personal_models_fit_their_clients_better_than_the_common_one():
-    result = mpifed.run({"data": {"name": "linreg-noniid", "clients": 10, "features": 8, "least": 6, "most": 20}, "rounds": 30,
-                         "algorithm": {"name": "flame", "lr": 0.02, "lam": 1.0}, "selection": "all"})
+    result = mpifed.run(
+        {
+            "data": {"name": "linreg-noniid", "clients": 10, "features": 8, "least": 6, "most": 20},
+            "rounds": 30,
+            "algorithm": {"name": "flame", "lr": 0.02, "lam": 1.0},
+            "selection": "all",
+        }
+    )
     assert result.rounds["personal_objective"][0] == result.rounds["objective"][0]
     assert result.rounds["personal_objective"][-1] < 0.9 * result.rounds["objective"][-1]
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("batch_size", [0, 5])
-@pytest.mark.parametrize(("name", "selection", "pool"), [
-    ("flame", Uniform(count=5), 0), ("pfedme", Uniform(count=5), 0), ("flame", Biased(count=5, candidates=8), 8)])
+@pytest.mark.parametrize(
+    ("name", "selection", "pool"),
+    [("flame", Uniform(count=5), 0), ("pfedme", Uniform(count=5), 0), ("flame", Biased(count=5, candidates=8), 8)],
+)
 def test_personal_models_never_travel(name, selection, pool, batch_size, dtype):
     """Up z_i, down w: n numbers each way for every client who is chosen, whatever is measured."""
     run, size = Run(build(name, {"batch_size": batch_size}), selection=selection, dtype=dtype), np.dtype(dtype).itemsize
@@ -173,8 +207,12 @@ def test_personal_models_never_travel(name, selection, pool, batch_size, dtype):
 
 @pytest.mark.parametrize("name", ["flame", "pfedme"])
 def test_personal_models_are_recorded_where_they_are_asked_for(name):
-    table = {"data": {"name": "linreg-noniid", "clients": 7, "features": 4, "least": 6, "most": 20}, "rounds": 3,
-             "algorithm": {"name": name, "lr": 0.01}, "record": {"personal": True}}
+    table = {
+        "data": {"name": "linreg-noniid", "clients": 7, "features": 4, "least": 6, "most": 20},
+        "rounds": 3,
+        "algorithm": {"name": name, "lr": 0.01},
+        "record": {"personal": True},
+    }
     result = mpifed.run(table)
     assert result.personal.shape == (7, 4)
     assert len(np.unique(result.personal, axis=0)) > 1
@@ -199,5 +237,5 @@ def test_everyone_starts_at_the_common_model(problem):
 
 def test_a_penalty_below_that_of_theorem_2_is_told_not_refused():
     assert "rho >= lam/m = 0.1" in Flame(rho=0.01, lam=5.0).advice(50)
-    assert "rho = 0.2" in Flame(rho=0.2, lam=5.0).advice(50)     # 0.1² · 1.2/0.2² = 0.3 is not below (0.1 + 0.2)/2
-    assert Flame(rho=0.4, lam=5.0).advice(50) is None            # 0.1² · 1.4/0.4² = 0.0875 is below (0.1 + 0.4)/2
+    assert "rho = 0.2" in Flame(rho=0.2, lam=5.0).advice(50)  # 0.1² · 1.2/0.2² = 0.3 is not below (0.1 + 0.2)/2
+    assert Flame(rho=0.4, lam=5.0).advice(50) is None  # 0.1² · 1.4/0.4² = 0.0875 is below (0.1 + 0.4)/2

@@ -2,6 +2,7 @@
 
 MPIFED_FUZZ=100000 tries as many examples of each kind, at random; otherwise a few that are always the same.
 """
+
 from __future__ import annotations
 
 import bz2
@@ -32,8 +33,9 @@ from mpifed.results.result import load
 
 SECONDS = 5
 MANY = int(os.environ.get("MPIFED_FUZZ", "0"))
-FEW = settings(max_examples=MANY or 40, deadline=None, derandomize=not MANY, database=None,
-               suppress_health_check=list(HealthCheck))
+FEW = settings(
+    max_examples=MANY or 40, deadline=None, derandomize=not MANY, database=None, suppress_health_check=list(HealthCheck)
+)
 
 STUDY = """seed = 3
 rounds = 20
@@ -64,12 +66,19 @@ gradient_scale = "m^2"
 every = 2
 """
 FILES = {
-    "x.h5": hostile.h5_of(**hostile.GOOD), "s.h5": hostile.h5_of(**hostile.SPARSE),
-    "x.npz": hostile.npz(**hostile.GOOD), "s.npz": hostile.npz(**hostile.SPARSE),
+    "x.h5": hostile.h5_of(**hostile.GOOD),
+    "s.h5": hostile.h5_of(**hostile.SPARSE),
+    "x.npz": hostile.npz(**hostile.GOOD),
+    "s.npz": hostile.npz(**hostile.SPARSE),
     "u.npz": hostile.zipped({f"{key}.npy": hostile.npy_of(value) for key, value in hostile.GOOD.items()}),
-    "x.mat": hostile.mat(X=hostile.X, y=hostile.Y, sizes=hostile.SIZES), "s.mat": hostile.mat(X=hostile.CSR, y=hostile.Y),
-    "u.mat": hostile.mat(False, X=hostile.X, y=hostile.Y), "us.mat": hostile.mat(False, X=hostile.CSR, y=hostile.Y),
-    "x.csv": hostile.CSV, "x.svm": hostile.SVM, "x.csv.gz": gzip.compress(hostile.CSV), "x.svm.bz2": bz2.compress(hostile.SVM),
+    "x.mat": hostile.mat(X=hostile.X, y=hostile.Y, sizes=hostile.SIZES),
+    "s.mat": hostile.mat(X=hostile.CSR, y=hostile.Y),
+    "u.mat": hostile.mat(False, X=hostile.X, y=hostile.Y),
+    "us.mat": hostile.mat(False, X=hostile.CSR, y=hostile.Y),
+    "x.csv": hostile.CSV,
+    "x.svm": hostile.SVM,
+    "x.csv.gz": gzip.compress(hostile.CSV),
+    "x.svm.bz2": bz2.compress(hostile.SVM),
 }
 POOLS = ("s.mat", "u.mat", "us.mat", "x.csv", "x.svm", "x.csv.gz", "x.svm.bz2")
 
@@ -84,8 +93,18 @@ def damaged(draw, whole):
             case "flip" if a < len(content):
                 content[a] ^= draw(st.integers(1, 255))
             case "word":
-                content[a : a + 8] = draw(st.sampled_from([bytes(8), b"\xff" * 8, b"\xff" * 7 + b"\x7f", bytes(7) + b"\x80",
-                                                            b"\0\0\0\0\1\0\0\0", b"-1\n,nan:"]))[: len(content) - a]
+                content[a : a + 8] = draw(
+                    st.sampled_from(
+                        [
+                            bytes(8),
+                            b"\xff" * 8,
+                            b"\xff" * 7 + b"\x7f",
+                            bytes(7) + b"\x80",
+                            b"\0\0\0\0\1\0\0\0",
+                            b"-1\n,nan:",
+                        ]
+                    )
+                )[: len(content) - a]
             case "cut":
                 del content[a:]
             case "drop":
@@ -132,8 +151,11 @@ def read(path):
     info.describe(Data.build(table, "data").load(0, "float64"))
 
 
-@pytest.mark.parametrize(("dimensions", "content"), [
-    (3, hostile.IMAGES), (1, hostile.LABELS), (3, gzip.compress(hostile.IMAGES))], ids=["images", "labels", "packed"])
+@pytest.mark.parametrize(
+    ("dimensions", "content"),
+    [(3, hostile.IMAGES), (1, hostile.LABELS), (3, gzip.compress(hostile.IMAGES))],
+    ids=["images", "labels", "packed"],
+)
 def test_idx(dimensions, content, tmp_path):
     path = tmp_path / "x"
 
@@ -195,8 +217,9 @@ def restored(path):
         return None
     server, times = saved.server(config.experiment({"algorithm": {"name": "fedadmm"}}).algorithm)
     state = saved.clients(0, 13) | server._asdict() | {"times": times}
-    return {name: (np.asarray(value).dtype, np.shape(value), np.asarray(value).tobytes()) for name, value in state.items()}, \
-        msgspec.json.encode(saved)
+    return {
+        name: (np.asarray(value).dtype, np.shape(value), np.asarray(value).tobytes()) for name, value in state.items()
+    }, msgspec.json.encode(saved)
 
 
 def tried_on(path, files, wanted):
@@ -258,12 +281,42 @@ def test_experiment_files(tmp_path):
 
 
 LINES = [line for line in STUDY.splitlines() if line]
-VALUES = st.one_of(st.integers().map(str), st.floats().map(str), st.text(max_size=9), st.sampled_from(
-    ["true", "[]", "{}", "[[1]]", "{a = 1}", "1979-05-27", "'fedavg'", "'all'", "\"\\u0000\"", "inf", "0x10", "1e400"]))
-KEYS = st.one_of(st.text(max_size=9), st.sampled_from(
-    ["seed", "data", "data.name", "data.clients", "data.partition", "data.partition.name", "problem", "problem.hidden",
-     "algorithm", "algorithm.k0", "algorithm.name", "algorithm.solver", "selection.count", "stop", "evaluate.every", "system",
-     "system.name", "checkpoint", "record.personal", "problem.arguments.a", "algorithm.step"]))
+VALUES = st.one_of(
+    st.integers().map(str),
+    st.floats().map(str),
+    st.text(max_size=9),
+    st.sampled_from(
+        ["true", "[]", "{}", "[[1]]", "{a = 1}", "1979-05-27", "'fedavg'", "'all'", '"\\u0000"', "inf", "0x10", "1e400"]
+    ),
+)
+KEYS = st.one_of(
+    st.text(max_size=9),
+    st.sampled_from(
+        [
+            "seed",
+            "data",
+            "data.name",
+            "data.clients",
+            "data.partition",
+            "data.partition.name",
+            "problem",
+            "problem.hidden",
+            "algorithm",
+            "algorithm.k0",
+            "algorithm.name",
+            "algorithm.solver",
+            "selection.count",
+            "stop",
+            "evaluate.every",
+            "system",
+            "system.name",
+            "checkpoint",
+            "record.personal",
+            "problem.arguments.a",
+            "algorithm.step",
+        ]
+    ),
+)
 
 
 @FEW

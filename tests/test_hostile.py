@@ -1,4 +1,5 @@
 """Wrong and hostile input from a table: each is refused by one sentence and exit code 2, soon, and nothing is written."""
+
 from __future__ import annotations
 
 import gzip
@@ -46,7 +47,7 @@ def studies():
         "dots.toml": (b"[" + b"a." * 9999 + b"a]", "nested more than 32 deep"),
         "digits.toml": (b"rounds = " + b"9" * 100_000, "no TOML: Exceeds the limit"),
         "wide.toml": (b"rounds = " + b"9" * 400, "rounds = 9{9,}.* is wrong: "),
-        "value.toml": (b"rounds = '" + b"a" * 10**6 + b"'", "rounds = \"a+ … a+.* is wrong"),
+        "value.toml": (b"rounds = '" + b"a" * 10**6 + b"'", 'rounds = "a+ … a+.* is wrong'),
         "key.toml": (b"a" * 10**6 + b" = 1", "unknown key 'a+ … "),
         "escape.toml": (b'"\\u001b[2Jrounds" = 1', r"unknown key '\\\\x1b\[2Jrounds'|unknown key '\\x1b\[2Jrounds'"),
         "array.toml": (b"[[data]]\nname = 'qot'", "data = .* is wrong: it is a table"),
@@ -56,17 +57,23 @@ def studies():
         "nan.toml": (b"[stop]\ngradient = nan", "stop.gradient = nan is wrong: it must be a finite number"),
         "inf.toml": (b"[selection]\nshare = inf", "selection.share = inf is wrong"),
         "null-path.toml": (b'[data]\nname = "file"\npath = "a\\u0000b.h5"', r"data.path = \".*a\\x00b.h5\" is no file"),
-        "device.toml": (b'[data]\nname = "file"\npath = "/dev/zero.h5"', "data.path = \"/dev/zero.h5\" is no file"),
-        "module.toml": (b'[algorithm]\nname = "fedavg"\n[data]\nname = "digits"\n[problem]\nname = "torch"\n'
-                        b'module = "os; import sys:Net"', "problem.module = .* is wrong: write .*package.module:Class"),
+        "device.toml": (b'[data]\nname = "file"\npath = "/dev/zero.h5"', 'data.path = "/dev/zero.h5" is no file'),
+        "module.toml": (
+            b'[algorithm]\nname = "fedavg"\n[data]\nname = "digits"\n[problem]\nname = "torch"\n'
+            b'module = "os; import sys:Net"',
+            "problem.module = .* is wrong: write .*package.module:Class",
+        ),
     }
 
 
 def fields():
     """(words, what is said of it) for every key that an experiment file can set, with a value of no such kind."""
     families = {"data": "data", "problems": "problem", "algorithms": "algorithm", "selections": "selection"}
-    tables = [(table, [f"{table}={name}"], KINDS[kind].member(name, table))
-              for kind, table in families.items() for name in KINDS[kind].choices]
+    tables = [
+        (table, [f"{table}={name}"], KINDS[kind].member(name, table))
+        for kind, table in families.items()
+        for name in KINDS[kind].choices
+    ]
     tables += [("", [], Experiment), ("stop", [], Stop), ("evaluate", [], Evaluate), ("record", [], Record)]
     for table, words, kind in tables:
         for k, field in enumerate(msgspec.structs.fields(kind)):
@@ -100,11 +107,11 @@ COMMANDS = [
     (["data", "put", "x"], "invalid choice: 'put'"),
     (["data", "get", "../../etc"], "unknown data set '../../etc'; there is qot"),
     (["data", "get", "sct"], "sct needs a login where it is published"),
-    (["data", "info", "nothing.npz"], "data.path = \"nothing.npz\" is no file"),
-    (["data", "info", "folder.h5"], "data.path = \"folder.h5\" is no file"),
-    (["data", "info", "pipe.csv"], "data.path = \"pipe.csv\" is no file"),
-    (["data", "info", "~nobody-here/fed.h5"], "data.path = \"~nobody-here/fed.h5\" is no file"),
-    (["data", "info", "a" * 5000 + ".h5"], "data.path = \"a+ … .*is no file"),
+    (["data", "info", "nothing.npz"], 'data.path = "nothing.npz" is no file'),
+    (["data", "info", "folder.h5"], 'data.path = "folder.h5" is no file'),
+    (["data", "info", "pipe.csv"], 'data.path = "pipe.csv" is no file'),
+    (["data", "info", "~nobody-here/fed.h5"], 'data.path = "~nobody-here/fed.h5" is no file'),
+    (["data", "info", "a" * 5000 + ".h5"], 'data.path = "a+ … .*is no file'),
     (["data", "info", "nobody"], "'nobody' is neither a data file nor a data set"),
     (["run", "--rounds", "3"], "--rounds"),
     (["run", "rounds"], "rounds"),
@@ -132,7 +139,10 @@ COMMANDS = [
     (["run", "data=images", "data.classes=10000000"], "data.classes = 10000000 is wrong: expected int <= 10000"),
     ([*QUIET, "-o", "there.h5"], "there.h5 exists; say --force to overwrite it or -o for another name"),
     ([*QUIET, "-o", "link.h5"], "link.h5 exists; say --force"),
-    ([*QUIET, "-o", "dangling.h5"], "dangling.h5 is a link to nowhere/out.h5, which is not there: say -o for another name"),
+    (
+        [*QUIET, "-o", "dangling.h5"],
+        "dangling.h5 is a link to nowhere/out.h5, which is not there: say -o for another name",
+    ),
     ([*QUIET, "-o", "dangling.h5", "--force"], "dangling.h5 is a link to nowhere/out.h5"),
     ([*QUIET, "-o", "round.h5"], "round.h5 is a link to round.h5"),
     ([*QUIET, "-o", "folder"], "folder is no file"),
@@ -156,10 +166,14 @@ SELECTIONS = {
     "flat.npz": (hostile.npz(sel=np.arange(3)), "'sel' must be a table of whole numbers"),
     "large.npz": (hostile.npz(sel=np.array([[2**64 - 1]], np.uint64)), "every row of 'sel' must name clients"),
     "other.npz": (hostile.npz(other=np.zeros((2, 2))), "selection.key = 'sel' is not in .*; there is other"),
-    "objects.npz": (hostile.zipped({"sel.npy": hostile.npy_of(np.array([[hostile.Trap()]], object), True)}),
-                    "'sel' must be a table of whole numbers .*, not object"),
-    "endless.npz": (hostile.zipped({"sel.npy": hostile.npy(hostile.head("'<i8'", f"({10**15}, 2)"), bytes(16))}),
-                    "sel of .* declares the shape"),
+    "objects.npz": (
+        hostile.zipped({"sel.npy": hostile.npy_of(np.array([[hostile.Trap()]], object), True)}),
+        "'sel' must be a table of whole numbers .*, not object",
+    ),
+    "endless.npz": (
+        hostile.zipped({"sel.npy": hostile.npy(hostile.head("'<i8'", f"({10**15}, 2)"), bytes(16))}),
+        "sel of .* declares the shape",
+    ),
     "text.npz": (b"0 1\n2 3\n", "cannot be read as NPZ"),
     "bare.npz": (hostile.npy_of(np.zeros((2, 2), int)), "cannot be read as NPZ"),
     "pickle.npz": (b"\x80\x04\x95.", "cannot be read as NPZ"),
@@ -168,22 +182,41 @@ SELECTIONS = {
 
 def result(spoil):
     """A result file of 3 rounds, 4 clients and 2 ranks, spoilt."""
+
     def write(out):
-        out.attrs.update({"format": "mpifed-result", "format_version": 1, "clients": 4, "ranks": 2, "status": "finished",
-                          "config": "[algorithm]\nname = 'fedgia'\n[data]\nname = 'qot'\n"})
-        for name, values in {"rounds/round": np.arange(3), "rounds/objective": np.ones(3), "rounds/bytes_up": np.arange(3),
-                             "ranks/rank": np.arange(2), "ranks/samples": np.arange(2), "clients/samples": np.ones(4),
-                             "model/x": np.zeros(5), "selection": np.zeros((3, 2), int)}.items():
+        out.attrs.update(
+            {
+                "format": "mpifed-result",
+                "format_version": 1,
+                "clients": 4,
+                "ranks": 2,
+                "status": "finished",
+                "config": "[algorithm]\nname = 'fedgia'\n[data]\nname = 'qot'\n",
+            }
+        )
+        for name, values in {
+            "rounds/round": np.arange(3),
+            "rounds/objective": np.ones(3),
+            "rounds/bytes_up": np.arange(3),
+            "ranks/rank": np.arange(2),
+            "ranks/samples": np.arange(2),
+            "clients/samples": np.ones(4),
+            "model/x": np.zeros(5),
+            "selection": np.zeros((3, 2), int),
+        }.items():
             out[name] = values
         spoil(out)
+
     return hostile.h5(write)
 
 
 def put(name, **how):
     """What replaces a dataset of a result."""
+
     def spoil(out):
         del out[name]
         out.create_dataset(name, **how)
+
     return spoil
 
 
@@ -191,6 +224,7 @@ def link(name, target):
     def spoil(out):
         del out[name]
         out[name] = target
+
     return spoil
 
 
@@ -211,8 +245,14 @@ RESULTS = {
     "no-rounds": (lambda out: out.__delitem__("rounds"), "damaged or truncated"),
     "no-numbers": (lambda out: out.__delitem__("rounds/round"), "damaged or truncated"),
     "rounds-data": (link("rounds", np.zeros(3)), "damaged or truncated"),
-    "endless": (put("rounds/round", shape=(TB := 10**12,), dtype="i8", chunks=(1024,)), "round of .* declares 8,000,000,"),
-    "selection": (put("selection", shape=(3, TB), dtype="i4", chunks=(1, 1024)), "selection of .* declares 12,000,000,"),
+    "endless": (
+        put("rounds/round", shape=(TB := 10**12,), dtype="i8", chunks=(1024,)),
+        "round of .* declares 8,000,000,",
+    ),
+    "selection": (
+        put("selection", shape=(3, TB), dtype="i4", chunks=(1, 1024)),
+        "selection of .* declares 12,000,000,",
+    ),
     "selection-text": (put("selection", data=["a", "b", "c"]), "selection has the type object"),
     "column-text": (put("rounds/objective", data=["a", "b", "c"]), "rounds/objective has the type object"),
     "column-cube": (put("rounds/objective", data=np.zeros((3, 3, 3))), r"objective has .* and the shape \(3, 3, 3\)"),
@@ -226,15 +266,21 @@ RESULTS = {
     "soft": (link("rounds", h5py.SoftLink("/ranks")), "rounds of .* is a link"),
     "external": (link("rounds", h5py.ExternalLink("pipe", "/rounds")), "rounds of .* is a link"),
     "external-model": (link("model/x", h5py.ExternalLink("/dev/zero", "/")), "x of .* is a link"),
-    "outside": (put("model/x", shape=(5,), dtype="f8", external=[("/dev/zero", 0, h5py.h5f.UNLIMITED)]),
-                "x of .* lies in other files"),
+    "outside": (
+        put("model/x", shape=(5,), dtype="f8", external=[("/dev/zero", 0, h5py.h5f.UNLIMITED)]),
+        "x of .* lies in other files",
+    ),
 }
 IMAGES = {
     "magic": (b"\0\0\x0d\x03" + hostile.IMAGES[4:], hostile.LABELS, "is no IDX file of unsigned bytes in 3 dimensions"),
     "text": (b"<html>", hostile.LABELS, "is no IDX file"),
     "none": (b"", hostile.LABELS, "is no IDX file"),
     "head": (hostile.IMAGES[:9], hostile.LABELS, "ends inside its head"),
-    "endless": (hostile.IMAGES[:4] + b"\xff" * 12, hostile.LABELS, "says it holds 4294967295 x 4294967295 x 4294967295 bytes"),
+    "endless": (
+        hostile.IMAGES[:4] + b"\xff" * 12,
+        hostile.LABELS,
+        "says it holds 4294967295 x 4294967295 x 4294967295 bytes",
+    ),
     "short": (hostile.IMAGES[:-1], hostile.LABELS, "says it holds 20 x 2 x 2 bytes, but there are 79"),
     "long": (hostile.IMAGES + b"x", hostile.LABELS, "but there are more"),
     "packed": (gzip.compress(hostile.IMAGES)[:-12], hostile.LABELS, "cannot be read as IDX"),
@@ -252,10 +298,14 @@ def cases():
     found |= {f"study {name}": (["run", name], told) for name, (_, told) in STUDIES.items()}
     found |= {f"info {name}": (["data", "info", name], told) for name, (_, told) in DATA.items()}
     found |= {f"run {name}": ([*RUN, f"data.path={name}"], told) for name, (_, told) in hostile.MORE.items()}
-    found |= {f"replay {name}": ([*REPLAY, f"selection.path=replay-{name}"], told) for name, (_, told) in SELECTIONS.items()}
+    found |= {
+        f"replay {name}": ([*REPLAY, f"selection.path=replay-{name}"], told) for name, (_, told) in SELECTIONS.items()
+    }
     found |= {f"show {name}": (["show", f"result-{name}.h5"], told) for name, (_, told) in RESULTS.items()}
-    return found | {f"mnist {name}": (["run", "data=mnist", "data.clients=2", f"seed={k}"], told)
-                    for k, (name, (*_, told)) in enumerate(IMAGES.items())}
+    return found | {
+        f"mnist {name}": (["run", "data=mnist", "data.clients=2", f"seed={k}"], told)
+        for k, (name, (*_, told)) in enumerate(IMAGES.items())
+    }
 
 
 DATA = hostile.data_files()
@@ -319,8 +369,19 @@ def test_a_sentence_and_nothing_else(name, folder, monkeypatch, capsys):
     assert listing(folder) == before
 
 
-RANKS = ["key 7", "command 36", "command 42", "command 44", "command 47", "study braces.toml", "run endless.h5",
-         "run external.h5", "run pickle.npz", "run bomb.npz", "replay objects.npz"]
+RANKS = [
+    "key 7",
+    "command 36",
+    "command 42",
+    "command 44",
+    "command 47",
+    "study braces.toml",
+    "run endless.h5",
+    "run external.h5",
+    "run pickle.npz",
+    "run bomb.npz",
+    "replay objects.npz",
+]
 
 
 @pytest.mark.parametrize("name", RANKS)
@@ -338,7 +399,7 @@ def test_on_four_ranks(name, folder):
 BOUNDED = r"""
 import re, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
-from mpifed.cli import main
+from mpifed.cli.main import main
 codes = [main(line.split()) for line in sys.stdin.read().splitlines()]
 print(codes, re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])
 """
@@ -347,9 +408,21 @@ print(codes, re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_bombs_take_no_memory(folder):
     names = [name for name in DATA if name.startswith(("endless", "bomb", "zeros", "unwritten", "overflow", "long"))]
-    words = [f"data info {name}" for name in names] + ["show result-endless.h5", "show result-selection.h5", "run big.toml"]
-    done = subprocess.run([sys.executable, "-c", BOUNDED], input="\n".join(words), capture_output=True, text=True, cwd=folder,
-                          timeout=60, check=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+    words = [f"data info {name}" for name in names] + [
+        "show result-endless.h5",
+        "show result-selection.h5",
+        "run big.toml",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", BOUNDED],
+        input="\n".join(words),
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=60,
+        check=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )
     codes, most = done.stdout.rsplit(" ", 1)
     assert codes == str([2] * len(words)), done.stderr
     assert int(most) < 400_000  # kB

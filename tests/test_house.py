@@ -64,8 +64,12 @@ def imports(path):
 
 def named(path):
     """The modules of mpifed that a file names in texts, as "module:Class": families and the public API import them."""
-    texts = (node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    return {text.partition(":")[0] for text in texts if text.startswith("mpifed.") and text.partition(":")[0] in MODULES}
+    texts = (
+        node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+    return {
+        text.partition(":")[0] for text in texts if text.startswith("mpifed.") and text.partition(":")[0] in MODULES
+    }
 
 
 def importers(package):
@@ -112,7 +116,9 @@ def test_no_module_imports_itself_in_a_circle():
 
 def test_the_root_holds_the_public_names_and_the_entry_point_alone():
     assert {path.name for path in ROOT.glob("*.py")} == {"__init__.py", "__main__.py"}
-    assert {path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "__pycache__"} == ARROWS.keys() - {"mpifed"}
+    assert {path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "__pycache__"} == ARROWS.keys() - {
+        "mpifed"
+    }
 
 
 def test_only_the_room_mpi_imports_mpi4py():

@@ -1,4 +1,5 @@
 """A gradient that measuring has found is not computed again by the next round, and the clocks say whose it is."""
+
 from __future__ import annotations
 
 import time
@@ -44,15 +45,22 @@ def test_at_another_point_it_is_computed(monkeypatch):
 
 def test_every_problem_that_says_so_measures_the_gradient_that_it_steps_along():
     shared = {name for name in Problem.choices if Problem.member(name, "problem").shared}
-    assert shared == set(Problem.choices) - {"cnn", "torch"}    # these have dropout
+    assert shared == set(Problem.choices) - {"cnn", "torch"}  # these have dropout
 
 
 @pytest.mark.parametrize("algorithm", ["fedgia", "fedepm"])
 def test_no_second_is_counted_twice(algorithm):
     """What rounds, measuring and writing took, all together, is at most what the clock on the wall says."""
     begun = time.perf_counter()
-    result = mpifed.run({"algorithm": algorithm, "data": {"name": "gaussian", "clients": 200, "samples": 100, "features": 50},
-                         "problem": "logistic", "rounds": 20, "stop": {"gradient": 0.0}})
+    result = mpifed.run(
+        {
+            "algorithm": algorithm,
+            "data": {"name": "gaussian", "clients": 200, "samples": 100, "features": 50},
+            "problem": "logistic",
+            "rounds": 20,
+            "stop": {"gradient": 0.0},
+        }
+    )
     wall = time.perf_counter() - begun
     rounds = result.rounds
     assert rounds["elapsed_seconds"][-1] + rounds["evaluate_seconds"].sum() <= wall

@@ -1,4 +1,5 @@
 """What clients see: mini-batches that depend on nobody else, and how well a model classifies."""
+
 from __future__ import annotations
 
 from itertools import chain
@@ -36,7 +37,7 @@ def numbers_of(sizes, kind="dense", **options):
 def drawn(batch, has):
     """The numbers of the samples in a mini-batch, a list a client; none where a client has no mini-batch."""
     numbers = batch.block.matvec(np.array([0.0, 1.0])).round().astype(int)
-    assert np.array_equal(batch.block.b, 100.0 * numbers)       # labels go with their samples
+    assert np.array_equal(batch.block.b, 100.0 * numbers)  # labels go with their samples
     own = np.broadcast_to(has, (len(batch), 1))[:, 0]
     assert np.array_equal(own, (batch.block.w > 0).any(axis=1))
     return [list(row[weights > 0]) for row, weights in zip(numbers, batch.block.w, strict=True)]
@@ -48,7 +49,13 @@ def kind(request):
 
 
 @settings(max_examples=60, deadline=None)
-@given(least=st.integers(0, 9), most=st.integers(1, 4), size=st.integers(1, 50), epochs=st.integers(1, 3), sparse=st.booleans())
+@given(
+    least=st.integers(0, 9),
+    most=st.integers(1, 4),
+    size=st.integers(1, 50),
+    epochs=st.integers(1, 3),
+    sparse=st.booleans(),
+)
 def test_every_sample_comes_once_an_epoch(least, most, size, epochs, sparse):
     sizes = [4 * least + d for d in range(1, most + 1)]
     f, seen = numbers_of(sizes, "csr" if sparse else "dense"), {}
@@ -59,7 +66,7 @@ def test_every_sample_comes_once_an_epoch(least, most, size, epochs, sparse):
     for (_, i), batches in seen.items():
         assert sorted(chain(*batches)) == list(range(sizes[i]))
         full = [len(numbers) for numbers in batches if numbers]
-        assert all(length == min(size, sizes[i]) for length in full[:-1])   # only the last one may be smaller
+        assert all(length == min(size, sizes[i]) for length in full[:-1])  # only the last one may be smaller
         assert len(full) == -(-sizes[i] // size)
 
 
@@ -87,8 +94,11 @@ def test_size_zero_is_the_full_batch(kind, k0, epochs, count):
 def test_batches_are_in_random_order_and_new_in_every_epoch_round_client_and_run():
     def order(**options):
         f = numbers_of([12, 12], **options)
-        return [list(chain(*(drawn(batch, has)[i] for j, batch, has in f.steps(0, 2, 4) if j == epoch)))
-                for epoch in (0, 1) for i in (0, 1)]
+        return [
+            list(chain(*(drawn(batch, has)[i] for j, batch, has in f.steps(0, 2, 4) if j == epoch)))
+            for epoch in (0, 1)
+            for i in (0, 1)
+        ]
 
     first = order()
     everything = first + order(place=(2, 0)) + order(place=(1, 1)) + order(seed=1) + order(ids=np.array([5, 9]))
@@ -106,8 +116,12 @@ def test_the_gradient_of_a_batch_is_that_of_its_samples(kind):
         g = batch.grad(x)
         for i in np.flatnonzero(np.broadcast_to(has, (3, 1))[:, 0]):
             rows = batch.block.w[i] > 0
-            A, b = batch.block.dense(i)[: rows.sum()] if kind == "dense" else batch.block.A.toarray()[
-                i * batch.block.b.shape[1] :][: rows.sum(), 2 * i : 2 * i + 2], batch.block.b[i, rows]
+            A, b = (
+                batch.block.dense(i)[: rows.sum()]
+                if kind == "dense"
+                else batch.block.A.toarray()[i * batch.block.b.shape[1] :][: rows.sum(), 2 * i : 2 * i + 2],
+                batch.block.b[i, rows],
+            )
             wanted = A.T @ (1 / (1 + np.exp(-A @ x)) - b) / len(b) + 3.0 / data.sizes[i] * x
             assert np.allclose(g[i], wanted, rtol=1e-12)
             value = np.mean(np.logaddexp(0, A @ x) - b * (A @ x)) + 1.5 / data.sizes[i] * x @ x
@@ -191,8 +205,9 @@ def hits(data, X):
     return np.array(found)
 
 
-@pytest.mark.parametrize("sizes_test", [
-    None, [2, 1, 5, 4, 1, 7, 3], [2, 0, 5, 0, 1, 7, 0], [0] * 7, [0, 0, 0, 0, 0, 0, 9]], ids=str)
+@pytest.mark.parametrize(
+    "sizes_test", [None, [2, 1, 5, 4, 1, 7, 3], [2, 0, 5, 0, 1, 7, 0], [0] * 7, [0, 0, 0, 0, 0, 0, 9]], ids=str
+)
 @pytest.mark.parametrize("problem", [Softmax(), SVM()], ids=lambda p: p.label())
 def test_accuracy_is_that_of_each_clients_own_test_samples_or_of_its_training_samples(problem, sizes_test, kind):
     data = classified(sizes_test, kind)
@@ -206,8 +221,10 @@ def test_accuracy_is_that_of_each_clients_own_test_samples_or_of_its_training_sa
     assert np.isclose(row["accuracy_pooled"], right.sum() / count.sum(), rtol=1e-14)
     right, count = hits(data, theta).T
     assert np.isclose(row["personal_accuracy"], np.mean(right / count), rtol=1e-14)
-    values = [run.problem.value(block, theta[run.hosts[0].order[a : a + len(block)]])
-              for a, block in zip(run.hosts[0].starts[:-1], run.hosts[0].blocks, strict=True)]
+    values = [
+        run.problem.value(block, theta[run.hosts[0].order[a : a + len(block)]])
+        for a, block in zip(run.hosts[0].starts[:-1], run.hosts[0].blocks, strict=True)
+    ]
     assert np.isclose(row["personal_objective"], np.concatenate(values).mean(), rtol=1e-12)
 
 
@@ -224,7 +241,9 @@ def test_the_objective_is_that_of_training_samples():
 def test_accuracy_does_not_depend_on_how_many_hosts_there_are(cuts, kind):
     rows = []
     for parts in ((0, 7), cuts):
-        run = Run(build("flame", {"batch_size": 3}), Softmax(), data=classified([2, 0, 5, 0, 1, 7, 0], kind), cuts=parts)
+        run = Run(
+            build("flame", {"batch_size": 3}), Softmax(), data=classified([2, 0, 5, 0, 1, 7, 0], kind), cuts=parts
+        )
         run.rounds(3)
         rows.append(measure(run.algorithm, run.fed, run.server))
     assert rows[0] == rows[1]
@@ -249,7 +268,7 @@ def test_a_logistic_score_of_zero_is_class_zero():
     run = Run(build("fedavg"), Logistic(), data=data)
     assert measure(run.algorithm, run.fed, run.server)["accuracy"] == (2 / 4 + 3 / 5) / 2
     signs = Pool(*data.rows(0, 2), None, data.sizes)
-    signs.train.y[:] = 2 * signs.train.y - 1                    # labels −1 and 1
+    signs.train.y[:] = 2 * signs.train.y - 1  # labels −1 and 1
     run = Run(build("fedavg"), Logistic(), data=signs)
     assert measure(run.algorithm, run.fed, run.server)["accuracy"] == (2 / 4 + 3 / 5) / 2
 
@@ -265,7 +284,9 @@ def test_labels_of_test_samples_are_checked_too():
     data = classified([2, 0, 5, 0, 1, 7, 0])
     data.test.y[3] = 0.5
     problem = Softmax()
-    with pytest.raises(UserError, match=r"^problem 'softmax' cannot use these data: labels must be whole .* there is 0\.5$"):
+    with pytest.raises(
+        UserError, match=r"^problem 'softmax' cannot use these data: labels must be whole .* there is 0\.5$"
+    ):
         Host(data, problem, build("fedavg"), 0, 7, np.zeros(15), "float64", 0)
 
 

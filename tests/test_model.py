@@ -1,4 +1,5 @@
 """The model of a round: what it says where the answer is known, and that it counts the bytes that are sent."""
+
 from __future__ import annotations
 
 from itertools import pairwise
@@ -15,7 +16,7 @@ from mpifed.mpi.plan import BIG
 
 MACHINE = Machine(L=1e-6, o=2e-7, G=1e-10, gamma=5e-11, o_round=1e-4, compute=1e-9, turn=1e-3)
 ALPHA = MACHINE.L + 2 * MACHINE.o
-BYTES = Machine(L=0.0, o=0.0, G=1.0, gamma=0.0)          # its seconds are bytes
+BYTES = Machine(L=0.0, o=0.0, G=1.0, gamma=0.0)  # its seconds are bytes
 COLLECTIVES = [model.broadcast, model.reduce, model.reduce_scatter]
 
 sizes = st.integers(0, 10**8)
@@ -86,7 +87,9 @@ def test_of_a_long_sum_every_rank_receives_its_slice_and_the_server_the_slices()
 
 def test_a_plain_sum_does_not_grow_with_the_subtrees():
     many, one = [5, 6, 7], [1, 1, 1]
-    assert model.reduction(MACHINE, 800, many, reproducible=False) == model.reduction(MACHINE, 800, one, reproducible=False)
+    assert model.reduction(MACHINE, 800, many, reproducible=False) == model.reduction(
+        MACHINE, 800, one, reproducible=False
+    )
     assert model.reduction(MACHINE, 800, many)[0] > model.reduction(MACHINE, 800, one)[0]
 
 
@@ -118,12 +121,19 @@ def test_a_round_with_nothing_to_do_costs_its_overhead_and_its_messages():
     assert model.round_seconds(BYTES, 2, 100, 64, 0).total == model.HEAD + 800 + model.REPORT + 800
 
 
-@given(alpha=st.floats(1e-7, 1e-3), o=st.floats(0.01, 0.49), G=st.floats(1e-11, 1e-7), gamma=st.floats(1e-11, 1e-7),
-       o_round=st.floats(1e-6, 1e-2), compute=st.floats(1e-12, 1e-8))
+@given(
+    alpha=st.floats(1e-7, 1e-3),
+    o=st.floats(0.01, 0.49),
+    G=st.floats(1e-11, 1e-7),
+    gamma=st.floats(1e-11, 1e-7),
+    o_round=st.floats(1e-6, 1e-2),
+    compute=st.floats(1e-12, 1e-8),
+)
 def test_a_fit_finds_the_machine_that_the_times_were_made_with(alpha, o, G, gamma, o_round, compute):
     k, count, work = np.array([0.0, 1e3, 1e4, 1e5, 1e6]), np.array([1.0, 10.0, 100.0]), np.array([1e3, 1e6, 1e7])
-    found = model.fit((k, alpha + k * G), (count, 1e-6 + count * o * alpha), (k, 1e-6 + k * gamma),
-                      (work, o_round + work * compute))
+    found = model.fit(
+        (k, alpha + k * G), (count, 1e-6 + count * o * alpha), (k, 1e-6 + k * gamma), (work, o_round + work * compute)
+    )
     expected = Machine(alpha * (1 - 2 * o), o * alpha, G, gamma, o_round, compute)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-13)
 
@@ -138,20 +148,23 @@ def test_the_turn_is_found_from_rounds_of_ranks_that_share_cores():
     cases = [{"ranks": p, "n": n, "m": 64, "work": 10, "cores": 2} for p in (2, 4, 8) for n in (2, 10**5)]
     seconds = [model.round_seconds(MACHINE, **case).total for case in cases]
     assert model.fit_turn(MACHINE._replace(turn=0.0), cases, seconds).turn == pytest.approx(MACHINE.turn)
-    assert model.fit_turn(MACHINE, cases[:1], seconds[:1]).turn == 0          # nothing waits: it cannot be known
+    assert model.fit_turn(MACHINE, cases[:1], seconds[:1]).turn == 0  # nothing waits: it cannot be known
 
 
-@pytest.mark.parametrize(("call", "told"), [
-    (lambda: model.broadcast(MACHINE, -1, 2), "size = -1 must be at least 0"),
-    (lambda: model.reduce(MACHINE, 1, 0), "ranks = 0 at least 1"),
-    (lambda: model.gather(MACHINE, [3, -2]), "size = -2"),
-    (lambda: model.round_seconds(MACHINE, 6, 10, 4, 1), "6 ranks are too many for 4 clients: at most 5"),
-    (lambda: model.round_seconds(MACHINE, 2, 0, 4, 1), "n = 0"),
-    (lambda: model.round_seconds(MACHINE, 2, 10, 4, -1), "work = -1"),
-    (lambda: model.round_seconds(MACHINE, 2, 10, 4, 1, cores=0), "cores = 0"),
-    (lambda: model.line([1, 1], [2, 3]), "two different points"),
-    (lambda: model.line([1, 2], [2, 0]), "positive times"),
-])
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: model.broadcast(MACHINE, -1, 2), "size = -1 must be at least 0"),
+        (lambda: model.reduce(MACHINE, 1, 0), "ranks = 0 at least 1"),
+        (lambda: model.gather(MACHINE, [3, -2]), "size = -2"),
+        (lambda: model.round_seconds(MACHINE, 6, 10, 4, 1), "6 ranks are too many for 4 clients: at most 5"),
+        (lambda: model.round_seconds(MACHINE, 2, 0, 4, 1), "n = 0"),
+        (lambda: model.round_seconds(MACHINE, 2, 10, 4, -1), "work = -1"),
+        (lambda: model.round_seconds(MACHINE, 2, 10, 4, 1, cores=0), "cores = 0"),
+        (lambda: model.line([1, 1], [2, 3]), "two different points"),
+        (lambda: model.line([1, 2], [2, 0]), "positive times"),
+    ],
+)
 def test_what_cannot_be_is_refused(call, told):
     with pytest.raises(ValueError, match=told):
         call()

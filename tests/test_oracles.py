@@ -1,4 +1,5 @@
 """Small cases with exactly known trajectories."""
+
 from __future__ import annotations
 
 import sys
@@ -10,7 +11,9 @@ from conftest import SHARED, execute
 from mpifed.algorithms.base import Algorithm
 
 CASES = sorted(folder.parent for folder in (SHARED / "oracles").glob("*/study.toml"))
-CASES = [case for case in CASES if tomllib.loads((case / "study.toml").read_text())["algorithm"]["name"] in Algorithm.choices]
+CASES = [
+    case for case in CASES if tomllib.loads((case / "study.toml").read_text())["algorithm"]["name"] in Algorithm.choices
+]
 
 
 @pytest.mark.skipif(not CASES, reason="the cases with known answers are not beside this checkout")

@@ -1,4 +1,5 @@
 """Same seed, same bits: in one process and on any number of ranks."""
+
 from __future__ import annotations
 
 import h5py
@@ -36,8 +37,12 @@ def bits(path):
     with h5py.File(path) as file:
         rounds = file["rounds"]
         return {name: rounds[name][()].tobytes() for name in ("objective", "grad_norm_sq")} | {
-            "x": file["model/x"][()].tobytes(), "selection": file["selection"][()].tobytes(),
-            "ledger": [rounds[name][()].tobytes() for name in ("exchanges", "uploads", "downloads", "bytes_up", "bytes_down")]}
+            "x": file["model/x"][()].tobytes(),
+            "selection": file["selection"][()].tobytes(),
+            "ledger": [
+                rounds[name][()].tobytes() for name in ("exchanges", "uploads", "downloads", "bytes_up", "bytes_down")
+            ],
+        }
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -1,4 +1,5 @@
 """Partitions: every sample has at most one owner, no client is empty, and what a rule promises holds."""
+
 from __future__ import annotations
 
 from itertools import pairwise
@@ -12,8 +13,17 @@ from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.data.partition import Classes, Dirichlet, Iid, Partition, Shards, Sizes
 
-RULES = [Iid(), Sizes(), Sizes(least=0.9), Shards(), Shards(per_client=1), Classes(), Classes(per_client=1),
-         Dirichlet(), Dirichlet(alpha=100.0)]
+RULES = [
+    Iid(),
+    Sizes(),
+    Sizes(least=0.9),
+    Shards(),
+    Shards(per_client=1),
+    Classes(),
+    Classes(per_client=1),
+    Dirichlet(),
+    Dirichlet(alpha=100.0),
+]
 
 
 def split(rule, y, m, seed=0):
@@ -29,8 +39,13 @@ def labels(d, classes, seed=0):
 
 
 @settings(max_examples=60, deadline=None)
-@given(rule=st.sampled_from(RULES), m=st.integers(1, 12), d=st.integers(1, 150), classes=st.integers(1, 4),
-       seed=st.integers(0, 99))
+@given(
+    rule=st.sampled_from(RULES),
+    m=st.integers(1, 12),
+    d=st.integers(1, 150),
+    classes=st.integers(1, 4),
+    seed=st.integers(0, 99),
+)
 def test_every_sample_has_exactly_one_owner_and_no_client_is_empty(rule, m, d, classes, seed):
     try:
         order, sizes = split(rule, labels(d, classes, seed), m, seed)
@@ -100,14 +115,17 @@ def test_given_sizes_take_a_subset_of_the_pool():
     assert len(set(order)) == 6
 
 
-@pytest.mark.parametrize(("table", "m", "sentence"), [
-    ({"sizes": [3, 3]}, 3, r"data\.partition\.sizes has 2 entries for data\.clients = 3"),
-    ({"sizes": [8, 3]}, 2, r"data\.partition\.sizes adds up to 11: there are only 10"),
-    ({"sizes": [3, 0]}, 2, r"data\.partition: sizes must be .* at least 1"),
-    ({"sizes": []}, 2, r"data\.partition: sizes must be"),
-    ({"least": 0.9}, 9, r"data\.partition\.least = 0\.9 is too much for 10 samples and data\.clients = 9"),
-    ({"least": 1.5}, 9, r"data\.partition\.least = 1\.5 is wrong"),
-])
+@pytest.mark.parametrize(
+    ("table", "m", "sentence"),
+    [
+        ({"sizes": [3, 3]}, 3, r"data\.partition\.sizes has 2 entries for data\.clients = 3"),
+        ({"sizes": [8, 3]}, 2, r"data\.partition\.sizes adds up to 11: there are only 10"),
+        ({"sizes": [3, 0]}, 2, r"data\.partition: sizes must be .* at least 1"),
+        ({"sizes": []}, 2, r"data\.partition: sizes must be"),
+        ({"least": 0.9}, 9, r"data\.partition\.least = 0\.9 is too much for 10 samples and data\.clients = 9"),
+        ({"least": 1.5}, 9, r"data\.partition\.least = 1\.5 is wrong"),
+    ],
+)
 def test_impossible_sizes_are_refused(table, m, sentence):
     with pytest.raises(UserError, match=sentence):
         split(Partition.build({"name": "sizes", **table}, "data.partition"), np.zeros(10), m)
@@ -137,13 +155,16 @@ def test_shards_also_sort_real_labels():
 PAIRS = np.arange(12) // 2
 
 
-@pytest.mark.parametrize(("rule", "y", "sentence"), [
-    (Shards(per_client=3), PAIRS, r"data\.partition\.per_client = 3 and data\.clients = 5 ask for 15 shards of"),
-    (Shards(per_client=1, pure=True), PAIRS, r"data\.partition\.pure needs a shard for each of the 6 classes"),
-    (Classes(per_client=7), PAIRS, r"data\.partition\.per_client = 7 is too many: 6 classes exist"),
-    (Dirichlet(alpha=1e-3), np.zeros(12), r"data\.partition\.alpha = 0\.001 leaves a client .* data\.clients = 5"),
-    (Dirichlet(least_samples=3), PAIRS, r"least_samples = 3 in each of 100 draws"),
-])
+@pytest.mark.parametrize(
+    ("rule", "y", "sentence"),
+    [
+        (Shards(per_client=3), PAIRS, r"data\.partition\.per_client = 3 and data\.clients = 5 ask for 15 shards of"),
+        (Shards(per_client=1, pure=True), PAIRS, r"data\.partition\.pure needs a shard for each of the 6 classes"),
+        (Classes(per_client=7), PAIRS, r"data\.partition\.per_client = 7 is too many: 6 classes exist"),
+        (Dirichlet(alpha=1e-3), np.zeros(12), r"data\.partition\.alpha = 0\.001 leaves a client .* data\.clients = 5"),
+        (Dirichlet(least_samples=3), PAIRS, r"least_samples = 3 in each of 100 draws"),
+    ],
+)
 def test_impossible_rules_say_which_key_is_wrong(rule, y, sentence):
     with pytest.raises(UserError, match=sentence):
         split(rule, y, 5, seed=1)

@@ -1,4 +1,5 @@
 """Noise on uploads: its law, its scales, and what the clipped one really guarantees."""
+
 from __future__ import annotations
 
 import sys
@@ -36,8 +37,8 @@ def test_noise_is_laplace_of_the_scale_asked_for():
     assert noise.shape == (4, 20000)
     for row, s in zip(noise, scale, strict=True):
         assert kstest(row / s, "laplace").pvalue > 0.01
-        assert kstest(row / s * 1.1, "laplace").pvalue < 0.01            # the test would see a scale that is 10 % off
-        assert kstest(row / row.std(), "laplace").pvalue < 1e-6          # as released: standard deviation 1 in place of scale 1
+        assert kstest(row / s * 1.1, "laplace").pvalue < 0.01  # the test would see a scale that is 10 % off
+        assert kstest(row / row.std(), "laplace").pvalue < 1e-6  # as released: standard deviation 1 in place of scale 1
 
 
 def test_streams_of_noise_differ_by_client_round_call_and_seed():
@@ -45,7 +46,7 @@ def test_streams_of_noise_differ_by_client_round_call_and_seed():
     rows = np.concatenate([laplace(wide(50, **options), np.ones(4)) for options in places])
     assert len(np.unique(rows, axis=0)) == 20
     correlation = np.corrcoef(np.concatenate([laplace(wide(2000, **options), np.ones(4)) for options in places]))
-    assert np.abs(correlation[~np.eye(20, dtype=bool)]).max() < 0.12     # over 5 standard deviations of 1/√2000
+    assert np.abs(correlation[~np.eye(20, dtype=bool)]).max() < 0.12  # over 5 standard deviations of 1/√2000
     assert laplace(wide(50), np.ones(4)).tobytes() == rows[:4].tobytes()
 
 
@@ -84,10 +85,19 @@ SMALL = {"name": "constant", "a": 0.003}
 EPM = {"k0": 3, "step_scale": "one", "mu0": 30.0, "lam": 1e-3, "eta": 2e-3, "epsilon": 5.0, "alpha": 1.01}
 
 
-@pytest.mark.parametrize("options", [
-    {"noise": "released"}, {"noise": "matched"}, {"noise": "released", "step_scale": "samples", "mu0": 400.0},
-    {"noise": "matched", "step_scale": "samples", "mu0": 400.0}, {"noise": "released", "c": 0.5, "k0": 1},
-    {"noise": "clipped", "clip": 3.0}, {"noise": "clipped", "clip": 3.0, "step_scale": "samples", "mu0": 400.0}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"noise": "released"},
+        {"noise": "matched"},
+        {"noise": "released", "step_scale": "samples", "mu0": 400.0},
+        {"noise": "matched", "step_scale": "samples", "mu0": 400.0},
+        {"noise": "released", "c": 0.5, "k0": 1},
+        {"noise": "clipped", "clip": 3.0},
+        {"noise": "clipped", "clip": 3.0, "step_scale": "samples", "mu0": 400.0},
+    ],
+    ids=str,
+)
 def test_the_noise_of_fedepm_has_its_scale(options):
     """(39), 2‖g_i‖₁/(ε μ_i) with μ_i of the last iteration; "matched" times d_i with steps μ_i/d_i; "clipped" reach/ε."""
     algorithm = build("fedepm", EPM | options)
@@ -95,7 +105,7 @@ def test_the_noise_of_fedepm_has_its_scale(options):
     for chosen, x, before, after, noise in uploads(run, 30):
         k += algorithm.k0
         g = np.abs(gradients(run, x)).sum(axis=1)[chosen]
-        w = before.w[chosen]                                    # k0 = 1: w_i^k of (39); otherwise c is small
+        w = before.w[chosen]  # k0 = 1: w_i^k of (39); otherwise c is small
         mu = algorithm.mu0 * (1 + algorithm.c * np.sum((w - x) ** 2, axis=1)) * algorithm.alpha**k
         d = run.data.sizes[chosen] if algorithm.step_scale == "samples" else 1
         scale = {"released": 2 * g / mu, "matched": 2 * g * d / mu, "clipped": after.reach[chosen]}[algorithm.noise]
@@ -106,19 +116,28 @@ def test_the_noise_of_fedepm_has_its_scale(options):
     assert kstest(1.25 * values, "laplace").pvalue < 0.01
 
 
-@pytest.mark.parametrize("options", [
-    {"noise": "released"}, {"noise": "matched"}, {"noise": "matched", "step": {"name": "sqrt-samples", "a": 0.002}},
-    {"noise": "released", "average": "new"}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"noise": "released"},
+        {"noise": "matched"},
+        {"noise": "matched", "step": {"name": "sqrt-samples", "a": 0.002}},
+        {"noise": "released", "average": "new"},
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("name", ["sfedavg", "sfedprox"])
 def test_the_noise_of_the_secured_methods_has_its_scale(name, options):
-    """"released": (39) with the constants of FedEPM; "matched": 2γ_i‖∇f_i(x)‖₁/ε with the first step of the round."""
+    """ "released": (39) with the constants of FedEPM; "matched": 2γ_i‖∇f_i(x)‖₁/ε with the first step of the round."""
     table = {"k0": 2, "step": SMALL, "epsilon": 1e6} | options
     run, found, k = Run(build(name, table)), [], 0
     for chosen, x, _, after, noise in uploads(run, 30):
         if run.algorithm.average == "new":
             x = run.server.x
         g = np.abs(gradients(run, x)).sum(axis=1)[chosen]
-        gamma = 0.003 if table["step"]["name"] == "constant" else 0.002 * run.data.sizes[chosen] / np.sqrt(2 * 2 + k // 2)
+        gamma = (
+            0.003 if table["step"]["name"] == "constant" else 0.002 * run.data.sizes[chosen] / np.sqrt(2 * 2 + k // 2)
+        )
         k += 2
         scale = 2 * g / (0.05 * 1.001**k) if options["noise"] == "released" else 2 * g * gamma
         found.append(noise / scale[:, None] * 1e6)
@@ -143,11 +162,13 @@ def test_the_noise_of_fedepm_is_the_unit_noise_of_its_stream_times_its_scale(ste
         mu = 0.7 * (1 + 0.4 * np.sum((w - x) ** 2, axis=1)) * 1.05 ** (k + j + 1)
         v = (mu / d)[:, None] * (w - x) - g
         w = x + np.sign(v) * np.maximum(abs(v) - lam, 0) / (eta + mu / d)[:, None]
-    sensitivity = {"released": 2 * np.abs(g).sum(axis=1) / mu, "matched": 2 * np.abs(g).sum(axis=1) / mu * d,
-                   "clipped": new.reach}[noise]
+    sensitivity = {
+        "released": 2 * np.abs(g).sum(axis=1) / mu,
+        "matched": 2 * np.abs(g).sum(axis=1) / mu * d,
+        "clipped": new.reach,
+    }[noise]
     unit = laplace(local(data, LeastSquares()), np.ones(6))
     assert np.allclose(z - new.w, sensitivity[:, None] / 0.3 * unit, rtol=1e-9, atol=1e-13)
-
 
 
 @pytest.mark.parametrize("k0", [1, 2])
@@ -156,11 +177,13 @@ def test_the_noise_of_the_secured_methods_knows_the_iterate_before_the_last_step
     rng = np.random.default_rng(0)
     data = Pool(rng.standard_normal((400, 50)), np.full(400, 1.0), None, np.full(20, 20))
     f, algorithm, x = local(data, LeastSquares()), SFedAvg(k0=k0, step=Constant(a=1e-4)), np.zeros(50)
-    client = algorithm.join(f)._replace(w=np.full((20, 50), 1e4))             # c‖w − x‖² = 50
+    client = algorithm.join(f)._replace(w=np.full((20, 50), 1e4))  # c‖w − x‖² = 50
     new, z = algorithm.update(f, client, x, 0)
     growth = 1 + 1e-8 * (50 * 1e8 if k0 == 1 else 0)
     scale = 2 * np.abs(f.grad(x)).sum(axis=1) / (0.1 * 0.05 * growth * 1.001**k0)
-    assert np.allclose(z - new.w, scale[:, None] * laplace(local(data, LeastSquares()), np.ones(20)), rtol=1e-7, atol=1e-9)
+    assert np.allclose(
+        z - new.w, scale[:, None] * laplace(local(data, LeastSquares()), np.ones(20)), rtol=1e-7, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("name", ["fedepm", "sfedavg", "sfedprox"])
@@ -210,22 +233,33 @@ def test_reach_bounds_how_far_one_sample_moves_a_client(problem, step_scale, k0)
     rng, nearest = np.random.default_rng([k0, len(step_scale)]), 0.0
     for _ in range(12):
         pairs, d, n = 20, int(rng.integers(1, 9)), int(rng.integers(1, 6))
-        algorithm = FedEPM(k0=k0, noise="clipped", clip=float(rng.choice([0.1, 1.0, 10.0])), c=0.5, step_scale=step_scale,
-                           mu0=float(rng.choice([0.05, 1.0, 30.0])), alpha=float(rng.choice([1.0, 1.001, 1.3])))
+        algorithm = FedEPM(
+            k0=k0,
+            noise="clipped",
+            clip=float(rng.choice([0.1, 1.0, 10.0])),
+            c=0.5,
+            step_scale=step_scale,
+            mu0=float(rng.choice([0.05, 1.0, 30.0])),
+            alpha=float(rng.choice([1.0, 1.001, 1.3])),
+        )
         eta, lam = (float(v) for v in rng.choice([1e-5, 0.01, 1.0], 2))
         f = local(neighbours(pairs, d, n, rng, not isinstance(problem, LeastSquares)), problem)
         client = algorithm.join(f)
         for round in range(5):
             x = rng.standard_normal(n) * rng.choice([0.1, 1.0, 10.0])
             new, _ = algorithm.update(f, client, x, k0 * round, eta, lam)
-            trains = np.tile(rng.random(pairs) < 0.7, 2)        # both of a pair or none
-            client = type(client)(*(np.where(trains.reshape(-1, *[1] * (old.ndim - 1)), value, old)
-                                    for old, value in zip(client, new, strict=True)))
+            trains = np.tile(rng.random(pairs) < 0.7, 2)  # both of a pair or none
+            client = type(client)(
+                *(
+                    np.where(trains.reshape(-1, *[1] * (old.ndim - 1)), value, old)
+                    for old, value in zip(client, new, strict=True)
+                )
+            )
             moved = np.abs(client.w[:pairs] - client.w[pairs:]).sum(axis=1)
             assert (moved <= client.reach[:pairs] * (1 + 1e-9) + 1e-12).all()
-            assert np.array_equal(client.reach[:pairs], client.reach[pairs:])    # it tells nothing of the data
+            assert np.array_equal(client.reach[:pairs], client.reach[pairs:])  # it tells nothing of the data
             nearest = max(nearest, (moved / np.maximum(client.reach[:pairs], 1e-300)).max())
-    assert 0.5 < nearest <= 1 + 1e-9                            # and it is no idle bound
+    assert 0.5 < nearest <= 1 + 1e-9  # and it is no idle bound
 
 
 def test_reach_is_its_recursion():
@@ -264,8 +298,11 @@ def test_a_clipped_gradient_is_what_clients_step_with():
 
 @pytest.mark.parametrize("problem", ["softmax", "mlp", "svm", "quadratic"])
 def test_clipping_is_refused_where_samples_have_no_gradients_to_clip(problem):
-    data = {"name": "quadratic", "clients": 3, "features": 4} if problem == "quadratic" else {
-        "name": "synthetic", "clients": 3, "features": 4, "classes": 2, "least": 5, "most": 9}
+    data = (
+        {"name": "quadratic", "clients": 3, "features": 4}
+        if problem == "quadratic"
+        else {"name": "synthetic", "clients": 3, "features": 4, "classes": 2, "least": 5, "most": 9}
+    )
     table = {"data": data, "problem": problem, "algorithm": {"name": "fedepm", "noise": "clipped"}, "rounds": 1}
     with pytest.raises(UserError, match=f"^fedepm cannot run on {problem}: it needs clipped_grad$"):
         mpifed.run(table)
@@ -286,8 +323,11 @@ def test_the_probability_of_any_upload_changes_by_at_most_e_to_the_epsilon():
 # the record
 
 
-@pytest.mark.parametrize(("name", "options"), [
-    ("fedepm", {}), ("fedepm", {"noise": "clipped"}), ("sfedavg", {}), ("sfedprox", {"noise": "matched"})], ids=str)
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("fedepm", {}), ("fedepm", {"noise": "clipped"}), ("sfedavg", {}), ("sfedprox", {"noise": "matched"})],
+    ids=str,
+)
 def test_the_record_tells_epsilon_and_the_smallest_ratio(name, options):
     if options.get("noise") == "clipped":
         pytest.importorskip("dp_accounting")
@@ -307,8 +347,14 @@ def test_the_record_tells_epsilon_and_the_smallest_ratio(name, options):
 
 
 def test_a_run_records_them():
-    result = mpifed.run({"data": {"name": "linreg-noniid", "clients": 6, "features": 4, "least": 6, "most": 9}, "rounds": 4,
-                         "algorithm": {"name": "fedepm", "epsilon": 0.5}, "selection": {"name": "uniform", "count": 6}})
+    result = mpifed.run(
+        {
+            "data": {"name": "linreg-noniid", "clients": 6, "features": 4, "least": 6, "most": 9},
+            "rounds": 4,
+            "algorithm": {"name": "fedepm", "epsilon": 0.5},
+            "selection": {"name": "uniform", "count": 6},
+        }
+    )
     assert np.allclose(result.rounds["epsilon"], 0.5 * np.arange(5))
     assert result.rounds["snr"][0] == np.inf
     assert np.isfinite(result.rounds["snr"][1:]).all()
@@ -337,7 +383,7 @@ def test_the_accounted_budget_is_never_more_than_the_sum(epsilon, delta):
     found = [Budget(epsilon, count).accounted(delta) for count in (1, 2, 10, 100, 1000)]
     assert all(one <= count * epsilon * (1 + 1e-12) for one, count in zip(found, (1, 2, 10, 100, 1000), strict=True))
     assert found == sorted(found)
-    assert found[-1] < (0.6 if epsilon <= 1 else 1) * 1000 * epsilon    # many releases: it falls below
+    assert found[-1] < (0.6 if epsilon <= 1 else 1) * 1000 * epsilon  # many releases: it falls below
     assert Budget(epsilon, 100).accounted(delta / 10) >= found[3]
 
 
@@ -369,8 +415,11 @@ def without_dp_accounting(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
 
 
-CLIPPED = {"data": {"name": "linreg-noniid", "clients": 4, "features": 3, "least": 6, "most": 9}, "rounds": 2,
-           "algorithm": {"name": "fedepm", "noise": "clipped"}}
+CLIPPED = {
+    "data": {"name": "linreg-noniid", "clients": 4, "features": 3, "least": 6, "most": 9},
+    "rounds": 2,
+    "algorithm": {"name": "fedepm", "noise": "clipped"},
+}
 
 
 def test_without_the_library_the_budget_says_what_to_install(monkeypatch):
@@ -380,7 +429,6 @@ def test_without_the_library_the_budget_says_what_to_install(monkeypatch):
         Budget(0.1, 3).accounted(1e-5)
     with pytest.raises(UserError, match=r"dp-accounting: pip install 'mpifed\[privacy\]'$"):
         mpifed.run(CLIPPED)
-
 
 
 def test_and_it_says_so_before_round_one(monkeypatch):

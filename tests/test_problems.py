@@ -1,4 +1,5 @@
 """Every problem: its gradient is that of its value, and what it promises about curvature holds."""
+
 from __future__ import annotations
 
 from itertools import pairwise
@@ -28,10 +29,13 @@ from mpifed.problems.svm import SVM
 LAYERS = {"hidden": [5, 4]}
 TORCH = ("cnn", "torch")  # test_torch
 PROBLEMS = {  # every other problem, some with more than one set of options
-    **{name: {"name": name} for name in Problem.choices if name not in TORCH}, "mlp": {"name": "mlp", **LAYERS},
+    **{name: {"name": name} for name in Problem.choices if name not in TORCH},
+    "mlp": {"name": "mlp", **LAYERS},
     "logistic, whole": {"name": "logistic", "mu": 0.5, "regulariser": "whole"},
-    "softmax, lam": {"name": "softmax", "lam": 0.3}, "softmax, no bias": {"name": "softmax", "lam": 0.3, "bias": False},
-    "svm, lam": {"name": "svm", "lam": 0.3, "bias": False}, "mlp, lam": {"name": "mlp", "lam": 0.3, **LAYERS},
+    "softmax, lam": {"name": "softmax", "lam": 0.3},
+    "softmax, no bias": {"name": "softmax", "lam": 0.3, "bias": False},
+    "svm, lam": {"name": "svm", "lam": 0.3, "bias": False},
+    "mlp, lam": {"name": "mlp", "lam": 0.3, **LAYERS},
 }
 NAMES = list(PROBLEMS)
 REAL_LABELS = ("least-squares", "quadratic")
@@ -152,7 +156,9 @@ def test_the_bits_of_a_client_do_not_depend_on_its_neighbours(case):
     for rows in (np.array([2]), np.array([3, 1])):
         part = block.take(rows)
         H = problem.hessian(part, X[rows])(X[::-1][rows].copy()) if hasattr(problem, "hessian") else X[rows]
-        for together, apart in zip(both, (*problem.value_grad(part, X[rows]), H, *problem.value_grad(part, X[0])), strict=True):
+        for together, apart in zip(
+            both, (*problem.value_grad(part, X[rows]), H, *problem.value_grad(part, X[0])), strict=True
+        ):
             assert together[rows].tobytes() == apart.tobytes()
 
 
@@ -206,7 +212,7 @@ def test_r_bounds_the_hessian(case):
     for length in (0.0, 0.1, 3.0):
         H = problem.hessian(block, length * X)
         V = rng.standard_normal(X.shape)
-        for _ in range(30):                                     # the power method finds the largest curvature
+        for _ in range(30):  # the power method finds the largest curvature
             V = H(V)
             norm = np.linalg.norm(V, axis=1)
             V /= np.maximum(norm, 1e-300)[:, None]
@@ -219,7 +225,9 @@ def test_r_of_softmax_is_what_its_table_says(bias, lam, size, kind):
     data, problem = dataset("softmax", size, kind), Softmax(lam=lam, bias=bias)
     block = one_block(problem, data)
     A = [np.column_stack([block.dense(i), np.ones(d)]) if bias else block.dense(i) for i, d in enumerate(data.sizes)]
-    assert np.allclose(problem.lipschitz(block), [np.linalg.norm(a, 2) ** 2 / (2 * len(a)) + lam for a in A], rtol=1e-10)
+    assert np.allclose(
+        problem.lipschitz(block), [np.linalg.norm(a, 2) ** 2 / (2 * len(a)) + lam for a in A], rtol=1e-10
+    )
 
 
 def test_r_of_softmax_cannot_be_made_smaller():
@@ -230,10 +238,18 @@ def test_r_of_softmax_cannot_be_made_smaller():
     assert np.isclose(np.vecdot(V, problem.hessian(block, np.zeros((1, 4)))(V))[0], problem.lipschitz(block)[0])
 
 
-@pytest.mark.parametrize(("problem", "alpha"), [
-    (Softmax(lam=0.3, bias=False), 0.3), (Softmax(lam=0.3), 0.0), (Softmax(bias=False), 0.0),
-    (Logistic(mu=0.6), 0.1), (Logistic(mu=0.6, regulariser="whole"), 0.6), (Logistic(mu=0.0), 0.0),
-], ids=repr)
+@pytest.mark.parametrize(
+    ("problem", "alpha"),
+    [
+        (Softmax(lam=0.3, bias=False), 0.3),
+        (Softmax(lam=0.3), 0.0),
+        (Softmax(bias=False), 0.0),
+        (Logistic(mu=0.6), 0.1),
+        (Logistic(mu=0.6, regulariser="whole"), 0.6),
+        (Logistic(mu=0.0), 0.0),
+    ],
+    ids=repr,
+)
 def test_strong_convexity_is_what_the_regulariser_covers(problem, alpha, kind):
     A, _ = dataset("logistic", 6, kind, m=1).rows(0, 1)
     data = Pool(A, np.array([0.0, 1, 1, 0, 1, 0]), None, np.array([6]))
@@ -280,7 +296,7 @@ def test_clipping_keeps_the_type_and_the_inputs(name, size, kind):
 def test_replacing_one_sample_moves_a_clipped_gradient_by_at_most_twice_the_bound_over_d(name, seed, bound, scale):
     problem, rng, d = problem_of(name), np.random.default_rng(seed), 5
     A, b = rng.standard_normal((2, d, 3)) * scale, rng.integers(0, 2, (2, d)).astype(float)
-    A[1, 1:], b[1, 1:] = A[0, 1:], b[0, 1:]                     # neighbours: they differ in the first sample
+    A[1, 1:], b[1, 1:] = A[0, 1:], b[0, 1:]  # neighbours: they differ in the first sample
     block = one_block(problem, Pool(A.reshape(-1, 3), b.ravel(), None, np.array([d, d])))
     one, other = problem.clipped_grad(block, rng.standard_normal(3), bound)
     assert np.abs(one - other).sum() <= 2 * bound / d * (1 + 1e-12) + 1e-13
@@ -288,7 +304,10 @@ def test_replacing_one_sample_moves_a_clipped_gradient_by_at_most_twice_the_boun
 
 def test_only_a_loss_of_one_score_clips():
     assert {problem_of(name).label() for name in CLIPPED} == {
-        name for name in Problem.choices if name not in TORCH and issubclass(Problem.member(name, "problem"), LinearModel)}
+        name
+        for name in Problem.choices
+        if name not in TORCH and issubclass(Problem.member(name, "problem"), LinearModel)
+    }
 
 
 @bounded
@@ -311,9 +330,12 @@ def test_r_of_each_problem_is_what_its_table_says(large, size, kind, monkeypatch
         monkeypatch.setattr(spectral, "LARGE", 0)
     data = dataset("logistic", size, kind)
     top = [np.linalg.norm(A, 2) ** 2 for A in (one_block(LeastSquares(), data).dense(i) for i in range(data.m))]
-    table = {LeastSquares(): top / data.sizes, Logistic(mu=0.5): top / (4 * data.sizes) + 0.5 / data.sizes,
-             Logistic(mu=0.5, regulariser="whole"): top / (4 * data.sizes) + 0.5,
-             NonconvexLogistic(mu=0.5): top / (4 * data.sizes) + 0.5 / data.sizes}
+    table = {
+        LeastSquares(): top / data.sizes,
+        Logistic(mu=0.5): top / (4 * data.sizes) + 0.5 / data.sizes,
+        Logistic(mu=0.5, regulariser="whole"): top / (4 * data.sizes) + 0.5,
+        NonconvexLogistic(mu=0.5): top / (4 * data.sizes) + 0.5 / data.sizes,
+    }
     for problem, r in table.items():
         assert np.allclose(problem.lipschitz(one_block(problem, data)), r, rtol=1e-10)
 
@@ -329,7 +351,7 @@ def test_r_of_a_client_without_any_feature_is_zero(large, kind, monkeypatch):
 
 def test_r_by_lanczos_has_the_same_bits_in_every_run(kind, monkeypatch):
     monkeypatch.setattr(spectral, "LARGE", 0)
-    X = np.zeros((60, 50))                                      # two groups of samples without a common feature
+    X = np.zeros((60, 50))  # two groups of samples without a common feature
     X[:10, :10], X[10:, 10:] = np.random.default_rng(0).standard_normal((10, 10)), 2.0
     X[10:, 10:] *= np.random.default_rng(1).standard_normal((50, 40))
     X[0] *= 10
@@ -342,7 +364,7 @@ def test_r_by_lanczos_has_the_same_bits_in_every_run(kind, monkeypatch):
 def test_r_by_lanczos_is_not_misled_by_the_longest_row(kind, monkeypatch):
     monkeypatch.setattr(spectral, "LARGE", 0)
     X = np.zeros((30, 20))
-    X[0, 0], X[1:, 1] = 2.0, 1.0                                # λ_max = 29 lies across the longest row
+    X[0, 0], X[1:, 1] = 2.0, 1.0  # λ_max = 29 lies across the longest row
     data = Pool(sp.csr_array(X) if kind == "csr" else X, np.ones(30), None, np.array([30]))
     assert np.isclose(LeastSquares().lipschitz(one_block(LeastSquares(), data))[0], 29 / 30, rtol=1e-10)
 
@@ -419,7 +441,7 @@ def test_logistic_losses_are_right_and_silent_at_any_score(problem, z, dtype):
     data = Pool(np.ones((2, 1)), np.array([0.0, 1.0]), None, np.array([1, 1]), dtype)
     with np.errstate(all="raise", under="ignore"):
         value, grad = problem.value_grad(one_block(problem, data), np.array([z], dtype))
-    exact = np.logaddexp(0, z)                                  # ln(1 + e^z)
+    exact = np.logaddexp(0, z)  # ln(1 + e^z)
     assert np.allclose(value, [exact, exact - z], rtol=1e-6, atol=1e-7)
     assert np.allclose(grad[:, 0], [np.exp(z - exact), np.exp(z - exact) - 1], rtol=1e-6, atol=1e-7)
 
@@ -438,11 +460,15 @@ def test_a_quadratic_is_written_out_right():
     assert np.allclose(Quadratic().value(block, x), wanted)
 
 
-@pytest.mark.parametrize(("problem", "extra"), [
-    (Logistic(mu=0.6), lambda x, d: 0.3 * x @ x / d),
-    (Logistic(mu=0.6, regulariser="whole"), lambda x, d: 0.3 * x @ x),
-    (NonconvexLogistic(mu=0.6), lambda x, d: 0.3 * np.sum(x**2 / (1 + x**2)) / d),
-], ids=["inside of 1/d_i", "outside of 1/d_i", "non-convex"])
+@pytest.mark.parametrize(
+    ("problem", "extra"),
+    [
+        (Logistic(mu=0.6), lambda x, d: 0.3 * x @ x / d),
+        (Logistic(mu=0.6, regulariser="whole"), lambda x, d: 0.3 * x @ x),
+        (NonconvexLogistic(mu=0.6), lambda x, d: 0.3 * np.sum(x**2 / (1 + x**2)) / d),
+    ],
+    ids=["inside of 1/d_i", "outside of 1/d_i", "non-convex"],
+)
 def test_the_regulariser_stands_inside_or_outside_of_the_mean(problem, extra, size, kind):
     data, x = dataset("logistic", size, kind), np.linspace(-2, 2, 6)
     block, bare = (one_block(p, data) for p in (problem, Logistic(mu=0.0)))
@@ -456,11 +482,14 @@ def test_labels_of_minus_one_and_one_become_zero_and_one(problem):
     assert list(problem.checked_labels(np.array([0.0, 1.0, 1.0, 0.0]))) == [0, 1, 1, 0]
 
 
-@pytest.mark.parametrize(("labels", "sentence"), [
-    ([0.0, 2.0], "labels must be 0 and 1 or -1 and 1, but there is 2"),
-    ([0.5], "but there is 0.5"),
-    ([-1.0, 0.0, 1.0], "but there are -1, 0 and 1"),
-])
+@pytest.mark.parametrize(
+    ("labels", "sentence"),
+    [
+        ([0.0, 2.0], "labels must be 0 and 1 or -1 and 1, but there is 2"),
+        ([0.5], "but there is 0.5"),
+        ([-1.0, 0.0, 1.0], "but there are -1, 0 and 1"),
+    ],
+)
 @pytest.mark.parametrize("problem", [Logistic(), NonconvexLogistic()], ids=lambda p: p.label())
 def test_other_labels_are_refused_by_a_sentence(problem, labels, sentence):
     with pytest.raises(UserError, match=rf"^problem '{problem.label()}' cannot use these data: .*{sentence}"):
@@ -485,7 +514,6 @@ def test_labels_that_are_no_classes_are_refused_by_a_sentence(problem, labels, w
     assert list(problem.checked_labels(np.array([2.0, 0.0, 1.0]))) == [2, 0, 1]
 
 
-
 @pytest.mark.parametrize("problem", CLASSIFIERS[:3], ids=lambda p: p.label())
 def test_one_class_alone_is_refused_where_a_run_starts(problem):
     data = Pool(np.ones((4, 2)), np.zeros(4), None, np.array([4]))
@@ -508,7 +536,9 @@ def svm_by_loop(W, bias, A, b, lam):
 
 
 @pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize(("kind_of", "by_loop"), [(Softmax, softmax_by_loop), (SVM, svm_by_loop)], ids=["softmax", "svm"])
+@pytest.mark.parametrize(
+    ("kind_of", "by_loop"), [(Softmax, softmax_by_loop), (SVM, svm_by_loop)], ids=["softmax", "svm"]
+)
 def test_a_linear_classifier_is_written_out_right(kind_of, by_loop, bias, size, kind):
     """Parameters flat, [W row-major (classes × features) | bias]; the bias is not regularised."""
     data, problem = dataset("softmax", size, kind), kind_of(lam=0.4, bias=bias)
@@ -541,8 +571,9 @@ def test_a_network_is_written_out_right(size, kind):
     assert np.allclose(problem.value(block, x), wanted, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("problem", "n"), [
-    (Softmax(), 7850), (SVM(), 7850), (MLP(), 79510), (Softmax(bias=False), 7840)], ids=repr)
+@pytest.mark.parametrize(
+    ("problem", "n"), [(Softmax(), 7850), (SVM(), 7850), (MLP(), 79510), (Softmax(bias=False), 7840)], ids=repr
+)
 def test_models_of_mnist_have_the_size_of_the_papers(problem, n):
     data = Dataset()
     data.m, data.n, data.classes, data.sizes = 1, 784, 10, np.array([1])
@@ -566,7 +597,7 @@ def test_the_slope_of_the_svm_is_one_sided_at_a_kink():
 def test_cross_entropy_is_right_and_silent_at_any_score(problem, dtype):
     data = Pool(np.array([[1e4], [-1e4]]), np.array([0.0, 1.0]), None, np.array([1, 1]), dtype)
     block, n = one_block(problem, data), problem.dim(data)
-    x = np.concatenate([[1.0, -1.0], np.zeros(n - 2)]).astype(dtype)     # softmax: z = ±(1e4, −1e4), always right
+    x = np.concatenate([[1.0, -1.0], np.zeros(n - 2)]).astype(dtype)  # softmax: z = ±(1e4, −1e4), always right
     with np.errstate(all="raise", under="ignore"):
         value, grad = problem.value_grad(block, x)
         wrong, slope = problem.value_grad(block, -x)
@@ -587,7 +618,9 @@ def test_a_tie_goes_to_the_lowest_class(problem):
     assert not Logistic().predict(one_block(Logistic(), dataset("logistic", 6)), np.zeros(6)).any()
 
 
-@pytest.mark.parametrize("problem", [MLP(hidden=(4, 7)), Softmax(start="uniform"), SVM(start="uniform", bias=False)], ids=repr)
+@pytest.mark.parametrize(
+    "problem", [MLP(hidden=(4, 7)), Softmax(start="uniform"), SVM(start="uniform", bias=False)], ids=repr
+)
 def test_the_first_model_comes_from_the_seed(problem):
     """Every layer uniform in ±1/√(its inputs)."""
     data = dataset("mlp", 9)
@@ -608,13 +641,16 @@ def test_linear_models_start_at_zero(problem):
     assert not problem.initial(dataset(problem.label(), 9), 5).any()
 
 
-
 @pytest.mark.parametrize("size", [3, 6, 100])
 def test_a_quadratic_has_no_samples_to_be_drawn(size):
     """On a "mini-batch" it is what it is, or the pair is refused before round one."""
+
     def model(batch_size):
-        table = {"data": {"name": "quadratic", "clients": 4, "features": 6}, "rounds": 3,
-                 "algorithm": {"name": "flame", "lr": 0.1, "batch_size": batch_size}}
+        table = {
+            "data": {"name": "quadratic", "clients": 4, "features": 6},
+            "rounds": 3,
+            "algorithm": {"name": "flame", "lr": 0.1, "batch_size": batch_size},
+        }
         return mpifed.run(table).x
 
     try:

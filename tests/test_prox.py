@@ -1,4 +1,5 @@
 """Proximal operators against brute force, and inexact solvers that depend on nobody else."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -59,8 +60,12 @@ def brute_force(Z, lam, eta):
 @pytest.mark.parametrize("lam", [1e-3, 0.1, 1.0, 5.0, 1e3])
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 9])
 def test_the_elastic_net_mean_is_the_minimiser(m, lam, ties):
-    rng, n = np.random.default_rng([m, int(1000 * lam), ties]), 200             # 50 cases of 200 columns
-    Z = rng.integers(-2, 3, (m, n)).astype(float) if ties else rng.standard_normal((m, n)) * rng.choice([0.1, 1.0, 10.0], n)
+    rng, n = np.random.default_rng([m, int(1000 * lam), ties]), 200  # 50 cases of 200 columns
+    Z = (
+        rng.integers(-2, 3, (m, n)).astype(float)
+        if ties
+        else rng.standard_normal((m, n)) * rng.choice([0.1, 1.0, 10.0], n)
+    )
     eta = rng.choice([0.3, 1.0, 2.0])
     x, (best, value) = elastic_net_mean(Z, lam, eta), brute_force(Z, lam, eta)
     assert x.shape == (n,)
@@ -71,8 +76,10 @@ def test_the_elastic_net_mean_is_the_minimiser(m, lam, ties):
 
 
 @settings(max_examples=200, deadline=None)
-@given(z=st.lists(st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0, 1e6]), min_size=1, max_size=12),
-       ratio=st.sampled_from([0.25, 0.5, 1, 2.0]))
+@given(
+    z=st.lists(st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0, 1e6]), min_size=1, max_size=12),
+    ratio=st.sampled_from([0.25, 0.5, 1, 2.0]),
+)
 def test_the_elastic_net_mean_of_few_values_is_the_median_of_the_errata(z, ratio):
     """The median of {w_i} ∪ {mean + (λ/η)(2s − m)/m : s = 0 … m}."""
     Z, m = np.array(z)[:, None], len(z)
@@ -84,7 +91,7 @@ def test_the_elastic_net_mean_of_few_values_is_the_median_of_the_errata(z, ratio
 def test_the_elastic_net_mean_has_its_limits(wide):
     Z = np.random.default_rng(0).standard_normal((9, wide))
     assert np.allclose(elastic_net_mean(Z, 1e-12, 1.0), Z.mean(axis=0))
-    assert np.allclose(elastic_net_mean(Z, 1e6, 1.0), np.median(Z, axis=0))      # λ large: the median
+    assert np.allclose(elastic_net_mean(Z, 1e6, 1.0), np.median(Z, axis=0))  # λ large: the median
     assert np.allclose(elastic_net_mean(Z + 5, 0.3, 1.0), elastic_net_mean(Z, 0.3, 1.0) + 5)
     assert np.allclose(elastic_net_mean(-Z, 0.3, 1.0), -elastic_net_mean(Z, 0.3, 1.0))
     assert np.array_equal(elastic_net_mean(Z[::-1], 0.3, 1.0), elastic_net_mean(Z, 0.3, 1.0))

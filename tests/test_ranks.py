@@ -1,4 +1,5 @@
 """The tests in tests/ranks need several ranks: they run under mpirun, in a process group that cannot outlive its time."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,4 +1,5 @@
 """What the README shows is so."""
+
 from __future__ import annotations
 
 import re

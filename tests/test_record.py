@@ -1,4 +1,5 @@
 """The result file: what it holds, that it survives a kill at any moment, and that writing it costs next to nothing."""
+
 from __future__ import annotations
 
 import contextlib
@@ -58,6 +59,7 @@ def memory():
 
 # ---------------------------------------------------------------- the file and its attributes
 
+
 def test_a_new_file_says_that_the_run_is_running(path):
     Recorder(path, ATTRS, 4)
     attrs = load(path).attrs
@@ -75,7 +77,7 @@ def test_a_finished_file_says_when_and_why_and_is_closed(path):
     with h5py.File(path) as file:
         assert (file.attrs["status"], file.attrs["stop_reason"]) == ("finished", "rounds: 4")
         assert file.attrs["started"] <= file.attrs["finished"]
-    recorder.finish("failed", "too late")                 # the first word counts
+    recorder.finish("failed", "too late")  # the first word counts
     assert load(path).status == "finished"
 
 
@@ -104,6 +106,7 @@ def test_an_attribute_without_a_value_is_left_out_and_odd_text_is_stored():
 
 
 # ---------------------------------------------------------------- files that exist, folders that do not
+
 
 def test_an_existing_file_is_not_touched_without_force(path):
     path.write_text("precious")
@@ -135,12 +138,15 @@ def test_force_spares_a_file_that_is_being_written(path):
     written(path, force=True)
 
 
-@pytest.mark.parametrize(("name", "reason"), [
-    ("none/out.h5", r"cannot be written: there is no folder .*none"),
-    ("file/out.h5", "cannot be written: "),
-    ("folder", "is no file"),
-    ("x" * 300, "cannot be written: file name too long"),
-])
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("none/out.h5", r"cannot be written: there is no folder .*none"),
+        ("file/out.h5", "cannot be written: "),
+        ("folder", "is no file"),
+        ("x" * 300, "cannot be written: file name too long"),
+    ],
+)
 def test_a_place_that_cannot_be_written_is_the_users_mistake(tmp_path, name, reason):
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
@@ -158,6 +164,7 @@ def test_a_folder_that_is_read_only_is_the_users_mistake(tmp_path):
 
 
 # ---------------------------------------------------------------- rounds
+
 
 def test_rows_are_columns_of_their_kind(path):
     written(path)
@@ -199,7 +206,7 @@ def test_a_column_that_appears_late_was_not_a_number_before(memory):
     rounds = memory.result().rounds
     np.testing.assert_equal(rounds["snr"], [np.nan, 7, 8])
     np.testing.assert_equal(rounds["objective"], [1, 0.5, np.nan])
-    assert rounds["inner_steps"].tolist() == [0, 3, 0]    # a count: none is 0
+    assert rounds["inner_steps"].tolist() == [0, 3, 0]  # a count: none is 0
 
 
 def test_large_counts_are_exact(memory):
@@ -221,7 +228,7 @@ def test_an_algorithm_may_say_what_its_column_is(memory):
     memory.row({"tilt": 0.1, "objective": 1, "other": 2}, None)
     about = memory.result().about
     assert about["tilt"] == ("rad", "Angle between the last two steps.")
-    assert about["objective"] == COLUMNS["objective"][:2]   # the fixed names mean the same in every file
+    assert about["objective"] == COLUMNS["objective"][:2]  # the fixed names mean the same in every file
     assert about["other"] == ("1", "Reported by the algorithm.")
 
 
@@ -243,6 +250,7 @@ def test_a_row_may_be_changed_after_it_was_recorded(memory, monkeypatch):
 
 
 # ---------------------------------------------------------------- who was chosen
+
 
 def test_selection_has_a_row_a_round_and_grows_in_width(memory):
     for ids in ([0], [1], [0, 2, 3], [], [2, 1]):
@@ -278,6 +286,7 @@ def test_a_run_without_rounds_has_a_selection_too(path):
 
 # ---------------------------------------------------------------- ranks, clients, model
 
+
 def test_tables_and_models_are_stored_as_they_are(path):
     with Recorder(path, ATTRS, 4) as recorder:
         recorder.ranks({"clients": [0, 4], "compute_seconds": [0.0, 1.5], "hostname": ["α", "node7"]})
@@ -299,10 +308,16 @@ def test_a_table_may_be_written_again(memory):
 
 # ---------------------------------------------------------------- how a run ends
 
-@pytest.mark.parametrize(("error", "status", "reason"), [
-    (ValueError("bad\nthings"), "failed", "ValueError: bad things"), (RuntimeError(), "failed", "RuntimeError"),
-    (UserError("x is wrong"), "failed", "x is wrong"), (KeyboardInterrupt(), "stopped", "KeyboardInterrupt"),
-])
+
+@pytest.mark.parametrize(
+    ("error", "status", "reason"),
+    [
+        (ValueError("bad\nthings"), "failed", "ValueError: bad things"),
+        (RuntimeError(), "failed", "RuntimeError"),
+        (UserError("x is wrong"), "failed", "x is wrong"),
+        (KeyboardInterrupt(), "stopped", "KeyboardInterrupt"),
+    ],
+)
 def test_an_exception_is_recorded_and_goes_on(path, error, status, reason):
     recorder = Recorder(path, ATTRS, 4)
 
@@ -321,12 +336,13 @@ def test_an_exception_is_recorded_and_goes_on(path, error, status, reason):
 
 # ---------------------------------------------------------------- when rows reach the disk
 
+
 def test_rows_wait_in_memory_for_a_while(path, monkeypatch):
     monkeypatch.setattr(record, "FLUSH_SECONDS", 1e9)
     recorder = Recorder(path, ATTRS, 4)
     for k in range(9):
         recorder.row(row(k), None)
-    assert len(recorder.file["rounds/round"]) == 1        # row 0 is there at once
+    assert len(recorder.file["rounds/round"]) == 1  # row 0 is there at once
     recorder.flush()
     assert len(recorder.file["rounds/round"]) == 9
 
@@ -346,11 +362,12 @@ def test_writing_is_cheap(path):
     with Recorder(path, ATTRS, 128) as recorder:
         for _ in range(20_000):
             recorder.row(values, None)
-    assert time.process_time() - begun < 1                # 0.1 s on an idle core: 5 µs a row, all in
+    assert time.process_time() - begun < 1  # 0.1 s on an idle core: 5 µs a row, all in
     assert recorder.io_seconds > 0
 
 
 # ---------------------------------------------------------------- other readers
+
 
 def test_xarray_opens_every_group(path):
     with Recorder(path, ATTRS, 4) as recorder:
@@ -359,14 +376,19 @@ def test_xarray_opens_every_group(path):
         recorder.ranks({"clients": [0, 4], "hostname": ["a", "b"]})
         recorder.clients({"samples": [5, 5, 5, 5]})
         recorder.model(np.zeros(7), np.zeros((4, 7)))
-    sizes = {"/": {"round": 3, "slot": 2}, "rounds": {"round": 3}, "ranks": {"rank": 2}, "clients": {"client": 4},
-             "model": {"client": 4, "parameter": 7}}
+    sizes = {
+        "/": {"round": 3, "slot": 2},
+        "rounds": {"round": 3},
+        "ranks": {"rank": 2},
+        "clients": {"client": 4},
+        "model": {"client": 4, "parameter": 7},
+    }
     for group, expected in sizes.items():
         with xarray.open_dataset(path, group=group, engine="h5netcdf") as data:
             assert dict(data.sizes) == expected
             data.load()
     with xarray.open_dataset(path, group="rounds", engine="h5netcdf") as data:
-        assert data["elapsed_seconds"].dtype == np.float64          # and no time difference
+        assert data["elapsed_seconds"].dtype == np.float64  # and no time difference
         assert data["round"].values.tolist() == [0, 1, 2]
         assert data["elapsed_seconds"].attrs["units"] == "s"
     with xarray.open_dataset(path, engine="h5netcdf") as data:
@@ -440,7 +462,7 @@ def test_a_reader_follows_a_file_that_is_being_written(path):
                     assert result.rounds["objective"].tolist() == list(range(seen[-1]))
             time.sleep(0.03)
         assert len(set(seen)) >= 4
-        assert opened > len(seen) / 2                     # now and then the file changes while it is being opened
+        assert opened > len(seen) / 2  # now and then the file changes while it is being opened
         assert seen == sorted(seen)
     finally:
         process.kill()
@@ -449,7 +471,7 @@ def test_a_reader_follows_a_file_that_is_being_written(path):
 
 def examine(path, done):
     """A file that a kill left: HDF5 opens it, and it has the rounds that were flushed."""
-    with h5py.File(path) as file:                         # the lock died with its owner
+    with h5py.File(path) as file:  # the lock died with its owner
         assert dict(file.attrs)["format"] == "mpifed-result"
         numbers = file["rounds/round"][:]
         whole = np.count_nonzero(numbers == np.arange(len(numbers)))
@@ -482,20 +504,23 @@ def test_between_any_two_writes_the_file_opens_with_every_row_that_was_flushed(p
             if path.exists():
                 images.append((zlib.compress(path.read_bytes(), 1), flushed))
             return result
+
         return call
 
     for name in ("pwrite", "ftruncate", "posix_fallocate", "replace", "link"):
         monkeypatch.setattr(os, name, watched(getattr(os, name)))
     monkeypatch.setattr(record, "FLUSH_SECONDS", 1e9)
-    monkeypatch.setattr(record, "CHUNK", chunk)           # small, so that the trees of chunks split
+    monkeypatch.setattr(record, "CHUNK", chunk)  # small, so that the trees of chunks split
     monkeypatch.setattr(chosen, "CHUNK_IDS", 16 * chunk)
     rng = np.random.default_rng(0)
     recorder = Recorder(path, ATTRS, 64)
     for k in range(rows):
         late = {"snr": k} if k > 5 else {}
         mean = k if k < 9 else 0.5
-        recorder.row({"objective": k, "uploads": k, "compute_seconds": k, "inner_steps": mean, **late},
-                     rng.permutation(64)[: 8 + 4 * k // rows])
+        recorder.row(
+            {"objective": k, "uploads": k, "compute_seconds": k, "inner_steps": mean, **late},
+            rng.permutation(64)[: 8 + 4 * k // rows],
+        )
         if k % step == 0:
             recorder.flush()
             flushed = k + 1
@@ -537,7 +562,7 @@ def test_the_lock_goes_with_the_file(path):
     recorder = Recorder(path, ATTRS, 4)
     before = path.stat().st_ino
     recorder.row(row(0), None)
-    assert path.stat().st_ino != before                   # its columns were made in a copy
+    assert path.stat().st_ino != before  # its columns were made in a copy
     with pytest.raises(UserError, match=r"out\.h5 is being written by another run"):
         Recorder(path, ATTRS, 4, force=True)
 
@@ -545,6 +570,7 @@ def test_the_lock_goes_with_the_file(path):
 def refuse(number):
     def call(*_):
         raise OSError(number, os.strerror(number))
+
     return call
 
 
@@ -578,6 +604,7 @@ def test_what_a_kill_left_of_a_copy_is_removed(path):
 
 # ---------------------------------------------------------------- disks that are full or break
 
+
 def test_a_full_disk_is_noticed_before_anything_is_lost(path, monkeypatch):
     recorder = Recorder(path, ATTRS, 4)
 
@@ -587,7 +614,7 @@ def test_a_full_disk_is_noticed_before_anything_is_lost(path, monkeypatch):
                 recorder.row(row(k), np.array([1]))
                 recorder.flush()
             monkeypatch.setattr(os, "posix_fallocate", refuse(errno.ENOSPC))
-            recorder.row(row(3), np.array([0, 1]))        # a wider table needs room
+            recorder.row(row(3), np.array([0, 1]))  # a wider table needs room
             recorder.flush()
 
     with pytest.raises(Trouble, match=r"out\.h5 cannot grow: no space left on device; what it has stays, and resume"):
@@ -621,11 +648,16 @@ def test_a_disk_that_breaks_leaves_what_was_there(path, monkeypatch, after):
     assert load(path).status == "running"
 
 
-PIECES = st.lists(st.one_of(
-    st.tuples(st.just("write"), st.integers(0, 200), st.binary(min_size=1, max_size=40)),
-    st.tuples(st.just("read"), st.integers(0, 200), st.integers(1, 60)),
-    st.tuples(st.just("truncate"), st.integers(0, 200), st.none()),
-    st.tuples(st.just("flush"), st.none(), st.none()), st.tuples(st.just("renew"), st.none(), st.none())), max_size=30)
+PIECES = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.integers(0, 200), st.binary(min_size=1, max_size=40)),
+        st.tuples(st.just("read"), st.integers(0, 200), st.integers(1, 60)),
+        st.tuples(st.just("truncate"), st.integers(0, 200), st.none()),
+        st.tuples(st.just("flush"), st.none(), st.none()),
+        st.tuples(st.just("renew"), st.none(), st.none()),
+    ),
+    max_size=30,
+)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -645,7 +677,7 @@ def test_a_disk_holds_what_was_written_last(tmp_path, pieces):
             file.seek(place)
             plain.seek(place)
             assert file.read(value)[: max(0, len(plain.getvalue()) - place)] == plain.read(value)
-        elif action == "truncate" and place >= len(plain.getvalue()):      # HDF5 that uses no space twice only adds
+        elif action == "truncate" and place >= len(plain.getvalue()):  # HDF5 that uses no space twice only adds
             file.truncate(place)
             plain = io.BytesIO(plain.getvalue().ljust(place, b"\0"))
         elif action == "flush":

@@ -1,4 +1,5 @@
 """Reading results back: from files, from memory, whole or damaged; and the screen that tells what is in one."""
+
 from __future__ import annotations
 
 import os
@@ -44,20 +45,40 @@ def run(path=None, ranks=3, rounds=5, config=CONFIG, reason="gradient: 1e-09 <= 
     recorder = Recorder(path, {"config": config, "seed": 3, "ranks": ranks, "mpi_library": "none"}, 8, **options)
     with recorder:
         for k in range(rounds):
-            values = {"objective": 8.0 / 2**k, "grad_norm_sq": 10.0**-k, "exchanges": 2 * k, "uploads": 4 * k,
-                      "downloads": 8 * k, "bytes_up": 192_000 * k, "bytes_down": 384_000 * k,
-                      "compute_seconds": 0.25 if k else 9.0, "client_seconds": 1.5, "server_seconds": 0.125,
-                      "comm_seconds": 0.0625, "evaluate_seconds": 2.0, "elapsed_seconds": 0.5 * k}
+            values = {
+                "objective": 8.0 / 2**k,
+                "grad_norm_sq": 10.0**-k,
+                "exchanges": 2 * k,
+                "uploads": 4 * k,
+                "downloads": 8 * k,
+                "bytes_up": 192_000 * k,
+                "bytes_down": 384_000 * k,
+                "compute_seconds": 0.25 if k else 9.0,
+                "client_seconds": 1.5,
+                "server_seconds": 0.125,
+                "comm_seconds": 0.0625,
+                "evaluate_seconds": 2.0,
+                "elapsed_seconds": 0.5 * k,
+            }
             recorder.row(values | ({"accuracy": 0.9876} if k == rounds - 1 else {}), np.array([1, 6]))
         if status != "running":
             recorder.model(np.arange(6.0), np.ones((8, 6)))
-            recorder.ranks({"clients": [0] + [4] * (ranks - 1), "samples": np.arange(ranks) * 10,
-                            "compute_seconds": np.arange(ranks) / 7, "comm_seconds": [0.5] * ranks,
-                            "wait_seconds": [12.3456] * ranks, "evaluate_seconds": [0.0] * ranks,
-                            "io_seconds": [0.0123] + [0.0] * (ranks - 1), "mpi_calls": [77] * ranks,
-                            "mpi_bytes_sent": [2_500_000] * ranks, "mpi_bytes_received": [1_000] * ranks,
-                            "max_rss_bytes": [95_240_000] * ranks,
-                            "hostname": [f"node{k % 5:04}.cluster.example" for k in range(ranks)]})
+            recorder.ranks(
+                {
+                    "clients": [0] + [4] * (ranks - 1),
+                    "samples": np.arange(ranks) * 10,
+                    "compute_seconds": np.arange(ranks) / 7,
+                    "comm_seconds": [0.5] * ranks,
+                    "wait_seconds": [12.3456] * ranks,
+                    "evaluate_seconds": [0.0] * ranks,
+                    "io_seconds": [0.0123] + [0.0] * (ranks - 1),
+                    "mpi_calls": [77] * ranks,
+                    "mpi_bytes_sent": [2_500_000] * ranks,
+                    "mpi_bytes_received": [1_000] * ranks,
+                    "max_rss_bytes": [95_240_000] * ranks,
+                    "hostname": [f"node{k % 5:04}.cluster.example" for k in range(ranks)],
+                }
+            )
             recorder.clients({"samples": np.full(8, 9), "times_selected": np.arange(8)})
             recorder.finish(status, reason)
             return recorder.result()
@@ -84,6 +105,7 @@ def same(a, b):
 
 # ---------------------------------------------------------------- what a result is
 
+
 def test_a_result_knows_how_the_run_went(path):
     result = run(path)
     assert result.path == str(path)
@@ -102,7 +124,7 @@ def test_the_papers_three_numbers():
     result = run()
     assert result.cr == 4
     assert result.tct == 2.0
-    assert result.lct == 0.25                             # round 0 is no round of work
+    assert result.lct == 0.25  # round 0 is no round of work
 
 
 def test_before_the_first_round_there_is_nothing_to_tell():
@@ -130,6 +152,7 @@ def test_a_result_outlives_its_file(path):
 
 
 # ---------------------------------------------------------------- memory and files
+
 
 def test_memory_and_file_hold_the_same(path):
     result = run()
@@ -171,6 +194,7 @@ def test_a_result_whose_file_is_gone_cannot_be_saved(path, tmp_path):
 
 # ---------------------------------------------------------------- what is no result
 
+
 def cut(path, share):
     whole = path.read_bytes()
     path.write_bytes(whole[: int(share * len(whole))])
@@ -189,19 +213,26 @@ def endless(path):
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize(("spoil", "told"), [
-    (endless, "cannot be read: it is damaged or truncated"),
-    (lambda path: path.write_bytes(path.read_bytes()[: path.read_bytes().index(b"GCOL") + 10]), "damaged or truncated"),
-    (lambda path: path.unlink(), "cannot be read: no such file or directory"),
-    (lambda path: (path.unlink(), path.mkdir()), "cannot be read: is a directory"),
-    (lambda path: path.write_bytes(b""), "is no result file: it is empty"),
-    (lambda path: path.write_text("objective, round"), "is no result file: it is not HDF5"),
-    (lambda path: cut(path, 0.5), "cannot be read: it is damaged or truncated"),
-    (lambda path: cut(path, 0.001), "cannot be read: it is damaged or truncated"),
-    (lambda path: path.write_bytes(path.read_bytes()[:1000] + bytes(100_000)), "damaged or truncated"),
-    (lambda path: edit(path, format="other"), "is an HDF5 file but no result of mpifed"),
-    (lambda path: edit(path, format_version=2), "has result format 2, made by a newer mpifed"),
-], ids=["heap", "head of a heap", "absent", "folder", "empty", "text", "half", "start", "zeros", "other", "newer"])
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (endless, "cannot be read: it is damaged or truncated"),
+        (
+            lambda path: path.write_bytes(path.read_bytes()[: path.read_bytes().index(b"GCOL") + 10]),
+            "damaged or truncated",
+        ),
+        (lambda path: path.unlink(), "cannot be read: no such file or directory"),
+        (lambda path: (path.unlink(), path.mkdir()), "cannot be read: is a directory"),
+        (lambda path: path.write_bytes(b""), "is no result file: it is empty"),
+        (lambda path: path.write_text("objective, round"), "is no result file: it is not HDF5"),
+        (lambda path: cut(path, 0.5), "cannot be read: it is damaged or truncated"),
+        (lambda path: cut(path, 0.001), "cannot be read: it is damaged or truncated"),
+        (lambda path: path.write_bytes(path.read_bytes()[:1000] + bytes(100_000)), "damaged or truncated"),
+        (lambda path: edit(path, format="other"), "is an HDF5 file but no result of mpifed"),
+        (lambda path: edit(path, format_version=2), "has result format 2, made by a newer mpifed"),
+    ],
+    ids=["heap", "head of a heap", "absent", "folder", "empty", "text", "half", "start", "zeros", "other", "newer"],
+)
 def test_what_is_no_result_is_told_in_one_sentence(path, spoil, told):
     run(path)
     spoil(path)
@@ -231,6 +262,7 @@ def test_a_run_that_was_killed_is_read_up_to_its_last_whole_row(path):
 
 # ---------------------------------------------------------------- pandas and xarray
 
+
 def test_rounds_as_a_data_frame():
     frame = run().to_pandas()
     assert frame.index.name == "round"
@@ -254,6 +286,7 @@ def test_what_is_not_installed_is_told_with_the_command(monkeypatch, name):
 
 # ---------------------------------------------------------------- show
 
+
 @pytest.mark.parametrize("ranks", [1, 2, 3, 16, 17, 1000])
 def test_a_result_fits_on_a_screen(ranks):
     lines = show(run(ranks=ranks)).split("\n")
@@ -264,21 +297,44 @@ def test_a_result_fits_on_a_screen(ranks):
 def test_show_tells_the_whole_story(path):
     text = show(run(path))
     words = " ".join(text.split())
-    for part in ("fedgia on least-squares / linreg-noniid: 8 clients, 6 parameters, 3 ranks",
-                 "finished (gradient: 1e-09 <= 1e-07) after 4 rounds",
-                 "objective 8 → 0.5", "‖∇f‖² 1 → 0.0001", "accuracy 0.9876",
-                 "exchanges 8", "uploads 16", "downloads 32", "up 768 kB (768,000)", "down 1.536 MB (1,536,000)",
-                 "TCT 2", "LCT, a round 0.25", "compute, slowest rank 10", "compute, all clients 7.5",
-                 "evaluation 10", "server 0.625", "communication 0.3125"):
+    for part in (
+        "fedgia on least-squares / linreg-noniid: 8 clients, 6 parameters, 3 ranks",
+        "finished (gradient: 1e-09 <= 1e-07) after 4 rounds",
+        "objective 8 → 0.5",
+        "‖∇f‖² 1 → 0.0001",
+        "accuracy 0.9876",
+        "exchanges 8",
+        "uploads 16",
+        "downloads 32",
+        "up 768 kB (768,000)",
+        "down 1.536 MB (1,536,000)",
+        "TCT 2",
+        "LCT, a round 0.25",
+        "compute, slowest rank 10",
+        "compute, all clients 7.5",
+        "evaluation 10",
+        "server 0.625",
+        "communication 0.3125",
+    ):
         assert part in words
     assert text == show(load(path))
 
 
 def test_show_has_every_key_of_the_configuration():
     words = " ".join(show(run()).split())
-    for key in ("seed 3", "rounds 100", "dtype float64", "data linreg-noniid", "data.clients 8",
-                "data.partition iid", "problem least-squares", "algorithm fedgia", "algorithm.k0 5",
-                "selection uniform", "selection.share 0.5"):
+    for key in (
+        "seed 3",
+        "rounds 100",
+        "dtype float64",
+        "data linreg-noniid",
+        "data.clients 8",
+        "data.partition iid",
+        "problem least-squares",
+        "algorithm fedgia",
+        "algorithm.k0 5",
+        "selection uniform",
+        "selection.share 0.5",
+    ):
         assert key in words
 
 
@@ -287,7 +343,7 @@ def test_long_values_have_lines_of_their_own():
     lines = show(run(config=config)).split("\n")
     assert max(map(len, lines)) <= 100
     assert "long.h5" in "".join(lines)
-    assert any("algorithm.k0" in line and "seed" in line for line in lines)   # the others keep their columns
+    assert any("algorithm.k0" in line and "seed" in line for line in lines)  # the others keep their columns
 
 
 @pytest.mark.parametrize(("ranks", "first"), [(16, [str(k) for k in range(16)]), (17, ["min", "median", "max"])])
@@ -299,7 +355,20 @@ def test_many_ranks_are_summed_up(ranks, first):
 
 def test_a_rank_has_its_row():
     assert show(run()).split("\n")[-1].split() == [
-        "2", "node0002", "4", "20", "0.2857", "0.5000", "12.35", "0", "0.0000", "77", "2.500", "0.0010", "95.24"]
+        "2",
+        "node0002",
+        "4",
+        "20",
+        "0.2857",
+        "0.5000",
+        "12.35",
+        "0",
+        "0.0000",
+        "77",
+        "2.500",
+        "0.0010",
+        "95.24",
+    ]
 
 
 def test_a_failed_run_says_why():

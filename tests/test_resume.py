@@ -1,4 +1,5 @@
 """Nothing is lost: a run that is stopped, killed or fails goes on from its checkpoint, with the same bits."""
+
 from __future__ import annotations
 
 import os
@@ -63,8 +64,14 @@ def started(path, ranks, *words):
     """A run in the background whose result file has rounds."""
     command = [sys.executable] if ranks is None else mpirun(ranks)
     whole = [*map(str, command), "-m", "mpifed", "run", *ENDLESS, *words, "-q", "-o", str(path)]
-    process = subprocess.Popen(whole, env={**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}, start_new_session=True,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        whole,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS},
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     deadline = time.monotonic() + 30
     while not path.exists() or path.stat().st_size < 20_000:
         assert process.poll() is None, process.communicate()
@@ -105,11 +112,16 @@ def test_a_signal_to_a_client_rank_ends_the_run_too(tmp_path):
 def test_a_second_signal_ends_at_once(tmp_path):
     """Also in the middle of a round that takes for ever."""
     path, program, inside = tmp_path / "out.h5", tmp_path / "slow.py", tmp_path / "inside"
-    program.write_text("import pathlib, sys, time\nfrom mpifed import __main__\nfrom mpifed.algorithms.fedgia import FedGiA\n"
-                       f"FedGiA.inverse = lambda *_: pathlib.Path({str(inside)!r}).touch() or time.sleep(60)\n"
-                       "sys.exit(__main__.entry())\n")
-    process = subprocess.Popen([sys.executable, str(program), "run", "-q", "-o", str(path)], start_new_session=True,
-                               env={**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS})
+    program.write_text(
+        "import pathlib, sys, time\nfrom mpifed import __main__\nfrom mpifed.algorithms.fedgia import FedGiA\n"
+        f"FedGiA.inverse = lambda *_: pathlib.Path({str(inside)!r}).touch() or time.sleep(60)\n"
+        "sys.exit(__main__.entry())\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, str(program), "run", "-q", "-o", str(path)],
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS},
+    )
     while not inside.exists():
         assert process.poll() is None
         time.sleep(0.02)
@@ -121,12 +133,15 @@ def test_a_second_signal_ends_at_once(tmp_path):
     assert status(path)[0] == "running"
 
 
-@pytest.mark.parametrize(("word", "sentence"), [
-    ("algorithm.k0=3", "algorithm.k0 = 3 is wrong: .* has 10, and only rounds, stop and checkpoint may change"),
-    ("seed=4", "seed = 4 is wrong: .* has 0"),
-    ("data.clients=14", "data.clients = 14 is wrong: .* has 13"),
-    ("stop.gradiant=1", "unknown key 'stop.gradiant'"),
-])
+@pytest.mark.parametrize(
+    ("word", "sentence"),
+    [
+        ("algorithm.k0=3", "algorithm.k0 = 3 is wrong: .* has 10, and only rounds, stop and checkpoint may change"),
+        ("seed=4", "seed = 4 is wrong: .* has 0"),
+        ("data.clients=14", "data.clients = 14 is wrong: .* has 13"),
+        ("stop.gradiant=1", "unknown key 'stop.gradiant'"),
+    ],
+)
 def test_only_rounds_and_stop_rules_may_change(word, sentence, tmp_path):
     path = tmp_path / "out.h5"
     run("run", "data.clients=13", "rounds=2", "checkpoint.keep=true", "-q", "-o", path)
@@ -176,7 +191,17 @@ def test_data_that_have_changed_are_noticed(tmp_path):
     rng = np.random.default_rng(0)
     arrays = {"X": rng.normal(size=(40, 3)), "y": rng.normal(size=40), "sizes": np.full(8, 5)}
     np.savez(data, **arrays)
-    run("run", "data=file", f"data.path={data}", "algorithm=fedavg", "rounds=3", "checkpoint.keep=true", "-q", "-o", path)
+    run(
+        "run",
+        "data=file",
+        f"data.path={data}",
+        "algorithm=fedavg",
+        "rounds=3",
+        "checkpoint.keep=true",
+        "-q",
+        "-o",
+        path,
+    )
     np.savez(data, **arrays | {"y": arrays["y"] + 1})
     assert "the data or the program have changed: after round 3" in run("resume", path, "rounds=5", "-q", code=2).err
     np.savez(data, **arrays | {"sizes": np.full(10, 4)})
@@ -197,17 +222,41 @@ def test_without_a_checkpoint_it_starts_again(tmp_path):
 @pytest.mark.parametrize("ranks", [None, 3])
 def test_numbers_that_are_not_finite_end_the_run_and_name_the_client(ranks, tmp_path):
     path = tmp_path / "out.h5"
-    done = run("run", "algorithm=fedavg", "algorithm.step=constant", "algorithm.step.a=1e200", "data.clients=13", "rounds=9",
-               "stop.diverged=0", "-q", "-o", path, ranks=ranks, code=1)
-    assert re.search(r"^mpifed: the (reply|loss or gradient) of client \d+ is not finite in round \d, method \w+: .* look at "
-                     r"algorithm\.step$", done.err, re.M), done.err
+    done = run(
+        "run",
+        "algorithm=fedavg",
+        "algorithm.step=constant",
+        "algorithm.step.a=1e200",
+        "data.clients=13",
+        "rounds=9",
+        "stop.diverged=0",
+        "-q",
+        "-o",
+        path,
+        ranks=ranks,
+        code=1,
+    )
+    assert re.search(
+        r"^mpifed: the (reply|loss or gradient) of client \d+ is not finite in round \d, method \w+: .* look at "
+        r"algorithm\.step$",
+        done.err,
+        re.M,
+    ), done.err
     assert "Warning" not in done.err
     assert status(path)[0] == "failed"
 
 
 def test_divergence_ends_the_run_unless_told_to_go_on(tmp_path):
     path = tmp_path / "out.h5"
-    study = ["run", "algorithm=fedavg", "algorithm.step=constant", "algorithm.step.a=3.0", "data.clients=13", "rounds=9", "-q"]
+    study = [
+        "run",
+        "algorithm=fedavg",
+        "algorithm.step=constant",
+        "algorithm.step.a=3.0",
+        "data.clients=13",
+        "rounds=9",
+        "-q",
+    ]
     done = run(*study, "-o", path, code=1)
     assert re.search(r"f diverges: \S+ in round \d after \S+ at the start, so look at algorithm.step", done.err)
     assert status(path)[0] == "failed"
@@ -217,14 +266,24 @@ def test_divergence_ends_the_run_unless_told_to_go_on(tmp_path):
 def test_a_host_that_fails_leaves_a_file_that_says_so_and_can_be_resumed(tmp_path):
     path, whole = tmp_path / "out.h5", tmp_path / "whole.h5"
     program = tmp_path / "faulty.py"
-    program.write_text("import functools, sys\nfrom mpifed import __main__\nfrom mpifed.algorithms.fedavg import FedAvg\n"
-                       "update = FedAvg.update\n"
-                       "@functools.wraps(update)\ndef broken(self, f, client, x, k):\n"
-                       "    if k >= 15 and 12 in f.ids: raise OSError('a disk of this node is gone')\n"
-                       "    return update(self, f, client, x, k)\n"
-                       "FedAvg.update = broken\n"
-                       "sys.exit(__main__.entry())\n")
-    study = ["run", "algorithm=fedavg", "selection=all", "data.clients=13", "rounds=9", "checkpoint.every_rounds=2", "-q"]
+    program.write_text(
+        "import functools, sys\nfrom mpifed import __main__\nfrom mpifed.algorithms.fedavg import FedAvg\n"
+        "update = FedAvg.update\n"
+        "@functools.wraps(update)\ndef broken(self, f, client, x, k):\n"
+        "    if k >= 15 and 12 in f.ids: raise OSError('a disk of this node is gone')\n"
+        "    return update(self, f, client, x, k)\n"
+        "FedAvg.update = broken\n"
+        "sys.exit(__main__.entry())\n"
+    )
+    study = [
+        "run",
+        "algorithm=fedavg",
+        "selection=all",
+        "data.clients=13",
+        "rounds=9",
+        "checkpoint.every_rounds=2",
+        "-q",
+    ]
     done = execute(mpirun(4, program, *study, "-o", path), 60)
     assert done.code == 1
     assert done.err.count("rank 3 on ") == 1

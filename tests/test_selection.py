@@ -1,4 +1,5 @@
 """Selections: how many clients, which ones, and what a replay file must hold."""
+
 from __future__ import annotations
 
 from fractions import Fraction
@@ -35,9 +36,9 @@ def test_all_is_everyone():
 @pytest.mark.parametrize("rule", [Uniform, Cover])
 @settings(max_examples=100, deadline=None)
 @given(m=st.integers(1, 200), share=shares, seed=st.integers(0, 2**63 - 1))
-@example(m=100, share=0.07, seed=0)                             # 0.07 · 100 is more than 7 in binary
+@example(m=100, share=0.07, seed=0)  # 0.07 · 100 is more than 7 in binary
 def test_a_share_of_the_clients_rounded_up_is_drawn_without_repetition(rule, m, share, seed):
-    size = ceil(Fraction(str(share)) * m)                       # exactly, not in binary
+    size = ceil(Fraction(str(share)) * m)  # exactly, not in binary
     assert rule(share=share).draws(seed, m, 5).size == size
     assert all(proper(chosen, m, size) for chosen in drawn(rule(share=share), seed, m, 5))
 
@@ -56,7 +57,9 @@ def test_however_small_the_share_somebody_trains():
 @pytest.mark.parametrize("rule", [Uniform, Cover])
 @pytest.mark.parametrize("count", [0, -1, 6])
 def test_a_count_that_cannot_be_is_refused(rule, count):
-    with pytest.raises(UserError, match=rf"^selection\.count = {count} is wrong: it must be between 1 and the 5 clients$"):
+    with pytest.raises(
+        UserError, match=rf"^selection\.count = {count} is wrong: it must be between 1 and the 5 clients$"
+    ):
         rule(count=count).draws(0, 5, 1)
 
 
@@ -66,7 +69,7 @@ def test_a_draw_depends_on_seed_and_round_alone(selection):
     draws = selection.draws(5, 40, 1000)
     for round in reversed(range(1, 31)):
         assert np.array_equal(draws.draw(round, 0), forwards[round - 1])
-    assert len({tuple(chosen) for chosen in forwards}) == 30    # another round, another draw
+    assert len({tuple(chosen) for chosen in forwards}) == 30  # another round, another draw
     assert not np.array_equal(drawn(selection, 6, 40, 1)[0], forwards[0])
     assert not np.array_equal(drawn(selection, 5, 40, 1, again=1)[0], forwards[0])
 
@@ -108,7 +111,9 @@ def test_cover_favours_nobody():
 
 @pytest.mark.parametrize("s0", [-1, 1, 3])
 def test_cover_refuses_fewer_rounds_than_it_takes(s0):
-    with pytest.raises(UserError, match=rf"^selection\.s0 = {s0} is wrong: with 3 of 10 clients a round .* at least 4 rounds$"):
+    with pytest.raises(
+        UserError, match=rf"^selection\.s0 = {s0} is wrong: with 3 of 10 clients a round .* at least 4 rounds$"
+    ):
         Cover(count=3, s0=s0).draws(0, 10, 1)
 
 
@@ -152,7 +157,9 @@ def test_candidates_depend_on_seed_round_and_draw_alone():
 
 @pytest.mark.parametrize("pool", [2, 11])
 def test_candidates_that_cannot_be_are_refused(pool):
-    with pytest.raises(UserError, match=rf"^selection\.candidates = {pool} is wrong: .* between the 3 .* and the 10 clients$"):
+    with pytest.raises(
+        UserError, match=rf"^selection\.candidates = {pool} is wrong: .* between the 3 .* and the 10 clients$"
+    ):
         Biased(count=3, candidates=pool).draws(0, 10, 1)
 
 
@@ -192,18 +199,21 @@ def test_a_further_draw_comes_from_the_array_with_a_two_appended(tmp_path):
     assert [list(chosen) for chosen in drawn(Replay(path=path), 0, 4, 2, again=1)] == [[3], [2]]
 
 
-@pytest.mark.parametrize(("table", "sentence"), [
-    ([[0, 1]], r"has 1 rows in 'sel', but rounds = 2"),
-    ([[0, 1], [2, 5]], r"every row of 'sel' must name clients from 0 to 4"),
-    ([[0, 1], [2, -2]], r"every row of 'sel' must name clients from 0 to 4"),
-    ([[0, 1], [-1, -1]], r"every row of 'sel' must name clients from 0 to 4"),
-    ([[0, 1], [2, 2]], r"a row of 'sel' names a client twice"),
-    ([[], []], r"every row of 'sel' must name clients|must be a table of whole numbers"),
-    ([[0.0, 1.0], [2.0, 3.0]], r"'sel' must be a table of whole numbers \(rounds, clients\), not float64 \(2, 2\)"),
-    ([0, 1], r"'sel' must be a table of whole numbers \(rounds, clients\), not int64 \(2,\)"),
-    ([[True, False], [False, True]], r"'sel' must be a table of whole numbers"),
-    ([["0", "1"], ["2", "3"]], r"'sel' must be a table of whole numbers"),
-])
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ([[0, 1]], r"has 1 rows in 'sel', but rounds = 2"),
+        ([[0, 1], [2, 5]], r"every row of 'sel' must name clients from 0 to 4"),
+        ([[0, 1], [2, -2]], r"every row of 'sel' must name clients from 0 to 4"),
+        ([[0, 1], [-1, -1]], r"every row of 'sel' must name clients from 0 to 4"),
+        ([[0, 1], [2, 2]], r"a row of 'sel' names a client twice"),
+        ([[], []], r"every row of 'sel' must name clients|must be a table of whole numbers"),
+        ([[0.0, 1.0], [2.0, 3.0]], r"'sel' must be a table of whole numbers \(rounds, clients\), not float64 \(2, 2\)"),
+        ([0, 1], r"'sel' must be a table of whole numbers \(rounds, clients\), not int64 \(2,\)"),
+        ([[True, False], [False, True]], r"'sel' must be a table of whole numbers"),
+        ([["0", "1"], ["2", "3"]], r"'sel' must be a table of whole numbers"),
+    ],
+)
 def test_a_replay_that_cannot_serve_is_refused(tmp_path, table, sentence):
     path = stored(tmp_path, sel=np.array(table))
     with pytest.raises(UserError, match=rf"^selection\.(path|key) = .*{sentence}"):

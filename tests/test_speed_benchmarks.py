@@ -1,4 +1,5 @@
 """The speed benchmarks run, at tiny sizes, and print their ratios; how fast anything is, no test says."""
+
 from __future__ import annotations
 
 import csv
@@ -48,7 +49,11 @@ def test_scaling_writes_a_table_and_a_picture(tmp_path):
     with (tmp_path / "scaling.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["kind"], row["client_ranks"], row["clients"]) for row in rows] == [
-        ("strong", "1", "6"), ("strong", "2", "6"), ("weak", "1", "6"), ("weak", "2", "12")]
+        ("strong", "1", "6"),
+        ("strong", "2", "6"),
+        ("weak", "1", "6"),
+        ("weak", "2", "12"),
+    ]
     assert float(rows[0]["efficiency"]) == 1
     assert (tmp_path / "scaling.png").exists() or "needs matplotlib" in table
 

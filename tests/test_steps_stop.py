@@ -1,4 +1,5 @@
 """Step sizes are their formulas; a run stops when, and only when, a rule's formula says so."""
+
 from __future__ import annotations
 
 from statistics import variance
@@ -44,17 +45,28 @@ def test_sqrt_samples_is_constant_within_a_round():
     assert (following < last).all()
 
 
-@pytest.mark.parametrize(("table", "rule"), [
-    ({}, Log2()), ("constant", Constant()), ({"name": "sqrt-samples", "a": 3}, SqrtSamples(a=3.0)), ({"a": 0.5}, Log2(a=0.5)),
-])
+@pytest.mark.parametrize(
+    ("table", "rule"),
+    [
+        ({}, Log2()),
+        ("constant", Constant()),
+        ({"name": "sqrt-samples", "a": 3}, SqrtSamples(a=3.0)),
+        ({"a": 0.5}, Log2(a=0.5)),
+    ],
+)
 def test_a_step_rule_is_named_in_a_table(table, rule):
     assert Step.build(table, "algorithm.step") == rule
 
 
-@pytest.mark.parametrize(("a", "right"), [
-    (0, "expected float > 0"), (-1.0, "expected float > 0"),
-    (float("nan"), "it must be a finite number"), (float("inf"), "it must be a finite number"),
-])
+@pytest.mark.parametrize(
+    ("a", "right"),
+    [
+        (0, "expected float > 0"),
+        (-1.0, "expected float > 0"),
+        (float("nan"), "it must be a finite number"),
+        (float("inf"), "it must be a finite number"),
+    ],
+)
 def test_a_step_size_is_positive(a, right):
     with pytest.raises(UserError, match=rf"algorithm\.step\.a = {a} is wrong: {right}"):
         Step.build({"name": "constant", "a": a}, "algorithm.step")
@@ -129,7 +141,7 @@ def test_variance_of_the_last_four(values, factor, n):
 
 
 def test_variance_is_that_of_a_sample():
-    values, n = [9.0, 0.0, 0.0, 0.0, 2.0], 3                    # of the last four: 1 as of a sample, 3/4 as of all there is
+    values, n = [9.0, 0.0, 0.0, 0.0, 2.0], 3  # of the last four: 1 as of a sample, 3/4 as of all there is
     assert stops(Stop(variance=0.99), n=n, objective=values) is None
     assert stops(Stop(variance=1.01), n=n, objective=values) == "variance"
 

@@ -1,4 +1,5 @@
 """Sums over clients: the same bits for any number of ranks, right to rounding, and little to send."""
+
 from __future__ import annotations
 
 import math
@@ -76,7 +77,9 @@ def test_the_sum_is_the_exact_one_to_rounding(case):
         assert abs(float(value) - math.fsum(column)) <= bound
 
 
-@pytest.mark.parametrize("ids", [None, np.arange(5), np.array([3]), np.array([], np.int64)], ids=["all", "each", "one", "none"])
+@pytest.mark.parametrize(
+    "ids", [None, np.arange(5), np.array([3]), np.array([], np.int64)], ids=["all", "each", "one", "none"]
+)
 def test_a_sum_of_zeros_is_positive_zero(ids):
     rows = np.full((5 if ids is None else len(ids), 2), -0.0)
     for cut in ([0, 5], [0, 1, 2, 3, 4, 5], [0, 4, 5]):
@@ -98,9 +101,9 @@ def test_the_subtrees_of_all_ranks_tile_the_tree(data):
     for lo, hi in pairwise(cut):
         at = lo
         for level, place in sums.nodes(lo, hi, m):
-            assert place << level == at                         # in order, without gap, each a node of the tree
+            assert place << level == at  # in order, without gap, each a node of the tree
             at = (place + 1) << level
-        assert at == (hi if hi < m else 1 << sums.depth(m))     # the last rank also has the empty leaves
+        assert at == (hi if hi < m else 1 << sums.depth(m))  # the last rank also has the empty leaves
 
 
 @settings(max_examples=200, deadline=None)

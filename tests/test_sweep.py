@@ -1,4 +1,5 @@
 """Sweeps: grids become points, each point a file; what is there is skipped, gone on with, or in the way."""
+
 from __future__ import annotations
 
 import re
@@ -45,16 +46,20 @@ def listed(folder):
 
 # grids
 
-@pytest.mark.parametrize(("text", "values"), [
-    ("seed=0:4", ["0", "1", "2", "3"]),
-    ("seed=0:10:4", ["0", "4", "8"]),
-    ("seed=2:0:-1", ["2", "1"]),
-    ("seed=7,0:2", ["7", "0", "1"]),
-    ("algorithm=fedavg, fedgia", ["fedavg", "fedgia"]),
-    ("problem.hidden=[9,9],[5]", ["[9,9]", "[5]"]),
-    ('data.path="a,b.h5",c.h5', ['"a,b.h5"', "c.h5"]),
-    ("stop.gradient=1e-3,1e-7", ["1e-3", "1e-7"]),
-])
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("seed=0:4", ["0", "1", "2", "3"]),
+        ("seed=0:10:4", ["0", "4", "8"]),
+        ("seed=2:0:-1", ["2", "1"]),
+        ("seed=7,0:2", ["7", "0", "1"]),
+        ("algorithm=fedavg, fedgia", ["fedavg", "fedgia"]),
+        ("problem.hidden=[9,9],[5]", ["[9,9]", "[5]"]),
+        ('data.path="a,b.h5",c.h5', ['"a,b.h5"', "c.h5"]),
+        ("stop.gradient=1e-3,1e-7", ["1e-3", "1e-7"]),
+    ],
+)
 def test_values_are_comma_separated_and_ranges_leave_out_their_end(text, values):
     assert [value for ((_, value),) in grid.grid(text)] == values
 
@@ -63,7 +68,11 @@ def test_keys_of_a_zip_go_together():
     assert together("a=1,2;b=0:2") == [(("a", "1"), ("b", "0")), (("a", "2"), ("b", "1"))]
     found = points({}, [], ["seed=0:2"], ["data.clients=6,7;selection.count=2,3"])
     assert [(p.config.seed, p.config.data.clients, p.config.selection.count) for p in found] == [
-        (0, 6, 2), (0, 7, 3), (1, 6, 2), (1, 7, 3)]
+        (0, 6, 2),
+        (0, 7, 3),
+        (1, 6, 2),
+        (1, 7, 3),
+    ]
 
 
 def test_quotes_and_brackets_keep_their_separators():
@@ -74,22 +83,28 @@ def test_quotes_and_brackets_keep_their_separators():
 def test_points_are_the_product_of_all_grids_and_come_once():
     found = points({}, SMALL, ["algorithm.k0=1,2,1", "seed=0:3,2"])
     assert [(point.config.algorithm.k0, point.config.seed) for point in found] == [
-        (k0, seed) for k0 in (1, 2) for seed in (0, 1, 2)]
+        (k0, seed) for k0 in (1, 2) for seed in (0, 1, 2)
+    ]
     assert found[0].words == ("algorithm.k0=1", "seed=0")
     names = points({}, [], ["algorithm=fedavg,fedgia", "algorithm.k0=5"])
     assert [(point.name, point.config.algorithm.label()) for point in names] == [
-        ("algorithm=fedavg,k0=5", "fedavg"), ("algorithm=fedgia,k0=5", "fedgia")]
+        ("algorithm=fedavg,k0=5", "fedavg"),
+        ("algorithm=fedgia,k0=5", "fedgia"),
+    ]
 
 
-@pytest.mark.parametrize(("setting", "name"), [
-    ([("seed", "3"), ("algorithm.k0", "5")], "k0=5,seed=3"),                       # in the order of the keys
-    ([("algorithm.name", "fedavg")], "algorithm=fedavg"),
-    ([("data.seed", "1"), ("seed", "2")], "data.seed=1,seed=2"),                   # the last parts are the same
-    ([("stop.gradient", "1e-3")], "gradient=0.001"),                               # however it is spelt
-    ([("problem.hidden", "[9, 9]")], "hidden=9-9"),
-    ([("data.path", "../a b.h5")], r"path=.._a_b.h5-[0-9a-f]{8}"),
-    ([("data.path", "x" * 500)], r"path=x{95}-[0-9a-f]{8}"),
-])
+@pytest.mark.parametrize(
+    ("setting", "name"),
+    [
+        ([("seed", "3"), ("algorithm.k0", "5")], "k0=5,seed=3"),  # in the order of the keys
+        ([("algorithm.name", "fedavg")], "algorithm=fedavg"),
+        ([("data.seed", "1"), ("seed", "2")], "data.seed=1,seed=2"),  # the last parts are the same
+        ([("stop.gradient", "1e-3")], "gradient=0.001"),  # however it is spelt
+        ([("problem.hidden", "[9, 9]")], "hidden=9-9"),
+        ([("data.path", "../a b.h5")], r"path=.._a_b.h5-[0-9a-f]{8}"),
+        ([("data.path", "x" * 500)], r"path=x{95}-[0-9a-f]{8}"),
+    ],
+)
 def test_names_are_made_of_the_keys_of_the_grids(setting, name):
     assert re.fullmatch(name.replace("+", r"\+"), named(setting))
 
@@ -98,25 +113,34 @@ def test_names_that_would_be_the_same_differ_by_their_hash():
     assert named([("data.path", "a b")]) != named([("data.path", "a:b")])
 
 
-@pytest.mark.parametrize(("words", "sentence"), [
-    ([], "a sweep needs --grid KEY=VALUES"),
-    (["--grid", "seed"], "--grid 'seed' is wrong: write KEY=VALUES"),
-    (["--grid", "seed=1,,2"], "a value is missing"),
-    (["--grid", "seed=3:3"], "the range 3:3 has no values"),
-    (["--grid", "seed=0:3:0"], "the range 0:3:0 has no values"),
-    (["--grid", "seed=0:1000000000000000"], "has more than 100,000 values"),
-    (["--grid", "stop.gradient=0.1:0.5"], "a range is of whole numbers"),
-    (["--grid", "seed=0:1000", "--grid", "algorithm.k0=1:1000"], "at most 100,000 points, and these grids have 999,000"),
-    (["--grid", "seed=1,2", "--grid", "seed=3"], "seed is given twice: in two grids"),
-    (["--grid", "rounds=1,2"], "rounds is given twice: in a grid and an override"),
-    (["--zip", "seed=1,2;algorithm.k0=3"], "seed has 2, algorithm.k0 has 1"),
-    (["--grid", "seed=0,-1"], "point seed=-1: seed = -1 is wrong"),
-    (["--grid", "algorithm.H=gram"], "point H=gram: unknown key 'algorithm.H'"),
-    (["--grid", "seed=0:2", "--part", "2/2"], "--part 2/2 is wrong"),
-    (["--grid", "seed=0:2", "--tasks", "2"], "--tasks goes with --slurm"),
-    (["--grid", "seed=0:2", "--slurm", "--tasks", "3"], "--tasks 3 is wrong: it must be between 1 and the 2 points"),
-    (["--grid", "seed=0:2", "-o", "/dev/null/x"], "-o /dev/null/x is wrong: this folder cannot be made"),
-])
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "a sweep needs --grid KEY=VALUES"),
+        (["--grid", "seed"], "--grid 'seed' is wrong: write KEY=VALUES"),
+        (["--grid", "seed=1,,2"], "a value is missing"),
+        (["--grid", "seed=3:3"], "the range 3:3 has no values"),
+        (["--grid", "seed=0:3:0"], "the range 0:3:0 has no values"),
+        (["--grid", "seed=0:1000000000000000"], "has more than 100,000 values"),
+        (["--grid", "stop.gradient=0.1:0.5"], "a range is of whole numbers"),
+        (
+            ["--grid", "seed=0:1000", "--grid", "algorithm.k0=1:1000"],
+            "at most 100,000 points, and these grids have 999,000",
+        ),
+        (["--grid", "seed=1,2", "--grid", "seed=3"], "seed is given twice: in two grids"),
+        (["--grid", "rounds=1,2"], "rounds is given twice: in a grid and an override"),
+        (["--zip", "seed=1,2;algorithm.k0=3"], "seed has 2, algorithm.k0 has 1"),
+        (["--grid", "seed=0,-1"], "point seed=-1: seed = -1 is wrong"),
+        (["--grid", "algorithm.H=gram"], "point H=gram: unknown key 'algorithm.H'"),
+        (["--grid", "seed=0:2", "--part", "2/2"], "--part 2/2 is wrong"),
+        (["--grid", "seed=0:2", "--tasks", "2"], "--tasks goes with --slurm"),
+        (
+            ["--grid", "seed=0:2", "--slurm", "--tasks", "3"],
+            "--tasks 3 is wrong: it must be between 1 and the 2 points",
+        ),
+        (["--grid", "seed=0:2", "-o", "/dev/null/x"], "-o /dev/null/x is wrong: this folder cannot be made"),
+    ],
+)
 def test_all_points_are_validated_before_anything_runs(words, sentence, here, capsys):
     sweep(*words, code=2)
     assert sentence in capsys.readouterr().err
@@ -125,8 +149,11 @@ def test_all_points_are_validated_before_anything_runs(words, sentence, here, ca
 
 def test_more_ranks_than_a_point_can_use_are_one_sentence(here):
     done = mpifed("sweep", "data.features=5", "--grid", "data.clients=9,3", ranks=5, cwd=here, timeout=30)
-    assert (done.code, done.err) == (2, "mpifed: 5 ranks are too many for point clients=3 of 3 clients: start at most 4, "
-                                        "one for the server and one for each client\n")
+    assert (done.code, done.err) == (
+        2,
+        "mpifed: 5 ranks are too many for point clients=3 of 3 clients: start at most 4, "
+        "one for the server and one for each client\n",
+    )
     assert not listed(here)
 
 
@@ -143,6 +170,7 @@ def test_parts_share_the_points_exactly():
 
 # running
 
+
 def test_a_point_has_the_bits_of_a_single_run_and_is_skipped_the_next_time(here, capsys):
     sweep(*GRIDS, "-o", "out")
     assert listed(here / "out") == FILES
@@ -153,7 +181,7 @@ def test_a_point_has_the_bits_of_a_single_run_and_is_skipped_the_next_time(here,
     assert content(here / "one.h5") == content(here / "out" / FILES[3])
     assert package.load(here / "out" / FILES[3]).config == package.load(here / "one.h5").config
     before = {name: (here / "out" / name).read_bytes() for name in FILES}
-    sweep(*GRIDS, "--grid", "rounds=4", "-o", "other", code=2)                     # rounds twice
+    sweep(*GRIDS, "--grid", "rounds=4", "-o", "other", code=2)  # rounds twice
     sweep(*GRIDS, "-o", "out", "--force")
     assert capsys.readouterr().out == "4 of 4 points are finished already\n4 of 4 finished\n"
     assert {name: (here / "out" / name).read_bytes() for name in FILES} == before
@@ -161,13 +189,22 @@ def test_a_point_has_the_bits_of_a_single_run_and_is_skipped_the_next_time(here,
 
 def test_ranks_start_once_and_a_point_that_fails_does_not_stop_the_rest(here, capsys):
     """One diverges, one has not so many clients to choose; both are failures of these points alone."""
-    words = ["algorithm.step=constant", "--zip", "algorithm.step.a=1e-3,9.0,1e-3;selection.count=2,2,70",
-             "--grid", "seed=0:2"]
+    words = [
+        "algorithm.step=constant",
+        "--zip",
+        "algorithm.step.a=1e-3,9.0,1e-3;selection.count=2,2,70",
+        "--grid",
+        "seed=0:2",
+    ]
     done = mpifed("sweep", *SMALL, *words, ranks=3, cwd=here)
     assert done.code == 1
     failed = re.findall(r"^mpifed: (\S+)\.h5  failed: (.*)$", done.err, re.M)
     assert sorted(name for name, _ in failed) == [
-        "a=0.001,seed=0,count=70", "a=0.001,seed=1,count=70", "a=9.0,seed=0,count=2", "a=9.0,seed=1,count=2"]
+        "a=0.001,seed=0,count=70",
+        "a=0.001,seed=1,count=70",
+        "a=9.0,seed=0,count=2",
+        "a=9.0,seed=1,count=2",
+    ]
     assert any("f diverges" in why for _, why in failed)
     assert any("selection.count = 70 is wrong" in why for _, why in failed)
     assert re.search(r"^mpifed: 2 of 6 finished, 4 failed: a=\S+; .*; the same command goes on$", done.err, re.M)
@@ -181,6 +218,7 @@ def test_ranks_start_once_and_a_point_that_fails_does_not_stop_the_rest(here, ca
 
 def test_an_error_of_the_program_fails_its_point_alone_in_one_process(here, capsys, monkeypatch):
     from mpifed.algorithms.fedavg import FedAvg
+
     update = FedAvg.update
 
     def broken(self, f, client, x, k):
@@ -199,12 +237,13 @@ def test_an_error_of_the_program_fails_its_point_alone_in_one_process(here, caps
 
 def test_a_signal_ends_the_sweep_after_the_round_and_the_same_command_goes_on(here, capsys, monkeypatch):
     from mpifed.algorithms.fedavg import FedAvg
+
     sweep(*GRIDS, "-q", "-o", "whole")
     plain, rounds = FedAvg.round, []
 
     def round_(self, fed, server):
         rounds.append(1)
-        if len(rounds) == 6:                                                       # the second of the second point
+        if len(rounds) == 6:  # the second of the second point
             monkeypatch.setattr(signals, "asked", "SIGTERM")
         return plain(self, fed, server)
 
@@ -230,7 +269,7 @@ def test_what_was_killed_without_a_checkpoint_starts_again(here, capsys):
     sweep(*GRIDS, "-q")
     with h5py.File(here / "results" / FILES[0], "a") as file:
         file.attrs["status"] = "running"
-    (here / "results" / FILES[1]).write_bytes(b"")                                 # killed before anything was written
+    (here / "results" / FILES[1]).write_bytes(b"")  # killed before anything was written
     sweep(*GRIDS)
     assert capsys.readouterr().out.startswith("2 of 4 points are finished already\nk0=1,seed=0.h5  4 rounds")
     assert all(package.load(here / "results" / name).status == "finished" for name in FILES)
@@ -265,7 +304,8 @@ def test_a_dry_run_changes_nothing(here, capsys):
     sweep(*GRIDS, "--dry-run")
     *rows, last = capsys.readouterr().out.splitlines()
     assert [row.split() for row in rows] == [
-        [f"k0={k0},seed={s}.h5", "run", "0", "s", f"algorithm.k0={k0}", f"seed={s}"] for k0 in (1, 2) for s in (0, 1)]
+        [f"k0={k0},seed={s}.h5", "run", "0", "s", f"algorithm.k0={k0}", f"seed={s}"] for k0 in (1, 2) for s in (0, 1)
+    ]
     assert re.match(r"4 points; what is to be run takes at most \d+ s on one core", last)
     assert not listed(here)
 
@@ -277,19 +317,32 @@ def test_the_array_job_shares_the_points(here, capsys):
     assert listed(here / "my results") == ["sweep.sbatch"]
     assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
     text = script.read_text()
-    for word in ("#SBATCH --array=0-1\n", "#SBATCH --ntasks=1\n", "#SBATCH --time=00:10:00\n", "MPIFED_DATA",
-                 "${MPIFED_LAUNCH:-mpirun}", '-n "$SLURM_NTASKS" python -m mpifed sweep data.clients=6 ',
-                 '--part "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT"'):
+    for word in (
+        "#SBATCH --array=0-1\n",
+        "#SBATCH --ntasks=1\n",
+        "#SBATCH --time=00:10:00\n",
+        "MPIFED_DATA",
+        "${MPIFED_LAUNCH:-mpirun}",
+        '-n "$SLURM_NTASKS" python -m mpifed sweep data.clients=6 ',
+        '--part "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT"',
+    ):
         assert word in text
     for task in ("0", "1"):
-        done = execute(["bash", script], cwd=here.parent, MPIFED_LAUNCH=str(mpirun(1)[0]), SLURM_NTASKS="1",
-                       SLURM_ARRAY_TASK_ID=task, SLURM_ARRAY_TASK_COUNT="2")
+        done = execute(
+            ["bash", script],
+            cwd=here.parent,
+            MPIFED_LAUNCH=str(mpirun(1)[0]),
+            SLURM_NTASKS="1",
+            SLURM_ARRAY_TASK_ID=task,
+            SLURM_ARRAY_TASK_COUNT="2",
+        )
         assert done.code == 0, done.err
         assert "2 of 2 finished" in done.out
     assert listed(here / "my results") == [*FILES, "sweep.sbatch"]
 
 
 # what is told, and what is kept
+
 
 def test_the_time_left_follows_from_costs_and_what_they_took():
     progress = Overall(None, [1.0, 1.0, 2.0])
@@ -302,7 +355,9 @@ def test_the_time_left_follows_from_costs_and_what_they_took():
 
 def test_the_summary_says_what_failed():
     assert summary(60, 58, 0, ["k0=1,seed=3", "k0=5,seed=0"]) == (
-        "58 of 60 finished, 2 failed: k0=1,seed=3; k0=5,seed=0; the same command goes on", False)
+        "58 of 60 finished, 2 failed: k0=1,seed=3; k0=5,seed=0; the same command goes on",
+        False,
+    )
 
 
 def test_data_sets_are_made_once_as_long_as_there_is_room(monkeypatch):
@@ -339,8 +394,16 @@ def test_a_point_knows_its_file():
 
 def test_ranks_of_a_sweep_are_asked_to_end_together(here):
     """SIGTERM to a launcher of a long sweep: the round is finished, and the sweep is over with code 0."""
-    command = [*map(str, mpirun(3, "-m", "mpifed")), "sweep", "data.clients=6", "algorithm=fedavg", "stop.gradient=0.0",
-               "rounds=1000000", "--grid", "seed=0:3"]
+    command = [
+        *map(str, mpirun(3, "-m", "mpifed")),
+        "sweep",
+        "data.clients=6",
+        "algorithm=fedavg",
+        "stop.gradient=0.0",
+        "rounds=1000000",
+        "--grid",
+        "seed=0:3",
+    ]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes, start_new_session=True) as process:
         path = here / "results" / "seed=0.h5"

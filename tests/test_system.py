@@ -1,4 +1,5 @@
 """Slow, distant and absent clients: who answers, when, and what the record says of it."""
+
 from __future__ import annotations
 
 import h5py
@@ -19,7 +20,7 @@ from mpifed.federation.selection import All
 from mpifed.federation.stragglers import System
 from mpifed.report.summary import show
 
-M = 20000                                              # clients, where shares and means are measured
+M = 20000  # clients, where shares and means are measured
 NEW = ("asked", "dropped", "late", "simulated_seconds")
 
 
@@ -42,14 +43,17 @@ def run(**tables):
 # distributions
 
 
-@pytest.mark.parametrize(("table", "median", "mean"), [
-    (3.5, 3.5, 3.5),
-    ({"name": "constant", "value": 2}, 2, 2),
-    ({"name": "uniform", "low": 1, "high": 5}, 3, 3),
-    ({"name": "lognormal", "median": 100, "sigma": 0.5}, 100, 100 * np.exp(0.125)),
-    ({"name": "exponential", "mean": 4}, 4 * np.log(2), 4),
-    ({"name": "pareto", "scale": 2, "shape": 4}, 2 * 2**0.25, 2 * 4 / 3),
-])
+@pytest.mark.parametrize(
+    ("table", "median", "mean"),
+    [
+        (3.5, 3.5, 3.5),
+        ({"name": "constant", "value": 2}, 2, 2),
+        ({"name": "uniform", "low": 1, "high": 5}, 3, 3),
+        ({"name": "lognormal", "median": 100, "sigma": 0.5}, 100, 100 * np.exp(0.125)),
+        ({"name": "exponential", "mean": 4}, 4 * np.log(2), 4),
+        ({"name": "pareto", "scale": 2, "shape": 4}, 2 * 2**0.25, 2 * 4 / 3),
+    ],
+)
 def test_a_distribution_has_the_median_and_the_mean_it_says(table, median, mean):
     values = system(speed=table).drawn(1, "speed", M)
     assert values.shape == (M,)
@@ -111,8 +115,14 @@ def test_who_drops_out_does_not_depend_on_who_else_is_asked():
 
 @pytest.mark.parametrize("deadline", [0.5, 0.1, 0.02])
 def test_the_deadline_drops_exactly_those_who_take_longer(deadline):
-    slow = devices(m=500, speed={"name": "lognormal", "median": 100}, latency=0.001, bandwidth_up=1e5, bandwidth_down=1e6,
-                   deadline=deadline)
+    slow = devices(
+        m=500,
+        speed={"name": "lognormal", "median": 100},
+        latency=0.001,
+        bandwidth_up=1e5,
+        bandwidth_down=1e6,
+        deadline=deadline,
+    )
     T = 0.002 + 80 / 1e5 + 80 / 1e6 + 10 / slow.speed
     assert 0 < (deadline < T).sum() < 500
     assert np.array_equal(slow.answer(None, 1, 0), np.flatnonzero(deadline >= T))
@@ -144,11 +154,11 @@ def test_jitter_spreads_computing_by_its_logarithm_anew_in_every_draw():
 
 
 def test_the_fastest_of_the_late_are_waited_for_until_there_are_least():
-    sizes = [40, 10, 30, 20, 50]                                       # at 10 samples a second: 4, 1, 3, 2, 5 seconds
+    sizes = [40, 10, 30, 20, 50]  # at 10 samples a second: 4, 1, 3, 2, 5 seconds
     slow = devices(sizes=sizes, speed=10, deadline=1.5, least=3, chosen=5)
     assert list(slow.answer(None, 1, 0)) == [1, 2, 3]
     assert slow.row() == {"asked": 5, "dropped": 0, "late": 2, "simulated_seconds": 3.0}
-    assert list(slow.answer(np.array([0, 4]), 2, 0)) == [0, 4]         # of two who are asked three cannot be
+    assert list(slow.answer(np.array([0, 4]), 2, 0)) == [0, 4]  # of two who are asked three cannot be
     assert slow.seconds == 3.0 + 5.0
 
 
@@ -179,7 +189,7 @@ HAND = {"speed": 1000, "latency": 0.1, "bandwidth_down": 100, "bandwidth_up": 50
 def test_simulated_seconds_by_hand():
     result = run(data={"clients": 3, "features": 5}, selection="all", system=HAND, rounds=4)
     d = result.clients["samples"].max()
-    slowest = 0.1 + 40 / 100 + 5 * d / 1000 + 0.1 + 40 / 50               # k0 = 5 steps, a model of 5 numbers of 8 bytes
+    slowest = 0.1 + 40 / 100 + 5 * d / 1000 + 0.1 + 40 / 50  # k0 = 5 steps, a model of 5 numbers of 8 bytes
     np.testing.assert_allclose(result.rounds["simulated_seconds"], slowest * np.arange(5), rtol=1e-12)
     assert result.about["simulated_seconds"][0] == "s"
     assert list(result.rounds["asked"]) == [0, 3, 3, 3, 3]
@@ -199,15 +209,19 @@ def test_fedgia_waits_for_all_clients():
 
 
 def test_single_precision_halves_what_travels_and_scaffold_sends_twice_as_much():
-    plain, single, scaffold = (run(selection="all", system=HAND, rounds=1, **more).rounds["simulated_seconds"][-1]
-                               for more in ({}, {"dtype": "float32"}, {"algorithm": "scaffold"}))
+    plain, single, scaffold = (
+        run(selection="all", system=HAND, rounds=1, **more).rounds["simulated_seconds"][-1]
+        for more in ({}, {"dtype": "float32"}, {"algorithm": "scaffold"})
+    )
     assert single == pytest.approx(plain - 0.6)
     assert scaffold == pytest.approx(plain + 1.2)
 
 
 def test_two_draws_add_up_and_the_candidates_of_a_biased_selection_take_their_time():
-    dcd, twice = (run(data=LOGISTIC, selection="all", rounds=1, system=HAND, algorithm={"name": name, **GD}).rounds
-                  for name in ("feddcd", "accfeddcd"))
+    dcd, twice = (
+        run(data=LOGISTIC, selection="all", rounds=1, system=HAND, algorithm={"name": name, **GD}).rounds
+        for name in ("feddcd", "accfeddcd")
+    )
     assert dcd["simulated_seconds"][-1] == pytest.approx(1.4 + 3 * 11 / 1000)
     assert twice["simulated_seconds"][-1] == pytest.approx(2 * (1.4 + 3 * 11 / 1000))
     assert (dcd["asked"][-1], twice["asked"][-1]) == (9, 18)
@@ -224,12 +238,18 @@ def test_passes_stand_in_for_what_the_algorithm_computes():
 
 
 WORK = {name: (name, {}) for name in Algorithm.choices} | {
-    "feddcd": ("feddcd", GD), "accfeddcd": ("accfeddcd", GD), "fedadmm": ("fedadmm", {"eps0": 0.0}),
-    "fedavg, batches": ("fedavg", {"batch_size": 7, "k0": 3}), "fedavg, epochs": ("fedavg", {"batch_size": 7, "epochs": 2}),
+    "feddcd": ("feddcd", GD),
+    "accfeddcd": ("accfeddcd", GD),
+    "fedadmm": ("fedadmm", {"eps0": 0.0}),
+    "fedavg, batches": ("fedavg", {"batch_size": 7, "k0": 3}),
+    "fedavg, epochs": ("fedavg", {"batch_size": 7, "epochs": 2}),
     "fedprox, batches": ("fedprox", {"batch_size": 7, "k0": 3}),
     "scaffold, epochs": ("scaffold", {"batch_size": 4, "epochs": 3}),
-    "flame, full": ("flame", {"batch_size": 0}), "sfedavg, quiet": ("sfedavg", {"noise": "none"}),
-    "sfedprox, quiet": ("sfedprox", {"noise": "none"}), "fedepm, clipped": ("fedepm", {"noise": "clipped"})}
+    "flame, full": ("flame", {"batch_size": 0}),
+    "sfedavg, quiet": ("sfedavg", {"noise": "none"}),
+    "sfedprox, quiet": ("sfedprox", {"noise": "none"}),
+    "fedepm, clipped": ("fedepm", {"noise": "clipped"}),
+}
 
 
 @pytest.mark.parametrize("name", WORK)
@@ -262,7 +282,9 @@ def test_fedadmm_says_at_most():
 # runs
 
 
-@pytest.mark.parametrize("name", [name for name in Algorithm.choices if not Algorithm.member(name, "algorithm").everyone])
+@pytest.mark.parametrize(
+    "name", [name for name in Algorithm.choices if not Algorithm.member(name, "algorithm").everyone]
+)
 def test_every_algorithm_goes_on_without_absent_clients(name):
     result = run(algorithm=name, data=LOGISTIC, system={"dropout": 0.3})
     rounds, answered = result.rounds, (result.selection >= 0).sum(axis=1)
@@ -272,8 +294,9 @@ def test_every_algorithm_goes_on_without_absent_clients(name):
     assert (rounds["late"] == 0).all()
     if Algorithm.member(name, "algorithm").draws == 1:
         np.testing.assert_array_equal(answered, rounds["asked"] - rounds["dropped"])
-        np.testing.assert_array_equal(np.bincount(result.selection[result.selection >= 0], minlength=9),
-                                      result.clients["times_selected"])
+        np.testing.assert_array_equal(
+            np.bincount(result.selection[result.selection >= 0], minlength=9), result.clients["times_selected"]
+        )
     np.testing.assert_array_equal(np.diff(rounds["uploads"]), (rounds["asked"] - rounds["dropped"])[1:])
     np.testing.assert_array_equal(np.diff(rounds["downloads"]), (rounds["asked"] - rounds["dropped"])[1:])
 
@@ -300,8 +323,14 @@ def test_a_table_under_which_all_answer_changes_no_bit(table, selection):
     assert without.selection.tobytes() == present.selection.tobytes()
 
 
-FLAKY = ["system.dropout=0.2", "system.deadline=0.25", "system.jitter=0.5", "system.latency={name='exponential',mean=0.05}",
-         "system.speed={name='lognormal',median=1e3,sigma=1.0}", "system.bandwidth_up={name='pareto',scale=1e3,shape=1.5}"]
+FLAKY = [
+    "system.dropout=0.2",
+    "system.deadline=0.25",
+    "system.jitter=0.5",
+    "system.latency={name='exponential',mean=0.05}",
+    "system.speed={name='lognormal',median=1e3,sigma=1.0}",
+    "system.bandwidth_up={name='pareto',scale=1e3,shape=1.5}",
+]
 
 
 @pytest.mark.parametrize("name", ["fedavg", "fedadmm", "fedepm", "scaffold", "accfeddcd"])
@@ -346,7 +375,9 @@ def test_the_complete_file_describes_the_same_system():
 
 
 DCD = ["algorithm=feddcd", "data=gaussian"]
-EVERYONE = "fedgia asks all clients for a gradient in every round, also those who are not chosen, so nobody can be absent"
+EVERYONE = (
+    "fedgia asks all clients for a gradient in every round, also those who are not chosen, so nobody can be absent"
+)
 WRONG = {
     "unknown key": (["system.dropuot=0.1"], "unknown key 'system.dropuot'; did you mean 'dropout'?"),
     "no table": (["system=3"], "system = 3 is wrong: it is a table, so write system.KEY = VALUE"),
@@ -358,20 +389,38 @@ WRONG = {
     "jitter a word": (["system.jitter=much"], 'system.jitter = "much" is wrong: expected float, got str'),
     "unknown distribution": (["system.speed=lognorml"], "unknown speed 'lognorml'; did you mean 'lognormal'?"),
     "no median": (["system.speed=lognormal"], "system.speed.median is missing: it has no default"),
-    "unknown parameter": (["system.speed={name='pareto',mean=3}"], "unknown key 'system.speed.mean'; there is scale, shape"),
+    "unknown parameter": (
+        ["system.speed={name='pareto',mean=3}"],
+        "unknown key 'system.speed.mean'; there is scale, shape",
+    ),
     "not finite": (["system.latency=inf"], "system.latency.value = inf is wrong: it must be a finite number"),
-    "true": (["system.speed=true"],
-             "system.speed = true is wrong: it must be a number, or a table that names a distribution"),
-    "upside down": (["system.speed={name='uniform',low=2,high=1}"],
-                    "system.speed: low = 2.0 is wrong: it must be at most high = 1.0"),
-    "no speed": (["system.speed=0"],
-                 'system.speed = {name = "constant", value = 0.0} is wrong: it must be above 0 and finite for every client'),
-    "stop without a system": (["stop.simulated_seconds=9"], "stop.simulated_seconds = 9.0 is wrong: time is simulated only "
-                                                           "with a table [system], which says how fast clients are"),
+    "true": (
+        ["system.speed=true"],
+        "system.speed = true is wrong: it must be a number, or a table that names a distribution",
+    ),
+    "upside down": (
+        ["system.speed={name='uniform',low=2,high=1}"],
+        "system.speed: low = 2.0 is wrong: it must be at most high = 1.0",
+    ),
+    "no speed": (
+        ["system.speed=0"],
+        'system.speed = {name = "constant", value = 0.0} is wrong: it must be above 0 and finite for every client',
+    ),
+    "stop without a system": (
+        ["stop.simulated_seconds=9"],
+        "stop.simulated_seconds = 9.0 is wrong: time is simulated only "
+        "with a table [system], which says how fast clients are",
+    ),
     "fedgia with dropout": (["algorithm=fedgia", "system.dropout=0.3"], f"system.dropout = 0.3 is wrong: {EVERYONE}"),
-    "fedgia with a deadline": (["algorithm=fedgia", "system.deadline=3"], f"system.deadline = 3.0 is wrong: {EVERYONE}"),
-    "newton": ([*DCD, "system.speed=9"], "system.passes is missing: feddcd does not know beforehand how often its clients "
-                                         "pass over their samples, so system.speed needs it"),
+    "fedgia with a deadline": (
+        ["algorithm=fedgia", "system.deadline=3"],
+        f"system.deadline = 3.0 is wrong: {EVERYONE}",
+    ),
+    "newton": (
+        [*DCD, "system.speed=9"],
+        "system.passes is missing: feddcd does not know beforehand how often its clients "
+        "pass over their samples, so system.speed needs it",
+    ),
 }
 
 
@@ -379,7 +428,9 @@ WRONG = {
 def test_wrong_values_are_refused_by_a_sentence(name, tmp_path):
     words, sentence = WRONG[name]
     ranks = 3 if name in ("fedgia with dropout", "no speed", "least above a draw") else None
-    done = mpifed("run", "algorithm=fedavg", "data.clients=6", "rounds=2", *words, ranks=ranks, cwd=tmp_path, timeout=20)
+    done = mpifed(
+        "run", "algorithm=fedavg", "data.clients=6", "rounds=2", *words, ranks=ranks, cwd=tmp_path, timeout=20
+    )
     assert (done.code, done.err, done.out) == (2, f"mpifed: {sentence}\n", "")
     assert not list(tmp_path.iterdir())
 

@@ -1,4 +1,5 @@
 """Networks of PyTorch: against mpifed's own network, by finite differences, with dropout, on ranks."""
+
 from __future__ import annotations
 
 import sys
@@ -42,7 +43,9 @@ class Frozen(Net):
 
 
 def network(name="Net", lam=0.0, **arguments):
-    return Problem.build({"name": "torch", "module": f"{__name__}:{name}", "lam": lam, "arguments": arguments}, "problem")
+    return Problem.build(
+        {"name": "torch", "module": f"{__name__}:{name}", "lam": lam, "arguments": arguments}, "problem"
+    )
 
 
 def dataset(kind="dense", dtype="float64"):
@@ -52,12 +55,18 @@ def dataset(kind="dense", dtype="float64"):
 
 
 def images(size, m=2, samples=6, channels=1, dtype="float64"):
-    return Data.build({"name": "images", "clients": m, "samples": samples, "size": size, "channels": channels, "test": 0.0},
-                      "data").load(0, dtype)
+    return Data.build(
+        {"name": "images", "clients": m, "samples": samples, "size": size, "channels": channels, "test": 0.0}, "data"
+    ).load(0, dtype)
 
 
 def one_block(problem, data):
-    (block,) = fill(data, data.rows, Layout(0, data.sizes, [np.arange(data.m)], np.dtype(getattr(data, "dtype", "float64"))), problem.labels)
+    (block,) = fill(
+        data,
+        data.rows,
+        Layout(0, data.sizes, [np.arange(data.m)], np.dtype(getattr(data, "dtype", "float64"))),
+        problem.labels,
+    )
     return block
 
 
@@ -193,8 +202,17 @@ def study(ranks, folder, *words):
 
 
 def test_a_cnn_trains_on_three_ranks_and_has_the_bits_of_one_process(tmp_path):
-    words = ("data.clients=4", "data.samples=30", "problem=cnn", "dtype=float32", "algorithm=flame", "algorithm.epochs=2",
-             "algorithm.batch_size=10", "algorithm.lr=0.05", "rounds=8")
+    words = (
+        "data.clients=4",
+        "data.samples=30",
+        "problem=cnn",
+        "dtype=float32",
+        "algorithm=flame",
+        "algorithm.epochs=2",
+        "algorithm.batch_size=10",
+        "algorithm.lr=0.05",
+        "rounds=8",
+    )
     result, alone = (study(ranks, tmp_path, *words) for ranks in (3, None))
     assert result.x.tobytes() == alone.x.tobytes()
     objective, accuracy = result.rounds["objective"], result.rounds["accuracy"]
@@ -215,9 +233,19 @@ class Own(nn.Sequential):
 def test_a_network_beside_the_study_has_the_same_bits_on_any_number_of_ranks(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "nets.py").write_text(OWN)
-    words = ("data.size=12", "data.channels=1", "data.clients=5", "problem=torch", "problem.module=nets:Own",
-             "problem.arguments.hidden=7", "problem.shape=[1,12,12]", "algorithm=fedavg", "algorithm.epochs=1",
-             "algorithm.batch_size=20", "rounds=3")
+    words = (
+        "data.size=12",
+        "data.channels=1",
+        "data.clients=5",
+        "problem=torch",
+        "problem.module=nets:Own",
+        "problem.arguments.hidden=7",
+        "problem.shape=[1,12,12]",
+        "algorithm=fedavg",
+        "algorithm.epochs=1",
+        "algorithm.batch_size=20",
+        "rounds=3",
+    )
     models = {study(ranks, tmp_path, *words).x.tobytes() for ranks in (None, 2, 3)}
     assert len(models) == 1
 
@@ -241,8 +269,13 @@ REFUSED = {
 @pytest.mark.parametrize("module", REFUSED)
 def test_what_is_no_network_for_these_data_is_refused_before_round_one(module):
     with pytest.raises(UserError, match=REFUSED[module]) as refused:
-        package.run({"data": {"name": "images", "size": 4, "clients": 2}, "problem": {"name": "torch", "module": module},
-                     "algorithm": "fedavg"})
+        package.run(
+            {
+                "data": {"name": "images", "size": 4, "clients": 2},
+                "problem": {"name": "torch", "module": module},
+                "algorithm": "fedavg",
+            }
+        )
     assert "\n" not in str(refused.value)
 
 
@@ -251,15 +284,27 @@ def test_batch_normalisation_without_buffers_is_refused_too():
         network("Normed", stateful=False).initial(dataset(), 0)
 
 
-@pytest.mark.parametrize(("data", "problem", "sentence"), [
-    ({}, {"shape": [3, 5, 5]}, r"samples have 48 features, and shape = \[3, 5, 5\] needs 75"),
-    ({}, {}, "48 features are no square image of 1 or 3 channels and at least 10×10 pixels"),
-    ({"size": 12}, {"shape": [432]}, r"432 features are no square image .* write shape = \[channels, height, width\]"),
-])
+@pytest.mark.parametrize(
+    ("data", "problem", "sentence"),
+    [
+        ({}, {"shape": [3, 5, 5]}, r"samples have 48 features, and shape = \[3, 5, 5\] needs 75"),
+        ({}, {}, "48 features are no square image of 1 or 3 channels and at least 10×10 pixels"),
+        (
+            {"size": 12},
+            {"shape": [432]},
+            r"432 features are no square image .* write shape = \[channels, height, width\]",
+        ),
+    ],
+)
 def test_a_cnn_refuses_what_is_no_image(data, problem, sentence):
     with pytest.raises(UserError, match=f"^problem 'cnn' cannot use these data: {sentence}"):
-        package.run({"data": {"name": "images", "size": 4, "clients": 2} | data, "problem": {"name": "cnn"} | problem,
-                     "algorithm": "fedavg"})
+        package.run(
+            {
+                "data": {"name": "images", "size": 4, "clients": 2} | data,
+                "problem": {"name": "cnn"} | problem,
+                "algorithm": "fedavg",
+            }
+        )
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

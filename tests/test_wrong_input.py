@@ -1,4 +1,5 @@
 """Wrong input ends every rank with one sentence that names the key, the value and what would be right, and exit code 2."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -16,12 +17,19 @@ def files(tmp_path):
     hole = X.copy()
     hole[3, 1] = np.nan
     faults = {
-        "good": (X, y, sizes), "sizes": (X, y, sizes + 1), "nan": (hole, y, sizes), "labels": (X, y + 1, sizes),
-        "none": (X, y, np.array([0, 10, 10])), "short": (X, y[:7], sizes), "objects": (X.astype(object), y, sizes),
+        "good": (X, y, sizes),
+        "sizes": (X, y, sizes + 1),
+        "nan": (hole, y, sizes),
+        "labels": (X, y + 1, sizes),
+        "none": (X, y, np.array([0, 10, 10])),
+        "short": (X, y[:7], sizes),
+        "objects": (X.astype(object), y, sizes),
     }
     for name, (a, b, c) in faults.items():
         np.savez(tmp_path / f"{name}.npz", X=a, y=b, sizes=c)
-    np.savez(tmp_path / "sel.npz", sel=np.array([[0, 1], [1, 2]]), far=np.array([[0, 99]] * 9), half=np.array([[0.5]] * 9))
+    np.savez(
+        tmp_path / "sel.npz", sel=np.array([[0, 1], [1, 2]]), far=np.array([[0, 99]] * 9), half=np.array([[0.5]] * 9)
+    )
     (tmp_path / "cut.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(40))
     (tmp_path / "bad.toml").write_text("rounds = = 3")
     (tmp_path / "odd.toml").write_text("[algoritm]\nname = 'fedgia'")
@@ -92,8 +100,18 @@ def test_in_one_process(files):
     assert done.err == "mpifed: algorithm.k0 = 0 is wrong: expected int >= 1\n"
 
 
-@pytest.mark.parametrize("words", [["show", "there.h5"], ["show", "nothing.h5"], ["list", "algorithm"], ["describe", "fedgiaa"],
-                                   ["data", "info", "nothing.npz"], ["data", "get", "nothing"], ["data", "put", "x"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show", "there.h5"],
+        ["show", "nothing.h5"],
+        ["list", "algorithm"],
+        ["describe", "fedgiaa"],
+        ["data", "info", "nothing.npz"],
+        ["data", "get", "nothing"],
+        ["data", "put", "x"],
+    ],
+)
 def test_the_other_commands(words, files):
     done = mpifed(*words, cwd=files)
     assert done.code == 2, done.err

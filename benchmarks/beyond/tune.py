@@ -5,6 +5,7 @@ in one setting, with one seed that no benchmark uses. Chosen is what stays below
 or to a hundredth of the gap, or, where nothing does, what has the least mean gap in the last ten rounds. L is about the largest
 r_i; all steps and penalties are multiples of it.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -37,19 +38,36 @@ class Setting(NamedTuple):
 
 
 SETTINGS = {
-    "digits": Setting({"data": {"name": "digits", "clients": 50, "test": 0.0, "partition": {"name": "dirichlet", "alpha": 0.3}},
-                       "problem": {"name": "softmax", "lam": 1e-2, "bias": False}}, 500, 1e-3, 6.0, 1.5e-3, 1e-3, 1.6e-3),
-    "adult": Setting({"data": {"name": "adult", "clients": 50}, "problem": {"name": "logistic", "mu": 1e-3}},
-                     200, 1e-4, 8e-5, 0.25, 1e-6, 1.9e-3),
+    "digits": Setting(
+        {
+            "data": {"name": "digits", "clients": 50, "test": 0.0, "partition": {"name": "dirichlet", "alpha": 0.3}},
+            "problem": {"name": "softmax", "lam": 1e-2, "bias": False},
+        },
+        500,
+        1e-3,
+        6.0,
+        1.5e-3,
+        1e-3,
+        1.6e-3,
+    ),
+    "adult": Setting(
+        {"data": {"name": "adult", "clients": 50}, "problem": {"name": "logistic", "mu": 1e-3}},
+        200,
+        1e-4,
+        8e-5,
+        0.25,
+        1e-6,
+        1.9e-3,
+    ),
 }
 
 
 def grids(s: Setting) -> dict[str, list[dict[str, Any]]]:
     """Row -> the [algorithm] tables to try."""
-    six = [2.0**k for k in range(6)]                     # 1 … 32
-    weak = [rounded(3 * k / s.L) for k in six]           # η, the inverse of a penalty
-    firm = [rounded(s.L / 24 * k) for k in six]          # a penalty
-    gentle = [rounded(0.6 / s.L), rounded(1.8 / s.L)]    # steps of an inner descent
+    six = [2.0**k for k in range(6)]  # 1 … 32
+    weak = [rounded(3 * k / s.L) for k in six]  # η, the inverse of a penalty
+    firm = [rounded(s.L / 24 * k) for k in six]  # a penalty
+    gentle = [rounded(0.6 / s.L), rounded(1.8 / s.L)]  # steps of an inner descent
     prox = some("mu", [rounded(s.L / 60), rounded(s.L / 6)])
     pulls = [{"lam": lam, "lr": rounded(1 / (s.L + lam))} for lam in (rounded(1.7 * s.L), rounded(5 * s.L))]
     constant = some("step", [{"name": "constant", "a": rounded(0.3 * k / s.L)} for k in six])
@@ -62,10 +80,15 @@ def grids(s: Setting) -> dict[str, list[dict[str, Any]]]:
         "FedAvg": [{"name": "fedavg", "k0": 5} | step for step in constant + falling],
         "FedProx": each({"name": "fedprox", "k0": 5, "inner": 1}, falling, prox),
         "SCAFFOLD": each({"name": "scaffold", "k0": 5}, constant, some("server_lr", [1.0, 1.5])),
-        "FedPD": each({"name": "fedpd", "k0": 4, "inner": 2}, some("eta", weak),
-                      some("step", [{"name": "constant", "a": a} for a in gentle])),
+        "FedPD": each(
+            {"name": "fedpd", "k0": 4, "inner": 2},
+            some("eta", weak),
+            some("step", [{"name": "constant", "a": a} for a in gentle]),
+        ),
         "FedADMM": each({"name": "fedadmm"}, r0, [{"k0": 4, "inner_max": 2}, {"k0": 2, "inner_max": 3}]),
-        "FedADMM, deep": each({"name": "fedadmm-deep"} | five, some("rho", [rounded(1 / w) for w in weak]), some("lr", gentle)),
+        "FedADMM, deep": each(
+            {"name": "fedadmm-deep"} | five, some("rho", [rounded(1 / w) for w in weak]), some("lr", gentle)
+        ),
         "FedGiA_D": each({"name": "fedgia"}, t, some("k0", [1, 5])),
         "FedGiA_G": each({"name": "fedgia", "H": "gram"}, t, some("k0", [1, 5])),
         "FedEPM": each({"name": "fedepm", "k0": 5, "noise": "none", "step_scale": "one"}, some("mu0", firm), bends),
@@ -77,7 +100,7 @@ def grids(s: Setting) -> dict[str, list[dict[str, Any]]]:
         "SFedAvg": each({"name": "sfedavg", "k0": 5, "noise": "none"}, samples, some("average", ["trained", "new"])),
         "SFedProx": each({"name": "sfedprox", "k0": 5, "inner": 1, "noise": "none"}, samples, prox),
     }
-    if s.study["problem"]["name"] == "softmax":          # which has no Gram matrix
+    if s.study["problem"]["name"] == "softmax":  # which has no Gram matrix
         del found["FedGiA_G"]
     return found
 

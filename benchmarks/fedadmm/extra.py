@@ -1,4 +1,5 @@
 """What FedADMM's benchmarks need beside mpifed: (5.1) with every run's own m and d, and a step that goes with d/m."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -61,4 +62,8 @@ def rounds_left(result: Result) -> float:
     return float(result.config["rounds"] - result.cr)
 
 
-MEASURES = {"rounds_to_tolerance": rounds_to_tolerance, "seconds_to_tolerance": seconds_to_tolerance, "rounds_left": rounds_left}
+MEASURES = {
+    "rounds_to_tolerance": rounds_to_tolerance,
+    "seconds_to_tolerance": seconds_to_tolerance,
+    "rounds_left": rounds_left,
+}

@@ -1,4 +1,5 @@
 """What FedDCD's benchmarks need beside mpifed: LIBSVM's MNIST, networks under dual methods, and the theory's rates."""
+
 from __future__ import annotations
 
 import math
@@ -21,7 +22,7 @@ from mpifed.problems.mlp import MLP
 from mpifed.problems.quadratic import Quadratic
 from mpifed.results.result import Result
 
-TINY = 1e-9      # share of the first gap below which rounding counts
+TINY = 1e-9  # share of the first gap below which rounding counts
 
 
 class MnistScale(IdxImages):
@@ -195,9 +196,17 @@ def theory(result: Result) -> Theory:
     Q, b = np.asarray(X).reshape(data.m, data.n, data.n), np.asarray(y).reshape(data.m, data.n)
     w = np.linalg.solve(Q.mean(axis=0), b.mean(axis=0))
     spectrum = np.linalg.eigvalsh(Q)
-    return Theory(run.algorithm.label() == "accfeddcd", data.m, run.selection.draws(run.seed, data.m, run.rounds).size,
-                  float(getattr(run.problem, "alpha", spectrum.min())), float(spectrum.max()),
-                  float(getattr(run.data, "beta", spectrum.max())), w, Q @ w - b, float(-b.mean(axis=0) @ w / 2))
+    return Theory(
+        run.algorithm.label() == "accfeddcd",
+        data.m,
+        run.selection.draws(run.seed, data.m, run.rounds).size,
+        float(getattr(run.problem, "alpha", spectrum.min())),
+        float(spectrum.max()),
+        float(getattr(run.data, "beta", spectrum.max())),
+        w,
+        Q @ w - b,
+        float(-b.mean(axis=0) @ w / 2),
+    )
 
 
 def gap(result: Result) -> Array:
@@ -340,7 +349,24 @@ def factors(result: Result) -> Array:
     return np.maximum(theory(result).upper, 1e-300) ** np.arange(1, len(result.rounds["round"]))
 
 
-MEASURES = {part.__name__: part for part in (
-    dual_ratio, upper_rate, lower_rate, rate, speed, promised_speed, possible_speed, guaranteed, share, over_printed, between,
-    pathwise, primal_bound, printed_bound, corrected_bound)}
+MEASURES = {
+    part.__name__: part
+    for part in (
+        dual_ratio,
+        upper_rate,
+        lower_rate,
+        rate,
+        speed,
+        promised_speed,
+        possible_speed,
+        guaranteed,
+        share,
+        over_printed,
+        between,
+        pathwise,
+        primal_bound,
+        printed_bound,
+        corrected_bound,
+    )
+}
 COLUMNS = {"gap": gap, "dual_gap": dual_gap}

@@ -1,4 +1,5 @@
 """What FedEPM's benchmarks need beside mpifed."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -48,5 +49,8 @@ def epsilon_at_steps(result: Result) -> float:
     return float(algorithm["epsilon"] * gamma * 0.05 * 1.001 ** algorithm["k0"])
 
 
-MEASURES = {"lct_over_sfedavg": lct_over_sfedavg, "tct_with_evaluation": tct_with_evaluation,
-            "epsilon_at_steps": epsilon_at_steps}
+MEASURES = {
+    "lct_over_sfedavg": lct_over_sfedavg,
+    "tct_with_evaluation": tct_with_evaluation,
+    "epsilon_at_steps": epsilon_at_steps,
+}

@@ -3,6 +3,7 @@
 The record has f and ‖∇f‖² at every aggregation. What the lemma speaks of, the augmented Lagrangian at every iteration, is
 worked out here by taking the run's steps again from its experiment file and its selections, in formulas of its own.
 """
+
 from __future__ import annotations
 
 import math
@@ -20,11 +21,11 @@ from mpifed.federation.host import Host
 from mpifed.problems.base import Problem
 from mpifed.results.result import Result
 
-SAME = 1e-8             # relative difference of f, here and in the record, that rounding explains
-WALK = 100              # iterations of a run that are taken again
-SEEN = 1e-9             # steps of the Lagrangian below this share of L(Z⁰) − f* are taken for rounding
-TAIL = (1e-2, 1e-9)     # the line is fitted to gaps between these shares of the first gap
-HALF_TAIL = 1e-14       # and to ‖∇f‖² down to this share, where f* is not known
+SAME = 1e-8  # relative difference of f, here and in the record, that rounding explains
+WALK = 100  # iterations of a run that are taken again
+SEEN = 1e-9  # steps of the Lagrangian below this share of L(Z⁰) − f* are taken for rounding
+TAIL = (1e-2, 1e-9)  # the line is fitted to gaps between these shares of the first gap
+HALF_TAIL = 1e-14  # and to ‖∇f‖² down to this share, where f* is not known
 
 
 class World(NamedTuple):
@@ -41,10 +42,10 @@ class World(NamedTuple):
 class Trace(NamedTuple):
     """Of iterations k = 0 …: L(Z^k), ϖ_{k+1} of (24), f(x^{τ_k}) − L(Z^k); of rounds s = 0, k0 …: ‖∇f(x^{τ_{s+1}})‖²."""
 
-    lagrangian: Array    # (K + 1,)
-    moved: Array         # (K,)
-    above: Array         # (K,)
-    gradient: Array      # (K/k0,)
+    lagrangian: Array  # (K + 1,)
+    moved: Array  # (K,)
+    above: Array  # (K,)
+    gradient: Array  # (K/k0,)
 
 
 def world(result: Result) -> World:
@@ -134,14 +135,16 @@ def again(key: Key) -> Trace:
     old, values, moved, above, gradient = clients.start, [], [], [], []
     values.append(lagrangian(clients, X, pi, old, sigma))
     for round in range(1, min(result.cr, -(-WALK // k0)) + 1):
-        x = sum((x + p / sigma).sum(axis=0) for x, p in zip(X, pi, strict=True)) / m          # (11)
+        x = sum((x + p / sigma).sum(axis=0) for x, p in zip(X, pi, strict=True)) / m  # (11)
         f = 0.0
         G: list[Array] = []
         for block in clients.blocks:
             value, g = clients.problem.value_grad(block, np.broadcast_to(x, (len(block), len(x))))
             f, G = f + float(value.sum()) / m, [*G, g / m]
         if not abs(f - (row := float(result.rounds["objective"][round - 1]))) <= SAME * max(1.0, abs(row)):
-            raise ValueError(f"the steps of round {round} are not those of the run: f = {f!r} here and {row!r} in its record")
+            raise ValueError(
+                f"the steps of round {round} are not those of the run: f = {f!r} here and {row!r} in its record"
+            )
         gradient.append(float(np.square(sum(g.sum(axis=0) for g in G)).sum()))
         mask = np.zeros(m, bool)
         mask[result.chosen(round)] = True
@@ -149,11 +152,11 @@ def again(key: Key) -> Trace:
             before = [x_i.copy() for x_i in X]
             for b, block in enumerate(clients.blocks):
                 picks = mask[clients.ids[edges[b] : edges[b + 1]]]
-                step = -inverse(clients.problem, block, H, m, sigma)(G[b] + pi[b])            # (12)
-                X[b] = np.where(picks[:, None], x + step, x)                                  # (12), (15)
-                pi[b] = np.where(picks[:, None], pi[b] + sigma * step, -G[b])                 # (13), (16)
+                step = -inverse(clients.problem, block, H, m, sigma)(G[b] + pi[b])  # (12)
+                X[b] = np.where(picks[:, None], x + step, x)  # (12), (15)
+                pi[b] = np.where(picks[:, None], pi[b] + sigma * step, -G[b])  # (13), (16)
             shift = sum(float(np.square(a - b).sum()) for a, b in zip(X, before, strict=True))
-            moved.append(shift + (m * float(np.square(x - old).sum()) if j == 0 else 0.0))    # (24)
+            moved.append(shift + (m * float(np.square(x - old).sum()) if j == 0 else 0.0))  # (24)
             values.append(lagrangian(clients, X, pi, x, sigma))
             above.append(f - values[-1])
         old = x
@@ -165,8 +168,11 @@ def lagrangian(clients: World, X: list[Array], pi: list[Array], x: Array, sigma:
     total, m = 0.0, len(clients.ids)
     for block, x_i, pi_i in zip(clients.blocks, X, pi, strict=True):
         away = x_i - x
-        total += float(clients.problem.value(block, x_i).sum()) / m + float((away * pi_i).sum()) + sigma / 2 * float(
-            np.square(away).sum())
+        total += (
+            float(clients.problem.value(block, x_i).sum()) / m
+            + float((away * pi_i).sum())
+            + sigma / 2 * float(np.square(away).sum())
+        )
     return total
 
 
@@ -298,7 +304,16 @@ def hessian(clients: World, result: Result) -> Array:
     return np.concatenate(parts)
 
 
-MEASURES = {"measured_over_bound": ratio, "lemma_excess": descent_later, "lemma_excess_at_0": descent_first,
-            "f_less_lagrangian": floor, "constant_of_78": constant, "digits_a_round": slope, "r2": r2,
-            "off_the_line": off_the_line, "digits_over_gradient_descent": descent_speed, "theorem_over_measured": slack}
+MEASURES = {
+    "measured_over_bound": ratio,
+    "lemma_excess": descent_later,
+    "lemma_excess_at_0": descent_first,
+    "f_less_lagrangian": floor,
+    "constant_of_78": constant,
+    "digits_a_round": slope,
+    "r2": r2,
+    "off_the_line": off_the_line,
+    "digits_over_gradient_descent": descent_speed,
+    "theorem_over_measured": slack,
+}
 COLUMNS = {"lowest_gradient": lowest, "bound": bound, "measured_over_bound": ratios}

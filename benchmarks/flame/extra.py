@@ -1,4 +1,5 @@
 """What FLAME's benchmarks need beside mpifed: the start of the released program, and what that program would have recorded."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -74,8 +75,10 @@ class Released(flame.Flame):
 
 def late(name: str) -> Callable[[Result], Array]:
     """The column ``name`` one round late: that of round r − 1 in round r, nan in round 0. Source: errata, FLAME."""
+
     def column(result: Result) -> Array:
         return np.concatenate([[np.nan], np.asarray(result.rounds[name], float)[:-1]])
+
     return column
 
 
@@ -97,7 +100,11 @@ def speedup(result: Result) -> float:
     if result.path is None:
         return float("nan")
     path = Path(result.path)
-    others = [path.with_name(path.name.replace(f"-{row}-seed-", "-fedavg-seed-")) for row in ROWS if f"-{row}-seed-" in path.name]
+    others = [
+        path.with_name(path.name.replace(f"-{row}-seed-", "-fedavg-seed-"))
+        for row in ROWS
+        if f"-{row}-seed-" in path.name
+    ]
     try:
         return load(others[0]).cr / result.cr if others else float("nan")
     except UserError:

@@ -3,6 +3,7 @@
 One client a host, who replies with the model it was sent: what is left is packing, the broadcast, the sum and the
 bookkeeping, with plain sums (reproducible = false) and with those that have the same bits on any number of ranks.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -64,7 +65,9 @@ def rounds(world: World, setup: config.Experiment, n: int, count: int, reproduci
         serve(world, cuts, host)
         return 0.0
     server = Server(world, cuts, "float64")
-    fed = Federation(server, setup.problem, setup.selection.draws(0, data.m, 1), 0, data.sizes, start, "float64", reproducible)
+    fed = Federation(
+        server, setup.problem, setup.selection.draws(0, data.m, 1), 0, data.sizes, start, "float64", reproducible
+    )
     x = np.random.default_rng(0).normal(size=n)
     for _ in range(3):
         fed.mean(Idle().echo, x)
@@ -82,22 +85,36 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=1_000_000, help="the largest n")
     args = parser.parse_args()
     world = World()
-    setup = config.experiment({"data": {"name": "gaussian", "clients": world.size - 1, "samples": 1, "features": 1},
-                               "problem": "logistic"})
+    setup = config.experiment(
+        {"data": {"name": "gaussian", "clients": world.size - 1, "samples": 1, "features": 1}, "problem": "logistic"}
+    )
     if world.rank == 0:
-        print(f"{world.size} ranks; microseconds, median of {args.repeat}; in brackets the range of the ratios\n"
-              "       n   bare   plain   plain : bare         reproducible   reproducible : bare")
+        print(
+            f"{world.size} ranks; microseconds, median of {args.repeat}; in brackets the range of the ratios\n"
+            "       n   bare   plain   plain : bare         reproducible   reproducible : bare"
+        )
     for n in (100, 1000, 10_000, 100_000, 1_000_000):
         if n > args.most:
             break
         count = max(5, min(500, 2_000_000 // n))
-        found = np.array([(bare(world.comm, n, count), rounds(world, setup, n, count, False),
-                           rounds(world, setup, n, count, True)) for _ in range(args.repeat)])
+        found = np.array(
+            [
+                (
+                    bare(world.comm, n, count),
+                    rounds(world, setup, n, count, False),
+                    rounds(world, setup, n, count, True),
+                )
+                for _ in range(args.repeat)
+            ]
+        )
         if world.rank == 0:
             a, b, c = np.median(found, axis=0) * 1e6
             plain, same = found[:, 1] / found[:, 0], found[:, 2] / found[:, 0]
-            print(f"{n:>8} {a:6.1f} {b:7.1f}   {np.median(plain):5.2f} ({plain.min():.2f}–{plain.max():.2f})   {c:12.1f}   "
-                  f"{np.median(same):5.2f} ({same.min():.2f}–{same.max():.2f})", flush=True)
+            print(
+                f"{n:>8} {a:6.1f} {b:7.1f}   {np.median(plain):5.2f} ({plain.min():.2f}–{plain.max():.2f})   {c:12.1f}   "
+                f"{np.median(same):5.2f} ({same.min():.2f}–{same.max():.2f})",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

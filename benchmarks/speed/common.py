@@ -1,4 +1,5 @@
 """What the speed benchmarks share: taking turns, ratios with their spread, and runs of mpifed in processes of their own."""
+
 from __future__ import annotations
 
 import math
@@ -64,7 +65,9 @@ def launched(launcher: str, ranks: int, words: Sequence[str], path: Path, timeou
     """Run ``python -m mpifed run words -o path`` under the launcher; "" is one process without MPI."""
     command = [*starter(launcher, ranks), sys.executable, "-m", "mpifed", "run", *words, "-q", "-o", str(path)]
     begun = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout, check=False
+    )
     seconds = time.perf_counter() - begun
     if done.returncode:
         sys.exit(f"{shlex.join(command)} ended with code {done.returncode}\n{done.stderr.strip()}")

@@ -5,6 +5,7 @@ into the LogP model", SPAA 1995. Collectives are binomial trees, recursive halvi
 R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 19 (2005), whose
 α is L + 2o, β is G and γ is the same. Who sends how many bytes is what mpi.py and answer.py do.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -19,8 +20,8 @@ from mpifed.federation import sums
 from mpifed.federation.request import SPENT
 from mpifed.mpi.plan import BIG
 
-HEAD = 64      # bytes of a request beside its arrays, which start at multiples of 64
-REPORT = 8 * SPENT    # bytes of what a host reports beside its rows
+HEAD = 64  # bytes of a request beside its arrays, which start at multiples of 64
+REPORT = 8 * SPENT  # bytes of what a host reports beside its rows
 
 Points = tuple[Sequence[float], Sequence[float]]  # what was varied, and the seconds it took
 
@@ -28,13 +29,13 @@ Points = tuple[Sequence[float], Sequence[float]]  # what was varied, and the sec
 class Machine(NamedTuple):
     """The measured numbers; all in seconds, or seconds per unit."""
 
-    L: float               # latency of a message
-    o: float               # overhead of sending or receiving one, the gap between two included
-    G: float               # per byte of a message
-    gamma: float           # γ, per byte of a vector added to another
-    o_round: float = 0.0   # a request, server and host, whose clients have nothing to do
-    compute: float = 0.0   # per unit of local work
-    turn: float = 0.0      # a collective waits so long for each further rank that spins on the same core
+    L: float  # latency of a message
+    o: float  # overhead of sending or receiving one, the gap between two included
+    G: float  # per byte of a message
+    gamma: float  # γ, per byte of a vector added to another
+    o_round: float = 0.0  # a request, server and host, whose clients have nothing to do
+    compute: float = 0.0  # per unit of local work
+    turn: float = 0.0  # a collective waits so long for each further rank that spins on the same core
 
 
 class Round(NamedTuple):
@@ -95,7 +96,9 @@ def vectors(cuts: Sequence[int]) -> list[int]:
     return [len(sums.nodes(lo, hi, cuts[-1])) for lo, hi in pairwise(cuts)]
 
 
-def reduction(machine: Machine, size: float, rows: Sequence[int], reproducible: bool = True) -> tuple[float, float, int]:
+def reduction(
+    machine: Machine, size: float, rows: Sequence[int], reproducible: bool = True
+) -> tuple[float, float, int]:
     """A sum of ``size`` bytes, host r sending ``rows[r]`` vectors: seconds in MPI, of the server's additions; collectives.
 
     Up to BIG bytes a host: a gather, and Σ k_r - 1 additions at the server; or, of plain sums, a reduction. Longer: each
@@ -116,8 +119,16 @@ def reduction(machine: Machine, size: float, rows: Sequence[int], reproducible: 
     return slices + reports + gather(machine, [size / ranks] * len(rows)), 0.0, 3
 
 
-def round_seconds(machine: Machine, ranks: int, n: int, m: int, work: float, reproducible: bool = True,
-                  cores: int | None = None, itemsize: int = 8) -> Round:
+def round_seconds(
+    machine: Machine,
+    ranks: int,
+    n: int,
+    m: int,
+    work: float,
+    reproducible: bool = True,
+    cores: int | None = None,
+    itemsize: int = 8,
+) -> Round:
     """One round on ``ranks`` ranks: n numbers to m like clients, ``work`` units of each, the mean of their replies back.
 
     The slowest host computes max c_r · work · compute, c_r its clients. With more ranks than ``cores`` (None: one each)
@@ -155,7 +166,9 @@ def fit(pingpong: Points, stream: Points, additions: Points, rounds: Points | No
 
 def fit_turn(machine: Machine, cases: Sequence[Mapping[str, Any]], seconds: Sequence[float]) -> Machine:
     """The machine with the turn >= 0 that fits the seconds of rounds best, relatively; cases: arguments of round_seconds."""
-    none, one = (np.array([round_seconds(machine._replace(turn=turn), **case).total for case in cases]) for turn in (0, 1))
+    none, one = (
+        np.array([round_seconds(machine._replace(turn=turn), **case).total for case in cases]) for turn in (0, 1)
+    )
     slope, rest = (one - none) / np.array(seconds), 1 - none / np.array(seconds)
     return machine._replace(turn=max(0.0, float(slope @ rest / (slope @ slope))) if slope.any() else 0.0)
 
@@ -164,7 +177,9 @@ def line(x: Sequence[float] | Array, y: Sequence[float] | Array) -> tuple[float,
     """a, b >= 0 of a + b x that minimise Σ ((a + b x_i - y_i) / y_i)², so that short times count as much as long ones."""
     points, times = np.asarray(x, float), np.asarray(y, float)
     if len(points) != len(times) or len(np.unique(points)) < 2 or not (times > 0).all():
-        raise ValueError(f"a line needs two different points and positive times: {len(points)} points, {len(times)} times")
+        raise ValueError(
+            f"a line needs two different points and positive times: {len(points)} points, {len(times)} times"
+        )
     scale = float(np.abs(points).max())
     a, b = nnls(np.column_stack([np.ones(len(points)), points / scale]) / times[:, None], np.ones(len(times)))[0]
     return float(a), float(b) / scale

@@ -11,6 +11,7 @@ ours : loop below 1 is faster than the loop. A gradient goes over the samples tw
 where every pass comes from as far away as the read, less where the second pass finds the block in a cache, and more
 where arithmetic or overhead is the limit; the small shape is in the cache altogether, for the read too.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -31,7 +32,12 @@ from mpifed.problems.base import Problem
 
 CLASSES, GAMMA, STEPS = 10, 0.1, 5
 PROBLEMS: dict[str, dict[str, Any]] = {
-    "least-squares": {}, "logistic": {"mu": 1e-3}, "nonconvex-logistic": {"mu": 1e-2}, "softmax": {}, "svm": {}}
+    "least-squares": {},
+    "logistic": {"mu": 1e-3},
+    "nonconvex-logistic": {"mu": 1e-2},
+    "softmax": {},
+    "svm": {},
+}
 SHAPES = {  # clients, least and most samples, features, share of non-zeros
     "small": (1000, 20, 20, 20, 1.0),
     "wide": (128, 70, 70, 1024, 1.0),
@@ -124,8 +130,13 @@ def loop(problem: str, data: Clients, X: Array, steps: int) -> Array:
 
 def reading(data: Clients) -> Callable[[], None]:
     """One read of features and labels as they lie in the blocks."""
-    arrays = [array for block in data.blocks for array in (
-        (block.A.data, block.A.indices, block.A.indptr, block.b) if sp.issparse(block.A) else (block.A, block.b))]
+    arrays = [
+        array
+        for block in data.blocks
+        for array in (
+            (block.A.data, block.A.indices, block.A.indptr, block.b) if sp.issparse(block.A) else (block.A, block.b)
+        )
+    ]
     flat = [array.reshape(-1).view(f"i{array.dtype.itemsize}") for array in arrays]
 
     def read() -> None:
@@ -145,8 +156,10 @@ def main() -> None:
     args = parser.parse_args()
     for shape in args.shapes.split(","):
         m, least, most, n, share = SHAPES[shape]
-        print(f"{shape}: {m} clients × {least if least == most else f'{least}–{most}'} samples × {n} features"
-              + (f", CSR with {share:.1%} non-zeros" if share < 1 else ""))
+        print(
+            f"{shape}: {m} clients × {least if least == most else f'{least}–{most}'} samples × {n} features"
+            + (f", CSR with {share:.1%} non-zeros" if share < 1 else "")
+        )
         print(f"  {'problem':<19}{'dtype':<9}{'job':<9}{'µs/client':>10}   {'ours : loop':<25}{'ours : read':<21}off")
         for dtype in args.dtypes.split(","):
             for problem in args.problems.split(","):
@@ -156,7 +169,10 @@ def main() -> None:
 def compare(shape: str, name: str, dtype: str, repeat: int, least: float) -> None:
     """Print the three lines of a problem."""
     many = name in ("softmax", "svm")
-    data, problem = clients(shape, dtype, CLASSES if many else 2), Problem.build({"name": name, **PROBLEMS[name]}, "problem")
+    data, problem = (
+        clients(shape, dtype, CLASSES if many else 2),
+        Problem.build({"name": name, **PROBLEMS[name]}, "problem"),
+    )
     m, n = len(data.parts), SHAPES[shape][3]
     X = (0.1 * np.random.default_rng(1).standard_normal((m, CLASSES * (n + 1) if many else n))).astype(dtype)
     order, read = np.concatenate(data.groups), reading(data)
@@ -166,8 +182,11 @@ def compare(shape: str, name: str, dtype: str, repeat: int, least: float) -> Non
         own, plain = partial(ours, problem, data, at, steps), partial(loop, name, data, at, steps)
         jobs: list[Callable[[], object]] = [own, plain, read]
         a, b, c = turns(jobs, repeat, least).T
-        print(f"  {name:<19}{dtype:<9}{job:<9}{figure(np.median(a) / m * 1e6):>10}   {spread(a / b)!s:<25}"
-              f"{spread(a / c)!s:<21}{off:.0e}", flush=True)
+        print(
+            f"  {name:<19}{dtype:<9}{job:<9}{figure(np.median(a) / m * 1e6):>10}   {spread(a / b)!s:<25}"
+            f"{spread(a / c)!s:<21}{off:.0e}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

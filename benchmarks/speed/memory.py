@@ -11,6 +11,7 @@ the wall time of the command without rounds and measuring.
 --wide is 500 clients × 4 samples × 200,000 features (3.2 GB of samples in float64; --dtype float32 halves it), where
 models and messages weigh as much as samples.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -22,8 +23,10 @@ import numpy as np
 
 from benchmarks.speed.common import figure, launched, round_seconds, spread
 
-RUNS = {"FedGiA, all": ("algorithm=fedgia", "selection=all"),
-        "FedAvg, 1000": ("algorithm=fedavg", "algorithm.aggregate=chosen", "selection=uniform")}
+RUNS = {
+    "FedGiA, all": ("algorithm=fedgia", "selection=all"),
+    "FedAvg, 1000": ("algorithm=fedavg", "algorithm.aggregate=chosen", "selection=uniform"),
+}
 MB = 1e6
 
 
@@ -37,15 +40,26 @@ class Measured(NamedTuple):
 
 def measure(name: str, m: int, args: argparse.Namespace, folder: Path) -> Measured:
     """One run in a process of its own."""
-    words = [*RUNS[name], "data=gaussian", f"data.clients={m}", f"data.samples={args.samples}",
-             f"data.features={args.features}", "problem=logistic", f"dtype={args.dtype}", f"rounds={args.rounds}",
-             f"evaluate.every={max(1, args.rounds)}", *args.override]
+    words = [
+        *RUNS[name],
+        "data=gaussian",
+        f"data.clients={m}",
+        f"data.samples={args.samples}",
+        f"data.features={args.features}",
+        "problem=logistic",
+        f"dtype={args.dtype}",
+        f"rounds={args.rounds}",
+        f"evaluate.every={max(1, args.rounds)}",
+        *args.override,
+    ]
     if "selection=uniform" in words:
         words.append(f"selection.count={min(m, args.selected)}")
     result, seconds = launched("", 1, words, folder / "run.h5", args.timeout)
     (folder / "run.h5").unlink()
     spent = float(np.nansum(result.rounds["evaluate_seconds"])) + result.tct
-    return Measured(float(result.ranks["max_rss_bytes"].max()), seconds - spent, float(np.median(round_seconds(result))))
+    return Measured(
+        float(result.ranks["max_rss_bytes"].max()), seconds - spent, float(np.median(round_seconds(result)))
+    )
 
 
 def main() -> None:
@@ -67,14 +81,19 @@ def main() -> None:
     counts = [int(float(word)) for word in (args.clients or ("500" if args.wide else "1e3,1e4,1e5")).split(",")]
     item = np.dtype(args.dtype).itemsize
     sample, vector = args.samples * (args.features + 1) * item, args.features * item
-    print(f"a client: {args.samples} samples × {args.features} features, {args.dtype}, {sample} bytes; "
-          f"a model: {vector} bytes", flush=True)
+    print(
+        f"a client: {args.samples} samples × {args.features} features, {args.dtype}, {sample} bytes; "
+        f"a model: {vector} bytes",
+        flush=True,
+    )
     names = [name for name in RUNS if args.only.lower() in name.lower()]
     with tempfile.TemporaryDirectory() as folder:
         base = launched("", 1, ["data=gaussian", "data.clients=1", "rounds=0"], Path(folder) / "base.h5", args.timeout)
         floor = float(base.result.ranks["max_rss_bytes"].max())
-        print(f"base {floor / MB:.1f} MB\n{'algorithm':<14}{'clients':>9}{'samples MB':>12}{'peak MB':>10}  "
-              f"{'peak : samples':<22}{'slope':>8}{'rest':>8}   {'start s':<22}round ms")
+        print(
+            f"base {floor / MB:.1f} MB\n{'algorithm':<14}{'clients':>9}{'samples MB':>12}{'peak MB':>10}  "
+            f"{'peak : samples':<22}{'slope':>8}{'rest':>8}   {'start s':<22}round ms"
+        )
         for name in names:
             found: dict[int, list[Any]] = {m: [] for m in counts}
             for _ in range(args.repeat):
@@ -85,8 +104,11 @@ def main() -> None:
                 peaks, start, rounds = map(np.array, zip(*found[m], strict=True))
                 peak = float(np.median(peaks))
                 slope, rest = (peak - least) / (m - before) / sample, (peak - floor - m * sample) / m / vector
-                print(f"{name:<14}{m:>9}{m * sample / MB:>12.1f}{peak / MB:>10.1f}  {spread(peaks / (m * sample))!s:<22}"
-                      f"{figure(slope):>8}{figure(rest):>8}   {spread(start)!s:<22}{spread(rounds * 1e3)}", flush=True)
+                print(
+                    f"{name:<14}{m:>9}{m * sample / MB:>12.1f}{peak / MB:>10.1f}  {spread(peaks / (m * sample))!s:<22}"
+                    f"{figure(slope):>8}{figure(rest):>8}   {spread(start)!s:<22}{spread(rounds * 1e3)}",
+                    flush=True,
+                )
                 before, least = m, peak
 
 

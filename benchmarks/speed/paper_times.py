@@ -8,6 +8,7 @@ on a laptop of 2.3 GHz: machine and language differ, so only the order of magnit
 something. Shown are FedGiA's rows; --only "" adds the others (some minutes). Blocks whose data are not in MPIFED_DATA are
 left out.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -35,11 +36,16 @@ def main() -> None:
     args = parser.parse_args()
     bench = benches.read("fedgia/table4")
     asked = [int(word) for word in args.k0.split(",")] if args.k0 else bench.values
-    print("ours: one process here; paper: MATLAB on a 2.3 GHz laptop. Machines differ.\n\n"
-          f"{'':<11}{'k0':>3}   {'ours s':<26}{'paper s':>7}   {'ours : paper':<26}{'rounds':<12}{'paper':>6}   a round")
+    print(
+        "ours: one process here; paper: MATLAB on a 2.3 GHz laptop. Machines differ.\n\n"
+        f"{'':<11}{'k0':>3}   {'ours s':<26}{'paper s':>7}   {'ours : paper':<26}{'rounds':<12}{'paper':>6}   a round"
+    )
     for block in bench.block:
-        own = [run for run in benches.runs(bench, args.seeds, "", args.only)
-               if run.cell.block == block.name and run.cell.value in asked]
+        own = [
+            run
+            for run in benches.runs(bench, args.seeds, "", args.only)
+            if run.cell.block == block.name and run.cell.value in asked
+        ]
         cells = {run.cell: [other for other in own if other.cell == run.cell] for run in own}
         if cells:
             print(block.name, flush=True)
@@ -69,8 +75,11 @@ def show(name: str, k0: int, found: np.ndarray, seconds: float, rounds: float) -
     """Print the line of a cell."""
     ours, count = found.T
     ratio, single = ours / seconds, (ours / count) / (seconds / rounds)
-    print(f"  {name:<9}{k0:>3}   {spread(ours)!s:<26}{seconds:>7.2f}   {spread(ratio)!s:<26}{count.mean():<12.1f}"
-          f"{rounds:>6.1f}   {spread(single)}", flush=True)
+    print(
+        f"  {name:<9}{k0:>3}   {spread(ours)!s:<26}{seconds:>7.2f}   {spread(ratio)!s:<26}{count.mean():<12.1f}"
+        f"{rounds:>6.1f}   {spread(single)}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

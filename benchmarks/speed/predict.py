@@ -16,6 +16,7 @@ these stands by itself.
 Last comes a plan for clusters. Its network is --latency and --bandwidth: assumed, not measured, as is that no cable is
 shared; overhead, additions and computing are those of this machine.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -42,7 +43,7 @@ from mpifed.mpi import launcher
 CLIENTS, SAMPLES, STEPS = 64, 50, 5
 BYTES = [0, 64, 1024, 4096, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22]
 STREAM = [10, 30, 100, 300, 1000]
-WORK = [(1, 1), (50, 100), (50, 500), (50, 3000)]     # samples and features that o_round and compute are fitted to
+WORK = [(1, 1), (50, 100), (50, 500), (50, 3000)]  # samples and features that o_round and compute are fitted to
 HEADINGS = "".join(f"{part:>10}" for part in model.Round._fields)
 
 
@@ -60,8 +61,14 @@ class Case(NamedTuple):
 
     def arguments(self, args: argparse.Namespace) -> dict[str, Any]:
         """The arguments of model.round_seconds."""
-        return {"ranks": self.ranks, "n": self.features, "m": CLIENTS, "work": self.work, "cores": args.cores,
-                "reproducible": args.reproducible == "true"}
+        return {
+            "ranks": self.ranks,
+            "n": self.features,
+            "m": CLIENTS,
+            "work": self.work,
+            "cores": args.cores,
+            "reproducible": args.reproducible == "true",
+        }
 
 
 def probe() -> None:
@@ -83,9 +90,11 @@ def probe() -> None:
         np.add(a[: size // 8], b[: size // 8])
 
     buffer, a, b = np.zeros(BYTES[-1], np.uint8), np.zeros(BYTES[-1] // 8), np.zeros(BYTES[-1] // 8)
-    found = {"pingpong": (BYTES, [clocked(comm, pingpong, size) / 2 for size in BYTES]),
-             "stream": (STREAM, [clocked(comm, stream, count) for count in STREAM]),
-             "additions": (BYTES, [clocked(comm, add, size) for size in BYTES])}
+    found = {
+        "pingpong": (BYTES, [clocked(comm, pingpong, size) / 2 for size in BYTES]),
+        "stream": (STREAM, [clocked(comm, stream, count) for count in STREAM]),
+        "additions": (BYTES, [clocked(comm, add, size) for size in BYTES]),
+    }
     if comm.rank == 0:
         print(json.dumps(found))
 
@@ -107,11 +116,22 @@ def measured(cases: list[Case], args: argparse.Namespace) -> dict[Case, float]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.h5"
         for _, case in product(range(args.repeat), found):
-            words = ["data=gaussian", f"data.clients={CLIENTS}", f"data.samples={case.samples}",
-                     f"data.features={case.features}", "problem=logistic", "algorithm=fedavg", f"algorithm.k0={STEPS}",
-                     "selection=all", f"rounds={args.rounds}", f"evaluate.every={args.rounds}",
-                     f"reproducible={args.reproducible}"]
-            found[case].append(float(np.median(round_seconds(launched(args.launcher, case.ranks, words, path, 200).result))))
+            words = [
+                "data=gaussian",
+                f"data.clients={CLIENTS}",
+                f"data.samples={case.samples}",
+                f"data.features={case.features}",
+                "problem=logistic",
+                "algorithm=fedavg",
+                f"algorithm.k0={STEPS}",
+                "selection=all",
+                f"rounds={args.rounds}",
+                f"evaluate.every={args.rounds}",
+                f"reproducible={args.reproducible}",
+            ]
+            found[case].append(
+                float(np.median(round_seconds(launched(args.launcher, case.ranks, words, path, 200).result)))
+            )
             path.unlink()
     return {case: float(np.median(seconds)) for case, seconds in found.items()}
 
@@ -146,16 +166,20 @@ def compare(machine: model.Machine, found: dict[Case, float], args: argparse.Nam
         print(f"{case.features:>8}{case.ranks:>6}{milliseconds(parts)}{figure(1e3 * seconds):>14}{error:+10.0f}")
     for crowded, values in errors.items():
         if values:
-            print(f"error with {'more' if crowded else 'no more'} ranks than the {args.cores} cores: "
-                  f"median {np.median(np.abs(values)):.0f} %, largest {np.abs(values).max():.0f} %")
+            print(
+                f"error with {'more' if crowded else 'no more'} ranks than the {args.cores} cores: "
+                f"median {np.median(np.abs(values)):.0f} %, largest {np.abs(values).max():.0f} %"
+            )
 
 
 def plan(machine: model.Machine, args: argparse.Namespace) -> None:
     """Print what a round would take on clusters with the network of the user."""
     machine = machine._replace(L=max(args.latency - 2 * machine.o, 0.0), G=1 / args.bandwidth)
-    print(f"\na plan, not a measurement: {args.clients:,} clients × {SAMPLES} samples × {args.plan_features} features, "
-          f"{args.cores_per_node} ranks a node;\nnetwork assumed: {1e6 * args.latency:g} µs, {args.bandwidth / 1e9:g} GB/s\n"
-          f"{'nodes':>6}{'ranks':>7}  {'sums':<13}{HEADINGS}  round ms")
+    print(
+        f"\na plan, not a measurement: {args.clients:,} clients × {SAMPLES} samples × {args.plan_features} features, "
+        f"{args.cores_per_node} ranks a node;\nnetwork assumed: {1e6 * args.latency:g} µs, {args.bandwidth / 1e9:g} GB/s\n"
+        f"{'nodes':>6}{'ranks':>7}  {'sums':<13}{HEADINGS}  round ms"
+    )
     for nodes, reproducible in product((10, 100, 1000), (True, False)):
         ranks = min(nodes * args.cores_per_node, args.clients + 1)
         work = Case(ranks, args.plan_features).work
@@ -177,9 +201,16 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3, help="runs of each study, in turns (default: 3)")
     parser.add_argument("--reproducible", choices=("true", "false"), default="true")
     parser.add_argument("--quick", action="store_true", help="few and small studies, once each; ends within a minute")
-    for key, value, unit in (("latency", 1.5e-6, "s of an empty message"), ("bandwidth", 12e9, "bytes a second"),
-                             ("cores-per-node", 16, ""), ("clients", 100_000, ""), ("plan-features", 1000, "")):
-        parser.add_argument(f"--{key}", type=type(value), default=value, help=f"of the plan, {unit} (default: %(default)s)")
+    for key, value, unit in (
+        ("latency", 1.5e-6, "s of an empty message"),
+        ("bandwidth", 12e9, "bytes a second"),
+        ("cores-per-node", 16, ""),
+        ("clients", 100_000, ""),
+        ("plan-features", 1000, ""),
+    ):
+        parser.add_argument(
+            f"--{key}", type=type(value), default=value, help=f"of the plan, {unit} (default: %(default)s)"
+        )
     parser.add_argument("--probe", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.probe:
@@ -191,8 +222,10 @@ def main() -> None:
     machine, found = calibrate(args)
     L, o, o_round, turn = 1e6 * np.array([machine.L, machine.o, machine.o_round, machine.turn])
     G, gamma, compute = 1e9 * np.array([machine.G, machine.gamma, machine.compute])
-    print(f"L {L:.2f} µs, o {o:.2f} µs, G {G:.3f} ns/B, γ {gamma:.3f} ns/B, o_round {o_round:.0f} µs,\n"
-          f"compute {compute:.3f} ns a sample, feature and step, turn {turn:.0f} µs; {args.cores} cores")
+    print(
+        f"L {L:.2f} µs, o {o:.2f} µs, G {G:.3f} ns/B, γ {gamma:.3f} ns/B, o_round {o_round:.0f} µs,\n"
+        f"compute {compute:.3f} ns a sample, feature and step, turn {turn:.0f} µs; {args.cores} cores"
+    )
     compare(machine, found, args)
     plan(machine, args)
 

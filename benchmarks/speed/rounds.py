@@ -4,6 +4,7 @@ FedAvg with 5 full-gradient steps on logistic loss. A: 128 clients × 70 samples
 C: 10,000 × 20 × 20, of whom 100 are selected. Ours has the record, ledgers, timers and evaluation every 20 rounds on; the
 loop has nothing of the kind. CPU milliseconds a round, the best and the median of several repetitions.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -28,11 +29,17 @@ STEPS, GAMMA, MU = 5, 0.1, 1e-3
 def study(case: str, dtype: str, count: int) -> config.Experiment:
     """The experiment of a case."""
     m, d, n, chosen = CASES[case]
-    return config.experiment({
-        "rounds": count, "dtype": dtype, "data": {"name": "gaussian", "clients": m, "samples": d, "features": n},
-        "problem": {"name": "logistic", "mu": MU}, "evaluate": {"every": 20},
-        "algorithm": {"name": "fedavg", "k0": STEPS, "step": {"name": "constant", "a": GAMMA}},
-        "selection": {"name": "all"} if chosen is None else {"name": "uniform", "count": chosen}})
+    return config.experiment(
+        {
+            "rounds": count,
+            "dtype": dtype,
+            "data": {"name": "gaussian", "clients": m, "samples": d, "features": n},
+            "problem": {"name": "logistic", "mu": MU},
+            "evaluate": {"every": 20},
+            "algorithm": {"name": "fedavg", "k0": STEPS, "step": {"name": "constant", "a": GAMMA}},
+            "selection": {"name": "all"} if chosen is None else {"name": "uniform", "count": chosen},
+        }
+    )
 
 
 def loop(setup: config.Experiment, count: int) -> tuple[float, np.ndarray]:
@@ -92,8 +99,11 @@ def main() -> None:
             pairs = [(ours(setup, args.rounds), loop(setup, args.rounds)) for _ in range(args.repeat)]
             a, b = (np.array([pair[k][0] for pair in pairs]) * 1e3 for k in range(2))
             off = np.abs(pairs[0][0][1] - pairs[0][1][1]).max() / np.abs(pairs[0][1][1]).max()
-            print(f"{case:<5} {dtype}  {a.min():7.2f} ({np.median(a):.2f})    {b.min():7.2f} ({np.median(b):.2f})"
-                  f"    {a.min() / b.min():8.3f}      {off:.1e}", flush=True)
+            print(
+                f"{case:<5} {dtype}  {a.min():7.2f} ({np.median(a):.2f})    {b.min():7.2f} ({np.median(b):.2f})"
+                f"    {a.min() / b.min():8.3f}      {off:.1e}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

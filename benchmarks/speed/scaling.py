@@ -14,6 +14,7 @@ to the folder: scaling.csv, and scaling.png where matplotlib is there (extra plo
 same cores: only P + 1 up to the number of cores tells anything of mpifed. KEY=VALUE at the end overrides the experiment, for
 example reproducible=false.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -45,9 +46,19 @@ class Point(NamedTuple):
 def measure(ranks: int, clients: int, args: argparse.Namespace, folder: Path) -> tuple[float, ...]:
     """Seconds of a round, and of its parts, on so many client ranks."""
     _, samples, features = CASES[args.case]
-    words = ["data=gaussian", f"data.clients={clients}", f"data.samples={samples}", f"data.features={features}",
-             "problem=logistic", "algorithm=fedavg", "algorithm.k0=5", "selection=all", f"rounds={args.rounds}",
-             f"evaluate.every={args.rounds}", *args.override]
+    words = [
+        "data=gaussian",
+        f"data.clients={clients}",
+        f"data.samples={samples}",
+        f"data.features={features}",
+        "problem=logistic",
+        "algorithm=fedavg",
+        "algorithm.k0=5",
+        "selection=all",
+        f"rounds={args.rounds}",
+        f"evaluate.every={args.rounds}",
+        *args.override,
+    ]
     path = folder / "run.h5"
     result = launched(args.launcher, ranks + 1, words, path, args.timeout).result
     path.unlink()
@@ -81,11 +92,15 @@ def write(found: list[Point], path: Path) -> None:
     """scaling.csv: seconds and plain ratios."""
     with path.open("w", newline="") as file:
         rows = csv.writer(file)
-        spreads = [f"{name}{part}" for name in ("seconds", "speed_up", "efficiency") for part in ("", "_least", "_most")]
+        spreads = [
+            f"{name}{part}" for name in ("seconds", "speed_up", "efficiency") for part in ("", "_least", "_most")
+        ]
         rows.writerow(["kind", "client_ranks", "clients", *spreads, *(f"{part}_seconds" for part in PARTS)])
         for point in found:
             gain = point.gain if point.kind == "strong" else ("", "", "")
-            rows.writerow([point.kind, point.ranks, point.clients, *point.seconds, *gain, *point.efficiency, *point.parts])
+            rows.writerow(
+                [point.kind, point.ranks, point.clients, *point.seconds, *gain, *point.efficiency, *point.parts]
+            )
 
 
 def draw(found: list[Point], title: str, path: Path) -> bool:
@@ -99,16 +114,26 @@ def draw(found: list[Point], title: str, path: Path) -> bool:
 
     page, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
     first = found[0].ranks
-    shown = {"strong": (f"speed-up {f'{first}·' if first > 1 else ''}T({first})/T(P)", "#0072B2", "o"),
-             "weak": (f"efficiency T({first})/T(P)", "#D55E00", "s")}
+    shown = {
+        "strong": (f"speed-up {f'{first}·' if first > 1 else ''}T({first})/T(P)", "#0072B2", "o"),
+        "weak": (f"efficiency T({first})/T(P)", "#D55E00", "s"),
+    }
     for axis, (kind, (label, colour, marker)) in zip(axes, shown.items(), strict=True):
         curve = [point for point in found if point.kind == kind]
         ranks = [point.ranks for point in curve]
         middle, least, most = np.array([point.gain for point in curve]).T
         ideal = ranks if kind == "strong" else [1] * len(ranks)
         axis.plot(ranks, ideal, "--", color="0.3", linewidth=1.5, label="ideal")
-        axis.errorbar(ranks, middle, [middle - least, most - middle], color=colour, marker=marker, linewidth=2, capsize=4,
-                      label="measured: median and range")
+        axis.errorbar(
+            ranks,
+            middle,
+            [middle - least, most - middle],
+            color=colour,
+            marker=marker,
+            linewidth=2,
+            capsize=4,
+            label="measured: median and range",
+        )
         axis.set_xscale("log", base=2)
         axis.set_xticks(ranks, [str(p) for p in ranks])
         if kind == "strong":
@@ -118,8 +143,11 @@ def draw(found: list[Point], title: str, path: Path) -> bool:
             axis.set_ylim(0, max(1.1, 1.05 * most.max()))
         axis.minorticks_off()
         times = "" if kind == "strong" else " × P" if first == 1 else f" × P/{first}"
-        axis.set(title=f"{kind} scaling, {curve[0].clients:,} clients{times}", ylabel=label,
-                 xlabel="client ranks P (and one that serves)")
+        axis.set(
+            title=f"{kind} scaling, {curve[0].clients:,} clients{times}",
+            ylabel=label,
+            xlabel="client ranks P (and one that serves)",
+        )
         axis.grid(color="0.85")
         axis.legend(frameon=False)
     page.suptitle(title)
@@ -134,7 +162,9 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=Path("scaling"), help="folder of CSV and picture (default: scaling)")
     parser.add_argument("--launcher", default="mpirun -n {ranks}", help="what starts ranks (default: %(default)r)")
     parser.add_argument("--case", choices=sorted(CASES), default="B")
-    parser.add_argument("--clients", type=int, help="clients, in weak scaling on the fewest ranks (default: the case's)")
+    parser.add_argument(
+        "--clients", type=int, help="clients, in weak scaling on the fewest ranks (default: the case's)"
+    )
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--repeat", type=int, default=3, help="repetitions, in turns (default: 3)")
     parser.add_argument("--timeout", type=float, default=600, help="most seconds of a run (default: 600)")
@@ -144,13 +174,17 @@ def main() -> None:
     args.to.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=args.to) as folder:
         found = points(args, ranks, Path(folder))
-    print(f"{'kind':<8}{'client ranks':>12}{'clients':>9}   {'round ms':<22}{'speed-up':<22}{'efficiency':<24}"
-          + "".join(f"{part + ' ms':>11}" for part in PARTS))
+    print(
+        f"{'kind':<8}{'client ranks':>12}{'clients':>9}   {'round ms':<22}{'speed-up':<22}{'efficiency':<24}"
+        + "".join(f"{part + ' ms':>11}" for part in PARTS)
+    )
     for point in found:
         milliseconds = Spread(*(1e3 * value for value in point.seconds))
-        print(f"{point.kind:<8}{point.ranks:>12}{point.clients:>9}   {milliseconds!s:<22}"
-              f"{str(point.gain) if point.kind == 'strong' else '':<22}{point.efficiency!s:<24}"
-              + "".join(f"{figure(1e3 * part):>11}" for part in point.parts))
+        print(
+            f"{point.kind:<8}{point.ranks:>12}{point.clients:>9}   {milliseconds!s:<22}"
+            f"{str(point.gain) if point.kind == 'strong' else '':<22}{point.efficiency!s:<24}"
+            + "".join(f"{figure(1e3 * part):>11}" for part in point.parts)
+        )
     write(found, args.to / "scaling.csv")
     title = " ".join([f"FedAvg, 5 steps, logistic: case {args.case}", *args.override])
     if draw(found, title, args.to / "scaling.png"):

@@ -1,4 +1,5 @@
 """AccFedDCD: Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for federated learning", Algorithm 2."""
+
 from __future__ import annotations
 
 from typing import Annotated, ClassVar, NamedTuple
@@ -58,13 +59,13 @@ class AccFedDCD(FedDCD, tag="accfeddcd"):
 
     def round(self, fed: Federation, server: Server) -> Server:  # type: ignore[override]
         x, alpha, beta, share, a, b, r = server
-        fed.call(self.extrapolate, a, b)                                                # lines 17–18, 26, 29
-        first = fed.select(x)                                                           # line 19
-        x = fed.mean(self.solve, alpha, beta, share, to=first)                          # lines 20–22
-        fed.call(self.step_y, x, alpha, to=first)                                       # lines 23–28
-        second = fed.select(x)                                                          # line 31
-        x = fed.mean(self.solve, alpha, beta, share, to=second)                         # lines 32–34
-        fed.call(self.step_z, x, alpha * a * r / (a * a + b), to=second)                # lines 35–39
+        fed.call(self.extrapolate, a, b)  # lines 17–18, 26, 29
+        first = fed.select(x)  # line 19
+        x = fed.mean(self.solve, alpha, beta, share, to=first)  # lines 20–22
+        fed.call(self.step_y, x, alpha, to=first)  # lines 23–28
+        second = fed.select(x)  # line 31
+        x = fed.mean(self.solve, alpha, beta, share, to=second)  # lines 32–34
+        fed.call(self.step_z, x, alpha * a * r / (a * a + b), to=second)  # lines 35–39
         return server._replace(x=x)
 
     def extrapolate(self, f: Local, client: Client, a: float, b: float) -> tuple[Client, None]:
@@ -73,8 +74,14 @@ class AccFedDCD(FedDCD, tag="accfeddcd"):
         u = (a * a * client.z + b * v) / (a * a + b)
         return client._replace(v=v, y=v, z=u), None
 
-    def solve(self, f: Local, client: Client, alpha: float, beta: float,  # type: ignore[override]
-              share: float) -> tuple[Client, Array]:
+    def solve(
+        self,
+        f: Local,
+        client: Client,
+        alpha: float,
+        beta: float,  # type: ignore[override]
+        share: float,
+    ) -> tuple[Client, Array]:
         """(1) at v."""
         w = self.solver.minimise(f, client.v, client.w, alpha, beta, share)
         return client._replace(w=w), w

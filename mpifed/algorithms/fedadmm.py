@@ -1,4 +1,5 @@
 """FedADMM: S. Zhou and G. Y. Li, "Federated learning via inexact ADMM", Algorithm 1."""
+
 from __future__ import annotations
 
 from typing import Annotated, ClassVar, NamedTuple
@@ -49,26 +50,30 @@ class FedADMM(Algorithm, tag="fedadmm"):
 
     def join(self, f: Local) -> Client:
         eps0 = self.k0**2 if self.eps0 is None else self.eps0
-        return Client(pi=f.zeros(), z=self.sigma(f)[:, None] * f.initial(),
-                      eps=np.full(len(f), float(eps0)), steps=np.zeros(len(f)))
+        return Client(
+            pi=f.zeros(),
+            z=self.sigma(f)[:, None] * f.initial(),
+            eps=np.full(len(f), float(eps0)),
+            steps=np.zeros(len(f)),
+        )
 
     def start(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), sigma=float(fed.sum(self.penalty)))
 
     def round(self, fed: Federation, server: Server) -> Server:
         z = fed.sum(self.update, server.x, to=fed.select(server.x), last="z")
-        return server._replace(x=z / server.sigma)                             # (3.3)
+        return server._replace(x=z / server.sigma)  # (3.3)
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """(3.4)–(3.7), k0 times; the first gradient of every iteration is the one at w."""
         g, sigma = f.grad(w) / f.m, self.sigma(f)[:, None].astype(w.dtype)
         pi, eps, steps = client.pi, client.eps, client.steps
         for _ in range(self.k0):
-            eps = self.nu * eps                                                # (3.4)
-            wi, taken = self.solve(f, w, g, pi, sigma, eps)                    # (3.5)
+            eps = self.nu * eps  # (3.4)
+            wi, taken = self.solve(f, w, g, pi, sigma, eps)  # (3.5)
             steps = steps + taken
-            pi = pi + sigma * (wi - w)                                         # (3.6)
-        z = sigma * wi + pi                                                    # (3.7)
+            pi = pi + sigma * (wi - w)  # (3.6)
+        z = sigma * wi + pi  # (3.7)
         return Client(pi=pi, z=z, eps=eps, steps=steps), z
 
     def solve(self, f: Local, w: Array, g: Array, pi: Array, sigma: Array, eps: Array) -> tuple[Array, Array]:
@@ -76,7 +81,7 @@ class FedADMM(Algorithm, tag="fedadmm"):
         r = (f.lipschitz() / f.m)[:, None].astype(w.dtype)
         V, steps, a = np.broadcast_to(w, g.shape).copy(), np.zeros(len(f), w.dtype), np.arange(len(f))
         for step in range(self.inner_max):
-            V[a] = (r[a] * V[a] + sigma[a] * w - (g + pi[a])) / (r[a] + sigma[a])      # (3.12)
+            V[a] = (r[a] * V[a] + sigma[a] * w - (g + pi[a])) / (r[a] + sigma[a])  # (3.12)
             steps[a] += 1
             if step + 1 < self.inner_max:
                 g = f.take(a).grad(V[a]) / f.m

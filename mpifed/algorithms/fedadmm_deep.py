@@ -1,4 +1,5 @@
 """FedADMM for networks: Y. Gong, Y. Li, N. M. Freris, "FedADMM: A robust federated deep learning framework", as in flame."""
+
 from __future__ import annotations
 
 from typing import Annotated, NamedTuple

@@ -1,4 +1,5 @@
 """FedAvg: B. McMahan et al., "Communication-efficient learning of deep networks from decentralized data"."""
+
 from __future__ import annotations
 
 from typing import Annotated, Literal, NamedTuple

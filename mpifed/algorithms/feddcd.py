@@ -1,4 +1,5 @@
 """FedDCD: Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for federated learning", Algorithm 1."""
+
 from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -36,7 +37,9 @@ class FedDCD(Algorithm, tag="feddcd"):
 
     eta: Annotated[float, Meta(gt=0, description="step size η")] = 1.0
     solver: Annotated[Solver, Meta(description="how clients solve (1)")] = Newton()
-    dual: Annotated[bool, Meta(description="record the dual objective Σ f_i*(y_i): every client solves (1) to measure")] = False
+    dual: Annotated[
+        bool, Meta(description="record the dual objective Σ f_i*(y_i): every client solves (1) to measure")
+    ] = False
 
     watches: ClassVar[tuple[str, ...]] = ("dual_objective",)
 
@@ -52,13 +55,14 @@ class FedDCD(Algorithm, tag="feddcd"):
 
     def start(self, fed: Federation) -> Server:
         beta, alpha = fed.max(self.bounds)
-        return Server(x=fed.initial(), alpha=-float(alpha), beta=float(beta),
-                      share=max(fed.selected - 1, 1) / max(fed.m - 1, 1))
+        return Server(
+            x=fed.initial(), alpha=-float(alpha), beta=float(beta), share=max(fed.selected - 1, 1) / max(fed.m - 1, 1)
+        )
 
     def round(self, fed: Federation, server: Server) -> Server:
         chosen = fed.select(server.x)
-        x = fed.mean(self.solve, *server[1:], to=chosen)                                # lines 4–6
-        fed.call(self.ascend, x, server.alpha, to=chosen)                               # lines 7–12
+        x = fed.mean(self.solve, *server[1:], to=chosen)  # lines 4–6
+        fed.call(self.ascend, x, server.alpha, to=chosen)  # lines 7–12
         return server._replace(x=x)
 
     def solve(self, f: Local, client: Client, alpha: float, beta: float, share: float) -> tuple[Client, Array]:
@@ -73,14 +77,18 @@ class FedDCD(Algorithm, tag="feddcd"):
     def verify(self, selected: int) -> None:
         """Refuse draws of one client, who would only meet himself."""
         if selected < 2:
-            raise UserError(f"selection draws {selected} client a round, but {self.label()} needs at least 2: "
-                            "alone a client is his own mean and nothing moves")
+            raise UserError(
+                f"selection draws {selected} client a round, but {self.label()} needs at least 2: "
+                "alone a client is his own mean and nothing moves"
+            )
 
     def check(self, f: Local) -> None:
         """Refuse f_i that are not strongly convex."""
         if not (f.convexity() > 0).all():
-            raise UserError(f"{self.label()} cannot run on {f.problem.label()} as it stands: it needs strongly convex f_i, so "
-                            "set the problem's regularisation above 0, and bias = false where there is one")
+            raise UserError(
+                f"{self.label()} cannot run on {f.problem.label()} as it stands: it needs strongly convex f_i, so "
+                "set the problem's regularisation above 0, and bias = false where there is one"
+            )
 
     def bounds(self, f: Local, client: Client) -> tuple[Client, tuple[Array, Array]]:
         return client, (f.lipschitz(), -f.convexity())

@@ -1,4 +1,5 @@
 """FedEPM: S. Zhou and G. Y. Li, "Exact penalty method for federated learning", Algorithm 2."""
+
 from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -50,7 +51,9 @@ class FedEPM(Algorithm, tag="fedepm"):
     c: Annotated[float, Meta(ge=0, description="weight c of ‖w_i − x‖² in μ_i")] = 1e-8
     step_scale: Annotated[Literal["samples", "one"], Meta(description="μ_i over d_i, or μ_i as printed")] = "samples"
     epsilon: Annotated[float, Meta(gt=0, description="privacy ε of one upload")] = 0.1
-    noise: Annotated[Literal["released", "matched", "clipped", "none"], Meta(description="Laplace noise on uploads")] = "released"
+    noise: Annotated[
+        Literal["released", "matched", "clipped", "none"], Meta(description="Laplace noise on uploads")
+    ] = "released"
     clip: Annotated[float, Meta(gt=0, description="bound of samples' gradients, 1-norm (noise = clipped)")] = 1.0
     delta: Annotated[float, Meta(gt=0, lt=1, description="δ at which the composed budget is told")] = 1e-5
 
@@ -67,7 +70,7 @@ class FedEPM(Algorithm, tag="fedepm"):
 
     def join(self, f: Local) -> Client:
         if self.noise == "clipped":
-            accounting()                                        # refuses a missing library before round one
+            accounting()  # refuses a missing library before round one
         return Client(w=f.initial(), z=f.zeros(), reach=np.zeros(len(f)), ratio=np.full(len(f), np.inf))
 
     def start(self, fed: Federation) -> Server:
@@ -108,7 +111,7 @@ class FedEPM(Algorithm, tag="fedepm"):
             if clipped:
                 reach = (step[:, 0] * reach + 2 * self.clip / f.d) / (eta + step[:, 0])
         noise = laplace(f, self.sensitivity(g, mu, over, reach) / self.epsilon)
-        z = w + noise                                                                          # (21)
+        z = w + noise  # (21)
         return Client(w, z, reach, log_ratio(w, noise)), z
 
     def sensitivity(self, g: Array, mu: Array, over: Array, reach: Array) -> Array:

@@ -1,4 +1,5 @@
 """FedGiA: S. Zhou and G. Y. Li, "FedGiA: An efficient hybrid algorithm for federated learning", Algorithm 1."""
+
 from __future__ import annotations
 
 import math
@@ -32,9 +33,11 @@ class FedGiA(Algorithm, tag="fedgia"):
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
     H: Annotated[
-        Literal["diagonal", "gram", "zero"], Meta(description="H_i = r_i I, the problem's Gram matrix, or 0")] = "diagonal"
+        Literal["diagonal", "gram", "zero"], Meta(description="H_i = r_i I, the problem's Gram matrix, or 0")
+    ] = "diagonal"
     t: Annotated[
-        Annotated[float, Meta(gt=0)] | None, Meta(description="σ = t·r/m (default: Table III, by problem)")] = None
+        Annotated[float, Meta(gt=0)] | None, Meta(description="σ = t·r/m (default: Table III, by problem)")
+    ] = None
 
     everyone: ClassVar[bool] = True
 
@@ -62,14 +65,14 @@ class FedGiA(Algorithm, tag="fedgia"):
     def update(self, f: Local, client: Client, x: Array, sigma: float, chosen: Array) -> tuple[Client, Array]:
         """(12)–(17): with the gradient at x, k0 steps of the chosen, one of the others."""
         g = f.grad(x) / f.m
-        pi, z = -g, x - g / sigma                                           # (16), (17)
+        pi, z = -g, x - g / sigma  # (16), (17)
         i = np.flatnonzero(chosen)
         if len(i):
             gi, pii, inverse = g[i], client.pi[i], self.inverse(f.take(i), sigma)
             for _ in range(self.k0):
-                step = -inverse(gi + pii)                                   # (12): x_i − x
-                pii = pii + sigma * step                                    # (13)
-            pi[i], z[i] = pii, x + step + pii / sigma                       # (14)
+                step = -inverse(gi + pii)  # (12): x_i − x
+                pii = pii + sigma * step  # (13)
+            pi[i], z[i] = pii, x + step + pii / sigma  # (14)
         return client._replace(pi=pi), z
 
     def bound(self, f: Local, client: Client) -> tuple[Client, Array]:

@@ -1,4 +1,5 @@
 """FedPD: X. Zhang et al., "FedPD: A federated learning framework with optimal rates and adaptivity to non-IID data"."""
+
 from __future__ import annotations
 
 from typing import Annotated, Literal, NamedTuple

@@ -1,4 +1,5 @@
 """FedProx: T. Li et al., "Federated optimization in heterogeneous networks", as compared in fedgia and fedadmm."""
+
 from __future__ import annotations
 
 from typing import Annotated

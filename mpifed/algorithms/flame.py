@@ -1,4 +1,5 @@
 """FLAME: S. Zhu et al., "Personalized federated learning via ADMM with Moreau envelope", Algorithm 1."""
+
 from __future__ import annotations
 
 from abc import abstractmethod
@@ -76,14 +77,18 @@ class Flame(Personal, tag="flame"):
     """
 
     rho: Annotated[float, Meta(gt=0, description="penalty ρ")] = 0.01
-    center: Annotated[Literal["global", "local"], Meta(description="centre of personal models: w, or own w_i")] = "global"
+    center: Annotated[Literal["global", "local"], Meta(description="centre of personal models: w, or own w_i")] = (
+        "global"
+    )
 
     def advice(self, m: int) -> str | None:
         pull, rho = self.lam / m, self.rho
         if rho >= pull and pull**2 * (1 + rho) / rho**2 < (pull + rho) / 2:
             return None
-        return (f"flame: Theorem 2 asks rho >= lam/m = {pull:.3g} and (lam/m)^2 (1 + rho)/rho^2 < (lam/m + rho)/2, but "
-                f"rho = {rho:.3g}; no published run has it")
+        return (
+            f"flame: Theorem 2 asks rho >= lam/m = {pull:.3g} and (lam/m)^2 (1 + rho)/rho^2 < (lam/m + rho)/2, but "
+            f"rho = {rho:.3g}; no published run has it"
+        )
 
     def join(self, f: Local) -> Client:
         return Client(theta=f.initial(), w=f.initial(), pi=f.zeros(), z=f.initial())
@@ -93,9 +98,9 @@ class Flame(Personal, tag="flame"):
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """Algorithm 1, the local update of the chosen."""
-        theta = self.train(f, client.theta, self.centre(client, w))                             # (9)
+        theta = self.train(f, client.theta, self.centre(client, w))  # (9)
         pull = self.lam / f.m
-        wi = (pull * theta + self.rho * w - client.pi) / (pull + self.rho)                      # (10)
-        pi = client.pi + self.rho * (wi - w)                                                    # (11)
+        wi = (pull * theta + self.rho * w - client.pi) / (pull + self.rho)  # (10)
+        pi = client.pi + self.rho * (wi - w)  # (11)
         z = wi + pi / self.rho
         return Client(theta, wi, pi, z), z

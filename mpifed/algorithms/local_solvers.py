@@ -1,4 +1,5 @@
 """How a client minimises f_i(w) − ⟨y_i, w⟩, exactly or not."""
+
 from __future__ import annotations
 
 import math
@@ -19,7 +20,10 @@ Share = Annotated[float, Meta(gt=0, lt=1)]
 class Solver(Component):
     """A local solver for α-strongly convex, β-smooth f_i."""
 
-    choices: ClassVar[dict[str, str]] = {"newton": "mpifed.algorithms.local_solvers:Newton", "gd": "mpifed.algorithms.local_solvers:GradientDescent"}
+    choices: ClassVar[dict[str, str]] = {
+        "newton": "mpifed.algorithms.local_solvers:Newton",
+        "gd": "mpifed.algorithms.local_solvers:GradientDescent",
+    }
     default: ClassVar[str] = "newton"
     kind: ClassVar[str] = "solvers"
 
@@ -56,7 +60,9 @@ class GradientDescent(Solver, tag="gd"):
     """
 
     steps: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="number of steps")] = None
-    delta: Annotated[Share | Literal["theorem"] | None, Meta(description="accuracy δ of the oracle, instead of steps")] = None
+    delta: Annotated[
+        Share | Literal["theorem"] | None, Meta(description="accuracy δ of the oracle, instead of steps")
+    ] = None
 
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.delta is None):
@@ -107,7 +113,7 @@ def newton(f: Local, Y: Array, W: Array, tol: float, most: int = 100) -> Array:
             if better.all():
                 break
             length = np.where(better[:, None], length, length / 2)
-        active, G, norm = active[better], best[better], least[better]   # who cannot improve is at rounding
+        active, G, norm = active[better], best[better], least[better]  # who cannot improve is at rounding
     return W
 
 

@@ -1,4 +1,5 @@
 """Noise on uploads, and what it protects."""
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -12,8 +13,11 @@ from mpifed.federation.local import Local
 
 def laplace(f: Local, scale: Array) -> Array:
     """Laplace noise (c, n) of scale (c,), each client from its own stream."""
-    return np.stack([rng.laplace(0.0, s, f.n) for rng, s in zip(f.rng, scale, strict=True)]).astype(f.block.b.dtype) \
-        if len(f) else f.zeros()
+    return (
+        np.stack([rng.laplace(0.0, s, f.n) for rng, s in zip(f.rng, scale, strict=True)]).astype(f.block.b.dtype)
+        if len(f)
+        else f.zeros()
+    )
 
 
 def log_ratio(W: Array, noise: Array) -> Array:
@@ -29,7 +33,9 @@ def accounting() -> Any:
         import dp_accounting
         import dp_accounting.rdp
     except ImportError:
-        raise UserError("noise = \"clipped\" accounts its budget with dp-accounting: pip install 'mpifed[privacy]'") from None
+        raise UserError(
+            "noise = \"clipped\" accounts its budget with dp-accounting: pip install 'mpifed[privacy]'"
+        ) from None
     return dp_accounting
 
 

@@ -1,4 +1,5 @@
 """pFedMe: C. T. Dinh et al., "Personalized federated learning with Moreau envelopes", as compared in flame."""
+
 from __future__ import annotations
 
 from typing import Annotated, NamedTuple

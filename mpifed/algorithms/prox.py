@@ -1,4 +1,5 @@
 """Proximal operators and inexact solvers that algorithms share."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -23,12 +24,10 @@ def elastic_net_mean(Z: Array, lam: float, eta: float) -> Array:
     mean, slope = Z.mean(axis=0), Z.dtype.type(2 * lam / eta / m)
     low, high = np.zeros(Z.shape[1], np.int64), np.full(Z.shape[1], m)
     columns = np.arange(Z.shape[1])
-    while (low < high).any():                      # the least k with w(m − k) <= z_(k+1), z_(1) <= z_(2) <= …
+    while (low < high).any():  # the least k with w(m − k) <= z_(k+1), z_(1) <= z_(2) <= …
         k = (low + high) // 2
         fits = mean + slope * (m / 2 - k).astype(Z.dtype) <= Z[np.minimum(k, m - 1), columns]
         low, high = np.where(fits, low, k + 1), np.where(fits, k, high)
-    k = low                                        # of the m + 1 lowest numbers, k are z's and m + 1 − k are w's
+    k = low  # of the m + 1 lowest numbers, k are z's and m + 1 − k are w's
     below = np.where(k > 0, Z[np.maximum(k - 1, 0), columns], -np.inf)
     return np.maximum(below, mean + slope * (m / 2 - k).astype(Z.dtype)).astype(Z.dtype)
-
-

@@ -1,4 +1,5 @@
 """SCAFFOLD: S. P. Karimireddy et al., "SCAFFOLD: Stochastic controlled averaging for federated learning"."""
+
 from __future__ import annotations
 
 from typing import Annotated, ClassVar, NamedTuple

@@ -1,4 +1,5 @@
 """SFedAvg: FedAvg with noise on its uploads, as compared in fedepm (Algorithm 3)."""
+
 from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
@@ -41,7 +42,9 @@ class SFedAvg(Algorithm, tag="sfedavg"):
     step: Annotated[Step, Meta(description="step size γ_i")] = SqrtSamples()
     epsilon: Annotated[float, Meta(gt=0, description="privacy ε of one upload")] = 0.1
     noise: Annotated[Literal["released", "matched", "none"], Meta(description="Laplace noise on uploads")] = "released"
-    average: Annotated[Literal["trained", "new"], Meta(description="over the set that trained, or the new set")] = "trained"
+    average: Annotated[Literal["trained", "new"], Meta(description="over the set that trained, or the new set")] = (
+        "trained"
+    )
 
     extremes: ClassVar[tuple[str, ...]] = ("snr",)
 
@@ -58,7 +61,7 @@ class SFedAvg(Algorithm, tag="sfedavg"):
     def round(self, fed: Federation, server: Server) -> Server:
         chosen, x = fed.select(server.x), server.x
         if self.average == "new":
-            x = fed.mean(self.again, to=chosen, charge=False)                                   # (34): the server has them
+            x = fed.mean(self.again, to=chosen, charge=False)  # (34): the server has them
         trained = fed.mean(self.update, x, server.k, to=chosen)
         uploads = server.uploads + fed.mask(chosen)
         return Server(trained if self.average == "trained" else x, server.k + self.k0, uploads)
@@ -81,7 +84,7 @@ class SFedAvg(Algorithm, tag="sfedavg"):
         if self.noise != "none":
             mu = MU0 * (1 + C * np.vecdot(before - x, before - x)) * ALPHA ** (k + self.k0)
             rate = 1 / mu if self.noise == "released" else np.ravel(self.step.gamma(k, self.k0, f.samples))
-            scale = 2 * np.abs(f.grad(x)).sum(axis=1) * rate / self.epsilon                     # (39)
+            scale = 2 * np.abs(f.grad(x)).sum(axis=1) * rate / self.epsilon  # (39)
         noise = laplace(f, scale)
         return Client(w, w + noise, log_ratio(w, noise)), w + noise
 

@@ -1,4 +1,5 @@
 """SFedProx: FedProx with noise on its uploads, as compared in fedepm (Algorithms 3 and 4)."""
+
 from __future__ import annotations
 
 from typing import Annotated

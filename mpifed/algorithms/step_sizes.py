@@ -1,4 +1,5 @@
 """Step sizes γ."""
+
 from __future__ import annotations
 
 import math

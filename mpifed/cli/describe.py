@@ -1,4 +1,5 @@
 """What can be named in an experiment file, told from the code itself."""
+
 from __future__ import annotations
 
 import inspect
@@ -22,8 +23,19 @@ from mpifed.federation.stragglers import System
 from mpifed.mpi.library import library
 from mpifed.results import provenance
 
-KINDS: dict[str, type[Component]] = {family.kind: family for family in (
-    FAMILIES["algorithm"], FAMILIES["problem"], Data, Partition, FAMILIES["selection"], Step, Solver, Distribution)}
+KINDS: dict[str, type[Component]] = {
+    family.kind: family
+    for family in (
+        FAMILIES["algorithm"],
+        FAMILIES["problem"],
+        Data,
+        Partition,
+        FAMILIES["selection"],
+        Step,
+        Solver,
+        Distribution,
+    )
+}
 
 
 def names(kind: str | None = None) -> str:
@@ -87,7 +99,9 @@ def option(field: Any) -> tuple[str, str, str]:
         if isinstance(extra, msgspec.Meta):
             meaning = extra.description or meaning
             limits = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
-            bounds = ", ".join(f"{sign} {getattr(extra, limit)}" for limit, sign in limits if getattr(extra, limit) is not None)
+            bounds = ", ".join(
+                f"{sign} {getattr(extra, limit)}" for limit, sign in limits if getattr(extra, limit) is not None
+            )
         elif extra is not type(None):
             break
         kind = inner

@@ -1,4 +1,5 @@
 """The commands; the only file that prints. Rank 0 speaks, the others are silent."""
+
 from __future__ import annotations
 
 import argparse
@@ -36,25 +37,39 @@ class Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    top = Parser(prog="python -m mpifed", description="Federated optimisation on an MPI cluster.", epilog=EXAMPLES,
-                 formatter_class=argparse.RawDescriptionHelpFormatter)
+    top = Parser(
+        prog="python -m mpifed",
+        description="Federated optimisation on an MPI cluster.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     top.add_argument("--version", action="store_true", help="versions of mpifed and of what it runs on")
     commands = top.add_subparsers(dest="command", metavar="command", parser_class=Parser)
-    run = commands.add_parser("run", help="run an experiment (the default command)",
-                              description="Run an experiment file with overrides; every key has a default.")
-    run.add_argument("study", nargs="*", metavar="study.toml | KEY=VALUE", help="experiment file, then overrides: algorithm.k0=5")
+    run = commands.add_parser(
+        "run",
+        help="run an experiment (the default command)",
+        description="Run an experiment file with overrides; every key has a default.",
+    )
+    run.add_argument(
+        "study", nargs="*", metavar="study.toml | KEY=VALUE", help="experiment file, then overrides: algorithm.k0=5"
+    )
     run.add_argument("-o", "--output", help="result file (default: mpifed-<algorithm>-<data>-<n>.h5)")
     run.add_argument("--force", action="store_true", help="overwrite the result file")
     run.add_argument("-q", "--quiet", action="store_true", help="no progress and no summary")
     run.add_argument("-v", "--verbose", action="store_true", help="print the complete configuration first")
-    again = commands.add_parser("resume", help="go on from the last checkpoint of a result file",
-                                description="Go on, bit for bit; only rounds, stop and checkpoint may change.")
+    again = commands.add_parser(
+        "resume",
+        help="go on from the last checkpoint of a result file",
+        description="Go on, bit for bit; only rounds, stop and checkpoint may change.",
+    )
     again.add_argument("result", help="result file of a run that was stopped, killed or failed")
     again.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="rounds=2000, stop.seconds=600 …")
     again.add_argument("-q", "--quiet", action="store_true", help="no progress and no summary")
     again.add_argument("-v", "--verbose", action="store_true", help="print the complete configuration first")
     for one in (run, again):
-        one.add_argument("--survive", action="store_true", help="go on when client ranks die (Open MPI's mpirun --with-ft ulfm)")
+        one.add_argument(
+            "--survive", action="store_true", help="go on when client ranks die (Open MPI's mpirun --with-ft ulfm)"
+        )
     show = commands.add_parser("show", help="what is in a result file")
     show.add_argument("result", nargs="+")
     options(commands)
@@ -78,10 +93,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help", "--version")):
             words.insert(0, "run")
         args, more = parser().parse_known_args(words)
-        if more and (args.command not in ("run", "resume", "sweep") or not all("=" in word and word[0] != "-" for word in more)):
+        if more and (
+            args.command not in ("run", "resume", "sweep") or not all("=" in word and word[0] != "-" for word in more)
+        ):
             raise UserError(f"unrecognized arguments: {' '.join(more)}")
         if more:
-            vars(args)["overrides" if args.command == "resume" else "study"] += more     # overrides after an option
+            vars(args)["overrides" if args.command == "resume" else "study"] += more  # overrides after an option
         if args.version:
             from mpifed.cli.describe import versions
 
@@ -131,7 +148,7 @@ def run(args: argparse.Namespace, world: Any) -> int:
                 path = args.result
                 table, saved, before = resume(path, args.overrides)
                 if saved is None:
-                    before = None                # nothing to go on from: it starts again
+                    before = None  # nothing to go on from: it starts again
             else:
                 table = study(args.study)
                 config = configuration.experiment(table)
@@ -177,7 +194,9 @@ def study(words: Sequence[str]) -> dict[str, Any]:
 
     files = [word for word in words if "=" not in word]
     if len(files) > 1:
-        raise UserError(f"there is one experiment file to a run, not {len(files)}: {', '.join(files)}; overrides are KEY=VALUE")
+        raise UserError(
+            f"there is one experiment file to a run, not {len(files)}: {', '.join(files)}; overrides are KEY=VALUE"
+        )
     table = configuration.read(files[0]) if files else copy.deepcopy(configuration.DEFAULT_STUDY)
     return configuration.override(table, [word for word in words if "=" in word])
 
@@ -206,7 +225,9 @@ def free_name(config: Any) -> str:
     """mpifed-<algorithm>-<data>-<n>.h5 with the first n that is free."""
     n = 1
     while True:
-        name = "-".join(["mpifed", *(part.label().rpartition(":")[2] for part in (config.algorithm, config.data)), f"{n}.h5"])
+        name = "-".join(
+            ["mpifed", *(part.label().rpartition(":")[2] for part in (config.algorithm, config.data)), f"{n}.h5"]
+        )
         if not os.path.lexists(name):
             return name
         n += 1

@@ -1,4 +1,5 @@
 """What an experiment file can name: components whose fields are the keys of their TOML table."""
+
 from __future__ import annotations
 
 import importlib
@@ -64,7 +65,9 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
         if isinstance(table, str):
             table = {"name": table}
         if not isinstance(table, dict):
-            raise UserError(f"{path} = {toml_value(table)} is wrong: it is a table, such as {path}.name = {cls.default!r}")
+            raise UserError(
+                f"{path} = {toml_value(table)} is wrong: it is a table, such as {path}.name = {cls.default!r}"
+            )
         table = dict(table)
         name = table.pop("name", cls.default)
         return cls.member(name, path).fill(table, path)
@@ -123,5 +126,3 @@ def within(kind: Any) -> Iterator[Any]:
 
 def lower(text: str) -> str:
     return text[:1].lower() + text[1:].replace("`", "")
-
-

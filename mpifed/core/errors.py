@@ -1,4 +1,5 @@
 """What goes wrong, and how it is said."""
+
 from __future__ import annotations
 
 import difflib
@@ -6,7 +7,7 @@ import socket
 import traceback
 from typing import Any, NoReturn
 
-LONGEST = 600   # characters of a sentence
+LONGEST = 600  # characters of a sentence
 
 
 class UserError(Exception):

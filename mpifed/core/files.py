@@ -1,4 +1,5 @@
 """The file that is going to hold a result: never one that exists, unless that is what the user wants, and complete."""
+
 from __future__ import annotations
 
 import fcntl
@@ -50,7 +51,7 @@ def being_written(path: Path) -> bool:
         except BlockingIOError:
             return True
         except OSError:
-            pass                                      # a file system without locks
+            pass  # a file system without locks
     return False
 
 

@@ -1,4 +1,5 @@
 """Reading HDF5 files that anybody may have made: no links, no sizes that are not there."""
+
 from __future__ import annotations
 
 import os
@@ -38,7 +39,9 @@ def entry(group: Any, name: str, path: str) -> Any:
         try:
             size = size_of(found.shape, found.dtype.itemsize)
         except TypeError:
-            raise UserError(f"{name} of {path} has a type that numpy does not know: it must be an array of numbers") from None
+            raise UserError(
+                f"{name} of {path} has a type that numpy does not know: it must be an array of numbers"
+            ) from None
         declared(size, found.id.get_storage_size(), f"{name} of {path}")
     return found
 

@@ -1,4 +1,5 @@
 """Whether there is memory for an array, asked before it is made: what a file declares may be more than it holds."""
+
 from __future__ import annotations
 
 import math
@@ -9,8 +10,8 @@ from pathlib import Path
 
 from mpifed.core.errors import UserError
 
-SMALL = 1 << 28   # bytes that nobody is asked for
-PACKED = 1100     # bytes of one packed byte, at most: deflate reaches 1032
+SMALL = 1 << 28  # bytes that nobody is asked for
+PACKED = 1100  # bytes of one packed byte, at most: deflate reaches 1032
 
 
 def free() -> int:
@@ -38,4 +39,6 @@ def size_of(shape: Sequence[int], itemsize: int) -> int:
 def declared(size: int, held: int, what: str) -> None:
     """UserError where ``what`` declares far more bytes than what the file holds of it can unpack to."""
     if size > SMALL and size > PACKED * held:
-        raise UserError(f"{what} declares {size:,} bytes, and the file holds {held:,} of them, fewer than any packing leaves")
+        raise UserError(
+            f"{what} declares {size:,} bytes, and the file holds {held:,} of them, fewer than any packing leaves"
+        )

@@ -1,4 +1,5 @@
 """Classes outside mpifed: named by their file or module, or offered by an installed package."""
+
 from __future__ import annotations
 
 import difflib
@@ -11,7 +12,7 @@ import traceback
 from functools import cache
 from typing import Any
 
-FILE = re.compile(r".+\.py:\w+", re.DOTALL)   # path.py:Class
+FILE = re.compile(r".+\.py:\w+", re.DOTALL)  # path.py:Class
 
 
 def find(family: Any, name: Any) -> Any:
@@ -59,10 +60,14 @@ def load(reference: str) -> type:
     try:
         module = from_file(os.path.realpath(os.path.expanduser(place))) if in_file else importlib.import_module(place)
         found = getattr(module, name, None)
-    except (Exception, SystemExit) as error:    # whatever the user's code raises
+    except (Exception, SystemExit) as error:  # whatever the user's code raises
         raise ValueError(f"{place} cannot be imported: {what(error)}") from None
     if not isinstance(found, type):
-        own = [key for key, value in vars(module).items() if isinstance(value, type) and value.__module__ == module.__name__]
+        own = [
+            key
+            for key, value in vars(module).items()
+            if isinstance(value, type) and value.__module__ == module.__name__
+        ]
         near = difflib.get_close_matches(name, own, 1) or own[:8]
         raise ValueError(f"{place} has no class {name}" + (f"; there is {', '.join(near)}" if near else ""))
     return found
@@ -70,7 +75,7 @@ def load(reference: str) -> type:
 
 def from_file(path: str) -> Any:
     """The module in a file, known under its path, imported once."""
-    name = path.removesuffix(".py")             # a name that no other module has
+    name = path.removesuffix(".py")  # a name that no other module has
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
@@ -87,8 +92,11 @@ def from_file(path: str) -> Any:
 
 def what(error: BaseException) -> str:
     """An error in one line, with the last line of the user's code that it passed."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__)
-              if frame.filename not in (__file__, importlib.__file__) and not frame.filename.startswith("<frozen")]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename not in (__file__, importlib.__file__) and not frame.filename.startswith("<frozen")
+    ]
     where = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(": ") + where
 

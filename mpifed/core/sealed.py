@@ -1,4 +1,5 @@
 """Arrays in files that are whole or not there: written beside, synchronised, renamed; checked when they are read."""
+
 from __future__ import annotations
 
 import io
@@ -14,8 +15,8 @@ import numpy as np
 from mpifed.core.errors import UserError, reason
 from mpifed.core.typing import Array
 
-BLOCK = 1 << 20    # bytes that are read at a time
-SEAL = 10          # bytes of what ends a file
+BLOCK = 1 << 20  # bytes that are read at a time
+SEAL = 10  # bytes of what ends a file
 
 
 class Sealed(io.RawIOBase):

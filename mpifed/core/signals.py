@@ -3,6 +3,7 @@
 They are noticed at once, also inside MPI, by a thread that reads what the handlers in C write. Launchers and batch systems
 repeat themselves: signals within TOGETHER seconds of the first are the same request.
 """
+
 from __future__ import annotations
 
 import os
@@ -13,7 +14,7 @@ import time
 WANTED = ("SIGTERM", "SIGUSR1", "SIGINT")
 TOGETHER = 2.0
 
-asked = ""    # the name of the first signal
+asked = ""  # the name of the first signal
 
 
 def number() -> int:

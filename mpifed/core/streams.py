@@ -4,6 +4,7 @@ A stream is Philox, a counter-based generator, whose key is the seed and the pur
 (client, round, call). Streams need no state between rounds, so a checkpoint has none of them to save, and a client
 draws the same numbers wherever it lives.
 """
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,5 @@
 """Tables as TOML text, and back."""
+
 from __future__ import annotations
 
 import json
@@ -8,8 +9,8 @@ from typing import Any
 
 from mpifed.core.errors import UserError
 
-DEEPEST = 32    # tables in tables of an experiment file
-DOTS = 10_000   # full stops in an experiment file: reading a dotted key takes time with the square of its parts
+DEEPEST = 32  # tables in tables of an experiment file
+DOTS = 10_000  # full stops in an experiment file: reading a dotted key takes time with the square of its parts
 
 
 def join(path: str, key: str) -> str:
@@ -61,7 +62,11 @@ def shallow(value: Any, what: str) -> None:
     """UserError where tables and lists lie too deep in one another."""
     parts = [value]
     for _ in range(DEEPEST):
-        parts = [inner for part in parts if isinstance(part, dict | list)
-                 for inner in (part.values() if isinstance(part, dict) else part)]
+        parts = [
+            inner
+            for part in parts
+            if isinstance(part, dict | list)
+            for inner in (part.values() if isinstance(part, dict) else part)
+        ]
     if any(isinstance(part, dict | list) for part in parts):
         raise UserError(f"{what} has tables or lists nested more than {DEEPEST} deep: an experiment file needs three")

@@ -1,4 +1,5 @@
 """Types that every room uses."""
+
 from __future__ import annotations
 
 from typing import Annotated, Any

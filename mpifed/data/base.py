@@ -1,4 +1,5 @@
 """Federated data: who owns which samples."""
+
 from __future__ import annotations
 
 from abc import abstractmethod
@@ -63,7 +64,8 @@ class Data(Component):
 
     clients: Clients = 128
     seed: Annotated[
-        Annotated[int, Meta(ge=0)] | None, Meta(description="seed of the data alone (default: the seed of the run)")] = None
+        Annotated[int, Meta(ge=0)] | None, Meta(description="seed of the data alone (default: the seed of the run)")
+    ] = None
 
     @abstractmethod
     def load(self, seed: int, dtype: str) -> Dataset:

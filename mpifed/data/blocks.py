@@ -4,6 +4,7 @@ Rows are padded to a multiple of 4 and a block holds only clients of one padded 
 not depend on its neighbours, to the last bit. A block is a few megabytes, and an algorithm takes all
 its local steps on one block before it goes on to the next.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,5 @@
 """The data sets of the last runs, for runs that follow one another in one process."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -8,7 +9,7 @@ import msgspec
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Data, Dataset
 
-MOST = 1 << 27    # bytes of samples that a rank keeps
+MOST = 1 << 27  # bytes of samples that a rank keeps
 
 
 class Kept(Dataset):

@@ -1,4 +1,5 @@
 """Where public data sets come from and where they lie: downloads, and files in the folder MPIFED_DATA."""
+
 from __future__ import annotations
 
 import hashlib
@@ -45,26 +46,37 @@ def idx(base: str, *sums: str) -> list[Source]:
 UCI, LIBSVM = "https://archive.ics.uci.edu/static/public/", "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 SOURCES = {
     "qot": [Source(UCI + "508/qsar+oral+toxicity.zip", None, ("qsar_oral_toxicity.csv",))],
-    "adult": [Source(UCI + "2/adult.zip", "7537312dd56c2b98035880805ce99e68183a30ee468aa5329d6df0fbb3cc21bb",
-                     ("adult.data", "adult.test"))],
-    "mnist": idx("https://ossci-datasets.s3.amazonaws.com/mnist/",
-                 "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-                 "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-                 "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-                 "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
-    "fmnist": idx("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-                  "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
-                  "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
-                  "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
-                  "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
-    "rcv1": [Source(f"{LIBSVM}{kind}/rcv1_train.{kind}.bz2", None, (f"rcv1_train.{kind}.bz2",))
-             for kind in ("binary", "multiclass")],
+    "adult": [
+        Source(
+            UCI + "2/adult.zip",
+            "7537312dd56c2b98035880805ce99e68183a30ee468aa5329d6df0fbb3cc21bb",
+            ("adult.data", "adult.test"),
+        )
+    ],
+    "mnist": idx(
+        "https://ossci-datasets.s3.amazonaws.com/mnist/",
+        "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+        "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+        "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+        "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+    ),
+    "fmnist": idx(
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+        "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+        "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+        "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+        "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+    ),
+    "rcv1": [
+        Source(f"{LIBSVM}{kind}/rcv1_train.{kind}.bz2", None, (f"rcv1_train.{kind}.bz2",))
+        for kind in ("binary", "multiclass")
+    ],
 }
 BY_HAND = {  # sets behind a login
     "sct": "download train.csv of kaggle.com/c/santander-customer-transaction-prediction to DIR/sct, "
-           "then set MPIFED_DATA=DIR",
+    "then set MPIFED_DATA=DIR",
     "medical-mnist": "download kaggle.com/datasets/andrewmvd/medical-mnist and unpack it so that its class folders "
-                     "(AbdomenCT, BreastMRI …) are in DIR/medical-mnist, then set MPIFED_DATA=DIR",
+    "(AbdomenCT, BreastMRI …) are in DIR/medical-mnist, then set MPIFED_DATA=DIR",
 }
 
 
@@ -84,8 +96,15 @@ def fetch(name: str, to: str | Path) -> list[Fetched]:
         missing = [path for path in paths if not path.is_file()]
         try:
             note = bring(source, folder, missing) if missing else ""
-        except (OSError, http.client.HTTPException, zipfile.BadZipFile, zlib.error, KeyError, RuntimeError,
-                ValueError) as error:
+        except (
+            OSError,
+            http.client.HTTPException,
+            zipfile.BadZipFile,
+            zlib.error,
+            KeyError,
+            RuntimeError,
+            ValueError,
+        ) as error:
             raise UserError(f"{name} cannot be brought from {source.url} to {missing[0]}: {reason(error)}") from None
         done += [Fetched(path, note if path in missing else "was there already") for path in paths]
     return done
@@ -107,8 +126,9 @@ def bring(source: Source, folder: Path, wanted: list[Path]) -> str:
         whole = Path(place) / "download"
         digest = download(source.url, whole)
         if source.sha256 not in (None, digest):
-            raise UserError(f"what {source.url} gives has the SHA-256 {digest}: it should be {source.sha256}, "
-                            "so it was deleted")
+            raise UserError(
+                f"what {source.url} gives has the SHA-256 {digest}: it should be {source.sha256}, so it was deleted"
+            )
         if source.url.endswith(".zip"):
             with zipfile.ZipFile(whole) as archive:
                 for path in wanted:  # its path in the archive plays no part in where it lands
@@ -155,4 +175,4 @@ def find(name: str, *files: str) -> Path:
             return path
     place = Path(root) / name if root else f"$MPIFED_DATA/{name}, which is not set"
     hint = BY_HAND.get(name) or f"python -m mpifed data get {name} --to DIR downloads it, then set MPIFED_DATA=DIR"
-    raise UserError(f"data = \"{name}\" finds no {' or '.join(files) or 'images'} in {place}: {hint}")
+    raise UserError(f'data = "{name}" finds no {" or ".join(files) or "images"} in {place}: {hint}')

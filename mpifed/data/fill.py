@@ -1,4 +1,5 @@
 """Samples into blocks: fetched piece by piece, checked, and put beside others of like size."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,8 +13,8 @@ from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block, dense_block, plan, sparse_block
 
 Rows = Callable[[int, int], tuple[Any, Array]]
-Labels = Callable[[Array], Array]    # the labels as a problem wants them; UserError where they cannot be
-CHUNK_BYTES = 1 << 26                # samples are fetched in pieces of about this size
+Labels = Callable[[Array], Array]  # the labels as a problem wants them; UserError where they cannot be
+CHUNK_BYTES = 1 << 26  # samples are fetched in pieces of about this size
 
 
 class Layout(NamedTuple):
@@ -58,8 +59,12 @@ def add_tests(blocks: list[Block], data: Dataset, layout: Layout, labels: Labels
     """Give every block the test samples of its clients, again in blocks of like size."""
     lo, _, groups, dtype = layout
     sizes = np.asarray(data.sizes_test)[lo : lo + sum(map(len, groups))]
-    split = [(k, rows) for k, group in enumerate(groups) for rows in plan(sizes[group], data.n, dtype.itemsize)
-             if sizes[group[rows[0]]]]
+    split = [
+        (k, rows)
+        for k, group in enumerate(groups)
+        for rows in plan(sizes[group], data.n, dtype.itemsize)
+        if sizes[group[rows[0]]]
+    ]
     tests = fill(data, data.rows_test, Layout(lo, sizes, [groups[k][rows] for k, rows in split], dtype), labels)
     for (k, rows), block in zip(split, tests, strict=True):
         blocks[k].tests.append((rows, block))

@@ -1,4 +1,5 @@
 """What `mpifed data info` tells of a data set."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -32,8 +33,14 @@ def describe(dataset: Dataset) -> str:
         ("samples d", f"{d}"),
         ("features n", f"{dataset.n}"),
         ("test samples", "none" if dataset.sizes_test is None else f"{int(dataset.sizes_test.sum())}"),
-        ("classes", f"{dataset.classes}" if dataset.classes else "none (labels are -1 and 1)" if found.binary
-         else "none (labels are no classes)"),
+        (
+            "classes",
+            f"{dataset.classes}"
+            if dataset.classes
+            else "none (labels are -1 and 1)"
+            if found.binary
+            else "none (labels are no classes)",
+        ),
         ("matrix", f"{'CSR' if dataset.sparse else 'dense'}, {100 * found.nonzeros / (d * dataset.n):.3g} % nonzero"),
         ("samples a client", quantiles(dataset.sizes)),
     ]

@@ -1,4 +1,5 @@
 """Who gets which sample of a pool: partitions of d rows among m clients."""
+
 from __future__ import annotations
 
 from abc import abstractmethod
@@ -93,8 +94,10 @@ class Shards(Partition, tag="shards"):
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         count = m * self.per_client
         if count > len(y):
-            raise UserError(f"data.partition.per_client = {self.per_client} and data.clients = {m} ask for {count} "
-                            f"shards of only {len(y)} samples")
+            raise UserError(
+                f"data.partition.per_client = {self.per_client} and data.clients = {m} ask for {count} "
+                f"shards of only {len(y)} samples"
+            )
         shuffled = rng.permutation(len(y))  # else two seeds would deal out the same shards
         ordered = shuffled[np.argsort(y[shuffled], kind="stable")]
         cuts = self.inside(y, count) if self.pure else edges(len(y), count)
@@ -107,8 +110,10 @@ class Shards(Partition, tag="shards"):
         """Edges (count + 1,) of shards that keep to one class, as many a class as go with its size."""
         _, members = classes_of(y, "shards")
         if len(members) > count:
-            raise UserError(f"data.partition.pure needs a shard for each of the {len(members)} classes: "
-                            f"there are {count}, so raise data.partition.per_client")
+            raise UserError(
+                f"data.partition.pure needs a shard for each of the {len(members)} classes: "
+                f"there are {count}, so raise data.partition.per_client"
+            )
         shards = np.ones(len(members), dtype=np.int64)
         for _ in range(count - len(members)):
             shards[np.argmax(members / shards)] += 1
@@ -134,8 +139,10 @@ class Classes(Partition, tag="classes"):
             sizes = np.bincount(owner, minlength=m)
             if sizes.min() > 0:
                 return np.argsort(owner, kind="stable"), sizes
-        raise UserError(f"data.partition = \"classes\" leaves a client empty in each of {TRIES} draws: "
-                        f"data.clients = {m} is too many for {len(y)} samples of {len(members)} classes")
+        raise UserError(
+            f'data.partition = "classes" leaves a client empty in each of {TRIES} draws: '
+            f"data.clients = {m} is too many for {len(y)} samples of {len(members)} classes"
+        )
 
     def owners(self, label: Array, count: int, m: int, rng: np.random.Generator) -> Array:
         """The client (d,) of every sample."""
@@ -162,8 +169,10 @@ class Dirichlet(Partition, tag="dirichlet"):
             if counts.sum(axis=0).min() >= self.least_samples:
                 break
         else:
-            raise UserError(f"data.partition.alpha = {self.alpha} leaves a client with fewer than least_samples = "
-                            f"{self.least_samples} in each of {TRIES} draws: raise alpha or lower data.clients = {m}")
+            raise UserError(
+                f"data.partition.alpha = {self.alpha} leaves a client with fewer than least_samples = "
+                f"{self.least_samples} in each of {TRIES} draws: raise alpha or lower data.clients = {m}"
+            )
         shuffled = rng.permutation(len(y))
         owner = np.empty(len(y), dtype=np.int64)
         by_class = shuffled[np.argsort(label[shuffled], kind="stable")]
@@ -195,6 +204,6 @@ def edges(d: int, parts: int) -> Array:
 def classes_of(y: Array, name: str) -> tuple[Array, Array]:
     """The class 0 … C-1 of every sample and the samples of each class, or a UserError if labels are no classes."""
     if not np.all(y == np.floor(y)):
-        raise UserError(f"data.partition = \"{name}\" needs classes: the labels of this data are not whole numbers")
+        raise UserError(f'data.partition = "{name}" needs classes: the labels of this data are not whole numbers')
     _, label, members = np.unique(y, return_inverse=True, return_counts=True)
     return label.ravel(), members

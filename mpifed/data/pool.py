@@ -1,4 +1,5 @@
 """A pool of samples and the list of who owns which: the data set behind every file and catalogue entry."""
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -27,8 +28,17 @@ class Pool(Dataset):
     (X, y, order, sizes) of the test samples. Errors name ``source``.
     """
 
-    def __init__(self, X: Any, y: Array, order: Array | None, sizes: Array, dtype: str = "float64", source: str = "X",
-                 sparse: bool | None = None, test: tuple[Any, Array, Array | None, Array] | None = None) -> None:
+    def __init__(
+        self,
+        X: Any,
+        y: Array,
+        order: Array | None,
+        sizes: Array,
+        dtype: str = "float64",
+        source: str = "X",
+        sparse: bool | None = None,
+        test: tuple[Any, Array, Array | None, Array] | None = None,
+    ) -> None:
         self.dtype = np.dtype(dtype)
         self.source = source
         self.sparse = (sp.issparse(X) or getattr(X, "sparse", False)) if sparse is None else sparse
@@ -85,8 +95,10 @@ def check_finite(values: Matrix, numbers: Any, name: str) -> None:
         finite = np.isfinite(values)
         row = -1 if finite.all() else int(np.argmin(finite.reshape(len(values), -1).all(axis=1)))
     if row >= 0:
-        raise UserError(f"row {numbers[row]} of {name} is not finite: it holds a NaN, an infinity or a number "
-                        f"too large for {values.dtype.name}, counting rows from 0")
+        raise UserError(
+            f"row {numbers[row]} of {name} is not finite: it holds a NaN, an infinity or a number "
+            f"too large for {values.dtype.name}, counting rows from 0"
+        )
 
 
 def unit_columns(X: Matrix) -> Matrix:

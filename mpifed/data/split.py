@@ -1,4 +1,5 @@
 """Training and test samples: a share of each client's own samples is kept for testing."""
+
 from __future__ import annotations
 
 from typing import Any, ClassVar
@@ -29,8 +30,17 @@ class Pooled(Data):
         return split_pool(X, y, order, sizes, self.test, seed, dtype, source, sparse)
 
 
-def split_pool(X: Any, y: Array, order: Array | None, sizes: Array, share: float, seed: int, dtype: str, source: str,
-               sparse: bool | None = None) -> Pool:
+def split_pool(
+    X: Any,
+    y: Array,
+    order: Array | None,
+    sizes: Array,
+    share: float,
+    seed: int,
+    dtype: str,
+    source: str,
+    sparse: bool | None = None,
+) -> Pool:
     """A pool of which each client keeps ``share`` of its rows for testing; arguments as of Pool."""
     if not share:
         return Pool(X, y, order, sizes, dtype, source, sparse)
@@ -71,8 +81,10 @@ def tests_of(sizes: Array, share: float) -> Array:
     """How many samples (m,) each client keeps for testing: ``share`` of its own, rounded, and never all of them."""
     tests = np.minimum(np.floor(share * sizes + 0.5).astype(np.int64), sizes - 1)
     if not tests.any():
-        raise UserError(f"data.test = {share} leaves nobody a test sample, for no client has more than {sizes.max()} "
-                        "samples: take fewer clients, or data.test = 0.0 to test on the training samples")
+        raise UserError(
+            f"data.test = {share} leaves nobody a test sample, for no client has more than {sizes.max()} "
+            "samples: take fewer clients, or data.test = 0.0 to test on the training samples"
+        )
     return tests
 
 

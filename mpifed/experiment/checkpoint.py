@@ -4,6 +4,7 @@ Beside out.h5 the folder out.h5.checkpoint holds a file a host with the state of
 ``state.json``, which names them and is replaced last: a checkpoint is whole or it is the one before. Random streams have no
 state. Clients lie in client order, so any number of ranks can go on.
 """
+
 from __future__ import annotations
 
 import os
@@ -31,7 +32,9 @@ class Checkpoint(Table):
 
     every_seconds: Annotated[float, Meta(ge=0, description="seconds from one to the next; 0: never by time")] = 300.0
     every_rounds: Annotated[int, Meta(ge=0, description="rounds from one to the next; 0: never by rounds")] = 0
-    keep: Annotated[bool, Meta(description="keep the last one of a finished run, to resume it with more rounds")] = False
+    keep: Annotated[bool, Meta(description="keep the last one of a finished run, to resume it with more rounds")] = (
+        False
+    )
 
 
 class Saved(msgspec.Struct):
@@ -61,24 +64,33 @@ class Saved(msgspec.Struct):
         modules = [vars(sys.modules[base.__module__]) for base in type(algorithm).__mro__]
         kind = next((module[self.kind] for module in modules if self.kind in module), None)
         if kind is None or not hasattr(kind, "_fields"):
-            raise UserError(f"the checkpoint in {self.folder} is of another program: {algorithm.label()} has no {self.kind}")
+            raise UserError(
+                f"the checkpoint in {self.folder} is of another program: {algorithm.label()} has no {self.kind}"
+            )
         arrays = store.read(piece(self.folder, self.serial, "server"))
         times = arrays.pop("times selected")
-        values = {name: {"int": int, "float": float, "bool": bool}[self.kinds[name]](value) if name in self.kinds else
-                  value if value.ndim else value[()] for name, value in arrays.items()}
+        values = {
+            name: {"int": int, "float": float, "bool": bool}[self.kinds[name]](value)
+            if name in self.kinds
+            else value
+            if value.ndim
+            else value[()]
+            for name, value in arrays.items()
+        }
         return kind(**dict.fromkeys(kind._fields) | values), times
 
 
 class Keeper:
     """Rank 0: writes the checkpoints of a run whose result is at ``path`` (None: none), after ``saved``, if it was resumed."""
 
-    def __init__(self, options: Checkpoint, path: str | os.PathLike[str] | None, saved: Saved | None,
-                 cuts: Sequence[int]) -> None:
+    def __init__(
+        self, options: Checkpoint, path: str | os.PathLike[str] | None, saved: Saved | None, cuts: Sequence[int]
+    ) -> None:
         self.options, self.cuts = options, [int(cut) for cut in cuts]
         self.folder = None if path is None else folder(path)
-        self.serial = time.time_ns() // 1000 if saved is None else saved.serial    # so that runs do not share one
+        self.serial = time.time_ns() // 1000 if saved is None else saved.serial  # so that runs do not share one
         if saved is None:
-            self.drop()                        # of an earlier run of this name
+            self.drop()  # of an earlier run of this name
         self.last = time.monotonic()
         self.seconds = 0.0
 
@@ -86,7 +98,8 @@ class Keeper:
         """Whether it is time."""
         every, rounds = self.options.every_seconds, self.options.every_rounds
         return self.folder is not None and (
-            (every > 0 and time.monotonic() - self.last >= every) or (rounds > 0 and round % rounds == 0))
+            (every > 0 and time.monotonic() - self.last >= every) or (rounds > 0 and round % rounds == 0)
+        )
 
     def save(self, fed: Any, server: Any, round: int, elapsed: float) -> bool:
         """Write a checkpoint of the state after ``round``; False where there is no file to resume.
@@ -108,8 +121,10 @@ class Keeper:
             saved.simulated = 0.0 if fed.devices is None else fed.devices.seconds
             store.write_text(self.folder / STATE, msgspec.json.encode(saved))
         except OSError as error:
-            raise Trouble(f"the checkpoint of round {round} cannot be written to {self.folder}: "
-                          f"{reason(error)}; resume goes on from the one before") from None
+            raise Trouble(
+                f"the checkpoint of round {round} cannot be written to {self.folder}: "
+                f"{reason(error)}; resume goes on from the one before"
+            ) from None
         self.serial, self.last = serial, time.monotonic()
         for file in self.folder.iterdir():
             if file.name != STATE and not file.name.startswith(f"{serial}-"):

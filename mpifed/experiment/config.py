@@ -1,4 +1,5 @@
 """The experiment file: TOML and key=value overrides, read strictly."""
+
 from __future__ import annotations
 
 import os
@@ -23,7 +24,12 @@ from mpifed.federation.selection import Selection
 from mpifed.federation.stragglers import System
 from mpifed.problems.base import Problem
 
-FAMILIES: dict[str, type[Component]] = {"data": Data, "problem": Problem, "algorithm": Algorithm, "selection": Selection}
+FAMILIES: dict[str, type[Component]] = {
+    "data": Data,
+    "problem": Problem,
+    "algorithm": Algorithm,
+    "selection": Selection,
+}
 DEFAULT_STUDY = {"stop": {"gradient": 1e-7, "gradient_scale": "m^2", "gradient_relative": 0.1}}
 LARGEST = 1 << 20  # bytes of an experiment file
 
@@ -31,7 +37,9 @@ LARGEST = 1 << 20  # bytes of an experiment file
 class Evaluate(Table):
     """When f and its gradient are measured."""
 
-    every: Annotated[int, Meta(ge=1, description="rounds from one measurement to the next; the last round is measured too")] = 1
+    every: Annotated[
+        int, Meta(ge=1, description="rounds from one measurement to the next; the last round is measured too")
+    ] = 1
 
 
 class Record(Table):
@@ -72,8 +80,10 @@ def experiment(table: dict[str, Any]) -> Experiment:
         table["problem"] = {"name": default_name(table, ["problem"])} | table["problem"]
     built = Experiment.build(table, "")
     if built.stop.simulated_seconds and built.system is None:
-        raise UserError(f"stop.simulated_seconds = {built.stop.simulated_seconds} is wrong: time is simulated only with a "
-                        "table [system], which says how fast clients are")
+        raise UserError(
+            f"stop.simulated_seconds = {built.stop.simulated_seconds} is wrong: time is simulated only with a "
+            "table [system], which says how fast clients are"
+        )
     return built
 
 
@@ -130,7 +140,7 @@ def override(table: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any
             if not isinstance(place, dict):
                 raise UserError(f"{assignment!r}: {'.'.join(parents[: depth + 1])} is no table")
         if last == "name" and place.get("name", default_name(table, parents) or value) != value:
-            place.clear()                       # another algorithm, problem …: the options of the old one do not apply
+            place.clear()  # another algorithm, problem …: the options of the old one do not apply
         place[last] = value
     shallow(table, "the experiment")
     return table

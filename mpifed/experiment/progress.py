@@ -1,4 +1,5 @@
 """How far a run is: one line in place on a terminal, a line every few seconds elsewhere."""
+
 from __future__ import annotations
 
 import sys
@@ -27,8 +28,10 @@ class Progress:
             self.values = (row["objective"], row["grad_norm_sq"])
         if self.due():
             left = (self.told - self.begun) / max(round, 1) * (rounds - round)
-            self.put(f"round {round} of at most {rounds}  f {self.values[0]:.6g}  ‖∇f‖² {self.values[1]:.2e}  "
-                     f"at most {duration(left)} left")
+            self.put(
+                f"round {round} of at most {rounds}  f {self.values[0]:.6g}  ‖∇f‖² {self.values[1]:.2e}  "
+                f"at most {duration(left)} left"
+            )
 
     def due(self) -> bool:
         """Whether it is time to say something again; if so, the time counts from now."""

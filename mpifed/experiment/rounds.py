@@ -1,4 +1,5 @@
 """The round loop: evaluate, record, stop, round."""
+
 from __future__ import annotations
 
 import time
@@ -13,18 +14,24 @@ from mpifed.experiment.progress import Progress
 from mpifed.federation.server import Federation, later
 from mpifed.results.recorder import Recorder
 
-FEW = 8    # measurements that stop rules look back on, beside the first
+FEW = 8  # measurements that stop rules look back on, beside the first
 
 
-def rounds(config: Experiment, fed: Federation, recorder: Recorder, progress: Progress, keeper: Keeper,
-           saved: Saved | None = None) -> tuple[Any, str, str]:
+def rounds(
+    config: Experiment,
+    fed: Federation,
+    recorder: Recorder,
+    progress: Progress,
+    keeper: Keeper,
+    saved: Saved | None = None,
+) -> tuple[Any, str, str]:
     """Run the rounds of ``config``, after those of ``saved``, and record each.
 
     The last server state, the status and the reason of stopping. Raises Trouble where numbers are not finite or f diverges.
     """
     algorithm, m, n = config.algorithm, fed.m, fed.n
     history = recorder.history(config.evaluate.every)
-    kept = 0.0                                # seconds of the last measuring that the next round is charged with, if it can
+    kept = 0.0  # seconds of the last measuring that the next round is charged with, if it can
     reason = None
     if saved is None:
         first = 0
@@ -91,23 +98,30 @@ def restore(saved: Saved, algorithm: Any, fed: Federation) -> Any:
 def diverged(factor: float, f: list[float], round: int, steering: str) -> None:
     """Stop where f is above ``factor`` times its start (0: never)."""
     if factor and f[0] and abs(f[-1]) > factor * abs(f[0]):
-        raise Trouble(f"f diverges: {f[-1]:.3g} in round {round} after {f[0]:.3g} at the start, so look at {steering}; "
-                      "stop.diverged = 0 goes on all the same")
+        raise Trouble(
+            f"f diverges: {f[-1]:.3g} in round {round} after {f[0]:.3g} at the start, so look at {steering}; "
+            "stop.diverged = 0 goes on all the same"
+        )
 
 
 def same(before: float, now: float, round: int) -> None:
     """Refuse to go on where f is not what it was after ``round``."""
     if not abs(now - before) <= 1e-6 * abs(before):
-        raise UserError(f"the data or the program have changed: after round {round} the objective was {before!r}, "
-                        f"and now it is {now!r}")
+        raise UserError(
+            f"the data or the program have changed: after round {round} the objective was {before!r}, "
+            f"and now it is {now!r}"
+        )
 
 
 def measure(algorithm: Any, fed: Federation, server: Any) -> dict[str, float]:
     """f and ‖∇f‖² at the server's model, and what the algorithm says of itself."""
     value, weighted, total, *watches = fed.measure(server.x)
     gradient, rest = total / fed.m, [float(watched) for watched in watches]
-    row = {"objective": float(value) / fed.m, "objective_samples": float(weighted) / fed.samples,
-           "grad_norm_sq": float(np.vecdot(gradient, gradient))}
+    row = {
+        "objective": float(value) / fed.m,
+        "objective_samples": float(weighted) / fed.samples,
+        "grad_norm_sq": float(np.vecdot(gradient, gradient)),
+    }
     if hasattr(fed.problem, "predict"):
         accuracy, right, tested, *rest = rest
         row |= {"accuracy": accuracy / fed.m, "accuracy_pooled": right / tested}
@@ -128,9 +142,15 @@ def times(fed: Federation, spent: float, elapsed: float) -> dict[str, float]:
     busy = fed.mpi if fed.mpi else slowest
     ledger = fed.ledger
     return {
-        "exchanges": ledger.exchanges, "uploads": ledger.uploads, "downloads": ledger.downloads,
-        "bytes_up": ledger.bytes_up, "bytes_down": ledger.bytes_down,
-        "compute_seconds": float((compute + known).max(initial=0.0)), "client_seconds": float((compute + known).sum()),
-        "server_seconds": max(spent - busy, 0.0), "comm_seconds": max(fed.mpi - slowest, 0.0), "elapsed_seconds": elapsed,
+        "exchanges": ledger.exchanges,
+        "uploads": ledger.uploads,
+        "downloads": ledger.downloads,
+        "bytes_up": ledger.bytes_up,
+        "bytes_down": ledger.bytes_down,
+        "compute_seconds": float((compute + known).max(initial=0.0)),
+        "client_seconds": float((compute + known).sum()),
+        "server_seconds": max(spent - busy, 0.0),
+        "comm_seconds": max(fed.mpi - slowest, 0.0),
+        "elapsed_seconds": elapsed,
         **({} if fed.devices is None else fed.devices.row()),
     }

@@ -1,4 +1,5 @@
 """From an experiment to a result: who is server, who hosts clients, and what happens when something goes wrong."""
+
 from __future__ import annotations
 
 import os
@@ -28,7 +29,9 @@ from mpifed.results.recorder import Recorder
 from mpifed.results.result import Result, load
 
 
-def run(config: dict[str, Any] | None = None, path: str | os.PathLike[str] | None = None, force: bool = False) -> Result | None:
+def run(
+    config: dict[str, Any] | None = None, path: str | os.PathLike[str] | None = None, force: bool = False
+) -> Result | None:
     """Run an experiment given as a nested dictionary (see the experiment file) and return its result.
 
     Under mpirun every rank calls it, and the result is there on rank 0, None elsewhere. With ``path`` the result is
@@ -43,7 +46,7 @@ def run(config: dict[str, Any] | None = None, path: str | os.PathLike[str] | Non
         raise
     except Exception as error:
         if world is not None and world.size > 1:
-            fail(world, error)          # the other ranks would wait for ever
+            fail(world, error)  # the other ranks would wait for ever
         raise
 
 
@@ -59,9 +62,16 @@ def build(table: dict[str, Any], world: Any) -> Experiment:
     return config
 
 
-def run_config(config: Experiment, path: str | os.PathLike[str] | None = None, force: bool = False, world: Any = None,
-        progress: Progress | None = None, saved: Saved | None = None, before: Result | None = None,
-        survive: bool = False) -> Result | None:
+def run_config(
+    config: Experiment,
+    path: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    world: Any = None,
+    progress: Progress | None = None,
+    saved: Saved | None = None,
+    before: Result | None = None,
+    survive: bool = False,
+) -> Result | None:
     """Run an experiment on the ranks of ``world`` (None: in this process) and record it at ``path`` (None: in memory).
 
     With ``saved``, a checkpoint, and on rank 0 ``before``, its result file, the rounds after it. With ``survive`` ranks that
@@ -72,14 +82,24 @@ def run_config(config: Experiment, path: str | os.PathLike[str] | None = None, f
     return None if recorder is None else recorder.result()
 
 
-def record(config: Experiment, path: str | os.PathLike[str] | None, force: bool, world: Any, progress: Progress | None = None,
-           saved: Saved | None = None, before: Result | None = None, survive: bool = False,
-           cache: Cache | None = None) -> Recorder | None:
+def record(
+    config: Experiment,
+    path: str | os.PathLike[str] | None,
+    force: bool,
+    world: Any,
+    progress: Progress | None = None,
+    saved: Saved | None = None,
+    before: Result | None = None,
+    survive: bool = False,
+    cache: Cache | None = None,
+) -> Recorder | None:
     """The same, but what is recorded is not read back; data sets come from ``cache``."""
     if survive and not (world is not None and world.survives()):
-        raise UserError("--survive needs Open MPI's mpirun --with-ft ulfm, for other launchers end all ranks when one dies; "
-                        "resume goes on from the last checkpoint everywhere")
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):    # what is not finite ends the run
+        raise UserError(
+            "--survive needs Open MPI's mpirun --with-ft ulfm, for other launchers end all ranks when one dies; "
+            "resume goes on from the last checkpoint everywhere"
+        )
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # what is not finite ends the run
         while True:
             done = None
             try:
@@ -97,11 +117,21 @@ def record(config: Experiment, path: str | os.PathLike[str] | None, force: bool,
             before = load(path) if found is not None and path is not None else None
             saved = world.share(found)
             if world.rank == 0 and progress is not None:
-                progress.note(f"a rank died; {world.size} ranks go on after round {0 if saved is None else saved.round}")
+                progress.note(
+                    f"a rank died; {world.size} ranks go on after round {0 if saved is None else saved.round}"
+                )
 
 
-def _record(config: Experiment, path: Any, force: bool, world: Any, progress: Progress, saved: Saved | None,
-            before: Result | None, cache: Cache | None) -> Recorder | None:
+def _record(
+    config: Experiment,
+    path: Any,
+    force: bool,
+    world: Any,
+    progress: Progress,
+    saved: Saved | None,
+    before: Result | None,
+    cache: Cache | None,
+) -> Recorder | None:
     rank, size = (0, 1) if world is None else (world.rank, world.size)
     hosts = max(1, size - 1)
     try:
@@ -109,13 +139,20 @@ def _record(config: Experiment, path: Any, force: bool, world: Any, progress: Pr
         data = config.data.load(*source) if cache is None else cache.load(config.data, *source)
         start = check(config, data, size)
         if saved is not None and saved.cuts[-1] != data.m:
-            raise UserError(f"the data have changed: the checkpoint has {saved.cuts[-1]} clients, and now there are {data.m}")
+            raise UserError(
+                f"the data have changed: the checkpoint has {saved.cuts[-1]} clients, and now there are {data.m}"
+            )
         draws = config.selection.draws(config.seed, data.m, config.rounds)
         config.algorithm.verify(draws.size)
         if config.rounds:
-            draws.draw(1, config.algorithm.draws - 1)      # refuses a second draw that is not there
-        devices = None if config.system is None else config.system.devices(
-            config.seed, data.sizes, len(start) * np.dtype(config.dtype).itemsize, config.algorithm, draws.size)
+            draws.draw(1, config.algorithm.draws - 1)  # refuses a second draw that is not there
+        devices = (
+            None
+            if config.system is None
+            else config.system.devices(
+                config.seed, data.sizes, len(start) * np.dtype(config.dtype).itemsize, config.algorithm, draws.size
+            )
+        )
         cuts = sums.cuts(data.sizes, hosts)
         host = None
         if size == 1 or rank > 0:
@@ -134,8 +171,12 @@ def _record(config: Experiment, path: Any, force: bool, world: Any, progress: Pr
     agree(world, error)
     recorder = None
     if rank == 0:
-        attrs = {"config": config.toml(), "seed": config.seed, "ranks": size,
-                 "mpi_library": world.library if world is not None else "none"}
+        attrs = {
+            "config": config.toml(),
+            "seed": config.seed,
+            "ranks": size,
+            "mpi_library": world.library if world is not None else "none",
+        }
         try:
             recorder = Recorder(path, attrs, data.m, force, before, -1 if saved is None else saved.round)
         except UserError as mistake:
@@ -159,13 +200,23 @@ def _record(config: Experiment, path: Any, force: bool, world: Any, progress: Pr
         transport = InProcess(host)
     assert recorder is not None
     keeper = Keeper(config.checkpoint, path, saved, cuts)
-    fed = Federation(transport, config.problem, draws, config.seed, data.sizes, start, config.dtype, config.reproducible,
-                     devices)
+    fed = Federation(
+        transport, config.problem, draws, config.seed, data.sizes, start, config.dtype, config.reproducible, devices
+    )
     return lead(config, data, fed, transport, recorder, keeper, world, progress, saved)
 
 
-def lead(config: Experiment, data: Dataset, fed: Federation, transport: Any, recorder: Recorder, keeper: Keeper, world: Any,
-         progress: Progress, saved: Saved | None) -> Recorder:
+def lead(
+    config: Experiment,
+    data: Dataset,
+    fed: Federation,
+    transport: Any,
+    recorder: Recorder,
+    keeper: Keeper,
+    world: Any,
+    progress: Progress,
+    saved: Saved | None,
+) -> Recorder:
     """Rank 0: the rounds, and what is written when they are over."""
     fed.steering = config.algorithm.steering()
     if (advice := config.algorithm.advice(data.m)) is not None:
@@ -199,13 +250,17 @@ def check(config: Experiment, data: Dataset, size: int) -> np.ndarray:
     for key, table in (("algorithm", algorithm), ("selection", config.selection)):
         batch = getattr(table, "batch_size", 0)
         if batch and not problem.sampled:
-            raise UserError(f"{key}.batch_size = {batch} is wrong: {problem.label()} has no samples to draw mini-batches of, "
-                            "so it must be 0")
+            raise UserError(
+                f"{key}.batch_size = {batch} is wrong: {problem.label()} has no samples to draw mini-batches of, "
+                "so it must be 0"
+            )
     if config.record.personal and not algorithm.personal:
         raise UserError(f"record.personal = true is wrong: {algorithm.label()} has no personal models")
     if size > data.m + 1:
-        raise UserError(f"{size} ranks are too many for {data.m} clients: start at most {data.m + 1}, one for the server "
-                        "and one for each client")
+        raise UserError(
+            f"{size} ranks are too many for {data.m} clients: start at most {data.m + 1}, one for the server "
+            "and one for each client"
+        )
     try:
         return problem.initial(data, config.seed)
     except ValueError as error:
@@ -226,13 +281,19 @@ def stop(transport: Any, report: bool = True) -> None:
 
 def report(world: Any, host: Host | None, traffic: Any) -> tuple[list[Any], Any]:
     """At the end of a run every rank tells what it did; at rank 0: a row a rank, and the seconds of every client."""
-    mine: list[Any] = [0, 0, 0.0, 0.0] if host is None else [
-        host.hi - host.lo, int(sum(block.d.sum() for block in host.blocks)), host.computed, host.evaluated]
+    mine: list[Any] = (
+        [0, 0, 0.0, 0.0]
+        if host is None
+        else [host.hi - host.lo, int(sum(block.d.sum() for block in host.blocks)), host.computed, host.evaluated]
+    )
     if traffic is None:
         mine += [0.0, 0.0, 0, 0, 0]
     else:
         mine += [traffic.comm, traffic.wait, traffic.calls, traffic.sent, traffic.received]
-    mine += [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024), socket.gethostname()]
+    mine += [
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+        socket.gethostname(),
+    ]
     seconds = np.zeros(0) if host is None else host.seconds[host.slot]
     if world is None:
         return [mine], seconds
@@ -243,13 +304,31 @@ def report(world: Any, host: Host | None, traffic: Any) -> tuple[list[Any], Any]
 def tables(world: Any, transport: Any, data: Dataset, fed: Federation) -> tuple[dict[str, Any], dict[str, Any]]:
     """/ranks and /clients of the result."""
     local = isinstance(transport, InProcess)
-    rows, seconds = report(None if local else world, transport.host if local else None, None if local else transport.traffic)
-    names = ("clients", "samples", "compute_seconds", "evaluate_seconds", "comm_seconds", "wait_seconds", "mpi_calls",
-             "mpi_bytes_sent", "mpi_bytes_received", "max_rss_bytes", "hostname")
+    rows, seconds = report(
+        None if local else world, transport.host if local else None, None if local else transport.traffic
+    )
+    names = (
+        "clients",
+        "samples",
+        "compute_seconds",
+        "evaluate_seconds",
+        "comm_seconds",
+        "wait_seconds",
+        "mpi_calls",
+        "mpi_bytes_sent",
+        "mpi_bytes_received",
+        "max_rss_bytes",
+        "hostname",
+    )
     ranks = {name: [row[k] for row in rows] for k, name in enumerate(names)}
     ranks["io_seconds"] = [0.0] * len(rows)
     home = np.repeat(np.arange(len(rows)), ranks["clients"])
-    return ranks, {"samples": data.sizes, "rank": home, "times_selected": fed.times_selected, "compute_seconds": seconds}
+    return ranks, {
+        "samples": data.sizes,
+        "rank": home,
+        "times_selected": fed.times_selected,
+        "compute_seconds": seconds,
+    }
 
 
 def fail(world: Any, error: BaseException) -> None:

@@ -1,4 +1,5 @@
 """When a run is done."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -14,17 +15,24 @@ class Stop(Table):
     """Stop rules; absent or 0 means off. The first that holds ends the run, and `rounds` does in any case."""
 
     gradient: Annotated[float, Meta(ge=0, description="‖∇f‖² over gradient_scale at most")] = 0.0
-    gradient_scale: Annotated[Literal["1", "m^2"], Meta(description="what ‖∇f‖² is divided by; the papers' tables: m^2")] = "1"
+    gradient_scale: Annotated[
+        Literal["1", "m^2"], Meta(description="what ‖∇f‖² is divided by; the papers' tables: m^2")
+    ] = "1"
     gradient_relative: Annotated[
-        float, Meta(ge=0, description="lowers the bound to at most this share of the error of round 0")] = 0.0
+        float, Meta(ge=0, description="lowers the bound to at most this share of the error of round 0")
+    ] = 0.0
     objective_gap: Annotated[float, Meta(ge=0, description="f − optimum at most")] = 0.0
     optimum: Annotated[float | None, Meta(description="least value f*, for objective_gap")] = None
     accuracy: Annotated[float, Meta(ge=0, le=1, description="accuracy of the server's model at least")] = 0.0
     variance: Annotated[
-        float, Meta(ge=0, description="sample variance of the last four f at most this times n/(1 + f) (fedepm)")] = 0.0
-    rising: Annotated[bool, Meta(description="f and ‖∇f‖² both above the largest of the three before (fedepm, code)")] = False
+        float, Meta(ge=0, description="sample variance of the last four f at most this times n/(1 + f) (fedepm)")
+    ] = 0.0
+    rising: Annotated[
+        bool, Meta(description="f and ‖∇f‖² both above the largest of the three before (fedepm, code)")
+    ] = False
     diverged: Annotated[
-        float, Meta(ge=0, description="f this many times its start fails the run; 0: it goes on until numbers overflow")] = 1e12
+        float, Meta(ge=0, description="f this many times its start fails the run; 0: it goes on until numbers overflow")
+    ] = 1e12
     seconds: Annotated[float, Meta(ge=0, description="elapsed seconds at least")] = 0.0
     simulated_seconds: Annotated[float, Meta(ge=0, description="simulated seconds at least, with [system]")] = 0.0
 

@@ -1,4 +1,5 @@
 """How a property differs among clients."""
+
 from __future__ import annotations
 
 from abc import abstractmethod
@@ -30,8 +31,9 @@ class Distribution(Component):
     def build(cls, table: Any, path: str) -> Self:
         """The distribution that ``table`` names; a number is the constant."""
         if isinstance(table, bool) or not isinstance(table, int | float | str | dict):
-            raise UserError(f"{path} = {toml_value(table)} is wrong: it must be a number, or a table that names a "
-                            "distribution")
+            raise UserError(
+                f"{path} = {toml_value(table)} is wrong: it must be a number, or a table that names a distribution"
+            )
         return super().build({"value": table} if isinstance(table, int | float) else table, path)
 
     @abstractmethod

@@ -1,4 +1,5 @@
 """Where clients live: one host a rank, with the samples and the state of a run of clients."""
+
 from __future__ import annotations
 
 import time
@@ -23,25 +24,26 @@ from mpifed.problems.base import Problem
 class Known(NamedTuple):
     """The gradients at a point where all clients were measured."""
 
-    x: Array        # (n,)
-    G: Array        # (clients, n), in block order
+    x: Array  # (n,)
+    G: Array  # (clients, n), in block order
     seconds: Array  # (clients,) that they took
 
 
 class Host:
     """The clients lo <= i < hi of the data set, in blocks of like size, and the state of each."""
 
-    def __init__(self, data: Dataset, problem: Problem, algorithm: Any, lo: int, hi: int, start: Array, dtype: str,
-                 seed: int) -> None:
+    def __init__(
+        self, data: Dataset, problem: Problem, algorithm: Any, lo: int, hi: int, start: Array, dtype: str, seed: int
+    ) -> None:
         self.problem, self.algorithm, self.m, self.seed = problem, algorithm, data.m, seed
         self.lo, self.hi, self.dtype = lo, hi, np.dtype(dtype)
         self.start = start.astype(self.dtype)
         self.tree = sums.nodes(lo, hi, data.m)
         sizes = np.asarray(data.sizes[lo:hi])
         groups = list(plan(sizes, data.n, self.dtype.itemsize))
-        self.order = np.concatenate(groups)          # block order -> client, counted from lo
+        self.order = np.concatenate(groups)  # block order -> client, counted from lo
         self.ids = lo + self.order
-        self.slot = np.argsort(self.order)           # client, counted from lo -> block order
+        self.slot = np.argsort(self.order)  # client, counted from lo -> block order
         self.sorted = bool((np.diff(self.order) > 0).all())
         self.starts = np.cumsum([0, *map(len, groups)])
         layout = Layout(lo, sizes, groups, self.dtype)
@@ -51,18 +53,22 @@ class Host:
         self.state: Any = None
         self.opening = algorithm.opening() if problem.shared else ""
         self.known: Known | None = None
-        self.seconds = np.zeros(hi - lo)             # computing, by client in block order
-        self.spent = np.zeros(SPENT)                 # of the last request: see handle
-        self.checkpoint: Callable[[int], Path] | None = None    # serial number of a checkpoint -> the file of this host
-        self.computed = self.evaluated = 0.0         # seconds computing and measuring of all requests
+        self.seconds = np.zeros(hi - lo)  # computing, by client in block order
+        self.spent = np.zeros(SPENT)  # of the last request: see handle
+        self.checkpoint: Callable[[int], Path] | None = None  # serial number of a checkpoint -> the file of this host
+        self.computed = self.evaluated = 0.0  # seconds computing and measuring of all requests
 
     def join(self) -> None:
         """The first state of every client."""
         for picks, f in self._blocks_of(None, (0, 0)):
             client = self.algorithm.join(f)
             if self.state is None:
-                self.state = type(client)(*(
-                    np.empty((len(self.order), *v.shape[1:]), self.dtype if v.dtype.kind == "f" else v.dtype) for v in client))
+                self.state = type(client)(
+                    *(
+                        np.empty((len(self.order), *v.shape[1:]), self.dtype if v.dtype.kind == "f" else v.dtype)
+                        for v in client
+                    )
+                )
             for field, value in zip(self.state, client, strict=True):
                 field[picks] = value
 

@@ -1,4 +1,5 @@
 """What a client method sees of its clients: the ``f`` of the papers."""
+
 from __future__ import annotations
 
 import time
@@ -21,8 +22,17 @@ class Local:
     samples, ``known`` a common point and the gradients (c, n) at it, if there are any.
     """
 
-    def __init__(self, block: Block, problem: Problem, start: Array, m: int, ids: Array, seed: int,
-                 place: tuple[int, int], known: tuple[Array, Array] | None = None) -> None:
+    def __init__(
+        self,
+        block: Block,
+        problem: Problem,
+        start: Array,
+        m: int,
+        ids: Array,
+        seed: int,
+        place: tuple[int, int],
+        known: tuple[Array, Array] | None = None,
+    ) -> None:
         self.block, self.problem, self.start, self.m, self.ids = block, problem, start, m, ids
         self.n = len(start)
         self.d = block.d
@@ -37,7 +47,9 @@ class Local:
         if len(rows) == len(self):
             return self
         known = None if self.known is None else (self.known[0], self.known[1][rows])
-        return Local(self.block.take(rows), self.problem, self.start, self.m, self.ids[rows], self._seed, self._place, known)
+        return Local(
+            self.block.take(rows), self.problem, self.start, self.m, self.ids[rows], self._seed, self._place, known
+        )
 
     def value(self, X: Array) -> Array:
         """f_i(x_i): (c,)."""

@@ -1,4 +1,5 @@
 """What the server asks of clients, and what comes back."""
+
 from __future__ import annotations
 
 import math
@@ -9,22 +10,24 @@ import numpy as np
 
 from mpifed.core.typing import Array
 
-SPENT = 5             # numbers that a host reports of every request: see Host.handle
-ASKED, FAULT = 3, 4   # places of some of them
+SPENT = 5  # numbers that a host reports of every request: see Host.handle
+ASKED, FAULT = 3, 4  # places of some of them
 
 
 class Request(NamedTuple):
     """What the server asks of the clients ``to`` (None: all)."""
 
-    method: str                          # a client method of the algorithm, or "measure"
-    args: tuple[Any, ...] = ()           # the same for everyone: numbers and arrays
-    to: Array | None = None              # client numbers, rising
-    each: Array | None = None            # row i for client to[i] alone
-    reduce: str = "rows"                 # rows: a row a client; sum, plain sum, max: over the clients
-    last: str | None = None              # reduce this field of every client's state instead of the replies
-    then: Callable[..., Array] | None = None  # what the server makes of the rows, column by column: (m, w), args -> (w,)
-    place: tuple[int, int] = (0, 0)      # round and call, for the random streams
-    evaluation: bool = False             # measuring is charged to nobody
+    method: str  # a client method of the algorithm, or "measure"
+    args: tuple[Any, ...] = ()  # the same for everyone: numbers and arrays
+    to: Array | None = None  # client numbers, rising
+    each: Array | None = None  # row i for client to[i] alone
+    reduce: str = "rows"  # rows: a row a client; sum, plain sum, max: over the clients
+    last: str | None = None  # reduce this field of every client's state instead of the replies
+    then: Callable[..., Array] | None = (
+        None  # what the server makes of the rows, column by column: (m, w), args -> (w,)
+    )
+    place: tuple[int, int] = (0, 0)  # round and call, for the random streams
+    evaluation: bool = False  # measuring is charged to nobody
 
 
 class Reply(NamedTuple):
@@ -46,7 +49,13 @@ class Collected:
         count, dtype = len(self.rows), self.rows.dtype
         if not self.layout:
             self.layout = tuple([part.shape[1:] for part in parts])
-            if self.lend and len(parts) == 1 and len(parts[0]) == count and isinstance(rows, slice) and parts[0].dtype == dtype:
+            if (
+                self.lend
+                and len(parts) == 1
+                and len(parts[0]) == count
+                and isinstance(rows, slice)
+                and parts[0].dtype == dtype
+            ):
                 self.rows = parts[0].reshape(count, -1)
                 return
             self.rows = np.empty((count, sum(width(shape) for shape in self.layout)), dtype)
@@ -72,7 +81,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.uploads = self.downloads = self.bytes_up = self.bytes_down = 0
-        self.up = self.down = 0    # requests that brought something up, or down
+        self.up = self.down = 0  # requests that brought something up, or down
 
     @property
     def exchanges(self) -> int:

@@ -1,4 +1,5 @@
 """Who trains in a round."""
+
 from __future__ import annotations
 
 import math
@@ -91,14 +92,18 @@ class Cover(Sampled, tag="cover"):
     """
 
     s0: Annotated[
-        Annotated[int, Meta(ge=1)] | None, Meta(description="rounds s0 in which everyone is chosen (default: the fewest)")] = None
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="rounds s0 in which everyone is chosen (default: the fewest)"),
+    ] = None
 
     def draws(self, seed: int, m: int, rounds: int) -> Draws:
         size = self.size(m)
         fewest = -(-m // size)
         s0 = self.s0 or fewest
         if s0 < fewest:
-            raise UserError(f"selection.s0 = {s0} is wrong: with {size} of {m} clients a round it takes at least {fewest} rounds")
+            raise UserError(
+                f"selection.s0 = {s0} is wrong: with {size} of {m} clients a round it takes at least {fewest} rounds"
+            )
 
         def draw(round: int, again: int) -> Array | None:
             group, place = divmod(round - 1, s0)
@@ -118,15 +123,24 @@ class Biased(Sampled, tag="biased"):
     with one number, both charged.  Source: flame, Algorithm 1 (biased client selection); errata.
     """
 
-    candidates: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="size of the pool (default: all clients)")] = None
+    candidates: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="size of the pool (default: all clients)")
+    ] = None
     batch_size: Annotated[int, Meta(ge=0, description="samples of the mini-batch; 0: all")] = 100
 
     def draws(self, seed: int, m: int, rounds: int) -> Draws:
         size, pool = self.size(m), self.candidates or m
         if not size <= pool <= m:
-            raise UserError(f"selection.candidates = {pool} is wrong: it must be between the {size} chosen and the {m} clients")
-        return Draws(size, lambda round, again: np.sort(
-            stream(seed, "selection", round, again).choice(m, pool, replace=False, shuffle=False)), self.batch_size)
+            raise UserError(
+                f"selection.candidates = {pool} is wrong: it must be between the {size} chosen and the {m} clients"
+            )
+        return Draws(
+            size,
+            lambda round, again: np.sort(
+                stream(seed, "selection", round, again).choice(m, pool, replace=False, shuffle=False)
+            ),
+            self.batch_size,
+        )
 
 
 class Replay(Selection, tag="replay", kw_only=True):
@@ -176,8 +190,12 @@ def read_table(path: str, key: str) -> Array:
     except UserError as error:
         raise UserError(f"selection.path = {path!r}: {error}") from None
     if table is None:
-        raise UserError(f"selection.key = {key!r} is not in {path!r}; there is {', '.join(arrays) or 'no array with a name'}")
+        raise UserError(
+            f"selection.key = {key!r} is not in {path!r}; there is {', '.join(arrays) or 'no array with a name'}"
+        )
     if values is None:
-        raise UserError(f"selection.path = {path!r}: {key!r} must be a table of whole numbers (rounds, clients), "
-                        f"not {table.dtype} {table.shape}")
+        raise UserError(
+            f"selection.path = {path!r}: {key!r} must be a table of whole numbers (rounds, clients), "
+            f"not {table.dtype} {table.shape}"
+        )
     return np.asarray(values)

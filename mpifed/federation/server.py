@@ -1,4 +1,5 @@
 """The server's side of a round: it calls, clients answer; and the ledger of what travelled between them."""
+
 from __future__ import annotations
 
 import os
@@ -27,8 +28,18 @@ class Federation:
     ``dtype`` of models and messages. Sums have the same bits for any number of ranks, unless ``reproducible`` is false.
     """
 
-    def __init__(self, transport: Transport, problem: Problem, draws: Draws, seed: int, sizes: Array, start: Array,
-                 dtype: str, reproducible: bool = True, devices: Devices | None = None) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        problem: Problem,
+        draws: Draws,
+        seed: int,
+        sizes: Array,
+        start: Array,
+        dtype: str,
+        reproducible: bool = True,
+        devices: Devices | None = None,
+    ) -> None:
         self.problem, self.m, self.n, self.dtype = problem, len(sizes), len(start), np.dtype(dtype)
         self._start = start.astype(self.dtype)
         self._sum = "sum" if reproducible else "plain sum"
@@ -40,7 +51,7 @@ class Federation:
         self.round = self.calls = self.drawn = 0
         self.seconds = 0.0 * transport.seconds
         self.mpi = self.kept = 0.0
-        self.steering = "the step size"          # what to look at when numbers are not finite
+        self.steering = "the step size"  # what to look at when numbers are not finite
         self._transport, self._draws, self._seed = transport, draws, seed
 
     def begin(self, round: int) -> None:
@@ -90,8 +101,15 @@ class Federation:
         """Call a client method on ``to`` (None: all); their replies at the server, a row a client in client order."""
         return self._ask(method.__name__, args, to, each)
 
-    def sum(self, method: Method, *args: Any, to: Array | None = None, each: Array | None = None,
-            last: str | None = None, charge: bool = True) -> Any:
+    def sum(
+        self,
+        method: Method,
+        *args: Any,
+        to: Array | None = None,
+        each: Array | None = None,
+        last: str | None = None,
+        charge: bool = True,
+    ) -> Any:
         """The same, with the replies added up on their way.
 
         With ``last`` every client's field of that name is added up instead, also of those not called: their last upload.
@@ -99,14 +117,23 @@ class Federation:
         """
         return self._ask(method.__name__, args, to, each, self._sum, last, charge=charge)
 
-    def mean(self, method: Method, *args: Any, to: Array | None = None, each: Array | None = None,
-             last: str | None = None, charge: bool = True) -> Any:
+    def mean(
+        self,
+        method: Method,
+        *args: Any,
+        to: Array | None = None,
+        each: Array | None = None,
+        last: str | None = None,
+        charge: bool = True,
+    ) -> Any:
         """The sum over the number of those who are added up."""
         total = self.sum(method, *args, to=to, each=each, last=last, charge=charge)
         count = self.m if last is not None or to is None else len(to)
         return tuple([divided(t, count) for t in total]) if isinstance(total, tuple) else divided(total, count)
 
-    def solve(self, method: Method, *args: Any, last: str, then: Callable[..., Array], to: Array | None = None) -> Array:
+    def solve(
+        self, method: Method, *args: Any, last: str, then: Callable[..., Array], to: Array | None = None
+    ) -> Array:
         """What ``then(rows, *args)`` makes of the field ``last`` of all clients once ``method`` has run, (m, n) -> (n,).
 
         It must work on each column by itself: long rows are spread over the ranks by column.
@@ -146,12 +173,23 @@ class Federation:
         if faults.min() < 0:
             raise self._transport.complaint()
         client, what = int(faults[faults > 0].min()) - 1, "loss or gradient" if request.evaluation else "reply"
-        raise Trouble(f"the {what} of client {client} is not finite in round {self.round}, method {request.method}: the iterates "
-                      f"diverge or the data do, so look at {self.steering}")
+        raise Trouble(
+            f"the {what} of client {client} is not finite in round {self.round}, method {request.method}: the iterates "
+            f"diverge or the data do, so look at {self.steering}"
+        )
 
-    def _ask(self, method: str, args: tuple[Any, ...] = (), to: Array | None = None, each: Array | None = None,
-             reduce: str = "rows", last: str | None = None, then: Any = None, evaluation: bool = False,
-             charge: bool = True) -> Any:
+    def _ask(
+        self,
+        method: str,
+        args: tuple[Any, ...] = (),
+        to: Array | None = None,
+        each: Array | None = None,
+        reduce: str = "rows",
+        last: str | None = None,
+        then: Any = None,
+        evaluation: bool = False,
+        charge: bool = True,
+    ) -> Any:
         request = Request(method, args, to, each, reduce, last, then, (self.round, self.calls), evaluation)
         self.calls += 1
         reply = self._transport.send(request)

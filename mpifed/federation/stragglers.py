@@ -1,4 +1,5 @@
 """Clients that are slow, far away or absent, and a clock of simulated time; nothing here depends on measured time."""
+
 from __future__ import annotations
 
 from typing import Annotated, Any
@@ -16,7 +17,7 @@ from mpifed.federation.distributions import Distribution
 
 Positive = Annotated[float, Meta(gt=0)]
 RATES = ("speed", "bandwidth_down", "bandwidth_up")
-DROPOUT, JITTER = 0, 1   # the streams of a round; those of the clients are in round 0
+DROPOUT, JITTER = 0, 1  # the streams of a round; those of the clients are in round 0
 
 
 class System(Table):
@@ -39,13 +40,22 @@ class System(Table):
     many are chosen remain those of the selection.
     """
 
-    speed: Annotated[Distribution | None, Meta(description="sample gradients a second of a client; absent: no time")] = None
-    bandwidth_down: Annotated[Distribution | None, Meta(description="bytes a second to a client; absent: no time")] = None
-    bandwidth_up: Annotated[Distribution | None, Meta(description="bytes a second from a client; absent: no time")] = None
+    speed: Annotated[
+        Distribution | None, Meta(description="sample gradients a second of a client; absent: no time")
+    ] = None
+    bandwidth_down: Annotated[Distribution | None, Meta(description="bytes a second to a client; absent: no time")] = (
+        None
+    )
+    bandwidth_up: Annotated[Distribution | None, Meta(description="bytes a second from a client; absent: no time")] = (
+        None
+    )
     latency: Annotated[Distribution | None, Meta(description="seconds of a message, one way; absent: 0")] = None
-    jitter: Annotated[float, Meta(ge=0, description="σ of the logarithm of a factor on computing, new in every draw")] = 0.0
+    jitter: Annotated[
+        float, Meta(ge=0, description="σ of the logarithm of a factor on computing, new in every draw")
+    ] = 0.0
     passes: Annotated[
-        Positive | None, Meta(description="a client's passes over its samples from draw to draw; absent: the algorithm's")
+        Positive | None,
+        Meta(description="a client's passes over its samples from draw to draw; absent: the algorithm's"),
     ] = None
     dropout: Annotated[float, Meta(ge=0, lt=1, description="probability that a client does not answer")] = 0.0
     deadline: Annotated[Positive | None, Meta(description="seconds until the server goes on; absent: never")] = None
@@ -59,14 +69,18 @@ class System(Table):
         absence = {"dropout": self.dropout, "deadline": self.deadline}
         key = next((key for key, value in absence.items() if value), None)
         if algorithm.everyone and key is not None:
-            raise UserError(f"system.{key} = {absence[key]} is wrong: {algorithm.label()} asks all clients for a gradient "
-                            "in every round, also those who are not chosen, so nobody can be absent")
+            raise UserError(
+                f"system.{key} = {absence[key]} is wrong: {algorithm.label()} asks all clients for a gradient "
+                "in every round, also those who are not chosen, so nobody can be absent"
+            )
         if self.least > chosen:
             raise UserError(f"system.least = {self.least} is wrong: it must be at most the {chosen} clients of a draw")
         work = algorithm.work(sizes) if self.passes is None else self.passes * sizes
         if work is None and self.speed is not None:
-            raise UserError(f"system.passes is missing: {algorithm.label()} does not know beforehand how often its clients "
-                            "pass over their samples, so system.speed needs it")
+            raise UserError(
+                f"system.passes is missing: {algorithm.label()} does not know beforehand how often its clients "
+                "pass over their samples, so system.speed needs it"
+            )
         return Devices(self, seed, sizes, model, algorithm, np.zeros(len(sizes)) if work is None else work)
 
     def drawn(self, seed: int, key: str, m: int) -> Array:
@@ -90,7 +104,9 @@ class Devices:
 
     def __init__(self, system: System, seed: int, sizes: Array, model: int, algorithm: Any, work: Array) -> None:
         self.system, self.sizes, self.model, self.everyone = system, sizes, model, algorithm.everyone
-        self.speed, self.down, self.up, self.latency = (system.drawn(seed, key, len(sizes)) for key in (*RATES, "latency"))
+        self.speed, self.down, self.up, self.latency = (
+            system.drawn(seed, key, len(sizes)) for key in (*RATES, "latency")
+        )
         self.work, self.bytes = work, model * algorithm.vectors
         self.seconds = 0.0
         self.asked = self.dropped = self.late = 0
@@ -110,8 +126,13 @@ class Devices:
         if self.system.jitter:
             normal = stream(self._seed, "system", round, again, JITTER).standard_normal(len(work))
             factor = np.exp(self.system.jitter * normal[ids])
-        return (self.latency[ids] + down / self.down[ids] + work[ids] / self.speed[ids] * factor
-                + self.latency[ids] + up / self.up[ids])
+        return (
+            self.latency[ids]
+            + down / self.down[ids]
+            + work[ids] / self.speed[ids] * factor
+            + self.latency[ids]
+            + up / self.up[ids]
+        )
 
     def score(self, candidates: Array, round: int, again: int, batch: int, up: int) -> None:
         """Let the time pass in which candidates score themselves on ``batch`` samples (0: all)."""
@@ -130,12 +151,14 @@ class Devices:
             late = ~gone & (system.deadline < T)
         answers = ~(gone | late)
         if (missing := min(system.least, len(ids)) - int(answers.sum())) > 0:
-            order = np.lexsort((T, gone))              # the late before those who dropped out, the fastest first
+            order = np.lexsort((T, gone))  # the late before those who dropped out, the fastest first
             back = order[~answers[order]][:missing]
             answers[back], gone[back], late[back] = True, False, False
         self.asked += len(ids)
         self.dropped += int(gone.sum())
         self.late += int(late.sum())
-        waited = self.times(np.arange(m), round, again, self.work, self.bytes, self.bytes) if self.everyone else T[answers]
+        waited = (
+            self.times(np.arange(m), round, again, self.work, self.bytes, self.bytes) if self.everyone else T[answers]
+        )
         self.seconds += max(float(waited.max()), system.deadline or 0.0) if late.any() else float(waited.max())
         return asked if answers.all() else ids[answers]

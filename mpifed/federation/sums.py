@@ -4,6 +4,7 @@ The sum is taken along the binary tree over client numbers 0 … m-1: always the
 hosts a run of clients, so it finishes whole subtrees by itself, a handful of vectors, and the server adds the rest.
 Clients who are absent are skipped; adding +0 to the sum of a subtree makes a sum of zeros +0.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -97,8 +98,8 @@ def scattered(rows: Array, places: Array) -> Array:
     if len(rows) == 1:
         return rows[0]
     rows = rows.copy()
-    level = np.frexp((places[1:] ^ places[:-1]).astype(float))[1]         # at which neighbours meet
-    left = places.searchsorted(places[:-1] >> level << level)             # the first row of the subtree where they do
+    level = np.frexp((places[1:] ^ places[:-1]).astype(float))[1]  # at which neighbours meet
+    left = places.searchsorted(places[:-1] >> level << level)  # the first row of the subtree where they do
     order = level.argsort(kind="stable")
     ends = np.flatnonzero(np.diff(level[order])) + 1
     for gaps in np.split(order, ends):

@@ -1,4 +1,5 @@
 """How requests reach the hosts: the protocol, and hosts in the same process."""
+
 from __future__ import annotations
 
 from typing import Protocol
@@ -12,8 +13,8 @@ from mpifed.federation.sums import finish
 class Transport(Protocol):
     """Carries requests to the hosts and their replies back."""
 
-    seconds: Array   # (hosts, SPENT) of the last request: see Host.handle
-    mpi: float       # seconds the server spent in MPI for the last request
+    seconds: Array  # (hosts, SPENT) of the last request: see Host.handle
+    mpi: float  # seconds the server spent in MPI for the last request
 
     def send(self, request: Request) -> Reply: ...
 
@@ -25,7 +26,7 @@ class InProcess:
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.complaint = Exception               # errors need no carrying
+        self.complaint = Exception  # errors need no carrying
         self.seconds, self.mpi = host.spent[None], 0.0
 
     def send(self, request: Request) -> Reply:

@@ -4,6 +4,7 @@ A request is one broadcast. All ranks expect the message that followed the last 
 and where everything in it stands; only when another comes does a second broadcast say what it is. Long arrays follow by
 themselves. Replies are one gather or reduction of short rows; long ones are reduced in slices (answer.py).
 """
+
 from __future__ import annotations
 
 import time
@@ -24,7 +25,7 @@ from mpifed.mpi.replies import Answer
 from mpifed.mpi.world import World, patiently
 
 STOP = "stop"
-LONG = 1e-3   # seconds: where ranks share cores and hosts compute so long, who waits takes naps
+LONG = 1e-3  # seconds: where ranks share cores and hosts compute so long, who waits takes naps
 NONE = np.zeros(SPENT)
 
 
@@ -48,7 +49,7 @@ class Channel:
         self.comm, self.world, self.cuts, self.dtype = world.comm, world, np.asarray(cuts), np.dtype(dtype)
         self.traffic = Traffic()
         self.patient = False
-        self.crowded = not world.survives() and world.crowded()     # a pending Ibcast does not notice that a rank is dead
+        self.crowded = not world.survives() and world.crowded()  # a pending Ibcast does not notice that a rank is dead
         self.plans = Plans(int(cuts[-1]))
         trees = [sums.nodes(lo, hi, int(cuts[-1])) for lo, hi in pairwise(cuts)]
         self.tree = [node for tree in trees for node in tree]
@@ -134,7 +135,7 @@ class Server(Channel):
         self.mpi = self.traffic.comm - before
         busy = float(self.seconds[:, :2].max())
         plan.patient = self.crowded and busy > LONG
-        waited = min(self.mpi, busy)    # for the slowest host
+        waited = min(self.mpi, busy)  # for the slowest host
         self.traffic.comm -= waited
         self.traffic.wait += waited
         assert rows is not None
@@ -167,7 +168,9 @@ class Server(Channel):
 
     def complaint(self) -> Exception:
         """The error of the first of the hosts that failed in the last request."""
-        (mistake, text), *_ = [self.comm.recv(source=1 + host) for host in np.flatnonzero(self.seconds[:, FAULT] < 0).tolist()]
+        (mistake, text), *_ = [
+            self.comm.recv(source=1 + host) for host in np.flatnonzero(self.seconds[:, FAULT] < 0).tolist()
+        ]
         return UserError(text) if mistake else Trouble(text)
 
     def stop(self, report: bool = True) -> None:
@@ -183,7 +186,7 @@ class Service(Channel):
         while True:
             before = self.traffic.comm
             plan, request = self.receive()
-            self.traffic.wait += self.traffic.comm - before      # the time until a request comes is waiting
+            self.traffic.wait += self.traffic.comm - before  # the time until a request comes is waiting
             self.traffic.comm = before
             if request.method == STOP:
                 return self.traffic if request.args[0] else None
@@ -196,11 +199,11 @@ class Service(Channel):
                 request = request._replace(then=getattr(host.algorithm, plan.form.then))
             try:
                 reply, error = host.handle(request), None
-            except Exception as mistake:                      # rank 0 will be told, and say stop
+            except Exception as mistake:  # rank 0 will be told, and say stop
                 reply, error = host.excuse(request), mistake
             _, answer = self.answer(plan, request, reply.layout)
             rows = reply.rows
-            if rows.shape[1] != answer.columns:                  # nobody here was called
+            if rows.shape[1] != answer.columns:  # nobody here was called
                 rows = np.zeros((len(rows), answer.columns), self.dtype)
             self.meet(plan.patient)
             self.transfer(request, answer, rows if rows.dtype == self.dtype else rows.astype(self.dtype), host.spent)
@@ -216,7 +219,11 @@ class Service(Channel):
         if more:
             whole = np.empty(more, np.uint8)
             self.collective("Bcast", whole, 0)
-            plan = plans.make(msgspec.msgpack.decode(whole[:text].data, type=Form), number) if text else plans.numbered[number]
+            plan = (
+                plans.make(msgspec.msgpack.decode(whole[:text].data, type=Form), number)
+                if text
+                else plans.numbered[number]
+            )
             plan.message[:] = whole[aligned(text) :]
         for array in plan.apart:
             self.collective("Bcast", array, 0)

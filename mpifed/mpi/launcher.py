@@ -1,4 +1,5 @@
 """What started this process: mpirun, srun or nobody."""
+
 from __future__ import annotations
 
 import os

@@ -1,4 +1,5 @@
 """The MPI library that mpi4py finds."""
+
 from __future__ import annotations
 
 

@@ -1,4 +1,5 @@
 """Requests as bytes. What is the same every time is said once: the first request of a kind makes a plan on every rank."""
+
 from __future__ import annotations
 
 import struct
@@ -10,9 +11,9 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.federation.request import Request, width
 
-BIG = 1 << 16     # arrays of more bytes travel by themselves, from where they lie to where they are read
-SMALL = 16        # own rows of at most so many bytes a client go to everyone, larger ones are scattered
-MOST = 256        # plans that are kept
+BIG = 1 << 16  # arrays of more bytes travel by themselves, from where they lie to where they are read
+SMALL = 16  # own rows of at most so many bytes a client go to everyone, larger ones are scattered
+MOST = 256  # plans that are kept
 NUMBERS = {int: "q", float: "d", bool: "?", np.int64: "q", np.float64: "d", np.float32: "d", np.bool_: "?"}
 FRONT = struct.Struct("=3q")
 
@@ -24,8 +25,8 @@ class Form(msgspec.Struct, array_like=True, frozen=True):
 
     method: str
     args: tuple[str | tuple[str, Shape], ...] = ()
-    to: int | None = None                             # how many clients are called
-    each: tuple[str, Shape] | None = None             # type and shape of one client's own row
+    to: int | None = None  # how many clients are called
+    each: tuple[str, Shape] | None = None  # type and shape of one client's own row
     reduce: str = "rows"
     last: str | None = None
     then: str | None = None
@@ -35,15 +36,24 @@ class Form(msgspec.Struct, array_like=True, frozen=True):
 def kind(request: Request) -> tuple[Any, ...]:
     """What two requests must share to be of one kind."""
     each = request.each
-    return (request.method, request.reduce, request.last, request.evaluation, request.then,
-            None if request.to is None else len(request.to), None if each is None else (each.dtype, each.shape[1:]),
-            *[(a.dtype, a.shape) if isinstance(a, np.ndarray) else type(a) for a in request.args])
+    return (
+        request.method,
+        request.reduce,
+        request.last,
+        request.evaluation,
+        request.then,
+        None if request.to is None else len(request.to),
+        None if each is None else (each.dtype, each.shape[1:]),
+        *[(a.dtype, a.shape) if isinstance(a, np.ndarray) else type(a) for a in request.args],
+    )
 
 
 def form(request: Request) -> Form:
     """The form of a request."""
-    args = tuple((a.dtype.str, a.shape) if isinstance(a, np.ndarray) else "" if a is None else NUMBERS[type(a)]
-                 for a in request.args)
+    args = tuple(
+        (a.dtype.str, a.shape) if isinstance(a, np.ndarray) else "" if a is None else NUMBERS[type(a)]
+        for a in request.args
+    )
     each = None if request.each is None else (request.each.dtype.str, request.each.shape[1:])
     then = None if request.then is None else request.then.__name__
     to = None if request.to is None else len(request.to)
@@ -81,9 +91,9 @@ class Plan:
                 place += aligned(size)
         self.big = [size > BIG for size in sizes]
         self.apart = [array for array, big in zip(self.arrays, self.big, strict=True) if big]
-        self.patient = False                 # how ranks wait for the replies and for the next message
-        self.follower: Plan | None = None    # of the message that came next, the last time
-        self.answer: Any = None              # how the replies travel
+        self.patient = False  # how ranks wait for the replies and for the next message
+        self.follower: Plan | None = None  # of the message that came next, the last time
+        self.answer: Any = None  # how the replies travel
 
     def write(self, request: Request) -> list[Array]:
         """Put a request into the message; the arrays that travel apart."""
@@ -144,4 +154,3 @@ class Plans:
 
 def aligned(size: int) -> int:
     return -(-size // 64) * 64
-

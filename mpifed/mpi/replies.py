@@ -3,6 +3,7 @@
 Short rows ride with the seconds in one message a rank. Long ones are reduced in slices of coordinates: every rank gets its
 slice of all rows, reduces it, and sends the result on; so no rank receives more than its share.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from mpifed.core.typing import Array
 from mpifed.federation.request import SPENT
 from mpifed.mpi.plan import BIG
 
-Finish = Callable[[Array], Array]      # rows (k, w) of all hosts -> (w,)
+Finish = Callable[[Array], Array]  # rows (k, w) of all hosts -> (w,)
 
 
 class Answer:
@@ -46,8 +47,11 @@ class Answer:
         self.part = self._rows(self.mine, rows[self.rank])
         self.every = np.zeros(ends[-1] if self.rank == 0 else 0, np.uint8)
         if self.rank == 0:
-            self.parts = [row for end, length, k in zip(ends, sizes, rows, strict=True)
-                          for row in self._rows(self.every[end - length : end], k)]
+            self.parts = [
+                row
+                for end, length, k in zip(ends, sizes, rows, strict=True)
+                for row in self._rows(self.every[end - length : end], k)
+            ]
 
     def reduce(self, rows: Array | None, spent: Array, finish: Finish) -> Array | None:
         """At rank 0 what ``finish`` makes of the rows of all hosts (columns,); None on the other ranks."""
@@ -108,7 +112,11 @@ class Answer:
 
     def _slices(self, rows: Array, spent: Array, finish: Finish) -> Array | None:
         width = self.widths[self.rank]
-        mine = rows.reshape(-1) if len(rows) <= 1 else np.concatenate([rows[:, a:b].reshape(-1) for a, b in pairwise(self.edges)])
+        mine = (
+            rows.reshape(-1)
+            if len(rows) <= 1
+            else np.concatenate([rows[:, a:b].reshape(-1) for a, b in pairwise(self.edges)])
+        )
         every = np.empty((sum(self.rows), width), self.dtype)
         self.collective("Alltoallv", (mine, len(rows) * self.widths), (every, np.array(self.rows) * width))
         self._count(mine.nbytes, every.nbytes)

@@ -1,4 +1,5 @@
 """The ranks of a run. The only importer of mpi4py."""
+
 from __future__ import annotations
 
 import os
@@ -22,10 +23,10 @@ if "mpi4py.MPI" not in sys.modules:
     mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
 from mpi4py import MPI
 
-FAULT_TOLERANT = "OMPI_MCA_mpi_ft_enable"    # what mpirun --with-ft ulfm sets
-NAP, LONGEST_NAP = 2e-5, 1e-3    # seconds between looks whether all ranks are there
+FAULT_TOLERANT = "OMPI_MCA_mpi_ft_enable"  # what mpirun --with-ft ulfm sets
+NAP, LONGEST_NAP = 2e-5, 1e-3  # seconds between looks whether all ranks are there
 
-shrunk = False    # whether ranks have died
+shrunk = False  # whether ranks have died
 
 
 def leave(code: int) -> None:
@@ -51,7 +52,7 @@ class World:
         if launcher == "Open MPI" and launcher not in library():
             raise UserError(mismatch(announced))
         if not MPI.Is_initialized():
-            with warnings.catch_warnings(action="ignore"):         # of a launcher that does not go with the library
+            with warnings.catch_warnings(action="ignore"):  # of a launcher that does not go with the library
                 MPI.Init()
         self.comm = MPI.COMM_WORLD
         self.rank, self.size = self.comm.rank, self.comm.size
@@ -71,7 +72,7 @@ class World:
 
     def meet(self) -> None:
         """Wait for all ranks, and leave the core to those who are still at work."""
-        if not self.survives():                        # a pending Ibarrier does not notice that a rank is dead
+        if not self.survives():  # a pending Ibarrier does not notice that a rank is dead
             patiently(self.comm.Ibarrier(), LONGEST_NAP)
 
     def share(self, value: Any) -> Any:
@@ -117,7 +118,7 @@ class World:
 
     def _agreed(self, fine: bool) -> bool:
         if not fine and not self.comm.Is_revoked():
-            self.comm.Revoke()                         # so that nobody waits in another call
+            self.comm.Revoke()  # so that nobody waits in another call
         try:
             return bool(self.comm.Agree(int(fine)))
         except MPI.Exception:
@@ -139,10 +140,12 @@ class World:
         sys.stdout.flush()
         sys.stderr.flush()
         self.comm.Abort(code)
-        os._exit(code)                                 # for Abort may return
+        os._exit(code)  # for Abort may return
 
 
 def mismatch(announced: int | None) -> str:
     """What to say when launcher and library do not go together."""
-    return (f"the launcher started {announced} processes, but mpi4py uses {library()}, which knows nothing of it: start them "
-            "with the mpirun (or srun --mpi=...) of that library, or set MPI4PY_LIBMPI")
+    return (
+        f"the launcher started {announced} processes, but mpi4py uses {library()}, which knows nothing of it: start them "
+        "with the mpirun (or srun --mpi=...) of that library, or set MPI4PY_LIBMPI"
+    )

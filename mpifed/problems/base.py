@@ -1,4 +1,5 @@
 """What a problem is: f = (1/m) Σ f_i, each f_i known through its value and gradient at many points at once."""
+
 from __future__ import annotations
 
 from abc import abstractmethod

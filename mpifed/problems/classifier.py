@@ -1,4 +1,5 @@
 """Linear classifiers of C classes: scores z = W a + bias, parameters flat as [W row-major (C × features) | bias]."""
+
 from __future__ import annotations
 
 from abc import abstractmethod
@@ -20,7 +21,8 @@ class Classifier(Problem):
     lam: Annotated[float, Meta(ge=0, description="regularisation λ of W, not of the bias")] = 0.0
     bias: Annotated[bool, Meta(description="whether scores have a bias")] = True
     start: Annotated[
-        Literal["zero", "uniform"], Meta(description="first model: 0, or uniform in ±1/√features from the seed")] = "zero"
+        Literal["zero", "uniform"], Meta(description="first model: 0, or uniform in ±1/√features from the seed")
+    ] = "zero"
 
     @abstractmethod
     def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:

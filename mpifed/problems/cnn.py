@@ -1,4 +1,5 @@
 """The convolutional network of FLAME's experiments."""
+
 from __future__ import annotations
 
 import math
@@ -30,8 +31,10 @@ class CNN(TorchProblem, tag="cnn"):
             squares = [(c, math.isqrt(n // c), math.isqrt(n // c)) for c in (3, 1)]
             shape = next((square for square in squares if math.prod(square) == n), shape)
         if len(shape) != 3 or min(shape[1:]) < SMALLEST:
-            raise ValueError(f"{n} features are no square image of 1 or 3 channels and at least {SMALLEST}×{SMALLEST} "
-                             "pixels; write shape = [channels, height, width] where it is another one")
+            raise ValueError(
+                f"{n} features are no square image of 1 or 3 channels and at least {SMALLEST}×{SMALLEST} "
+                "pixels; write shape = [channels, height, width] where it is another one"
+            )
         return shape
 
     def classes(self, n: int, size: int) -> int:
@@ -42,6 +45,15 @@ class CNN(TorchProblem, tag="cnn"):
         nn, (channels, *sides) = pytorch().nn, self.sample(n)
         height, width = (((side - 2) // 2 - 2) // 2 for side in sides)
         return nn.Sequential(
-            nn.Conv2d(channels, 32, 3), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(32, 16, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(self.dropout), nn.Flatten(),
-            nn.Linear(16 * height * width, WIDTH), nn.ReLU(), nn.Linear(WIDTH, classes))
+            nn.Conv2d(channels, 32, 3),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(32, 16, 3),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Dropout(self.dropout),
+            nn.Flatten(),
+            nn.Linear(16 * height * width, WIDTH),
+            nn.ReLU(),
+            nn.Linear(WIDTH, classes),
+        )

@@ -1,4 +1,5 @@
 """Eigenvalues and inverses of the Gram matrices A_iᵀA_i, from the smaller of A_iᵀA_i and A_iA_iᵀ."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -44,7 +45,7 @@ def largest_eigenvalue(block: Block) -> Array:
     for i in range(len(block)):
         A = block.matrix(i) if isinstance(block, SparseBlock) else block.dense(i)
         B = LinearOperator((block.n, block.n), matvec=lambda v, A=A: A.T @ (A @ v), dtype=block.b.dtype)
-        longest = np.asarray(A[[int(np.argmax(norms(A)))]].sum(axis=0)).ravel()   # a start that AᵀA does not map to 0
+        longest = np.asarray(A[[int(np.argmax(norms(A)))]].sum(axis=0)).ravel()  # a start that AᵀA does not map to 0
         top[i] = eigsh(B, 1, v0=longest, return_eigenvectors=False, rng=stream(0, "model"))[0] if longest.any() else 0
     return top
 
@@ -61,6 +62,7 @@ def gram_inverse(block: Block, key: str, coefficients: Callable[[Block], tuple[A
     (s I + c AᵀA)⁻¹ = (I − Aᵀ((s/c) I + AAᵀ)⁻¹A)/s); by conjugate gradients where both are large. ``key`` names the
     inverse, which is computed once.
     """
+
     def rows(block: Block) -> tuple[Array, Array]:
         c, s = coefficients(block)
         return c[:, None].astype(block.b.dtype), s[:, None].astype(block.b.dtype)

@@ -1,4 +1,5 @@
 """Least squares (fedgia Example II.1, fedadmm Example 5.1)."""
+
 from __future__ import annotations
 
 from typing import ClassVar

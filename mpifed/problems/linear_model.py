@@ -1,4 +1,5 @@
 """Losses of a linear score ⟨a, x⟩: f_i(x) = (1/d_i) Σ_j ℓ(⟨a_j, x⟩, b_j) + regulariser."""
+
 from __future__ import annotations
 
 from abc import abstractmethod
@@ -93,8 +94,11 @@ class LinearModel(Problem):
 
     def majorizer_inverse(self, block: Block, scale: float, shift: float) -> Solve:
         """v -> (scale·H_i + shift·I)⁻¹ v with H_i = curvature · A_iᵀA_i/d_i + factor·I (fedgia, Table III)."""
-        return gram_inverse(block, f"gram inverse {scale!r} {shift!r}",
-                            lambda block: (scale * self.curvature / block.d, scale * self.weight(block.d) + shift))
+        return gram_inverse(
+            block,
+            f"gram inverse {scale!r} {shift!r}",
+            lambda block: (scale * self.curvature / block.d, scale * self.weight(block.d) + shift),
+        )
 
     def _value(self, block: Block, X: Array, Z: Array) -> Array:
         f = np.vecdot(block.w, self.loss(Z, block.b))

@@ -1,4 +1,5 @@
 """Logistic regression with an ℓ2 regulariser (fedgia Example II.2, fedadmm Example 5.2)."""
+
 from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
@@ -19,8 +20,11 @@ class LogisticLoss(LinearModel):
     def labels(self, b: Array) -> Array:
         if not np.isin(b, (-1, 0, 1)).all() or (np.isin(-1, b) and np.isin(0, b)):
             wrong = b[~np.isin(b, (-1, 0, 1))]
-            raise ValueError(f"labels must be 0 and 1 or -1 and 1, but there is {wrong[0]:g}" if len(wrong) else
-                             "labels must be 0 and 1 or -1 and 1, but there are -1, 0 and 1")
+            raise ValueError(
+                f"labels must be 0 and 1 or -1 and 1, but there is {wrong[0]:g}"
+                if len(wrong)
+                else "labels must be 0 and 1 or -1 and 1, but there are -1, 0 and 1"
+            )
         return np.maximum(b, 0)
 
     def predict(self, block: Block, X: Array) -> Array:
@@ -63,7 +67,9 @@ class Logistic(LogisticLoss, tag="logistic"):
     """
 
     mu: Annotated[float, Meta(ge=0, description="regularisation μ")] = 1e-3
-    regulariser: Annotated[Literal["per-sample", "whole"], Meta(description="inside or outside of 1/d_i")] = "per-sample"
+    regulariser: Annotated[Literal["per-sample", "whole"], Meta(description="inside or outside of 1/d_i")] = (
+        "per-sample"
+    )
 
     def weight(self, d: Array) -> Array:
         return self.mu / d if self.regulariser == "per-sample" else np.full(len(d), self.mu)

@@ -1,4 +1,5 @@
 """Fully connected networks with ReLU, for all clients of a block at once."""
+
 from __future__ import annotations
 
 from itertools import pairwise
@@ -41,8 +42,7 @@ class MLP(Problem, tag="mlp"):
         self.dim(data)
         rng = stream(seed, "model")
         widths = (data.n, *self.hidden, data.classes)
-        return np.concatenate([rng.uniform(-1, 1, (a + 1) * b) / np.sqrt(a)
-                               for a, b in pairwise(widths)])
+        return np.concatenate([rng.uniform(-1, 1, (a + 1) * b) / np.sqrt(a) for a, b in pairwise(widths)])
 
     def predict(self, block: Block, X: Array) -> Array:
         """The class with the largest score, the lowest at a tie: (c, D)."""
@@ -76,8 +76,9 @@ class MLP(Problem, tag="mlp"):
     def layers(self, block: Block, X: Array) -> list[tuple[Array, Array]]:
         """W (…, out, in) and bias (…, out) of every layer."""
         found, at, width = [], 0, block.n
-        classes = (X.shape[-1] - sum((a + 1) * b for a, b in zip((width, *self.hidden[:-1]), self.hidden, strict=True))) \
-            // (self.hidden[-1] + 1)
+        classes = (
+            X.shape[-1] - sum((a + 1) * b for a, b in zip((width, *self.hidden[:-1]), self.hidden, strict=True))
+        ) // (self.hidden[-1] + 1)
         for out in (*self.hidden, classes):
             W = X[..., at : at + out * width].reshape(*X.shape[:-1], out, width)
             found.append((W, X[..., at + out * width : at + out * (width + 1)]))

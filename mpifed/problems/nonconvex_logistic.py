@@ -1,4 +1,5 @@
 """Logistic regression with a non-convex regulariser (fedgia Example V.3)."""
+
 from __future__ import annotations
 
 from typing import Annotated

@@ -1,4 +1,5 @@
 """Quadratic functions, given by their matrix and vector."""
+
 from __future__ import annotations
 
 from typing import ClassVar
@@ -22,7 +23,9 @@ class Quadratic(Problem, tag="quadratic"):
     def dim(self, data: Dataset) -> int:
         if (data.sizes != data.n).any():
             i = int(np.flatnonzero(data.sizes != data.n)[0])
-            raise ValueError(f"every client needs {data.n} rows, the rows of its matrix, but client {i} has {data.sizes[i]}")
+            raise ValueError(
+                f"every client needs {data.n} rows, the rows of its matrix, but client {i} has {data.sizes[i]}"
+            )
         return data.n
 
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
@@ -46,8 +49,9 @@ class Quadratic(Problem, tag="quadratic"):
     def majorizer_inverse(self, block: Block, scale: float, shift: float) -> Solve:
         """v -> (scale·Q_i + shift·I)⁻¹ v."""
         identity = np.eye(block.n, dtype=block.b.dtype)
-        inverse = block.once(f"inverse {scale!r} {shift!r}",
-                             lambda block: np.linalg.inv(scale * matrices(block) + shift * identity))
+        inverse = block.once(
+            f"inverse {scale!r} {shift!r}", lambda block: np.linalg.inv(scale * matrices(block) + shift * identity)
+        )
         return lambda V: np.matvec(inverse, V)
 
 

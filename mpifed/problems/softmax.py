@@ -1,4 +1,5 @@
 """Multinomial logistic regression (MLR)."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -36,8 +37,11 @@ class Softmax(Classifier, tag="softmax"):
 
     def lipschitz(self, block: Block) -> Array:
         """r_i = λ_max(A_iᵀA_i)/(2d_i) + lam: (c,)."""
-        top = block.once("largest eigenvalue with bias", with_ones) if self.bias else \
-            block.once("largest eigenvalue", largest_eigenvalue)
+        top = (
+            block.once("largest eigenvalue with bias", with_ones)
+            if self.bias
+            else block.once("largest eigenvalue", largest_eigenvalue)
+        )
         return top / (2 * block.d) + self.lam
 
     def convexity(self, block: Block) -> Array:

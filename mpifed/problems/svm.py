@@ -1,4 +1,5 @@
 """Linear support vector machine of several classes."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,5 @@
 """Networks of PyTorch as problems; torch itself is imported when a network is made, never before."""
+
 from __future__ import annotations
 
 import math
@@ -24,7 +25,13 @@ from mpifed.problems.base import Problem, Rest
 from mpifed.problems.classifier import whole_labels
 
 Shape = Annotated[tuple[Annotated[int, Meta(ge=1)], ...], Meta(min_length=1)]
-LOCAL_RANKS = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK", "PALS_LOCAL_RANKID", "SLURM_LOCALID")
+LOCAL_RANKS = (
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+    "MV2_COMM_WORLD_LOCAL_RANK",
+    "PALS_LOCAL_RANKID",
+    "SLURM_LOCALID",
+)
 PIECE_BYTES = 1 << 20  # of samples in one pass: what a CNN makes of more does not stay in the cache
 NETWORKS: dict[tuple[bytes, int, int], Network] = {}
 
@@ -36,8 +43,12 @@ class TorchProblem(Problem):
     """
 
     shape: Annotated[Shape | None, Meta(description="shape of a sample, such as [3, 64, 64] (default: flat)")] = None
-    lam: Annotated[float, Meta(ge=0, description="regularisation λ of weights: parameters of two or more dimensions")] = 0.0
-    device: Annotated[Literal["cpu", "cuda", "auto"], Meta(description="cuda: a GPU a rank; auto: where there is one")] = "cpu"
+    lam: Annotated[
+        float, Meta(ge=0, description="regularisation λ of weights: parameters of two or more dimensions")
+    ] = 0.0
+    device: Annotated[
+        Literal["cpu", "cuda", "auto"], Meta(description="cuda: a GPU a rank; auto: where there is one")
+    ] = "cpu"
 
     shared: ClassVar[bool] = False
 
@@ -53,7 +64,9 @@ class TorchProblem(Problem):
     def sample(self, n: int) -> tuple[int, ...]:
         """The shape of a sample of n features; ValueError where they do not fit."""
         if self.shape is not None and math.prod(self.shape) != n:
-            raise ValueError(f"samples have {n} features, and shape = {toml_value(self.shape)} needs {math.prod(self.shape)}")
+            raise ValueError(
+                f"samples have {n} features, and shape = {toml_value(self.shape)} needs {math.prod(self.shape)}"
+            )
         return self.shape or (n,)
 
     def dim(self, data: Dataset) -> int:
@@ -65,8 +78,10 @@ class TorchProblem(Problem):
             raise ValueError("labels must be whole numbers 0, 1 … C−1 of at least 2 classes")
         net = self._make(data.n, data.classes, int(stream(seed, "model").integers(2**63)))
         if net.output != (2, data.classes):
-            raise ValueError(f"for 2 samples the network gives an array {toml_value(net.output)} in place of "
-                             f"{toml_value((2, data.classes))}, a score for each class")
+            raise ValueError(
+                f"for 2 samples the network gives an array {toml_value(net.output)} in place of "
+                f"{toml_value((2, data.classes))}, a score for each class"
+            )
         return net.start
 
     def labels(self, b: Array) -> Array:
@@ -94,8 +109,15 @@ class TorchProblem(Problem):
 
         So a client's bits do not depend on its neighbours.
         """
-        net, found, X = self._network(block, X), np.zeros(block.b.shape, np.intp), np.ascontiguousarray(X, block.b.dtype)
-        f, G = np.empty(len(block), block.b.dtype), np.empty((len(block) if gradient else 0, X.shape[-1]), block.b.dtype)
+        net, found, X = (
+            self._network(block, X),
+            np.zeros(block.b.shape, np.intp),
+            np.ascontiguousarray(X, block.b.dtype),
+        )
+        f, G = (
+            np.empty(len(block), block.b.dtype),
+            np.empty((len(block) if gradient else 0, X.shape[-1]), block.b.dtype),
+        )
         for i in range(len(block)):
             d = np.count_nonzero(block.w[i])  # a mini-batch may hold fewer than d_i
             own = (X if X.ndim == 1 else X[i], block.dense(i)[:d], block.b[i, :d], block.w[i, :d])
@@ -141,7 +163,9 @@ class TorchModule(TorchProblem, tag="torch", kw_only=True):
         try:
             return found(**self.arguments)
         except Exception as error:  # likewise
-            raise UserError(f"{wrong} arguments = {toml_value(self.arguments)} do not suit it: {first_line(error)}") from None
+            raise UserError(
+                f"{wrong} arguments = {toml_value(self.arguments)} do not suit it: {first_line(error)}"
+            ) from None
 
 
 class Network:
@@ -152,30 +176,46 @@ class Network:
 
     def __init__(self, make: Callable[[], Any], shape: tuple[int, ...], lam: float, device: str, seed: int) -> None:
         self.torch, self.shape, self.lam, self.device = pytorch(), shape, lam, device_of(device)
-        self.torch.set_num_threads(1)  # sums of several threads may differ in their last bits, and the ranks are the threads here
+        self.torch.set_num_threads(
+            1
+        )  # sums of several threads may differ in their last bits, and the ranks are the threads here
         with self.drawing(seed), self.torch.no_grad():
             self.module = make().eval()
             norm = self.torch.nn.modules.batchnorm._BatchNorm
             wrong = {name: "a buffer" for name, _ in self.module.named_buffers()}
-            wrong |= {name or "it": "batch normalisation" for name, part in self.module.named_modules() if isinstance(part, norm)}
+            wrong |= {
+                name or "it": "batch normalisation"
+                for name, part in self.module.named_modules()
+                if isinstance(part, norm)
+            }
             wrong |= {name: "a frozen parameter" for name, p in self.module.named_parameters() if not p.requires_grad}
             if wrong:
-                raise UserError("the network of the problem must have nothing but trained parameters (GroupNorm in place of "
-                                "BatchNorm), but " + ", ".join(f"{name} is {what}" for name, what in wrong.items()))
+                raise UserError(
+                    "the network of the problem must have nothing but trained parameters (GroupNorm in place of "
+                    "BatchNorm), but " + ", ".join(f"{name} is {what}" for name, what in wrong.items())
+                )
             try:
                 self.output = tuple(getattr(self.module(self.torch.zeros(2, *shape)), "shape", ()))
             except Exception as error:  # whatever the user's code raises
-                raise ValueError(f"the network does not take samples of shape {toml_value(shape)}: {first_line(error)}") from None
+                raise ValueError(
+                    f"the network does not take samples of shape {toml_value(shape)}: {first_line(error)}"
+                ) from None
         start = {name: p.detach().numpy().astype(np.float64) for name, p in self.module.named_parameters()}
         self.start = np.concatenate([np.zeros(0), *(p.ravel() for p in start.values())])
         self.shapes = {name: p.shape for name, p in start.items()}
         self.weights = np.concatenate([np.zeros(0, bool), *(np.full(p.size, p.ndim > 1) for p in start.values())])
 
-    def run(self, x: Array, A: Array, b: Array, w: Array, gradient: bool, train: bool) -> tuple[float, Array, list[int]]:
+    def run(
+        self, x: Array, A: Array, b: Array, w: Array, gradient: bool, train: bool
+    ) -> tuple[float, Array, list[int]]:
         """f, ∇f (n,) if asked for, and the class of every sample; in training mode, with dropout, if asked for."""
         f, g = self.lam / 2 * float(np.sum((self.weights * x) ** 2)), self.lam * (self.weights * x)
         classes: list[int] = []
-        work = self.torch.func.grad_and_value(self.loss, has_aux=True) if gradient else lambda *piece: ({}, self.loss(*piece))
+        work = (
+            self.torch.func.grad_and_value(self.loss, has_aux=True)
+            if gradient
+            else lambda *piece: ({}, self.loss(*piece))
+        )
         # clients stand at a common x, a client passes over mini-batches: labels and a sample tell them apart
         seed = zlib.crc32(A[:1].tobytes(), zlib.crc32(b.tobytes(), zlib.crc32(x.tobytes()))) if train else 0
         with self.drawing(seed), self.torch.no_grad():
@@ -205,14 +245,18 @@ class Network:
             yield samples, self.tensor(b[at : at + k].astype(np.int64)), self.tensor(w[at : at + k])
 
     def tensor(self, values: Array) -> Any:
-        return self.torch.tensor(values, device=self.device)  # a copy: its place in memory, too, is the same for every client
+        return self.torch.tensor(
+            values, device=self.device
+        )  # a copy: its place in memory, too, is the same for every client
 
     @contextmanager
     def drawing(self, seed: int) -> Iterator[None]:
         """PyTorch's random numbers begin at ``seed``; afterwards they go on as before."""
         gpus = [] if self.device.index is None else [self.device.index]
         with self.torch.random.fork_rng(devices=gpus):
-            self.torch.default_generator.manual_seed(seed)  # torch.manual_seed looks for devices each time: 100 times slower
+            self.torch.default_generator.manual_seed(
+                seed
+            )  # torch.manual_seed looks for devices each time: 100 times slower
             for k in gpus:
                 self.torch.cuda.default_generators[k].manual_seed(seed)
             yield
@@ -223,7 +267,9 @@ def device_of(name: str) -> Any:
     torch = pytorch()
     count = torch.cuda.device_count() if name != "cpu" and torch.cuda.is_available() else 0
     if name == "cuda" and not count:
-        raise UserError('problem.device = "cuda" is wrong: PyTorch finds no GPU on a node of this run; write "auto" or "cpu"')
+        raise UserError(
+            'problem.device = "cuda" is wrong: PyTorch finds no GPU on a node of this run; write "auto" or "cpu"'
+        )
     if not count:
         return torch.device("cpu")
     torch.cuda.init()

@@ -1,4 +1,5 @@
 """Runs in a table: a row for all that differ in nothing but the seed, mean ± standard deviation."""
+
 from __future__ import annotations
 
 import math
@@ -16,12 +17,23 @@ from mpifed.report.tables import ABSENT, Number, Table
 from mpifed.results.result import Result
 
 FORMATS: dict[str, Callable[[Table], str]] = {
-    "terminal": tables.terminal, "markdown": tables.markdown, "latex": tables.latex, "csv": tables.comma_separated}
-WORLD = ("data", "problem")          # rows that differ in these settings do not compete: their objectives are others
+    "terminal": tables.terminal,
+    "markdown": tables.markdown,
+    "latex": tables.latex,
+    "csv": tables.comma_separated,
+}
+WORLD = ("data", "problem")  # rows that differ in these settings do not compete: their objectives are others
 
 
-def compare(results: Sequence[Result], by: Sequence[str] = ("seed",), columns: Sequence[str] | None = None,
-            form: str = "terminal", sort: str | None = None, everything: bool = False, bold: bool = False) -> str:
+def compare(
+    results: Sequence[Result],
+    by: Sequence[str] = ("seed",),
+    columns: Sequence[str] | None = None,
+    form: str = "terminal",
+    sort: str | None = None,
+    everything: bool = False,
+    bold: bool = False,
+) -> str:
     """The table of results in one of ``FORMATS``.
 
     A row is a group of runs that differ in no setting but ``by``; it begins with the settings in which rows differ, and
@@ -40,9 +52,17 @@ def compare(results: Sequence[Result], by: Sequence[str] = ("seed",), columns: S
     made, numbers = made._replace(groups=[made.groups[k] for k in order]), [numbers[k] for k in order]
     table = build(made, names, numbers, results, always=form == "csv", everything=everything)
     text = tables.terminal(table, bold) if form == "terminal" else FORMATS[form](table)
-    left = [] if everything else [
-        f"left out: {printable(result.path or 'a result')} ({printable(result.status) or 'no status'}, "
-        f"{count(result.cr, 'round')})" for group in made.groups for result in group.runs if result.status != "finished"]
+    left = (
+        []
+        if everything
+        else [
+            f"left out: {printable(result.path or 'a result')} ({printable(result.status) or 'no status'}, "
+            f"{count(result.cr, 'round')})"
+            for group in made.groups
+            for result in group.runs
+            if result.status != "finished"
+        ]
+    )
     if form == "csv" or not left:
         return text
     return "\n".join([*(f"% {line}" for line in left), text] if form == "latex" else [text, "", *left])
@@ -54,7 +74,7 @@ def number(group: Group, name: str, everything: bool) -> Number:
     values = values[~np.isnan(values)]
     if not len(values):
         return Number(math.nan)
-    size = 2.0 ** (math.frexp(float(np.abs(values).max()))[1] - 1)      # what diverged has squares that overflow
+    size = 2.0 ** (math.frexp(float(np.abs(values).max()))[1] - 1)  # what diverged has squares that overflow
     values = values / size
     return Number(size * float(values.mean()), size * float(values.std(ddof=1)) if len(values) > 1 else math.nan)
 
@@ -73,8 +93,14 @@ def sequence(made: Study, names: list[str], numbers: list[list[Number]], sort: s
     return sorted(places, key=lambda k: (math.isnan(numbers[k][column].mean), sign * numbers[k][column].mean))
 
 
-def build(made: Study, names: list[str], numbers: list[list[Number]], results: Sequence[Result], always: bool,
-          everything: bool) -> Table:
+def build(
+    made: Study,
+    names: list[str],
+    numbers: list[list[Number]],
+    results: Sequence[Result],
+    always: bool,
+    everything: bool,
+) -> Table:
     """The table, with columns of n and status where they tell something or ``always``."""
     heads = [(name, tables.escaped(name)) for name in made.keys.values()]
     rows: list[list[str | Number]] = [[group.settings.get(key, ABSENT) for key in made.keys] for group in made.groups]
@@ -91,7 +117,9 @@ def build(made: Study, names: list[str], numbers: list[list[Number]], results: S
     factors = [1.0] * len(heads)
     for column, name in enumerate(names):
         values = [row[column] for row in numbers]
-        factor, of = scale(unit(name, results), max((abs(v.mean) for v in values if not math.isnan(v.mean)), default=0.0))
+        factor, of = scale(
+            unit(name, results), max((abs(v.mean) for v in values if not math.isnan(v.mean)), default=0.0)
+        )
         heads.append((title(name, of), latex_title(name, of)))
         plain.append(f"{name}_seconds" if name in ("tct", "lct") else name)
         factors.append(factor)
@@ -114,4 +142,6 @@ def winners(made: Study, values: list[Number], sign: int, factor: float) -> list
 def status(group: Group) -> str:
     """How the runs of a group ended: finished, or 2 finished, 1 failed."""
     found = Counter(printable(run.status) or ABSENT for run in group.runs)
-    return next(iter(found)) if len(found) == 1 else ", ".join(f"{times} {name}" for name, times in sorted(found.items()))
+    return (
+        next(iter(found)) if len(found) == 1 else ", ".join(f"{times} {name}" for name, times in sorted(found.items()))
+    )

@@ -1,4 +1,5 @@
 """What pictures draw: columns of runs against one another, and of runs that differ in the seed their middle and range."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -13,10 +14,10 @@ from mpifed.report.metrics import A_ROUND, DERIVED, final, known, title
 from mpifed.results.result import Result
 
 ALIASES = {"rounds": "round", "seconds": "elapsed_seconds", "tct": "elapsed_seconds"}
-WORLD = ("data", "problem", "seed", "dtype")       # runs that agree in these settings have the same optimum
-POINTS = 400                                       # most points of a curve that stands for several runs
-MANY = 10                                          # with so many runs a band leaves out the outermost
-DECADES = 2                                        # a wider span of positive values is drawn on a logarithmic axis
+WORLD = ("data", "problem", "seed", "dtype")  # runs that agree in these settings have the same optimum
+POINTS = 400  # most points of a curve that stands for several runs
+MANY = 10  # with so many runs a band leaves out the outermost
+DECADES = 2  # a wider span of positive values is drawn on a logarithmic axis
 
 Array = NDArray[Any]
 Curve = tuple[Array, Array]
@@ -60,15 +61,18 @@ def errors(results: Sequence[Result]) -> tuple[str, list[Array | None]]:
     if all(gap is not None for gap in gaps):
         return "objective_gap", gaps
     columns = series(results, "objective")[1]
-    worlds = [tuple(sorted((key, value) for key, value in settings(result).items() if key.split(".")[0] in WORLD))
-              for result in results]
+    worlds = [
+        tuple(sorted((key, value) for key, value in settings(result).items() if key.split(".")[0] in WORLD))
+        for result in results
+    ]
     least: dict[Any, float] = {}
     for world, values in zip(worlds, columns, strict=True):
         if values is not None:
             least[world] = float(np.fmin.reduce(values, initial=least.get(world, np.inf)))
-    with np.errstate(over="ignore", invalid="ignore"):              # of runs that diverged
-        return "error", [None if values is None else values - least[world]
-                         for world, values in zip(worlds, columns, strict=True)]
+    with np.errstate(over="ignore", invalid="ignore"):  # of runs that diverged
+        return "error", [
+            None if values is None else values - least[world] for world, values in zip(worlds, columns, strict=True)
+        ]
 
 
 def axis_title(name: str, unit: str) -> str:
@@ -122,8 +126,12 @@ def band(curves: Sequence[Curve], hold: Sequence[bool], log: bool) -> Band | Non
         return None
     if len(grid) > POINTS:
         grid = grid[np.linspace(0, len(grid) - 1, POINTS).round().astype(int)]
-    rows = np.array([np.interp(grid, x, np.log(y) if log else y, right=None if stays else np.nan)
-                     for (x, y), stays in zip(curves, hold, strict=True)])
+    rows = np.array(
+        [
+            np.interp(grid, x, np.log(y) if log else y, right=None if stays else np.nan)
+            for (x, y), stays in zip(curves, hold, strict=True)
+        ]
+    )
     there = ~np.isnan(rows).all(axis=0)
     grid, rows = grid[there], rows[:, there]
     ends = (10, 90) if len(curves) >= MANY else (0, 100)

@@ -1,4 +1,5 @@
 """Runs side by side: what differs between their experiment files, and which differ in nothing but the seed."""
+
 from __future__ import annotations
 
 import os
@@ -9,9 +10,9 @@ from mpifed.core.errors import UserError, printable, unknown
 from mpifed.report.summary import flat
 from mpifed.results.result import Result, load
 
-ASIDE = ("checkpoint", "record")    # tables that change nothing of what is computed
-NAMED = ("algorithm", "data", "problem", "selection")     # settings whose value says enough
-THERE = "yes"                       # the value of a table without a name, which may be there or not
+ASIDE = ("checkpoint", "record")  # tables that change nothing of what is computed
+NAMED = ("algorithm", "data", "problem", "selection")  # settings whose value says enough
+THERE = "yes"  # the value of a table without a name, which may be there or not
 
 Settings = dict[str, str]
 
@@ -89,8 +90,10 @@ def short(keys: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
     """The last part of each key, the whole key where another is called the same; what is ``taken`` is used for neither."""
     last, taken = [key.rsplit(".", 1)[-1] for key in keys], set(taken)
     whole = {key: f"{key} (setting)" if key in taken else key for key in keys}
-    return {key: name if last.count(name) == 1 and name not in taken else whole[key]
-            for key, name in zip(keys, last, strict=True)}
+    return {
+        key: name if last.count(name) == 1 and name not in taken else whole[key]
+        for key, name in zip(keys, last, strict=True)
+    }
 
 
 def natural(text: str) -> tuple[int, float, str]:

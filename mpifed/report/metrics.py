@@ -1,4 +1,5 @@
 """The numbers of a run that tables and pictures tell: their names, units and which of two is the better."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -11,18 +12,52 @@ from mpifed.results.columns import COLUMNS
 from mpifed.results.result import Result
 
 HEADS = {
-    "grad_norm_sq": "‖∇f‖²", "objective_gap": "f − f*", "rounds": "CR", "tct": "TCT", "lct": "LCT", "snr": "SNR",
-    "epsilon": "ε", "bytes": "up + down", "bytes_up": "up", "bytes_down": "down", "elapsed_seconds": "time",
-    "simulated_seconds": "simulated time", "compute_seconds": "computing, slowest rank", "comm_seconds": "communication",
-    "client_seconds": "computing, all clients", "evaluate_seconds": "evaluation"}
+    "grad_norm_sq": "‖∇f‖²",
+    "objective_gap": "f − f*",
+    "rounds": "CR",
+    "tct": "TCT",
+    "lct": "LCT",
+    "snr": "SNR",
+    "epsilon": "ε",
+    "bytes": "up + down",
+    "bytes_up": "up",
+    "bytes_down": "down",
+    "elapsed_seconds": "time",
+    "simulated_seconds": "simulated time",
+    "compute_seconds": "computing, slowest rank",
+    "comm_seconds": "communication",
+    "client_seconds": "computing, all clients",
+    "evaluate_seconds": "evaluation",
+}
 LATEX = {"grad_norm_sq": r"$\|\nabla f\|^2$", "objective_gap": "$f - f^*$", "epsilon": r"$\varepsilon$"}
-DERIVED = {"rounds": "1", "tct": "s", "lct": "s", "bytes": "byte"}      # name -> unit
-A_ROUND = {"inner_steps", "asked", "dropped", "late", "compute_seconds", "client_seconds", "server_seconds", "comm_seconds",
-           "evaluate_seconds"}                                          # columns that tell of a round, not of all so far
+DERIVED = {"rounds": "1", "tct": "s", "lct": "s", "bytes": "byte"}  # name -> unit
+A_ROUND = {
+    "inner_steps",
+    "asked",
+    "dropped",
+    "late",
+    "compute_seconds",
+    "client_seconds",
+    "server_seconds",
+    "comm_seconds",
+    "evaluate_seconds",
+}  # columns that tell of a round, not of all so far
 HIGHEST = {"accuracy", "accuracy_pooled", "personal_accuracy", "dual_objective"}
 NEITHER = {"snr", "epsilon", "lagrangian", "asked", "round"}
-USUAL = ("objective", "objective_gap", "grad_norm_sq", "rounds", "exchanges", "bytes_up", "tct", "lct", "snr", "accuracy",
-         "personal_accuracy", "simulated_seconds")
+USUAL = (
+    "objective",
+    "objective_gap",
+    "grad_norm_sq",
+    "rounds",
+    "exchanges",
+    "bytes_up",
+    "tct",
+    "lct",
+    "snr",
+    "accuracy",
+    "personal_accuracy",
+    "simulated_seconds",
+)
 
 
 def known(results: Iterable[Result]) -> list[str]:
@@ -37,7 +72,11 @@ def chosen(results: Sequence[Result], names: Sequence[str] | None) -> list[str]:
     for name in names or ():
         if name not in there:
             unknown("column", name, there)
-    return list(names) if names else [name for name in USUAL if any(np.isfinite(final(result, name)) for result in results)]
+    return (
+        list(names)
+        if names
+        else [name for name in USUAL if any(np.isfinite(final(result, name)) for result in results)]
+    )
 
 
 def final(result: Result, name: str) -> float:

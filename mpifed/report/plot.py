@@ -5,6 +5,7 @@ Runs that differ in nothing but the seed are one curve, their mean (the geometri
 least to greatest, of ten runs and more from the 10th percentile to the 90th; curves are called by the settings in which
 they differ.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -21,12 +22,18 @@ from mpifed.report.style import DOUBLE, SINGLE, above, canvas, drawing, folded, 
 from mpifed.results.result import Result
 
 LOGS = ("x", "y", "xy", "none")
-SIDE = 3                             # most panels side by side
-MARKED = 8                           # markers of a long curve
+SIDE = 3  # most panels side by side
+MARKED = 8  # markers of a long curve
 
 
-def lines(results: Sequence[Result], x: str = "round", y: Sequence[str] = ("objective",), log: str | None = None,
-          width: float | None = None, title: str | None = None) -> Any:
+def lines(
+    results: Sequence[Result],
+    x: str = "round",
+    y: Sequence[str] = ("objective",),
+    log: str | None = None,
+    width: float | None = None,
+    title: str | None = None,
+) -> Any:
     """Columns against a column, a panel for each of ``y``.
 
     A name is a recorded column or, of the rounds, bytes (up and down), seconds (without measuring and writing), error
@@ -39,7 +46,9 @@ def lines(results: Sequence[Result], x: str = "round", y: Sequence[str] = ("obje
     return panels(results, [(x, name) for name in y], columns, log, width, title)
 
 
-def page(results: Sequence[Result], log: str | None = None, width: float | None = None, title: str | None = None) -> Any:
+def page(
+    results: Sequence[Result], log: str | None = None, width: float | None = None, title: str | None = None
+) -> Any:
     """A study on one page: the objective by round, the error (where an optimum is known; else ‖∇f‖²) by exchanges, bytes
     and seconds, and the accuracy, where there is one, by round and seconds."""
     gap = any("objective_gap" in result.rounds for result in results)
@@ -50,8 +59,14 @@ def page(results: Sequence[Result], log: str | None = None, width: float | None 
     return panels(results, pairs, 2, log, paper(width, DOUBLE), title)
 
 
-def panels(results: Sequence[Result], pairs: Sequence[tuple[str, str]], columns: int, log: str | None, width: float,
-           title: str | None) -> Any:
+def panels(
+    results: Sequence[Result],
+    pairs: Sequence[tuple[str, str]],
+    columns: int,
+    log: str | None,
+    width: float,
+    title: str | None,
+) -> Any:
     """A figure of curves, a panel for each (x, y)."""
     if log is not None and log not in LOGS:
         unknown("axis for log", log, LOGS)
@@ -62,7 +77,7 @@ def panels(results: Sequence[Result], pairs: Sequence[tuple[str, str]], columns:
     heading = headed(width, title, spread(counts, logs) if max(counts) > 1 else None)
     with drawing() as matplotlib:
         figure, axes = canvas(matplotlib, width, -(-len(pairs) // columns), columns, heading, deep * (len(labels) > 1))
-        for axis in axes.flat[len(pairs):]:
+        for axis in axes.flat[len(pairs) :]:
             axis.remove()
         for axis, (x, y), logarithm in zip(axes.flat, pairs, logs, strict=False):
             draw(axis, results, made, x, y, "x" in (log or ""), logarithm)
@@ -98,8 +113,10 @@ def draw(axis: Any, results: Sequence[Result], made: Study, x: str, y: str, log_
         factors.append(factor)
     empty = True
     for number, group in enumerate(made.groups):
-        found = [(pair(xs[place], ys[place], log_x, log_y), held(y, results[place]))
-                 for place in (places[id(run)] for run in group.runs)]
+        found = [
+            (pair(xs[place], ys[place], log_x, log_y), held(y, results[place]))
+            for place in (places[id(run)] for run in group.runs)
+        ]
         curves = [(a / factors[0], b / factors[1]) for curve, _ in found if curve is not None for a, b in [curve]]
         hold = [stays for curve, stays in found if curve is not None]
         empty &= not curves
@@ -110,7 +127,9 @@ def draw(axis: Any, results: Sequence[Result], made: Study, x: str, y: str, log_
         for a, b in curves:
             axis.plot(a, b, **look(number), markevery=sparse(np.log(a) if log_x else a, number))
     if empty:
-        raise UserError(f"there is nothing to draw: no run has numbers of both {x} and {y}"
-                        + (" that a logarithmic axis can show" if log_x or log_y else ""))
+        raise UserError(
+            f"there is nothing to draw: no run has numbers of both {x} and {y}"
+            + (" that a logarithmic axis can show" if log_x or log_y else "")
+        )
     axis.set_xscale("log" if log_x else "linear")
     axis.set_yscale("log" if log_y else "linear")

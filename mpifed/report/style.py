@@ -1,4 +1,5 @@
 """How pictures look: small, readable in print, and by those who do not see colours."""
+
 from __future__ import annotations
 
 import textwrap
@@ -11,24 +12,45 @@ from typing import Any
 from mpifed.core.errors import UserError
 from mpifed.core.files import replacing
 
-SINGLE, DOUBLE = 3.4, 7.0            # inches: a column and a page
+SINGLE, DOUBLE = 3.4, 7.0  # inches: a column and a page
 WIDTHS = {"single": SINGLE, "double": DOUBLE}
-NARROWEST, WIDEST, HIGHEST = 2.0, 40.0, 4.0      # a panel that is wider than HIGHEST grows no higher
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9")     # Okabe and Ito, without yellow
+NARROWEST, WIDEST, HIGHEST = 2.0, 40.0, 4.0  # a panel that is wider than HIGHEST grows no higher
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9")  # Okabe and Ito, without yellow
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "oo")
-TYPES = {".png": {"Software": None}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}       # same input, same bytes
-SIZE = 8                             # points
-LETTER, HANDLE = 0.064, 0.62         # inches of a letter and of what stands before a label
-LINE = 0.16                          # inches of a line of text
+TYPES = {".png": {"Software": None}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}  # same input, same bytes
+SIZE = 8  # points
+LETTER, HANDLE = 0.064, 0.62  # inches of a letter and of what stands before a label
+LINE = 0.16  # inches of a line of text
 RC: dict[str, Any] = {
-    "font.size": SIZE, "axes.titlesize": SIZE + 1, "axes.labelsize": SIZE, "xtick.labelsize": SIZE, "ytick.labelsize": SIZE,
-    "legend.fontsize": SIZE, "legend.title_fontsize": SIZE, "figure.titlesize": SIZE + 1, "lines.linewidth": 1.2,
-    "lines.markersize": 3.5, "axes.linewidth": 0.6, "axes.grid": True, "axes.axisbelow": True, "grid.linewidth": 0.4,
-    "grid.color": "#dddddd", "axes.spines.top": False, "axes.spines.right": False, "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6, "hatch.linewidth": 0.4, "legend.frameon": False, "savefig.dpi": 200, "figure.dpi": 200,
-    "svg.fonttype": "none", "svg.hashsalt": "mpifed", "pdf.fonttype": 42, "axes.formatter.useoffset": False,
+    "font.size": SIZE,
+    "axes.titlesize": SIZE + 1,
+    "axes.labelsize": SIZE,
+    "xtick.labelsize": SIZE,
+    "ytick.labelsize": SIZE,
+    "legend.fontsize": SIZE,
+    "legend.title_fontsize": SIZE,
+    "figure.titlesize": SIZE + 1,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    "axes.linewidth": 0.6,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.linewidth": 0.4,
+    "grid.color": "#dddddd",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "hatch.linewidth": 0.4,
+    "legend.frameon": False,
+    "savefig.dpi": 200,
+    "figure.dpi": 200,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "mpifed",
+    "pdf.fonttype": 42,
+    "axes.formatter.useoffset": False,
 }
 
 
@@ -50,8 +72,10 @@ def drawing() -> Iterator[Any]:
 def paper(width: float | None, usual: float) -> float:
     """Inches, ``usual`` where nobody chose. Raises UserError for a width that no paper has."""
     if width is not None and not NARROWEST <= width <= WIDEST:
-        raise UserError(f"width = {width:g} is wrong: it must be from {NARROWEST:g} to {WIDEST:g} inches, single "
-                        f"({SINGLE:g}) or double ({DOUBLE:g})")
+        raise UserError(
+            f"width = {width:g} is wrong: it must be from {NARROWEST:g} to {WIDEST:g} inches, single "
+            f"({SINGLE:g}) or double ({DOUBLE:g})"
+        )
     return usual if width is None else width
 
 
@@ -64,8 +88,13 @@ def canvas(matplotlib: Any, width: float, rows: int, columns: int, heading: str,
 
 def look(place: int) -> dict[str, Any]:
     """Colour, marker and line of the curve in this place: each has its own period, so that 280 curves differ."""
-    return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)],
-            "linestyle": LINES[place % len(LINES)], "markerfacecolor": "white", "markeredgewidth": 0.8}
+    return {
+        "color": COLOURS[place % len(COLOURS)],
+        "marker": MARKERS[place % len(MARKERS)],
+        "linestyle": LINES[place % len(LINES)],
+        "markerfacecolor": "white",
+        "markeredgewidth": 0.8,
+    }
 
 
 def fill(place: int) -> dict[str, Any]:
@@ -77,7 +106,7 @@ def folded(labels: Sequence[str], width: float) -> tuple[list[str], int, int]:
     """Labels broken to lines that fit, the columns of a legend that is no wider than ``width``, and the lines it has."""
     broken = [fold(label, width - HANDLE) for label in labels]
     for columns in range(len(broken), 0, -1):
-        share, more = divmod(len(broken), columns)          # a legend is filled column by column, the first are the longer
+        share, more = divmod(len(broken), columns)  # a legend is filled column by column, the first are the longer
         ends = [place * share + min(place, more) for place in range(columns + 1)]
         parts = [[line for label in broken[a:b] for line in label.split("\n")] for a, b in pairwise(ends)]
         if sum(max(map(len, part)) * LETTER + HANDLE for part in parts) <= width:
@@ -98,8 +127,15 @@ def headed(width: float, *words: str | None) -> str:
 def above(figure: Any, handles: Sequence[Any], labels: Sequence[str], columns: int, heading: str) -> None:
     """Heading and legend above the panels, where they hide nothing; a single curve needs no legend."""
     if len(handles) > 1:
-        made = figure.legend(list(handles), list(labels), loc="outside upper center", ncols=columns, title=heading or None,
-                             handlelength=3.4, columnspacing=1.2)
+        made = figure.legend(
+            list(handles),
+            list(labels),
+            loc="outside upper center",
+            ncols=columns,
+            title=heading or None,
+            handlelength=3.4,
+            columnspacing=1.2,
+        )
         made.get_title().set_multialignment("center")
     elif heading:
         figure.suptitle(heading)

@@ -1,4 +1,5 @@
 """A result on one screen."""
+
 from __future__ import annotations
 
 import math
@@ -13,19 +14,34 @@ from mpifed.core.toml import toml_value
 from mpifed.results.result import Result
 
 WIDTH, HEIGHT = 100, 40
-MARGIN = 15                # characters on the left, for the name of a part
-LONG = 42                  # a cell of more characters has a line of its own
-LISTED = 16                # most ranks that have a row each
+MARGIN = 15  # characters on the left, for the name of a part
+LONG = 42  # a cell of more characters has a line of its own
+LISTED = 16  # most ranks that have a row each
 COUNTS = ("exchanges", "uploads", "downloads")
 ABSENT = ("asked", "dropped", "late")
 BYTES = {"bytes_up": "up", "bytes_down": "down"}
-SECONDS = {"compute_seconds": "compute, slowest rank", "client_seconds": "compute, all clients",
-           "server_seconds": "server", "comm_seconds": "communication", "evaluate_seconds": "evaluation"}
+SECONDS = {
+    "compute_seconds": "compute, slowest rank",
+    "client_seconds": "compute, all clients",
+    "server_seconds": "server",
+    "comm_seconds": "communication",
+    "evaluate_seconds": "evaluation",
+}
 APART = {"round", "elapsed_seconds", "simulated_seconds", *COUNTS, *ABSENT, *BYTES, *SECONDS}
 SIGNS = {"grad_norm_sq": "‖∇f‖²"}
-RANK_COLUMNS = {"clients": "clients", "samples": "samples", "compute_seconds": "compute", "comm_seconds": "mpi",
-                "wait_seconds": "wait", "evaluate_seconds": "eval", "io_seconds": "io", "mpi_calls": "calls",
-                "mpi_bytes_sent": "sent", "mpi_bytes_received": "received", "max_rss_bytes": "memory"}
+RANK_COLUMNS = {
+    "clients": "clients",
+    "samples": "samples",
+    "compute_seconds": "compute",
+    "comm_seconds": "mpi",
+    "wait_seconds": "wait",
+    "evaluate_seconds": "eval",
+    "io_seconds": "io",
+    "mpi_calls": "calls",
+    "mpi_bytes_sent": "sent",
+    "mpi_bytes_received": "received",
+    "max_rss_bytes": "memory",
+}
 MILLION = {"mpi_bytes_sent", "mpi_bytes_received", "max_rss_bytes"}
 
 Cell = tuple[str, str]
@@ -33,9 +49,18 @@ Cell = tuple[str, str]
 
 def show(result: Result) -> str:
     """Configuration, outcome, communication, time and ranks of a run, on 40 lines of 100 characters."""
-    upper = [title(result), *(part(name, columns(cells)) for name, cells in (
-        ("configuration", list(flat(result.config))), ("outcome", outcome(result)),
-        ("communication", communication(result)), ("time (s)", times(result))))]
+    upper = [
+        title(result),
+        *(
+            part(name, columns(cells))
+            for name, cells in (
+                ("configuration", list(flat(result.config))),
+                ("outcome", outcome(result)),
+                ("communication", communication(result)),
+                ("time (s)", times(result)),
+            )
+        ),
+    ]
     text = ""
     for listed, gap in ((LISTED, "\n\n"), (LISTED, "\n"), (1, "\n\n"), (1, "\n")):
         parts = [*upper, part("ranks", ranks(result, listed))]
@@ -53,8 +78,10 @@ def title(result: Result) -> list[str]:
     status = {"running": "running, or killed"}.get(result.status, result.status)
     reason = f" ({result.stop_reason})" if result.stop_reason else ""
     size.append(count(int(result.attrs.get("ranks", 1)), "rank"))
-    lines = (f"{name} on {problem} / {data}: {', '.join(size)} · mpifed {result.attrs.get('mpifed_version', '?')}",
-             f"{status}{reason} after {count(result.cr, 'round')} · started {result.attrs.get('started', '?')}")
+    lines = (
+        f"{name} on {problem} / {data}: {', '.join(size)} · mpifed {result.attrs.get('mpifed_version', '?')}",
+        f"{status}{reason} after {count(result.cr, 'round')} · started {result.attrs.get('started', '?')}",
+    )
     return [textwrap.shorten(line, WIDTH, placeholder=" …") for line in lines]
 
 
@@ -87,11 +114,12 @@ def outcome(result: Result) -> list[Cell]:
 
 def communication(result: Result) -> list[Cell]:
     """What travelled between server and clients."""
-    last = {name: values[-1] for name, values in result.rounds.items()
-            if len(values) and name in (*COUNTS, *BYTES)}
-    return ([(name, f"{last[name]:,.0f}") for name in COUNTS if name in last]
-            + [(name, f"{result.rounds[name].sum():,.0f}") for name in ABSENT if name in result.rounds]
-            + [(word, f"{amount(last[name])} ({last[name]:,.0f})") for name, word in BYTES.items() if name in last])
+    last = {name: values[-1] for name, values in result.rounds.items() if len(values) and name in (*COUNTS, *BYTES)}
+    return (
+        [(name, f"{last[name]:,.0f}") for name in COUNTS if name in last]
+        + [(name, f"{result.rounds[name].sum():,.0f}") for name in ABSENT if name in result.rounds]
+        + [(word, f"{amount(last[name])} ({last[name]:,.0f})") for name, word in BYTES.items() if name in last]
+    )
 
 
 def times(result: Result) -> list[Cell]:
@@ -99,8 +127,9 @@ def times(result: Result) -> list[Cell]:
     cells = [("TCT", number(result.tct)), ("LCT, a round", number(result.lct))]
     if "simulated_seconds" in result.rounds:
         cells.append(("simulated", number(result.rounds["simulated_seconds"][-1])))
-    return cells + [(word, number(np.nansum(result.rounds[name])))
-                    for name, word in SECONDS.items() if name in result.rounds]
+    return cells + [
+        (word, number(np.nansum(result.rounds[name]))) for name, word in SECONDS.items() if name in result.rounds
+    ]
 
 
 def ranks(result: Result, listed: int) -> list[str]:
@@ -121,8 +150,10 @@ def ranks(result: Result, listed: int) -> list[str]:
     apart = 2 if sum(widths) + 2 * len(widths) - 2 <= WIDTH else 1
     widths[1] = max(4, min(widths[1], WIDTH - sum(widths) + widths[1] - apart * (len(widths) - 1)))
     table[1] = [host[: widths[1]].ljust(widths[1]) for host in table[1]]
-    lines = [(" " * apart).join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-             for row in zip(*table, strict=True)]
+    lines = [
+        (" " * apart).join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        for row in zip(*table, strict=True)
+    ]
     return ["seconds; number of MPI calls; MB sent, received and at most in memory", *lines]
 
 
@@ -144,9 +175,14 @@ def columns(cells: Sequence[Cell]) -> list[str]:
         blocks = [short[k : k + height] for k in range(0, len(short), max(1, height))]
         sides = [(max(len(key) for key, _ in block), max(len(value) for _, value in block)) for block in blocks]
         if sum(a + b + 2 for a, b in sides) + 3 * (len(sides) - 1) <= width:
-            lines = ["   ".join(f"{block[row][0]:{a}}  {block[row][1]:{b}}"
-                                for block, (a, b) in zip(blocks, sides, strict=True) if row < len(block)).rstrip()
-                     for row in range(height)]
+            lines = [
+                "   ".join(
+                    f"{block[row][0]:{a}}  {block[row][1]:{b}}"
+                    for block, (a, b) in zip(blocks, sides, strict=True)
+                    if row < len(block)
+                ).rstrip()
+                for row in range(height)
+            ]
             break
     for key, value in long:
         lines += textwrap.wrap(f"{key}  {value}", width, subsequent_indent="    ")

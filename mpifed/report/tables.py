@@ -1,4 +1,5 @@
 """Tables of numbers with their spread, for a terminal, Markdown, LaTeX and CSV."""
+
 from __future__ import annotations
 
 import csv
@@ -8,11 +9,18 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 ABSENT = "–"
-DIGITS = 6                                    # most significant digits of a mean
-SMALL, LARGE = 1e-4, 1e6                      # beyond them numbers have an exponent
-TINY, EXACT = 1e-300, 1e15                    # what is smaller is nought; whole numbers below are told whole
-LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
-         ">": r"\textgreater{}", "|": r"\textbar{}", ABSENT: "--"} | {sign: "\\" + sign for sign in "&%$#_{}"}
+DIGITS = 6  # most significant digits of a mean
+SMALL, LARGE = 1e-4, 1e6  # beyond them numbers have an exponent
+TINY, EXACT = 1e-300, 1e15  # what is smaller is nought; whole numbers below are told whole
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    ABSENT: "--",
+} | {sign: "\\" + sign for sign in "&%$#_{}"}
 
 
 class Number(NamedTuple):
@@ -27,7 +35,7 @@ class Table(NamedTuple):
     """``heads`` in words and in LaTeX; a cell is a text or a number, told as a multiple of its column's ``factors``."""
 
     heads: list[tuple[str, str]]
-    names: list[str]                          # the heads of CSV, which has raw numbers
+    names: list[str]  # the heads of CSV, which has raw numbers
     rows: list[list[str | Number]]
     factors: list[float]
 
@@ -78,24 +86,35 @@ def formula(number: Number, factor: float) -> str:
 
 def terminal(table: Table, bold: bool = False) -> str:
     """Columns in line; the best numbers bold where the terminal can, which is what ``bold`` says."""
-    cells = [[heading for heading, _ in table.heads], *(
-        [cell if isinstance(cell, str) else plain(cell, factor) for cell, factor in zip(row, table.factors, strict=True)]
-        for row in table.rows)]
+    cells = [
+        [heading for heading, _ in table.heads],
+        *(
+            [
+                cell if isinstance(cell, str) else plain(cell, factor)
+                for cell, factor in zip(row, table.factors, strict=True)
+            ]
+            for row in table.rows
+        ),
+    ]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     right = numeric(table)
-    lines = ["  ".join(pad(cell, width, flush) for cell, width, flush in zip(line, widths, right, strict=True))
-             for line in cells]
+    lines = [
+        "  ".join(pad(cell, width, flush) for cell, width, flush in zip(line, widths, right, strict=True))
+        for line in cells
+    ]
     if bold:
         for place, row in enumerate(table.rows, 1):
             marked = [isinstance(cell, Number) and cell.best for cell in row]
             padded = (pad(*each) for each in zip(cells[place], widths, right, strict=True))
-            lines[place] = "  ".join(f"\033[1m{cell}\033[0m" if best else cell
-                                     for cell, best in zip(padded, marked, strict=True))
+            lines[place] = "  ".join(
+                f"\033[1m{cell}\033[0m" if best else cell for cell, best in zip(padded, marked, strict=True)
+            )
     return "\n".join(line.rstrip() for line in lines)
 
 
 def markdown(table: Table) -> str:
     """A table of GitHub's Markdown."""
+
     def line(cells: Sequence[str]) -> str:
         return f"| {' | '.join(cells)} |"
 
@@ -104,19 +123,37 @@ def markdown(table: Table) -> str:
             return "".join("\\" + sign if sign in r"\|*_<`[" else sign for sign in value)
         return f"**{plain(value, factor)}**" if value.best else plain(value, factor)
 
-    return "\n".join([line([cell(heading, 1) for heading, _ in table.heads]),
-                      line(["--:" if right else ":--" for right in numeric(table)]),
-                      *(line([cell(*each) for each in zip(row, table.factors, strict=True)]) for row in table.rows)])
+    return "\n".join(
+        [
+            line([cell(heading, 1) for heading, _ in table.heads]),
+            line(["--:" if right else ":--" for right in numeric(table)]),
+            *(line([cell(*each) for each in zip(row, table.factors, strict=True)]) for row in table.rows),
+        ]
+    )
 
 
 def latex(table: Table) -> str:
     """A tabular for the package booktabs."""
-    rows = [[escaped(cell) if isinstance(cell, str) else formula(cell, factor)
-             for cell, factor in zip(row, table.factors, strict=True)] for row in table.rows]
+    rows = [
+        [
+            escaped(cell) if isinstance(cell, str) else formula(cell, factor)
+            for cell, factor in zip(row, table.factors, strict=True)
+        ]
+        for row in table.rows
+    ]
     body = [" & ".join(line) + r" \\" for line in ([heading for _, heading in table.heads], *rows)]
     columns = "".join("r" if right else "l" for right in numeric(table))
-    return "\n".join([rf"\begin{{tabular}}{{{columns}}}", r"\toprule", body[0], r"\midrule", *body[1:], r"\bottomrule",
-                      r"\end{tabular}"])
+    return "\n".join(
+        [
+            rf"\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            body[0],
+            r"\midrule",
+            *body[1:],
+            r"\bottomrule",
+            r"\end{tabular}",
+        ]
+    )
 
 
 def comma_separated(table: Table) -> str:
@@ -124,18 +161,32 @@ def comma_separated(table: Table) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     first = table.rows[0]
-    writer.writerow([part for name, cell in zip(table.names, first, strict=True)
-                     for part in ([name] if isinstance(cell, str) else [name, f"{name}_sd"])])
+    writer.writerow(
+        [
+            part
+            for name, cell in zip(table.names, first, strict=True)
+            for part in ([name] if isinstance(cell, str) else [name, f"{name}_sd"])
+        ]
+    )
     for row in table.rows:
-        writer.writerow([part for cell in row for part in (
-            ["" if cell == ABSENT else cell] if isinstance(cell, str) else [raw(cell.mean), raw(cell.sd)])])
+        writer.writerow(
+            [
+                part
+                for cell in row
+                for part in (
+                    ["" if cell == ABSENT else cell] if isinstance(cell, str) else [raw(cell.mean), raw(cell.sd)]
+                )
+            ]
+        )
     return out.getvalue().rstrip("\n")
 
 
 def numeric(table: Table) -> list[bool]:
     """Which columns stand flush right: those of numbers."""
-    return [all(isinstance(cell, Number) or cell == ABSENT or number_like(cell) for cell in column)
-            for column in zip(*table.rows, strict=True)]
+    return [
+        all(isinstance(cell, Number) or cell == ABSENT or number_like(cell) for cell in column)
+        for column in zip(*table.rows, strict=True)
+    ]
 
 
 def number_like(text: str) -> bool:

@@ -1,4 +1,5 @@
 """Where the time of a run went, round by round and rank by rank."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -10,12 +11,17 @@ from mpifed.core.typing import Array
 from mpifed.report.style import DOUBLE, SINGLE, above, canvas, drawing, fill, folded, headed, paper
 from mpifed.results.result import Result
 
-BARS = 50                            # most bars for rounds
-OUTLINED = 50                        # bars of more ranks have no outline
-MILLISECONDS = 0.1                   # below so many seconds they are told in thousandths
-PARTS = {"compute": ("compute_seconds", "compute_seconds"), "server": ("server_seconds", ""),
-         "communication": ("comm_seconds", "comm_seconds"), "waiting": ("", "wait_seconds"),
-         "evaluation": ("evaluate_seconds", "evaluate_seconds"), "writing": ("", "io_seconds")}   # columns of rounds, ranks
+BARS = 50  # most bars for rounds
+OUTLINED = 50  # bars of more ranks have no outline
+MILLISECONDS = 0.1  # below so many seconds they are told in thousandths
+PARTS = {
+    "compute": ("compute_seconds", "compute_seconds"),
+    "server": ("server_seconds", ""),
+    "communication": ("comm_seconds", "comm_seconds"),
+    "waiting": ("", "wait_seconds"),
+    "evaluation": ("evaluate_seconds", "evaluate_seconds"),
+    "writing": ("", "io_seconds"),
+}  # columns of rounds, ranks
 
 
 def timeline(result: Result, width: float | None = None, title: str | None = None) -> Any:
@@ -40,7 +46,10 @@ def timeline(result: Result, width: float | None = None, title: str | None = Non
     each = -(-size // BARS)
     starts = np.arange(0, size, each)
     counts = np.minimum(each, size - starts)
-    bars = {part: np.add.reduceat(np.nan_to_num(values, posinf=0, neginf=0), starts) / counts for part, values in rounds.items()}
+    bars = {
+        part: np.add.reduceat(np.nan_to_num(values, posinf=0, neginf=0), starts) / counts
+        for part, values in rounds.items()
+    }
     with drawing() as matplotlib:
         heading, panels = headed(width, title), 2 if ranks else 1
         rows = panels if width <= 1.5 * SINGLE else 1

@@ -1,4 +1,5 @@
 """What a run costs, guessed from its configuration alone, so that many runs can be put in order."""
+
 from __future__ import annotations
 
 import os
@@ -9,12 +10,12 @@ import numpy as np
 from mpifed.data.base import Data
 from mpifed.experiment.config import Experiment
 
-SPEED = 1e9       # multiplications a second
-ROUND = 5e-4      # seconds that a round takes with nothing to compute
-POINT = 0.1       # seconds that a run takes without rounds
-UNKNOWN = 10**6   # numbers in the samples of a data set that does not say how many it has
+SPEED = 1e9  # multiplications a second
+ROUND = 5e-4  # seconds that a round takes with nothing to compute
+POINT = 0.1  # seconds that a run takes without rounds
+UNKNOWN = 10**6  # numbers in the samples of a data set that does not say how many it has
 
-OWN = ("samples", "least", "most", "features", "channels", "size", "path")    # keys that tell how many numbers there are
+OWN = ("samples", "least", "most", "features", "channels", "size", "path")  # keys that tell how many numbers there are
 
 
 def cost(config: Experiment) -> float:

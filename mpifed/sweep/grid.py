@@ -1,4 +1,5 @@
 """The points of a sweep: every combination of the values given, each a complete experiment with a file of its own."""
+
 from __future__ import annotations
 
 import copy
@@ -15,13 +16,13 @@ from mpifed.experiment import config as configuration
 from mpifed.experiment.config import Experiment
 from mpifed.sweep.cost import cost
 
-MOST = 100_000     # points of a sweep
-LONGEST = 100      # characters of a name without its hash
+MOST = 100_000  # points of a sweep
+LONGEST = 100  # characters of a name without its hash
 WHOLE = r"[+-]?\d{1,18}"
 RANGE = re.compile(rf"({WHOLE}):({WHOLE})(?::({WHOLE}))?")
 LIKE_RANGE = re.compile(r"[+-]?\d[\d.eE+-]*(:[+-]?\d[\d.eE+-]*){1,2}")
 
-Setting = tuple[tuple[str, str], ...]    # (key, value) of keys that go together
+Setting = tuple[tuple[str, str], ...]  # (key, value) of keys that go together
 
 
 class Point(NamedTuple):
@@ -49,7 +50,9 @@ def points(table: dict[str, Any], words: Sequence[str], grids: Iterable[str], zi
     given = [whole(word.partition("=")[0].strip()) for word in words]
     for k, key in enumerate(keys):
         if key in keys[:k] or key in given:
-            raise UserError(f"{key} is given twice: in " + ("two grids" if key in keys[:k] else "a grid and an override"))
+            raise UserError(
+                f"{key} is given twice: in " + ("two grids" if key in keys[:k] else "a grid and an override")
+            )
     if (count := math.prod(map(len, axes))) > MOST:
         raise UserError(f"a sweep has at most {MOST:,} points, and these grids have {count:,}")
     found: dict[str, Point] = {}
@@ -81,8 +84,10 @@ def hosted(points: Sequence[Point], size: int) -> None:
     for point in points:
         m = point.config.data.clients
         if m is not None and size > m + 1:
-            raise UserError(f"{size} ranks are too many for point {point.name} of {m} clients: start at most {m + 1}, one "
-                            "for the server and one for each client")
+            raise UserError(
+                f"{size} ranks are too many for point {point.name} of {m} clients: start at most {m + 1}, one "
+                "for the server and one for each client"
+            )
 
 
 def grid(text: str) -> list[Setting]:
@@ -119,7 +124,9 @@ def values(part: str, what: str) -> list[str]:
     a, b, step = (int(number or 1) for number in found.groups())
     numbers = range(a, b, step) if step else range(0)
     if not 0 < len(numbers) <= MOST:
-        raise UserError(f"{what} is wrong: the range {part} has {f'more than {MOST:,}' if len(numbers) else 'no'} values")
+        raise UserError(
+            f"{what} is wrong: the range {part} has {f'more than {MOST:,}' if len(numbers) else 'no'} values"
+        )
     return [str(number) for number in numbers]
 
 

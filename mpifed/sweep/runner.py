@@ -1,4 +1,5 @@
 """Many runs in one launch: the points of a sweep one after the other, each with a result file of its own."""
+
 from __future__ import annotations
 
 import os
@@ -25,8 +26,8 @@ from mpifed.results.validate import attributes
 from mpifed.results.validate import configuration as recorded
 from mpifed.sweep.grid import Point
 
-RUN, RESUME, AGAIN, SKIP, BUSY = "run", "resume", "start again", "skip", "left to the run that writes it"   # before
-FINISHED, STOPPED, FAILED, STOP = "finished", "stopped", "failed", "no more"                               # and after
+RUN, RESUME, AGAIN, SKIP, BUSY = "run", "resume", "start again", "skip", "left to the run that writes it"  # before
+FINISHED, STOPPED, FAILED, STOP = "finished", "stopped", "failed", "no more"  # and after
 
 
 class Line(NamedTuple):
@@ -48,8 +49,9 @@ def state(config: Experiment, path: str, force: bool) -> str:
             return BUSY if being_written(Path(path)) else AGAIN
         attrs = read(path, attributes)
         if other := difference(config, attrs, path):
-            raise UserError(f"{path} is of another configuration: {other}; say --force to overwrite it or -o for another "
-                            "folder")
+            raise UserError(
+                f"{path} is of another configuration: {other}; say --force to overwrite it or -o for another folder"
+            )
         if attrs.get("status") == "finished":
             return SKIP
         if being_written(Path(path)):
@@ -73,13 +75,17 @@ def difference(config: Experiment, attrs: dict[str, Any], path: str) -> str:
 
 def listing(points: Sequence[Point], folder: Path, force: bool) -> Iterator[Line]:
     """What a sweep would do: file, what is done, estimate, overrides; nothing is changed."""
-    rows = [(point.file, state(point.config, str(folder / point.file), force), duration(point.cost), " ".join(point.words))
-            for point in points]
+    rows = [
+        (point.file, state(point.config, str(folder / point.file), force), duration(point.cost), " ".join(point.words))
+        for point in points
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         yield Line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     todo = sum(point.cost for point, row in zip(points, rows, strict=True) if row[1] != SKIP)
-    yield Line(f"{len(points)} points; what is to be run takes at most {duration(todo)} on one core, by a rough estimate")
+    yield Line(
+        f"{len(points)} points; what is to be run takes at most {duration(todo)} on one core, by a rough estimate"
+    )
 
 
 def sweep(points: Sequence[Point], folder: Path, world: Any, force: bool, progress: Overall) -> Iterator[Line]:
@@ -174,7 +180,9 @@ class Runs:
         try:
             if error is not None:
                 raise UserError(error)
-            recorder = launch.record(config, path, what != RUN, self.world, self.progress, saved, before, cache=self.cache)
+            recorder = launch.record(
+                config, path, what != RUN, self.world, self.progress, saved, before, cache=self.cache
+            )
         except (UserError, Trouble) as mistake:
             return FAILED, "failed: " + str(mistake).partition("\n")[0]
         except Exception as mistake:

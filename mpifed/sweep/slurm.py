@@ -1,4 +1,5 @@
 """A sweep as an array job of SLURM: the script, from the estimate of what the points cost."""
+
 from __future__ import annotations
 
 import math
@@ -11,10 +12,10 @@ from mpifed.core.errors import UserError, reason
 from mpifed.core.files import replacing
 from mpifed.sweep.grid import Point, ordered
 
-TASK_SECONDS = 1800    # what a task is meant to take, by the estimate
-TASKS = 100            # most tasks where nothing is said
-SMALL, RANKS = 60, 5   # a point that takes longer gets so many ranks, or as many as its clients can use
-MARGIN = 2             # the limit over the estimate
+TASK_SECONDS = 1800  # what a task is meant to take, by the estimate
+TASKS = 100  # most tasks where nothing is said
+SMALL, RANKS = 60, 5  # a point that takes longer gets so many ranks, or as many as its clients can use
+MARGIN = 2  # the limit over the estimate
 SCRIPT = """#!/usr/bin/env bash
 # A sweep of mpifed, {points} points divided among the tasks of an array.
 #
@@ -48,8 +49,14 @@ read -ra launch <<< "${{MPIFED_LAUNCH:-mpirun}}"
 """
 
 
-def write(points: Sequence[Point], folder: Path, words: Sequence[str], order: str, tasks: int | None = None,
-          program: str = "mpifed sweep") -> Path:
+def write(
+    points: Sequence[Point],
+    folder: Path,
+    words: Sequence[str],
+    order: str,
+    tasks: int | None = None,
+    program: str = "mpifed sweep",
+) -> Path:
     """Write sweep.sbatch into ``folder``, whose tasks call ``python -m program words --part i/n``; where it is.
 
     Raises UserError for a number of tasks that cannot be, and where the script cannot be written.
@@ -62,9 +69,16 @@ def write(points: Sequence[Point], folder: Path, words: Sequence[str], order: st
     minutes = 10 * max(1, math.ceil(MARGIN * longest / 600))
     path = folder / "sweep.sbatch"
     text = SCRIPT.format(
-        points=len(points), tasks=n, array=f"0-{n - 1}", path=shlex.quote(str(path)), here=shlex.quote(os.getcwd()),
-        program=program, words=shlex.join(words), time=f"{minutes // 60:02}:{minutes % 60:02}:00",
-        ntasks=min([RANKS, *(1 + (point.config.data.clients or RANKS) for point in points)]) if dearest > SMALL else 1)
+        points=len(points),
+        tasks=n,
+        array=f"0-{n - 1}",
+        path=shlex.quote(str(path)),
+        here=shlex.quote(os.getcwd()),
+        program=program,
+        words=shlex.join(words),
+        time=f"{minutes // 60:02}:{minutes % 60:02}:00",
+        ntasks=min([RANKS, *(1 + (point.config.data.clients or RANKS) for point in points)]) if dearest > SMALL else 1,
+    )
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,5 @@
 """Messages between server and hosts, on real ranks."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -21,10 +22,28 @@ pytestmark = pytest.mark.mpi(min_size=3)
 
 
 REQUESTS = [
-    Request("update", (np.arange(7.0), 3, 0.1, None, True), np.array([1, 5]), np.array([True, False]), "sum", "z", None, (4, 2)),
+    Request(
+        "update",
+        (np.arange(7.0), 3, 0.1, None, True),
+        np.array([1, 5]),
+        np.array([True, False]),
+        "sum",
+        "z",
+        None,
+        (4, 2),
+    ),
     Request("update", (np.arange(20_000.0), np.arange(7, dtype=np.float32), -2), reduce="plain sum", place=(1, 0)),
     Request("bound"),
-    Request("update", (np.arange(7.0), 4, 0.2, None, False), np.array([2, 8]), np.array([False, True]), "sum", "z", None, (5, 0)),
+    Request(
+        "update",
+        (np.arange(7.0), 4, 0.2, None, False),
+        np.array([2, 8]),
+        np.array([False, True]),
+        "sum",
+        "z",
+        None,
+        (5, 0),
+    ),
     Request("measure", (np.ones(7),), reduce="max", evaluation=True),
 ]
 
@@ -120,7 +139,9 @@ def test_large_own_rows_are_scattered_and_rows_come_back_in_client_order():
         serve(world, cuts, host)
         return
     server = Server(world, cuts, "float64")
-    fed = Federation(server, setup.problem, setup.selection.draws(0, data.m, 10), 0, data.sizes, np.zeros(data.n), "float64")
+    fed = Federation(
+        server, setup.problem, setup.selection.draws(0, data.m, 10), 0, data.sizes, np.zeros(data.n), "float64"
+    )
     for to in (None, np.array([0, 3, 4, 10]), np.array([7])):
         ids = np.arange(11) if to is None else to
         rows = np.random.default_rng(1).normal(size=(len(ids), 6))

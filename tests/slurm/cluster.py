@@ -1,4 +1,5 @@
 """A SLURM for the tests: the one that answers, or one of emulated nodes on this machine; its jobs."""
+
 from __future__ import annotations
 
 import os
@@ -16,7 +17,17 @@ import pytest
 from conftest import execute
 
 HERE = Path(__file__).parent
-OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "BOOT_FAIL", "DEADLINE", "PREEMPTED"}
+OVER = {
+    "COMPLETED",
+    "FAILED",
+    "CANCELLED",
+    "TIMEOUT",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "BOOT_FAIL",
+    "DEADLINE",
+    "PREEMPTED",
+}
 
 
 class Job(NamedTuple):
@@ -32,7 +43,11 @@ class Cluster:
 
     def __init__(self, folder: Path, emulated: bool, variables: dict[str, str]) -> None:
         self.folder, self.emulated = folder, emulated
-        self.variables = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "VENV": sys.prefix, **variables}
+        self.variables = {
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "VENV": sys.prefix,
+            **variables,
+        }
         self.jobs: list[str] = []
 
     def ask(self, *command: str | Path, timeout: float = 60, **more: str) -> str:
@@ -69,8 +84,9 @@ class Cluster:
         return file.read_text("utf-8") if file.exists() else ""
 
     def end(self) -> None:
-        subprocess.run(["scancel", *self.jobs], env={**os.environ, **self.variables}, timeout=30, check=False,
-                       capture_output=True)
+        subprocess.run(
+            ["scancel", *self.jobs], env={**os.environ, **self.variables}, timeout=30, check=False, capture_output=True
+        )
 
 
 def answers() -> bool:
@@ -89,7 +105,7 @@ def running(folder: Path) -> Iterator[Cluster]:
         yield cluster
         cluster.end()
         return
-    port = 20_000 + 4 * (os.getpid() % 3000)      # those of two sessions differ
+    port = 20_000 + 4 * (os.getpid() % 3000)  # those of two sessions differ
     sandbox = {"SLURM_SANDBOX": str(folder / "slurm"), "SLURM_SANDBOX_PORT": str(port)}
     down = [HERE / "slurm-down.sh", "--purge"]
     try:

@@ -5,6 +5,7 @@
 takes the SLURM that answers (--basetemp must be a folder that all its nodes see), or starts one of two emulated nodes, which
 needs root and Debian's packages, and ends it. The plain test command leaves these tests out; MPIFED_SLURM=1 has them in.
 """
+
 from __future__ import annotations
 
 import csv
@@ -45,12 +46,14 @@ def whole(cluster, rounds):
 def slowly(cluster, launcher):
     """A launcher of ranks whose clients take 0.1 s for a local step."""
     program = cluster.folder / "slow.py"
-    program.write_text("import functools, sys, time\nfrom mpifed import __main__\n"
-                       "from mpifed.algorithms.fedavg import FedAvg\nupdate = FedAvg.update\n"
-                       "@functools.wraps(update)\ndef slow(self, *args):\n"
-                       "    time.sleep(0.1)\n    return update(self, *args)\n"
-                       "FedAvg.update = slow\nsys.exit(__main__.entry())\n")
-    script = cluster.folder / f"slowly-{launcher.split()[0]}"     # -n N python -m mpifed WORDS
+    program.write_text(
+        "import functools, sys, time\nfrom mpifed import __main__\n"
+        "from mpifed.algorithms.fedavg import FedAvg\nupdate = FedAvg.update\n"
+        "@functools.wraps(update)\ndef slow(self, *args):\n"
+        "    time.sleep(0.1)\n    return update(self, *args)\n"
+        "FedAvg.update = slow\nsys.exit(__main__.entry())\n"
+    )
+    script = cluster.folder / f"slowly-{launcher.split()[0]}"  # -n N python -m mpifed WORDS
     script.write_text(f'#!/usr/bin/env bash\nn=$2\nshift 5\nexec {launcher} -n "$n" python {program} "$@"\n')
     script.chmod(0o755)
     return str(script)
@@ -68,8 +71,17 @@ def rounds(path):
 @pytest.mark.parametrize("launcher", [MPIRUN, SRUN])
 def test_single_one_world_over_two_nodes(cluster, launcher):
     path = cluster.folder / f"single-{launcher.split()[0]}.h5"
-    job = cluster.submit("--nodes=2", "--ntasks=4", "--ntasks-per-node=2", JOBS / "single.sbatch", *STUDY, "rounds=5",
-                         "-o", path, MPIFED_LAUNCH=launcher)
+    job = cluster.submit(
+        "--nodes=2",
+        "--ntasks=4",
+        "--ntasks-per-node=2",
+        JOBS / "single.sbatch",
+        *STUDY,
+        "rounds=5",
+        "-o",
+        path,
+        MPIFED_LAUNCH=launcher,
+    )
     (done,) = cluster.wait(job)
     assert done.state == "COMPLETED", done.log
     assert f"written to {path}" in done.log
@@ -88,15 +100,28 @@ def test_single_refuses_a_launcher_of_another_library(cluster):
     job = cluster.submit("--ntasks=3", JOBS / "single.sbatch", *STUDY, "-o", path, MPIFED_LAUNCH="srun --mpi=none")
     (done,) = cluster.wait(job)
     assert done.state == "FAILED"
-    assert re.search("^mpifed: the launcher started 3 processes, but mpi4py uses .*, which knows nothing", done.log, re.M)
+    assert re.search(
+        "^mpifed: the launcher started 3 processes, but mpi4py uses .*, which knows nothing", done.log, re.M
+    )
     assert not path.exists()
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_array_all_points_are_there(cluster, ranks):
     folder = cluster.folder / f"sweep-{ranks}"
-    words = ["--array=0-2", f"--ntasks={ranks}", JOBS / "array.sbatch", *STUDY, "rounds=3",
-             "--grid", "algorithm.k0=2,3", "--grid", "seed=0:2", "-o", folder]
+    words = [
+        "--array=0-2",
+        f"--ntasks={ranks}",
+        JOBS / "array.sbatch",
+        *STUDY,
+        "rounds=3",
+        "--grid",
+        "algorithm.k0=2,3",
+        "--grid",
+        "seed=0:2",
+        "-o",
+        folder,
+    ]
     for left in (4, 0):
         done = cluster.wait(cluster.submit(*words, MPIFED_LAUNCH=MPIRUN))
         assert [job.state for job in done] == ["COMPLETED"] * 3, done
@@ -111,7 +136,9 @@ def test_array_all_points_are_there(cluster, ranks):
 
 def test_array_that_the_sweep_writes(cluster):
     folder = cluster.folder / "written"
-    said = cluster.ask("mpifed", "sweep", *STUDY, "rounds=3", "--grid", "seed=0:3", "-o", folder, "--slurm", "--tasks", "2")
+    said = cluster.ask(
+        "mpifed", "sweep", *STUDY, "rounds=3", "--grid", "seed=0:3", "-o", folder, "--slurm", "--tasks", "2"
+    )
     script = folder / "sweep.sbatch"
     assert f"sbatch {script}" in said
     done = cluster.wait(cluster.submit("--ntasks=3", script, MPIFED_LAUNCH=MPIRUN))
@@ -143,10 +170,26 @@ def test_restart_at_the_time_limit(cluster):
     """One job is asked by USR1 before its limit; the ranks of the other see nothing but SIGTERM at its limit."""
     asked, late = cluster.folder / "asked.h5", cluster.folder / "late.h5"
     words = ["--ntasks=3", "--time=1"]
-    first = cluster.submit(*words, "--signal=B:USR1@20", JOBS / "restart.sbatch", *STUDY, "rounds=240", "-o", asked,
-                           MPIFED_LAUNCH=slowly(cluster, MPIRUN))
-    other = cluster.submit(*words, "--signal=B:URG@1", JOBS / "restart.sbatch", *STUDY, "rounds=240", "-o", late,
-                           MPIFED_LAUNCH=slowly(cluster, SRUN))
+    first = cluster.submit(
+        *words,
+        "--signal=B:USR1@20",
+        JOBS / "restart.sbatch",
+        *STUDY,
+        "rounds=240",
+        "-o",
+        asked,
+        MPIFED_LAUNCH=slowly(cluster, MPIRUN),
+    )
+    other = cluster.submit(
+        *words,
+        "--signal=B:URG@1",
+        JOBS / "restart.sbatch",
+        *STUDY,
+        "rounds=240",
+        "-o",
+        late,
+        MPIFED_LAUNCH=slowly(cluster, SRUN),
+    )
     for job, path, signal in ((first, asked, "SIGUSR1"), (other, late, "SIGTERM")):
         (done,) = cluster.wait(job, 500)
         assert done.state == "COMPLETED", done.log
@@ -197,14 +240,29 @@ def test_restart_does_not_repeat_a_mistake(cluster):
 @pytest.mark.parametrize("launcher", [MPIRUN, SRUN])
 def test_scaling_table_and_picture(cluster, launcher):
     folder = cluster.folder / f"scaling-{launcher.split()[0]}"
-    job = cluster.submit("--nodes=2", "--ntasks-per-node=2", f"--chdir={ROOT}", f"--output={cluster.folder}/scaling-%j.log",
-                         JOBS / "scaling.sbatch", "--clients", "60", "--rounds", "4", "--repeat", "1", "--to", folder,
-                         MPIFED_LAUNCH=launcher)
+    job = cluster.submit(
+        "--nodes=2",
+        "--ntasks-per-node=2",
+        f"--chdir={ROOT}",
+        f"--output={cluster.folder}/scaling-%j.log",
+        JOBS / "scaling.sbatch",
+        "--clients",
+        "60",
+        "--rounds",
+        "4",
+        "--repeat",
+        "1",
+        "--to",
+        folder,
+        MPIFED_LAUNCH=launcher,
+    )
     (done,) = cluster.wait(job)
     assert done.state == "COMPLETED", done.log
     with (folder / "scaling.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [(row["kind"], row["client_ranks"]) for row in rows] == [(kind, p) for kind in ("strong", "weak") for p in "123"]
+    assert [(row["kind"], row["client_ranks"]) for row in rows] == [
+        (kind, p) for kind in ("strong", "weak") for p in "123"
+    ]
     assert all(float(row["seconds"]) > 0 for row in rows)
     if importlib.util.find_spec("matplotlib"):
         assert (folder / "scaling.png").read_bytes().startswith(b"\x89PNG")
@@ -231,11 +289,13 @@ def test_gpu_none_is_refused_unless_the_cpu_is_asked_for(cluster, word, state):
         pytest.skip("there are GPUs, or may be")
     path = cluster.folder / f"gpu-{state}.h5"
     network = ["data=images", "data.clients=4", "data.size=16", "problem=cnn", "algorithm=fedavg", "rounds=1", word]
-    job = cluster.submit("--ntasks=3", "--ntasks-per-node=3", JOBS / "gpu.sbatch", *network, "-o", path,
-                         MPIFED_LAUNCH=MPIRUN)
+    job = cluster.submit(
+        "--ntasks=3", "--ntasks-per-node=3", JOBS / "gpu.sbatch", *network, "-o", path, MPIFED_LAUNCH=MPIRUN
+    )
     (done,) = cluster.wait(job)
     assert done.state == state, done.log
     assert path.exists() == (state == "COMPLETED")
     if state == "FAILED":
         assert re.findall("^mpifed: .*", done.log, re.M) == [
-            'mpifed: problem.device = "cuda" is wrong: PyTorch finds no GPU on a node of this run; write "auto" or "cpu"']
+            'mpifed: problem.device = "cuda" is wrong: PyTorch finds no GPU on a node of this run; write "auto" or "cpu"'
+        ]

@@ -1,4 +1,5 @@
 """Arrays in HDF5 files."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -41,5 +42,3 @@ def open_h5(path: Path) -> dict[str, Any]:
 
     with h5py.File(path, "r", locking="best-effort") as file:
         return {name: H5Array(path, name, entry.shape, entry.dtype) for name, entry in datasets(file, str(path))}
-
-

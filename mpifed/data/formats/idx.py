@@ -1,4 +1,5 @@
 """IDX, the format of MNIST: a magic number, the lengths of the dimensions, then one byte a value."""
+
 from __future__ import annotations
 
 import gzip
@@ -28,8 +29,10 @@ def read_idx(path: Path, dimensions: int) -> Array:
     with reading(path, "IDX"), opener(path, "rb") as file:
         head = file.read(4 + 4 * dimensions)
         if head[:4] != bytes([0, 0, UNSIGNED_BYTE, dimensions]):
-            raise UserError(f"{path} is no IDX file of unsigned bytes in {dimensions} dimensions: it begins with "
-                            f"{head[:4].hex()}, not 000008{dimensions:02x}")
+            raise UserError(
+                f"{path} is no IDX file of unsigned bytes in {dimensions} dimensions: it begins with "
+                f"{head[:4].hex()}, not 000008{dimensions:02x}"
+            )
         if len(head) < 4 + 4 * dimensions:
             raise UserError(f"{path} ends inside its head: {dimensions} dimensions have more than {len(head)} bytes")
         shape = tuple(int(length) for length in np.frombuffer(head, ">u4", offset=4))

@@ -1,4 +1,5 @@
 """A folder of JPEG and PNG images as a matrix, a row an image, read when rows are asked for."""
+
 from __future__ import annotations
 
 import os
@@ -20,7 +21,9 @@ def folders(root: Path) -> tuple[list[str], Array]:
     paths: list[str] = []
     counts: list[int] = []
     for folder in sorted(entry.path for entry in os.scandir(root) if entry.is_dir()):
-        found = sorted(entry.path for entry in os.scandir(folder) if entry.name.lower().endswith(SUFFIXES) and entry.is_file())
+        found = sorted(
+            entry.path for entry in os.scandir(folder) if entry.name.lower().endswith(SUFFIXES) and entry.is_file()
+        )
         if found:
             paths += found
             counts.append(len(found))
@@ -44,7 +47,7 @@ class Pictures:
         try:
             from PIL import Image
         except ImportError:
-            raise UserError("data = \"medical-mnist\" needs Pillow to read images: pip install mpifed[data]") from None
+            raise UserError('data = "medical-mnist" needs Pillow to read images: pip install mpifed[data]') from None
         chosen = np.arange(len(self.paths))[index]
         rows = np.empty((len(chosen), self.shape[1]))
         with warnings.catch_warnings():

@@ -2,6 +2,7 @@
 
 scipy's reader ends the process on some damaged files. Format: MAT-File Format, MathWorks, "Level 5 MAT-File Format".
 """
+
 from __future__ import annotations
 
 import struct
@@ -18,7 +19,18 @@ from mpifed.core.errors import UserError
 from mpifed.core.memory import declared, room, size_of
 from mpifed.core.typing import Array
 
-TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}  # of stored numbers
+TYPES = {
+    1: "i1",
+    2: "u1",
+    3: "i2",
+    4: "u2",
+    5: "i4",
+    6: "u4",
+    7: "f4",
+    9: "f8",
+    12: "i8",
+    13: "u8",
+}  # of stored numbers
 CLASSES = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8"}  # of arrays
 MATRIX, PACKED, SPARSE = 14, 15, 5
 COMPLEX = 0x800
@@ -110,7 +122,9 @@ def array_of(front: Front, part: memoryview, order: str) -> Any:
     rows, starts, values = rest
     with np.errstate(invalid="ignore"):
         rows, starts = rows.astype(np.int64), starts.astype(np.int64)
-    if len(starts) != front.shape[-1] + 1 or np.any(np.diff(starts) < 0):  # scipy does not look at those of an empty matrix
+    if len(starts) != front.shape[-1] + 1 or np.any(
+        np.diff(starts) < 0
+    ):  # scipy does not look at those of an empty matrix
         raise ValueError(f"the column pointers of {front.name} must be {front.shape[-1] + 1} numbers that never fall")
     matrix = sp.csc_array((values[: starts[-1]].astype(np.float64), rows[: starts[-1]], starts), front.shape)
     matrix.check_format(full_check=True)

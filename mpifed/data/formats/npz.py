@@ -1,4 +1,5 @@
 """Arrays in NPZ files, read through the archive without unpacking the rest of it; never unpickled."""
+
 from __future__ import annotations
 
 import io
@@ -36,8 +37,10 @@ class NpzArray(Stored):
         self.offset = head.tell()
         size = size_of(self.shape, self.dtype.itemsize)
         if min(self.shape, default=0) < 0 or (size > member.file_size - self.offset and not self.dtype.hasobject):
-            raise UserError(f"{name} of {path} declares the shape {self.shape} of {self.dtype}, {size:,} bytes, where it has "
-                            f"{member.file_size - self.offset:,}")
+            raise UserError(
+                f"{name} of {path} declares the shape {self.shape} of {self.dtype}, {size:,} bytes, where it has "
+                f"{member.file_size - self.offset:,}"
+            )
 
     @contextmanager
     def open(self) -> Iterator[Reader]:

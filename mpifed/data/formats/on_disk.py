@@ -1,4 +1,5 @@
 """Arrays that stay in their HDF5 or NPZ file: a rank reads the rows of its own clients and no others."""
+
 from __future__ import annotations
 
 import lzma
@@ -20,8 +21,18 @@ from mpifed.core.typing import Array, Matrix
 Reader = Callable[[int, int], Any]  # (lo, hi) -> those rows
 
 BLOCK_BYTES = 1 << 25
-DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, struct.error, zipfile.BadZipFile, zlib.error,
-          lzma.LZMAError)  # what the libraries raise on damaged files
+DAMAGE = (
+    OSError,
+    EOFError,
+    ValueError,
+    KeyError,
+    RuntimeError,
+    MemoryError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+)  # what the libraries raise on damaged files
 
 
 @contextmanager

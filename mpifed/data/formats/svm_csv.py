@@ -1,4 +1,5 @@
 """Readers of text files: LIBSVM (sparse) and CSV (dense), plain, gzip or bzip2."""
+
 from __future__ import annotations
 
 import bz2
@@ -37,7 +38,9 @@ def lines_of(path: Path) -> Iterator[bytes]:
             if len(line) > WIDEST:
                 raise UserError(f"{path} is no table: it has a line of more than {WIDEST:,} bytes")
             if total > most:
-                raise UserError(f"{path} is no table: it unpacks to more than {PACKED} times its {path.stat().st_size:,} bytes")
+                raise UserError(
+                    f"{path} is no table: it unpacks to more than {PACKED} times its {path.stat().st_size:,} bytes"
+                )
             yield line
 
 
@@ -122,8 +125,15 @@ def read_csv(path: Path, target: int | str | None) -> tuple[Array, Array]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # numpy's about an empty file; the caller says it better
         try:
-            table = np.loadtxt(lines_of(path), delimiter=mark, skiprows=int(header), ndmin=2, quotechar='"', comments=None,
-                               encoding="utf-8-sig").reshape(-1, len(names))
+            table = np.loadtxt(
+                lines_of(path),
+                delimiter=mark,
+                skiprows=int(header),
+                ndmin=2,
+                quotechar='"',
+                comments=None,
+                encoding="utf-8-sig",
+            ).reshape(-1, len(names))
         except ValueError:
             blame(path, mark, len(names), int(header))
             raise
@@ -148,7 +158,7 @@ def column_of(path: Path, names: list[str], header: bool, target: int | str | No
     if isinstance(target, str):
         if not header or target not in names:
             known = "columns " + ", ".join(names[:8]) + (" …" if len(names) > 8 else "") if header else "no header"
-            raise UserError(f"data.target = \"{target}\" is no column of {path}, which has {known}")
+            raise UserError(f'data.target = "{target}" is no column of {path}, which has {known}')
         return names.index(target)
     number = -1 if target is None else target
     if not -len(names) <= number < len(names):

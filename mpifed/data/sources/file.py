@@ -1,4 +1,5 @@
 """Federated data from a file: HDF5, NPZ, MATLAB, LIBSVM or CSV."""
+
 from __future__ import annotations
 
 import math
@@ -24,8 +25,16 @@ from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import Pool, check_finite
 from mpifed.data.split import split_pool
 
-KINDS = {".h5": "HDF5", ".hdf5": "HDF5", ".npz": "NPZ", ".mat": "MATLAB",
-         ".svm": "LIBSVM", ".libsvm": "LIBSVM", ".svmlight": "LIBSVM", ".csv": "CSV"}
+KINDS = {
+    ".h5": "HDF5",
+    ".hdf5": "HDF5",
+    ".npz": "NPZ",
+    ".mat": "MATLAB",
+    ".svm": "LIBSVM",
+    ".libsvm": "LIBSVM",
+    ".svmlight": "LIBSVM",
+    ".csv": "CSV",
+}
 TEST = ("X_test", "X_test_data", "y_test", "sizes_test")
 
 
@@ -44,15 +53,17 @@ class File(Data, kw_only=True, tag="file"):
     partition: Partition | None = None
     test: Test = 0.0
     target: Annotated[
-        int | str | None, Meta(description="CSV column of y by name or number from 0 (default: the last)")] = None
+        int | str | None, Meta(description="CSV column of y by name or number from 0 (default: the last)")
+    ] = None
     zero_based: Annotated[
-        bool | None, Meta(description="whether LIBSVM indices count from 0 (default: if an index 0 is there)")] = None
+        bool | None, Meta(description="whether LIBSVM indices count from 0 (default: if an index 0 is there)")
+    ] = None
 
     def load(self, seed: int, dtype: str) -> Dataset:
         path = Path(os.path.expanduser(self.path))
         kind = kind_of(path)
         if not os.path.isfile(path):
-            raise UserError(f"data.path = \"{self.path}\" is no file: give an HDF5, NPZ, MATLAB, LIBSVM or CSV file")
+            raise UserError(f'data.path = "{self.path}" is no file: give an HDF5, NPZ, MATLAB, LIBSVM or CSV file')
         with reading(path, kind):
             arrays = self.read(path, kind)
             X, y = samples(arrays, path, "")
@@ -84,8 +95,10 @@ class File(Data, kw_only=True, tag="file"):
         if self.clients not in (None, m):
             raise UserError(f"data.clients = {self.clients} does not go with {path}: it has sizes of {m} clients")
         if self.partition is not None:
-            raise UserError(f"data.partition = \"{self.partition.label()}\" does not go with {path}: "
-                            "its sizes already say which rows a client has")
+            raise UserError(
+                f'data.partition = "{self.partition.label()}" does not go with {path}: '
+                "its sizes already say which rows a client has"
+            )
         if tested and self.test:
             raise UserError(f"data.test = {self.test} does not go with {path}: it has test samples of its own, X_test")
 
@@ -97,8 +110,10 @@ def kind_of(path: Path) -> str:
     suffix = suffixes[-1 - packed] if len(suffixes) > packed else ""
     kind = KINDS.get(suffix, "")
     if not kind or (packed and kind not in ("LIBSVM", "CSV")):
-        raise UserError(f"data.path = \"{path}\" has an unknown suffix: known are {', '.join(KINDS)}, "
-                        "the text formats also with .gz or .bz2")
+        raise UserError(
+            f'data.path = "{path}" has an unknown suffix: known are {", ".join(KINDS)}, '
+            "the text formats also with .gz or .bz2"
+        )
     return kind
 
 

@@ -1,4 +1,5 @@
 """Many clients of one size, made fast: for measuring how runs scale."""
+
 from __future__ import annotations
 
 from typing import Annotated, Literal
@@ -60,7 +61,8 @@ class Gaussian(Data, tag="gaussian"):
     features: Annotated[int, Meta(ge=1, le=10**8, description="number of features n")] = 20
     task: Annotated[Literal["logistic", "linear"], Meta(description="labels 0 and 1, or real numbers")] = "logistic"
     noise: Annotated[
-        float, Meta(ge=0, description="share of labels flipped (logistic), standard deviation of the noise (linear)")] = 0.1
+        float, Meta(ge=0, description="share of labels flipped (logistic), standard deviation of the noise (linear)")
+    ] = 0.1
     test: Test = 0.0
 
     def __post_init__(self) -> None:

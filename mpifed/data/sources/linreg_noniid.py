@@ -1,4 +1,5 @@
 """Data made from a seed; each rank makes its own clients and no others."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -45,8 +46,13 @@ class ThreeKinds(Dataset):
         """The samples (d_i, n + 1) of client i, b last, those of one kind together."""
         normal, student, uniform = np.bincount(self.kinds[self.starts[i] : self.starts[i + 1]], minlength=3)
         rng, width = stream(self.seed, "data", i + 1), self.n + 1
-        return np.concatenate([rng.standard_normal((normal, width)), rng.standard_t(5, size=(student, width)),
-                               rng.uniform(-5, 5, size=(uniform, width))])
+        return np.concatenate(
+            [
+                rng.standard_normal((normal, width)),
+                rng.standard_t(5, size=(student, width)),
+                rng.uniform(-5, 5, size=(uniform, width)),
+            ]
+        )
 
 
 class LinregNoniid(Data, tag="linreg-noniid"):
@@ -69,5 +75,3 @@ class LinregNoniid(Data, tag="linreg-noniid"):
         rng = stream(seed, "data")
         sizes = rng.integers(self.least, self.most, size=self.clients, endpoint=True)
         return ThreeKinds(sizes, self.features, seed, rng, dtype)
-
-

@@ -1,4 +1,5 @@
 """The functions on which no first-order method with random participation is fast."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -51,7 +52,9 @@ class LowerBound(Data, tag="lower-bound"):
         if self.clients < 2:
             raise ValueError("clients = 1 is too few: the blocks of (42) would overlap")
         if self.alpha * self.clients >= self.beta:
-            raise ValueError(f"alpha = {self.alpha} must be below beta/clients = {self.beta / self.clients:g}, as (41) asks")
+            raise ValueError(
+                f"alpha = {self.alpha} must be below beta/clients = {self.beta / self.clients:g}, as (41) asks"
+            )
 
     def load(self, seed: int, dtype: str) -> Dataset:
         return Chain(self.clients, self.features, self.alpha, self.beta, dtype)

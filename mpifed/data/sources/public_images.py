@@ -1,4 +1,5 @@
 """Public images by name: digits, MNIST, Fashion-MNIST, Medical MNIST."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -38,7 +39,7 @@ class Digits(ImageSet, tag="digits"):
         try:
             from sklearn.datasets import load_digits
         except ImportError:
-            raise UserError("data = \"digits\" needs scikit-learn, which holds them: pip install mpifed[data]") from None
+            raise UserError('data = "digits" needs scikit-learn, which holds them: pip install mpifed[data]') from None
         bunch: Any = load_digits()
         return self.deal(bunch.data / 16, bunch.target, seed, dtype, "scikit-learn's digits")
 
@@ -56,8 +57,10 @@ class IdxImages(ImageSet):
     def load(self, seed: int, dtype: str) -> Dataset:
         read = [self.read(part) for part in self.parts()]
         if len({X.shape[1] for _, X, _ in read}) > 1:
-            raise UserError(f"{read[0][0]} has images of {read[0][1].shape[1]} pixels, {read[1][0]} of {read[1][1].shape[1]}: "
-                            "they are not of one set")
+            raise UserError(
+                f"{read[0][0]} has images of {read[0][1].shape[1]} pixels, {read[1][0]} of {read[1][1].shape[1]}: "
+                "they are not of one set"
+            )
         X, y = (np.concatenate(arrays) for arrays in list(zip(*read, strict=True))[1:])
         return self.deal(Pixels(X, *self.scale), y, seed, dtype, str(read[0][0]))
 
@@ -117,6 +120,8 @@ class MedicalMnist(ImageSet, tag="medical-mnist"):
         with reading(root, "the data set medical-mnist"):
             paths, y = folders(root)
         if not paths:
-            raise UserError(f"{root} has no class folders with .jpeg, .jpg or .png images: "
-                            "it should hold AbdomenCT, BreastMRI, CXR, ChestCT, Hand, HeadCT")
+            raise UserError(
+                f"{root} has no class folders with .jpeg, .jpg or .png images: "
+                "it should hold AbdomenCT, BreastMRI, CXR, ChestCT, Hand, HeadCT"
+            )
         return self.deal(Pictures(paths, self.size, self.colour), y, seed, dtype, str(root))

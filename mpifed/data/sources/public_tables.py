@@ -1,4 +1,5 @@
 """Public tables by name: read from the folder MPIFED_DATA, downloaded once by ``mpifed data get``."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

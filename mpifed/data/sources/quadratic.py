@@ -1,4 +1,5 @@
 """Random quadratic functions, a matrix and a vector a client."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -11,7 +12,6 @@ from mpifed.core.typing import Array
 from mpifed.data.base import Data, Dataset
 
 BLOCK = 1000  # clients whose rows are put in order at a time: few calls for small clients, little memory for large ones
-
 
 
 class Matrices(Dataset):

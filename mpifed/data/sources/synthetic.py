@@ -1,4 +1,5 @@
 """synthetic(alpha, beta): classes whose models and inputs differ from client to client."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -54,8 +55,12 @@ class Synthetic(Data, tag="synthetic"):
     objective = "softmax"
 
     clients: Clients = 30
-    alpha: Annotated[float, Meta(ge=0, description="how much the models of the clients differ, a standard deviation")] = 0.5
-    beta: Annotated[float, Meta(ge=0, description="how much the inputs of the clients differ, a standard deviation")] = 0.5
+    alpha: Annotated[
+        float, Meta(ge=0, description="how much the models of the clients differ, a standard deviation")
+    ] = 0.5
+    beta: Annotated[
+        float, Meta(ge=0, description="how much the inputs of the clients differ, a standard deviation")
+    ] = 0.5
     iid: Annotated[bool, Meta(description="one model and one law of the inputs for all clients")] = False
     features: Annotated[int, Meta(ge=1, le=10**8, description="number of features n")] = 60
     classes: Annotated[int, Meta(ge=2, le=10_000, description="number of classes")] = 10

@@ -1,4 +1,5 @@
 """Made images: something for a CNN to learn where no images are at hand."""
+
 from __future__ import annotations
 
 from typing import Annotated
@@ -35,7 +36,10 @@ class MadeImages(Dataset):
         return waves.sum(axis=1) * np.sqrt(2 / WAVES)
 
     def rows(self, lo: int, hi: int) -> tuple[Array, Array]:
-        X, y = np.empty((hi - lo, self.source.samples, self.n), self.dtype), np.empty((hi - lo, self.source.samples), self.dtype)
+        X, y = (
+            np.empty((hi - lo, self.source.samples, self.n), self.dtype),
+            np.empty((hi - lo, self.source.samples), self.dtype),
+        )
         for i in range(lo, hi):
             X[i - lo], y[i - lo] = self.draw(i)
         return X.reshape(-1, self.n), y.ravel()
@@ -47,8 +51,12 @@ class MadeImages(Dataset):
         y = rng.permutation(np.resize(own, source.samples))
         shift = rng.integers(source.size // 8 + 1, size=(2, source.samples, 1))  # an object is not always in the middle
         down, across = (np.arange(source.size) + shift) % source.size
-        image = self.patterns[y[:, None, None, None], np.arange(source.channels)[:, None, None],
-                              down[:, None, :, None], across[:, None, None, :]]
+        image = self.patterns[
+            y[:, None, None, None],
+            np.arange(source.channels)[:, None, None],
+            down[:, None, :, None],
+            across[:, None, None, :],
+        ]
         X = image.reshape(source.samples, self.n)
         return X + source.noise * rng.standard_normal(X.shape), y
 

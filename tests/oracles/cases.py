@@ -1,0 +1,88 @@
+"""The cases: every method on uneven clients with partial participation, without random draws in the local work."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+LEAST_SQUARES = {"name": "least-squares"}
+LOGISTIC = {"name": "logistic", "mu": 0.05}
+WHOLE = {"name": "logistic", "mu": 0.1, "regulariser": "whole"}
+NONCONVEX = {"name": "nonconvex-logistic", "mu": 0.5}
+SOFTMAX = {"name": "softmax", "lam": 0.02}
+UNBIASED = {"name": "softmax", "lam": 0.1, "bias": False}
+SVM = {"name": "svm", "lam": 0.05}
+
+FULL = {"batch_size": 0}
+NOISELESS = {"noise": "none"}
+THEOREM = {**WHOLE, "mu": 0.27}  # the κ of Theorem 5.2 asks for 4 gradient steps, without its factor 32 for 5
+EXACT = {"name": "newton", "tol": 1e-13}
+
+
+class Case(NamedTuple):
+    """``options`` are given to the oracle and to mpifed, ``fixed`` to mpifed only.
+
+    ``counts``: clients that train in each round. Where a ``batch_size`` of 100 is not fixed to 0 (full) an epoch is one
+    full-gradient step all the same, since no client has 100 samples.
+    """
+
+    method: str
+    problem: dict[str, Any]
+    options: dict[str, Any]
+    fixed: dict[str, Any] | None = None
+    counts: tuple[int, ...] = (3, 1, 5, 2, 4, 3)
+
+    def __str__(self):
+        words = [f"{key}={value['name'] if isinstance(value, dict) else value}" for key, value in self.options.items()]
+        return "-".join([self.method, self.problem["name"], *words])
+
+
+def step(name, a):
+    return {"name": name, "a": a}
+
+
+SAME = (3,) * 6  # where a constant of the method depends on the number of clients that take part
+PAIRS = (3, 2, 5, 2, 4, 3)  # dual coordinate descent needs two
+
+CASES = [
+    Case("fedavg", LEAST_SQUARES, {"k0": 3, "step": step("log2", 0.05)}),
+    Case("fedavg", LOGISTIC, {"k0": 2, "step": step("log2", 2.0), "scale": "1/m", "aggregate": "all"}),
+    Case("fedavg", SOFTMAX, {"epochs": 4, "step": step("constant", 0.2)}, FULL),
+    Case("fedavg", SVM, {"k0": 4, "step": step("sqrt-samples", 0.05)}),
+    Case("fedprox", LEAST_SQUARES, {"k0": 3, "mu": 0.3, "step": step("log2", 0.05)}),
+    Case("fedprox", LOGISTIC, {"k0": 2, "mu": 0.2, "inner": 2, "aggregate": "all", "step": step("constant", 0.5)}),
+    Case("fedprox", SOFTMAX, {"epochs": 3, "mu": 0.5, "inner": 3, "scale": "1/m", "step": step("log2", 1.0)}, FULL),
+    Case("fedpd", LEAST_SQUARES, {"k0": 3, "eta": 0.8, "step": step("log2", 0.1)}),
+    Case("fedpd", NONCONVEX, {"k0": 2, "eta": 2.0, "inner": 3, "scale": "1/m", "step": step("constant", 0.4)}),
+    Case("scaffold", LOGISTIC, {"k0": 4, "server_lr": 0.8, "step": step("log2", 0.8)}),
+    Case("scaffold", LEAST_SQUARES, {"epochs": 3, "step": step("constant", 0.05)}, FULL),
+    Case("fedadmm", LEAST_SQUARES, {"k0": 4, "r0": 0.3, "nu": 0.6, "eps0": 0.1, "inner_max": 4}),
+    Case("fedadmm", LOGISTIC, {"k0": 3, "r0": 0.1, "nu": 0.5, "eps0": 1e-3, "inner_max": 3}),
+    Case("fedadmm", WHOLE, {"r0": 0.2}),
+    Case("fedadmm-deep", SOFTMAX, {"rho": 0.05, "lr": 0.1, "epochs": 4}, FULL),
+    Case("fedadmm-deep", SVM, {"rho": 0.2, "lr": 0.05, "epochs": 2, "weight_decay": 0.1}),
+    Case("fedgia", LEAST_SQUARES, {"k0": 4}),
+    Case("fedgia", LEAST_SQUARES, {"k0": 2, "H": "gram", "t": 0.4}),
+    Case("fedgia", LOGISTIC, {"k0": 3, "H": "gram"}),
+    Case("fedgia", NONCONVEX, {"k0": 5, "t": 0.6}),
+    Case("fedgia", WHOLE, {"k0": 1, "H": "zero", "t": 3.0}),
+    Case("fedepm", LOGISTIC, {"k0": 4, "mu0": 30.0}, NOISELESS, SAME),
+    Case("fedepm", LOGISTIC, {"k0": 3, "lam": 0.02, "eta": 0.3, "mu0": 2.0, "alpha": 1.05, "c": 0.7}, NOISELESS),
+    Case("fedepm", WHOLE, {"k0": 5, "lam": 0.05, "eta": 0.1, "mu0": 0.5, "step_scale": "one"}, NOISELESS),
+    Case("sfedavg", LOGISTIC, {"k0": 3, "step": step("sqrt-samples", 0.1)}, NOISELESS),
+    Case("sfedavg", LEAST_SQUARES, {"k0": 2, "step": step("constant", 0.05), "average": "new"}, NOISELESS),
+    Case("sfedprox", LOGISTIC, {"k0": 3, "step": step("sqrt-samples", 0.05), "mu": 0.5}, NOISELESS),
+    Case("sfedprox", WHOLE, {"k0": 2, "inner": 4, "mu": 0.3, "step": step("log2", 0.5), "average": "new"}, NOISELESS),
+    Case("feddcd", UNBIASED, {"eta": 0.9, "solver": EXACT, "dual": True}, None, PAIRS),
+    Case("feddcd", {"name": "logistic", "mu": 1.5}, {"solver": EXACT}, None, PAIRS),
+    Case("feddcd", UNBIASED, {"eta": 0.25, "solver": {"name": "gd", "steps": 7}}, None, PAIRS),
+    Case("feddcd", THEOREM, {"eta": 0.25, "solver": {"name": "gd", "delta": "theorem"}}, None, SAME),
+    Case("accfeddcd", UNBIASED, {"solver": EXACT, "dual": True}, None, SAME),
+    Case(
+        "accfeddcd", WHOLE, {"eta": 0.7, "r": 0.4, "kappa": 0.03, "solver": {"name": "gd", "delta": 0.01}}, None, SAME
+    ),
+    Case("flame", SOFTMAX, {"rho": 0.03, "lam": 1.5, "lr": 0.1, "epochs": 4, "weight_decay": 0.1}, FULL),
+    Case("flame", SOFTMAX, {"rho": 0.1, "lam": 0.8, "lr": 0.2, "epochs": 3, "center": "local"}, FULL),
+    Case("flame", SVM, {"epochs": 2}),
+    Case("pfedme", SOFTMAX, {"lam": 1.5, "eta": 0.3, "lr": 0.1, "epochs": 4}, FULL),
+    Case("pfedme", LOGISTIC, {"lam": 4.0, "lr": 0.05, "epochs": 2, "weight_decay": 0.2}),
+]

@@ -1,0 +1,170 @@
+"""The functions f_i of one client: value, gradient, Hessian and constants, written out from their formulas.
+
+Every client has ``d`` (samples), ``n`` (parameters), ``value(x)``, ``gradient(x)``, ``lipschitz`` (r_i, a Lipschitz
+constant of the gradient) and, where a method needs them, ``hessian(x)``, ``majorant`` (the Gram matrix H_i of FedGiA,
+Table III) and ``convexity`` (α_i of FedDCD, Assumption 3.1).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+class LeastSquares:
+    """f_i(x) = (1/2d) ‖Ax − b‖²: FedGiA (2)."""
+
+    def __init__(self, A, b):
+        self.A, self.b = A, b
+        self.d, self.n = A.shape
+        self.majorant = A.T @ A / self.d
+        self.lipschitz = np.linalg.eigvalsh(self.majorant)[-1]
+
+    def value(self, x):
+        return np.sum((self.A @ x - self.b) ** 2) / (2 * self.d)
+
+    def gradient(self, x):
+        return self.A.T @ (self.A @ x - self.b) / self.d
+
+
+class Logistic:
+    """f_i(x) = (1/d) Σ_j [ln(1 + e^⟨a_j, x⟩) − b_j ⟨a_j, x⟩] + weight · (1/2)‖x‖²: FedGiA (3).
+
+    The weight is mu/d ("per-sample", FedGiA) or mu ("whole", as FedADMM and FedEPM print it).
+    """
+
+    def __init__(self, A, b, mu=1e-3, regulariser="per-sample"):
+        self.A, self.b = A, b
+        self.d, self.n = A.shape
+        self.weight = mu / self.d if regulariser == "per-sample" else mu
+        self.majorant = A.T @ A / (4 * self.d) + self.weight * np.eye(self.n)
+        self.lipschitz = np.linalg.eigvalsh(self.majorant)[-1]
+        self.convexity = self.weight
+
+    def value(self, x):
+        return self.loss(x) + self.weight / 2 * (x @ x)
+
+    def gradient(self, x):
+        return self.slope(x) + self.weight * x
+
+    def hessian(self, x):
+        p = self.probabilities(x)
+        return (self.A.T * (p * (1 - p))) @ self.A / self.d + self.weight * np.eye(self.n)
+
+    def loss(self, x):
+        scores = self.A @ x
+        return np.sum(np.logaddexp(0, scores) - self.b * scores) / self.d
+
+    def slope(self, x):
+        return self.A.T @ (self.probabilities(x) - self.b) / self.d
+
+    def probabilities(self, x):
+        return np.exp(-np.logaddexp(0, -(self.A @ x)))
+
+
+class NonconvexLogistic(Logistic):
+    """The logistic loss with (mu/2d) Σ_ℓ x_ℓ²/(1 + x_ℓ²): FedGiA, Example V.3."""
+
+    def __init__(self, A, b, mu=1e-2):
+        super().__init__(A, b, mu)
+
+    def value(self, x):
+        return self.loss(x) + self.weight / 2 * np.sum(x**2 / (1 + x**2))
+
+    def gradient(self, x):
+        return self.slope(x) + self.weight * x / (1 + x**2) ** 2
+
+
+class Linear:
+    """What linear classifiers share: x = [W row-major, classes × features | bias], scores W a + bias."""
+
+    def __init__(self, A, b, classes, lam=0.0, bias=True):
+        self.A, self.b = A, b.astype(int)
+        self.classes, self.lam, self.bias = classes, lam, bias
+        self.d, self.features = A.shape
+        self.n = classes * (self.features + bias)
+
+    def split(self, x):
+        """W and the bias."""
+        cut = self.classes * self.features
+        return x[:cut].reshape(self.classes, self.features), x[cut:] if self.bias else np.zeros(self.classes)
+
+    def scores(self, x):
+        W, bias = self.split(x)
+        return self.A @ W.T + bias
+
+    def value(self, x):
+        W, _ = self.split(x)
+        return self.losses(self.scores(x)).sum() / self.d + self.lam / 2 * np.sum(W**2)
+
+    def gradient(self, x):
+        W, _ = self.split(x)
+        S = self.slopes(self.scores(x)) / self.d
+        inner = (S.T @ self.A + self.lam * W).ravel()
+        return np.concatenate([inner, S.sum(axis=0)]) if self.bias else inner
+
+
+class Softmax(Linear):
+    """f_i = mean cross-entropy + (lam/2)‖W‖²: FedDCD, section 8.1 (without bias); FLAME, section 5 (MLR)."""
+
+    def __init__(self, A, b, classes, lam=0.0, bias=True):
+        super().__init__(A, b, classes, lam, bias)
+        inputs = np.column_stack([A, np.ones(self.d)]) if bias else A
+        self.lipschitz = np.linalg.eigvalsh(inputs.T @ inputs)[-1] / (2 * self.d) + lam
+        self.convexity = lam
+
+    def losses(self, scores):
+        rows = np.arange(self.d)
+        return np.logaddexp.reduce(scores, axis=1) - scores[rows, self.b]
+
+    def slopes(self, scores):
+        p = np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None])
+        p[np.arange(self.d), self.b] -= 1
+        return p
+
+    def hessian(self, x):
+        """Without bias: block (k, l) is (1/d) Σ_j p_jk ([k = l] − p_jl) a_j a_jᵀ, and lam I is added."""
+        H = self.lam * np.eye(self.n)
+        scores = self.scores(x)
+        p = np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None])
+        for k in range(self.classes):
+            for l in range(self.classes):
+                weights = p[:, k] * ((k == l) - p[:, l]) / self.d
+                rows, columns = (slice(c * self.features, (c + 1) * self.features) for c in (k, l))
+                H[rows, columns] += (self.A.T * weights) @ self.A
+        return H
+
+
+class Svm(Linear):
+    """f_i = mean of (1/C) Σ_{k≠b} max(0, 1 − z_b + z_k) over samples + (lam/2)‖W‖²: FLAME, section 5 (SVM)."""
+
+    def losses(self, scores):
+        rows = np.arange(self.d)
+        margins = np.maximum(0, 1 - scores[rows, self.b][:, None] + scores)
+        return (margins.sum(axis=1) - 1) / self.classes  # the class b itself has margin 1
+
+    def slopes(self, scores):
+        rows = np.arange(self.d)
+        S = (1 - scores[rows, self.b][:, None] + scores > 0).astype(float)
+        S[rows, self.b] = 0
+        S[rows, self.b] = -S.sum(axis=1)
+        return S / self.classes
+
+
+def trajectory(clients, models, **more):
+    """What is compared: f = (1/m) Σ f_i and ‖∇f‖² at every model, the models (rounds + 1, n), and ``more``."""
+    objective, grad_norm_sq = [], []
+    for x in models:
+        objective.append(sum(client.value(x) for client in clients) / len(clients))
+        gradient = sum(client.gradient(x) for client in clients) / len(clients)
+        grad_norm_sq.append(gradient @ gradient)
+    return {"objective": np.array(objective), "grad_norm_sq": np.array(grad_norm_sq), "x": np.array(models), **more}
+
+
+def mean_value(clients, points):
+    """(1/m) Σ f_i(θ_i): the objective of personal models."""
+    return sum(client.value(point) for client, point in zip(clients, points, strict=True)) / len(clients)
+
+
+def zeros(clients):
+    """A vector 0 a client."""
+    return [np.zeros(client.n) for client in clients]

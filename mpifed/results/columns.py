@@ -1,4 +1,5 @@
 """What the columns of a result file mean: unit and one sentence for every name that is fixed."""
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -87,7 +88,7 @@ SCALES: dict[str, Column] = {
 UNKNOWN = Column("1", "Reported by the algorithm.")
 SELECTION = Column("1", "Ids of the clients chosen in the round, then -1; nobody in row 0; -2: all clients.", True)
 EVERYBODY_LISTED = 4096  # most clients whose ids are written out where all were chosen
-ALL = -2                 # stands first in a row of /selection where all of more clients were chosen
+ALL = -2  # stands first in a row of /selection where all of more clients were chosen
 
 
 class Columns(dict[str, NDArray[Any]]):

@@ -1,4 +1,5 @@
 """A file on disk that a reader can open at any instant, also when the process that writes it is killed."""
+
 from __future__ import annotations
 
 import fcntl
@@ -9,7 +10,7 @@ from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
-LARGEST = 1 << 28    # bytes of a file that is copied for changes that no order makes safe
+LARGEST = 1 << 28  # bytes of a file that is copied for changes that no order makes safe
 
 
 class Disk:
@@ -26,9 +27,9 @@ class Disk:
     def __init__(self, place: Path, urgency: Callable[[int, bytes], tuple[int, int]]) -> None:
         self.place, self.urgency = place, urgency
         self.handle = locked(place)
-        self.at = self.length = self.end = 0           # end: of what readers know
-        self.public = False                            # before, nothing needs to wait
-        self.waiting: dict[tuple[int, int], bytes] = {}    # (place, length) -> content, the last one written last
+        self.at = self.length = self.end = 0  # end: of what readers know
+        self.public = False  # before, nothing needs to wait
+        self.waiting: dict[tuple[int, int], bytes] = {}  # (place, length) -> content, the last one written last
         self.error: OSError | None = None
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -95,7 +96,7 @@ class Disk:
     def publish(self, target: Path) -> None:
         """From here on the file has this name and readers."""
         self.place, self.public, self.end = target, True, self.length
-        self.part.unlink(missing_ok=True)              # of a run that was killed
+        self.part.unlink(missing_ok=True)  # of a run that was killed
 
     @property
     def part(self) -> Path:

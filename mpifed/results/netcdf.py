@@ -1,7 +1,7 @@
 """HDF5 datasets as netCDF has them: with dimensions, units and a description, so that xarray reads them too."""
+
 from __future__ import annotations
 
-from mpifed.core.typing import Array
 import math
 import os
 import uuid
@@ -14,18 +14,19 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from mpifed.core.files import replacing
-from mpifed.results.columns import SCALES, Column
 from mpifed.core.errors import Trouble, reason
-from mpifed.results.crash_safe_file import Disk
+from mpifed.core.files import replacing
 from mpifed.core.sealed import synchronise
+from mpifed.core.typing import Array
+from mpifed.results.columns import SCALES, Column
+from mpifed.results.crash_safe_file import Disk
 
 NO_COORDINATE = b"This is a netCDF dimension but not a netCDF variable."  # how netCDF marks a dimension that is no data
 
 LONGEST_CUT = 1 << 22
-CACHE = 1 << 16    # bytes of a column that HDF5 keeps in memory
+CACHE = 1 << 16  # bytes of a column that HDF5 keeps in memory
 
-Group = Any    # h5py.Group
+Group = Any  # h5py.Group
 Dataset = Any  # h5py.Dataset
 
 
@@ -61,14 +62,16 @@ class Growing:
 
     def __init__(self, file: h5py.File, disk: Disk | None = None) -> None:
         self.file, self.disk = file, disk
-        self.full = False                              # do not ask for room any more
+        self.full = False  # do not ask for room any more
 
     def flush(self) -> None:
         """Let HDF5 write what it holds."""
         self.file.flush()
         if self.disk is not None and self.disk.error is not None:
-            raise Trouble(f"{self.disk.place} cannot be written: {reason(self.disk.error)}; what it has stays, and resume goes "
-                          "on from there")
+            raise Trouble(
+                f"{self.disk.place} cannot be written: {reason(self.disk.error)}; what it has stays, and resume goes "
+                "on from there"
+            )
 
     def reserve(self, size: int) -> None:
         """Take room for ``size`` bytes before HDF5 asks for it, which does not survive a no."""
@@ -77,8 +80,10 @@ class Growing:
         try:
             self.disk.reserve(size)
         except OSError as error:
-            raise Trouble(f"{self.disk.place} cannot grow: {reason(error)}; what it has stays, and resume goes on once there is "
-                          "room") from None
+            raise Trouble(
+                f"{self.disk.place} cannot grow: {reason(error)}; what it has stays, and resume goes on once there is "
+                "room"
+            ) from None
 
     def renewed(self, precious: bool = True) -> AbstractContextManager[None]:
         """For changes in here of which a reader must see all or nothing, also when the process is killed.
@@ -95,16 +100,19 @@ class Growing:
 
 
 @contextmanager
-def created(path: str | os.PathLike[str] | None, force: bool, attrs: Mapping[str, Any],
-            groups: Sequence[str]) -> Iterator[Growing]:
+def created(
+    path: str | os.PathLike[str] | None, force: bool, attrs: Mapping[str, Any], groups: Sequence[str]
+) -> Iterator[Growing]:
     """A new result file with its root attributes and groups; it gets its name, or replaces another, when it is complete."""
     if path is None:
-        yield Growing(begin(h5py.File(f"mpifed-{uuid.uuid4()}", "w", driver="core", backing_store=False), attrs, groups))
+        yield Growing(
+            begin(h5py.File(f"mpifed-{uuid.uuid4()}", "w", driver="core", backing_store=False), attrs, groups)
+        )
         return
     with replacing(path, force) as place:
         disk = Disk(place, urgency)
         file = begin(h5py.File(disk, "w", fs_strategy="none", rdcc_nbytes=CACHE), attrs, (*groups, "checkpoint"))
-        cache = file.id.get_mdc_config()              # else it grows with the rounds, to 32 MB
+        cache = file.id.get_mdc_config()  # else it grows with the rounds, to 32 MB
         cache.min_size = cache.initial_size = cache.max_size = 1 << 18
         file.id.set_mdc_config(cache)
         yield Growing(file, disk)
@@ -120,8 +128,9 @@ def describe(stored: Dataset, meaning: Column) -> None:
     stored.attrs["units"], stored.attrs["description"] = text(meaning.unit), text(meaning.description)
 
 
-def dataset(group: Group, name: str, shape: tuple[int, ...], dtype: Any, axes: Sequence[Dataset], meaning: Column,
-            **layout: Any) -> Dataset:
+def dataset(
+    group: Group, name: str, shape: tuple[int, ...], dtype: Any, axes: Sequence[Dataset], meaning: Column, **layout: Any
+) -> Dataset:
     """A new dataset with units, description and a dimension scale on each axis; one stored in chunks can grow."""
     if "/" in name or name in group:
         raise ValueError(f"{name!r} cannot be the name of a column")

@@ -1,4 +1,5 @@
 """Where a result comes from: versions, machine, command and commit."""
+
 from __future__ import annotations
 
 import datetime
@@ -17,8 +18,11 @@ LIBRARIES = ("numpy", "scipy", "h5py", "mpi4py")
 def provenance() -> dict[str, str]:
     """Root attributes that a result file owes to where it was made."""
     facts = {
-        "mpifed_version": installed("mpifed"), "python": platform.python_version(), "numpy": np.__version__,
-        "host": platform.node(), "command_line": shlex.join(sys.orig_argv),
+        "mpifed_version": installed("mpifed"),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "host": platform.node(),
+        "command_line": shlex.join(sys.orig_argv),
     }
     commit = git_commit()
     return facts | ({"git_commit": commit} if commit else {})
@@ -42,8 +46,9 @@ def installed(name: str) -> str:
 def git_commit() -> str:
     """The commit of the current directory, or nothing where it is under no version control or git does not answer."""
     try:
-        done = subprocess.run(["git", "rev-parse", "HEAD"], stdin=subprocess.DEVNULL, capture_output=True, timeout=1,
-                              check=False)
+        done = subprocess.run(
+            ["git", "rev-parse", "HEAD"], stdin=subprocess.DEVNULL, capture_output=True, timeout=1, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.decode("ascii", "replace").strip() if done.returncode == 0 else ""

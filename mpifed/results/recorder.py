@@ -1,4 +1,5 @@
 """Writing result files: the only file that stores results with h5py."""
+
 from __future__ import annotations
 
 import contextlib
@@ -12,20 +13,20 @@ import h5py
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mpifed.results.selection_log import Chosen, widest
-from mpifed.results.columns import CLIENTS, COLUMNS, MODEL, RANKS, SCALES, UNKNOWN, Column
 from mpifed.core.errors import Trouble, UserError
+from mpifed.core.sealed import synchronise
 from mpifed.core.typing import Array
+from mpifed.results.columns import CLIENTS, COLUMNS, MODEL, RANKS, SCALES, UNKNOWN, Column
 from mpifed.results.netcdf import append, created, dataset, describe, dimension, numbers, pieces, put, scale, text
 from mpifed.results.provenance import now, provenance
 from mpifed.results.result import FORMAT, FORMAT_VERSION, Result, load
-from mpifed.core.sealed import synchronise
+from mpifed.results.selection_log import Chosen, widest
 
-FLUSH_SECONDS = 0.5      # rows wait at most this long in memory
-CHUNK = 256              # rows of a column that are stored together
-BLOCK = 4096             # rows that wait in memory at most
-HELD = 1 << 22           # chosen ids that wait in memory at most
-METADATA = 1 << 14       # bytes that HDF5 needs at most to describe a new dataset or its growth
+FLUSH_SECONDS = 0.5  # rows wait at most this long in memory
+CHUNK = 256  # rows of a column that are stored together
+BLOCK = 4096  # rows that wait in memory at most
+HELD = 1 << 22  # chosen ids that wait in memory at most
+METADATA = 1 << 14  # bytes that HDF5 needs at most to describe a new dataset or its growth
 GROUPS = ("rounds", "ranks", "clients", "model")
 
 Table = Mapping[str, ArrayLike]
@@ -40,33 +41,55 @@ class Recorder:
     Raises UserError where ``path`` cannot be written.
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None, attrs: Mapping[str, Any], clients: int,
-                 force: bool = False, before: Result | None = None, last: int = -1) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None,
+        attrs: Mapping[str, Any],
+        clients: int,
+        force: bool = False,
+        before: Result | None = None,
+        last: int = -1,
+    ) -> None:
         begun = time.perf_counter()
         self.path = None if path is None else os.fspath(path)
         self.m = clients
         self._rows: list[dict[str, float]] = []
         self._picks: list[Array | None] = []
         self._held = 0
-        self.count = 0                                    # rows in the file
-        self._flushed = -np.inf                           # so that row 0 is there at once
+        self.count = 0  # rows in the file
+        self._flushed = -np.inf  # so that row 0 is there at once
         self._declared: dict[str, Column] = {}
         self._columns: dict[str, h5py.Dataset] = {}
-        self._open, self.ended = True, ("", "")            # status and reason
+        self._open, self.ended = True, ("", "")  # status and reason
         self.before = before
-        attributes = provenance() | dict(attrs) | {
-            "format": FORMAT, "format_version": FORMAT_VERSION, "clients": clients, "status": "running",
-            "stop_reason": "", "started": now(), "finished": ""}
+        attributes = (
+            provenance()
+            | dict(attrs)
+            | {
+                "format": FORMAT,
+                "format_version": FORMAT_VERSION,
+                "clients": clients,
+                "status": "running",
+                "stop_reason": "",
+                "started": now(),
+                "finished": "",
+            }
+        )
         if before is not None:
             again = f"{now()} from round {last} on {attributes.get('ranks', 1)} ranks"
-            attributes |= {"started": before.attrs["started"], "resumed": f"{before.attrs.get('resumed', '')}\n{again}".strip()}
+            attributes |= {
+                "started": before.attrs["started"],
+                "resumed": f"{before.attrs.get('resumed', '')}\n{again}".strip(),
+            }
         with created(path, force or before is not None, attributes, GROUPS) as self._growing:
             self.file = self._growing.file
             self._rounds = self.file["rounds"]
-            self._scale = dataset(self._rounds, "round", (0,), np.int64, (), SCALES["round"], chunks=(CHUNK,), fillvalue=-1)
+            self._scale = dataset(
+                self._rounds, "round", (0,), np.int64, (), SCALES["round"], chunks=(CHUNK,), fillvalue=-1
+            )
             self._scale.make_scale("round")
             self._chosen = Chosen(self.file, self._scale, clients)
-            self.file["round"] = self._scale              # xarray looks in the root for the dimensions of /selection
+            self.file["round"] = self._scale  # xarray looks in the root for the dimensions of /selection
             if before is not None:
                 self._copy(before, last)
         self.io_seconds = time.perf_counter() - begun
@@ -154,15 +177,16 @@ class Recorder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is None:
             self.finish("finished", "")
             return
         reason = str(error) if issubclass(kind, UserError | Trouble) else f"{kind.__name__}: {error}".removesuffix(": ")
         if issubclass(kind, Trouble):
-            self._rows, self._picks, self._growing.full = [], [], True     # there may be no room for them
-        with contextlib.suppress(OSError, RuntimeError, ValueError):   # a full disk must not hide the error it caused
+            self._rows, self._picks, self._growing.full = [], [], True  # there may be no room for them
+        with contextlib.suppress(OSError, RuntimeError, ValueError):  # a full disk must not hide the error it caused
             self.finish("stopped" if issubclass(kind, KeyboardInterrupt) else "failed", " ".join(reason.split()))
 
     @contextlib.contextmanager
@@ -201,7 +225,8 @@ class Recorder:
         """Whether the rows need other datasets than those that the file has."""
         width = 0 if self._chosen.stored is None else self._chosen.stored.shape[1]
         return widest(ids) > width or any(
-            name not in self._columns or values.dtype != self._columns[name].dtype for name, values in columns.items())
+            name not in self._columns or values.dtype != self._columns[name].dtype for name, values in columns.items()
+        )
 
     def _append(self, columns: Mapping[str, Array], ids: Sequence[Array], first: int, last: int) -> None:
         """The rows ``first`` <= r < ``last``, all but their numbers."""
@@ -212,15 +237,22 @@ class Recorder:
         self._rows, self._picks, self._held, self.count = [], [], 0, last
         for name, values in columns.items():
             known, begin = self._columns.get(name), first
-            if known is not None and known.dtype != values.dtype:       # integers so far, no more
+            if known is not None and known.dtype != values.dtype:  # integers so far, no more
                 values, begin = np.concatenate([known[:first], values]), 0
                 known.dims[0].detach_scale(self._scale)
                 del self._rounds[name]
                 known = None
             if known is None:
                 known = self._columns[name] = dataset(
-                    self._rounds, name, (0,), values.dtype, (self._scale,), self._meaning(name), chunks=(CHUNK,),
-                    fillvalue=0 if values.dtype.kind == "i" else np.nan)
+                    self._rounds,
+                    name,
+                    (0,),
+                    values.dtype,
+                    (self._scale,),
+                    self._meaning(name),
+                    chunks=(CHUNK,),
+                    fillvalue=0 if values.dtype.kind == "i" else np.nan,
+                )
             append(known, begin, values)
         self._chosen.append(ids, first)
         append(self._scale, first, np.full(last - first, -1))

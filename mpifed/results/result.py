@@ -1,7 +1,7 @@
 """Reading results back, from files and from memory."""
+
 from __future__ import annotations
 
-from mpifed.core.typing import Array
 import os
 import shutil
 import time
@@ -12,17 +12,18 @@ from typing import Any
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
-from mpifed.core.files import replacing
-from mpifed.results.columns import ALL, COLUMNS, Columns
 from mpifed.core.errors import UserError, reason
+from mpifed.core.files import replacing
 from mpifed.core.hdf5 import entry
+from mpifed.core.typing import Array
+from mpifed.results.columns import ALL, COLUMNS, Columns
 from mpifed.results.validate import UNREADABLE, attributes, column, columns, configuration, heaps
 
 FORMAT = "mpifed-result"
 FORMAT_VERSION = 1
 PATIENCE = (0.01, 0.05, 0.2)  # seconds between attempts: a file that is being written may change under the reader
+
 
 @dataclass(eq=False)
 class Result:
@@ -55,8 +56,10 @@ class Result:
         if attrs.get("format") != FORMAT:
             raise UserError(f"{name} is an HDF5 file but no result of mpifed: it has no attribute format = {FORMAT!r}")
         if attrs.get("format_version", 0) > FORMAT_VERSION:
-            raise UserError(f"{name} has result format {attrs['format_version']}, made by a newer mpifed: "
-                            f"this one reads up to {FORMAT_VERSION}")
+            raise UserError(
+                f"{name} has result format {attrs['format_version']}, made by a newer mpifed: "
+                f"this one reads up to {FORMAT_VERSION}"
+            )
         # a row is complete when its number is there: the numbers are written last, so they are read first
         numbers = column(entry(entry(file, "rounds", name), "round", name), "rounds/round", name)
         count = len(numbers) - int(np.count_nonzero(numbers < 0))
@@ -77,8 +80,18 @@ class Result:
         if file.driver == "core":
             file.flush()
             image = file.id.get_file_image()
-        return cls(None if path is None else os.fspath(path), attrs, rounds, ranks, clients, selection, model.get("x"),
-                   model.get("personal"), about, image)
+        return cls(
+            None if path is None else os.fspath(path),
+            attrs,
+            rounds,
+            ranks,
+            clients,
+            selection,
+            model.get("x"),
+            model.get("personal"),
+            about,
+            image,
+        )
 
     @property
     def status(self) -> str:
@@ -146,8 +159,10 @@ class Result:
             import xarray
         except ImportError:
             raise UserError("to_xarray needs xarray: pip install xarray") from None
-        columns = {key: ("round", values, dict(zip(("units", "description"), self.about[key], strict=True)))
-                   for key, values in self.rounds.items()}
+        columns = {
+            key: ("round", values, dict(zip(("units", "description"), self.about[key], strict=True)))
+            for key, values in self.rounds.items()
+        }
         return xarray.Dataset(columns, attrs=self.attrs)
 
 

@@ -1,19 +1,19 @@
 """/selection of a result file: who was chosen in which round."""
+
 from __future__ import annotations
 
-from mpifed.core.typing import Array
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mpifed.core.typing import Array
 from mpifed.results.columns import ALL, EVERYBODY_LISTED, SELECTION
 from mpifed.results.netcdf import Dataset, Group, dataset, dimension, pieces
 
-CHUNK_IDS = 1 << 12      # ids that are stored together, where a row is not longer
-WIDEST = 1 << 16         # ids of a row that are stored together at most
+CHUNK_IDS = 1 << 12  # ids that are stored together, where a row is not longer
+WIDEST = 1 << 16  # ids of a row that are stored together at most
+
 
 class Chosen:
     """The dataset (rounds, slots) of ids, -1 padded; it is made when somebody is chosen: then its width is known."""
@@ -36,7 +36,7 @@ class Chosen:
         if self.stored is not None:
             shape, chunks = self.stored.shape, self.stored.chunks
         grown = pieces((first + len(ids), max(width, shape[1])), chunks) - pieces(shape, chunks)
-        return grown * (math.prod(chunks) * self.dtype.itemsize + 64)   # and an entry in the tree of chunks for each
+        return grown * (math.prod(chunks) * self.dtype.itemsize + 64)  # and an entry in the tree of chunks for each
 
     def append(self, ids: Sequence[Array], first: int, last_time: bool = False) -> None:
         """Store the ids of the rounds from ``first`` on."""
@@ -45,8 +45,9 @@ class Chosen:
             if not width and not last_time:
                 return
             axes = (self.rounds, dimension(self.file, "slot", 0))
-            self.stored = dataset(self.file, "selection", (0, 1), self.dtype, axes, SELECTION,
-                                  chunks=chunk(width), fillvalue=-1)
+            self.stored = dataset(
+                self.file, "selection", (0, 1), self.dtype, axes, SELECTION, chunks=chunk(width), fillvalue=-1
+            )
         wide = max(width, self.stored.shape[1])
         block = np.full((len(ids), wide), -1, self.dtype)
         for row, some in zip(block, ids, strict=True):

@@ -1,20 +1,38 @@
 """What is read from a result file, checked: a file that another made may hold anything under the names that are known."""
+
 from __future__ import annotations
 
 import mmap
 import struct
 from typing import Any
 
-from mpifed.results.columns import Columns
 from mpifed.core.errors import UserError
+from mpifed.core.hdf5 import datasets, entry, values
 from mpifed.core.toml import from_toml, toml_value
 from mpifed.core.typing import Array
-from mpifed.core.hdf5 import datasets, entry, values
+from mpifed.results.columns import Columns
 from mpifed.results.netcdf import NO_COORDINATE
 
-UNREADABLE = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError, OverflowError, struct.error)
-TYPES: dict[str, Any] = {"format": str, "format_version": int, "config": str, "status": str, "stop_reason": str,
-                         "clients": int, "ranks": int}
+UNREADABLE = (
+    OSError,
+    RuntimeError,
+    KeyError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    MemoryError,
+    OverflowError,
+    struct.error,
+)
+TYPES: dict[str, Any] = {
+    "format": str,
+    "format_version": int,
+    "config": str,
+    "status": str,
+    "stop_reason": str,
+    "clients": int,
+    "ranks": int,
+}
 HEAP, OBJECT = b"GCOL\x01\0\0\0", struct.Struct("<H6xQ")
 DIMENSIONS = {"personal": 2, "selection": 2}
 
@@ -41,10 +59,14 @@ def heaps(path: str) -> None:
 
 def attributes(file: Any, name: str) -> dict[str, Any]:
     """The root attributes of a file; UserError, which calls it ``name``, for one of the wrong type."""
-    found = {key: value.item() if hasattr(value, "item") and value.ndim == 0 else value for key, value in file.attrs.items()}
+    found = {
+        key: value.item() if hasattr(value, "item") and value.ndim == 0 else value for key, value in file.attrs.items()
+    }
     for key, kind in TYPES.items():
         if not isinstance(found.get(key, kind()), kind):
-            raise UserError(f"{name} is no sound result: its attribute {key} is no {'text' if kind is str else 'whole number'}")
+            raise UserError(
+                f"{name} is no sound result: its attribute {key} is no {'text' if kind is str else 'whole number'}"
+            )
     return found
 
 
@@ -53,7 +75,9 @@ def configuration(text: str, name: str) -> dict[str, Any]:
     table = from_toml(text, f"the attribute config of {name}")
     for key in ("algorithm", "data", "problem", "selection"):
         if not isinstance(table.get(key, {}), dict):
-            raise UserError(f"the attribute config of {name} is no experiment file: {key} = {toml_value(table[key])} is no table")
+            raise UserError(
+                f"the attribute config of {name} is no experiment file: {key} = {toml_value(table[key])} is no table"
+            )
     return table
 
 
@@ -63,8 +87,10 @@ def column(stored: Any, key: str, name: str) -> Array:
     text = array.dtype.kind == "O" and not key.startswith(("rounds", "model"))
     if array.ndim != DIMENSIONS.get(last, 1) or not (text or array.dtype.kind in "biuf"):
         what = "a table" if last in DIMENSIONS else "a column"
-        raise UserError(f"{name} is no sound result: {key} has the type {array.dtype} and the shape {array.shape}, and must be "
-                        f"{what} of numbers")
+        raise UserError(
+            f"{name} is no sound result: {key} has the type {array.dtype} and the shape {array.shape}, and must be "
+            f"{what} of numbers"
+        )
     return array
 
 
@@ -72,8 +98,15 @@ def columns(file: Any, part: str, name: str, default: Columns | None = None) -> 
     """The datasets of a group as arrays, texts as str; ``default`` where they cannot be read."""
     try:
         group = entry(file, part, name)
-        found = Columns((key, column(stored, f"{part}/{key}", name)) for key, stored in datasets(group, name)
-                        if not stored.attrs.get("NAME", b"").startswith(NO_COORDINATE)) if group is not None else Columns()
+        found = (
+            Columns(
+                (key, column(stored, f"{part}/{key}", name))
+                for key, stored in datasets(group, name)
+                if not stored.attrs.get("NAME", b"").startswith(NO_COORDINATE)
+            )
+            if group is not None
+            else Columns()
+        )
     except UNREADABLE:
         if default is None:
             raise

@@ -261,10 +261,10 @@ def test_every_draw_counts_who_was_chosen(algorithm):
     run, times = start(algorithm), np.zeros(M, int)
     run.rounds(6)
     for round in range(1, 7):
-        for again in range(algorithm.draws):
+        for again in range(algorithm.selections):
             times += run.fed.mask(run.draws.draw(round, again))
     assert np.array_equal(run.fed.times_selected, times)
-    assert times.sum() == 6 * CHOSEN * algorithm.draws
+    assert times.sum() == 6 * CHOSEN * algorithm.selections
 
 
 @pytest.mark.parametrize("problem", ["least-squares", "svm", "mlp", "softmax"])

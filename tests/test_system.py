@@ -270,7 +270,7 @@ def test_what_an_algorithm_says_of_its_work_and_messages_is_what_it_does(name, m
     setup = Run(algorithm, "quadratic" if "dcd" in name else "least-squares", selection=All())
     done.clear()
     setup.rounds(1)
-    draws, model = algorithm.draws, setup.m * setup.n * 8
+    draws, model = algorithm.selections, setup.m * setup.n * 8
     assert sum(done) == draws * algorithm.work(setup.data.sizes).sum()
     assert (setup.fed.ledger.bytes_down, setup.fed.ledger.bytes_up) == (draws * algorithm.vectors * model,) * 2
 
@@ -292,7 +292,7 @@ def test_every_algorithm_goes_on_without_absent_clients(name):
     assert np.isfinite(rounds["objective"]).all()
     assert rounds["dropped"].sum() > 0
     assert (rounds["late"] == 0).all()
-    if Algorithm.member(name, "algorithm").draws == 1:
+    if Algorithm.member(name, "algorithm").selections == 1:
         np.testing.assert_array_equal(answered, rounds["asked"] - rounds["dropped"])
         np.testing.assert_array_equal(
             np.bincount(result.selection[result.selection >= 0], minlength=9), result.clients["times_selected"]

@@ -44,7 +44,7 @@ class AccFedDCD(FedDCD, tag="accfeddcd"):
     r: Annotated[Share | None, Meta(description="r (default: (τ−1)/(N−1))")] = None
     kappa: Annotated[Share | None, Meta(description="κ (default: α/β)")] = None
 
-    draws: ClassVar[int] = 2
+    selections: ClassVar[int] = 2
 
     def join(self, f: Local) -> Client:
         self.check(f)

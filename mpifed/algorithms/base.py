@@ -43,7 +43,7 @@ class Algorithm(Component):
     default: ClassVar[str] = "fedgia"
     kind: ClassVar[str] = "algorithms"
 
-    draws: ClassVar[int] = 1  # how often a round selects clients
+    selections: ClassVar[int] = 1  # how often a round selects clients
     vectors: ClassVar[int] = 1  # models that go to a chosen client, and that come back, from a draw to the next
     everyone: ClassVar[bool] = False  # whether a round asks also those who are not chosen for an answer
     personal: ClassVar[bool] = False  # whether clients keep a model of their own, given by ``personalised``

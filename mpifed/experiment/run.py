@@ -145,7 +145,7 @@ def _record(
         draws = config.selection.draws(config.seed, data.m, config.rounds)
         config.algorithm.verify(draws.size)
         if config.rounds:
-            draws.draw(1, config.algorithm.draws - 1)  # refuses a second draw that is not there
+            draws.draw(1, config.algorithm.selections - 1)  # refuses a second draw that is not there
         devices = (
             None
             if config.system is None

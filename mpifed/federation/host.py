@@ -134,7 +134,7 @@ class Host:
 
     def measure(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
         """What the record wants of every client at the server's model x; read by experiment.measure."""
-        value, grad, *accuracy = f.measure(x)
+        value, grad, *accuracy = f.evaluate(x)
         own: tuple[Array, ...] = ()
         if self.algorithm.personal:
             theta = self.algorithm.personalised(f, client)

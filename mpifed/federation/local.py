@@ -69,10 +69,10 @@ class Local:
         """f_i(x_i) and ∇f_i(x_i)."""
         return self.problem.value_grad(self.block, X)
 
-    def measure(self, X: Array) -> tuple[Array, ...]:
+    def evaluate(self, X: Array) -> tuple[Array, ...]:
         """f_i(x_i), ∇f_i(x_i) and, for a problem of classes, accuracy(X); ``graded``: seconds of the gradient."""
         begun = time.perf_counter()
-        grad, rest = self.problem.measure(self.block, X)
+        grad, rest = self.problem.evaluate(self.block, X)
         self.graded = time.perf_counter() - begun
         value, classes = rest()
         return (value, grad) if classes is None else (value, grad, *self.accuracy(X, classes))

@@ -25,7 +25,7 @@ class Problem(Component):
     """
 
     sampled: ClassVar[bool] = True  # whether rows are samples, of which mini-batches can be drawn
-    shared: ClassVar[bool] = True  # whether grad() and measure() give the same gradient
+    shared: ClassVar[bool] = True  # whether grad() and evaluate() give the same gradient
     choices: ClassVar[dict[str, str]] = {
         "least-squares": "mpifed.problems.least_squares:LeastSquares",
         "logistic": "mpifed.problems.logistic:Logistic",
@@ -72,7 +72,7 @@ class Problem(Component):
         """f_i(x_i) and ∇f_i(x_i) from one pass over the samples."""
         raise NotImplementedError
 
-    def measure(self, block: Block, X: Array) -> tuple[Array, Rest]:
+    def evaluate(self, block: Block, X: Array) -> tuple[Array, Rest]:
         """∇f_i(x_i), and a function of the rest: f_i(x_i) and, where there is such a thing, the classes (c, D) predicted."""
         predict = getattr(self, "predict", None)
         value, grad = self.value_grad(block, X)

@@ -52,13 +52,13 @@ class Classifier(Problem):
         return np.argmax(self.scores(block, X), axis=-1)
 
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
-        grad, rest = self.measure(block, X)
+        grad, rest = self.evaluate(block, X)
         return rest()[0], grad
 
     def grad(self, block: Block, X: Array) -> Array:
-        return self.measure(block, X)[0]
+        return self.evaluate(block, X)[0]
 
-    def measure(self, block: Block, X: Array) -> tuple[Array, Rest]:
+    def evaluate(self, block: Block, X: Array) -> tuple[Array, Rest]:
         Z = self.scores(block, X)
         loss, R = self.losses(Z, block.b)
 

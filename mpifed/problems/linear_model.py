@@ -73,7 +73,7 @@ class LinearModel(Problem):
         Z = block.matvec(X)
         return self._value(block, X, Z), self._grad(block, X, Z)
 
-    def measure(self, block: Block, X: Array) -> tuple[Array, Rest]:
+    def evaluate(self, block: Block, X: Array) -> tuple[Array, Rest]:
         Z = block.matvec(X)
         return self._grad(block, X, Z), lambda: (self._value(block, X, Z), self.classes(Z))
 

@@ -100,7 +100,7 @@ class TorchProblem(Problem):
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         return self._run(block, X)[:2]
 
-    def measure(self, block: Block, X: Array) -> tuple[Array, Rest]:
+    def evaluate(self, block: Block, X: Array) -> tuple[Array, Rest]:
         value, grad, classes = self._run(block, X)
         return grad, lambda: (value, classes)
 

@@ -1,73 +1,12 @@
-"""What tests share: starting mpifed in one process and under mpirun, always with a timeout."""
+"""What every test has: as in a run, one BLAS thread a process."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import NamedTuple
-
 import pytest
-
-ROOT = Path(__file__).parent.parent
-SHARED = ROOT.parent / "shared"
+from threadpoolctl import threadpool_limits
 
 
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-def execute(command: Sequence[str | Path], timeout: float = 60, cwd: Path | None = None, **variables: str) -> Outcome:
-    """Run a command; when the time is over its whole process group is killed and the test fails."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS, **variables}
-    process = subprocess.Popen(
-        [str(word) for word in command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        cwd=cwd,
-        env=environment,
-        start_new_session=True,
-    )
-    try:
-        out, err = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        out, err = process.communicate()
-        pytest.fail(f"{' '.join(map(str, command))} did not end within {timeout} s\n{out}\n{err}")
-    return Outcome(process.returncode, out, err)
-
-
-# more ranks than cores, and root in a container: Open MPI asks for both to be said
-SETTINGS = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-}
-
-
-def mpirun(ranks: int, *words: str | Path) -> list[str | Path]:
-    """The command that starts ``python words`` on so many ranks, with the mpirun of this environment."""
-    beside = Path(sys.executable).parent / "mpirun"
-    launcher = beside if beside.exists() else shutil.which("mpirun")
-    if launcher is None:
-        pytest.skip("there is no mpirun: install the extra mpich or openmpi, or the MPI of the system")
-    return [launcher, "-n", str(ranks), sys.executable, *words]
-
-
-def mpifed(
-    *words: str | Path, ranks: int | None = None, timeout: float = 60, cwd: Path | None = None, **variables: str
-) -> Outcome:
-    """Run ``python -m mpifed words``, under mpirun where ``ranks`` is given."""
-    command = ["-m", "mpifed", *words]
-    whole = [sys.executable, *command] if ranks is None else mpirun(ranks, *command)
-    return execute(whole, timeout, cwd, **variables)
+@pytest.fixture(autouse=True, scope="session")
+def one_blas_thread():
+    with threadpool_limits(1, "blas"):
+        yield

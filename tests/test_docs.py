@@ -9,11 +9,11 @@ import tomllib
 from functools import cache
 
 import pytest
-from conftest import ROOT
 
 import mpifed
 from mpifed.cli import main as cli
 from mpifed.experiment import config
+from tests.helpers.commands import ROOT
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
 PAPERS = ("fedadmm", "fedgia", "fedepm", "feddcd", "flame")

@@ -6,10 +6,10 @@ import re
 
 import msgspec
 import numpy as np
-from conftest import ROOT, mpifed
 
 from mpifed.experiment import config
 from mpifed.experiment import run as launch
+from tests.helpers.commands import ROOT, mpifed
 
 README = (ROOT / "README.md").read_text("utf-8")
 PYTHON = re.findall(r"```python\n(.*?)```", README, re.S)

@@ -6,7 +6,8 @@ import sys
 import tomllib
 
 import pytest
-from conftest import SHARED, execute
+
+from tests.helpers.commands import SHARED, execute
 
 from .study import RTOL, methods
 

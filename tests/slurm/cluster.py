@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from conftest import execute
+
+from tests.helpers.commands import execute
 
 HERE = Path(__file__).parent
 OVER = {

@@ -15,11 +15,12 @@ import sys
 
 import h5py
 import pytest
-from cluster import asked, running
-from conftest import ROOT, execute, mpifed
-from kills import content
 
 from mpifed.mpi.library import library
+from tests.helpers.commands import ROOT, execute, mpifed
+from tests.helpers.killed_runs import content
+
+from .cluster import asked, running
 
 JOBS = ROOT / "jobs"
 SRUN = "srun --mpi=pmix" if "Open MPI" in library() else "srun --mpi=pmi2"

@@ -1,0 +1,241 @@
+"""FLAME and pFedMe: what their formulas promise, and that personal models stay where they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mpifed
+from mpifed.algorithms.flame import Flame
+from mpifed.federation.selection import Biased, Uniform
+from mpifed.problems.softmax import Softmax
+from tests.helpers.algorithm_runs import M, N, Run, build, gradients, minimiser
+
+CENTERS = ["global", "local"]
+both = pytest.mark.parametrize("center", CENTERS)
+EVERYONE = Uniform(share=1.0)
+
+
+def descend(run, i, theta, centre, lam, lr, epochs, decay=0.0):
+    """H full gradient steps on f_i(θ) + (λ/2)‖θ − centre‖² from θ."""
+    A, b = run.samples()[i]
+    for _ in range(epochs):
+        theta = theta - lr * (A.T @ (A @ theta - b) / len(A) + lam * (theta - centre) + decay * theta)
+    return theta
+
+
+@both
+@pytest.mark.parametrize("batch_size", [0, 5])
+@pytest.mark.parametrize(("lam", "rho"), [(5.0, 0.01), (0.5, 3.0), (100.0, 1.0)])
+@pytest.mark.parametrize("problem", ["least-squares", "softmax"])
+def test_after_training_the_dual_is_the_pull_to_the_personal_model(problem, lam, rho, batch_size, center):
+    """π_i = (λ/m)(θ_i − w_i) for those who trained; the others keep π_i = 0."""
+    options = {"lam": lam, "rho": rho, "lr": 0.005, "batch_size": batch_size, "center": center, "weight_decay": 0.01}
+    run = Run(build("flame", options), problem)
+    for _ in range(5):
+        run.rounds(1)
+        state, trained = run.states(), run.fed.times_selected > 0
+        pull = lam / M * (state.theta - state.w)
+        scale = np.maximum(np.abs(lam / M * state.theta).max(), np.abs(state.pi).max())
+        assert np.abs(state.pi - pull)[trained].max() <= 1e-12 * max(scale, 1)
+        assert not state.pi[~trained].any()
+        assert np.allclose(state.z[trained], (state.w + state.pi / rho)[trained], rtol=1e-13, atol=1e-13)
+
+
+@both
+def test_flame_is_its_box_client_by_client(center):
+    """(9)–(11) of Algorithm 1; θ_i and w_i persist, w is the mean of everyone's last z_i."""
+    lam, rho, lr, epochs, decay = 2.0, 0.3, 0.01, 3, 0.02
+    run = Run(
+        build(
+            "flame",
+            {
+                "lam": lam,
+                "rho": rho,
+                "lr": lr,
+                "epochs": epochs,
+                "batch_size": 0,
+                "center": center,
+                "weight_decay": decay,
+            },
+        )
+    )
+    w, (theta, own, pi, z) = np.zeros(N), np.zeros((4, M, N))
+    for _ in range(6):
+        model = run.rounds(1)[-1]
+        for i in run.fed.chosen:
+            theta[i] = descend(run, i, theta[i], w if center == "global" else own[i], lam, lr, epochs, decay)
+            own[i] = (lam / M * theta[i] + rho * w - pi[i]) / (lam / M + rho)
+            pi[i] += rho * (own[i] - w)
+            z[i] = own[i] + pi[i] / rho
+        w = z.mean(axis=0)
+        assert np.allclose(model, w, rtol=1e-10, atol=1e-12)
+        for field, wanted in zip(run.states(), (theta, own, pi, z), strict=True):
+            assert np.allclose(field, wanted, rtol=1e-9, atol=1e-11)
+
+
+def test_the_local_model_minimises_what_10_says():
+    """w_i = argmin (λ/2m)‖θ_i − w_i‖² + ⟨π_i, w_i − w⟩ + (ρ/2)‖w_i − w‖²."""
+    lam, rho = 2.0, 0.3
+    run = Run(build("flame", {"lam": lam, "rho": rho, "batch_size": 0}))
+    run.rounds(3)
+    w, before = run.server.x, run.states()
+    run.rounds(1)
+    state, chosen = run.states(), run.fed.chosen
+    slope = lam / M * (state.w - state.theta) + before.pi + rho * (state.w - w)
+    assert np.abs(slope[chosen]).max() < 1e-14
+
+
+@pytest.mark.parametrize("name", ["flame", "pfedme"])
+def test_the_last_upload_of_those_not_chosen_stays_in_the_mean(name):
+    run = Run(build(name, {"batch_size": 0, "lr": 0.005}))
+    for _ in range(4):
+        before = run.states().z
+        run.rounds(1)
+        rest = ~run.fed.mask(run.fed.chosen)
+        state = run.states()
+        assert np.array_equal(state.z[rest], before[rest])
+        assert not np.array_equal(state.z[~rest], before[~rest])
+        assert np.allclose(run.server.x, state.z.mean(axis=0), rtol=1e-13, atol=1e-15)
+    assert (run.fed.times_selected == 0).any()
+    assert not run.states().z[run.fed.times_selected == 0].any()  # who never trained counts with the model of the start
+
+
+def test_pfedme_is_its_formula_client_by_client():
+    """θ_i by gradient steps on f_i(θ) + (λ/2)‖θ − w‖² from its last θ_i; w_i = w − ηλ(w − θ_i); mean over all m."""
+    lam, eta, lr, epochs, decay = 2.0, 0.3, 0.01, 3, 0.02
+    run = Run(
+        build("pfedme", {"lam": lam, "eta": eta, "lr": lr, "epochs": epochs, "batch_size": 0, "weight_decay": decay})
+    )
+    w, (theta, z) = np.zeros(N), np.zeros((2, M, N))
+    for _ in range(6):
+        model = run.rounds(1)[-1]
+        for i in run.fed.chosen:
+            theta[i] = descend(run, i, theta[i], w, lam, lr, epochs, decay)
+            z[i] = w - eta * lam * (w - theta[i])
+        w = z.mean(axis=0)
+        assert np.allclose(model, w, rtol=1e-10, atol=1e-12)
+        assert np.allclose(run.states().theta, theta, rtol=1e-10, atol=1e-12)
+
+
+def moreau(run, lam):
+    """w minimising (1/m) Σ min_θ f_i(θ) + (λ/2)‖θ − w‖² of least squares, and the θ_i (m, n) there."""
+    H = np.array([A.T @ A / len(A) for A, _ in run.samples()])
+    g = np.array([A.T @ b / len(A) for A, b in run.samples()])
+    inverse = np.linalg.inv(H + lam * np.eye(N))
+    w = np.linalg.solve(np.eye(N) - lam * inverse.mean(axis=0), np.matvec(inverse, g).mean(axis=0))
+    return w, np.matvec(inverse, g + lam * w)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("flame", {"rho": 1.0}),
+        ("flame", {"rho": 1.0, "center": "local"}),
+        ("flame", {"rho": 2.0}),
+        ("pfedme", {"eta": 0.1}),
+    ],
+    ids=str,
+)
+def test_both_end_where_the_moreau_envelope_is_least(name, options):
+    """Problem (7) of flame: w* minimises the mean of the envelopes, θ_i* = prox of f_i at w*."""
+    lam = 5.0
+    run = Run(build(name, {"lam": lam, "lr": 0.04, "epochs": 30, "batch_size": 0, **options}), selection=EVERYONE)
+    w, theta = moreau(run, lam)
+    assert np.abs(gradients(run, theta) + lam * (theta - w)).max() < 1e-12  # the test's own formula
+    assert np.linalg.norm(w - minimiser(run)) > 1e-2  # another point than the minimiser of f
+    run.rounds(400)
+    assert np.allclose(run.server.x, w, rtol=1e-5, atol=1e-6)
+    assert np.allclose(run.states().theta, theta, rtol=1e-5, atol=1e-6)
+
+
+@both
+def test_a_strong_pull_brings_personal_models_to_their_centre(center):
+    """λ → ∞: θ_i − centre = −∇f_i(θ_i)/λ, the centre w or, as printed, the client's own last w_i."""
+    for lam in (1e2, 1e4):
+        run = Run(
+            build(
+                "flame", {"lam": lam, "lr": 0.5 / lam, "epochs": 60, "rho": lam / M, "batch_size": 0, "center": center}
+            )
+        )
+        run.rounds(4)
+        centre = run.states().w if center == "local" else np.tile(run.server.x, (M, 1))
+        run.rounds(1)
+        theta, chosen = run.states().theta, run.fed.chosen
+        assert np.allclose((theta - centre)[chosen], -gradients(run, theta)[chosen] / lam, rtol=1e-4, atol=1e-9)
+
+
+def test_a_weak_pull_leaves_every_client_alone():
+    """λ → 0: θ_i minimises f_i and does not know of the others."""
+    run = Run(build("flame", {"lam": 1e-9, "lr": 0.01, "epochs": 20, "batch_size": 0}), selection=EVERYONE)
+    alone = Run(build("flame", {"lam": 1e-9, "lr": 0.01, "epochs": 60, "batch_size": 0}), selection=EVERYONE)
+    run.rounds(3)
+    alone.rounds(1)
+    assert np.allclose(run.states().theta, alone.states().theta, atol=1e-6)
+
+
+def test_personal_models_fit_their_clients_better_than_the_common_one():
+    result = mpifed.run(
+        {
+            "data": {"name": "linreg-noniid", "clients": 10, "features": 8, "least": 6, "most": 20},
+            "rounds": 30,
+            "algorithm": {"name": "flame", "lr": 0.02, "lam": 1.0},
+            "selection": "all",
+        }
+    )
+    assert result.rounds["personal_objective"][0] == result.rounds["objective"][0]
+    assert result.rounds["personal_objective"][-1] < 0.9 * result.rounds["objective"][-1]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("batch_size", [0, 5])
+@pytest.mark.parametrize(
+    ("name", "selection", "pool"),
+    [("flame", Uniform(count=5), 0), ("pfedme", Uniform(count=5), 0), ("flame", Biased(count=5, candidates=8), 8)],
+)
+def test_personal_models_never_travel(name, selection, pool, batch_size, dtype):
+    """Up z_i, down w: n numbers each way for every client who is chosen, whatever is measured."""
+    run, size = Run(build(name, {"batch_size": batch_size}), selection=selection, dtype=dtype), np.dtype(dtype).itemsize
+    for round in range(1, 4):
+        run.rounds(1)
+        run.measure()
+        run.fed.inspect(run.algorithm.personalised)
+        ledger = run.fed.ledger
+        assert ledger.bytes_up == round * size * (5 * N + pool)
+        assert ledger.bytes_down == round * size * (5 + pool) * N
+
+
+@pytest.mark.parametrize("name", ["flame", "pfedme"])
+def test_personal_models_are_recorded_where_they_are_asked_for(name):
+    table = {
+        "data": {"name": "linreg-noniid", "clients": 7, "features": 4, "least": 6, "most": 20},
+        "rounds": 3,
+        "algorithm": {"name": name, "lr": 0.01},
+        "record": {"personal": True},
+    }
+    result = mpifed.run(table)
+    assert result.personal.shape == (7, 4)
+    assert len(np.unique(result.personal, axis=0)) > 1
+
+
+def test_epochs_count_passes_over_the_samples():
+    """Two epochs of one batch that holds everything are two full steps, of whatever order."""
+    full = Run(build("flame", {"batch_size": 0, "epochs": 2}))
+    batches = Run(build("flame", {"batch_size": 25, "epochs": 2}))
+    assert np.allclose(full.rounds(3), batches.rounds(3), rtol=1e-10, atol=1e-13)
+    small = Run(build("flame", {"batch_size": 3, "epochs": 2}))
+    assert not np.allclose(full.rounds(1), small.rounds(4)[-1], rtol=1e-3)
+
+
+@pytest.mark.parametrize("problem", [Softmax(), Softmax(start="uniform")], ids=repr)
+def test_everyone_starts_at_the_common_model(problem):
+    run = Run(build("flame"), problem)
+    state = run.states()
+    assert all((field == run.server.x).all() for field in (state.theta, state.w, state.z))
+    assert not state.pi.any()
+
+
+def test_a_penalty_below_that_of_theorem_2_is_told_not_refused():
+    assert "rho >= lam/m = 0.1" in Flame(rho=0.01, lam=5.0).advice(50)
+    assert "rho = 0.2" in Flame(rho=0.2, lam=5.0).advice(50)  # 0.1² · 1.2/0.2² = 0.3 is not below (0.1 + 0.2)/2
+    assert Flame(rho=0.4, lam=5.0).advice(50) is None  # 0.1² · 1.4/0.4² = 0.0875 is below (0.1 + 0.4)/2

@@ -1,0 +1,447 @@
+"""Noise on uploads: its law, its scales, and what the clipped one really guarantees."""
+
+from __future__ import annotations
+
+import sys
+from math import ceil, log, log1p
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from scipy.stats import kstest
+
+import mpifed
+from mpifed.algorithms.fedepm import FedEPM
+from mpifed.algorithms.noise import Budget, laplace, log_ratio
+from mpifed.algorithms.sfedavg import SFedAvg
+from mpifed.algorithms.step_sizes import Constant
+from mpifed.core.errors import UserError
+from mpifed.data.pool import Pool
+from mpifed.experiment.rounds import measure
+from mpifed.federation.selection import Uniform
+from mpifed.problems.least_squares import LeastSquares
+from mpifed.problems.logistic import Logistic
+from tests.helpers.algorithm_runs import M, N, Run, build, gradients, local
+
+# the law of the noise
+
+
+def wide(n=20000, c=4, **options):
+    """c clients of n features."""
+    return local(Pool(np.zeros((4 * c, n)), np.zeros(4 * c), None, np.full(c, 4)), LeastSquares(), **options)
+
+
+def test_noise_is_laplace_of_the_scale_asked_for():
+    scale = np.array([0.01, 1.0, 3.0, 500.0])
+    noise = laplace(wide(), scale)
+    assert noise.shape == (4, 20000)
+    for row, s in zip(noise, scale, strict=True):
+        assert kstest(row / s, "laplace").pvalue > 0.01
+        assert kstest(row / s * 1.1, "laplace").pvalue < 0.01  # the test would see a scale that is 10 % off
+        assert kstest(row / row.std(), "laplace").pvalue < 1e-6  # as released: standard deviation 1 in place of scale 1
+
+
+def test_streams_of_noise_differ_by_client_round_call_and_seed():
+    places = [{}, {"place": (2, 0)}, {"place": (1, 1)}, {"seed": 1}, {"ids": np.array([4, 5, 6, 7])}]
+    rows = np.concatenate([laplace(wide(50, **options), np.ones(4)) for options in places])
+    assert len(np.unique(rows, axis=0)) == 20
+    correlation = np.corrcoef(np.concatenate([laplace(wide(2000, **options), np.ones(4)) for options in places]))
+    assert np.abs(correlation[~np.eye(20, dtype=bool)]).max() < 0.12  # over 5 standard deviations of 1/√2000
+    assert laplace(wide(50), np.ones(4)).tobytes() == rows[:4].tobytes()
+
+
+def test_noise_depends_neither_on_neighbours_nor_on_their_scales():
+    f = wide(50)
+    together = laplace(f, np.array([1.0, 2.0, 3.0, 4.0]))
+    for i in range(4):
+        assert laplace(wide(50).take(np.array([i])), np.array([i + 1.0])).tobytes() == together[i].tobytes()
+
+
+def test_scale_zero_is_no_noise_and_the_type_stays():
+    assert not laplace(wide(5), np.zeros(4)).any()
+    data = Pool(np.zeros((4, 5)), np.zeros(4), None, np.array([4]), "float32")
+    assert laplace(local(data, LeastSquares()), np.ones(1)).dtype == np.float32
+
+
+def test_the_ratio_of_signal_and_noise():
+    W, noise = np.array([[3.0, 4.0], [0.3, 0.4], [1.0, 0.0]]), np.array([[0.0, 0.5], [0.0, 5.0], [0.0, 0.0]])
+    assert np.allclose(log_ratio(W, noise), [1, -1, np.inf])
+
+
+# the scales of the algorithms
+
+
+def uploads(run, rounds):
+    """After every round: who trained (ids), the model they were sent, their state before, after, and their noise (s, n)."""
+    for _ in range(rounds):
+        x, before = run.server.x, run.states()
+        run.rounds(1)
+        chosen, after = run.fed.chosen, run.states()
+        z = after.z
+        yield chosen, x, before, after, (z - after.w)[chosen]
+
+
+SMALL = {"name": "constant", "a": 0.003}
+EPM = {"k0": 3, "step_scale": "one", "mu0": 30.0, "lam": 1e-3, "eta": 2e-3, "epsilon": 5.0, "alpha": 1.01}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"noise": "released"},
+        {"noise": "matched"},
+        {"noise": "released", "step_scale": "samples", "mu0": 400.0},
+        {"noise": "matched", "step_scale": "samples", "mu0": 400.0},
+        {"noise": "released", "c": 0.5, "k0": 1},
+        {"noise": "clipped", "clip": 3.0},
+        {"noise": "clipped", "clip": 3.0, "step_scale": "samples", "mu0": 400.0},
+    ],
+    ids=str,
+)
+def test_the_noise_of_fedepm_has_its_scale(options):
+    """(39), 2‖g_i‖₁/(ε μ_i) with μ_i of the last iteration; "matched" times d_i with steps μ_i/d_i; "clipped" reach/ε."""
+    algorithm = build("fedepm", EPM | options)
+    run, found, k = Run(algorithm), [], 0
+    for chosen, x, before, after, noise in uploads(run, 30):
+        k += algorithm.k0
+        g = np.abs(gradients(run, x)).sum(axis=1)[chosen]
+        w = before.w[chosen]  # k0 = 1: w_i^k of (39); otherwise c is small
+        mu = algorithm.mu0 * (1 + algorithm.c * np.sum((w - x) ** 2, axis=1)) * algorithm.alpha**k
+        d = run.data.sizes[chosen] if algorithm.step_scale == "samples" else 1
+        scale = {"released": 2 * g / mu, "matched": 2 * g * d / mu, "clipped": after.reach[chosen]}[algorithm.noise]
+        found.append(noise / scale[:, None] * algorithm.epsilon)
+    values = np.concatenate(found).ravel()
+    assert len(values) == 30 * 5 * N
+    assert kstest(values, "laplace").pvalue > 0.01
+    assert kstest(1.25 * values, "laplace").pvalue < 0.01
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"noise": "released"},
+        {"noise": "matched"},
+        {"noise": "matched", "step": {"name": "sqrt-samples", "a": 0.002}},
+        {"noise": "released", "average": "new"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["sfedavg", "sfedprox"])
+def test_the_noise_of_the_secured_methods_has_its_scale(name, options):
+    """ "released": (39) with the constants of FedEPM; "matched": 2γ_i‖∇f_i(x)‖₁/ε with the first step of the round."""
+    table = {"k0": 2, "step": SMALL, "epsilon": 1e6} | options
+    run, found, k = Run(build(name, table)), [], 0
+    for chosen, x, _, after, noise in uploads(run, 30):
+        if run.algorithm.average == "new":
+            x = run.server.x
+        g = np.abs(gradients(run, x)).sum(axis=1)[chosen]
+        gamma = (
+            0.003 if table["step"]["name"] == "constant" else 0.002 * run.data.sizes[chosen] / np.sqrt(2 * 2 + k // 2)
+        )
+        k += 2
+        scale = 2 * g / (0.05 * 1.001**k) if options["noise"] == "released" else 2 * g * gamma
+        found.append(noise / scale[:, None] * 1e6)
+        assert np.allclose(after.ratio[chosen], log_ratio(after.w[chosen], noise))
+    values = np.concatenate(found).ravel()
+    assert kstest(values, "laplace").pvalue > 0.01
+    assert kstest(1.25 * values, "laplace").pvalue < 0.01
+
+
+@pytest.mark.parametrize("noise", ["released", "matched", "clipped"])
+@pytest.mark.parametrize("step_scale", ["samples", "one"])
+def test_the_noise_of_fedepm_is_the_unit_noise_of_its_stream_times_its_scale(step_scale, noise):
+    """To rounding, with w_i^k of the last local iteration in μ_i."""
+    rng, k0, k, eta, lam = np.random.default_rng(1), 3, 40, 0.1, 0.01
+    data = Pool(rng.standard_normal((60, 8)), rng.standard_normal(60), None, np.array([9, 10, 11, 12, 9, 9]))
+    f, x = local(data, LeastSquares()), rng.standard_normal(8)
+    algorithm = FedEPM(k0=k0, mu0=0.7, alpha=1.05, c=0.4, epsilon=0.3, noise=noise, step_scale=step_scale, clip=2.0)
+    client = algorithm.join(f)._replace(w=rng.standard_normal((6, 8)))
+    new, z = algorithm.update(f, client, x, k, eta, lam)
+    w, d, g = client.w, data.sizes if step_scale == "samples" else np.ones(6), f.grad(x)
+    for j in range(k0):
+        mu = 0.7 * (1 + 0.4 * np.sum((w - x) ** 2, axis=1)) * 1.05 ** (k + j + 1)
+        v = (mu / d)[:, None] * (w - x) - g
+        w = x + np.sign(v) * np.maximum(abs(v) - lam, 0) / (eta + mu / d)[:, None]
+    sensitivity = {
+        "released": 2 * np.abs(g).sum(axis=1) / mu,
+        "matched": 2 * np.abs(g).sum(axis=1) / mu * d,
+        "clipped": new.reach,
+    }[noise]
+    unit = laplace(local(data, LeastSquares()), np.ones(6))
+    assert np.allclose(z - new.w, sensitivity[:, None] / 0.3 * unit, rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("k0", [1, 2])
+def test_the_noise_of_the_secured_methods_knows_the_iterate_before_the_last_step(k0):
+    """(39): μ_i holds c‖w_i^k − x‖², w_i^k of the last iteration: the old model only where that is the first one."""
+    rng = np.random.default_rng(0)
+    data = Pool(rng.standard_normal((400, 50)), np.full(400, 1.0), None, np.full(20, 20))
+    f, algorithm, x = local(data, LeastSquares()), SFedAvg(k0=k0, step=Constant(a=1e-4)), np.zeros(50)
+    client = algorithm.join(f)._replace(w=np.full((20, 50), 1e4))  # c‖w − x‖² = 50
+    new, z = algorithm.update(f, client, x, 0)
+    growth = 1 + 1e-8 * (50 * 1e8 if k0 == 1 else 0)
+    scale = 2 * np.abs(f.grad(x)).sum(axis=1) / (0.1 * 0.05 * growth * 1.001**k0)
+    assert np.allclose(
+        z - new.w, scale[:, None] * laplace(local(data, LeastSquares()), np.ones(20)), rtol=1e-7, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("name", ["fedepm", "sfedavg", "sfedprox"])
+def test_the_first_upload_is_noise_of_standard_deviation_twenty(name):
+    """z_i⁰ = w_i⁰ + noise of standard deviation 1/μ_0 = 20 (errata), Laplace."""
+    found = []
+    for seed in range(40):
+        run = Run(build(name), seed=seed)
+        found.append(run.states().z)
+        if name != "fedepm":
+            assert np.allclose(run.server.x, found[-1].mean(axis=0))
+    values = np.concatenate(found).ravel()
+    assert kstest(values / 20 * 2**0.5, "laplace").pvalue > 0.01
+    assert np.isclose(values.std(), 20, rtol=0.05)
+
+
+@pytest.mark.parametrize("name", ["fedepm", "sfedavg", "sfedprox"])
+def test_none_is_no_noise_at_all(name):
+    run = Run(build(name, {"noise": "none", **({"step": SMALL} if name != "fedepm" else {})}))
+    assert not run.server.x.any()
+    for chosen, _, _, _, noise in uploads(run, 3):
+        assert len(chosen) == 5
+        assert not noise.any()
+    assert measure(run.algorithm, run.fed, run.server).keys().isdisjoint({"snr", "epsilon", "epsilon_accounted"})
+
+
+# what "clipped" guarantees
+
+
+def neighbours(pairs, d, n, rng, binary):
+    """The samples of ``pairs`` clients, then of the same clients with one sample replaced by any other, or its opposite."""
+    A = rng.standard_normal((pairs, d, n)) * np.exp(rng.uniform(-2, 2, (pairs, 1, 1)))
+    b = rng.integers(0, 2, (pairs, d)).astype(float) if binary else 3 * rng.standard_normal((pairs, d))
+    other, c = A.copy(), b.copy()
+    at = np.arange(pairs), rng.integers(0, d, pairs)
+    other[at] = np.where(rng.random((pairs, 1)) < 0.5, -A[at], 10 * rng.standard_normal((pairs, n)))
+    c[at] = 1 - b[at] if binary else 10 * rng.standard_normal(pairs)
+    X, y = np.concatenate([A, other]).reshape(-1, n), np.concatenate([b, c]).ravel()
+    return Pool(X, y, None, np.full(2 * pairs, d))
+
+
+@pytest.mark.parametrize("k0", [1, 2, 5])
+@pytest.mark.parametrize("step_scale", ["samples", "one"])
+@pytest.mark.parametrize("problem", [LeastSquares(), Logistic(mu=0.5), Logistic(mu=0.1, regulariser="whole")], ids=repr)
+def test_reach_bounds_how_far_one_sample_moves_a_client(problem, step_scale, k0):
+    """‖w_i − w_i'‖₁ <= reach over several rounds, for the same models x: 20 pairs, 12 random trials."""
+    rng, nearest = np.random.default_rng([k0, len(step_scale)]), 0.0
+    for _ in range(12):
+        pairs, d, n = 20, int(rng.integers(1, 9)), int(rng.integers(1, 6))
+        algorithm = FedEPM(
+            k0=k0,
+            noise="clipped",
+            clip=float(rng.choice([0.1, 1.0, 10.0])),
+            c=0.5,
+            step_scale=step_scale,
+            mu0=float(rng.choice([0.05, 1.0, 30.0])),
+            alpha=float(rng.choice([1.0, 1.001, 1.3])),
+        )
+        eta, lam = (float(v) for v in rng.choice([1e-5, 0.01, 1.0], 2))
+        f = local(neighbours(pairs, d, n, rng, not isinstance(problem, LeastSquares)), problem)
+        client = algorithm.join(f)
+        for round in range(5):
+            x = rng.standard_normal(n) * rng.choice([0.1, 1.0, 10.0])
+            new, _ = algorithm.update(f, client, x, k0 * round, eta, lam)
+            trains = np.tile(rng.random(pairs) < 0.7, 2)  # both of a pair or none
+            client = type(client)(
+                *(
+                    np.where(trains.reshape(-1, *[1] * (old.ndim - 1)), value, old)
+                    for old, value in zip(client, new, strict=True)
+                )
+            )
+            moved = np.abs(client.w[:pairs] - client.w[pairs:]).sum(axis=1)
+            assert (moved <= client.reach[:pairs] * (1 + 1e-9) + 1e-12).all()
+            assert np.array_equal(client.reach[:pairs], client.reach[pairs:])  # it tells nothing of the data
+            nearest = max(nearest, (moved / np.maximum(client.reach[:pairs], 1e-300)).max())
+    assert 0.5 < nearest <= 1 + 1e-9  # and it is no idle bound
+
+
+def test_reach_is_its_recursion():
+    """δ ← (μ δ + 2 clip/d)/(η + μ) at every local iteration, μ the step's; kept by those who do not train."""
+    algorithm = FedEPM(noise="clipped", clip=3.0, k0=3, mu0=20.0, alpha=1.1, eta=0.5, lam=0.1)
+    run, reach, k = Run(algorithm), np.zeros(M), 0
+    for _ in range(5):
+        run.rounds(1)
+        for i in run.fed.chosen:
+            d = run.data.sizes[i]
+            for j in range(3):
+                mu = 20.0 * 1.1 ** (k + j + 1) / d
+                reach[i] = (mu * reach[i] + 2 * 3.0 / d) / (0.5 + mu)
+        k += 3
+        assert np.allclose(run.states().reach, reach, rtol=1e-12)
+
+
+def test_clipping_leaves_out_what_would_make_steps_depend_on_data():
+    """c counts for nothing: μ_i must not depend on w_i."""
+    one, other = (Run(FedEPM(noise="clipped", clip=3.0, mu0=20.0, c=c)) for c in (0.0, 100.0))
+    assert one.rounds(4).tobytes() == other.rounds(4).tobytes()
+
+
+def test_a_clipped_gradient_is_what_clients_step_with():
+    run = Run(FedEPM(noise="clipped", clip=0.5, k0=1, mu0=30.0, step_scale="one", lam=1e-3, eta=2e-3))
+    for chosen, x, before, after, _ in uploads(run, 3):
+        for i in chosen:
+            g = np.zeros(N)
+            for a, b in zip(*run.samples()[i], strict=True):
+                s = (a @ x - b) * a
+                g += s * min(1, 0.5 / np.abs(s).sum()) / run.data.sizes[i]
+            mu = 30.0 * 1.001**run.round
+            v = mu * (before.w[i] - x) - g
+            assert np.allclose(after.w[i], x + np.sign(v) * np.maximum(abs(v) - 1e-3, 0) / (2e-3 + mu), rtol=1e-10)
+
+
+@pytest.mark.parametrize("problem", ["softmax", "mlp", "svm", "quadratic"])
+def test_clipping_is_refused_where_samples_have_no_gradients_to_clip(problem):
+    data = (
+        {"name": "quadratic", "clients": 3, "features": 4}
+        if problem == "quadratic"
+        else {"name": "synthetic", "clients": 3, "features": 4, "classes": 2, "least": 5, "most": 9}
+    )
+    table = {"data": data, "problem": problem, "algorithm": {"name": "fedepm", "noise": "clipped"}, "rounds": 1}
+    with pytest.raises(UserError, match=f"^fedepm cannot run on {problem}: it needs clipped_grad$"):
+        mpifed.run(table)
+
+
+def test_the_probability_of_any_upload_changes_by_at_most_e_to_the_epsilon():
+    """Laplace noise of scale reach/ε: the densities of z_i for neighbouring data, at their own uploads."""
+    rng, epsilon = np.random.default_rng(3), 0.7
+    algorithm = FedEPM(k0=2, noise="clipped", clip=1.0, mu0=1.0, epsilon=epsilon)
+    f = local(neighbours(30, 4, 3, rng, True), Logistic(mu=0.5))
+    client, z = algorithm.update(f, algorithm.join(f), rng.standard_normal(3), 0, 0.01, 0.01)
+    scale = client.reach[:30] / epsilon
+    ratio = (np.abs(z[:30] - client.w[30:]) - np.abs(z[:30] - client.w[:30])).sum(axis=1) / scale
+    assert (np.abs(ratio) <= epsilon * (1 + 1e-9)).all()
+    assert np.abs(ratio).max() > 0.3 * epsilon
+
+
+# the record
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("fedepm", {}), ("fedepm", {"noise": "clipped"}), ("sfedavg", {}), ("sfedprox", {"noise": "matched"})],
+    ids=str,
+)
+def test_the_record_tells_epsilon_and_the_smallest_ratio(name, options):
+    if options.get("noise") == "clipped":
+        pytest.importorskip("dp_accounting")
+    small = {"step": SMALL} if name != "fedepm" else {}
+    run = Run(build(name, {"epsilon": 0.3, **options, **small}))
+    row = measure(run.algorithm, run.fed, run.server)
+    assert row["snr"] == np.inf
+    assert row["epsilon"] == 0
+    last = np.full(M, np.inf)
+    for chosen, _, _, after, noise in uploads(run, 6):
+        last[chosen] = np.log10(np.linalg.norm(after.w[chosen], axis=1) / np.linalg.norm(noise, axis=1))
+        row = measure(run.algorithm, run.fed, run.server)
+        assert np.isclose(row["snr"], last.min(), rtol=1e-9)
+        assert np.isclose(row["epsilon"], 0.3 * run.fed.times_selected.max(), rtol=1e-12)
+        assert ("epsilon_accounted" in row) == (options.get("noise") == "clipped")
+        assert row.get("epsilon_accounted", 0) <= row["epsilon"]
+
+
+def test_a_run_records_them():
+    result = mpifed.run(
+        {
+            "data": {"name": "linreg-noniid", "clients": 6, "features": 4, "least": 6, "most": 9},
+            "rounds": 4,
+            "algorithm": {"name": "fedepm", "epsilon": 0.5},
+            "selection": {"name": "uniform", "count": 6},
+        }
+    )
+    assert np.allclose(result.rounds["epsilon"], 0.5 * np.arange(5))
+    assert result.rounds["snr"][0] == np.inf
+    assert np.isfinite(result.rounds["snr"][1:]).all()
+
+
+@pytest.mark.parametrize("noise", ["released", "clipped"])
+def test_noise_has_the_same_bits_on_several_hosts(noise):
+    algorithm = build("fedepm", EPM | {"noise": noise})
+    alone, several = Run(algorithm), Run(algorithm, cuts=(0, 5, 7, M))
+    assert alone.rounds(4).tobytes() == several.rounds(4).tobytes()
+    assert alone.fed.inspect(algorithm.extreme, "max") == several.fed.inspect(algorithm.extreme, "max")
+
+
+# the budget
+
+
+def test_the_sum_is_the_basic_budget_and_nothing_released_costs_nothing():
+    assert np.isclose(Budget(0.1, 7).basic(), 0.7)
+    assert Budget(0.1, 0).basic() == Budget(0.1, 0).accounted(1e-5) == 0
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 5.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-2])
+def test_the_accounted_budget_is_never_more_than_the_sum(epsilon, delta):
+    pytest.importorskip("dp_accounting")
+    found = [Budget(epsilon, count).accounted(delta) for count in (1, 2, 10, 100, 1000)]
+    assert all(one <= count * epsilon * (1 + 1e-12) for one, count in zip(found, (1, 2, 10, 100, 1000), strict=True))
+    assert found == sorted(found)
+    assert found[-1] < (0.6 if epsilon <= 1 else 1) * 1000 * epsilon  # many releases: it falls below
+    assert Budget(epsilon, 100).accounted(delta / 10) >= found[3]
+
+
+@pytest.mark.parametrize(("epsilon", "count"), [(0.1, 200), (0.5, 50), (1.0, 30)])
+def test_the_accounted_budget_is_renyi_accounting(epsilon, count):
+    """Mironov 2017, Proposition 6, and the conversion to (ε, δ) of Canonne, Kamath and Steinke 2020."""
+    pytest.importorskip("dp_accounting")
+    delta, best = 1e-5, np.inf
+    for a in np.concatenate([np.linspace(1.1, 10.9, 99), np.arange(11, 512)]):
+        inside = log(a / (2 * a - 1) + (a - 1) / (2 * a - 1) * np.exp((1 - 2 * a) * epsilon)) + (a - 1) * epsilon
+        best = min(best, count * inside / (a - 1) + log1p(-1 / a) - log(delta * a) / (a - 1))
+    assert np.isclose(Budget(epsilon, count).accounted(delta), best, rtol=0.02)
+    assert Budget(epsilon, count).accounted(delta) < 0.95 * Budget(epsilon, count).basic()
+
+
+@pytest.mark.parametrize(("epsilon", "count"), [(0.5, 20), (1.0, 10)])
+def test_the_accounted_budget_is_an_upper_bound(epsilon, count):
+    """Of the exact one, by the distribution of the privacy loss."""
+    pytest.importorskip("dp_accounting")
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    loss = pld.from_laplace_mechanism(1 / epsilon, value_discretization_interval=1e-2, pessimistic_estimate=False)
+    assert Budget(epsilon, count).accounted(1e-5) >= loss.self_compose(count).get_epsilon_for_delta(1e-5)
+
+
+def without_dp_accounting(monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "dp_accounting"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+
+
+CLIPPED = {
+    "data": {"name": "linreg-noniid", "clients": 4, "features": 3, "least": 6, "most": 9},
+    "rounds": 2,
+    "algorithm": {"name": "fedepm", "noise": "clipped"},
+}
+
+
+def test_without_the_library_the_budget_says_what_to_install(monkeypatch):
+    without_dp_accounting(monkeypatch)
+    assert Budget(0.1, 0).accounted(1e-5) == 0
+    with pytest.raises(UserError, match=r"dp-accounting: pip install 'mpifed\[privacy\]'$"):
+        Budget(0.1, 3).accounted(1e-5)
+    with pytest.raises(UserError, match=r"dp-accounting: pip install 'mpifed\[privacy\]'$"):
+        mpifed.run(CLIPPED)
+
+
+def test_and_it_says_so_before_round_one(monkeypatch):
+    without_dp_accounting(monkeypatch)
+    begun = []
+    monkeypatch.setattr(FedEPM, "round", lambda self, fed, server: begun.append(fed.round) or replace)
+    with pytest.raises(UserError):
+        mpifed.run(CLIPPED | {"rounds": 1})
+    assert not begun
+
+
+def test_uploads_are_counted_for_the_client_who_sent_most():
+    run = Run(SFedAvg(step=Constant(a=0.003)), selection=Uniform(count=3))
+    run.rounds(9)
+    assert np.array_equal(run.server.uploads, run.fed.times_selected)
+    assert run.server.uploads.max() >= ceil(9 * 3 / M)

@@ -1,0 +1,141 @@
+"""The commands as a user meets them."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+import mpifed as package
+from tests.helpers.commands import execute, mpifed, mpirun
+
+SMALL = ["data.clients=6", "data.features=5", "rounds=4"]
+
+
+def test_without_arguments_the_default_study_runs(tmp_path):
+    done = mpifed(cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "fedgia" in done.out
+    result = package.load(tmp_path / "mpifed-fedgia-linreg-noniid-1.h5")
+    assert result.status == "finished"
+    assert result.config["data"]["clients"] == 128
+    assert result.rounds["grad_norm_sq"][-1] / 128**2 <= 1e-7
+
+
+def test_a_name_that_is_free_is_found(tmp_path):
+    for n in (1, 2):
+        assert mpifed("run", *SMALL, "-q", cwd=tmp_path).code == 0
+        assert (tmp_path / f"mpifed-fedgia-linreg-noniid-{n}.h5").exists()
+
+
+def test_a_file_is_overwritten_only_by_force(tmp_path):
+    out = tmp_path / "out.h5"
+    assert mpifed("run", *SMALL, "-q", "-o", out).code == 0
+    before = out.read_bytes()
+    assert mpifed("run", *SMALL, "-q", "-o", out).code == 2
+    assert out.read_bytes() == before
+    assert mpifed("run", *SMALL, "seed=1", "-q", "--force", "-o", out).code == 0
+    assert package.load(out).attrs["seed"] == 1
+
+
+@pytest.mark.parametrize("ranks", [None, 3])
+def test_only_rank_0_speaks_and_quiet_is_quiet(ranks, tmp_path):
+    loud = mpifed("run", *SMALL, ranks=ranks, cwd=tmp_path)
+    assert loud.out.count("written to") == 1
+    quiet = mpifed("run", *SMALL, "-q", ranks=ranks, cwd=tmp_path)
+    assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
+
+
+def test_the_result_file_says_everything(tmp_path):
+    out = tmp_path / "out.h5"
+    assert mpifed("run", *SMALL, "selection.share=0.5", "-q", "-o", out, ranks=3).code == 0
+    with h5py.File(out) as file:
+        assert file.attrs["status"] == "finished"
+        assert file.attrs["ranks"] == 3
+        assert "MPI" in file.attrs["mpi_library"].upper()
+        rounds = file["rounds"]
+        np.testing.assert_array_equal(rounds["round"], np.arange(5))
+        np.testing.assert_array_equal(rounds["exchanges"], np.arange(5))
+        np.testing.assert_array_equal(rounds["bytes_up"], np.arange(5) * 6 * 5 * 8)  # FedGiA: all 6 clients upload
+        assert (np.diff(rounds["elapsed_seconds"]) > 0).all()
+        assert (rounds["client_seconds"][1:] >= rounds["compute_seconds"][1:]).all()
+        np.testing.assert_array_equal(file["ranks/clients"][()].sum(), 6)
+        np.testing.assert_array_equal(file["ranks/clients"][0], 0)
+        assert (file["ranks/mpi_calls"][()] > 0).all()
+        assert file["selection"].shape == (5, 3)
+        assert (file["selection"][0] == -1).all()
+        np.testing.assert_array_equal(
+            np.bincount(file["selection"][1:].ravel(), minlength=6), file["clients/times_selected"]
+        )
+        assert (file["clients/compute_seconds"][()] > 0).all()
+        assert file["model/x"].shape == (5,)
+
+
+def test_the_recorded_configuration_runs_again(tmp_path):
+    assert mpifed("run", *SMALL, "algorithm=fedprox", "algorithm.step.a=0.002", "-q", "-o", tmp_path / "a.h5").code == 0
+    first = package.load(tmp_path / "a.h5")
+    (tmp_path / "again.toml").write_text(first.attrs["config"])
+    assert mpifed("run", tmp_path / "again.toml", "-q", "-o", tmp_path / "b.h5").code == 0
+    np.testing.assert_array_equal(first.x, package.load(tmp_path / "b.h5").x)
+
+
+def test_python_and_command_line_give_the_same(tmp_path):
+    result = package.run({"data": {"clients": 6, "features": 5}, "rounds": 4})
+    assert mpifed("run", *SMALL, "stop.gradient=0.0", "-q", "-o", tmp_path / "out.h5").code == 0
+    np.testing.assert_array_equal(result.x, package.load(tmp_path / "out.h5").x)
+    assert result.status == "finished"
+
+
+def test_list_describe_and_version():
+    assert "fedgia" in mpifed("list", "algorithms").out
+    told = mpifed("describe", "fedadmm").out
+    for word in ("k0", "r0", "nu", "eps0", "inner_max", "0.95", "(3.3)"):
+        assert word in told
+    for word in ("mpifed", "Python", "numpy", "mpi4py", "MPI", "HDF5"):
+        assert word in mpifed("--version").out
+
+
+FAULTY = """
+import sys
+from mpifed.algorithms import fedgia
+from mpifed.cli.main import main
+class Broken(RuntimeError): pass
+update = fedgia.FedGiA.update
+def broken(self, f, client, *args):
+    if 5 in f.ids:
+        raise Broken("the client's disk is gone")
+    return update(self, f, client, *args)
+broken.__name__ = "update"
+fedgia.FedGiA.update = broken
+CALL
+"""
+CALLS = {
+    "command": 'sys.exit(main(["run", "data.clients=6", "data.features=5", "rounds=400", "-q", "-o", sys.argv[1]]))',
+    "python": 'import mpifed; mpifed.run({"data": {"clients": 6, "features": 5}, "rounds": 400}, sys.argv[1])',
+}
+
+
+@pytest.mark.parametrize(("ranks", "call"), [(None, "command"), (4, "command"), (4, "python")])
+def test_an_error_on_one_rank_ends_all_of_them_promptly_with_one_message(ranks, call, tmp_path):
+    (tmp_path / "faulty.py").write_text(FAULTY.replace("CALL", CALLS[call]))
+    words = [tmp_path / "faulty.py", tmp_path / "out.h5"]
+    begun = time.monotonic()
+    done = execute([sys.executable, *words] if ranks is None else mpirun(ranks, *words), 20)
+    assert time.monotonic() - begun < 15
+    assert done.code != 0
+    assert done.err.count("failed: Broken: the client's disk is gone") == 1
+    assert re.search("^mpifed: rank ", done.err, re.MULTILINE)  # Open MPI's own words may come first
+    with h5py.File(tmp_path / "out.h5", locking=False) as file:  # rank 0 may still be dying
+        assert file.attrs["status"] in ("running", "failed")
+
+
+def test_a_launcher_of_another_library_is_refused(tmp_path):
+    done = mpifed("run", *SMALL, cwd=tmp_path, PMI_SIZE="4", PMI_RANK="0")
+    assert done.code == 2
+    assert "4 processes" in done.err
+    assert "mpirun" in done.err
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,265 @@
+"""Algorithms, problems, data and selections from outside mpifed: by file, by module, by entry point."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+
+from mpifed import load
+from mpifed.cli import describe
+from mpifed.core import plugins as extension
+from mpifed.core.errors import UserError
+from mpifed.experiment import config
+from tests.helpers.commands import ROOT, execute, mpifed
+
+README = (ROOT / "README.md").read_text("utf-8")
+GUIDE = (ROOT / "docs" / "extending.md").read_text("utf-8")
+(METHODS,) = (block for block in re.findall(r"```python\n(.*?)```", README, re.S) if "class GradientDescent" in block)
+(STUDY_PY,) = re.findall(r"```python\n(.*?)```", GUIDE, re.S)
+STUDY_TOML = re.findall(r"```toml\n(.*?)```", GUIDE, re.S)[0]
+SMALL = ("data.clients=6", "data.features=5", "rounds=5", "-q")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with the README's my_methods.py in it, the current one."""
+    (tmp_path / "my_methods.py").write_text(METHODS, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    for name in [name for name in sys.modules if name.startswith(str(tmp_path))]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def package(folder):
+    """An installed package with entry points, for one family a good and a bad one."""
+    info = folder / "site" / "my_package-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[mpifed.algorithms]\ngd = my_package.methods:GradientDescent\nbad = my_package.methods:Client\nfedavg = no:Thing\n"
+    )
+    (folder / "site" / "my_package").mkdir()
+    (folder / "site" / "my_package" / "methods.py").write_text(METHODS, "utf-8")
+    return folder / "site"
+
+
+def run(folder, *words, ranks=None, to="out.h5", **variables):
+    done = mpifed("run", *words, "-o", to, ranks=ranks, cwd=folder, **variables)
+    assert done.code == 0, done.err
+    return load(folder / to)
+
+
+# the three ways to name a class
+
+
+def test_the_algorithm_of_the_readme_runs_from_its_file_with_the_same_bits_on_any_number_of_ranks(folder):
+    words = ("algorithm=my_methods.py:GradientDescent", "algorithm.gamma=0.1", *SMALL)
+    whole, spread = run(folder, *words, to="1.h5"), run(folder, *words, ranks=3, to="3.h5")
+    assert whole.x.tobytes() == spread.x.tobytes()
+    assert spread.rounds["grad_norm_sq"][-1] < spread.rounds["grad_norm_sq"][0]
+    assert spread.config["algorithm"] == {"name": "my_methods.py:GradientDescent", "gamma": 0.1}
+
+
+def test_the_commands_of_the_readme_work(folder):
+    (commands,) = (block for block in re.findall(r"```bash\n(.*?)```", README, re.S) if "my_methods.py" in block)
+    first, second = (re.sub(r"^mpirun -n 3 ", "", line).split()[3:] for line in commands.splitlines())
+    assert mpifed(*first, *SMALL, ranks=3, cwd=folder).code == 0
+    assert [file.name for file in folder.glob("*.h5")] == ["mpifed-GradientDescent-linreg-noniid-1.h5"]
+    told = mpifed(*second, cwd=folder).out
+    assert told.startswith(f"my_methods.py:GradientDescent  (algorithms: {folder}/my_methods.py)\n\nx⁺ = x − γ")
+    assert re.search(r"gamma +0\.01 +step size γ +\[> 0\]", told)
+
+
+def test_a_run_is_resumed_from_the_same_folder(folder):
+    words = ("algorithm=my_methods.py:GradientDescent", "checkpoint.keep=true", *SMALL)
+    whole = run(folder, *words)
+    run(folder, *words, "rounds=2", to="cut.h5", ranks=3)
+    done = mpifed("resume", "cut.h5", "rounds=5", "-q", ranks=3, cwd=folder)
+    assert done.code == 0, done.err
+    assert load(folder / "cut.h5").x.tobytes() == whole.x.tobytes()
+    (folder / "my_methods.py").unlink()
+    done = mpifed("resume", "cut.h5", "rounds=6", "-q", cwd=folder)
+    assert done.code == 2
+    assert done.err == 'mpifed: algorithm = "my_methods.py:GradientDescent" is wrong: there is no file my_methods.py\n'
+
+
+def test_a_module_that_python_can_import_is_named_by_its_package(package):
+    folder = package.parent
+    words = ("algorithm=my_package.methods:GradientDescent", *SMALL)
+    found = run(folder, *words, ranks=3, PYTHONPATH=f"{ROOT}:{package}")
+    assert found.config["algorithm"]["name"] == "my_package.methods:GradientDescent"
+
+
+def test_an_entry_point_gives_a_name(package):
+    found = run(package.parent, "algorithm=gd", "algorithm.gamma=0.1", *SMALL, ranks=3, PYTHONPATH=f"{ROOT}:{package}")
+    assert found.config["algorithm"] == {"name": "gd", "gamma": 0.1}
+
+
+def test_entry_points_are_listed_and_described(package, monkeypatch):
+    monkeypatch.syspath_prepend(package)
+    extension.installed.cache_clear()
+    try:
+        listed = describe.names("algorithms")
+        assert re.search(r"^  gd +x⁺ = x − γ .*\(my_package.methods:GradientDescent\)$", listed, re.M)
+        assert re.search(
+            r'^  bad +\(algorithms = "bad" is wrong: Client of my_package.methods is no class ', listed, re.M
+        )
+        assert len(re.findall("^  fedavg ", listed, re.M)) == 1  # a name of mpifed stays what it is
+        assert f"gd  (algorithms: {package}/my_package/methods.py)" in describe.component("gd")
+        with pytest.raises(UserError, match=r"^unknown algorithm 'gdd'; did you mean 'gd'\?$"):
+            config.experiment({"algorithm": "gdd"})
+    finally:
+        extension.installed.cache_clear()
+        for name in ("my_package", "my_package.methods"):
+            sys.modules.pop(name, None)
+
+
+def test_packages_are_searched_only_for_names_that_mpifed_does_not_have(folder):
+    script = (
+        "import sys; from mpifed.core import plugins; from mpifed.experiment import config; config.experiment({'algorithm': 'fedavg', 'data': 'qot'}); "
+        "config.experiment({'algorithm': 'my_methods.py:GradientDescent'}); "
+        "sys.exit(plugins.installed.cache_info().misses)"
+    )
+    assert execute([sys.executable, "-c", script], cwd=folder).code == 0
+
+
+# the guide
+
+
+def test_the_study_of_the_guide_runs_from_another_folder_with_the_same_bits_on_any_number_of_ranks(folder):
+    (folder / "my_study.py").write_text(STUDY_PY, "utf-8")
+    (folder / "study.toml").write_text(STUDY_TOML, "utf-8")
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    whole, spread = run(folder, "study.toml", "-q"), run(elsewhere, "../study.toml", "-q", ranks=3)
+    assert whole.x.tobytes() == spread.x.tobytes()
+    assert whole.rounds["grad_norm_sq"][-1] < 1e-9
+    assert abs(whole.x - 1).max() < 0.3
+    assert whole.config["problem"] == {"name": "my_study.py:Huber", "delta": 2.0}
+    assert spread.config["problem"]["name"] == "../my_study.py:Huber"
+    told = mpifed("data", "info", "my_study.py:Outliers", cwd=folder).out
+    assert re.search(r"^features n +20$", told, re.M)
+
+
+def test_the_guide_names_what_each_kind_must_define_and_its_group():
+    for family in describe.KINDS.values():
+        abstract = [key for key in dir(family) if getattr(getattr(family, key), "__isabstractmethod__", False)]
+        row = re.search(rf"\| `mpifed.{family.__name__}` \| (.*) \|", GUIDE).group(1)
+        assert abstract
+        assert all(f"`{key}`" in row for key in abstract)
+        assert f"`mpifed.{family.kind}`" in GUIDE
+
+
+@pytest.mark.parametrize("family", describe.KINDS.values(), ids=describe.KINDS)
+def test_every_class_of_mpifed_defines_what_it_must(family):
+    for name in family.choices:
+        cls = family.member(name, "name")
+        assert not [key for key in dir(cls) if getattr(getattr(cls, key), "__isabstractmethod__", False)]
+
+
+def test_parts_of_an_algorithm_come_from_outside_too(folder):
+    (folder / "mine.py").write_text(
+        "from mpifed.algorithms.step_sizes import Step\nclass Half(Step):\n    def gamma(self, k, k0, d):\n"
+        "        return 0.5 ** k\n"
+    )
+    told = config.experiment(config.override({}, ["algorithm=fedavg", "algorithm.step=mine.py:Half"]))
+    assert told.algorithm.step.gamma(2, 1, None) == 0.25
+    assert 'name = "mine.py:Half"' in told.toml()
+
+
+# mistakes
+
+BROKEN = """
+from mpifed.algorithms.base import Algorithm
+from mpifed.problems.base import Problem
+class Half(Algorithm):
+    def start(self, fed): ...
+class Loss(Problem): ...
+class Whole(Half):
+    def join(self, f): ...
+    def round(self, fed, server): ...
+"""
+WRONG = {
+    "algorithm=nowhere.py:X": "there is no file nowhere.py",
+    "algorithm=my_methods.py:GradientDescend": "my_methods.py has no class GradientDescend; there is GradientDescent",
+    "algorithm=my_methods.py:join": "my_methods.py has no class join; there is Client, Server, GradientDescent",
+    "algorithm=my_methods.py:Client": "Client of my_methods.py is no class derived from mpifed.Algorithm",
+    "algorithm=broken.py:Algorithm": "Algorithm of broken.py is no class derived from mpifed.Algorithm",
+    "problem=broken.py:Half": "Half of broken.py is no class derived from mpifed.Problem",
+    "data=json:JSONDecoder": "JSONDecoder of json is no class derived from mpifed.Data",
+    "algorithm=broken.py:Half": "Half of broken.py has no method join and no method round",
+    "problem=broken.py:Loss": "Loss of broken.py has no method value_grad",
+    "algorithm=nowhere.methods:X": "nowhere.methods cannot be imported: ModuleNotFoundError: No module named 'nowhere'",
+    "algorithm=fails.py:X": "fails.py cannot be imported: ZeroDivisionError: division by zero (fails.py, line 3)",
+    "algorithm=leaves.py:X": "leaves.py cannot be imported: SystemExit: 3 (leaves.py, line 1)",
+    "algorithm=text.py:X": "text.py cannot be imported: SyntaxError: invalid syntax (text.py, line 1)",
+    "selection=os.system('true'):X": "write path.py:Class or package.module:Class",
+    "selection=my_methods.py:": "write path.py:Class or package.module:Class",
+    "selection=my_methods.py:Client.x": "write path.py:Class or package.module:Class",
+    "algorithm=:X": "write path.py:Class or package.module:Class",
+}
+
+
+@pytest.fixture
+def wrong(folder):
+    for name, text in {
+        "broken": BROKEN,
+        "fails": "\n\n1 / 0\n",
+        "leaves": "raise SystemExit(3)\n",
+        "text": "no code\n",
+    }.items():
+        (folder / f"{name}.py").write_text(text)
+
+
+@pytest.mark.parametrize("assignment", WRONG)
+def test_what_is_missing_is_told_in_one_sentence(wrong, assignment):
+    key, name = assignment.split("=")
+    for _ in range(2):  # a file that failed is tried again
+        with pytest.raises(UserError) as refused:
+            config.experiment(config.override({}, [assignment]))
+        assert str(refused.value) == f'{key} = "{name}" is wrong: {WRONG[assignment]}'
+
+
+def test_options_are_refused_like_those_of_mpifed(wrong):
+    name = "algorithm=my_methods.py:GradientDescent"
+    for assignment, sentence in {
+        "algorithm.gama=1": "unknown key 'algorithm.gama'; did you mean 'gamma'?",
+        "algorithm.gamma=0": "algorithm.gamma = 0 is wrong: expected float > 0.0",
+    }.items():
+        with pytest.raises(UserError) as refused:
+            config.experiment(config.override({}, [name, assignment]))
+        assert str(refused.value) == sentence
+
+
+def test_describe_refuses_what_is_none_of_mpifeds_kinds(wrong):
+    for name, sentence in {
+        "json:JSONDecoder": "JSONDecoder of json is no class derived from mpifed.core.component.Component",
+        "nowhere.py:X": "there is no file nowhere.py",
+    }.items():
+        with pytest.raises(UserError, match=rf'^name = "{name}" is wrong: {sentence}$'):
+            describe.component(name)
+
+
+def test_a_file_that_fails_on_one_rank_only_ends_all_of_them(folder):
+    here = "int(os.environ.get('PMI_RANK', os.environ.get('OMPI_COMM_WORLD_RANK', 0)))"
+    (folder / "my_methods.py").write_text(f"import os\nassert {here} != 1, 'not here'\n{METHODS}", "utf-8")
+    done = mpifed("run", "algorithm=my_methods.py:GradientDescent", *SMALL, ranks=3, cwd=folder)
+    assert (done.code, done.err) == (
+        2,
+        'mpifed: algorithm = "my_methods.py:GradientDescent" is wrong: my_methods.py cannot be '
+        "imported: AssertionError: not here (my_methods.py, line 2)\n",
+    )
+
+
+def test_two_files_of_one_name_do_not_meet(folder):
+    found = []
+    for name in ("one", "two"):
+        (folder / name).mkdir()
+        (folder / name / "json.py").write_text(f"class Own:\n    where = '{name}'\n")
+        found.append(extension.load(f"{name}/json.py:Own"))
+    assert [cls.where for cls in found] == ["one", "two"]
+    assert "Own" not in vars(sys.modules["json"])
+    assert extension.load(f"{folder}/one/json.py:Own") is found[0]

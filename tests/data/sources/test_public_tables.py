@@ -1,0 +1,362 @@
+"""Public data sets: their files are read as they are published, downloads are checked, what is absent says what to do."""
+
+from __future__ import annotations
+
+import bz2
+import functools
+import hashlib
+import http.server
+import os
+import stat
+import threading
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.sparse as sp
+
+from mpifed.core.errors import UserError
+from mpifed.data import download
+from mpifed.data.base import Data
+from mpifed.data.sources.public_tables import Adult, Qot, fetch
+from tests.data.sources.test_file import dense, same_rows_however_asked, table_of
+
+REAL = os.environ.get("MPIFED_DATA", "")
+
+
+# ---- tables
+
+
+def qot_folder(root):
+    (root / "qot").mkdir()
+    labels = np.array([-1, 1, -1, -1, 1, -1], dtype=np.int16)
+    bits = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0], [0, 0, 0]])
+    return bits, labels
+
+
+def test_qot_reads_the_mat_pair_and_uci_s_csv_alike(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
+    bits, labels = qot_folder(tmp_path)
+    words = np.where(labels == 1, "positive", "negative")
+    lines = [";".join([*map(str, row), word]) for row, word in zip(bits, words, strict=True)]
+    (tmp_path / "qot/qsar_oral_toxicity.csv").write_text("\n".join(lines))
+    from_csv = Qot(clients=2).load(0, "float64").rows(0, 2)
+    scipy.io.savemat(tmp_path / "qot/toxicity.mat", {"X": sp.csc_array(bits.astype(float))})
+    scipy.io.savemat(tmp_path / "qot/toxicityclass.mat", {"y": labels[:, None]})
+    for sparse in (False, True):
+        dataset = Qot(clients=2, sparse=sparse).load(0, "float64")
+        rows, y01 = dataset.rows(0, 2)
+        assert dataset.sparse == sp.issparse(rows) == sparse
+        assert dataset.classes == 2
+        assert np.array_equal(dense(rows), from_csv[0])
+        assert np.array_equal(y01, from_csv[1])
+        assert sorted(y01) == [0, 0, 0, 0, 1, 1]
+        assert np.allclose(np.linalg.norm(dense(rows), axis=0), [1, 1, 0])
+
+
+def test_sct_reads_kaggle_s_table(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
+    (tmp_path / "sct").mkdir()
+    path = tmp_path / "sct/train.csv"
+    path.write_text("ID_code,target,var_0,var_1\ntrain_0,0,3,-1.5\ntrain_1,1,4,2\n")
+    dataset = Data.build({"name": "sct", "clients": 1}, "data").load(0, "float64")
+    assert np.allclose(table_of(dataset), [[0, 0.6, -0.6], [1, 0.8, 0.8]])
+    path.write_text("ID_code,target,var_0,var_1\ntrain_0,0,3,nan\ntrain_1,1,4,2\n")
+    with pytest.raises(UserError, match=r"row 0 of X of .*train\.csv is not finite"):
+        Data.build({"name": "sct", "clients": 1}, "data").load(0, "float64")
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(UserError, match=r"train\.csv is not Kaggle's train\.csv"):
+        Data.build({"name": "sct", "clients": 1}, "data").load(0, "float64")
+
+
+PEOPLE = """|1x3 Cross validator
+25, Private, 226802, 11th, 7, Never-married, Sales, Own-child, Black, Male, 0, 0, 40, United-States, <=50K.
+44, ?, 160323, HS-grad, 9, Divorced, Sales, Husband, White, Male, 7688, 0, 40, United-States, >50K.
+
+"""
+MORE = """39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, Cuba, >50K
+50, Private, 83311, Bachelors, 13, Divorced, Sales, Husband, White, Female, 0, 0, 13, United-States, <=50K
+"""
+CODES = np.array(
+    [
+        [25, 0, 226802, 0, 7, 1, 1, 2, 0, 1, 0, 0, 40, 1],
+        [39, 1, 77516, 1, 13, 1, 0, 1, 1, 1, 2174, 0, 40, 0],
+        [50, 0, 83311, 1, 13, 0, 1, 0, 1, 0, 0, 0, 13, 1],
+    ]
+)
+
+
+def test_adult_reads_the_mat_pair_and_uci_s_files_alike(tmp_path, monkeypatch):
+    monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
+    (tmp_path / "adult").mkdir()
+    (tmp_path / "adult/adult.test").write_text(PEOPLE)
+    (tmp_path / "adult/adult.data").write_text(MORE)
+    path, X, y = Adult().read()
+    assert path.name == "adult.data"
+    assert np.array_equal(X, CODES)  # words in alphabetical order, the person with a missing value left out
+    assert list(y) == [0, 1, 0]
+    from_text = table_of(Adult(clients=2).load(0, "float64"))
+    assert np.allclose(np.linalg.norm(from_text[:, 1:], axis=0), CODES.any(axis=0))
+    scipy.io.savemat(tmp_path / "adult/adult.mat", {"X": CODES.astype(np.int32)})
+    scipy.io.savemat(tmp_path / "adult/adultclass.mat", {"y": y[:, None].astype(np.uint8)})
+    for sparse in (False, True):
+        dataset = Adult(clients=2, sparse=sparse).load(0, "float64")
+        assert np.array_equal(table_of(dataset), from_text)
+        assert dataset.sparse == sparse == sp.issparse(dataset.rows(0, 1)[0])
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("1, 2, 3\n", r"adult\.data, line 3: 3 values, and there must be 15"),
+        ("1, \u00e9", r"adult\.data cannot be read as the data set adult"),
+    ],
+)
+def test_a_bad_line_of_adult_is_named(tmp_path, monkeypatch, line, sentence):
+    monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
+    (tmp_path / "adult").mkdir()
+    (tmp_path / "adult/adult.test").write_text(PEOPLE)
+    (tmp_path / "adult/adult.data").write_text(MORE + line, encoding="utf-8")
+    with pytest.raises(UserError, match=sentence):
+        Adult(clients=2).load(0, "float64")
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "classes"), [("binary", [-1, 1, -1, 1], 2), ("multiclass", [3, 7, 12, 3], 3)]
+)
+def test_rcv1_stays_sparse_and_its_classes_count_from_0(tmp_path, monkeypatch, kind, labels, classes):
+    monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
+    (tmp_path / "rcv1").mkdir()
+    text = "".join(f"{label} {i + 1}:0.5 9:0.25\n" for i, label in enumerate(labels)).encode()
+    (tmp_path / f"rcv1/rcv1_train.{kind}.bz2").write_bytes(bz2.compress(text))
+    data = Data.build({"name": "rcv1", "labels": kind, "clients": 3}, "data")
+    dataset = data.load(0, "float32")
+    assert (dataset.n, dataset.classes, dataset.sparse) == (9, classes, True)
+    X, y = dataset.rows(0, 3)
+    assert sp.issparse(X)
+    assert X.dtype == np.float32
+    assert np.array_equal(np.sort(y), np.sort(np.unique(labels, return_inverse=True)[1]))
+    same_rows_however_asked(dataset)
+    (tmp_path / f"rcv1/rcv1_train.{kind}").write_bytes(text.replace(b":", b" ", 1))
+    with pytest.raises(UserError, match=rf"rcv1_train\.{kind}, line 1: .* is no line of the form"):
+        data.load(0, "float32")
+
+
+@pytest.mark.parametrize("name", ["qot", "sct", "adult", "rcv1", "mnist", "fmnist", "medical-mnist"])
+def test_absent_sets_say_which_file_and_what_to_do(tmp_path, monkeypatch, name):
+    monkeypatch.delenv("MPIFED_DATA", raising=False)
+    unset = rf"data = \"{name}\" finds no .* in \$MPIFED_DATA/{name}, which is not set: .*MPIFED_DATA=DIR"
+    with pytest.raises(UserError, match=unset):
+        Data.build(name, "data").load(0, "float64")
+    monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
+    with pytest.raises(UserError, match=rf"finds no .* in {tmp_path}/{name}: ") as caught:
+        Data.build(name, "data").load(0, "float64")
+    assert (f"python -m mpifed data get {name} --to DIR" in str(caught.value)) == (name in download.SOURCES)
+    assert ("kaggle.com" in str(caught.value)) == (name in download.BY_HAND)
+
+
+@pytest.mark.skipif(not Path(REAL, "qot/toxicity.mat").is_file(), reason="MPIFED_DATA has no qot/toxicity.mat")
+def test_qot_is_8992_samples_of_1024_unit_columns():
+    dataset = Qot().load(0, "float64")
+    rows, labels = dataset.rows(0, dataset.m)
+    assert rows.shape == (8992, 1024)
+    assert dataset.m == 128
+    assert dataset.classes == 2
+    assert np.allclose(np.einsum("ij,ij->j", rows, rows), 1)
+    assert labels.sum() == 741
+    assert dataset.sizes.min() > 0.025 * 8992 / 128
+    part = dataset.rows(5, 6)[0]
+    start = dataset.sizes[:5].sum()
+    assert np.array_equal(part, rows[start : start + dataset.sizes[5]])
+
+
+@pytest.mark.skipif(not Path(REAL, "adult/adult.mat").is_file(), reason="MPIFED_DATA has no adult/adult.mat")
+def test_adult_is_45222_samples_of_14_unit_columns():
+    dataset = Adult().load(0, "float64")
+    rows, labels = dataset.rows(0, dataset.m)
+    assert rows.shape == (45222, 14)
+    assert dataset.m == 50
+    assert dataset.sizes_test is None
+    assert np.allclose(np.einsum("ij,ij->j", rows, rows), 1)
+    assert labels.sum() == 11208
+    assert rows.min() >= 0  # not centred
+    assert dataset.sizes.min() > 0.01 * 45222 / 50
+
+
+@pytest.mark.skipif(not Path(REAL, "adult/adult.mat").is_file(), reason="MPIFED_DATA has no adult/adult.mat")
+def test_adult_mat_begins_with_the_first_line_of_adult_test_and_ends_with_the_last_of_adult_data():
+    """So UCI's files are read in that order, and their words in alphabetical order."""
+    _, X, y = Adult().read()
+    assert list(X[0]) == [25, 2, 226802, 1, 7, 4, 6, 3, 2, 1, 0, 0, 40, 38]
+    assert list(X[-1]) == [52, 3, 287927, 11, 9, 2, 3, 5, 4, 0, 15024, 0, 40, 38]
+    assert (y[0], y[-1]) == (0, 1)
+
+
+# ---- downloads
+
+
+def source_of(tmp_path, monkeypatch, sha256="", members=("qsar.csv",), files=("qsar.csv",)):
+    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
+        for member in members:
+            archive.writestr(member, f"{member}: 1;0;positive\n")
+        archive.writestr("../evil.txt", "outside")
+    digest = hashlib.sha256((tmp_path / "set.zip").read_bytes()).hexdigest()
+    monkeypatch.setitem(
+        download.SOURCES, "qot", [download.Source((tmp_path / "set.zip").as_uri(), sha256 or digest, files)]
+    )
+    return digest
+
+
+def test_fetch_puts_the_members_wanted_in_place_and_nothing_else(tmp_path, monkeypatch):
+    digest = source_of(tmp_path, monkeypatch, members=("a.csv", "b.csv", "c.csv"), files=("a.csv", "c.csv"))
+    to = tmp_path / "deep/data"
+    assert [str(file) for file in fetch("qot", to)] == [
+        f"{to}/qot/{name} (SHA-256 {digest}, as it should be)" for name in ("a.csv", "c.csv")
+    ]
+    assert (to / "qot/c.csv").read_text() == "c.csv: 1;0;positive\n"
+    assert sorted(p.name for p in (tmp_path / "deep").rglob("*")) == ["a.csv", "c.csv", "data", "qot"]
+    (to / "qot/a.csv").write_text("mine")
+    (to / "qot/c.csv").unlink()
+    assert [file.note == "was there already" for file in fetch("qot", to)] == [True, False]
+    assert (to / "qot/a.csv").read_text() == "mine"  # what is there is left alone
+
+
+def test_fetch_tells_the_sum_where_none_is_published(tmp_path, monkeypatch):
+    digest = source_of(tmp_path, monkeypatch)
+    source = download.SOURCES["qot"][0]._replace(sha256=None)
+    monkeypatch.setitem(download.SOURCES, "qot", [source])
+    assert fetch("qot", tmp_path / "to")[0].note == f"SHA-256 {digest}; none is published to compare it with"
+
+
+def test_fetch_leaves_nothing_behind_when_something_is_wrong(tmp_path, monkeypatch):
+    source_of(tmp_path, monkeypatch, sha256="0" * 64)
+    with pytest.raises(UserError, match=r"set\.zip gives has the SHA-256 .*: it should be 0000.*, so it was deleted"):
+        fetch("qot", tmp_path / "to")
+    source_of(tmp_path, monkeypatch, members=("../../qsar.csv",))
+    with pytest.raises(UserError, match=r"qot cannot be brought from file:.*set\.zip to .*qsar\.csv"):
+        fetch("qot", tmp_path / "to")
+    source_of(tmp_path, monkeypatch)
+    monkeypatch.setattr(download, "LARGEST", 100)
+    with pytest.raises(UserError, match=r"set\.zip gives more than"):
+        fetch("qot", tmp_path / "to")
+    (tmp_path / "set.zip").write_text("<html>not here any more</html>")
+    with pytest.raises(UserError, match=r"the answer is no \.zip file"):
+        fetch("qot", tmp_path / "to")
+    assert list((tmp_path / "to/qot").iterdir()) == []
+
+
+def test_fetch_writes_plain_files_in_the_place_of_links(tmp_path, monkeypatch):
+    source_of(tmp_path, monkeypatch)
+    link = zipfile.ZipInfo("qsar.csv")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
+        archive.writestr(link, str(tmp_path / "target"))
+    digest = hashlib.sha256((tmp_path / "set.zip").read_bytes()).hexdigest()
+    monkeypatch.setitem(download.SOURCES, "qot", [download.SOURCES["qot"][0]._replace(sha256=digest)])
+    (tmp_path / "to/qot").mkdir(parents=True)
+    (tmp_path / "to/qot/qsar.csv").symlink_to(tmp_path / "outside")
+    (path,) = (fetched.path for fetched in fetch("qot", tmp_path / "to"))
+    assert not path.is_symlink()
+    assert path.read_text() == str(tmp_path / "target")
+    assert not (tmp_path / "outside").exists()
+
+
+class Server(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder; of what is called "half" only a half, of "junk" what is no HTTP, of "odd" no number of bytes."""
+
+    def do_GET(self):
+        if "junk" in self.path:
+            self.wfile.write(b"no such protocol\n")
+        elif "half" in self.path:
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            self.wfile.write(b"BZh" + bytes(497))
+        elif "odd" in self.path:
+            self.send_response(200)
+            self.send_header("Content-Length", "many")
+            self.end_headers()
+            self.wfile.write(b"BZh")
+        else:
+            super().do_GET()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server(tmp_path):
+    """The address of a server of tmp_path on this machine."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Server, directory=tmp_path)) as running:
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+        thread.join()
+
+
+def test_fetch_over_http(tmp_path, monkeypatch, server):
+    (tmp_path / "x.bz2").write_bytes(bz2.compress(b"1 1:1\n"))
+    for file, reason in (
+        ("x.bz2", ""),
+        ("none.bz2", "HTTP Error 404"),
+        ("half.bz2", "broke off after 500 of 1000 bytes"),
+        ("junk.bz2", ""),
+        ("odd.bz2", ""),
+    ):
+        monkeypatch.setitem(download.SOURCES, "rcv1", [download.Source(f"{server}/{file}", None, (file,))])
+        if file == "x.bz2":
+            assert fetch("rcv1", tmp_path / "to")[0].path.read_bytes() == (tmp_path / "x.bz2").read_bytes()
+        else:
+            with pytest.raises(UserError, match=f"rcv1 cannot be brought from {server}/{file} to .*{reason}") as caught:
+                fetch("rcv1", tmp_path / "to")
+            assert "\n" not in str(caught.value)
+    assert [path.name for path in (tmp_path / "to/rcv1").iterdir()] == ["x.bz2"]
+
+
+def test_fetch_refuses_what_it_does_not_know_or_cannot_reach(tmp_path, monkeypatch):
+    with pytest.raises(UserError, match=r"unknown data set 'qott'; did you mean 'qot'\?"):
+        fetch("qott", tmp_path)
+    for url in ((tmp_path / "none").as_uri(), "http://127.0.0.1:9/a.csv"):
+        monkeypatch.setitem(download.SOURCES, "qot", [download.Source(url, None, ("a.csv",))])
+        with pytest.raises(
+            UserError, match=rf"qot cannot be brought from {url} to .*a\.csv: (No such file|Connection refused)"
+        ):
+            fetch("qot", tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"cannot be brought .*: Not a directory"):
+        fetch("qot", tmp_path / "file")
+
+
+@pytest.mark.parametrize("name", ["sct", "medical-mnist"])
+def test_fetch_says_where_sets_behind_a_login_are(tmp_path, name):
+    with pytest.raises(
+        UserError, match=rf"{name} needs a login .*: download .*kaggle\.com/.* DIR/{name}.* MPIFED_DATA=DIR"
+    ):
+        fetch(name, tmp_path)
+
+
+def test_every_set_that_is_read_from_a_folder_can_be_had():
+    assert set(download.SOURCES) | set(download.BY_HAND) == {
+        "qot",
+        "sct",
+        "adult",
+        "rcv1",
+        "mnist",
+        "fmnist",
+        "medical-mnist",
+    }
+    for sources in download.SOURCES.values():
+        for source in sources:
+            assert source.url.startswith(("https://", "http://fashion-mnist"))
+            assert source.sha256 is None or len(source.sha256) == 64
+
+
+@pytest.mark.skipif(
+    not Path(REAL, "mnist/t10k-images-idx3-ubyte.gz").is_file(), reason="MPIFED_DATA has no mnist/t10k-*.gz"
+)
+def test_the_sums_of_mnist_are_those_of_the_files():
+    for source in download.SOURCES["mnist"][2:]:
+        assert hashlib.sha256(Path(REAL, "mnist", source.files[0]).read_bytes()).hexdigest() == source.sha256

@@ -1,0 +1,229 @@
+"""Made data: each follows its law, and a client's numbers are the same wherever they are made."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from mpifed.core.errors import UserError
+from mpifed.data.base import Data
+from tests.data.sources.test_file import same_rows_however_asked
+from tests.data.test_split import same_tests_however_asked
+
+SMALL = {"least": 20, "most": 30}
+TABLES = [
+    {"name": "synthetic", "clients": 5, **SMALL},
+    {"name": "synthetic", "clients": 5, "iid": True, **SMALL},
+    {"name": "images", "clients": 4, "samples": 7, "size": 8},
+    {"name": "lower-bound", "clients": 4, "features": 9},
+    {"name": "gaussian", "clients": 9, "samples": 60, "features": 100},
+    {"name": "gaussian", "clients": 9, "samples": 3, "features": 2, "task": "linear"},
+    {"name": "gaussian", "clients": 3, "samples": 200, "features": 170, "test": 0.5},
+]
+
+
+def build(table, seed=0, dtype="float64"):
+    return Data.build(table, "data").load(seed, dtype)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table["name"])
+def test_made_clients_are_the_same_wherever_they_are_made(table):
+    dataset = build(table)
+    same_rows_however_asked(dataset)
+    if dataset.sizes_test is not None:
+        same_tests_however_asked(dataset)
+    single = build(table, dtype="float32").rows(1, 3)
+    assert single[0].dtype == single[1].dtype == np.float32
+    assert np.array_equal(single[0], dataset.rows(1, 3)[0].astype(np.float32))
+    assert np.array_equal(single[1], dataset.rows(1, 3)[1].astype(np.float32))
+    if table["name"] != "lower-bound":
+        other = build(table, seed=1).rows(1, 3)[0]
+        assert other.shape != single[0].shape or not np.array_equal(other, dataset.rows(1, 3)[0])
+        assert np.array_equal(build({**table, "seed": 1}).rows(1, 3)[0], other)
+
+
+@pytest.mark.parametrize("table", TABLES[:3], ids=lambda table: table["name"])
+def test_a_rank_makes_its_own_clients_and_no_others(table, monkeypatch):
+    dataset, made = build({**table, "test": 0.0}), []
+    draw = type(dataset).draw
+    monkeypatch.setattr(type(dataset), "draw", lambda self, i: made.append(i) or draw(self, i))
+    dataset.rows(1, 3)
+    assert made == [1, 2]
+
+
+# ---- synthetic
+
+
+def test_synthetic_has_the_sizes_and_shapes_of_flame():
+    dataset = build("synthetic")
+    assert (dataset.m, dataset.n, dataset.classes) == (30, 60, 10)
+    whole = dataset.sizes + dataset.sizes_test
+    assert whole.min() >= 5000
+    assert whole.max() <= 9999
+    assert np.all(np.abs(dataset.sizes_test - 0.2 * whole) <= 0.5)
+    X, y = dataset.rows(0, 3)
+    assert X.shape == (dataset.sizes[:3].sum(), 60)
+    assert set(y) <= set(range(10))
+
+
+def test_synthetic_follows_the_law_of_fedprox():
+    table = {"name": "synthetic", "clients": 2000, "alpha": 0.0, "beta": 2.0, "least": 20, "most": 20, "test": 0.0}
+    X = build(table).rows(0, 2000)[0].reshape(2000, 20, 60)
+    spread = (X - X.mean(axis=1, keepdims=True)).var(axis=(0, 1), ddof=0) * 20 / 19
+    assert np.allclose(spread, np.arange(1, 61) ** -1.2, rtol=0.05)  # Sigma_jj
+    v = X.mean(axis=1)
+    assert np.allclose(v.mean(axis=1).std(), 2.0, rtol=0.1)  # B_k, a standard deviation and no variance
+    assert np.allclose((v - v.mean(axis=1, keepdims=True)).var(), 1, rtol=0.05)
+    calm = build({**table, "beta": 0.0}).rows(0, 2000)[0].reshape(2000, 20, 60).mean(axis=(1, 2))
+    assert calm.std() < 0.2
+
+
+def shares(y):
+    """Of each of the two clients, the shares of the four classes."""
+    return [np.bincount(part.astype(int), minlength=4) / 3000 for part in (y[:3000], y[3000:])]
+
+
+def test_synthetic_labels_come_from_one_linear_model_a_client():
+    table = {"name": "synthetic", "clients": 2, "features": 3, "classes": 4, "least": 3000, "most": 3000, "test": 0.0}
+    X, y = build({**table, "alpha": 50.0}).rows(0, 2)
+    for half in (slice(0, 3000), slice(3000, 6000)):  # classes of a linear model are convex: midpoints keep them
+        A, label = X[half], y[half]
+        same = np.flatnonzero(label == label[0])
+        middle = (A[same[0]] + A[same[1:200]]) / 2
+        near = np.argmin(((A[:, None] - middle) ** 2).sum(axis=2), axis=0)
+        assert np.mean(label[near] == label[0]) > 0.9
+    X, y = build({**table, "iid": True}).rows(0, 2)
+    assert np.allclose(*shares(y), atol=0.05)  # one law for both
+    assert np.abs(X.mean(axis=0)).max() < 0.1
+    assert not np.allclose(*shares(build(table).rows(0, 2)[1]), atol=0.05)
+
+
+# ---- images
+
+
+def test_images_show_the_pattern_of_their_class():
+    table = {"name": "images", "clients": 12, "samples": 10, "size": 16, "noise": 0.0, "test": 0.0}
+    dataset = build(table)
+    assert (dataset.n, dataset.classes) == (768, 6)
+    X, y = dataset.rows(0, 12)
+    assert set(y) == set(range(6))
+    for i in range(12):
+        counts = np.bincount(y[10 * i : 10 * i + 10].astype(int))
+        assert sorted(counts[counts > 0]) == [5, 5]
+    patterns = dataset.patterns
+    for row, c in zip(X, y, strict=True):
+        shifts = [np.roll(patterns[int(c)], (-a, -b), axis=(1, 2)).ravel() for a in range(3) for b in range(3)]
+        assert any(np.allclose(row, shifted) for shifted in shifts)
+    assert np.allclose((patterns**2).mean(), 1, atol=0.4)
+    noisy = build({**table, "noise": 0.5}).rows(0, 12)[0]
+    assert np.allclose((noisy - X).std(), 0.5, rtol=0.05)
+
+
+def test_images_are_made_for_the_cnn_of_flame():
+    dataset = build("images")
+    assert dataset.n == 3 * 64 * 64
+    assert dataset.classes == 6
+    assert dataset.sizes_test.sum() > 0
+
+
+# ---- gaussian
+
+
+def test_gaussian_labels_come_from_a_hyperplane_with_a_tenth_flipped():
+    table = {"name": "gaussian", "clients": 500, "samples": 40, "features": 10}
+    dataset = build(table)
+    X, y = dataset.rows(0, 500)
+    assert dataset.classes == 2
+    assert np.allclose(X.var() * 10, 1, rtol=0.02)
+    assert set(y) == {0, 1}
+    straight = X @ dataset.w > 0
+    assert np.isclose(np.mean(straight != y), 0.1, atol=0.01)
+    linear = build({**table, "task": "linear", "noise": 0.2})
+    X, b = linear.rows(0, 500)
+    assert linear.classes == 0
+    assert np.isclose((b - X @ linear.w).std(), 0.2, rtol=0.05)
+
+
+def test_gaussian_numbers_do_not_depend_on_the_number_of_clients():
+    few, many = (build({"name": "gaussian", "clients": m}).rows(3, 5) for m in (5, 300))
+    assert np.array_equal(few[0], many[0])
+    assert np.array_equal(few[1], many[1])
+
+
+def test_a_million_clients_would_take_seconds():
+    dataset = build({"name": "gaussian", "clients": 1_000_000})
+    started = time.process_time()
+    X, _ = dataset.rows(500_000, 520_000)
+    assert X.shape == (400_000, 20)
+    assert time.process_time() - started < 0.75  # 15 s for fifty times as many; it takes a third of that
+
+
+# ---- lower bound
+
+
+def matrices(table):
+    dataset = build(table)
+    X, y = dataset.rows(0, dataset.m)
+    return X.reshape(dataset.m, dataset.n, dataset.n), y.reshape(dataset.m, dataset.n)
+
+
+@pytest.mark.parametrize(("m", "n"), [(2, 6), (3, 7), (4, 2), (5, 11)])
+def test_the_blocks_of_42_are_those_printed(m, n):
+    alpha, beta = 0.05, 1.0
+    Q, b = matrices({"name": "lower-bound", "clients": m, "features": n, "alpha": alpha, "beta": beta})
+    c = (beta - m * alpha) / 4
+    far = np.zeros((m, n + m + 2, n + m + 2))  # the matrices of the paper, indices from 1, before they are cut
+    for k in range(1, m + 1):
+        for j in range(k, n + 2, m):
+            far[k - 1, j : j + 2, j : j + 2] = [[1, -1], [-1, 1]]
+    far[0, 1:3, 1:3] = [[2, -1], [-1, 1]]
+    assert np.allclose(Q, c * far[:, 1 : n + 1, 1 : n + 1] + alpha * np.eye(n), atol=1e-15)
+    chain = 2 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1)
+    assert np.allclose(Q.sum(axis=0), c * chain + m * alpha * np.eye(n), atol=1e-14)
+    assert np.allclose(b[0], c * np.eye(n)[0])
+    assert not b[1:].any()
+    eigenvalues = np.linalg.eigvalsh(Q)
+    assert eigenvalues.min() >= alpha - 1e-14
+    assert eigenvalues.max() <= beta
+
+
+def test_the_minimiser_of_the_lower_bound_falls_by_a_constant_factor():
+    m, alpha, beta = 4, 1e-3, 1.0
+    Q, b = matrices({"name": "lower-bound", "clients": m, "features": 120, "alpha": alpha, "beta": beta})
+    w = np.linalg.solve(Q.sum(axis=0), b.sum(axis=0))
+    root = np.sqrt(beta / (m * alpha))
+    q = (root - 1) / (root + 1)
+    assert np.allclose(w[:40], q ** np.arange(1, 41), rtol=1e-4)
+
+
+# ---- mistakes
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ({"name": "synthetic", "least": 9, "most": 8}, r"data: least = 9 is more than most = 8"),
+        ({"name": "synthetic", "alpha": -1.0}, r"data\.alpha = -1\.0 is wrong"),
+        (
+            {"name": "lower-bound", "clients": 10, "alpha": 0.1},
+            r"data: alpha = 0\.1 must be below beta/clients = 0\.1, as \(41\)",
+        ),
+        ({"name": "lower-bound", "clients": 1}, r"data: clients = 1 is too few"),
+        ({"name": "images", "per_client": 7}, r"data: per_client = 7 is more than classes = 6"),
+        ({"name": "gaussian", "noise": 1.5}, r"data: noise = 1\.5 is the share of labels flipped"),
+        (
+            {"name": "gaussian", "task": "ordinal"},
+            r"data\.task = \"ordinal\" is wrong: it must be \"logistic\" or \"linear\"",
+        ),
+    ],
+)
+def test_values_that_cannot_be_are_refused(table, sentence):
+    with pytest.raises(UserError, match=sentence):
+        Data.build(table, "data")
+
+
+def test_clients_of_one_sample_leave_nothing_to_test_on():
+    with pytest.raises(UserError, match=r"data\.test = 0\.5 leaves nobody a test sample, .* more than 1 samples"):
+        build({"name": "gaussian", "samples": 1, "test": 0.5})

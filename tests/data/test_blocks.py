@@ -1,0 +1,196 @@
+"""Blocks of clients: right products, and a client whose bits depend on nobody else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpifed.data.blocks import BLOCK_BYTES, dense_block, padded, plan, sparse_block
+from mpifed.problems import gram as spectral
+from mpifed.problems.base import Problem
+from mpifed.problems.logistic import Logistic
+
+KINDS = ["dense", "csr"]
+DTYPES = [np.float64, np.float32]
+SHAPES = [(1, 8, 1), (2, 7, 3), (5, 8, 30), (9, 12, 10), (40, 21, 17), (5, 150, 100)]  # clients, most samples, features
+
+
+def samples(c, most, n, labels="real", seed=0):
+    """(A_i, b_i) of c clients whose sizes have one padded size; half of the features are 0."""
+    rng = np.random.default_rng([seed, c, most, n])
+    top = int(padded(np.array([most]))[0])
+    sizes = rng.integers(top - 3, top, c, endpoint=True)
+    A = [rng.standard_normal((d, n)) * (rng.random((d, n)) < 0.5) for d in sizes]
+    return [
+        (a, rng.standard_normal(len(a)) if labels == "real" else rng.integers(0, 2, len(a)).astype(float)) for a in A
+    ]
+
+
+def block_of(clients, kind, dtype=np.float64):
+    """The block of these (A_i, b_i)."""
+    sizes, n = np.array([len(A) for A, _ in clients]), clients[0][0].shape[1]
+    if kind == "csr":
+        return sparse_block([(sp.csr_array(A), b) for A, b in clients], sizes, n, dtype)
+    block = dense_block(sizes, n, dtype)
+    for i, (A, b) in enumerate(clients):
+        block.A[i, : len(A)], block.b[i, : len(b)] = A, b
+    return block
+
+
+def symmetric(c, n, seed=0):
+    """(Q_i, b_i) of c clients, Q_i positive definite."""
+    rng = np.random.default_rng([seed, c, n])
+    return [(Q @ Q.T / n + np.eye(n), rng.standard_normal(n)) for Q in rng.standard_normal((c, n, n))]
+
+
+def normal(*shape, dtype=np.float64, seed=1):
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+def test_products_are_those_of_a_plain_loop_over_clients(kind, shape):
+    clients = samples(*shape)
+    c, n = len(clients), clients[0][0].shape[1]
+    block = block_of(clients, kind)
+    D = block.b.shape[1]
+    X, R, W, S = normal(c, n), normal(c, D), normal(c, 3, n), normal(c, D, 3)
+    products = block.matvec(X), block.vecmat(R), block.matmat(W), block.tmatmat(S)
+    common = block.matvec(X[0]), block.matmat(W[0])
+    assert [p.shape for p in products] == [(c, D), (c, n), (c, D, 3), (c, 3, n)]
+    for i, (A, _) in enumerate(clients):
+        d = len(A)
+        assert np.allclose(products[0][i, :d], A @ X[i])
+        assert not products[0][i, d:].any()
+        assert np.allclose(products[1][i], A.T @ R[i, :d])
+        assert np.allclose(products[2][i, :d], A @ W[i].T)
+        assert not products[2][i, d:].any()
+        assert np.allclose(products[3][i], S[i, :d].T @ A)
+        assert np.allclose(common[0][i, :d], A @ X[0])
+        assert np.allclose(common[1][i, :d], A @ W[0].T)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_block_keeps_rows_labels_weights_and_type(kind, dtype):
+    clients = samples(4, 7, 3)
+    block = block_of(clients, kind, dtype)
+    assert len(block) == 4
+    assert block.n == 3
+    assert (
+        block.b.dtype == block.w.dtype == block.matvec(np.zeros(3, dtype)).dtype == block.vecmat(block.b).dtype == dtype
+    )
+    for i, (A, b) in enumerate(clients):
+        assert np.array_equal(block.dense(i), A.astype(dtype))
+        assert np.array_equal(block.b[i], np.pad(b, (0, 8 - len(b))).astype(dtype))
+        assert np.array_equal(block.w[i], np.pad(np.full(len(b), 1 / len(b)), (0, 8 - len(b))).astype(dtype))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=30, deadline=None)
+@given(rows=st.sets(st.integers(0, 8), min_size=1), again=st.data())
+def test_taking_clients_is_slicing(kind, rows, again):
+    clients = samples(9, 12, 10)
+    rows = np.array(sorted(rows))
+    inner = np.array(sorted(again.draw(st.sets(st.integers(0, len(rows) - 1), min_size=1))))
+    part, wanted = block_of(clients, kind).take(rows).take(inner), [clients[i] for i in rows[inner]]
+    direct = block_of(wanted, kind)
+    X, R = normal(len(inner), 10), normal(len(inner), 12)
+    for name in ("b", "d", "w"):
+        assert np.array_equal(getattr(part, name), getattr(direct, name))
+    assert all(np.array_equal(part.dense(i), A) for i, (A, _) in enumerate(wanted))
+    assert part.matvec(X).tobytes() == direct.matvec(X).tobytes()
+    assert part.vecmat(R).tobytes() == direct.vecmat(R).tobytes()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_computed_once_is_computed_for_the_whole_block_and_sliced(kind):
+    block, calls = block_of(samples(9, 12, 10), kind), []
+
+    def twice_the_size(block):
+        calls.append(len(block))
+        return 2 * block.d
+
+    part = block.take(np.array([1, 4, 8])).take(np.array([0, 2]))
+    assert np.array_equal(part.once("size", twice_the_size), 2 * block.d[[1, 8]])
+    assert np.array_equal(block.once("size", twice_the_size), 2 * block.d)
+    assert calls == [9]
+
+
+def answers(name, clients, kind, dtype, X):
+    """What a problem says of each client, and the products of its block."""
+    problem, block = Problem.build(name, "problem"), block_of(clients, kind, dtype)
+    R = np.broadcast_to(np.linspace(-1, 1, block.b.shape[1], dtype=dtype), block.b.shape)
+    return {
+        "matvec": block.matvec(X),
+        "vecmat": block.vecmat(np.ascontiguousarray(R)),
+        "value": problem.value(block, X),
+        "grad": problem.grad(block, X),
+        "common value": problem.value(block, X[0] * 0 + 1),
+        "common grad": problem.grad(block, X[0] * 0 + 1),
+        "lipschitz": problem.lipschitz(block),
+        "inverse": problem.majorizer_inverse(block, 0.7, 0.3)(X),
+    }
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["least-squares", "logistic", "nonconvex-logistic", "quadratic"])
+def test_the_bits_of_a_client_depend_neither_on_its_neighbours_nor_on_its_place(name, dtype, kind, shape):
+    if name == "quadratic":
+        clients = symmetric(shape[0], shape[2])
+    else:
+        clients = samples(*shape, labels="real" if name == "least-squares" else "binary")
+    X = normal(len(clients), clients[0][0].shape[1], dtype=dtype)
+    together = answers(name, clients, kind, dtype, X)
+    turned = answers(name, clients[::-1], kind, dtype, X[::-1].copy())
+    for i in range(len(clients)):
+        alone = answers(name, clients[i : i + 1], kind, dtype, X[i : i + 1].copy())
+        for what, row in alone.items():
+            assert together[what].dtype == row.dtype
+            assert together[what][i].tobytes() == row[0].tobytes(), f"{what} of client {i} depends on its neighbours"
+            assert turned[what][-1 - i].tobytes() == row[0].tobytes(), f"{what} of client {i} depends on its place"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_nor_do_they_where_matrices_are_too_large_to_be_formed(dtype, kind, monkeypatch):
+    monkeypatch.setattr(spectral, "LARGE", 0)
+    clients, problem = samples(9, 12, 10, labels="binary"), Logistic()
+    clients[3] = clients[3][0] * 100, clients[3][1]  # takes more iterations than its neighbours
+    V = normal(9, 10, dtype=dtype)
+    together = problem.majorizer_inverse(block_of(clients, kind, dtype), 0.7, 0.3)(V)
+    for i in range(9):
+        alone = problem.majorizer_inverse(block_of(clients[i : i + 1], kind, dtype), 0.7, 0.3)(V[i : i + 1])
+        assert together[i].tobytes() == alone[0].tobytes()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 400), min_size=1, max_size=80),
+    n=st.integers(1, 5000),
+    itemsize=st.sampled_from([4, 8]),
+)
+def test_the_plan_puts_every_client_in_one_block_of_one_padded_size_within_4_mebibytes(sizes, n, itemsize):
+    sizes = np.array(sizes)
+    groups = list(plan(sizes, n, itemsize))
+    assert sorted(np.concatenate(groups)) == list(range(len(sizes)))
+    for group in groups:
+        size = set(padded(sizes[group]))
+        assert len(size) == 1
+        assert len(group) == 1 or len(group) * size.pop() * n * itemsize <= BLOCK_BYTES == 1 << 22
+
+
+def test_the_plan_makes_few_blocks():
+    assert [len(group) for group in plan(np.full(4000, 20), 20, 8)] == [1310, 1310, 1310, 70]
+    assert [list(group) for group in plan(np.array([9, 4, 12, 1, 10]), 3, 8)] == [[1, 3], [0, 2, 4]]
+
+
+@given(st.integers(1, 10**9))
+def test_sizes_are_padded_to_the_next_multiple_of_four(d):
+    assert padded(np.array([d]))[0] % 4 == 0
+    assert 0 <= padded(np.array([d]))[0] - d < 4

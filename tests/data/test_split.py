@@ -1,0 +1,124 @@
+"""Training and test samples of a client are its own, disjoint and together all of them, whatever the rank."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpifed.core.errors import UserError
+from mpifed.data.base import Data, Dataset
+from mpifed.data.info import describe
+from mpifed.data.split import split_made, split_pool
+from tests.data.sources.test_file import DENSE, TEST, X, dense, load, refused, same_rows_however_asked, write, y
+
+
+def same_tests_however_asked(dataset):
+    whole, ends = dense(dataset.rows_test(0, dataset.m)[0]), np.cumsum(dataset.sizes_test)
+    assert len(whole) == ends[-1]
+    for i in range(dataset.m):
+        assert np.array_equal(dense(dataset.rows_test(i, i + 1)[0]), whole[ends[i] - dataset.sizes_test[i] : ends[i]])
+
+
+class Made(Dataset):
+    """Client i has samples numbered on from those of the clients before it."""
+
+    def __init__(self, sizes):
+        self.m, self.n, self.sizes = len(sizes), 1, np.array(sizes)
+
+    def rows(self, lo, hi):
+        numbers = np.arange(self.sizes[:lo].sum(), self.sizes[:hi].sum())
+        return numbers[:, None], numbers
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=6),
+    share=st.sampled_from([0.1, 0.2, 0.5, 0.99]),
+    seed=st.integers(0, 9),
+    form=st.sampled_from(["pool", "csr", "as it lies", "made"]),
+)
+def test_the_parts_of_a_client_are_disjoint_and_complete(sizes, share, seed, form):
+    d = sum(sizes)
+    order = None if form == "as it lies" else np.random.default_rng(seed).permutation(d)
+    source = np.arange(d)[:, None] + 1.0
+    try:
+        if form == "made":
+            dataset = split_made(Made(sizes), share, seed)
+        else:
+            matrix = sp.csr_array(source) if form == "csr" else source
+            dataset = split_pool(matrix, np.arange(d), order, np.array(sizes), share, seed, "float64", "x")
+    except UserError as error:
+        refusal = str(error)
+    else:
+        refusal = ""
+    if max(sizes) == 1 or share * max(sizes) < 0.5:
+        assert refusal.startswith(f"data.test = {share} leaves nobody a test sample")
+        return
+    assert not refusal
+    assert np.array_equal(dataset.sizes + dataset.sizes_test, sizes)
+    assert dataset.sizes.min() >= 1
+    wanted = np.array(sizes) * share
+    assert np.all((np.abs(dataset.sizes_test - wanted) <= 0.5 + 1e-9) | (dataset.sizes_test == np.array(sizes) - 1))
+    same_rows_however_asked(dataset)
+    same_tests_however_asked(dataset)
+    whose = np.arange(d) if order is None or form == "made" else order
+    for i, own in enumerate(np.split(whose, np.cumsum(sizes)[:-1])):
+        trained, tested = dataset.rows(i, i + 1)[1], dataset.rows_test(i, i + 1)[1]
+        assert sorted([*trained, *tested]) == sorted(own)
+
+
+def test_the_split_is_drawn_from_the_seed_and_not_the_first_or_last_rows():
+    def tested(seed):
+        pool = split_pool(np.ones((100, 1)), np.arange(100), None, np.array([50, 50]), 0.2, seed, "float64", "x")
+        return pool.rows_test(0, 2)[1]
+
+    assert np.array_equal(tested(1), tested(1))
+    assert not np.array_equal(tested(1), tested(2))
+    assert not np.array_equal(tested(1)[:10], tested(1)[10:] - 50)
+
+
+@pytest.mark.parametrize("suffix", [".h5", ".npz", ".mat"])
+def test_a_share_of_a_file_is_kept_for_testing(tmp_path, suffix):
+    dataset = load(write(tmp_path / f"fed{suffix}", DENSE), test=0.5)
+    assert list(dataset.sizes_test) == [1, 2, 0, 2]
+    assert list(dataset.sizes) == [1, 1, 1, 2]
+    table = np.concatenate([dataset.rows(0, 4)[0], dataset.rows_test(0, 4)[0]])
+    assert np.array_equal(table[np.lexsort(table.T)], X[np.lexsort(X.T)])
+    same_rows_however_asked(dataset)
+    pool = load(write(tmp_path / f"pool{suffix}", {"X": X, "y": y}), clients=2, test=0.2)
+    assert list(pool.sizes_test) == [1, 1]
+    assert np.array_equal(
+        load(tmp_path / f"pool{suffix}", clients=2, test=0.2, seed=3).rows_test(0, 2)[0],
+        load(tmp_path / f"pool{suffix}", clients=2, test=0.2, seed=3).rows_test(0, 2)[0],
+    )
+
+
+def test_test_samples_of_a_file_are_its_own(tmp_path):
+    path = write(tmp_path / "fed.npz", {**DENSE, **TEST})
+    refused(path, r"data\.test = 0\.2 does not go with .*fed\.npz: it has test samples of its own", test=0.2)
+    assert np.array_equal(load(path).sizes_test, TEST["sizes_test"])
+
+
+@pytest.mark.parametrize("share", [1.0, -0.1])
+def test_a_share_lies_between_0_and_1(share):
+    with pytest.raises(UserError, match=r"data\.test = .* is wrong"):
+        Data.build({"name": "digits", "test": share}, "data")
+
+
+def test_a_bad_number_among_the_tests_is_named_by_its_place_in_the_file(tmp_path):
+    bad = X.copy()
+    bad[1, 2] = np.inf
+    dataset = load(write(tmp_path / "fed.npz", {"X": bad[:2], "y": y[:2], "sizes": [2]}), test=0.5)
+    kept = dataset.rows if dataset.train.order[0] == 1 else dataset.rows_test
+    with pytest.raises(UserError, match=r"row 1 of X of .*fed\.npz is not finite"):
+        kept(0, 1)
+
+
+def test_info_counts_the_test_samples_of_every_client():
+    text = describe(split_made(Made([10, 20]), 0.2, 0))
+    assert "test samples            6" in text.splitlines()
+    assert "test samples a client   min 2, quartiles 2.5 / 3 / 3.5, max 4" in text.splitlines()
+    assert [line.split()[:3] for line in text.splitlines()[-2:]] == [["0", "8", "2"], ["1", "16", "4"]]

@@ -1,0 +1,456 @@
+"""Slow, distant and absent clients: who answers, when, and what the record says of it."""
+
+from __future__ import annotations
+
+import h5py
+import numpy as np
+import pytest
+
+import mpifed as package
+from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.fedavg import FedAvg
+from mpifed.algorithms.fedgia import FedGiA
+from mpifed.core.errors import UserError
+from mpifed.experiment.config import experiment
+from mpifed.federation.distributions import Distribution
+from mpifed.federation.local import Local
+from mpifed.federation.selection import All
+from mpifed.federation.stragglers import System
+from mpifed.report.summary import show
+from tests.helpers.algorithm_runs import Run, build
+from tests.helpers.commands import mpifed
+
+M = 20000  # clients, where shares and means are measured
+NEW = ("asked", "dropped", "late", "simulated_seconds")
+
+
+def system(**table):
+    return System.build(table, "system")
+
+
+def devices(m=6, sizes=None, model=80, algorithm=None, seed=0, chosen=1, **table):
+    """Clients of 10 samples each on the devices of ``table``, for FedAvg with one local step and a model of 10 numbers."""
+    sizes = np.full(m, 10) if sizes is None else np.array(sizes)
+    return system(**table).devices(seed, sizes, model, algorithm or FedAvg(k0=1), chosen)
+
+
+def run(**tables):
+    """The result of a few rounds on a small problem."""
+    small = {"data": {"clients": 9, "features": 5}, "algorithm": "fedavg", "rounds": 6}
+    return package.run(small | tables)
+
+
+# distributions
+
+
+@pytest.mark.parametrize(
+    ("table", "median", "mean"),
+    [
+        (3.5, 3.5, 3.5),
+        ({"name": "constant", "value": 2}, 2, 2),
+        ({"name": "uniform", "low": 1, "high": 5}, 3, 3),
+        ({"name": "lognormal", "median": 100, "sigma": 0.5}, 100, 100 * np.exp(0.125)),
+        ({"name": "exponential", "mean": 4}, 4 * np.log(2), 4),
+        ({"name": "pareto", "scale": 2, "shape": 4}, 2 * 2**0.25, 2 * 4 / 3),
+    ],
+)
+def test_a_distribution_has_the_median_and_the_mean_it_says(table, median, mean):
+    values = system(speed=table).drawn(1, "speed", M)
+    assert values.shape == (M,)
+    assert np.median(values) == pytest.approx(median, rel=0.03)
+    assert values.mean() == pytest.approx(mean, rel=0.03)
+
+
+def test_the_spread_of_a_lognormal_is_that_of_its_logarithm():
+    values = system(speed={"name": "lognormal", "median": 7, "sigma": 1.3}).drawn(1, "speed", M)
+    assert np.log(values).std() == pytest.approx(1.3, rel=0.03)
+
+
+def test_pareto_begins_at_its_scale_and_has_its_tail():
+    values = system(latency={"name": "pareto", "scale": 2, "shape": 1.5}).drawn(1, "latency", M)
+    assert values.min() >= 2
+    assert (values > 8).mean() == pytest.approx(4**-1.5, abs=0.01)
+
+
+def test_what_a_client_has_depends_on_the_seed_and_is_drawn_for_each_property_by_itself():
+    table = {"name": "lognormal", "median": 10}
+    one = devices(m=50, speed=table, bandwidth_up=table, bandwidth_down=table)
+    again, other = devices(m=50, speed=table), devices(m=50, speed=table, seed=1)
+    assert np.array_equal(one.speed, again.speed)
+    assert not np.array_equal(one.speed, other.speed)
+    assert len({values.tobytes() for values in (one.speed, one.up, one.down)}) == 3
+
+
+@pytest.mark.parametrize("name", Distribution.choices)
+def test_every_distribution_has_its_name(name):
+    assert Distribution.member(name, "speed").label() == name
+
+
+# who answers
+
+
+def test_everybody_answers_where_nothing_says_otherwise():
+    idle = devices()
+    chosen = np.array([1, 4])
+    assert idle.answer(None, 1, 0) is None
+    assert idle.answer(chosen, 2, 0) is chosen
+    assert idle.row() == {"asked": 8, "dropped": 0, "late": 0, "simulated_seconds": 0.0}
+
+
+def test_so_many_drop_out_as_the_probability_says_and_others_in_every_draw():
+    flaky = devices(m=M, dropout=0.3)
+    sets = [flaky.answer(None, *place) for place in ((1, 0), (2, 0), (2, 1))]
+    for answered in sets:
+        assert abs(len(answered) - 0.7 * M) <= 5 * np.sqrt(M * 0.3 * 0.7)
+        assert (np.diff(answered) > 0).all()
+    assert abs(len(np.intersect1d(*sets[:2])) - 0.49 * M) <= 5 * np.sqrt(M * 0.49 * 0.51)
+    assert len({answered.tobytes() for answered in sets}) == 3
+    assert flaky.dropped == 3 * M - sum(map(len, sets))
+
+
+def test_who_drops_out_does_not_depend_on_who_else_is_asked():
+    flaky, some = devices(m=100, dropout=0.5), np.arange(0, 100, 3)
+    assert np.array_equal(flaky.answer(some, 4, 0), np.intersect1d(some, flaky.answer(None, 4, 0)))
+
+
+@pytest.mark.parametrize("deadline", [0.5, 0.1, 0.02])
+def test_the_deadline_drops_exactly_those_who_take_longer(deadline):
+    slow = devices(
+        m=500,
+        speed={"name": "lognormal", "median": 100},
+        latency=0.001,
+        bandwidth_up=1e5,
+        bandwidth_down=1e6,
+        deadline=deadline,
+    )
+    T = 0.002 + 80 / 1e5 + 80 / 1e6 + 10 / slow.speed
+    assert 0 < (deadline < T).sum() < 500
+    assert np.array_equal(slow.answer(None, 1, 0), np.flatnonzero(deadline >= T))
+    assert slow.late == (deadline < T).sum()
+    assert slow.seconds == deadline
+
+
+def test_who_is_dropped_is_not_late_too():
+    slow = devices(m=1000, speed={"name": "lognormal", "median": 100}, dropout=0.4, deadline=0.1)
+    answered = slow.answer(None, 1, 0)
+    assert slow.asked == 1000 == len(answered) + slow.dropped + slow.late
+    assert abs(slow.dropped - 400) <= 5 * np.sqrt(240)
+    assert (10 / slow.speed[answered] <= 0.1).all()
+
+
+def test_nobody_waits_for_those_who_drop_out():
+    mixed, total = devices(m=200, speed={"name": "lognormal", "median": 100}, dropout=0.5), 0.0
+    for round in range(1, 6):
+        total += (10 / mixed.speed[mixed.answer(None, round, 0)]).max()
+    assert mixed.seconds == total < 5 * (10 / mixed.speed).max()
+
+
+def test_jitter_spreads_computing_by_its_logarithm_anew_in_every_draw():
+    shaky = devices(m=M, speed=100.0, latency=0.25, jitter=0.5)
+    first, second = (shaky.times(np.arange(M), 1, again, shaky.work, 80, 80) - 0.5 for again in (0, 1))
+    assert np.median(first) == pytest.approx(0.1, rel=0.03)
+    assert np.log(first).std() == pytest.approx(0.5, rel=0.03)
+    assert abs(np.corrcoef(np.log(first), np.log(second))[0, 1]) < 0.04
+
+
+def test_the_fastest_of_the_late_are_waited_for_until_there_are_least():
+    sizes = [40, 10, 30, 20, 50]  # at 10 samples a second: 4, 1, 3, 2, 5 seconds
+    slow = devices(sizes=sizes, speed=10, deadline=1.5, least=3, chosen=5)
+    assert list(slow.answer(None, 1, 0)) == [1, 2, 3]
+    assert slow.row() == {"asked": 5, "dropped": 0, "late": 2, "simulated_seconds": 3.0}
+    assert list(slow.answer(np.array([0, 4]), 2, 0)) == [0, 4]  # of two who are asked three cannot be
+    assert slow.seconds == 3.0 + 5.0
+
+
+def test_if_the_late_do_not_suffice_the_fastest_of_those_who_dropped_out_answer_after_all():
+    sizes, asked = np.arange(100, 0, -1), np.arange(100)
+    slow = devices(sizes=sizes, speed=10, deadline=0.05, dropout=0.5, least=80, chosen=100)
+    free = devices(sizes=sizes, speed=10, dropout=0.5, chosen=100).answer(asked, 1, 0)
+    answered = slow.answer(asked, 1, 0)
+    others = np.setdiff1d(asked, free)
+    assert np.array_equal(answered, np.union1d(free, others[::-1][: 80 - len(free)]))
+    assert (slow.dropped, slow.late) == (20, 0)
+    assert slow.seconds == sizes[answered].max() / 10
+
+
+def test_somebody_always_answers():
+    gone = devices(m=3, dropout=0.999)
+    assert all(len(gone.answer(None, round, 0)) == 1 for round in range(1, 50))
+
+
+# simulated time
+
+
+LOGISTIC = {"name": "gaussian", "clients": 9, "samples": 11, "features": 5}
+GD = {"solver": {"name": "gd", "steps": 3}}
+HAND = {"speed": 1000, "latency": 0.1, "bandwidth_down": 100, "bandwidth_up": 50}
+
+
+def test_simulated_seconds_by_hand():
+    result = run(data={"clients": 3, "features": 5}, selection="all", system=HAND, rounds=4)
+    d = result.clients["samples"].max()
+    slowest = 0.1 + 40 / 100 + 5 * d / 1000 + 0.1 + 40 / 50  # k0 = 5 steps, a model of 5 numbers of 8 bytes
+    np.testing.assert_allclose(result.rounds["simulated_seconds"], slowest * np.arange(5), rtol=1e-12)
+    assert result.about["simulated_seconds"][0] == "s"
+    assert list(result.rounds["asked"]) == [0, 3, 3, 3, 3]
+
+
+def test_only_those_who_are_asked_take_time():
+    result = run(system=HAND)
+    for chosen, seconds in zip(result.selection[1:], np.diff(result.rounds["simulated_seconds"]), strict=True):
+        d = result.clients["samples"][chosen[chosen >= 0]]
+        assert seconds == pytest.approx(1.4 + 5 * d.max() / 1000, rel=1e-12)
+
+
+def test_fedgia_waits_for_all_clients():
+    result = run(algorithm="fedgia", system=HAND, selection={"count": 1}, rounds=2)
+    d = result.clients["samples"].max()
+    assert result.rounds["simulated_seconds"][-1] == pytest.approx(2 * (1.4 + d / 1000), rel=1e-12)
+
+
+def test_single_precision_halves_what_travels_and_scaffold_sends_twice_as_much():
+    plain, single, scaffold = (
+        run(selection="all", system=HAND, rounds=1, **more).rounds["simulated_seconds"][-1]
+        for more in ({}, {"dtype": "float32"}, {"algorithm": "scaffold"})
+    )
+    assert single == pytest.approx(plain - 0.6)
+    assert scaffold == pytest.approx(plain + 1.2)
+
+
+def test_two_draws_add_up_and_the_candidates_of_a_biased_selection_take_their_time():
+    dcd, twice = (
+        run(data=LOGISTIC, selection="all", rounds=1, system=HAND, algorithm={"name": name, **GD}).rounds
+        for name in ("feddcd", "accfeddcd")
+    )
+    assert dcd["simulated_seconds"][-1] == pytest.approx(1.4 + 3 * 11 / 1000)
+    assert twice["simulated_seconds"][-1] == pytest.approx(2 * (1.4 + 3 * 11 / 1000))
+    assert (dcd["asked"][-1], twice["asked"][-1]) == (9, 18)
+    biased = {"name": "biased", "count": 2, "batch_size": 7}
+    result = run(selection=biased, system=HAND, rounds=1)
+    d = result.clients["samples"][result.selection[1]]
+    asked = 0.2 + 40 / 100 + 7 / 1000 + 8 / 50
+    assert result.rounds["simulated_seconds"][-1] == pytest.approx(asked + 1.4 + 5 * d.max() / 1000)
+
+
+def test_passes_stand_in_for_what_the_algorithm_computes():
+    result = run(selection="all", system=HAND | {"passes": 2.5}, rounds=1)
+    assert result.rounds["simulated_seconds"][-1] == pytest.approx(1.4 + 2.5 * result.clients["samples"].max() / 1000)
+
+
+WORK = {name: (name, {}) for name in Algorithm.choices} | {
+    "feddcd": ("feddcd", GD),
+    "accfeddcd": ("accfeddcd", GD),
+    "fedadmm": ("fedadmm", {"eps0": 0.0}),
+    "fedavg, batches": ("fedavg", {"batch_size": 7, "k0": 3}),
+    "fedavg, epochs": ("fedavg", {"batch_size": 7, "epochs": 2}),
+    "fedprox, batches": ("fedprox", {"batch_size": 7, "k0": 3}),
+    "scaffold, epochs": ("scaffold", {"batch_size": 4, "epochs": 3}),
+    "flame, full": ("flame", {"batch_size": 0}),
+    "sfedavg, quiet": ("sfedavg", {"noise": "none"}),
+    "sfedprox, quiet": ("sfedprox", {"noise": "none"}),
+    "fedepm, clipped": ("fedepm", {"noise": "clipped"}),
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_what_an_algorithm_says_of_its_work_and_messages_is_what_it_does(name, monkeypatch):
+    name, options = WORK[name]
+    done = []
+
+    def counting(method):
+        def counted(f, *args):
+            done.append((f.block.w > 0).sum())
+            return method(f, *args)
+
+        return counted
+
+    for method in (Local.grad, Local.clipped_grad):
+        monkeypatch.setattr(Local, method.__name__, counting(method))
+    algorithm = build(name, options)
+    setup = Run(algorithm, "quadratic" if "dcd" in name else "least-squares", selection=All())
+    done.clear()
+    setup.rounds(1)
+    draws, model = algorithm.selections, setup.m * setup.n * 8
+    assert sum(done) == draws * algorithm.work(setup.data.sizes).sum()
+    assert (setup.fed.ledger.bytes_down, setup.fed.ledger.bytes_up) == (draws * algorithm.vectors * model,) * 2
+
+
+def test_fedadmm_says_at_most():
+    assert build("fedadmm", {"k0": 4, "inner_max": 3}).work(np.array([10])) == 90
+
+
+# runs
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in Algorithm.choices if not Algorithm.member(name, "algorithm").everyone]
+)
+def test_every_algorithm_goes_on_without_absent_clients(name):
+    result = run(algorithm=name, data=LOGISTIC, system={"dropout": 0.3})
+    rounds, answered = result.rounds, (result.selection >= 0).sum(axis=1)
+    assert np.isfinite(result.x).all()
+    assert np.isfinite(rounds["objective"]).all()
+    assert rounds["dropped"].sum() > 0
+    assert (rounds["late"] == 0).all()
+    if Algorithm.member(name, "algorithm").selections == 1:
+        np.testing.assert_array_equal(answered, rounds["asked"] - rounds["dropped"])
+        np.testing.assert_array_equal(
+            np.bincount(result.selection[result.selection >= 0], minlength=9), result.clients["times_selected"]
+        )
+    np.testing.assert_array_equal(np.diff(rounds["uploads"]), (rounds["asked"] - rounds["dropped"])[1:])
+    np.testing.assert_array_equal(np.diff(rounds["downloads"]), (rounds["asked"] - rounds["dropped"])[1:])
+
+
+def test_an_absent_client_is_one_who_was_not_chosen(tmp_path):
+    absent = run(system={"dropout": 0.4})
+    np.savez(tmp_path / "sel.npz", sel=absent.selection[1:])
+    chosen = run(selection={"name": "replay", "path": str(tmp_path / "sel.npz")})
+    assert absent.rounds["dropped"].sum() > 0
+    assert absent.x.tobytes() == chosen.x.tobytes()
+    assert absent.rounds["objective"].tobytes() == chosen.rounds["objective"].tobytes()
+
+
+@pytest.mark.parametrize("table", [{}, HAND, HAND | {"deadline": 1e9, "jitter": 0.5}])
+@pytest.mark.parametrize("selection", ["all", "uniform", "biased"])
+def test_a_table_under_which_all_answer_changes_no_bit(table, selection):
+    without, present = run(selection=selection), run(selection=selection, system=table)
+    assert not set(NEW) & set(without.rounds)
+    assert set(NEW) <= set(present.rounds)
+    assert "system" not in without.config
+    for name in ("objective", "grad_norm_sq", "exchanges", "uploads", "downloads", "bytes_up", "bytes_down"):
+        assert without.rounds[name].tobytes() == present.rounds[name].tobytes()
+    assert without.x.tobytes() == present.x.tobytes()
+    assert without.selection.tobytes() == present.selection.tobytes()
+
+
+FLAKY = [
+    "system.dropout=0.2",
+    "system.deadline=0.25",
+    "system.jitter=0.5",
+    "system.latency={name='exponential',mean=0.05}",
+    "system.speed={name='lognormal',median=1e3,sigma=1.0}",
+    "system.bandwidth_up={name='pareto',scale=1e3,shape=1.5}",
+]
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedadmm", "fedepm", "scaffold", "accfeddcd"])
+def test_ranks_do_not_change_a_bit(name, tmp_path):
+    study = ["data=gaussian", "data.clients=13", "data.samples=11", "data.features=7", "rounds=8", f"algorithm={name}"]
+    study += FLAKY + ["algorithm.solver={name='gd',steps=3}"] * (name == "accfeddcd")
+    found = {}
+    for ranks in (None, 1, 3):
+        done = mpifed("run", *study, "-q", "-o", tmp_path / f"{ranks}.h5", ranks=ranks)
+        assert done.code == 0, done.err
+        with h5py.File(tmp_path / f"{ranks}.h5") as file:
+            columns = [file["rounds"][key][()] for key in ("objective", "grad_norm_sq", "uploads", "downloads", *NEW)]
+            found[ranks] = [column.tobytes() for column in (*columns, file["model/x"][()], file["selection"][()])]
+            assert all(file["rounds"][key][()].sum() > 0 for key in NEW)
+    assert found[None] == found[1] == found[3]
+
+
+def test_a_run_stops_at_a_simulated_time():
+    result = run(system={"latency": 0.5}, stop={"simulated_seconds": 3.0})
+    assert result.cr == 3
+    assert result.stop_reason == "simulated_seconds: 3 >= 3"
+
+
+def test_the_screen_tells_simulated_time_and_who_was_absent():
+    text = show(run(system={"latency": 0.5, "dropout": 0.3}, rounds=4))
+    assert all(f"  {word} " in text for word in ("asked", "dropped", "late", "simulated"))
+    assert not any(f"  {word} " in show(run()) for word in ("asked", "dropped", "late", "simulated"))
+
+
+def test_the_table_describes_itself():
+    told = mpifed("describe", "system").out
+    assert all(key in told for key in (*System.__struct_fields__, "simulated_seconds", "lognormal"))
+
+
+def test_the_complete_file_describes_the_same_system():
+    table = HAND | {"speed": {"name": "lognormal", "median": 3}, "dropout": 0.1}
+    first = run(system=table, rounds=1).config
+    assert experiment(first).system == system(**table)
+
+
+# wrong input
+
+
+DCD = ["algorithm=feddcd", "data=gaussian"]
+EVERYONE = (
+    "fedgia asks all clients for a gradient in every round, also those who are not chosen, so nobody can be absent"
+)
+WRONG = {
+    "unknown key": (["system.dropuot=0.1"], "unknown key 'system.dropuot'; did you mean 'dropout'?"),
+    "no table": (["system=3"], "system = 3 is wrong: it is a table, so write system.KEY = VALUE"),
+    "everybody absent": (["system.dropout=1"], "system.dropout = 1 is wrong: expected float < 1.0"),
+    "below zero": (["system.dropout=-0.1"], "system.dropout = -0.1 is wrong: expected float >= 0.0"),
+    "no time at all": (["system.deadline=0"], "system.deadline = 0 is wrong: expected float > 0.0"),
+    "least of 0": (["system.least=0"], "system.least = 0 is wrong: expected int >= 1"),
+    "least above a draw": (["system.least=5"], "system.least = 5 is wrong: it must be at most the 3 clients of a draw"),
+    "jitter a word": (["system.jitter=much"], 'system.jitter = "much" is wrong: expected float, got str'),
+    "unknown distribution": (["system.speed=lognorml"], "unknown speed 'lognorml'; did you mean 'lognormal'?"),
+    "no median": (["system.speed=lognormal"], "system.speed.median is missing: it has no default"),
+    "unknown parameter": (
+        ["system.speed={name='pareto',mean=3}"],
+        "unknown key 'system.speed.mean'; there is scale, shape",
+    ),
+    "not finite": (["system.latency=inf"], "system.latency.value = inf is wrong: it must be a finite number"),
+    "true": (
+        ["system.speed=true"],
+        "system.speed = true is wrong: it must be a number, or a table that names a distribution",
+    ),
+    "upside down": (
+        ["system.speed={name='uniform',low=2,high=1}"],
+        "system.speed: low = 2.0 is wrong: it must be at most high = 1.0",
+    ),
+    "no speed": (
+        ["system.speed=0"],
+        'system.speed = {name = "constant", value = 0.0} is wrong: it must be above 0 and finite for every client',
+    ),
+    "stop without a system": (
+        ["stop.simulated_seconds=9"],
+        "stop.simulated_seconds = 9.0 is wrong: time is simulated only "
+        "with a table [system], which says how fast clients are",
+    ),
+    "fedgia with dropout": (["algorithm=fedgia", "system.dropout=0.3"], f"system.dropout = 0.3 is wrong: {EVERYONE}"),
+    "fedgia with a deadline": (
+        ["algorithm=fedgia", "system.deadline=3"],
+        f"system.deadline = 3.0 is wrong: {EVERYONE}",
+    ),
+    "newton": (
+        [*DCD, "system.speed=9"],
+        "system.passes is missing: feddcd does not know beforehand how often its clients "
+        "pass over their samples, so system.speed needs it",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_values_are_refused_by_a_sentence(name, tmp_path):
+    words, sentence = WRONG[name]
+    ranks = 3 if name in ("fedgia with dropout", "no speed", "least above a draw") else None
+    done = mpifed(
+        "run", "algorithm=fedavg", "data.clients=6", "rounds=2", *words, ranks=ranks, cwd=tmp_path, timeout=20
+    )
+    assert (done.code, done.err, done.out) == (2, f"mpifed: {sentence}\n", "")
+    assert not list(tmp_path.iterdir())
+
+
+def test_feddcd_runs_with_newton_where_passes_are_given():
+    result = run(data=LOGISTIC, algorithm="feddcd", selection="all", rounds=1, system={"speed": 10, "passes": 4})
+    assert result.rounds["simulated_seconds"][-1] == pytest.approx(4 * 11 / 10)
+
+
+def test_fedgia_alone_cannot_do_without_anybody():
+    assert [name for name in Algorithm.choices if Algorithm.member(name, "algorithm").everyone] == ["fedgia"]
+    with pytest.raises(UserError, match=r"^system\.dropout = 0\.3 is wrong: fedgia"):
+        devices(algorithm=FedGiA(), dropout=0.3)
+
+
+def test_a_resumed_run_goes_on_in_its_simulated_time(tmp_path):
+    study = ["algorithm=fedavg", "data.clients=9", "data.features=5", "stop.gradient=0.0", *FLAKY, "-q"]
+    assert mpifed("run", *study, "rounds=7", "-o", tmp_path / "whole.h5").code == 0
+    assert mpifed("run", *study, "rounds=3", "checkpoint.keep=true", "-o", tmp_path / "part.h5").code == 0
+    done = mpifed("resume", tmp_path / "part.h5", "rounds=7", "-q", ranks=3)
+    assert done.code == 0, done.err
+    whole, part = (package.load(tmp_path / f"{name}.h5") for name in ("whole", "part"))
+    assert all(whole.rounds[name].tobytes() == part.rounds[name].tobytes() for name in ("objective", "uploads", *NEW))

@@ -1,0 +1,335 @@
+"""Random damage to experiments, data files, results and checkpoints: a reader answers, or refuses with a UserError, and soon.
+
+MPIFED_FUZZ=100000 tries as many examples of each kind, at random; otherwise a few that are always the same.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import os
+import time
+from typing import Any
+
+import hypothesis.strategies as st
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from mpifed.core.errors import UserError
+from mpifed.data import info
+from mpifed.data.base import Data
+from mpifed.data.formats.idx import read_idx
+from mpifed.experiment import config
+from mpifed.experiment.checkpoint import find, folder
+from mpifed.federation.selection import Replay
+from mpifed.report.summary import show
+from mpifed.results.result import load
+from tests.helpers import hostile_files as hostile
+from tests.helpers.commands import mpifed
+from tests.hostile.test_refusals import result
+
+SECONDS = 5
+MANY = int(os.environ.get("MPIFED_FUZZ", "0"))
+FEW = settings(
+    max_examples=MANY or 40, deadline=None, derandomize=not MANY, database=None, suppress_health_check=list(HealthCheck)
+)
+
+STUDY = """seed = 3
+rounds = 20
+dtype = "float32"
+
+[data]
+name = "linreg-noniid"
+clients = 8
+
+[problem]
+name = "logistic"
+lam = 0.01
+
+[algorithm]
+name = "fedgia"
+k0 = 5
+H = "gram"
+
+[selection]
+name = "uniform"
+share = 0.5
+
+[stop]
+gradient = 1e-7
+gradient_scale = "m^2"
+
+[evaluate]
+every = 2
+"""
+FILES = {
+    "x.h5": hostile.h5_of(**hostile.GOOD),
+    "s.h5": hostile.h5_of(**hostile.SPARSE),
+    "x.npz": hostile.npz(**hostile.GOOD),
+    "s.npz": hostile.npz(**hostile.SPARSE),
+    "u.npz": hostile.zipped({f"{key}.npy": hostile.npy_of(value) for key, value in hostile.GOOD.items()}),
+    "x.mat": hostile.mat(X=hostile.X, y=hostile.Y, sizes=hostile.SIZES),
+    "s.mat": hostile.mat(X=hostile.CSR, y=hostile.Y),
+    "u.mat": hostile.mat(False, X=hostile.X, y=hostile.Y),
+    "us.mat": hostile.mat(False, X=hostile.CSR, y=hostile.Y),
+    "x.csv": hostile.CSV,
+    "x.svm": hostile.SVM,
+    "x.csv.gz": gzip.compress(hostile.CSV),
+    "x.svm.bz2": bz2.compress(hostile.SVM),
+}
+POOLS = ("s.mat", "u.mat", "us.mat", "x.csv", "x.svm", "x.csv.gz", "x.svm.bz2")
+
+
+@st.composite
+def damaged(draw, whole):
+    """The bytes of a file with a few of them changed, taken out, put in or moved."""
+    content = bytearray(whole)
+    for _ in range(draw(st.integers(1, 6))):
+        a, b = sorted((draw(st.integers(0, len(content))), draw(st.integers(0, len(content)))))
+        match draw(st.sampled_from(["flip", "flip", "flip", "word", "cut", "drop", "double", "fill", "insert"])):
+            case "flip" if a < len(content):
+                content[a] ^= draw(st.integers(1, 255))
+            case "word":
+                content[a : a + 8] = draw(
+                    st.sampled_from(
+                        [
+                            bytes(8),
+                            b"\xff" * 8,
+                            b"\xff" * 7 + b"\x7f",
+                            bytes(7) + b"\x80",
+                            b"\0\0\0\0\1\0\0\0",
+                            b"-1\n,nan:",
+                        ]
+                    )
+                )[: len(content) - a]
+            case "cut":
+                del content[a:]
+            case "drop":
+                del content[a : min(b, a + 64)]
+            case "double":
+                content[b:b] = content[a:b]
+            case "fill":
+                content[a : min(b, a + 16)] = bytes(min(b, a + 16) - a)
+            case "insert":
+                content[a:a] = draw(st.binary(min_size=1, max_size=16))
+    return bytes(content)
+
+
+def tried(call):
+    """Whether ``call`` answers; a refusal is a sentence."""
+    begun = time.monotonic()
+    try:
+        call()
+        return True
+    except UserError:
+        return False
+    finally:
+        assert time.monotonic() - begun < SECONDS
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", FILES)
+def test_data_files(name, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(FILES[name])
+    assert tried(lambda: read(path))
+
+    @FEW
+    @given(damaged(FILES[name]))
+    def damage(content):
+        path.write_bytes(content)
+        tried(lambda: read(path))
+
+    damage()
+
+
+def read(path):
+    table = {"name": "file", "path": str(path)} | ({"clients": 3} if path.name in POOLS else {})
+    info.describe(Data.build(table, "data").load(0, "float64"))
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "content"),
+    [(3, hostile.IMAGES), (1, hostile.LABELS), (3, gzip.compress(hostile.IMAGES))],
+    ids=["images", "labels", "packed"],
+)
+def test_idx(dimensions, content, tmp_path):
+    path = tmp_path / "x"
+
+    @FEW
+    @given(damaged(content))
+    def damage(content):
+        path.write_bytes(content)
+        tried(lambda: read_idx(path, dimensions))
+
+    damage()
+
+
+def test_replays(tmp_path):
+    path = tmp_path / "sel.npz"
+    table = Replay(path=str(path))
+
+    @FEW
+    @given(damaged(hostile.npz(sel=np.arange(12).reshape(4, 3))))
+    def damage(content):
+        path.write_bytes(content)
+        tried(lambda: table.draws(0, 12, 4).draw(1, 0))
+
+    damage()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_results(tmp_path, monkeypatch):
+    path = tmp_path / "out.h5"
+    monkeypatch.setattr("mpifed.results.result.PATIENCE", ())
+
+    @FEW
+    @given(damaged(result(lambda out: None)))
+    def damage(content):
+        path.write_bytes(content)
+        tried(lambda: show(load(path)))
+
+    damage()
+
+
+SMALL = ["algorithm=fedadmm", "data.clients=13", "data.features=9", "rounds=4", "checkpoint.keep=true", "-q"]
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory):
+    """The result file of a run on two hosts, the files of its checkpoint and what they hold; the same of another seed."""
+    found = []
+    for seed in (3, 4):
+        path = tmp_path_factory.mktemp("checkpoint") / "out.h5"
+        done = mpifed("run", *SMALL, f"seed={seed}", "-o", path, ranks=3)
+        assert done.code == 0, done.err
+        found.append((path, {file.name: file.read_bytes() for file in folder(path).iterdir()}, restored(path)))
+    return found
+
+
+def restored(path):
+    """Everything that resume takes from a checkpoint, as bytes; None where there is none."""
+    saved = find(path)
+    if saved is None:
+        return None
+    server, times = saved.server(config.experiment({"algorithm": {"name": "fedadmm"}}).algorithm)
+    state = saved.clients(0, 13) | server._asdict() | {"times": times}
+    return {
+        name: (np.asarray(value).dtype, np.shape(value), np.asarray(value).tobytes()) for name, value in state.items()
+    }, msgspec.json.encode(saved)
+
+
+def tried_on(path, files, wanted):
+    """Whether a checkpoint of these files is taken; then it holds what is wanted."""
+    for file in folder(path).iterdir():
+        file.unlink()
+    for name, content in files.items():
+        (folder(path) / name).write_bytes(content)
+    found: list[Any] = []
+    if answered := tried(lambda: found.append(restored(path))):
+        assert found == [wanted]
+    return answered
+
+
+def test_checkpoints(checkpoints):
+    path, files, whole = checkpoints[0]
+
+    @FEW
+    @given(st.data())
+    def damage(data):
+        name = data.draw(st.sampled_from(sorted(files)))
+        content = data.draw(damaged(files[name]))
+        tried_on(path, files | {name: content}, whole)
+
+    damage()
+    assert tried_on(path, files, whole)
+    assert tried_on(path, files | {"state.json.part": b"{", "1-0.npz": b"of an earlier one"}, whole)
+
+
+def test_digits_of_a_checkpoint(checkpoints):
+    """A number that has changed is a number all the same."""
+    path, files, whole = checkpoints[0]
+    state = files["state.json"]
+    for place in [place for place, byte in enumerate(state) if chr(byte).isdigit()]:
+        digit = b"%d" % ((int(state[place : place + 1]) + 1) % 10) if place < len(state) - 10 else b"g"
+        assert not tried_on(path, files | {"state.json": state[:place] + digit + state[place + 1 :]}, whole)
+
+
+def test_pieces_that_are_not_where_they_belong(checkpoints):
+    """A file in the place of another one, a sound file of another kind, and one of another run."""
+    (path, files, whole), (_, others, _) = checkpoints
+    plain = io.BytesIO()
+    np.save(plain, np.arange(9.0))
+    for name in files:
+        for content in (*files.values(), *others.values(), b"", plain.getvalue(), files[name] + b"\n"):
+            assert tried_on(path, files | {name: content}, whole) == (content == files[name])
+
+
+def test_experiment_files(tmp_path):
+    path = tmp_path / "study.toml"
+
+    @FEW
+    @given(damaged(STUDY.encode()))
+    def damage(content):
+        path.write_bytes(content)
+        tried(lambda: config.experiment(config.read(path)).toml())
+
+    damage()
+
+
+LINES = [line for line in STUDY.splitlines() if line]
+VALUES = st.one_of(
+    st.integers().map(str),
+    st.floats().map(str),
+    st.text(max_size=9),
+    st.sampled_from(
+        ["true", "[]", "{}", "[[1]]", "{a = 1}", "1979-05-27", "'fedavg'", "'all'", '"\\u0000"', "inf", "0x10", "1e400"]
+    ),
+)
+KEYS = st.one_of(
+    st.text(max_size=9),
+    st.sampled_from(
+        [
+            "seed",
+            "data",
+            "data.name",
+            "data.clients",
+            "data.partition",
+            "data.partition.name",
+            "problem",
+            "problem.hidden",
+            "algorithm",
+            "algorithm.k0",
+            "algorithm.name",
+            "algorithm.solver",
+            "selection.count",
+            "stop",
+            "evaluate.every",
+            "system",
+            "system.name",
+            "checkpoint",
+            "record.personal",
+            "problem.arguments.a",
+            "algorithm.step",
+        ]
+    ),
+)
+
+
+@FEW
+@given(st.lists(st.one_of(st.sampled_from(LINES), st.tuples(KEYS, VALUES).map(" = ".join)), max_size=12))
+def test_lines_of_experiment_files(lines):
+    try:
+        table = config.from_toml("\n".join(lines), "this")
+    except UserError:
+        return
+    tried(lambda: config.experiment(table).toml())
+
+
+@FEW
+@given(st.lists(st.tuples(KEYS, VALUES).map("=".join), max_size=4))
+def test_overrides(words):
+    tried(lambda: config.experiment(config.override({}, words)).toml())

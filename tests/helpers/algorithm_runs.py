@@ -1,0 +1,143 @@
+"""An algorithm at work in this process: what the tests of algorithms share."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from mpifed.algorithms.base import Algorithm
+from mpifed.data.fill import Layout, fill
+from mpifed.data.pool import Pool
+from mpifed.data.sources.linreg_noniid import LinregNoniid
+from mpifed.data.sources.quadratic import RandomQuadratic
+from mpifed.data.sources.synthetic import Synthetic
+from mpifed.federation.host import Host
+from mpifed.federation.local import Local
+from mpifed.federation.selection import Uniform
+from mpifed.federation.server import Federation
+from mpifed.federation.sums import finish
+from mpifed.federation.transport import InProcess
+from mpifed.problems.base import Problem
+
+M, N, SHARE = 12, 10, 0.4
+SOURCES = {  # data that go with a problem
+    "least-squares": LinregNoniid(clients=M, features=N, least=6, most=25),
+    "quadratic": RandomQuadratic(clients=M, features=N, mu=0.2, L=1.0),
+    "softmax": Synthetic(clients=M, features=N, classes=3, least=6, most=25),
+    "mlp": Synthetic(clients=M, features=N, classes=3, least=6, most=25),
+}
+
+
+def build(name, options=()):
+    return Algorithm.build({"name": name, **dict(options)}, "algorithm")
+
+
+def same(one, other):
+    return all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True))
+
+
+class Several(NamedTuple):
+    """A transport to several hosts in this process."""
+
+    hosts: list[Host]
+    seconds: np.ndarray
+    mpi: float = 0.0
+
+    def send(self, request):
+        replies = []
+        for host in self.hosts:
+            to = np.arange(self.hosts[-1].hi) if request.to is None else request.to
+            mine = (host.lo <= to) & (to < host.hi)
+            own = request if request.each is None else request._replace(each=request.each[mine])
+            reply = host.handle(own)
+            if reply.layout is not None:
+                layout = reply.layout
+            replies.append(reply)
+        width = max(reply.rows.shape[1] for reply in replies)
+        rows = [r.rows if r.rows.shape[1] == width else np.zeros((len(r.rows), width), r.rows.dtype) for r in replies]
+        tree = [node for host in self.hosts for node in host.tree]
+        return replies[0]._replace(rows=finish(request, np.concatenate(rows), tree), layout=layout)
+
+
+class Run:
+    """An algorithm at work, by default on M clients of a small problem; ``data`` in its place: a data set of your own."""
+
+    def __init__(
+        self,
+        algorithm,
+        problem="least-squares",
+        seed=0,
+        dtype="float64",
+        selection=None,
+        cuts=None,
+        data_seed=0,
+        data=None,
+    ):
+        self.problem = problem if isinstance(problem, Problem) else Problem.build(problem, "problem")
+        self.data = SOURCES[self.problem.label()].load(data_seed, dtype) if data is None else data
+        start = self.problem.initial(self.data, seed)
+        self.m, self.n = self.data.m, len(start)
+        cuts = (0, self.m) if cuts is None else cuts
+        self.hosts = [Host(self.data, self.problem, algorithm, lo, hi, start, dtype, seed) for lo, hi in pairwise(cuts)]
+        for host in self.hosts:
+            host.join()
+        count = len(self.hosts)
+        transport = InProcess(*self.hosts) if count == 1 else Several(self.hosts, np.zeros((count, 5)))
+        self.draws = (selection or Uniform(share=SHARE)).draws(seed, self.m, 1000)
+        self.fed = Federation(transport, self.problem, self.draws, seed, self.data.sizes, start, dtype)
+        self.algorithm, self.round = algorithm, 0
+        self.server = algorithm.start(self.fed)
+
+    def rounds(self, count):
+        """The server's models after each of ``count`` further rounds, (count, n)."""
+        models = []
+        for _ in range(count):
+            self.round += 1
+            self.fed.begin(self.round)
+            self.server = self.algorithm.round(self.fed, self.server)
+            models.append(self.server.x.copy())
+        return np.array(models)
+
+    def measure(self):
+        """f and ‖∇f‖² at the server's model."""
+        f, _, g = (total / self.m for total in self.fed.measure(self.server.x)[:3])
+        return float(f), float(g @ g)
+
+    def states(self):
+        """Every field of the clients' state, in client order."""
+        parts = [[field[host.slot] for field in host.state] for host in self.hosts]
+        return type(self.hosts[0].state)(*map(np.concatenate, zip(*parts, strict=True)))
+
+    def samples(self):
+        """(A_i, b_i) of every client."""
+        X, y = self.data.rows(0, self.m)
+        ends = np.cumsum(self.data.sizes)
+        return [(X[end - d : end], y[end - d : end]) for d, end in zip(self.data.sizes, ends, strict=True)]
+
+
+def gradients(run, x):
+    """∇f_i of least squares at x, (n,) or a row a client, written out: (m, n)."""
+    rows = np.broadcast_to(x, (run.m, run.n))
+    return np.array([A.T @ (A @ xi - b) / len(A) for (A, b), xi in zip(run.samples(), rows, strict=True)])
+
+
+def minimiser(run):
+    """The minimiser of (1/m) Σ (1/2d_i) ‖A_i x − b_i‖²."""
+    A = np.concatenate([A / len(A) ** 0.5 for A, _ in run.samples()])
+    b = np.concatenate([b / len(b) ** 0.5 for _, b in run.samples()])
+    return np.linalg.lstsq(A, b)[0]
+
+
+def quadratics(Q, b):
+    """The data set of the functions ½xᵀQ_i x − b_iᵀx, Q (m, n, n) and b (m, n)."""
+    m, n, _ = Q.shape
+    return Pool(Q.reshape(m * n, n), b.ravel(), None, np.full(m, n))
+
+
+def local(data, problem, ids=None, place=(1, 0), seed=0):
+    """All clients of ``data``, of one padded size, in one block: the f of a client method."""
+    (block,) = fill(data, data.rows, Layout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype)), problem.labels)
+    ids = np.arange(data.m) if ids is None else ids
+    return Local(block, problem, problem.initial(data, seed), data.m, ids, seed, place)

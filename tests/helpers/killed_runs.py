@@ -1,0 +1,192 @@
+"""Kill runs at random and compare what they resume to: ``python -m tests.helpers.killed_runs --kills 100``.
+
+Three ranks, rounds of about 10 ms; a random rank gets SIGKILL at a random time. After every kill the run is resumed, and
+may be killed again; the final file must hold the same rounds, model and selection, to the bit. Prints how many did. With
+``--survive 20``, under Open MPI, a client rank of four is killed and the others go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import h5py
+
+from mpifed.results.netcdf import mend
+from tests.helpers.commands import ROOT, SETTINGS, mpirun
+
+STUDY = [
+    "algorithm=fedadmm",
+    "data=gaussian",
+    "data.clients=60",
+    "data.samples=1200",
+    "data.features=60",
+    "problem=logistic",
+    "rounds=80",
+    "stop.gradient=0.0",
+    "selection.share=0.4",
+    "checkpoint.every_rounds=7",
+]
+CLOCKS = "_seconds"
+
+
+def content(path: Path) -> dict[str, bytes]:
+    """Everything in a result file that is no clock."""
+    with h5py.File(path) as file:
+        assert file.attrs["status"] == "finished", file.attrs["status"]
+        assert "checkpoint" not in file
+        found = {name: file["rounds"][name][()].tobytes() for name in file["rounds"] if not name.endswith(CLOCKS)}
+        return found | {name: file[name][()].tobytes() for name in ("model/x", "selection", "clients/times_selected")}
+
+
+def start(ranks: int, *words: str | Path, launch: tuple[str, ...] = ()) -> subprocess.Popen:
+    first, *rest = [str(word) for word in mpirun(ranks, "-m", "mpifed", *words)]
+    command = [first, *launch, *rest]
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1", **SETTINGS}
+    return subprocess.Popen(
+        command, env=variables, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+
+
+def children(process: subprocess.Popen) -> list[int]:
+    """The ranks that a launcher started: its descendants that run mpifed."""
+    found, waiting = [], [process.pid]
+    while waiting:
+        pid = waiting.pop()
+        try:
+            tasks = Path(f"/proc/{pid}/task").iterdir()
+            waiting += [int(child) for task in tasks for child in (task / "children").read_text().split()]
+            if b"mpifed" in (words := Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")) and words[1:2] == [b"-m"]:
+                found.append(pid)
+        except (OSError, ValueError):
+            pass
+    return found
+
+
+def finish(process: subprocess.Popen, seconds: float = 60) -> int:
+    try:
+        process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        for pid in children(process):
+            os.kill(pid, signal.SIGABRT)  # they say where they are
+        time.sleep(1)
+        os.killpg(process.pid, signal.SIGKILL)
+        raise AssertionError(f"it hangs:\n{process.communicate()[1]}") from None
+    return process.returncode
+
+
+def killed(path: Path, ranks: int, rng: random.Random, words: list[str | Path], longest: float) -> bool:
+    """Start a run and kill one of its ranks some time after its file is there; whether it was killed before it was done."""
+    process = start(ranks, *words)
+    deadline = time.monotonic() + 30
+    while not path.exists() or not path.stat().st_size:
+        assert time.monotonic() < deadline, "no result file"
+        time.sleep(0.005)
+    time.sleep(rng.uniform(0, longest))
+    pids = children(process)
+    if pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(rng.choice(pids), signal.SIGKILL)
+    return finish(process) != 0
+
+
+def rank(pid: int) -> int:
+    """The rank that a launcher gave a process."""
+    variables = dict(
+        line.split(b"=", 1) for line in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if b"=" in line
+    )
+    return int(variables.get(b"OMPI_COMM_WORLD_RANK", variables.get(b"PMI_RANK", b"0")))
+
+
+def survivor(folder: Path, seed: int, expected: dict[str, bytes], longest: float) -> tuple[bool, float]:
+    """Whether a run of four ranks, of which a client rank is killed, ends as it should all the same; its seconds."""
+    rng, path, begun = random.Random(seed), folder / f"{seed}.h5", time.monotonic()
+    process = start(4, "run", *STUDY, "--survive", "-q", "-o", path, launch=("--with-ft", "ulfm"))
+    while not path.exists() or not path.stat().st_size:
+        assert time.monotonic() < begun + 30, "no result file"
+        time.sleep(0.005)
+    time.sleep(rng.uniform(0, longest))
+    pids = [pid for pid in children(process) if rank(pid)]
+    if pids:
+        os.kill(rng.choice(pids), signal.SIGKILL)
+    while process.poll() is None and children(process):
+        assert time.monotonic() < begun + 90, "the ranks hang"
+        time.sleep(0.05)
+    seconds = time.monotonic() - begun
+    try:
+        process.communicate(timeout=5)
+    except subprocess.TimeoutExpired:  # now and then Open MPI's mpirun stays when all its ranks are gone
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        print("  mpirun had to be ended")
+    with h5py.File(path) as file:
+        hit = "resumed" in file.attrs or file.attrs["ranks"] == 3
+    print(f"  seed {seed}: {'a rank died' if hit else 'no rank died in time'}")
+    return content(path) == expected, seconds
+
+
+def trial(
+    folder: Path, seed: int, expected: dict[str, bytes], longest: float, ranks: tuple[int, ...] = (3,)
+) -> tuple[bool, int]:
+    """Whether a run that is killed and resumed until it is done ends as it should, and how often it was killed."""
+    rng, path, kills = random.Random(seed), folder / f"{seed}.h5", 0
+    words: list[str | Path] = ["run", *STUDY, "-q", "-o", path]
+    while killed(path, rng.choice(ranks), rng, words, longest):
+        kills += 1
+        mend(path)  # as resume does
+        with h5py.File(path) as file:
+            assert "rounds" in file
+        words = ["resume", path, "-q"]
+        if rng.random() < 0.5:
+            break
+    if kills and finish(process := start(rng.choice(ranks), "resume", path, "-q")):
+        with h5py.File(path) as file:
+            assert file.attrs["status"] == "finished", (process.returncode, process.stderr)
+    same = content(path) == expected
+    assert not path.with_name(path.name + ".checkpoint").exists()
+    path.unlink()
+    return same, kills
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--ranks", default="3", help="numbers of ranks to choose from, comma-separated")
+    parser.add_argument(
+        "--survive", type=int, default=0, help="so many runs that survive a dead client rank (Open MPI)"
+    )
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        begun = time.monotonic()
+        if code := finish(start(3, "run", *STUDY, "-q", "-o", folder / "whole.h5")):
+            return code
+        expected, longest = content(folder / "whole.h5"), time.monotonic() - begun
+        if args.survive:
+            same = [survivor(folder, args.seed + k, expected, 0.3 * longest) for k in range(args.survive)]
+            lost = sorted(seconds - longest for _, seconds in same)[len(same) // 2]
+            equal = sum(ok for ok, _ in same)
+            print(
+                f"{equal} of {len(same)} runs of four ranks that lost one equal the undisturbed one to the bit; "
+                f"median of seconds lost: {lost:.1f}"
+            )
+            return int(equal != len(same))
+        kills = trials = equal = 0
+        while kills < args.kills:
+            same, more = trial(folder, args.seed + trials, expected, longest, tuple(map(int, args.ranks.split(","))))
+            trials, equal, kills = trials + 1, equal + same, kills + more
+        print(f"{kills} kills in {trials} runs: {equal} of {trials} final files equal the undisturbed one to the bit")
+    return int(equal != trials)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

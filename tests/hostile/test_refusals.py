@@ -1,0 +1,470 @@
+"""Wrong and hostile input from a table: each is refused by one sentence and exit code 2, soon, and nothing is written."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import subprocess
+import sys
+import time
+
+import h5py
+import msgspec
+import numpy as np
+import pytest
+
+from mpifed.cli.describe import KINDS
+from mpifed.cli.main import main
+from mpifed.core.errors import UserError
+from mpifed.core.files import replacing
+from mpifed.core.toml import from_toml, to_toml
+from mpifed.data.base import Data
+from mpifed.experiment.config import Evaluate, Experiment, Record, read
+from mpifed.experiment.stop import Stop
+from tests.helpers import hostile_files as hostile
+from tests.helpers.commands import mpifed
+
+SECONDS = 5
+RUN = ["run", "problem=logistic", "rounds=1", "data=file"]
+QUIET = ["run", "data.clients=6", "data.features=5", "rounds=1"]
+REPLAY = [*QUIET, "selection=replay"]
+
+
+def studies():
+    """Name -> (content, what is said of it) of experiment files."""
+    deep = 100_000
+    return {
+        "no.toml": (b"rounds = = 3", "no TOML: Invalid value"),
+        "nul.toml": (b"rounds = 3\0", "no TOML"),
+        "binary.toml": (bytes(range(256)) * 9, "no TOML"),
+        "latin.toml": ("name = 'Zürich'".encode("latin-1"), "no TOML: 'utf-8' codec"),
+        "utf16.toml": ("rounds = 3".encode("utf-16"), "no TOML: 'utf-8' codec"),
+        "twice.toml": (b"rounds = 3\nrounds = 4", "no TOML: Cannot overwrite"),
+        "brackets.toml": (b"rounds = " + b"[" * deep, "no TOML|nested more than 32 deep"),
+        "braces.toml": (b"rounds = " + b"{a=" * deep, "no TOML|nested more than 32 deep"),
+        "dotted.toml": (b"a." * deep + b"a = 1", "more than 10000 full stops"),
+        "dots.toml": (b"[" + b"a." * 9999 + b"a]", "nested more than 32 deep"),
+        "digits.toml": (b"rounds = " + b"9" * 100_000, "no TOML: Exceeds the limit"),
+        "wide.toml": (b"rounds = " + b"9" * 400, "rounds = 9{9,}.* is wrong: "),
+        "value.toml": (b"rounds = '" + b"a" * 10**6 + b"'", 'rounds = "a+ … a+.* is wrong'),
+        "key.toml": (b"a" * 10**6 + b" = 1", "unknown key 'a+ … "),
+        "escape.toml": (b'"\\u001b[2Jrounds" = 1', r"unknown key '\\\\x1b\[2Jrounds'|unknown key '\\x1b\[2Jrounds'"),
+        "array.toml": (b"[[data]]\nname = 'qot'", "data = .* is wrong: it is a table"),
+        "scalar.toml": (b"data = 3", "data = 3 is wrong: it is a table"),
+        "name.toml": (b"[algorithm]\nname = ['fedgia']", "unknown algorithm"),
+        "date.toml": (b"seed = 1979-05-27", "seed = 1979-05-27 is wrong: expected int"),
+        "nan.toml": (b"[stop]\ngradient = nan", "stop.gradient = nan is wrong: it must be a finite number"),
+        "inf.toml": (b"[selection]\nshare = inf", "selection.share = inf is wrong"),
+        "null-path.toml": (b'[data]\nname = "file"\npath = "a\\u0000b.h5"', r"data.path = \".*a\\x00b.h5\" is no file"),
+        "device.toml": (b'[data]\nname = "file"\npath = "/dev/zero.h5"', 'data.path = "/dev/zero.h5" is no file'),
+        "module.toml": (
+            b'[algorithm]\nname = "fedavg"\n[data]\nname = "digits"\n[problem]\nname = "torch"\n'
+            b'module = "os; import sys:Net"',
+            "problem.module = .* is wrong: write .*package.module:Class",
+        ),
+    }
+
+
+def fields():
+    """(words, what is said of it) for every key that an experiment file can set, with a value of no such kind."""
+    families = {"data": "data", "problems": "problem", "algorithms": "algorithm", "selections": "selection"}
+    tables = [
+        (table, [f"{table}={name}"], KINDS[kind].member(name, table))
+        for kind, table in families.items()
+        for name in KINDS[kind].choices
+    ]
+    tables += [("", [], Experiment), ("stop", [], Stop), ("evaluate", [], Evaluate), ("record", [], Record)]
+    for table, words, kind in tables:
+        for k, field in enumerate(msgspec.structs.fields(kind)):
+            key, value = f"{table}.{field.name}".strip("."), ("1979-05-27", "[[[]]]")[k % 2]
+            yield [*words, f"{key}={value}"], rf"^mpifed: {key} = {re.escape(value)} is wrong: "
+
+
+def numbers():
+    """The same with numbers that nobody can mean."""
+    for key in ("data.clients", "data.features", "data.least", "data.most", "algorithm.k0", "rounds", "evaluate.every"):
+        for value in (0 if key != "rounds" else -1, -(2**63), 10**30, "nan", "1.5"):
+            yield [f"{key}={value}"], rf"^mpifed: {key} = \S+ is wrong: "
+    for key in ("selection.share", "stop.gradient", "stop.accuracy", "stop.seconds"):
+        for value in ("-1", "nan", "-inf", 10**400, "true"):
+            yield [f"{key}={value}"], rf"^mpifed: {key} = \S+ is wrong: "
+
+
+COMMANDS = [
+    (["show", "nothing.h5"], "nothing.h5 cannot be read: no such file"),
+    (["show", "folder"], "folder cannot be read: is a directory"),
+    (["show", "pipe"], "pipe is no result file: it is a pipe or a device"),
+    (["show", "/dev/zero"], "/dev/zero is no result file: it is a pipe or a device"),
+    (["show", "s-nan-data.npz"], "s-nan-data.npz is no result file: it is not HDF5"),
+    (["show", "empty.csv"], "empty.csv is no result file: it is empty"),
+    (["show", "good.h5"], "good.h5 is an HDF5 file but no result of mpifed"),
+    (["show", "a" * 5000], "a+ … a+ cannot be read: file name too long"),
+    (["show"], "the following arguments are required: result"),
+    (["list", "algorithm"], "unknown kind 'algorithm'; did you mean 'algorithms'"),
+    (["describe", "fedgiaa"], "unknown name 'fedgiaa'; did you mean 'fedgia'"),
+    (["describe", "\x1b[31mred\nmpifed, all is well"], r"unknown name '.*x1b\[31mred.*n?mpifed, all is well'"),
+    (["data", "put", "x"], "invalid choice: 'put'"),
+    (["data", "get", "../../etc"], "unknown data set '../../etc'; there is qot"),
+    (["data", "get", "sct"], "sct needs a login where it is published"),
+    (["data", "info", "nothing.npz"], 'data.path = "nothing.npz" is no file'),
+    (["data", "info", "folder.h5"], 'data.path = "folder.h5" is no file'),
+    (["data", "info", "pipe.csv"], 'data.path = "pipe.csv" is no file'),
+    (["data", "info", "~nobody-here/fed.h5"], 'data.path = "~nobody-here/fed.h5" is no file'),
+    (["data", "info", "a" * 5000 + ".h5"], 'data.path = "a+ … .*is no file'),
+    (["data", "info", "nobody"], "'nobody' is neither a data file nor a data set"),
+    (["run", "--rounds", "3"], "--rounds"),
+    (["run", "rounds"], "rounds"),
+    (["run", "=3"], "'=3' is no override: write KEY=VALUE"),
+    (["run", "a.toml", "b.toml"], "there is one experiment file to a run, not 2: a.toml, b.toml"),
+    (["run", "nothing.toml"], "'nothing.toml' cannot be read: No such file"),
+    (["run", "folder"], "'folder' is no experiment file: it is a folder, a pipe or a device"),
+    (["run", "pipe"], "'pipe' is no experiment file"),
+    (["run", "/dev/zero"], "'/dev/zero' is no experiment file"),
+    (["run", "big.toml"], "'big.toml' is no experiment file: it has more than 1 MiB"),
+    (["run", "a" * 5000], "experiment file 'a+ … .* cannot be read: File name too long"),
+    (["run", "a." * 40_000 + "a=1"], "is no override: it has more than 10000 full stops"),
+    (["run", "a." * 900 + "a=1"], "nested more than 32 deep"),
+    (["run", "seed=" + "[" * 60_000], "seed = .* is wrong: expected int"),
+    (["run", "seed=" + "{a=" * 90 + "1" + "}" * 90], "nested more than 32 deep"),
+    (["run", "rounds.a.b=1"], "rounds = .* is wrong"),
+    (["run", "algorithm.name.x=1"], "unknown algorithm"),
+    (["run", "algorithm..k0=1"], "unknown key 'algorithm.'"),
+    (["run", "algorithm=\udcff"], r"unknown algorithm '\\+udcff'"),
+    (["run", "data=file"], "data.path is missing: it has no default"),
+    (["run", "data=file", "data.path=x\nmpifed: done.h5"], r"data.path = \"x\\nmpifed: done.h5\" is no file"),
+    (["run", "data=mnist"], "train-images-idx3-ubyte.gz"),
+    (["run", "data.clients=1000000", "data.most=1000000000"], "does not fit in the memory|would take"),
+    (["run", "data.features=100000000", "data.clients=2"], "clients 0 to 1 would take"),
+    (["run", "data=images", "data.classes=10000000"], "data.classes = 10000000 is wrong: expected int <= 10000"),
+    ([*QUIET, "-o", "there.h5"], "there.h5 exists; say --force to overwrite it or -o for another name"),
+    ([*QUIET, "-o", "link.h5"], "link.h5 exists; say --force"),
+    (
+        [*QUIET, "-o", "dangling.h5"],
+        "dangling.h5 is a link to nowhere/out.h5, which is not there: say -o for another name",
+    ),
+    ([*QUIET, "-o", "dangling.h5", "--force"], "dangling.h5 is a link to nowhere/out.h5"),
+    ([*QUIET, "-o", "round.h5"], "round.h5 is a link to round.h5"),
+    ([*QUIET, "-o", "folder"], "folder is no file"),
+    ([*QUIET, "-o", "folder", "--force"], "folder is no file"),
+    ([*QUIET, "-o", "pipe", "--force"], "pipe is no file"),
+    ([*QUIET, "-o", "/dev/null"], "/dev/null is no file"),
+    ([*QUIET, "-o", "/dev/full", "--force"], "/dev/full is no file"),
+    ([*QUIET, "-o", "/proc/1/out.h5"], "/proc/1/out.h5 cannot be written"),
+    ([*QUIET, "-o", "no/where.h5"], "no/where.h5 cannot be written: there is no folder no"),
+    ([*QUIET, "-o", "there.h5/out.h5"], "there.h5/out.h5 cannot be written"),
+    ([*QUIET, "-o", "a" * 300 + ".h5"], "a+.h5 cannot be written: file name too long"),
+    ([*QUIET, "-o", ""], "-o '' is wrong: a result file needs a name"),
+]
+SELECTIONS = {
+    "far.npz": (hostile.npz(sel=np.array([[0, 99]])), "every row of 'sel' must name clients from 0 to 5"),
+    "below.npz": (hostile.npz(sel=np.array([[0, -7]])), "every row of 'sel' must name clients"),
+    "twice.npz": (hostile.npz(sel=np.array([[1, 1]])), "a row of 'sel' names a client twice"),
+    "half.npz": (hostile.npz(sel=np.array([[0.5]])), "'sel' must be a table of whole numbers"),
+    "nobody.npz": (hostile.npz(sel=np.array([[-1, -1]])), "every row of 'sel' must name clients"),
+    "rows.npz": (hostile.npz(sel=np.zeros((0, 3), int)), "has 0 rows in 'sel', but rounds = 1"),
+    "flat.npz": (hostile.npz(sel=np.arange(3)), "'sel' must be a table of whole numbers"),
+    "large.npz": (hostile.npz(sel=np.array([[2**64 - 1]], np.uint64)), "every row of 'sel' must name clients"),
+    "other.npz": (hostile.npz(other=np.zeros((2, 2))), "selection.key = 'sel' is not in .*; there is other"),
+    "objects.npz": (
+        hostile.zipped({"sel.npy": hostile.npy_of(np.array([[hostile.Trap()]], object), True)}),
+        "'sel' must be a table of whole numbers .*, not object",
+    ),
+    "endless.npz": (
+        hostile.zipped({"sel.npy": hostile.npy(hostile.head("'<i8'", f"({10**15}, 2)"), bytes(16))}),
+        "sel of .* declares the shape",
+    ),
+    "text.npz": (b"0 1\n2 3\n", "cannot be read as NPZ"),
+    "bare.npz": (hostile.npy_of(np.zeros((2, 2), int)), "cannot be read as NPZ"),
+    "pickle.npz": (b"\x80\x04\x95.", "cannot be read as NPZ"),
+}
+
+
+def result(spoil):
+    """A result file of 3 rounds, 4 clients and 2 ranks, spoilt."""
+
+    def write(out):
+        out.attrs.update(
+            {
+                "format": "mpifed-result",
+                "format_version": 1,
+                "clients": 4,
+                "ranks": 2,
+                "status": "finished",
+                "config": "[algorithm]\nname = 'fedgia'\n[data]\nname = 'qot'\n",
+            }
+        )
+        for name, values in {
+            "rounds/round": np.arange(3),
+            "rounds/objective": np.ones(3),
+            "rounds/bytes_up": np.arange(3),
+            "ranks/rank": np.arange(2),
+            "ranks/samples": np.arange(2),
+            "clients/samples": np.ones(4),
+            "model/x": np.zeros(5),
+            "selection": np.zeros((3, 2), int),
+        }.items():
+            out[name] = values
+        spoil(out)
+
+    return hostile.h5(write)
+
+
+def put(name, **how):
+    """What replaces a dataset of a result."""
+
+    def spoil(out):
+        del out[name]
+        out.create_dataset(name, **how)
+
+    return spoil
+
+
+def link(name, target):
+    def spoil(out):
+        del out[name]
+        out[name] = target
+
+    return spoil
+
+
+RESULTS = {
+    "config": (lambda out: out.attrs.update(config="a = = 1"), "the attribute config of result-config.h5 is no TOML"),
+    "config-type": (lambda out: out.attrs.update(config=3), "its attribute config is no text"),
+    "config-bytes": (lambda out: out.attrs.update(config=np.zeros(9)), "its attribute config is no text"),
+    "config-deep": (lambda out: out.attrs.update(config="a=" + "[" * 9000), "the attribute config of .* is no TOML"),
+    "config-dots": (lambda out: out.attrs.update(config="a." * 30_000 + "a=1"), "more than 10000 full stops"),
+    "config-flat": (lambda out: out.attrs.update(config="algorithm = 3"), "algorithm = 3 is no table"),
+    "status": (lambda out: out.attrs.update(status=np.arange(3)), "its attribute status is no text"),
+    "version": (lambda out: out.attrs.update(format_version="1"), "its attribute format_version is no whole number"),
+    "newer": (lambda out: out.attrs.update(format_version=99), "has result format 99, made by a newer mpifed"),
+    "format": (lambda out: out.attrs.update(format="other"), "is an HDF5 file but no result of mpifed"),
+    "format-type": (lambda out: out.attrs.update(format=np.zeros((2, 2))), "its attribute format is no text"),
+    "clients": (lambda out: out.attrs.update(clients="many"), "its attribute clients is no whole number"),
+    "ranks": (lambda out: out.attrs.update(ranks=np.zeros(3)), "its attribute ranks is no whole number"),
+    "no-rounds": (lambda out: out.__delitem__("rounds"), "damaged or truncated"),
+    "no-numbers": (lambda out: out.__delitem__("rounds/round"), "damaged or truncated"),
+    "rounds-data": (link("rounds", np.zeros(3)), "damaged or truncated"),
+    "endless": (
+        put("rounds/round", shape=(TB := 10**12,), dtype="i8", chunks=(1024,)),
+        "round of .* declares 8,000,000,",
+    ),
+    "selection": (
+        put("selection", shape=(3, TB), dtype="i4", chunks=(1, 1024)),
+        "selection of .* declares 12,000,000,",
+    ),
+    "selection-text": (put("selection", data=["a", "b", "c"]), "selection has the type object"),
+    "column-text": (put("rounds/objective", data=["a", "b", "c"]), "rounds/objective has the type object"),
+    "column-cube": (put("rounds/objective", data=np.zeros((3, 3, 3))), r"objective has .* and the shape \(3, 3, 3\)"),
+    "column-complex": (put("rounds/objective", data=np.zeros(3) * 1j), "rounds/objective has the type complex128"),
+    "column-scalar": (put("rounds/objective", data=3.0), r"rounds/objective has the type float64 and the shape \(\)"),
+    "numbers-text": (put("rounds/round", data=["a", "b", "c"]), "rounds/round has the type object"),
+    "ranks-short": (put("ranks/samples", data=np.zeros(9)), "the columns of ranks differ in length"),
+    "model-text": (put("model/x", data="word"), "model/x has the type"),
+    "model-table": (put("model/x", data=np.zeros((5, 5))), "model/x has the type float64"),
+    "soft-loop": (link("rounds/objective", h5py.SoftLink("/rounds/objective")), "objective of .* is a link"),
+    "soft": (link("rounds", h5py.SoftLink("/ranks")), "rounds of .* is a link"),
+    "external": (link("rounds", h5py.ExternalLink("pipe", "/rounds")), "rounds of .* is a link"),
+    "external-model": (link("model/x", h5py.ExternalLink("/dev/zero", "/")), "x of .* is a link"),
+    "outside": (
+        put("model/x", shape=(5,), dtype="f8", external=[("/dev/zero", 0, h5py.h5f.UNLIMITED)]),
+        "x of .* lies in other files",
+    ),
+}
+IMAGES = {
+    "magic": (b"\0\0\x0d\x03" + hostile.IMAGES[4:], hostile.LABELS, "is no IDX file of unsigned bytes in 3 dimensions"),
+    "text": (b"<html>", hostile.LABELS, "is no IDX file"),
+    "none": (b"", hostile.LABELS, "is no IDX file"),
+    "head": (hostile.IMAGES[:9], hostile.LABELS, "ends inside its head"),
+    "endless": (
+        hostile.IMAGES[:4] + b"\xff" * 12,
+        hostile.LABELS,
+        "says it holds 4294967295 x 4294967295 x 4294967295 bytes",
+    ),
+    "short": (hostile.IMAGES[:-1], hostile.LABELS, "says it holds 20 x 2 x 2 bytes, but there are 79"),
+    "long": (hostile.IMAGES + b"x", hostile.LABELS, "but there are more"),
+    "packed": (gzip.compress(hostile.IMAGES)[:-12], hostile.LABELS, "cannot be read as IDX"),
+    "bomb": (gzip.compress(bytes(1 << 20)) * 40, hostile.LABELS, "is no IDX file"),
+    "labels": (hostile.IMAGES, hostile.LABELS[:-3], "says it holds 20 bytes, but there are 17"),
+    "fewer": (hostile.IMAGES, b"\0\0\x08\x01\0\0\0\x05" + bytes(5), "y of .* has 5 entries where X has 20 rows"),
+    "swapped": (hostile.LABELS, hostile.IMAGES, "is no IDX file"),
+}
+
+
+def cases():
+    """Name -> (words, pattern)."""
+    found = {f"key {k}": (["run", *words], told) for k, (words, told) in enumerate([*fields(), *numbers()])}
+    found |= {f"command {k}": case for k, case in enumerate(COMMANDS)}
+    found |= {f"study {name}": (["run", name], told) for name, (_, told) in STUDIES.items()}
+    found |= {f"info {name}": (["data", "info", name], told) for name, (_, told) in DATA.items()}
+    found |= {f"run {name}": ([*RUN, f"data.path={name}"], told) for name, (_, told) in hostile.MORE.items()}
+    found |= {
+        f"replay {name}": ([*REPLAY, f"selection.path=replay-{name}"], told) for name, (_, told) in SELECTIONS.items()
+    }
+    found |= {f"show {name}": (["show", f"result-{name}.h5"], told) for name, (_, told) in RESULTS.items()}
+    return found | {
+        f"mnist {name}": (["run", "data=mnist", "data.clients=2", f"seed={k}"], told)
+        for k, (name, (*_, told)) in enumerate(IMAGES.items())
+    }
+
+
+DATA = hostile.data_files()
+STUDIES = studies()
+CASES = cases()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with all the files of this module."""
+    place = tmp_path_factory.mktemp("hostile")
+    for name, (content, _) in (DATA | STUDIES).items():
+        (place / name).write_bytes(content)
+    for name, (content, _) in SELECTIONS.items():
+        (place / f"replay-{name}").write_bytes(content)
+    for name, (spoil, _) in RESULTS.items():
+        (place / f"result-{name}.h5").write_bytes(result(spoil))
+    for name, (images, labels, _) in IMAGES.items():
+        (place / name / "mnist").mkdir(parents=True)
+        (place / name / "mnist/train-images-idx3-ubyte.gz").write_bytes(images)
+        (place / name / "mnist/train-labels-idx1-ubyte.gz").write_bytes(labels)
+    (place / "good.h5").write_bytes(hostile.WHOLE["h5"])
+    (place / "there.h5").write_text("mine")
+    for name in ("folder", "folder.h5"):
+        (place / name).mkdir()
+    for name in ("pipe", "pipe.csv"):
+        os.mkfifo(place / name)
+    for name, target in (("link.h5", "there.h5"), ("dangling.h5", "nowhere/out.h5"), ("round.h5", "round.h5")):
+        (place / name).symlink_to(target)
+    with open(place / "big.toml", "wb") as file:
+        file.truncate(100 << 20)
+    return place
+
+
+def listing(folder):
+    """Every file with its kind, size and the time of its last change."""
+    found = {}
+    for entry in os.scandir(folder):
+        about = entry.stat(follow_symlinks=False)
+        found[entry.path] = (about.st_mode, about.st_size, about.st_mtime_ns, about.st_ino)
+        if entry.is_dir(follow_symlinks=False):
+            found |= listing(entry.path)
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_sentence_and_nothing_else(name, folder, monkeypatch, capsys):
+    words, told = CASES[name]
+    before = listing(folder)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("MPIFED_DATA", str(folder / name.split()[-1]))
+    begun = time.monotonic()
+    code = main(words)
+    assert time.monotonic() - begun < SECONDS
+    out, err = capsys.readouterr()
+    assert code == 2, err
+    assert not out
+    assert re.fullmatch(r"mpifed: [^\n]*\n", err), err
+    assert len(err) < 700
+    assert re.search(told, err), err
+    assert listing(folder) == before
+
+
+RANKS = [
+    "key 7",
+    "command 36",
+    "command 42",
+    "command 44",
+    "command 47",
+    "study braces.toml",
+    "run endless.h5",
+    "run external.h5",
+    "run pickle.npz",
+    "run bomb.npz",
+    "replay objects.npz",
+]
+
+
+@pytest.mark.parametrize("name", RANKS)
+def test_on_four_ranks(name, folder):
+    words, told = CASES[name]
+    before = listing(folder)
+    done = mpifed(*words, ranks=4, cwd=folder, timeout=20)
+    assert done.code == 2, done.err
+    assert not done.out
+    assert re.fullmatch(r"mpifed: [^\n]*\n", done.err), done.err
+    assert re.search(told, done.err), done.err
+    assert listing(folder) == before
+
+
+BOUNDED = r"""
+import re, resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+from mpifed.cli.main import main
+codes = [main(line.split()) for line in sys.stdin.read().splitlines()]
+print(codes, re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_bombs_take_no_memory(folder):
+    names = [name for name in DATA if name.startswith(("endless", "bomb", "zeros", "unwritten", "overflow", "long"))]
+    words = [f"data info {name}" for name in names] + [
+        "show result-endless.h5",
+        "show result-selection.h5",
+        "run big.toml",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", BOUNDED],
+        input="\n".join(words),
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=60,
+        check=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )
+    codes, most = done.stdout.rsplit(" ", 1)
+    assert codes == str([2] * len(words)), done.stderr
+    assert int(most) < 400_000  # kB
+
+
+def test_links_are_followed_to_files_only(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    target = tmp_path / "elsewhere/mine.h5"
+    target.write_text("mine")
+    (tmp_path / "out.h5").symlink_to(target)
+    with pytest.raises(UserError, match=r"out\.h5 exists; say --force"), replacing(tmp_path / "out.h5", force=False):
+        pass
+    assert target.read_text() == "mine"
+    with replacing(tmp_path / "out.h5", force=True) as place:
+        place.write_text("new")
+    assert target.read_text() == "new"
+    assert (tmp_path / "out.h5").is_symlink()
+    assert os.listdir(tmp_path / "elsewhere") == ["mine.h5"]
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path):
+    (tmp_path / "study.toml").write_bytes(b"\xef\xbb\xbfseed = 4")
+    assert read(tmp_path / "study.toml") == {"seed": 4}
+
+
+def test_keys_and_values_of_any_kind_come_back():
+    table = {"problem": {"arguments": {"a b": 1, "": {"x.y": "\x7f\n\udcff"}, "list": [{"é": True}]}}}
+    assert from_toml(to_toml(table), "this") == table
+
+
+def test_names_of_hdf5_need_not_be_text(tmp_path):
+    content = hostile.h5_of(**hostile.GOOD | {"extra": hostile.Y})
+    (tmp_path / "x.h5").write_bytes(content.replace(b"extra", b"\xffxtra"))
+    assert Data.build({"name": "file", "path": str(tmp_path / "x.h5")}, "data").load(0, "float64").m == 3
+
+
+def test_the_files_were_left_alone(folder):
+    for name, (content, _) in (DATA | STUDIES).items():
+        assert (folder / name).read_bytes() == content
+    assert (folder / "there.h5").read_text() == "mine"
+
+
+def test_there_are_two_hundred_of_them():
+    assert len(CASES) >= 200
+    assert len({tuple(words) for words, _ in CASES.values()}) == len(CASES)

@@ -1,0 +1,119 @@
+"""Wrong input ends every rank with one sentence that names the key, the value and what would be right, and exit code 2."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.helpers.commands import mpifed
+
+SMALL = ["data.clients=6", "data.features=5", "rounds=2"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Data files, each with one fault."""
+    rng = np.random.default_rng(0)
+    X, y, sizes = rng.normal(size=(20, 4)), rng.integers(0, 2, 20).astype(float), np.array([5, 7, 8])
+    hole = X.copy()
+    hole[3, 1] = np.nan
+    faults = {
+        "good": (X, y, sizes),
+        "sizes": (X, y, sizes + 1),
+        "nan": (hole, y, sizes),
+        "labels": (X, y + 1, sizes),
+        "none": (X, y, np.array([0, 10, 10])),
+        "short": (X, y[:7], sizes),
+        "objects": (X.astype(object), y, sizes),
+    }
+    for name, (a, b, c) in faults.items():
+        np.savez(tmp_path / f"{name}.npz", X=a, y=b, sizes=c)
+    np.savez(
+        tmp_path / "sel.npz", sel=np.array([[0, 1], [1, 2]]), far=np.array([[0, 99]] * 9), half=np.array([[0.5]] * 9)
+    )
+    (tmp_path / "cut.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(40))
+    (tmp_path / "bad.toml").write_text("rounds = = 3")
+    (tmp_path / "odd.toml").write_text("[algoritm]\nname = 'fedgia'")
+    (tmp_path / "there.h5").write_text("mine")
+    return tmp_path
+
+
+def data(name, *more):
+    return ["data=file", f"data.path={name}", "problem=logistic", "rounds=3", *more]
+
+
+REPLAY = ["selection=replay", "selection.path=sel.npz"]
+WRONG = {
+    "unknown key": (["algorithm.k1=3"], ["algorithm.k1", "k0"]),
+    "unknown table": (["odd.toml"], ["algoritm", "algorithm"]),
+    "misspelt algorithm": (["algorithm=fedadm"], ["fedadm", "did you mean 'fedadmm'"]),
+    "misspelt problem": (["problem=logstic"], ["logstic", "logistic"]),
+    "misspelt data": (["data=qott"], ["qott", "qot"]),
+    "k0 of 0": (["algorithm.k0=0"], ["algorithm.k0 = 0", ">= 1"]),
+    "k0 a word": (["algorithm.k0=many"], ["algorithm.k0", "many", "int"]),
+    "share of 2": (["selection.share=2"], ["selection.share = 2", "<= 1"]),
+    "count above m": ([*SMALL, "selection.count=7"], ["selection.count = 7", "6 clients"]),
+    "negative rounds": (["rounds=-1"], ["rounds = -1", ">= 0"]),
+    "negative seed": (["seed=-1"], ["seed = -1", ">= 0"]),
+    "unknown dtype": (["dtype=float16"], ["dtype", "float16", "float32"]),
+    "no clients": (["data.clients=0"], ["data.clients = 0", ">= 1"]),
+    "no TOML": (["bad.toml"], ["bad.toml", "no TOML"]),
+    "missing study": (["nothing.toml"], ["nothing.toml", "No such file"]),
+    "two studies": (["bad.toml", "odd.toml"], ["one experiment file", "2"]),
+    "missing data file": (data("away.npz"), ["away.npz"]),
+    "sizes that do not add up": (data("sizes.npz"), ["sizes.npz", "sizes"]),
+    "a client without samples": (data("none.npz"), ["none.npz", "sizes"]),
+    "fewer labels than rows": (data("short.npz"), ["short.npz", "y"]),
+    "objects in X": (data("objects.npz"), ["objects.npz", "X"]),
+    "NaN in X": (data("nan.npz"), ["nan.npz", "3"]),
+    "labels outside {0, 1}": (data("labels.npz"), ["labels", "2", "0 and 1"]),
+    "truncated HDF5": (data("cut.h5"), ["cut.h5"]),
+    "clients do not agree": (data("good.npz", "data.clients=4"), ["clients", "4", "3"]),
+    "replay too short": (data("good.npz", *REPLAY), ["sel.npz", "2 rows", "rounds = 3"]),
+    "replay of strangers": (data("good.npz", *REPLAY, "selection.key=far"), ["far", "from 0 to 2"]),
+    "replay of halves": (data("good.npz", *REPLAY, "selection.key=half"), ["half", "whole numbers"]),
+    "replay without its array": (data("good.npz", *REPLAY, "selection.key=none"), ["none", "sel"]),
+    "a problem that lacks what is needed": (data("good.npz", "problem=quadratic"), ["quadratic", "client 0"]),
+    "more ranks than clients": ([*SMALL[1:], "data.clients=2"], ["4 ranks", "2 clients"]),
+    "output folder missing": ([*SMALL, "-o", "no/where.h5"], ["no/where.h5"]),
+    "output there already": ([*SMALL, "-o", "there.h5"], ["there.h5", "--force"]),
+    "objective_gap without optimum": (["stop.objective_gap=0.1"], ["objective_gap", "optimum"]),
+    "unknown option": (["--rounds", "3"], ["--rounds"]),
+    "no value": (["rounds"], ["rounds"]),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_on_four_ranks(name, files):
+    words, told = WRONG[name]
+    before = {file.name: file.read_bytes() for file in files.iterdir()}
+    done = mpifed("run", *words, ranks=4, cwd=files, timeout=20)
+    assert done.code == 2, done.err
+    assert len(done.err.strip().splitlines()) == 1, done.err
+    assert not done.out
+    assert all(word in done.err for word in told), done.err
+    assert {file.name: file.read_bytes() for file in files.iterdir()} == before
+
+
+def test_in_one_process(files):
+    done = mpifed("run", "algorithm.k0=0", cwd=files)
+    assert done.code == 2
+    assert done.err == "mpifed: algorithm.k0 = 0 is wrong: expected int >= 1\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show", "there.h5"],
+        ["show", "nothing.h5"],
+        ["list", "algorithm"],
+        ["describe", "fedgiaa"],
+        ["data", "info", "nothing.npz"],
+        ["data", "get", "nothing"],
+        ["data", "put", "x"],
+    ],
+)
+def test_the_other_commands(words, files):
+    done = mpifed(*words, cwd=files)
+    assert done.code == 2, done.err
+    assert len(done.err.strip().splitlines()) == 1, done.err

@@ -1,0 +1,325 @@
+"""Networks of PyTorch: against mpifed's own network, by finite differences, with dropout, on ranks."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mpifed as package
+from mpifed.core.errors import UserError
+from mpifed.data.base import Data
+from mpifed.data.fill import Layout, fill
+from mpifed.data.pool import Pool
+from mpifed.experiment.config import override
+from mpifed.problems import torch_module
+from mpifed.problems.base import Problem
+from mpifed.problems.mlp import MLP
+from tests.helpers.commands import execute, mpifed
+
+torch = pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
+nn = torch.nn
+M, N, C = 4, 7, 3
+
+
+class Net(nn.Sequential):
+    """features – hidden – C, the parameters in the order of mpifed's mlp."""
+
+    def __init__(self, hidden=5, dropout=0.0):
+        super().__init__(nn.Linear(N, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, C))
+
+
+class Normed(nn.Sequential):
+    def __init__(self, stateful=True):
+        super().__init__(nn.Linear(N, C), nn.BatchNorm1d(C, track_running_stats=stateful))
+
+
+class Frozen(Net):
+    def __init__(self):
+        super().__init__()
+        self[0].bias.requires_grad_(False)
+
+
+def network(name="Net", lam=0.0, **arguments):
+    return Problem.build(
+        {"name": "torch", "module": f"{__name__}:{name}", "lam": lam, "arguments": arguments}, "problem"
+    )
+
+
+def dataset(kind="dense", dtype="float64"):
+    rng, sizes = np.random.default_rng(1), 9 + np.arange(M)
+    X, y = rng.standard_normal((sizes.sum(), N)), rng.integers(0, C, sizes.sum())
+    return Pool(sp.csr_array(X) if kind == "csr" else X, y, None, sizes, dtype)
+
+
+def images(size, m=2, samples=6, channels=1, dtype="float64"):
+    return Data.build(
+        {"name": "images", "clients": m, "samples": samples, "size": size, "channels": channels, "test": 0.0}, "data"
+    ).load(0, dtype)
+
+
+def one_block(problem, data):
+    (block,) = fill(
+        data,
+        data.rows,
+        Layout(0, data.sizes, [np.arange(data.m)], np.dtype(getattr(data, "dtype", "float64"))),
+        problem.labels,
+    )
+    return block
+
+
+def batch_of(block):
+    """Mini-batches of 4 samples, of which the clients have 4, 3, 2 and 0."""
+    picks = np.random.default_rng(2).integers(0, 9, (M, 4))
+    return block.batch(picks, np.array([4, 3, 2, 0]))
+
+
+@pytest.fixture(params=["dense", "csr"])
+def block(request):
+    data = dataset(request.param)
+    return one_block(network(), data)
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(3).standard_normal((M, 5 * (N + 1) + C * 6))
+
+
+@pytest.mark.parametrize("batch", [False, True], ids=["all samples", "mini-batches"])
+def test_a_network_is_the_mlp_of_the_same_parameters(block, X, batch):
+    block = batch_of(block) if batch else block
+    ours, theirs = MLP(hidden=(5,), lam=0.3), network(lam=0.3)
+    for x in (X, X[0]):
+        for mine, torchs in zip(ours.value_grad(block, x), theirs.value_grad(block, x), strict=True):
+            assert np.allclose(mine, torchs, rtol=1e-10, atol=1e-10)
+        assert np.allclose(ours.grad(block, x), theirs.grad(block, x), rtol=1e-10, atol=1e-10)
+        assert theirs.value(block, x).tobytes() == theirs.value_grad(block, x)[0].tobytes()
+        (grad, rest), known = theirs.evaluate(block, x), (theirs.predict(block, x), *theirs.value_grad(block, x)[::-1])
+        for a, b in zip((grad, *rest()), (known[1], known[2], known[0]), strict=True):
+            assert a.tobytes() == b.tobytes()
+        assert np.array_equal(ours.predict(block, x)[block.w > 0], theirs.predict(block, x)[block.w > 0])
+
+
+def test_at_a_tie_the_lowest_class_is_predicted(block, X):
+    assert not network().predict(block, 0 * X).any()
+
+
+def test_single_precision_stays_single_and_the_inputs_stay_as_they_are(X):
+    block, x = one_block(network(), dataset(dtype="float32")), X.astype(np.float32)
+    for array in (x, block.A, block.b, block.w):
+        array.setflags(write=False)
+    value, grad = network(lam=0.3).value_grad(block, x)
+    assert value.dtype == grad.dtype == network().grad(block, x).dtype == network().value(block, x).dtype == np.float32
+    assert np.allclose(grad, network(lam=0.3).value_grad(one_block(network(), dataset()), X)[1], atol=1e-5)
+
+
+def test_a_client_has_the_same_bits_alone_as_among_others_and_a_common_point_as_its_own(block, X):
+    problem = network(lam=0.3, dropout=0.4)
+    for f in (problem.value, problem.grad, problem.predict, lambda b, x: problem.value_grad(b, x)[1]):
+        assert f(block, X[1]).tobytes() == f(block, np.tile(X[1], (M, 1))).tobytes()
+        whole = f(block, X)
+        for i in range(M):
+            rows = np.array([i])
+            assert f(block.take(rows), X[rows]).tobytes() == whole[rows].tobytes()
+
+
+def test_samples_may_come_in_pieces(block, X, monkeypatch):
+    problem = network(lam=0.3)
+    whole = (*problem.value_grad(block, X), problem.value(block, X), problem.predict(block, X))
+    monkeypatch.setattr(torch_module, "PIECE_BYTES", 3 * N * 8)
+    pieces = (*problem.value_grad(block, X), problem.value(block, X), problem.predict(block, X))
+    assert all(np.allclose(a, b, rtol=1e-12, atol=1e-14) for a, b in zip(whole, pieces, strict=True))
+
+
+def test_dropout_is_in_steps_and_not_in_what_is_measured(block, X):
+    with_dropout, without = network(dropout=0.4), network()
+    for a, b in zip(with_dropout.value_grad(block, X), without.value_grad(block, X), strict=True):
+        assert a.tobytes() == b.tobytes()
+    assert not np.allclose(with_dropout.grad(block, X), without.grad(block, X))
+    assert with_dropout.grad(block, X).tobytes() == with_dropout.grad(block, X).tobytes()
+
+
+class Thinned(nn.Module):
+    """Its gradient at one sample is zero where dropout struck."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.zeros(64))
+
+    def forward(self, samples):
+        kept = nn.functional.dropout(torch.ones(len(samples), 64, dtype=samples.dtype), 0.5, self.training)
+        score = kept @ self.scale.to(samples.dtype)
+        return torch.stack([score, 2 * score, 4 * score], 1)
+
+
+def test_dropout_draws_anew_for_every_client_step_and_mini_batch(block):
+    def struck(row, x):
+        part = block.batch(np.full((M, 1), row), np.ones(M, np.int64))
+        return [mask.tobytes() for mask in network("Thinned").grad(part, np.full(64, x)) == 0]
+
+    masks = [mask for row in range(3) for x in (0.0, 1e-9) for mask in struck(row, x)]
+    assert len(set(masks)) == 3 * 2 * M
+    assert all(10 < sum(mask) < 54 for mask in masks)
+
+
+def test_the_start_comes_from_the_seed_and_leaves_the_random_numbers_of_torch_alone():
+    data, problem = dataset(), network()
+    before = torch.random.get_rng_state()
+    starts = [problem.initial(data, seed) for seed in (0, 0, 1)]
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert len(starts[0]) == problem.dim(data) == MLP(hidden=(5,)).dim(data)
+    assert starts[0].tobytes() == starts[1].tobytes() != starts[2].tobytes()
+    assert 0.1 < np.abs(starts[0][: 5 * N]).max() <= 1 / np.sqrt(N)  # nn.Linear: uniform in ±1/√in
+
+
+def test_the_cnn_has_206678_parameters_for_three_channels_and_six_classes():
+    data, cnn = images(64, channels=3), Problem.build("cnn", "problem")
+    assert cnn.dim(data) == 206_678
+    assert cnn.sample(3 * 64 * 64) == (3, 64, 64)
+    assert cnn.sample(28 * 28) == (1, 28, 28)
+
+
+def test_the_gradient_of_the_cnn_is_that_of_its_value():
+    data, cnn = images(12), Problem.build({"name": "cnn", "dropout": 0.0, "lam": 0.1}, "problem")
+    block, x = one_block(cnn, data), cnn.initial(data, 0)
+    grad = cnn.value_grad(block, x)[1]
+    assert grad.tobytes() == cnn.grad(block, x).tobytes()
+    for v in np.random.default_rng(4).standard_normal((10, len(x))):
+        difference = (cnn.value(block, x + 1e-6 * v) - cnn.value(block, x - 1e-6 * v)) / 2e-6
+        assert np.allclose(grad @ v, difference, rtol=1e-6, atol=1e-7)
+
+
+def study(ranks, folder, *words):
+    """The result of a run in the folder on so many ranks (None: in this process)."""
+    words = ("data=images", "evaluate.every=8", "stop.gradient=0", *words)
+    if ranks is None:
+        return package.run(override({}, words))
+    done = mpifed("run", *words, "-q", "-o", "out.h5", "--force", ranks=ranks, cwd=folder)
+    assert done.code == 0, done.err
+    return package.load(folder / "out.h5")
+
+
+def test_a_cnn_trains_on_three_ranks_and_has_the_bits_of_one_process(tmp_path):
+    words = (
+        "data.clients=4",
+        "data.samples=30",
+        "problem=cnn",
+        "dtype=float32",
+        "algorithm=flame",
+        "algorithm.epochs=2",
+        "algorithm.batch_size=10",
+        "algorithm.lr=0.05",
+        "rounds=8",
+    )
+    result, alone = (study(ranks, tmp_path, *words) for ranks in (3, None))
+    assert result.x.tobytes() == alone.x.tobytes()
+    objective, accuracy = result.rounds["objective"], result.rounds["accuracy"]
+    assert objective[-1] < 0.7 * objective[0]
+    assert accuracy[-1] > accuracy[0] + 0.3
+
+
+OWN = """
+from torch import nn
+
+class Own(nn.Sequential):
+    def __init__(self, hidden):
+        super().__init__(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Dropout(0.3), nn.LazyLinear(hidden), nn.ReLU(),
+                         nn.Linear(hidden, 6))
+"""
+
+
+def test_a_network_beside_the_study_has_the_same_bits_on_any_number_of_ranks(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "nets.py").write_text(OWN)
+    words = (
+        "data.size=12",
+        "data.channels=1",
+        "data.clients=5",
+        "problem=torch",
+        "problem.module=nets:Own",
+        "problem.arguments.hidden=7",
+        "problem.shape=[1,12,12]",
+        "algorithm=fedavg",
+        "algorithm.epochs=1",
+        "algorithm.batch_size=20",
+        "rounds=3",
+    )
+    models = {study(ranks, tmp_path, *words).x.tobytes() for ranks in (None, 2, 3)}
+    assert len(models) == 1
+
+
+REFUSED = {
+    "nowhere:Net": r'^problem.module = "nowhere:Net" is wrong: nowhere cannot be imported: ModuleNotFoundError',
+    "torch.nn:Nothing": "torch.nn has no class Nothing$",
+    "torch.nn:functional": "torch.nn has no class functional$",
+    "json:JSONDecoder": "JSONDecoder of json is no class derived from torch.nn.Module",
+    "torch.nn:Linear": r"torch.nn:Linear\" is wrong: arguments = {} do not suit it: TypeError",
+    f"{__name__}:Normed": "nothing but trained parameters .* but 1.running_mean is a buffer",
+    f"{__name__}:Frozen": "but 0.bias is a frozen parameter",
+    f"{__name__}:Net": r"does not take samples of shape \[48\]: RuntimeError",
+    "torch.nn:Flatten": r"gives an array \[2, 48\] in place of \[2, 6\]",
+    "nets.py": r'^problem.module = "nets.py" is wrong: write path.py:Class or package.module:Class$',
+    "/nowhere/nets.py:Net": "is wrong: there is no file /nowhere/nets.py$",
+    "os.system('true'):Net": "is wrong: write path.py:Class or package.module:Class$",
+}
+
+
+@pytest.mark.parametrize("module", REFUSED)
+def test_what_is_no_network_for_these_data_is_refused_before_round_one(module):
+    with pytest.raises(UserError, match=REFUSED[module]) as refused:
+        package.run(
+            {
+                "data": {"name": "images", "size": 4, "clients": 2},
+                "problem": {"name": "torch", "module": module},
+                "algorithm": "fedavg",
+            }
+        )
+    assert "\n" not in str(refused.value)
+
+
+def test_batch_normalisation_without_buffers_is_refused_too():
+    with pytest.raises(UserError, match="but 1 is batch normalisation"):
+        network("Normed", stateful=False).initial(dataset(), 0)
+
+
+@pytest.mark.parametrize(
+    ("data", "problem", "sentence"),
+    [
+        ({}, {"shape": [3, 5, 5]}, r"samples have 48 features, and shape = \[3, 5, 5\] needs 75"),
+        ({}, {}, "48 features are no square image of 1 or 3 channels and at least 10×10 pixels"),
+        (
+            {"size": 12},
+            {"shape": [432]},
+            r"432 features are no square image .* write shape = \[channels, height, width\]",
+        ),
+    ],
+)
+def test_a_cnn_refuses_what_is_no_image(data, problem, sentence):
+    with pytest.raises(UserError, match=f"^problem 'cnn' cannot use these data: {sentence}"):
+        package.run(
+            {
+                "data": {"name": "images", "size": 4, "clients": 2} | data,
+                "problem": {"name": "cnn"} | problem,
+                "algorithm": "fedavg",
+            }
+        )
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_refused():
+    with pytest.raises(UserError, match=r'^problem.device = "cuda" is wrong: PyTorch finds no GPU'):
+        Problem.build({"name": "cnn", "device": "cuda"}, "problem").initial(images(12), 0)
+    assert len(Problem.build({"name": "cnn", "device": "auto"}, "problem").initial(images(12), 0))
+
+
+def test_without_torch_the_problem_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(UserError, match=r"needs PyTorch .*: pip install mpifed\[torch\]$"):
+        Problem.build("cnn", "problem").dim(images(12))
+
+
+def test_torch_is_imported_by_those_who_use_it_only():
+    script = "import sys; from mpifed.experiment import config; config.experiment({'problem': 'cnn'}); sys.exit('torch' in sys.modules)"
+    assert execute([sys.executable, "-c", script]).code == 0

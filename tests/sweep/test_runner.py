@@ -1,0 +1,417 @@
+"""Sweeps: grids become points, each point a file; what is there is skipped, gone on with, or in the way."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+import mpifed as package
+from mpifed.cli.main import main
+from mpifed.core import signals
+from mpifed.core.errors import UserError
+from mpifed.data.cache import Cache, held
+from mpifed.data.sources.linreg_noniid import LinregNoniid
+from mpifed.experiment.progress import Overall
+from mpifed.sweep import grid
+from mpifed.sweep.grid import Point, named, ordered, points, split, together
+from mpifed.sweep.runner import summary
+from tests.helpers.commands import execute, mpifed, mpirun
+from tests.helpers.killed_runs import content
+
+SMALL = ["data.clients=6", "data.features=5", "rounds=4", "algorithm=fedavg"]
+GRIDS = ["--grid", "algorithm.k0=1,2", "--grid", "seed=0:2"]
+FILES = [f"k0={k0},seed={seed}.h5" for k0 in (1, 2) for seed in (0, 1)]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(signals, "asked", "")
+    return tmp_path
+
+
+def sweep(*words, code=0):
+    assert main(["sweep", *SMALL, *map(str, words)]) == code
+
+
+def listed(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+# grids
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("seed=0:4", ["0", "1", "2", "3"]),
+        ("seed=0:10:4", ["0", "4", "8"]),
+        ("seed=2:0:-1", ["2", "1"]),
+        ("seed=7,0:2", ["7", "0", "1"]),
+        ("algorithm=fedavg, fedgia", ["fedavg", "fedgia"]),
+        ("problem.hidden=[9,9],[5]", ["[9,9]", "[5]"]),
+        ('data.path="a,b.h5",c.h5', ['"a,b.h5"', "c.h5"]),
+        ("stop.gradient=1e-3,1e-7", ["1e-3", "1e-7"]),
+    ],
+)
+def test_values_are_comma_separated_and_ranges_leave_out_their_end(text, values):
+    assert [value for ((_, value),) in grid.grid(text)] == values
+
+
+def test_keys_of_a_zip_go_together():
+    assert together("a=1,2;b=0:2") == [(("a", "1"), ("b", "0")), (("a", "2"), ("b", "1"))]
+    found = points({}, [], ["seed=0:2"], ["data.clients=6,7;selection.count=2,3"])
+    assert [(p.config.seed, p.config.data.clients, p.config.selection.count) for p in found] == [
+        (0, 6, 2),
+        (0, 7, 3),
+        (1, 6, 2),
+        (1, 7, 3),
+    ]
+
+
+def test_quotes_and_brackets_keep_their_separators():
+    assert split("a='x;y';b={c = [1, 2], d = 3}", ";") == ["a='x;y'", "b={c = [1, 2], d = 3}"]
+    assert split("[1,[2,3]],4", ",") == ["[1,[2,3]]", "4"]
+
+
+def test_points_are_the_product_of_all_grids_and_come_once():
+    found = points({}, SMALL, ["algorithm.k0=1,2,1", "seed=0:3,2"])
+    assert [(point.config.algorithm.k0, point.config.seed) for point in found] == [
+        (k0, seed) for k0 in (1, 2) for seed in (0, 1, 2)
+    ]
+    assert found[0].words == ("algorithm.k0=1", "seed=0")
+    names = points({}, [], ["algorithm=fedavg,fedgia", "algorithm.k0=5"])
+    assert [(point.name, point.config.algorithm.label()) for point in names] == [
+        ("algorithm=fedavg,k0=5", "fedavg"),
+        ("algorithm=fedgia,k0=5", "fedgia"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("setting", "name"),
+    [
+        ([("seed", "3"), ("algorithm.k0", "5")], "k0=5,seed=3"),  # in the order of the keys
+        ([("algorithm.name", "fedavg")], "algorithm=fedavg"),
+        ([("data.seed", "1"), ("seed", "2")], "data.seed=1,seed=2"),  # the last parts are the same
+        ([("stop.gradient", "1e-3")], "gradient=0.001"),  # however it is spelt
+        ([("problem.hidden", "[9, 9]")], "hidden=9-9"),
+        ([("data.path", "../a b.h5")], r"path=.._a_b.h5-[0-9a-f]{8}"),
+        ([("data.path", "x" * 500)], r"path=x{95}-[0-9a-f]{8}"),
+    ],
+)
+def test_names_are_made_of_the_keys_of_the_grids(setting, name):
+    assert re.fullmatch(name.replace("+", r"\+"), named(setting))
+
+
+def test_names_that_would_be_the_same_differ_by_their_hash():
+    assert named([("data.path", "a b")]) != named([("data.path", "a:b")])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "a sweep needs --grid KEY=VALUES"),
+        (["--grid", "seed"], "--grid 'seed' is wrong: write KEY=VALUES"),
+        (["--grid", "seed=1,,2"], "a value is missing"),
+        (["--grid", "seed=3:3"], "the range 3:3 has no values"),
+        (["--grid", "seed=0:3:0"], "the range 0:3:0 has no values"),
+        (["--grid", "seed=0:1000000000000000"], "has more than 100,000 values"),
+        (["--grid", "stop.gradient=0.1:0.5"], "a range is of whole numbers"),
+        (
+            ["--grid", "seed=0:1000", "--grid", "algorithm.k0=1:1000"],
+            "at most 100,000 points, and these grids have 999,000",
+        ),
+        (["--grid", "seed=1,2", "--grid", "seed=3"], "seed is given twice: in two grids"),
+        (["--grid", "rounds=1,2"], "rounds is given twice: in a grid and an override"),
+        (["--zip", "seed=1,2;algorithm.k0=3"], "seed has 2, algorithm.k0 has 1"),
+        (["--grid", "seed=0,-1"], "point seed=-1: seed = -1 is wrong"),
+        (["--grid", "algorithm.H=gram"], "point H=gram: unknown key 'algorithm.H'"),
+        (["--grid", "seed=0:2", "--part", "2/2"], "--part 2/2 is wrong"),
+        (["--grid", "seed=0:2", "--tasks", "2"], "--tasks goes with --slurm"),
+        (
+            ["--grid", "seed=0:2", "--slurm", "--tasks", "3"],
+            "--tasks 3 is wrong: it must be between 1 and the 2 points",
+        ),
+        (["--grid", "seed=0:2", "-o", "/dev/null/x"], "-o /dev/null/x is wrong: this folder cannot be made"),
+    ],
+)
+def test_all_points_are_validated_before_anything_runs(words, sentence, here, capsys):
+    sweep(*words, code=2)
+    assert sentence in capsys.readouterr().err
+    assert not listed(here)
+
+
+def test_more_ranks_than_a_point_can_use_are_one_sentence(here):
+    done = mpifed("sweep", "data.features=5", "--grid", "data.clients=9,3", ranks=5, cwd=here, timeout=30)
+    assert (done.code, done.err) == (
+        2,
+        "mpifed: 5 ranks are too many for point clients=3 of 3 clients: start at most 4, "
+        "one for the server and one for each client\n",
+    )
+    assert not listed(here)
+
+
+def test_parts_share_the_points_exactly():
+    found = points({}, [], ["algorithm=fedavg,fedadmm", "algorithm.k0=1,5,10", "rounds=10,1000"])
+    costs = [point.cost for point in ordered(found)]
+    assert costs == sorted(costs)
+    assert ordered(found, "grid") == found
+    for n in (1, 2, 5, 12, 20):
+        parts = [ordered(found, part=f"{i}/{n}") for i in range(n)]
+        assert sorted(point.name for part in parts for point in part) == sorted(point.name for point in found)
+        assert parts[0] == ordered(found)[::n]
+
+
+# running
+
+
+def test_a_point_has_the_bits_of_a_single_run_and_is_skipped_the_next_time(here, capsys):
+    sweep(*GRIDS, "-o", "out")
+    assert listed(here / "out") == FILES
+    lines = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"k0=1,seed=0\.h5  4 rounds  \S+ s  finished \(rounds: 4\)", lines[0])
+    assert lines[-1] == "4 of 4 finished"
+    assert main(["run", *SMALL, "algorithm.k0=2", "seed=1", "-q", "-o", "one.h5"]) == 0
+    assert content(here / "one.h5") == content(here / "out" / FILES[3])
+    assert package.load(here / "out" / FILES[3]).config == package.load(here / "one.h5").config
+    before = {name: (here / "out" / name).read_bytes() for name in FILES}
+    sweep(*GRIDS, "--grid", "rounds=4", "-o", "other", code=2)  # rounds twice
+    sweep(*GRIDS, "-o", "out", "--force")
+    assert capsys.readouterr().out == "4 of 4 points are finished already\n4 of 4 finished\n"
+    assert {name: (here / "out" / name).read_bytes() for name in FILES} == before
+
+
+def test_ranks_start_once_and_a_point_that_fails_does_not_stop_the_rest(here, capsys):
+    """One diverges, one has not so many clients to choose; both are failures of these points alone."""
+    words = [
+        "algorithm.step=constant",
+        "--zip",
+        "algorithm.step.a=1e-3,9.0,1e-3;selection.count=2,2,70",
+        "--grid",
+        "seed=0:2",
+    ]
+    done = mpifed("sweep", *SMALL, *words, ranks=3, cwd=here)
+    assert done.code == 1
+    failed = re.findall(r"^mpifed: (\S+)\.h5  failed: (.*)$", done.err, re.M)
+    assert sorted(name for name, _ in failed) == [
+        "a=0.001,seed=0,count=70",
+        "a=0.001,seed=1,count=70",
+        "a=9.0,seed=0,count=2",
+        "a=9.0,seed=1,count=2",
+    ]
+    assert any("f diverges" in why for _, why in failed)
+    assert any("selection.count = 70 is wrong" in why for _, why in failed)
+    assert re.search(r"^mpifed: 2 of 6 finished, 4 failed: a=\S+; .*; the same command goes on$", done.err, re.M)
+    assert done.out.count("finished (rounds: 4)") == 2
+    sweep(*words, "-o", "alone", code=1)
+    name = "a=0.001,seed=1,count=2.h5"
+    assert content(here / "results" / name) == content(here / "alone" / name)
+    with h5py.File(here / "results" / name) as file:
+        assert file.attrs["ranks"] == 3
+
+
+def test_an_error_of_the_program_fails_its_point_alone_in_one_process(here, capsys, monkeypatch):
+    from mpifed.algorithms.fedavg import FedAvg
+
+    update = FedAvg.update
+
+    def broken(self, f, client, x, k):
+        if self.k0 == 2:
+            raise OSError("a disk is gone")
+        return update(self, f, client, x, k)
+
+    broken.__name__ = "update"
+    monkeypatch.setattr(FedAvg, "update", broken)
+    sweep(*GRIDS, "-q", code=1)
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.count("a disk is gone") == 2
+    assert "2 of 4 finished, 2 failed: k0=2,seed=0; k0=2,seed=1; the same command goes on" in told.err
+
+
+def test_a_signal_ends_the_sweep_after_the_round_and_the_same_command_goes_on(here, capsys, monkeypatch):
+    from mpifed.algorithms.fedavg import FedAvg
+
+    sweep(*GRIDS, "-q", "-o", "whole")
+    plain, rounds = FedAvg.round, []
+
+    def round_(self, fed, server):
+        rounds.append(1)
+        if len(rounds) == 6:  # the second of the second point
+            monkeypatch.setattr(signals, "asked", "SIGTERM")
+        return plain(self, fed, server)
+
+    monkeypatch.setattr(FedAvg, "round", round_)
+    sweep(*GRIDS, "-o", "part")
+    assert "1 of 4 finished; the same command goes on" in capsys.readouterr().out
+    assert package.load(here / "part" / FILES[1]).status == "stopped"
+    assert not (here / "part" / FILES[2]).exists()
+    monkeypatch.setattr(signals, "asked", "")
+    sweep(*GRIDS, "-o", "part", "--dry-run")
+    *rows, _ = capsys.readouterr().out.splitlines()
+    assert [row.split()[1] for row in rows] == ["skip", "resume", "run", "run"]
+    rounds.clear()
+    monkeypatch.setattr(FedAvg, "round", plain)
+    sweep(*GRIDS, "-o", "part")
+    assert re.search(r"^k0=1,seed=1\.h5  4 rounds \(\d before\)  ", capsys.readouterr().out, re.M)
+    assert listed(here / "part") == FILES
+    for name in FILES:
+        assert content(here / "part" / name) == content(here / "whole" / name)
+
+
+def test_what_was_killed_without_a_checkpoint_starts_again(here, capsys):
+    sweep(*GRIDS, "-q")
+    with h5py.File(here / "results" / FILES[0], "a") as file:
+        file.attrs["status"] = "running"
+    (here / "results" / FILES[1]).write_bytes(b"")  # killed before anything was written
+    sweep(*GRIDS)
+    assert capsys.readouterr().out.startswith("2 of 4 points are finished already\nk0=1,seed=0.h5  4 rounds")
+    assert all(package.load(here / "results" / name).status == "finished" for name in FILES)
+
+
+def test_a_file_of_another_configuration_is_in_the_way(here, capsys):
+    sweep(*GRIDS, "-q")
+    other = [word.replace("rounds=4", "rounds=5") for word in SMALL]
+    assert main(["sweep", *other, "--grid", "algorithm.k0=2,3", "--grid", "seed=0:2"]) == 2
+    assert "results/k0=2,seed=0.h5 is of another configuration: rounds is 4 there and 5 here" in capsys.readouterr().err
+    assert listed(here / "results") == FILES
+    assert main(["sweep", *other, "--grid", "algorithm.k0=2", "--grid", "seed=0:2", "--force"]) == 0
+    assert package.load(here / "results" / FILES[2]).cr == 5
+    (here / "results" / FILES[0]).write_text("no result")
+    sweep(*GRIDS, code=2)
+    assert f"results/{FILES[0]} is no result file" in capsys.readouterr().err
+
+
+def test_a_file_that_another_run_writes_is_left_to_it(here, capsys):
+    sweep("--grid", "seed=0:2", "-q")
+    with h5py.File(here / "results" / "seed=0.h5", "r+") as file:
+        file.attrs["status"] = "running"
+        file.flush()
+        program = "import sys; from mpifed.cli.main import main; sys.exit(main(sys.argv[1:]))"
+        done = execute([sys.executable, "-c", program, "sweep", *SMALL, "--grid", "seed=0:2"], cwd=here)
+    assert done.code == 0, done.err
+    assert "seed=0.h5  left to the run that writes it" in done.out
+    assert "1 of 2 finished, 1 left to the runs that write them" in done.out
+
+
+def test_a_dry_run_changes_nothing(here, capsys):
+    sweep(*GRIDS, "--dry-run")
+    *rows, last = capsys.readouterr().out.splitlines()
+    assert [row.split() for row in rows] == [
+        [f"k0={k0},seed={s}.h5", "run", "0", "s", f"algorithm.k0={k0}", f"seed={s}"] for k0 in (1, 2) for s in (0, 1)
+    ]
+    assert re.match(r"4 points; what is to be run takes at most \d+ s on one core", last)
+    assert not listed(here)
+
+
+def test_the_array_job_shares_the_points(here, capsys):
+    sweep(*GRIDS, "--slurm", "--tasks", "2", "-o", "my results")
+    assert capsys.readouterr().out == "sbatch 'my results/sweep.sbatch'\n"
+    script = here / "my results" / "sweep.sbatch"
+    assert listed(here / "my results") == ["sweep.sbatch"]
+    assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
+    text = script.read_text()
+    for word in (
+        "#SBATCH --array=0-1\n",
+        "#SBATCH --ntasks=1\n",
+        "#SBATCH --time=00:10:00\n",
+        "MPIFED_DATA",
+        "${MPIFED_LAUNCH:-mpirun}",
+        '-n "$SLURM_NTASKS" python -m mpifed sweep data.clients=6 ',
+        '--part "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT"',
+    ):
+        assert word in text
+    for task in ("0", "1"):
+        done = execute(
+            ["bash", script],
+            cwd=here.parent,
+            MPIFED_LAUNCH=str(mpirun(1)[0]),
+            SLURM_NTASKS="1",
+            SLURM_ARRAY_TASK_ID=task,
+            SLURM_ARRAY_TASK_COUNT="2",
+        )
+        assert done.code == 0, done.err
+        assert "2 of 2 finished" in done.out
+    assert listed(here / "my results") == [*FILES, "sweep.sbatch"]
+
+
+# what is told, and what is kept
+
+
+def test_the_time_left_follows_from_costs_and_what_they_took():
+    progress = Overall(None, [1.0, 1.0, 2.0])
+    assert progress.head() == "0 of 3"
+    progress.over(1.0, None)
+    assert progress.head() == "1 of 3"
+    progress.over(1.0, 30.0)
+    assert progress.head() == "2 of 3, about 60 s left"
+
+
+def test_the_summary_says_what_failed():
+    assert summary(60, 58, 0, ["k0=1,seed=3", "k0=5,seed=0"]) == (
+        "58 of 60 finished, 2 failed: k0=1,seed=3; k0=5,seed=0; the same command goes on",
+        False,
+    )
+
+
+def test_data_sets_are_made_once_as_long_as_there_is_room(monkeypatch):
+    made = []
+    plain = LinregNoniid.load
+    monkeypatch.setattr(LinregNoniid, "load", lambda self, *words: made.append(words) or plain(self, *words))
+    source = LinregNoniid(clients=4, features=3, least=2, most=4)
+    fresh = plain(source, 1, "float64").rows(1, 3)
+    cache = Cache()
+    for _ in range(2):
+        for seed in (0, 1):
+            kept = cache.load(source, seed, "float64")
+            X, y = kept.rows(1, 3)
+    assert len(made) == 2
+    assert cache.load(source, 1, "float64").rows(1, 3)[0] is X
+    np.testing.assert_array_equal(X, fresh[0])
+    np.testing.assert_array_equal(y, fresh[1])
+    cache.load(source, 1, "float32")
+    assert len(made) == 3
+    small = Cache(most=held(fresh) + 500)
+    for seed in range(5):
+        small.load(source, seed, "float64").rows(1, 3)
+        assert sum(kept.bytes for kept in small.sets.values()) <= small.most
+    assert list(Cache(0).sets) == []
+
+
+def test_a_point_knows_its_file():
+    (point,) = points({}, SMALL, ["seed=3"])
+    assert isinstance(point, Point)
+    assert point.file == "seed=3.h5"
+    with pytest.raises(UserError, match="a sweep needs --grid"):
+        points({}, SMALL, [])
+
+
+def test_ranks_of_a_sweep_are_asked_to_end_together(here):
+    """SIGTERM to a launcher of a long sweep: the round is finished, and the sweep is over with code 0."""
+    command = [
+        *map(str, mpirun(3, "-m", "mpifed")),
+        "sweep",
+        "data.clients=6",
+        "algorithm=fedavg",
+        "stop.gradient=0.0",
+        "rounds=1000000",
+        "--grid",
+        "seed=0:3",
+    ]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, **pipes, start_new_session=True) as process:
+        path = here / "results" / "seed=0.h5"
+        while not path.exists() or path.stat().st_size < 20_000:
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.terminate()
+        out, err = process.communicate(timeout=20)
+    assert process.returncode == 0, err
+    assert out.splitlines()[-1] == "0 of 3 finished; the same command goes on"
+    assert "stopped (SIGTERM after round" in out

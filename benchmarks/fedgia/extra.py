@@ -60,7 +60,7 @@ def load(text: str) -> World:
     data = config.data.load(config.seed, config.dtype)
     start = check(config, data, 1)
     host = Host(data, config.problem, config.algorithm, 0, data.m, start, config.dtype, config.seed)
-    r = max(float(config.problem.lipschitz(block).max()) for block in host.blocks)  # type: ignore[attr-defined]
+    r = max(float(config.problem.lipschitz(block).max()) for block in host.blocks)
     return World(config.problem, host.blocks, host.ids, start, int(np.sum(data.sizes)), r)
 
 

@@ -90,5 +90,4 @@ class FedGiA(Algorithm, tag="fedgia"):
         """t of Table III."""
         if self.t is not None:
             return self.t
-        logistic = fed.problem.label() in ("logistic", "nonconvex-logistic")
-        return max(0.025, 4 * math.log(fed.samples) / fed.n) if logistic else 0.15
+        return max(0.025, 4 * math.log(fed.samples) / fed.n) if fed.problem.logistic_loss else 0.15

@@ -122,7 +122,7 @@ def measure(algorithm: Any, fed: Federation, server: Any) -> dict[str, float]:
         "objective_samples": float(weighted) / fed.samples,
         "grad_norm_sq": float(np.vecdot(gradient, gradient)),
     }
-    if hasattr(fed.problem, "predict"):
+    if fed.problem.has("predict"):
         accuracy, right, tested, *rest = rest
         row |= {"accuracy": accuracy / fed.m, "accuracy_pooled": right / tested}
     if algorithm.personal:

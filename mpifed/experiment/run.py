@@ -245,7 +245,7 @@ def check(config: Experiment, data: Dataset, size: int) -> np.ndarray:
     """The model (n,) of the start; UserError for what cannot go together."""
     problem, algorithm = config.problem, config.algorithm
     for need in algorithm.needs():
-        if not hasattr(problem, need):
+        if not problem.has(need):
             raise UserError(f"{algorithm.label()} cannot run on {problem.label()}: it needs {need}")
     for key, table in (("algorithm", algorithm), ("selection", config.selection)):
         batch = getattr(table, "batch_size", 0)

@@ -48,7 +48,7 @@ class Host:
         self.starts = np.cumsum([0, *map(len, groups)])
         layout = Layout(lo, sizes, groups, self.dtype)
         self.blocks = fill(data, data.rows, layout, problem.checked_labels)
-        if data.sizes_test is not None and hasattr(problem, "predict"):
+        if data.sizes_test is not None and problem.has("predict"):
             add_tests(self.blocks, data, layout, problem.checked_labels)
         self.state: Any = None
         self.opening = algorithm.opening() if problem.shared else ""

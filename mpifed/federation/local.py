@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -63,7 +62,7 @@ class Local:
 
     def clipped_grad(self, X: Array, bound: float) -> Array:
         """∇f_i(x_i) with every sample's gradient clipped to 1-norm ``bound``: (c, n)."""
-        return self._ask("clipped_grad")(self.block, X, bound)
+        return self.problem.clipped_grad(self.block, X, bound)
 
     def value_grad(self, X: Array) -> tuple[Array, Array]:
         """f_i(x_i) and ∇f_i(x_i)."""
@@ -92,25 +91,25 @@ class Local:
             tested.append((rest, self.block if len(rest) == len(self) else self.block.take(rest)))
         for rows, block in tested:
             known = classes if block is self.block else None
-            hit = (self._ask("predict")(block, X if X.ndim == 1 else X[rows]) if known is None else known) == block.b
+            hit = (self.problem.predict(block, X if X.ndim == 1 else X[rows]) if known is None else known) == block.b
             right[rows], count[rows] = np.vecdot(hit.astype(float), block.w > 0), block.d
         return right / count, right, count
 
     def lipschitz(self) -> Array:
         """r_i: (c,)."""
-        return self._ask("lipschitz")(self.block)
+        return self.problem.lipschitz(self.block)
 
     def convexity(self) -> Array:
         """α_i, the strong convexity of f_i: (c,)."""
-        return self._ask("convexity")(self.block)
+        return self.problem.convexity(self.block)
 
     def hessian(self, X: Array) -> Solve:
         """V -> ∇²f_i(x_i) v_i."""
-        return self._ask("hessian")(self.block, X)
+        return self.problem.hessian(self.block, X)
 
     def majorizer_inverse(self, scale: float, shift: float) -> Solve:
         """v -> (scale·H_i + shift·I)⁻¹ v, with H_i from the problem."""
-        return self._ask("majorizer_inverse")(self.block, scale, shift)
+        return self.problem.majorizer_inverse(self.block, scale, shift)
 
     def zeros(self, *shape: int) -> Array:
         """(c, n) zeros, or (c, *shape)."""
@@ -153,6 +152,3 @@ class Local:
                 block = self.block.batch(order[:, k * width : (k + 1) * width], counts)
                 part = Local(block, self.problem, self.start, self.m, self.ids, self._seed, self._place)
                 yield j, part, 1 if (counts > 0).all() else (counts > 0)[:, None].astype(self.block.b.dtype)
-
-    def _ask(self, name: str) -> Any:
-        return getattr(self.problem, name)

@@ -16,16 +16,16 @@ from mpifed.data.blocks import Block
 
 
 class Problem(Component):
-    """Stateless mathematics over a block of c clients; X is (n,), a common point, or (c, n), a row a client.
+    """Mathematics without state over a block of c clients; X is a common point (n,) or one row for each client (c, n).
 
-    An algorithm may ask for more than gradients; a problem that has it defines ``lipschitz(block) -> (c,)``, bounds r_i
-    of ‖∇²f_i‖, ``convexity(block) -> (c,)``, their strong convexity, ``hessian(block, X)``, a product v -> ∇²f_i(x_i) v,
-    or ``majorizer_inverse``. What is missing is refused before the first round. One that has ``predict(block, X)``,
-    classes (c, D), is measured by its accuracy too.
+    ``value_grad`` is required. A problem may also define ``lipschitz``, ``convexity``, ``hessian``, ``majorizer_inverse``,
+    ``clipped_grad`` and ``predict``. Algorithms name those that they need, and a run is refused before its first round
+    where one is missing. A problem with ``predict`` is evaluated by its accuracy too.
     """
 
     sampled: ClassVar[bool] = True  # whether rows are samples, of which mini-batches can be drawn
     shared: ClassVar[bool] = True  # whether grad() and evaluate() give the same gradient
+    logistic_loss: ClassVar[bool] = False  # whether f_i is a logistic loss of a linear score: FedGiA's t (Table III)
     choices: ClassVar[dict[str, str]] = {
         "least-squares": "mpifed.problems.least_squares:LeastSquares",
         "logistic": "mpifed.problems.logistic:Logistic",
@@ -73,11 +73,39 @@ class Problem(Component):
         raise NotImplementedError
 
     def evaluate(self, block: Block, X: Array) -> tuple[Array, Rest]:
-        """∇f_i(x_i), and a function of the rest: f_i(x_i) and, where there is such a thing, the classes (c, D) predicted."""
-        predict = getattr(self, "predict", None)
+        """∇f_i(x_i), and a function of the rest: f_i(x_i) and, with ``predict``, the predicted classes (c, D)."""
         value, grad = self.value_grad(block, X)
-        return grad, lambda: (value, None if predict is None else predict(block, X))
+        return grad, lambda: (value, self.predict(block, X) if self.has("predict") else None)
+
+    @classmethod
+    def has(cls, name: str) -> bool:
+        """Whether this problem defines the optional method ``name``."""
+        return getattr(cls, name, None) not in (None, getattr(Problem, name, None))
+
+    def predict(self, block: Block, X: Array) -> Array:
+        """The predicted class of every sample: (c, D). Optional."""
+        raise NotImplementedError
+
+    def lipschitz(self, block: Block) -> Array:
+        """r_i, an upper bound of ‖∇²f_i‖: (c,). Optional."""
+        raise NotImplementedError
+
+    def convexity(self, block: Block) -> Array:
+        """α_i, the strong convexity of f_i: (c,). Optional."""
+        raise NotImplementedError
+
+    def hessian(self, block: Block, X: Array) -> Solve:
+        """V -> ∇²f_i(x_i) v_i for rows V (c, n). Optional."""
+        raise NotImplementedError
+
+    def majorizer_inverse(self, block: Block, scale: float, shift: float) -> Solve:
+        """V -> (scale·H_i + shift·I)⁻¹ v_i for rows V (c, n), where H_i is a majorizer of ∇²f_i. Optional."""
+        raise NotImplementedError
+
+    def clipped_grad(self, block: Block, X: Array, bound: float) -> Array:
+        """∇f_i(x_i) with the gradient of every sample clipped to 1-norm ``bound``: (c, n). Optional."""
+        raise NotImplementedError
 
 
 Rest = Callable[[], tuple[Array, Array | None]]
-Solve = Callable[[Array], Array]  # right-hand sides (c, n) -> solutions (c, n)
+Solve = Callable[[Array], Array]  # rows (c, n) -> rows (c, n)

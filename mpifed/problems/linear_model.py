@@ -37,6 +37,10 @@ class LinearModel(Problem):
         """∂²ℓ/∂z², elementwise."""
         raise NotImplementedError
 
+    @classmethod
+    def has(cls, name: str) -> bool:
+        return super().has(name) and (name != "hessian" or cls.bend is not LinearModel.bend)
+
     def weight(self, d: Array) -> Array:
         """The factor (c,) in front of the regulariser of a client with d samples."""
         return np.zeros(len(d))

@@ -16,6 +16,7 @@ class LogisticLoss(LinearModel):
     """ℓ(z, b) = ln(1 + e^z) − b z with b in {0, 1}; no overflow at any z."""
 
     curvature: ClassVar[float] = 0.25
+    logistic_loss: ClassVar[bool] = True
 
     def labels(self, b: Array) -> Array:
         if not np.isin(b, (-1, 0, 1)).all() or (np.isin(-1, b) and np.isin(0, b)):

@@ -43,7 +43,7 @@ CLASSES = ("softmax", "svm", "mlp")  # labels 0, 1, 2; of the others 0 and 1
 
 
 def having(method):
-    return [name for name in NAMES if hasattr(Problem.member(PROBLEMS[name]["name"], "problem"), method)]
+    return [name for name in NAMES if Problem.member(PROBLEMS[name]["name"], "problem").has(method)]
 
 
 CURVED, BOUNDED, TWICE, CLIPPED = map(having, ("majorizer_inverse", "lipschitz", "hessian", "clipped_grad"))
@@ -151,11 +151,11 @@ def test_single_precision_stays_single_and_the_inputs_stay_as_they_are(name, siz
 def test_the_bits_of_a_client_do_not_depend_on_its_neighbours(case):
     """Nor on its place, for classifiers and networks as well (linear models: test_blocks)."""
     problem, block, X = case
-    H = problem.hessian(block, X)(X[::-1].copy()) if hasattr(problem, "hessian") else X
+    H = problem.hessian(block, X)(X[::-1].copy()) if problem.has("hessian") else X
     both = *problem.value_grad(block, X), H, *problem.value_grad(block, X[0])
     for rows in (np.array([2]), np.array([3, 1])):
         part = block.take(rows)
-        H = problem.hessian(part, X[rows])(X[::-1][rows].copy()) if hasattr(problem, "hessian") else X[rows]
+        H = problem.hessian(part, X[rows])(X[::-1][rows].copy()) if problem.has("hessian") else X[rows]
         for together, apart in zip(
             both, (*problem.value_grad(part, X[rows]), H, *problem.value_grad(part, X[0])), strict=True
         ):

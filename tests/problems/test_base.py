@@ -1,0 +1,92 @@
+"""What a problem may define, and how a run asks for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mpifed
+from mpifed import LinearModel, Problem, UserError
+from mpifed.problems.least_squares import LeastSquares
+from mpifed.problems.logistic import Logistic
+from mpifed.problems.mlp import MLP
+from mpifed.problems.quadratic import Quadratic
+from mpifed.problems.softmax import Softmax
+from mpifed.problems.svm import SVM
+
+OPTIONAL = ("predict", "lipschitz", "convexity", "hessian", "majorizer_inverse", "clipped_grad")
+DEFINED = {
+    LeastSquares: {"lipschitz", "hessian", "majorizer_inverse", "clipped_grad"},
+    Logistic: set(OPTIONAL),
+    Softmax: {"predict", "lipschitz", "convexity", "hessian"},
+    SVM: {"predict"},
+    MLP: {"predict"},
+    Quadratic: {"lipschitz", "convexity", "hessian", "majorizer_inverse"},
+}
+
+
+@pytest.mark.parametrize("problem", DEFINED, ids=lambda cls: cls.__name__)
+def test_a_problem_has_the_optional_methods_that_it_defines(problem):
+    assert {name for name in OPTIONAL if problem.has(name)} == DEFINED[problem]
+    assert not problem.has("no_such_method")
+
+
+class Bowl(Problem):
+    """f_i(x) = ‖x‖²/2, and no optional method."""
+
+    def value_grad(self, block, X):
+        X = np.broadcast_to(X, (len(block), X.shape[-1]))
+        return np.vecdot(X, X) / 2, X.copy()
+
+
+class Signs(Bowl):
+    """The same with classes."""
+
+    def predict(self, block, X):
+        return np.zeros(block.b.shape)
+
+
+@pytest.mark.parametrize("problem", [Bowl, Signs])
+def test_a_problem_with_predict_is_evaluated_by_its_accuracy_too(problem):
+    result = mpifed.run(
+        {
+            "problem": f"{__file__}:{problem.__name__}",
+            "algorithm": "fedavg",
+            "data": {"name": "synthetic", "clients": 3, "features": 4, "classes": 2, "least": 5, "most": 9},
+            "rounds": 1,
+        }
+    )
+    assert ("accuracy" in result.rounds) == (problem is Signs)
+
+
+class Flat(LinearModel):
+    """A strongly convex loss that does not say how it bends."""
+
+    curvature = 1.0
+
+    def loss(self, Z, b):
+        return (Z - b) ** 2 / 2
+
+    def slope(self, Z, b):
+        return Z - b
+
+    def weight(self, d):
+        return np.ones(len(d))
+
+    def convexity(self, block):
+        return self.weight(block.d)
+
+
+class Bent(Flat):
+    def bend(self, Z):
+        return np.ones_like(Z)
+
+
+def test_a_linear_model_has_a_hessian_where_it_has_the_second_derivative_of_its_loss():
+    assert not LinearModel.has("hessian")
+    assert not Flat.has("hessian")
+    assert Bent.has("hessian")
+    table = {"algorithm": "feddcd", "data": {"clients": 4, "features": 3}, "rounds": 1}
+    with pytest.raises(UserError, match=r":Flat: it needs hessian$"):
+        mpifed.run(table | {"problem": f"{__file__}:Flat"})
+    assert len(mpifed.run(table | {"problem": f"{__file__}:Bent"}).x) == 3

@@ -11,7 +11,7 @@ import msgspec
 
 from mpifed.algorithms.local_solvers import Solver
 from mpifed.algorithms.step_sizes import Step
-from mpifed.core import plugins as extension
+from mpifed.core import plugins
 from mpifed.core.component import Component, Table
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.toml import toml_value
@@ -55,7 +55,7 @@ def summary(family: type[Component], name: str) -> str:
         cls = family.member(name, family.kind)
     except UserError as error:
         return f"({error})"
-    return sentence(cls) + ("" if name in family.choices else f"  ({extension.installed(family.kind)[name]})")
+    return sentence(cls) + ("" if name in family.choices else f"  ({plugins.installed(family.kind)[name]})")
 
 
 def component(name: str) -> str:
@@ -71,7 +71,7 @@ def outside(name: str) -> type[Component]:
     if ":" not in name:
         unknown("name", name, [name for family in KINDS.values() for name in family.names()])
     try:
-        cls = extension.load(name)
+        cls = plugins.load(name)
     except ValueError as error:
         raise UserError(f"name = {toml_value(name)} is wrong: {error}") from None
     families = [family for family in KINDS.values() if issubclass(cls, family)]
@@ -133,7 +133,7 @@ def data(action: str, name: str, to: Path) -> str:
     if action == "get":
         return "written to " + ", ".join(map(str, catalogue.fetch(name, to)))
     family = Data
-    if (name in family.names() and name != "file") or extension.FILE.fullmatch(name):
+    if (name in family.names() and name != "file") or plugins.FILE.fullmatch(name):
         source = family.build(name, "data")
     elif Path(name).suffix:
         source = family.build({"name": "file", "path": name}, "data")

@@ -1,4 +1,4 @@
-"""What an experiment file can name: components whose fields are the keys of their TOML table."""
+"""Tables and components of an experiment file: classes whose fields are the keys of a TOML table."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from typing import Any, ClassVar, Self
 
 import msgspec
 
-from mpifed.core import plugins as extension
+from mpifed.core import plugins
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.toml import join, toml_value
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of an experiment file: its fields are the keys, their defaults and their help text."""
+    """A table of an experiment file. Its fields are the keys, with types, defaults and descriptions."""
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
-        """The values of ``table``, each checked against its field; UserError names the key under ``path`` that is wrong."""
+        """The table at ``path`` with its values checked against the fields; UserError names the key that is wrong."""
         if not isinstance(table, dict):
-            raise UserError(f"{path} = {toml_value(table)} is wrong: it is a table, so write {path}.KEY = VALUE")
+            raise UserError(f"{path} = {toml_value(table)} is wrong: {path} is a table, so write {path}.KEY = VALUE")
         return cls.fill(table, path)
 
     @classmethod
     def fill(cls, table: dict[str, Any], path: str) -> Self:
+        """The same for a dict without the key ``name``."""
         fields = fields_of(cls)
         for key in table:
             if key not in fields:
@@ -44,29 +45,29 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 @cache
 def fields_of(cls: type[Table]) -> dict[str, Any]:
-    """name -> field, read from the annotations once."""
+    """Field name -> field of a table; cached, because reading annotations is slow."""
     return {field.name: field for field in msgspec.structs.fields(cls)}
 
 
 class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="name"):
-    """Base of algorithms, problems, data sources, partitions, selections and step rules: tables with a ``name``.
+    """A table with a ``name``: the base of algorithms, problems, data sources, partitions, selections and step rules.
 
-    A base class that stands for a family (``Algorithm``, ``Step`` …) lists its members in ``choices``:
-    name -> "module:Class". Others come from outside mpifed, see ``extension``; what they must define is abstract.
+    The base class of a family (``Algorithm``, ``Step`` …) lists the members in ``choices``: name -> "module:Class".
+    Members from outside mpifed are found by ``plugins``; the abstract methods of the family are what they must define.
     """
 
     choices: ClassVar[dict[str, str]] = {}
     default: ClassVar[str] = ""
-    kind: ClassVar[str] = ""  # what the members are called together: mpifed.KIND is their group of entry points
+    kind: ClassVar[str] = ""  # plural name of the family; mpifed.KIND is its group of entry points
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
-        """The component that ``table`` names."""
+        """The component that a table names; a plain string is a table with that name."""
         if isinstance(table, str):
             table = {"name": table}
         if not isinstance(table, dict):
             raise UserError(
-                f"{path} = {toml_value(table)} is wrong: it is a table, such as {path}.name = {cls.default!r}"
+                f"{path} = {toml_value(table)} is wrong: {path} is a table, such as {path}.name = {cls.default!r}"
             )
         table = dict(table)
         name = table.pop("name", cls.default)
@@ -74,30 +75,30 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
 
     @classmethod
     def member(cls, name: Any, path: str) -> type[Self]:
-        """The class that is called ``name`` in this family, one of mpifed or one outside."""
+        """The class called ``name`` in this family, in mpifed or in a plugin; UserError where there is none."""
         if isinstance(name, str) and name in cls.choices:
             module, _, attribute = cls.choices[name].partition(":")
             found: type[Self] = getattr(importlib.import_module(module), attribute)
             return found
         try:
-            found = extension.find(cls, name)
+            found = plugins.find(cls, name)
         except ValueError as error:
             raise UserError(f"{path} = {toml_value(name)} is wrong: {error}") from None
         return found or unknown(path.rsplit(".", 1)[-1], name, cls.names())
 
     @classmethod
     def names(cls) -> list[str]:
-        """Every name in this family: those of mpifed, then those that installed packages add."""
-        return list(dict.fromkeys([*cls.choices, *extension.installed(cls.kind)]))
+        """All names of this family: those of mpifed, then those of installed packages."""
+        return list(dict.fromkeys([*cls.choices, *plugins.installed(cls.kind)]))
 
     @classmethod
     def label(cls) -> str:
-        """The name under which an experiment file calls this class."""
+        """The name of this class in an experiment file."""
         return str(cls.__struct_config__.tag)
 
 
 def convert(value: Any, kind: Any, path: str) -> Any:
-    """``value`` as ``kind``, or a UserError that names ``path``."""
+    """``value`` as the type ``kind``; UserError with ``path`` where that is impossible."""
     options = getattr(kind, "__args__", (kind,))
     family = next((k for k in within(kind) if isinstance(k, type) and issubclass(k, Table)), None)
     if family is not None:
@@ -113,16 +114,17 @@ def convert(value: Any, kind: Any, path: str) -> Any:
     except msgspec.ValidationError as error:
         raise UserError(f"{path} = {toml_value(value)} is wrong: {lower(str(error))}") from None
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise UserError(f"{path} = {value} is wrong: a whole number has at most 64 bits")
+        raise UserError(f"{path} = {value} is wrong: an integer must fit into 64 bits")
     return converted
 
 
 def within(kind: Any) -> Iterator[Any]:
-    """A type and all that it is made of: X | None, Annotated[X, …]."""
+    """A type and, recursively, its arguments, as in X | None or Annotated[X, …]."""
     yield kind
     for part in getattr(kind, "__args__", ()):
         yield from within(part)
 
 
 def lower(text: str) -> str:
+    """An error message of msgspec as the end of a sentence of ours."""
     return text[:1].lower() + text[1:].replace("`", "")

@@ -1,30 +1,31 @@
-"""What goes wrong, and how it is said."""
+"""Exceptions for mistakes of the user and failures of a run, and how their messages are written."""
 
 from __future__ import annotations
 
 import difflib
 import socket
 import traceback
+from collections.abc import Collection
 from typing import Any, NoReturn
 
-LONGEST = 600  # characters of a sentence
+LONGEST = 600  # characters of a message
 
 
 class UserError(Exception):
-    """A mistake in the user's input, told in one sentence that names the key, the value and what would be right."""
+    """A mistake in the user's input. The message is one sentence with the key, its value and what would be right."""
 
 
 class Trouble(Exception):
-    """Why a run cannot go on, in one sentence; what was recorded so far stays."""
+    """A failure that ends a run, explained in one sentence; what was recorded so far stays in the result file."""
 
 
 def reason(error: BaseException) -> str:
-    """Why the system refused, in small letters."""
+    """The message of an error, in lower case, to end a sentence with; for an OSError, that of the system."""
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
 def failure(rank: int, error: BaseException) -> str:
-    """What to say of an error on a rank: a mistake of the user in one sentence, others with where they happened."""
+    """The message for an error on a rank: that of a UserError alone, all others with the traceback."""
     if isinstance(error, UserError):
         return str(error)
     what = f"{type(error).__name__}: {error}".removesuffix(": ")
@@ -32,19 +33,25 @@ def failure(rank: int, error: BaseException) -> str:
     return f"rank {rank} on {socket.gethostname()} failed: {what}\n{where}"
 
 
-def unknown(what: str, name: Any, known: Any, path: str = "") -> NoReturn:
-    """Refuse ``name``, with the nearest known name or, where none is near, the list of them."""
+def unknown(what: str, name: Any, known: Collection[str], path: str = "") -> NoReturn:
+    """Raise a UserError for an unknown ``name``, with the most similar known name or else a list of all."""
     near = difflib.get_close_matches(str(name), list(known), 1)
-    hint = f"did you mean {near[0]!r}?" if near else "there is " + ", ".join(known) if known else "none is known here"
+    hint = (
+        f"did you mean {near[0]!r}?"
+        if near
+        else "the choices are " + ", ".join(known)
+        if known
+        else "there are none here"
+    )
     raise UserError(f"unknown {what} {(f'{path}.{name}' if path else str(name))!r}; {hint}")
 
 
 def sentence(mistake: object) -> str:
-    """What to tell of a mistake: one line, not too long, nothing in it that a terminal would obey."""
+    """A message as one line of at most about LONGEST characters, without control characters."""
     text = printable(str(mistake))
     return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Text with control characters and stray bytes shown as escapes, those in ``keep`` left alone."""
+    """Text with unprintable characters shown as escapes, except those in ``keep``."""
     return "".join(c if c.isprintable() or c in keep else ascii(c)[1:-1] for c in text)

@@ -1,11 +1,11 @@
-"""The file that is going to hold a result: never one that exists, unless that is what the user wants, and complete."""
+"""Files that get their name only when they are complete, and result files that do not overwrite others by accident."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,33 +14,62 @@ from mpifed.core.errors import UserError, reason
 EXISTS = "{} exists; say --force to overwrite it or -o for another name"
 
 
-def claim(path: str | os.PathLike[str], force: bool) -> tuple[Path, Path]:
-    """The file that is meant and a new, empty file to write beside it.
+@contextmanager
+def atomic_file(path: Path, rename: Callable[[Path, Path], None] = os.replace) -> Iterator[Path]:
+    """Yield the path of a new, empty file in the folder of ``path``; rename it to ``path`` on success.
 
-    A link to a file stands for that file; one to nothing is refused. Raises UserError where the file exists and
-    ``force`` is not given, and where it cannot be written.
+    On failure the new file is removed and ``path`` stays as it was. OSError where the folder or disk refuses.
+    """
+    part = path.with_name(f".mpifed-{uuid.uuid4().hex[:12]}")
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    try:
+        yield part
+        rename(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str], force: bool) -> Iterator[Path]:
+    """``atomic_file`` for a file that the user has named: an existing one is replaced only with ``force``.
+
+    A link to a file stands for that file. UserError where the file exists and ``force`` is not given, also if it was
+    created meanwhile, and where it cannot be written.
     """
     name = os.fspath(path)
+    target = checked_target(name, force)
+    try:
+        with atomic_file(target, os.replace if force else rename_new) as part:
+            yield part
+    except OSError as error:
+        raise UserError(f"{name} cannot be written: {reason(error)}") from None
+
+
+def checked_target(name: str, force: bool) -> Path:
+    """The file that ``name`` stands for, links followed; UserError where it must not be written."""
     if not name:
         raise UserError("-o '' is wrong: a result file needs a name")
     try:
         target = Path(os.path.realpath(name))
-        if target.exists():
-            if not target.is_file():
-                raise UserError(f"{name} is no file: say -o for another name")
-            if not force:
-                raise UserError(EXISTS.format(name))
-            if being_written(target):
-                raise UserError(f"{name} is being written by another run: say -o for another name")
-        elif os.path.islink(name):
-            raise UserError(f"{name} is a link to {os.readlink(name)}, which is not there: say -o for another name")
-        elif not target.parent.is_dir():
-            raise UserError(f"{name} cannot be written: there is no folder {os.path.dirname(name)}")
-        place = target.with_name(f".mpifed-{uuid.uuid4().hex[:12]}")
-        os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        check_target(name, target, force)
     except (OSError, ValueError) as error:
         raise UserError(f"{name} cannot be written: {reason(error)}") from None
-    return target, place
+    return target
+
+
+def check_target(name: str, target: Path, force: bool) -> None:
+    """UserError where ``target``, which the user calls ``name``, is not a file that may be written."""
+    if target.exists():
+        if not target.is_file():
+            raise UserError(f"{name} is not a file: say -o for another name")
+        if not force:
+            raise UserError(EXISTS.format(name))
+        if being_written(target):
+            raise UserError(f"{name} is being written by another run: say -o for another name")
+    elif os.path.islink(name):
+        raise UserError(f"{name} is a link to {os.readlink(name)}, which does not exist: say -o for another name")
+    elif not target.parent.is_dir():
+        raise UserError(f"{name} cannot be written: there is no folder {os.path.dirname(name)}")
 
 
 def being_written(path: Path) -> bool:
@@ -55,34 +84,27 @@ def being_written(path: Path) -> bool:
     return False
 
 
-@contextmanager
-def replacing(path: str | os.PathLike[str], force: bool) -> Iterator[Path]:
-    """A file to write, which takes the place of ``path`` when it is complete and is gone when that fails."""
-    target, place = claim(path, force)
+def rename_new(part: Path, target: Path) -> None:
+    """Rename ``part`` to ``target``, which must not exist. UserError where it does."""
     try:
-        yield place
-        publish(place, target, force)
-    except OSError as error:
-        raise UserError(f"{os.fspath(path)} cannot be written: {reason(error)}") from None
-    finally:
-        place.unlink(missing_ok=True)
-
-
-def publish(place: Path, target: Path, force: bool) -> None:
-    """Give a file its name. UserError where the name has been taken meanwhile, unless ``force`` is given."""
-    try:
-        if not force:
-            take(place, target)
+        reserve(part, target)
     except FileExistsError:
         raise UserError(EXISTS.format(target)) from None
-    os.replace(place, target)
+    os.replace(part, target)
 
 
-def take(place: Path, target: Path) -> None:
-    """A second name for a file, or, on a file system without hard links, an empty file of that name. FileExistsError."""
+def reserve(part: Path, target: Path) -> None:
+    """Create ``target`` as a hard link to ``part``, or empty where there are no hard links. FileExistsError."""
     try:
-        os.link(place, target)
+        os.link(part, target)
     except FileExistsError:
         raise
     except OSError:
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+
+
+def synchronise(path: str | os.PathLike[str]) -> None:
+    """Wait until a file or folder is on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    os.fsync(handle)
+    os.close(handle)

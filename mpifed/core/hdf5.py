@@ -1,4 +1,4 @@
-"""Reading HDF5 files that anybody may have made: no links, no sizes that are not there."""
+"""Safe reading of HDF5 files from any source: links are not followed and declared sizes are checked."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.errors import UserError
-from mpifed.core.memory import declared, room, size_of
+from mpifed.core.memory import check_declared, check_memory, size_of
 from mpifed.core.typing import Array
 
 
 def datasets(group: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """The datasets of a group of an HDF5 file, which must lie in that file; UserError names ``path``."""
+    """Names and datasets of a group; UserError with ``path`` where data are stored outside the file."""
     import h5py
 
     for name in map(os.fsdecode, group):
@@ -24,31 +24,31 @@ def datasets(group: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def entry(group: Any, name: str, path: str) -> Any:
-    """The dataset or group ``name`` of a group, or None; no link is followed, for it might lead anywhere."""
+    """The dataset or group called ``name``, or None. UserError for links, which may lead to any file."""
     import h5py
 
     key = os.fsencode(name)
     if not group.id.links.exists(key):
         return None
     if group.id.links.get_info(key).type != h5py.h5l.TYPE_HARD:
-        raise UserError(f"{name} of {path} is a link: what is read must lie in the file itself")
+        raise UserError(f"{name} of {path} is a link: copy the data into the file itself")
     found = group[key]
     if isinstance(found, h5py.Dataset) and found.shape is not None:
         if found.is_virtual or found.external:
-            raise UserError(f"{name} of {path} lies in other files: what is read must lie in the file itself")
+            raise UserError(f"{name} of {path} lies in other files: copy the data into the file itself")
         try:
             size = size_of(found.shape, found.dtype.itemsize)
         except TypeError:
             raise UserError(
                 f"{name} of {path} has a type that numpy does not know: it must be an array of numbers"
             ) from None
-        declared(size, found.id.get_storage_size(), f"{name} of {path}")
+        check_declared(size, found.id.get_storage_size(), f"{name} of {path}")
     return found
 
 
 def values(dataset: Any, what: str) -> Array:
-    """A whole dataset, texts as str; UserError where there is no memory for ``what``."""
+    """A whole dataset, texts as str; UserError where there is not enough memory for ``what``."""
     import h5py
 
-    room(size_of(dataset.shape, dataset.dtype.itemsize), what)
+    check_memory(size_of(dataset.shape, dataset.dtype.itemsize), what)
     return np.asarray(dataset.asstr()[()] if h5py.check_string_dtype(dataset.dtype) else dataset[()])

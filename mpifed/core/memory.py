@@ -1,4 +1,4 @@
-"""Whether there is memory for an array, asked before it is made: what a file declares may be more than it holds."""
+"""Checks before an array is allocated: is there memory for it, and can the file hold as much as it declares?"""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 from mpifed.core.errors import UserError
 
-SMALL = 1 << 28  # bytes that nobody is asked for
-PACKED = 1100  # bytes of one packed byte, at most: deflate reaches 1032
+SMALL = 1 << 28  # bytes: smaller arrays are not checked
+MOST_PACKED = 1100  # bytes that one compressed byte can hold, at most; deflate reaches 1032
 
 
 def free() -> int:
-    """Bytes that the machine still has, or the limit of this process where that is less."""
+    """Free memory in bytes: that of the machine, or the limit of this process if that is less."""
     try:
         lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text("ascii").splitlines())
         most = 1024 * int(lines["MemAvailable"].split()[0])
@@ -25,20 +25,20 @@ def free() -> int:
     return most if limit == resource.RLIM_INFINITY else min(most, limit)
 
 
-def room(size: int, what: str) -> None:
-    """UserError where ``what`` needs more than the memory that is free."""
+def check_memory(size: int, what: str) -> None:
+    """UserError where ``what`` needs more bytes than are free."""
     if size > SMALL and size > (most := free()):
-        raise UserError(f"{what} would take {size / 1e6:,.0f} MB of memory, and {most / 1e6:,.0f} MB are free")
+        raise UserError(f"{what} would take {size / 1e6:,.0f} MB of memory, but only {most / 1e6:,.0f} MB are free")
 
 
 def size_of(shape: Sequence[int], itemsize: int) -> int:
-    """Bytes of an array, in whole numbers of any size."""
+    """Bytes of an array of this shape, computed without overflow."""
     return itemsize * math.prod(map(int, shape))
 
 
-def declared(size: int, held: int, what: str) -> None:
-    """UserError where ``what`` declares far more bytes than what the file holds of it can unpack to."""
-    if size > SMALL and size > PACKED * held:
+def check_declared(size: int, stored: int, what: str) -> None:
+    """UserError where ``what`` declares ``size`` bytes, more than ``stored`` compressed bytes can hold."""
+    if size > SMALL and size > MOST_PACKED * stored:
         raise UserError(
-            f"{what} declares {size:,} bytes, and the file holds {held:,} of them, fewer than any packing leaves"
+            f"{what} declares {size:,} bytes, but its {stored:,} bytes in the file cannot hold so many, even compressed"
         )

@@ -1,4 +1,4 @@
-"""Classes outside mpifed: named by their file or module, or offered by an installed package."""
+"""Classes from outside mpifed: named by file or module, or offered by an installed package as an entry point."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ FILE = re.compile(r".+\.py:\w+", re.DOTALL)  # path.py:Class
 
 
 def find(family: Any, name: Any) -> Any:
-    """The class called ``name``, path.py:Class or package.module:Class or an entry point of the group mpifed.KIND; or None.
+    """The class that ``name`` refers to: path.py:Class, package.module:Class or an entry point of mpifed.KIND; or None.
 
-    Naming a class imports, and so runs, its file. The class found is one derived from it whose label is ``name``, so that
-    an experiment file says where it comes from. Raises ValueError: it is not there or no member of ``family``.
+    The module is imported, so its code runs. What is returned is a subclass labelled ``name``, so that the recorded
+    configuration says where the class comes from. ValueError where it does not exist or is not a member of ``family``.
     """
     if not isinstance(name, str):
         return None
@@ -29,8 +29,8 @@ def find(family: Any, name: Any) -> Any:
 
 @cache
 def installed(kind: str) -> dict[str, str]:
-    """name -> "module:Class" of the entry points of installed packages in the group mpifed.KIND."""
-    from importlib.metadata import entry_points  # slow, so only where a name is not built in
+    """Entry points of installed packages in the group mpifed.KIND: name -> "module:Class"."""
+    from importlib.metadata import entry_points  # slow to import, and seldom needed
 
     points = entry_points(group=f"mpifed.{kind}")
     return {point.name: point.value.partition("[")[0].strip() for point in reversed(list(points))}
@@ -38,44 +38,44 @@ def installed(kind: str) -> dict[str, str]:
 
 @cache
 def adopt(family: Any, found: Any, name: str) -> Any:
-    """``found`` as a member of ``family`` that is called ``name``; ValueError where it cannot be one."""
+    """A subclass of ``found`` labelled ``name``; ValueError where ``found`` is not a complete member of ``family``."""
     own = f"{found.__name__} of {name.rpartition(':')[0] or found.__module__}"
     if not issubclass(found, family) or found is family:
-        raise ValueError(f"{own} is no class derived from {public(family)}")
+        raise ValueError(f"{own} is not derived from {public(family)}")
     missing = [key for key in dir(found) if getattr(getattr(found, key), "__isabstractmethod__", False)]
     if missing:
-        raise ValueError(f"{own} has no method {' and no method '.join(missing)}")
+        raise ValueError(f"{own} does not define {', '.join(missing)}")
     body = {key: getattr(found, key) for key in ("__module__", "__qualname__", "__doc__")}
     return type(family)(found.__name__, (found,), body, tag=name)
 
 
 def load(reference: str) -> type:
-    """The class that path.py:Class or package.module:Class names; ValueError says what is missing."""
-    place, _, name = reference.rpartition(":")
+    """Import path.py:Class or package.module:Class; ValueError says what is missing."""
+    source, _, name = reference.rpartition(":")
     in_file = FILE.fullmatch(reference) is not None
-    if not name.isidentifier() or not (in_file or all(part.isidentifier() for part in place.split("."))):
+    if not name.isidentifier() or not (in_file or all(part.isidentifier() for part in source.split("."))):
         raise ValueError("write path.py:Class or package.module:Class")
-    if in_file and not os.path.isfile(os.path.expanduser(place)):
-        raise ValueError(f"there is no file {place}")
+    if in_file and not os.path.isfile(os.path.expanduser(source)):
+        raise ValueError(f"there is no file {source}")
     try:
-        module = from_file(os.path.realpath(os.path.expanduser(place))) if in_file else importlib.import_module(place)
+        module = from_file(os.path.realpath(os.path.expanduser(source))) if in_file else importlib.import_module(source)
         found = getattr(module, name, None)
-    except (Exception, SystemExit) as error:  # whatever the user's code raises
-        raise ValueError(f"{place} cannot be imported: {what(error)}") from None
+    except (Exception, SystemExit) as error:  # the user's code may raise anything
+        raise ValueError(f"{source} cannot be imported: {summary(error)}") from None
     if not isinstance(found, type):
-        own = [
+        defined = [
             key
             for key, value in vars(module).items()
             if isinstance(value, type) and value.__module__ == module.__name__
         ]
-        near = difflib.get_close_matches(name, own, 1) or own[:8]
-        raise ValueError(f"{place} has no class {name}" + (f"; there is {', '.join(near)}" if near else ""))
+        near = difflib.get_close_matches(name, defined, 1) or defined[:8]
+        raise ValueError(f"{source} has no class {name}" + (f"; it defines {', '.join(near)}" if near else ""))
     return found
 
 
 def from_file(path: str) -> Any:
-    """The module in a file, known under its path, imported once."""
-    name = path.removesuffix(".py")  # a name that no other module has
+    """Import a module from its file, once; its name is its path without .py, which no other module has."""
+    name = path.removesuffix(".py")
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
@@ -90,8 +90,8 @@ def from_file(path: str) -> Any:
     return module
 
 
-def what(error: BaseException) -> str:
-    """An error in one line, with the last line of the user's code that it passed."""
+def summary(error: BaseException) -> str:
+    """An error in one line, with the file and line of the user's code where it was raised."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -102,5 +102,5 @@ def what(error: BaseException) -> str:
 
 
 def public(family: Any) -> str:
-    """The name under which a user imports a family."""
+    """The name under which a user imports the base class of a family."""
     return f"mpifed.{family.__name__}" if family.kind else f"{family.__module__}.{family.__name__}"

@@ -1,4 +1,7 @@
-"""Arrays in files that are whole or not there: written beside, synchronised, renamed; checked when they are read."""
+"""Checkpoint files: written atomically, synchronised with the disk, and checked against a checksum when they are read.
+
+What makes a write atomic is in ``files``; this module knows what the files hold.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,15 @@ from typing import IO, Any
 import numpy as np
 
 from mpifed.core.errors import UserError, reason
+from mpifed.core.files import atomic_file, synchronise
 from mpifed.core.typing import Array
 
-BLOCK = 1 << 20  # bytes that are read at a time
-SEAL = 10  # bytes of what ends a file
+BLOCK = 1 << 20  # bytes read at a time
+SEAL = 10  # bytes of the checksum line at the end of a file
 
 
-class Sealed(io.RawIOBase):
-    """A file that is written from its beginning to its end, and the checksum of its name and its content."""
+class Checksummed(io.RawIOBase):
+    """A file written from start to end; ``sum`` is the checksum of its name and content so far."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self.file, self.sum = file, zlib.crc32(name.encode())
@@ -31,32 +35,25 @@ class Sealed(io.RawIOBase):
 
 
 def seal(checksum: int) -> bytes:
-    """What ends a file of that checksum."""
+    """The last line of a file with this checksum."""
     return b"\n%08x\n" % checksum
 
 
 def write(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Put arrays into an NPZ file. OSError where the disk does not take them."""
-    with sealed(path) as file:
+    """Write arrays to an NPZ file with a seal. OSError where the disk refuses."""
+    with sealing(path) as file:
         np.savez(file, allow_pickle=False, **arrays)
 
 
 def write_text(path: Path, text: bytes) -> None:
-    """Put a text into a file; the folder is synchronised too, so that what it names is there before it."""
-    with sealed(path) as file:
+    """Write text to a file with a seal, then synchronise the folder: the files that the text names are there too."""
+    with sealing(path) as file:
         file.write(text)
     synchronise(path.parent)
 
 
-def synchronise(path: str | os.PathLike[str]) -> None:
-    """Let a file or folder reach the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    os.fsync(handle)
-    os.close(handle)
-
-
 def read(path: Path) -> dict[str, Array]:
-    """The arrays in an NPZ file. UserError where it is not there or not as it was written to this name."""
+    """The arrays of an NPZ file. UserError where it is missing or its checksum is wrong."""
     try:
         check(path)
         with np.load(path, allow_pickle=False) as file:
@@ -66,7 +63,7 @@ def read(path: Path) -> dict[str, Array]:
 
 
 def read_text(path: Path) -> bytes | None:
-    """The text in a file, None where there is no file. UserError where it is not as it was written."""
+    """The text of a file, None where there is no file. UserError where its checksum is wrong."""
     try:
         check(path)
         return path.read_bytes()[:-SEAL]
@@ -77,7 +74,7 @@ def read_text(path: Path) -> bytes | None:
 
 
 def check(path: Path) -> None:
-    """ValueError where a file is not what was written to this name."""
+    """ValueError where the name or the content of a file does not match its checksum."""
     with open(path, "rb") as file:
         left, total = os.fstat(file.fileno()).st_size - SEAL, zlib.crc32(path.name.encode())
         while left > 0 and (block := file.read(min(left, BLOCK))):
@@ -87,23 +84,11 @@ def check(path: Path) -> None:
 
 
 @contextmanager
-def sealed(path: Path) -> Iterator[Sealed]:
-    """A file to write beside ``path``, which takes its place when it is whole and on the disk."""
-    with beside(path) as part, open(part, "wb") as file:
-        content = Sealed(file, path.name)
+def sealing(path: Path) -> Iterator[Checksummed]:
+    """A file to write in place of ``path``; when complete it is sealed, synchronised and renamed."""
+    with atomic_file(path) as part, open(part, "wb") as file:
+        content = Checksummed(file, path.name)
         yield content
         file.write(seal(content.sum))
         file.flush()
         os.fsync(file.fileno())
-
-
-@contextmanager
-def beside(path: Path) -> Iterator[Path]:
-    """A name beside ``path`` to write to, which takes its place when all went well and is removed otherwise."""
-    part = path.with_name(path.name + ".part")
-    try:
-        yield part
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise

@@ -1,7 +1,8 @@
-"""Signals that ask a run to end: the first lets the round be finished, a second one ends the process at once.
+"""Signals that stop a run: after the first, the round is finished; a second one ends the process at once.
 
-They are noticed at once, also inside MPI, by a thread that reads what the handlers in C write. Launchers and batch systems
-repeat themselves: signals within TOGETHER seconds of the first are the same request.
+Python runs its own signal handlers only between bytecodes, so not while MPI waits. A thread therefore reads the
+numbers that the handler in C writes to a pipe. Launchers and batch systems send a signal more than once: signals within
+TOGETHER seconds of the first count as one.
 """
 
 from __future__ import annotations
@@ -11,41 +12,42 @@ import signal
 import threading
 import time
 
-WANTED = ("SIGTERM", "SIGUSR1", "SIGINT")
-TOGETHER = 2.0
+HANDLED = ("SIGTERM", "SIGUSR1", "SIGINT")
+TOGETHER = 2.0  # seconds
 
-asked = ""  # the name of the first signal
+stop_signal = ""  # name of the first signal received; empty: none yet
 
 
 def number() -> int:
-    """What a rank tells the others of ``asked``: 0, or which of WANTED it is."""
-    return WANTED.index(asked) + 1 if asked else 0
+    """``stop_signal`` as the number that ranks exchange: 0, or 1 + its position in HANDLED."""
+    return HANDLED.index(stop_signal) + 1 if stop_signal else 0
 
 
 def name(number: int) -> str:
-    """The signal of that number; empty for 0."""
-    return WANTED[number - 1] if number else ""
+    """The signal that ``number()`` stands for; empty for 0."""
+    return HANDLED[number - 1] if number else ""
 
 
 def listen() -> None:
-    """From here on the signals WANTED are requests to end; before, they kill."""
+    """Handle the signals HANDLED from here on; before, each of them ends the process at once."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    for name in WANTED:
+    for name in HANDLED:
         signal.signal(getattr(signal, name), lambda *_: None)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     threading.Thread(target=_read, args=(reading,), daemon=True).start()
 
 
 def _read(pipe: int) -> None:
-    global asked
-    numbers = {int(getattr(signal, name)): name for name in WANTED}
+    """Note the first signal; end the process at a later one that is no repetition of it."""
+    global stop_signal
+    numbers = {int(getattr(signal, name)): name for name in HANDLED}
     first = 0.0
     while True:
         for number in os.read(pipe, 64):
             if number not in numbers:
                 continue
-            if not asked:
-                asked, first = numbers[number], time.monotonic()
+            if not stop_signal:
+                stop_signal, first = numbers[number], time.monotonic()
             elif time.monotonic() - first > TOGETHER:
                 os._exit(128 + number)

@@ -1,8 +1,8 @@
-"""Random streams: one for each purpose, client, round and call, all made from one seed.
+"""Random streams: one for each purpose, client, round and call, all derived from one seed.
 
-A stream is Philox, a counter-based generator, whose key is the seed and the purpose and whose counter starts at
-(client, round, call). Streams need no state between rounds, so a checkpoint has none of them to save, and a client
-draws the same numbers wherever it lives.
+A stream is Philox, a counter-based generator (Salmon et al. 2011, doi:10.1145/2063384.2063405). Its key is the seed and
+the purpose; its counter starts at the stream key, such as (client, round, call). So a client draws the same numbers on
+every rank, and a checkpoint need not save the state of any generator.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 PURPOSES = ("data", "partition", "split", "selection", "server", "clients", "model", "system")
 
 
-def stream(seed: int, purpose: str, *place: int) -> np.random.Generator:
-    """The generator of ``purpose`` at ``place`` (up to three whole numbers, e.g. client, round, call)."""
-    counter = [0, *place, *(0,) * (3 - len(place))]
-    key = np.array([seed, PURPOSES.index(purpose)], dtype=np.uint64)
-    return np.random.Generator(np.random.Philox(key=key, counter=np.array(counter, dtype=np.uint64)))
+def stream(seed: int, purpose: str, *key: int) -> np.random.Generator:
+    """The generator for a purpose, one of PURPOSES, and a key of up to three whole numbers: client, round, call."""
+    counter = [0, *key, *(0,) * (3 - len(key))]
+    philox_key = np.array([seed, PURPOSES.index(purpose)], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(key=philox_key, counter=np.array(counter, dtype=np.uint64)))

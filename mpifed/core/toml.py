@@ -1,4 +1,4 @@
-"""Tables as TOML text, and back."""
+"""Conversion of tables to TOML text and back."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 
 from mpifed.core.errors import UserError
 
-DEEPEST = 32  # tables in tables of an experiment file
-DOTS = 10_000  # full stops in an experiment file: reading a dotted key takes time with the square of its parts
+DEEPEST = 32  # levels of nested tables and lists
+DOTS = 10_000  # full stops in a file: the time to parse a dotted key grows with the square of its parts
 
 
 def join(path: str, key: str) -> str:
+    """A dotted key; ``path`` may be empty."""
     return f"{path}.{key}" if path else key
 
 
@@ -36,7 +37,7 @@ def toml_key(key: str) -> str:
 
 
 def to_toml(table: dict[str, Any], head: str = "") -> str:
-    """A table as TOML text; keys without a value (None) are left out."""
+    """A table as TOML text, without keys whose value is None; ``head`` is the dotted key of the table."""
     plain = {k: v for k, v in table.items() if v is not None and not isinstance(v, dict)}
     lines = [f"{toml_key(key)} = {toml_value(value)}" for key, value in plain.items()]
     for key, value in table.items():
@@ -47,19 +48,19 @@ def to_toml(table: dict[str, Any], head: str = "") -> str:
 
 
 def from_toml(text: str, what: str) -> dict[str, Any]:
-    """The table in TOML text; a UserError calls it ``what``."""
+    """Parse TOML text; UserError calls it ``what``."""
     if text.count(".") > DOTS:
-        raise UserError(f"{what} is no experiment file: it has more than {DOTS} full stops")
+        raise UserError(f"{what} is not an experiment file: it has more than {DOTS} full stops")
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{what} is no TOML: {error}") from None
+        raise UserError(f"{what} is not valid TOML: {error}") from None
     shallow(table, what)
     return table
 
 
 def shallow(value: Any, what: str) -> None:
-    """UserError where tables and lists lie too deep in one another."""
+    """UserError where tables and lists are nested more than DEEPEST levels deep."""
     parts = [value]
     for _ in range(DEEPEST):
         parts = [
@@ -69,4 +70,6 @@ def shallow(value: Any, what: str) -> None:
             for inner in (part.values() if isinstance(part, dict) else part)
         ]
     if any(isinstance(part, dict | list) for part in parts):
-        raise UserError(f"{what} has tables or lists nested more than {DEEPEST} deep: an experiment file needs three")
+        raise UserError(
+            f"{what} has tables or lists nested more than {DEEPEST} levels deep: an experiment file needs three"
+        )

@@ -1,4 +1,4 @@
-"""Types that every room uses."""
+"""Types used in every room: arrays, and numbers with the ranges that a TOML value must be in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-Matrix = Any  # NDArray or scipy.sparse.csr_array, (rows, n)
+Matrix = Any  # (rows, n): an Array or a scipy.sparse.csr_array
 Positive = Annotated[float, Meta(gt=0)]
 Share = Annotated[float, Meta(gt=0, le=1)]
 Count = Annotated[int, Meta(ge=1)]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.core.memory import room
+from mpifed.core.memory import check_memory
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block, dense_block, plan, sparse_block
@@ -31,7 +31,7 @@ def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Bloc
     lo, sizes, groups, dtype = layout
     if not data.sparse:
         what = f"the {int(sizes.sum()):,} samples of {data.n:,} features of clients {lo} to {lo + len(sizes) - 1}"
-        room(int(sizes.sum()) * data.n * dtype.itemsize, what)
+        check_memory(int(sizes.sum()) * data.n * dtype.itemsize, what)
     blocks = [None if data.sparse else dense_block(sizes[group], data.n, dtype) for group in groups]
     home = np.empty((len(sizes), 2), np.int64)
     for k, group in enumerate(groups):

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core import sealed as store
+from mpifed.core import sealed
 from mpifed.core.component import Table
 from mpifed.core.errors import Trouble, UserError, reason
 from mpifed.core.typing import Array
@@ -55,7 +55,7 @@ class Saved(msgspec.Struct):
         found = []
         for a, b in zip(self.cuts, self.cuts[1:], strict=False):
             if a < hi and lo < b:
-                part = store.read(piece(self.folder, self.serial, a))
+                part = sealed.read(piece(self.folder, self.serial, a))
                 found.append({name: rows[max(lo - a, 0) : hi - a] for name, rows in part.items()})
         return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
 
@@ -67,7 +67,7 @@ class Saved(msgspec.Struct):
             raise UserError(
                 f"the checkpoint in {self.folder} is of another program: {algorithm.label()} has no {self.kind}"
             )
-        arrays = store.read(piece(self.folder, self.serial, "server"))
+        arrays = sealed.read(piece(self.folder, self.serial, "server"))
         times = arrays.pop("times selected")
         values = {
             name: {"int": int, "float": float, "bool": bool}[self.kinds[name]](value)
@@ -115,11 +115,11 @@ class Keeper:
             fed.save(serial)
             values = {name: value for name, value in server._asdict().items() if value is not None}
             kinds = {name: type(value).__name__ for name, value in values.items() if type(value) in (int, float, bool)}
-            store.write(piece(self.folder, serial, "server"), {**values, "times selected": fed.times_selected})
+            sealed.write(piece(self.folder, serial, "server"), {**values, "times selected": fed.times_selected})
             ledger = {name: int(value) for name, value in vars(fed.ledger).items()}
             saved = Saved(serial, round, self.cuts, elapsed, ledger, type(server).__name__, kinds)
             saved.simulated = 0.0 if fed.devices is None else fed.devices.seconds
-            store.write_text(self.folder / STATE, msgspec.json.encode(saved))
+            sealed.write_text(self.folder / STATE, msgspec.json.encode(saved))
         except OSError as error:
             raise Trouble(
                 f"the checkpoint of round {round} cannot be written to {self.folder}: "
@@ -155,7 +155,7 @@ def piece(folder: str | os.PathLike[str], serial: int, owner: int | str) -> Path
 def find(path: str | os.PathLike[str]) -> Saved | None:
     """The last checkpoint of a result file, or None. UserError where it is damaged."""
     place = folder(path) / STATE
-    text = store.read_text(place)
+    text = sealed.read_text(place)
     if text is None:
         return None
     try:

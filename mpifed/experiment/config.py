@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from mpifed.algorithms.base import Algorithm
-from mpifed.core import plugins as extension
+from mpifed.core import plugins
 from mpifed.core.component import Component, Table
 from mpifed.core.errors import UserError
 from mpifed.core.toml import DOTS, from_toml, shallow, to_toml
@@ -100,7 +100,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     except OSError as error:
         raise UserError(f"experiment file {str(path)!r} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise UserError(f"experiment file {str(path)!r} is no TOML: {error}") from None
+        raise UserError(f"experiment file {str(path)!r} is not valid TOML: {error}") from None
     table = from_toml(text, f"experiment file {str(path)!r}")
     for name in FAMILIES:
         part = table.get(name)
@@ -113,7 +113,7 @@ def beside(value: Any, folder: Path) -> Any:
     """A value of an experiment file with the files of classes in it, path.py:Class, made relative to ``folder``."""
     if isinstance(value, dict):
         return {key: beside(part, folder) for key, part in value.items()}
-    names = isinstance(value, str) and extension.FILE.fullmatch(value) and not value.startswith("~")
+    names = isinstance(value, str) and plugins.FILE.fullmatch(value) and not value.startswith("~")
     return str(folder / value) if names else value
 
 

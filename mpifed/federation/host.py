@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.core import sealed as store
+from mpifed.core import sealed
 from mpifed.core import signals
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
@@ -110,7 +110,7 @@ class Host:
         try:
             seconds = {"compute seconds": self.seconds[self.slot]}
             assert self.checkpoint is not None
-            store.write(self.checkpoint(serial), state | seconds)
+            sealed.write(self.checkpoint(serial), state | seconds)
         except OSError as error:
             code = error.errno or 1
         return Reply(np.full((1, 1), code, self.dtype), ((),))

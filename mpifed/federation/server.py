@@ -166,7 +166,7 @@ class Federation:
     @property
     def asked(self) -> str:
         """The signal that asks to end the run, here or on a host; empty where there was none."""
-        return signals.asked or signals.name(int(self._transport.seconds[:, ASKED].max(initial=0)))
+        return signals.stop_signal or signals.name(int(self._transport.seconds[:, ASKED].max(initial=0)))
 
     def _fault(self, request: Request, faults: Array) -> None:
         """Raise what went wrong on a host."""

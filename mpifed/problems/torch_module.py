@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core import plugins as extension
+from mpifed.core import plugins
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.toml import toml_value
@@ -155,7 +155,7 @@ class TorchModule(TorchProblem, tag="torch", kw_only=True):
         torch, (place, _, name) = pytorch(), self.module.rpartition(":")
         wrong = f"problem.module = {toml_value(self.module)} is wrong:"
         try:
-            found = extension.load(self.module)
+            found = plugins.load(self.module)
         except ValueError as error:
             raise UserError(f"{wrong} {error}") from None
         if not issubclass(found, torch.nn.Module):

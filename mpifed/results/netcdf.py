@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpifed.core.errors import Trouble, reason
-from mpifed.core.files import replacing
-from mpifed.core.sealed import synchronise
+from mpifed.core.files import replacing, synchronise
 from mpifed.core.typing import Array
 from mpifed.results.columns import SCALES, Column
 from mpifed.results.crash_safe_file import Disk

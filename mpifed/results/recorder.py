@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mpifed.core.errors import Trouble, UserError
-from mpifed.core.sealed import synchronise
+from mpifed.core.files import synchronise
 from mpifed.core.typing import Array
 from mpifed.results.columns import CLIENTS, COLUMNS, MODEL, RANKS, SCALES, UNKNOWN, Column
 from mpifed.results.netcdf import append, created, dataset, describe, dimension, numbers, pieces, put, scale, text

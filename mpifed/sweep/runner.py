@@ -166,7 +166,7 @@ class Runs:
         if point is not None:
             path, self.progress.name = str(self.folder / point.file), point.name
             try:
-                what = STOP if self.stopped or signals.asked else state(config, path, self.force)
+                what = STOP if self.stopped or signals.stop_signal else state(config, path, self.force)
                 if what == RESUME:
                     _, saved, before = resume(path, ())
             except UserError as mistake:

@@ -9,7 +9,7 @@ import pytest
 
 from mpifed import load
 from mpifed.cli import describe
-from mpifed.core import plugins as extension
+from mpifed.core import plugins
 from mpifed.core.errors import UserError
 from mpifed.experiment import config
 from tests.helpers.commands import ROOT, execute, mpifed
@@ -100,19 +100,19 @@ def test_an_entry_point_gives_a_name(package):
 
 def test_entry_points_are_listed_and_described(package, monkeypatch):
     monkeypatch.syspath_prepend(package)
-    extension.installed.cache_clear()
+    plugins.installed.cache_clear()
     try:
         listed = describe.names("algorithms")
         assert re.search(r"^  gd +x⁺ = x − γ .*\(my_package.methods:GradientDescent\)$", listed, re.M)
         assert re.search(
-            r'^  bad +\(algorithms = "bad" is wrong: Client of my_package.methods is no class ', listed, re.M
+            r'^  bad +\(algorithms = "bad" is wrong: Client of my_package.methods is not derived ', listed, re.M
         )
         assert len(re.findall("^  fedavg ", listed, re.M)) == 1  # a name of mpifed stays what it is
         assert f"gd  (algorithms: {package}/my_package/methods.py)" in describe.component("gd")
         with pytest.raises(UserError, match=r"^unknown algorithm 'gdd'; did you mean 'gd'\?$"):
             config.experiment({"algorithm": "gdd"})
     finally:
-        extension.installed.cache_clear()
+        plugins.installed.cache_clear()
         for name in ("my_package", "my_package.methods"):
             sys.modules.pop(name, None)
 
@@ -184,14 +184,14 @@ class Whole(Half):
 """
 WRONG = {
     "algorithm=nowhere.py:X": "there is no file nowhere.py",
-    "algorithm=my_methods.py:GradientDescend": "my_methods.py has no class GradientDescend; there is GradientDescent",
-    "algorithm=my_methods.py:join": "my_methods.py has no class join; there is Client, Server, GradientDescent",
-    "algorithm=my_methods.py:Client": "Client of my_methods.py is no class derived from mpifed.Algorithm",
-    "algorithm=broken.py:Algorithm": "Algorithm of broken.py is no class derived from mpifed.Algorithm",
-    "problem=broken.py:Half": "Half of broken.py is no class derived from mpifed.Problem",
-    "data=json:JSONDecoder": "JSONDecoder of json is no class derived from mpifed.Data",
-    "algorithm=broken.py:Half": "Half of broken.py has no method join and no method round",
-    "problem=broken.py:Loss": "Loss of broken.py has no method value_grad",
+    "algorithm=my_methods.py:GradientDescend": "my_methods.py has no class GradientDescend; it defines GradientDescent",
+    "algorithm=my_methods.py:join": "my_methods.py has no class join; it defines Client, Server, GradientDescent",
+    "algorithm=my_methods.py:Client": "Client of my_methods.py is not derived from mpifed.Algorithm",
+    "algorithm=broken.py:Algorithm": "Algorithm of broken.py is not derived from mpifed.Algorithm",
+    "problem=broken.py:Half": "Half of broken.py is not derived from mpifed.Problem",
+    "data=json:JSONDecoder": "JSONDecoder of json is not derived from mpifed.Data",
+    "algorithm=broken.py:Half": "Half of broken.py does not define join, round",
+    "problem=broken.py:Loss": "Loss of broken.py does not define value_grad",
     "algorithm=nowhere.methods:X": "nowhere.methods cannot be imported: ModuleNotFoundError: No module named 'nowhere'",
     "algorithm=fails.py:X": "fails.py cannot be imported: ZeroDivisionError: division by zero (fails.py, line 3)",
     "algorithm=leaves.py:X": "leaves.py cannot be imported: SystemExit: 3 (leaves.py, line 1)",
@@ -236,7 +236,7 @@ def test_options_are_refused_like_those_of_mpifed(wrong):
 
 def test_describe_refuses_what_is_none_of_mpifeds_kinds(wrong):
     for name, sentence in {
-        "json:JSONDecoder": "JSONDecoder of json is no class derived from mpifed.core.component.Component",
+        "json:JSONDecoder": "JSONDecoder of json is not derived from mpifed.core.component.Component",
         "nowhere.py:X": "there is no file nowhere.py",
     }.items():
         with pytest.raises(UserError, match=rf'^name = "{name}" is wrong: {sentence}$'):
@@ -259,7 +259,7 @@ def test_two_files_of_one_name_do_not_meet(folder):
     for name in ("one", "two"):
         (folder / name).mkdir()
         (folder / name / "json.py").write_text(f"class Own:\n    where = '{name}'\n")
-        found.append(extension.load(f"{name}/json.py:Own"))
+        found.append(plugins.load(f"{name}/json.py:Own"))
     assert [cls.where for cls in found] == ["one", "two"]
     assert "Own" not in vars(sys.modules["json"])
-    assert extension.load(f"{folder}/one/json.py:Own") is found[0]
+    assert plugins.load(f"{folder}/one/json.py:Own") is found[0]

@@ -380,7 +380,7 @@ EVERYONE = (
 )
 WRONG = {
     "unknown key": (["system.dropuot=0.1"], "unknown key 'system.dropuot'; did you mean 'dropout'?"),
-    "no table": (["system=3"], "system = 3 is wrong: it is a table, so write system.KEY = VALUE"),
+    "no table": (["system=3"], "system = 3 is wrong: system is a table, so write system.KEY = VALUE"),
     "everybody absent": (["system.dropout=1"], "system.dropout = 1 is wrong: expected float < 1.0"),
     "below zero": (["system.dropout=-0.1"], "system.dropout = -0.1 is wrong: expected float >= 0.0"),
     "no time at all": (["system.deadline=0"], "system.deadline = 0 is wrong: expected float > 0.0"),
@@ -391,7 +391,7 @@ WRONG = {
     "no median": (["system.speed=lognormal"], "system.speed.median is missing: it has no default"),
     "unknown parameter": (
         ["system.speed={name='pareto',mean=3}"],
-        "unknown key 'system.speed.mean'; there is scale, shape",
+        "unknown key 'system.speed.mean'; the choices are scale, shape",
     ),
     "not finite": (["system.latency=inf"], "system.latency.value = inf is wrong: it must be a finite number"),
     "true": (

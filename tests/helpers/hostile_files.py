@@ -204,14 +204,14 @@ def odd_type(out, name):
 
 
 MORE = {  # file -> (content, what is said of it)
-    "endless.h5": (chunked("X", (20, HUGE), chunks=(1, 1024)), "X of .* declares 160,000,000,000,000,000 bytes, and"),
+    "endless.h5": (chunked("X", (20, HUGE), chunks=(1, 1024)), "X of .* declares 160,000,000,000,000,000 bytes, but"),
     "endless-y.h5": (chunked("y", (HUGE,), chunks=(1024,)), "y of .* declares 8,000,000,000,000,000 bytes"),
     "endless-sizes.h5": (chunked("sizes", (TB,), chunks=(1024,)), "sizes of .* declares 8,000,000,000,000 bytes"),
     "zeros.h5": (
         chunked("X", (TB, 1), chunks=(1024, 1), compression="gzip"),
         "X of .* declares 8,000,000,000,000 bytes",
     ),
-    "unwritten.h5": (chunked("X", (10**6, 10**3)), "X of .* declares 8,000,000,000 bytes, and the file holds 0"),
+    "unwritten.h5": (chunked("X", (10**6, 10**3)), "X of .* declares 8,000,000,000 bytes, but its 0 bytes in the file"),
     "soft.h5": (linked("X", lambda out, name: out.__setitem__(name, h5py.SoftLink("/other"))), "X of .* is a link"),
     "loop.h5": (linked("X", lambda out, name: out.__setitem__(name, h5py.SoftLink("/X"))), "X of .* is a link"),
     "external.h5": (
@@ -261,7 +261,7 @@ MORE = {  # file -> (content, what is said of it)
     "up.npz": (zipped({"../../X.npy": npy_of(X), "y.npy": npy_of(Y)}), "has no X"),
     "bomb.npz": (
         inflated(zipped({"X.npy": npy_of(X), "y.npy": npy_of(Y)}, compression=zipfile.ZIP_DEFLATED)),
-        "X of .*bomb.npz declares 4,000,000,000 bytes, and the file holds",
+        "X of .*bomb.npz declares 4,000,000,000 bytes, but its",
     ),
     "long-line.csv.gz": (
         gzip.compress(b"1" * (1 << 20)) * 65,

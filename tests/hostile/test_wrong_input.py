@@ -57,7 +57,7 @@ WRONG = {
     "negative seed": (["seed=-1"], ["seed = -1", ">= 0"]),
     "unknown dtype": (["dtype=float16"], ["dtype", "float16", "float32"]),
     "no clients": (["data.clients=0"], ["data.clients = 0", ">= 1"]),
-    "no TOML": (["bad.toml"], ["bad.toml", "no TOML"]),
+    "no TOML": (["bad.toml"], ["bad.toml", "not valid TOML"]),
     "missing study": (["nothing.toml"], ["nothing.toml", "No such file"]),
     "two studies": (["bad.toml", "odd.toml"], ["one experiment file", "2"]),
     "missing data file": (data("away.npz"), ["away.npz"]),

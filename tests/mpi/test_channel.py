@@ -152,7 +152,7 @@ def test_large_own_rows_are_scattered_and_rows_come_back_in_client_order():
 def test_a_signal_that_one_client_rank_gets_ends_the_run_by_its_name(monkeypatch):
     world = World()
     setup = config.experiment({"data": {"clients": 9, "features": 5}, "stop": {"gradient": 0.0}})
-    monkeypatch.setattr(signals, "asked", "SIGUSR1" if world.rank == 2 else "")
+    monkeypatch.setattr(signals, "stop_signal", "SIGUSR1" if world.rank == 2 else "")
     result = launch.run_config(setup, world=world)
     if world.rank == 0:
         assert result.stop_reason == "SIGUSR1 after round 0"

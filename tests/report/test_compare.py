@@ -125,7 +125,7 @@ def test_an_unknown_column_is_refused_with_the_nearest():
     for options in ({"columns": ["objectiv"]}, {"sort": "objectiv"}):
         with pytest.raises(UserError, match="unknown column 'objectiv'; did you mean 'objective'"):
             compare(seeds(1.0), **options)
-    with pytest.raises(UserError, match="unknown format 'html'; there is terminal, markdown, latex, csv"):
+    with pytest.raises(UserError, match="unknown format 'html'; the choices are terminal, markdown, latex, csv"):
         compare(seeds(1.0), form="html")
 
 
@@ -374,7 +374,7 @@ def test_bold_is_for_terminals(folder):
     [
         (["nowhere.h5"], "nowhere.h5 cannot be read: no such file or directory"),
         (["study.toml"], "study.toml is no result file: it is not HDF5"),
-        (["fedgia-0.h5", "--format", "html"], "unknown format 'html'; there is terminal, markdown, latex, csv"),
+        (["fedgia-0.h5", "--format", "html"], "unknown format 'html'; the choices are terminal, markdown, latex, csv"),
         (["fedgia-0.h5", "--sort", "objectve"], "unknown column 'objectve'; did you mean 'objective'?"),
         ([], "the following arguments are required: result"),
     ],

@@ -399,7 +399,7 @@ def test_a_picture_is_overwritten_only_by_force(folder):
         (["--y", "objectve"], "unknown column 'objectve'; did you mean 'objective'?"),
         (["--x", "byts"], "unknown column 'byts'; did you mean 'bytes'?"),
         (["--box", "algorithm.k1"], "unknown setting 'algorithm.k1'; did you mean 'algorithm.k0'?"),
-        (["--log", "z"], "unknown axis for log 'z'; there is x, y, xy, none"),
+        (["--log", "z"], "unknown axis for log 'z'; the choices are x, y, xy, none"),
         (["--width", "wide"], "--width wide is wrong: it must be single, double or a number of inches"),
         (["-o", "a.jpg"], "a.jpg is no name of a picture: it must end in .png, .pdf, .svg"),
         (["-o", "no/a.png"], "no/a.png cannot be written: there is no folder no"),

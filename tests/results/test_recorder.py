@@ -143,7 +143,7 @@ def test_force_spares_a_file_that_is_being_written(path):
     [
         ("none/out.h5", r"cannot be written: there is no folder .*none"),
         ("file/out.h5", "cannot be written: "),
-        ("folder", "is no file"),
+        ("folder", "is not a file"),
         ("x" * 300, "cannot be written: file name too long"),
     ],
 )

@@ -243,7 +243,7 @@ def test_what_is_no_result_is_told_in_one_sentence(path, spoil, told):
 
 
 def test_a_configuration_that_is_no_toml_is_told():
-    with pytest.raises(UserError, match="attribute config of the result is no TOML"):
+    with pytest.raises(UserError, match="attribute config of the result is not valid TOML"):
         run(config="a = = 1", rounds=0).config  # noqa: B018
 
 

@@ -32,7 +32,7 @@ FILES = [f"k0={k0},seed={seed}.h5" for k0 in (1, 2) for seed in (0, 1)]
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(signals, "asked", "")
+    monkeypatch.setattr(signals, "stop_signal", "")
     return tmp_path
 
 
@@ -244,7 +244,7 @@ def test_a_signal_ends_the_sweep_after_the_round_and_the_same_command_goes_on(he
     def round_(self, fed, server):
         rounds.append(1)
         if len(rounds) == 6:  # the second of the second point
-            monkeypatch.setattr(signals, "asked", "SIGTERM")
+            monkeypatch.setattr(signals, "stop_signal", "SIGTERM")
         return plain(self, fed, server)
 
     monkeypatch.setattr(FedAvg, "round", round_)
@@ -252,7 +252,7 @@ def test_a_signal_ends_the_sweep_after_the_round_and_the_same_command_goes_on(he
     assert "1 of 4 finished; the same command goes on" in capsys.readouterr().out
     assert package.load(here / "part" / FILES[1]).status == "stopped"
     assert not (here / "part" / FILES[2]).exists()
-    monkeypatch.setattr(signals, "asked", "")
+    monkeypatch.setattr(signals, "stop_signal", "")
     sweep(*GRIDS, "-o", "part", "--dry-run")
     *rows, _ = capsys.readouterr().out.splitlines()
     assert [row.split()[1] for row in rows] == ["skip", "resume", "run", "run"]

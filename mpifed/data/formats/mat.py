@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mpifed.core.errors import UserError
-from mpifed.core.memory import declared, room, size_of
+from mpifed.core.memory import check_declared, check_memory, size_of
 from mpifed.core.typing import Array
 
 TYPES = {
@@ -58,7 +58,7 @@ def read_mat(path: Path) -> dict[str, Any]:
 
     ValueError, struct.error and zlib.error where it is damaged.
     """
-    room(path.stat().st_size, f"{path}")
+    check_memory(path.stat().st_size, f"{path}")
     content = memoryview(path.read_bytes())
     order = {b"IM": "<", b"MI": ">"}.get(bytes(content[126:HEADER]), "")
     if not order:
@@ -76,8 +76,8 @@ def read_mat(path: Path) -> dict[str, Any]:
             found[front.name] = np.zeros(0, object)
             continue
         what = f"{front.name} of {path}"
-        declared(front.size(), len(part), what)
-        room(front.size(), what)
+        check_declared(front.size(), len(part), what)
+        check_memory(front.size(), what)
         if packed:
             part = memoryview(bytes(head) + packed.decompress(packed.unconsumed_tail, 2 * front.size() + FRONT))
             if not packed.eof:

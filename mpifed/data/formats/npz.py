@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from mpifed.core.errors import UserError
-from mpifed.core.memory import declared, size_of
+from mpifed.core.memory import check_declared, size_of
 from mpifed.core.typing import Array
 from mpifed.data.formats.on_disk import Reader, Stored
 
@@ -30,7 +30,7 @@ class NpzArray(Stored):
     def __init__(self, path: Path, name: str, archive: zipfile.ZipFile) -> None:
         self.path, self.name = path, name
         member = archive.getinfo(f"{name}.npy")
-        declared(member.file_size, min(member.compress_size, path.stat().st_size), f"{name} of {path}")
+        check_declared(member.file_size, min(member.compress_size, path.stat().st_size), f"{name} of {path}")
         with archive.open(member) as file:
             head = io.BytesIO(file.read(HEAD))
         self.shape, self.columns_first, self.dtype = header(head)

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mpifed.core.errors import UserError
-from mpifed.core.memory import room, size_of
+from mpifed.core.memory import check_memory, size_of
 from mpifed.core.typing import Array, Matrix
 
 Reader = Callable[[int, int], Any]  # (lo, hi) -> those rows
@@ -67,7 +67,7 @@ class Stored:
 
     def room(self, rows: int) -> None:
         """UserError where there is no memory for so many rows."""
-        room(self.size(rows), f"reading {rows:,} of {self.shape[0]:,} rows of {self.name} of {self.path}")
+        check_memory(self.size(rows), f"reading {rows:,} of {self.shape[0]:,} rows of {self.name} of {self.path}")
 
     def block(self) -> int:
         """Rows that are read at a time."""

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from msgspec import Meta
 
 from mpifed.core.errors import UserError
-from mpifed.core.memory import room
+from mpifed.core.memory import check_memory
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.base import Data, Dataset, Test
@@ -124,7 +124,7 @@ def samples(arrays: dict[str, Any], path: Path, part: str) -> tuple[Any, Array]:
     numbers(X, X_name, path)
     if len(X.shape) != 2 or 0 in X.shape:
         raise UserError(f"{X_name} of {path} has the shape {tuple(X.shape)}: it must be (d, n), neither of them 0")
-    room(8 * int(X.shape[1]), f"{X_name} of {path} has {X.shape[1]:,} columns: a model of as many numbers")
+    check_memory(8 * int(X.shape[1]), f"{X_name} of {path} has {X.shape[1]:,} columns: a model of as many numbers")
     y = whole(arrays, y_name, path)
     if len(y) != X.shape[0]:
         raise UserError(f"{y_name} of {path} has {len(y)} entries where {X_name} has {X.shape[0]} rows")

@@ -299,7 +299,7 @@ def hessian(clients: World, result: Result) -> Array:
     n = len(clients.start)
     parts = []
     for block in clients.blocks:
-        times = clients.problem.hessian(block, np.tile(result.x, (len(block), 1)))  # type: ignore[attr-defined,arg-type]
+        times = clients.problem.hessian(block, np.tile(result.x, (len(block), 1)))  # type: ignore[arg-type]
         parts.append(np.stack([times(np.tile(row, (len(block), 1))) for row in np.eye(n)], axis=1))
     return np.concatenate(parts)
 

@@ -6,13 +6,13 @@ from math import log
 
 import numpy as np
 import pytest
-from runs import M, N, Run
 
 from mpifed import LinearModel
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.data.sources.gaussian import Gaussian
 from mpifed.problems.logistic import Logistic, LogisticLoss
 from mpifed.problems.nonconvex_logistic import NonconvexLogistic
+from tests.helpers.algorithm_runs import M, N, Run
 
 
 class Derived(LogisticLoss):

@@ -38,45 +38,53 @@ PLACES = {
 
 REFERENCE = """# Reference
 
-Everything an experiment file can name, its options, their defaults and the formulas, written from the code by
-`python docs/build.py`. On the command line: `python -m mpifed list` and `python -m mpifed describe NAME`. Where a docstring says
-*errata*, see [errata.md](errata.md); how to add to these lists is in [extending.md](extending.md).
+Everything an experiment file can name, its options, their defaults and the formulas, generated from the code by
+`python docs/build.py`. On the command line: `python -m mpifed list` and `python -m mpifed describe NAME`. Where a
+docstring says *errata*, see [errata.md](errata.md); how to add to these lists is in [extending.md](extending.md).
 """
 
 RESULTS = """# Result files
 
-HDF5, written from the code by `python docs/build.py`. Every dataset has `units`, as UDUNITS reads them, and `description`. Open a
-file with `mpifed.load("out.h5")`, h5py, HDFView or `xarray.open_dataset("out.h5", group="rounds", engine="h5netcdf")`. It can be
-read while the run goes on, and a run killed at any moment leaves a file that opens. While a run can still be resumed, what resume
-needs is in the folder `out.h5.checkpoint` beside it.
+A result is an HDF5 file. Open it with `mpifed.load("out.h5")`, h5py, HDFView or
+`xarray.open_dataset("out.h5", group="rounds", engine="h5netcdf")`. Every dataset has the attributes `units`, in the
+notation of UDUNITS, and `description`. A file can be read during the run, and a run that is killed at any moment leaves
+a file that opens. As long as a run can be resumed, its checkpoint is in the folder `out.h5.checkpoint` beside the file.
+
+This page is generated from the code by `python docs/build.py`.
 """
+
+ROUNDS = """One row per round. A column that does not apply to a run is absent; an algorithm may add columns of its own.
+A round that is not evaluated (`evaluate.every`) has NaN for what evaluating gives. *Amount*: the value belongs to that
+round alone, or has added up since the start; otherwise it is the state after the round. *Better*: which of two values
+is the better one, where that can be said."""
 
 ATTRIBUTES = {
     "format": "`mpifed-result`",
     "format_version": "version of this layout",
     "mpifed_version": "version of mpifed",
     "config": "the complete experiment file, TOML, with every default",
-    "seed": "seed of every random number",
+    "seed": "seed of all random numbers",
     "status": "`running`, `finished`, `stopped` (by a signal) or `failed`",
-    "stop_reason": "the stop rule that held, with its numbers, or the error",
+    "stop_reason": "the stop rule that ended the run, with its numbers, or the error",
     "started": "ISO 8601, UTC",
     "finished": "ISO 8601, UTC",
-    "resumed": "a line for every resumption: when, after which round, on how many ranks",
+    "resumed": "one line per resumption: when, after which round, on how many ranks",
     "clients": "number of clients m",
     "ranks": "number of MPI processes",
     "mpi_library": "the MPI library, or `none`",
     "host": "machine of rank 0",
     "python": "version of Python",
     "numpy": "version of numpy",
-    "command_line": "how it was started",
-    "git_commit": "commit of the current folder, where it has one",
+    "command_line": "the command that started the run",
+    "git_commit": "git commit of the current folder, if it has one",
 }
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """A table of Markdown, with an empty line before it."""
     cells = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    return ["", *(f"| {' | '.join(row)} |".replace("|  |", "| |") for row in [head, ["---"] * len(head), *cells])]
+    rule = ["---"] * len(head)
+    return ["", *("| " + "".join(f"{cell} | ".lstrip() for cell in row).rstrip() for row in [head, rule, *cells])]
 
 
 def options(cls: type[Table], leave: Sequence[str] = ()) -> list[str]:
@@ -126,28 +134,44 @@ def group(name: str, text: str, members: Mapping[str, Column]) -> list[str]:
     return ["", f"## {name}", "", text, *table(("dataset", "units", "type", "description"), rows)]
 
 
+def rounds() -> list[str]:
+    """The group /rounds, with how each column adds up and which value is better."""
+    better = {1: "higher", -1: "lower", 0: ""}
+    spans = {"state": "", "round": "of the round", "total": "since the start"}
+    rows = [
+        (
+            f"`{key}`",
+            column.unit,
+            "integer" if column.integer else "",
+            spans[column.span],
+            better[column.better],
+            column.description,
+        )
+        for key, column in {"round": columns.SCALES["round"], **columns.COLUMNS}.items()
+    ]
+    head = ("dataset", "units", "type", "amount", "better", "description")
+    return ["", "## /rounds", "", ROUNDS, *table(head, rows)]
+
+
 def results() -> str:
     """docs/results.md."""
     lines = [RESULTS, "## Attributes of the file"]
     lines += table(("attribute", "meaning"), [(f"`{key}`", meaning) for key, meaning in ATTRIBUTES.items()])
+    lines += rounds()
     lines += group(
-        "/rounds",
-        "A row a measured round. An algorithm may add columns of its own; a column that does not "
-        "apply is absent. Counters add up from the start, seconds are of the round where nothing else is said.",
-        {"round": columns.SCALES["round"], **columns.COLUMNS},
+        "/ranks",
+        "One row per MPI process; rank 0 is the server.",
+        {"rank": columns.SCALES["rank"], **columns.RANKS},
     )
-    lines += group(
-        "/ranks", "A row an MPI process; rank 0 is the server.", {"rank": columns.SCALES["rank"], **columns.RANKS}
-    )
-    lines += group("/clients", "A row a client.", {"client": columns.SCALES["client"], **columns.CLIENTS})
+    lines += group("/clients", "One row per client.", {"client": columns.SCALES["client"], **columns.CLIENTS})
     lines += group(
         "/model",
-        "`personal` (client, parameter) is there with `record.personal = true`.",
+        "`personal` (client, parameter) is stored with `record.personal = true`.",
         {"parameter": columns.SCALES["parameter"], **columns.MODEL},
     )
     lines += group(
         "/selection",
-        f"(round, slot). Where all of more than {columns.EVERYBODY_LISTED} clients are chosen they are "
+        f"(round, slot). Where all of more than {columns.EVERYBODY_LISTED} clients are selected their ids are "
         f"not listed: {columns.ALL} stands for them.",
         {"slot": columns.SCALES["slot"], "selection": columns.SELECTION},
     )

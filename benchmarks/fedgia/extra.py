@@ -147,7 +147,7 @@ def again(key: Key) -> Trace:
             )
         gradient.append(float(np.square(sum(g.sum(axis=0) for g in G)).sum()))
         mask = np.zeros(m, bool)
-        mask[result.chosen(round)] = True
+        mask[result.selected(round)] = True
         for j in range(k0):
             before = [x_i.copy() for x_i in X]
             for b, block in enumerate(clients.blocks):

@@ -1,74 +1,183 @@
-"""What the columns of a result file mean: unit and one sentence for every name that is fixed."""
+"""What every recorded column is: unit, meaning, how it adds up, which value is better, and what reports call it."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from numpy.typing import NDArray
 
 from mpifed.core.errors import unknown
 
+Span = Literal["state", "round", "total"]
+Part = Literal["outcome", "communication", "time"]
+
 
 class Column(NamedTuple):
-    """``unit`` as UDUNITS reads it ("1": a plain number), ``description`` one sentence, ``integer`` stored as int64."""
+    """One column of a result file.
 
-    unit: str
-    description: str
-    integer: bool = False
+    Everything that the writer, the reports, the pictures and docs/results.md need to know about it.
+    """
+
+    unit: str  # as UDUNITS reads it; "1": a plain number
+    description: str  # one sentence, stored with the column
+    integer: bool = False  # stored as int64 as long as every value is a whole number
+    span: Span = "state"  # a row holds the state after the round, an amount of the round, or a total since the start
+    better: int = 0  # 1: higher is better, -1: lower is better, 0: neither
+    symbol: str = ""  # name in tables and on axes; empty: the name of the column
+    latex: str = ""  # the same in LaTeX, where it differs
+    part: Part = "outcome"  # where `mpifed show` lists it
 
 
-# "s" and never "seconds": xarray would make time differences of the latter and change the type of the column
+# "s" and not "seconds": xarray would decode the latter as time differences and change the type of the column
 COLUMNS: dict[str, Column] = {
-    "objective": Column("1", "Mean over clients of the local objectives at the server's model, on training samples."),
-    "objective_samples": Column("1", "The same, clients weighted by their numbers of samples."),
-    "grad_norm_sq": Column("1", "Squared Euclidean norm of the gradient of the objective at the server's model."),
-    "objective_gap": Column("1", "Objective less the optimum that the experiment file gives."),
-    "accuracy": Column("1", "Share of samples that the server's model classifies rightly, mean over clients."),
-    "accuracy_pooled": Column("1", "Share of all test samples that the server's model classifies rightly."),
-    "personal_accuracy": Column("1", "Share of samples that a client's own model classifies rightly, mean over all."),
-    "personal_objective": Column("1", "Mean over clients of the local objectives, each at the client's own model."),
-    "moreau_envelope": Column("1", "Mean over clients of the local Moreau envelopes at the server's model."),
-    "lagrangian": Column("1", "Augmented Lagrangian of the algorithm at its present state."),
-    "dual_objective": Column("1", "Value of the dual problem at the present dual variables."),
-    "snr": Column("1", "Signal-to-noise ratio of the uploads."),
-    "epsilon": Column("1", "Privacy spent so far, the epsilon of differential privacy."),
-    "exchanges": Column("1", "Exchanges between server and clients so far.", True),
-    "uploads": Column("1", "Messages from clients to the server so far.", True),
-    "downloads": Column("1", "Messages from the server to clients so far.", True),
-    "bytes_up": Column("byte", "Bytes sent by clients to the server so far.", True),
-    "bytes_down": Column("byte", "Bytes sent by the server to clients so far.", True),
-    "inner_steps": Column("1", "Local steps of all clients in the round.", True),
-    "compute_seconds": Column("s", "Local computation of the round on the slowest rank."),
-    "client_seconds": Column("s", "Local computation of the round, sum over clients."),
-    "server_seconds": Column("s", "Computation of the server in the round."),
-    "comm_seconds": Column("s", "Time that the round spent in communication between ranks."),
-    "evaluate_seconds": Column("s", "Time spent on measuring the objective and the like for the record."),
-    "asked": Column("1", "Clients chosen in the round, over all its draws; those who answer train.", True),
-    "dropped": Column("1", "Clients of those asked in the round who dropped out.", True),
-    "late": Column("1", "Clients of those asked in the round who would have answered after the deadline.", True),
-    "simulated_seconds": Column("s", "Time since the start that the rounds would take on the clients of [system]."),
-    "elapsed_seconds": Column("s", "Time since the start without evaluation and without writing results."),
+    "objective": Column(
+        "1", "Mean over clients of the local objectives at the server's model, on training samples.", better=-1
+    ),
+    "objective_samples": Column("1", "The same mean, clients weighted by their number of samples.", better=-1),
+    "grad_norm_sq": Column(
+        "1",
+        "Squared Euclidean norm of the gradient of the objective at the server's model.",
+        better=-1,
+        symbol="‖∇f‖²",
+        latex=r"$\|\nabla f\|^2$",
+    ),
+    "objective_gap": Column(
+        "1", "Objective minus the optimum given as stop.optimum.", better=-1, symbol="f − f*", latex="$f - f^*$"
+    ),
+    "accuracy": Column(
+        "1", "Fraction of samples that the server's model classifies correctly, mean over clients.", better=1
+    ),
+    "accuracy_pooled": Column(
+        "1", "Fraction of all test samples that the server's model classifies correctly.", better=1
+    ),
+    "personal_accuracy": Column(
+        "1", "Fraction of samples that a client's own model classifies correctly, mean over clients.", better=1
+    ),
+    "personal_objective": Column(
+        "1", "Mean over clients of the local objectives, each at the client's own model.", better=-1
+    ),
+    "dual_objective": Column("1", "Value of the dual problem at the present dual variables.", better=1),
+    "snr": Column("1", "Signal-to-noise ratio of the uploads: least log10(‖w_i‖/‖noise‖) over clients.", symbol="SNR"),
+    "epsilon": Column(
+        "1",
+        "Privacy spent so far: ε of differential privacy, summed over the uploads of the client with most.",
+        symbol="ε",
+        latex=r"$\varepsilon$",
+    ),
+    "epsilon_accounted": Column(
+        "1",
+        "Privacy spent so far: ε at the algorithm's δ, by Rényi accounting of the same uploads.",
+        symbol="ε accounted",
+        latex=r"$\varepsilon$ accounted",
+    ),
+    "exchanges": Column(
+        "1", "Exchanges between server and clients so far.", True, "total", better=-1, part="communication"
+    ),
+    "uploads": Column(
+        "1", "Messages from clients to the server so far.", True, "total", better=-1, part="communication"
+    ),
+    "downloads": Column(
+        "1", "Messages from the server to clients so far.", True, "total", better=-1, part="communication"
+    ),
+    "bytes_up": Column(
+        "byte", "Bytes sent by clients to the server so far.", True, "total", -1, symbol="up", part="communication"
+    ),
+    "bytes_down": Column(
+        "byte", "Bytes sent by the server to clients so far.", True, "total", -1, symbol="down", part="communication"
+    ),
+    "inner_steps": Column("1", "Local steps of all clients in the round.", True, "round", better=-1),
+    "compute_seconds": Column(
+        "s",
+        "Local computation of the round on the slowest rank.",
+        span="round",
+        better=-1,
+        symbol="compute, slowest rank",
+        part="time",
+    ),
+    "client_seconds": Column(
+        "s",
+        "Local computation of the round, sum over clients.",
+        span="round",
+        better=-1,
+        symbol="compute, all clients",
+        part="time",
+    ),
+    "server_seconds": Column(
+        "s", "Computation of the server in the round.", span="round", better=-1, symbol="server", part="time"
+    ),
+    "comm_seconds": Column(
+        "s",
+        "Time that the round spent in communication between ranks.",
+        span="round",
+        better=-1,
+        symbol="communication",
+        part="time",
+    ),
+    "evaluate_seconds": Column(
+        "s",
+        "Time spent on evaluating the objective and the other recorded quantities.",
+        span="round",
+        better=-1,
+        symbol="evaluation",
+        part="time",
+    ),
+    "asked": Column(
+        "1",
+        "Clients selected in the round, summed over its selections; those that reply train.",
+        True,
+        "round",
+        part="communication",
+    ),
+    "dropped": Column(
+        "1", "Selected clients that dropped out in the round.", True, "round", better=-1, part="communication"
+    ),
+    "late": Column(
+        "1",
+        "Selected clients whose reply would have come after the round's deadline.",
+        True,
+        "round",
+        better=-1,
+        part="communication",
+    ),
+    "simulated_seconds": Column(
+        "s",
+        "Time since the start that the rounds would take on the client devices of [system].",
+        span="total",
+        better=-1,
+        symbol="simulated time",
+        part="time",
+    ),
+    "elapsed_seconds": Column(
+        "s",
+        "Time since the start, without evaluating and without writing results.",
+        span="total",
+        better=-1,
+        symbol="time",
+        part="time",
+    ),
 }
 
 RANKS: dict[str, Column] = {
     "clients": Column("1", "Clients that live on the rank.", True),
     "samples": Column("1", "Training samples of the clients of the rank.", True),
-    "compute_seconds": Column("s", "Local computation of the clients of the rank."),
-    "comm_seconds": Column("s", "Time in MPI calls."),
-    "wait_seconds": Column("s", "Time in MPI calls that passed before the other ranks arrived."),
-    "evaluate_seconds": Column("s", "Time spent on measuring the objective and the like for the record."),
-    "io_seconds": Column("s", "Time spent on writing results."),
-    "mpi_calls": Column("1", "MPI calls.", True),
-    "mpi_bytes_sent": Column("byte", "Bytes sent to other ranks.", True),
-    "mpi_bytes_received": Column("byte", "Bytes received from other ranks.", True),
-    "max_rss_bytes": Column("byte", "Most memory that the process has held.", True),
-    "hostname": Column("1", "Name of the machine."),
+    "compute_seconds": Column("s", "Local computation of the clients of the rank.", symbol="compute"),
+    "comm_seconds": Column("s", "Time in MPI calls.", symbol="mpi"),
+    "wait_seconds": Column("s", "Part of the time in MPI calls before the other ranks arrived.", symbol="wait"),
+    "evaluate_seconds": Column(
+        "s", "Time spent on evaluating the objective and the other recorded quantities.", symbol="eval"
+    ),
+    "io_seconds": Column("s", "Time spent on writing results.", symbol="io"),
+    "mpi_calls": Column("1", "MPI calls.", True, symbol="calls"),
+    "mpi_bytes_sent": Column("byte", "Bytes sent to other ranks.", True, symbol="sent"),
+    "mpi_bytes_received": Column("byte", "Bytes received from other ranks.", True, symbol="received"),
+    "max_rss_bytes": Column("byte", "Peak memory of the process (resident set size).", True, symbol="memory"),
+    "hostname": Column("1", "Name of the machine.", symbol="host"),
 }
 
 CLIENTS: dict[str, Column] = {
     "samples": Column("1", "Training samples of the client.", True),
     "rank": Column("1", "Rank on which the client lives.", True),
-    "times_selected": Column("1", "Rounds in which the client was chosen.", True),
+    "times_selected": Column("1", "Rounds in which the client was selected.", True),
     "compute_seconds": Column("s", "Local computation of the client in all rounds."),
 }
 
@@ -81,18 +190,20 @@ SCALES: dict[str, Column] = {
     "round": Column("1", "Communication round; row 0 is the state before any local work.", True),
     "rank": Column("1", "MPI process.", True),
     "client": Column("1", "Client id, from 0.", True),
-    "slot": Column("1", "Place among the clients chosen in a round."),
-    "parameter": Column("1", "Place in the model."),
+    "slot": Column("1", "Index among the clients selected in a round."),
+    "parameter": Column("1", "Index in the model."),
 }
 
 UNKNOWN = Column("1", "Reported by the algorithm.")
-SELECTION = Column("1", "Ids of the clients chosen in the round, then -1; nobody in row 0; -2: all clients.", True)
-EVERYBODY_LISTED = 4096  # most clients whose ids are written out where all were chosen
-ALL = -2  # stands first in a row of /selection where all of more clients were chosen
+SELECTION = Column(
+    "1", "Ids of the clients selected in the round, padded with -1; none in row 0; -2: all clients.", True
+)
+EVERYBODY_LISTED = 4096  # most clients whose ids are written out where all were selected
+ALL = -2  # first entry of a row of /selection where all of more clients were selected
 
 
 class Columns(dict[str, NDArray[Any]]):
-    """name -> array; a name that is not there is refused with the nearest one."""
+    """Arrays by name. UserError, with the nearest name, for a column that is not there."""
 
     def __missing__(self, name: str) -> NDArray[Any]:
         unknown("column", name, self)

@@ -1,4 +1,4 @@
-"""A file on disk that a reader can open at any instant, also when the process that writes it is killed."""
+"""A file on disk that a reader can open at any instant, also after the process that writes it was killed."""
 
 from __future__ import annotations
 
@@ -10,50 +10,54 @@ from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
-LARGEST = 1 << 28  # bytes of a file that is copied for changes that no order makes safe
+LARGEST = 1 << 28  # bytes of a file that is copied for changes that no order of writing makes safe
 
 
-class Disk:
-    """A file as HDF5's driver for file objects wants it, in which between two flushes nothing changes that a reader sees.
+class CrashSafeFile:
+    """A file object for HDF5's driver of file objects. Between two flushes, readers see no change.
 
-    What lies behind the end of the file is written at once. What lies before it waits for the flush, which writes it in the
-    order of ``urgency`` (place, content -> what comes first), so that nothing ever points to what is not there; this
-    presumes that HDF5 uses no space twice. What no order makes safe is done in a copy, see ``renewed``. HDF5 does not survive
-    errors of a disk: after the first, ``error``, everything stays in memory.
+    Bytes beyond the end that readers know are written at once. Bytes before it wait for the flush, which writes them in
+    the order of ``urgency`` (offset, content -> sort key), so that nothing ever points to something that is not there;
+    this requires that HDF5 never reuses space. Changes that no order makes safe are made in a copy, see ``renewed``.
+    HDF5 does not survive a disk error: after the first one, kept in ``error``, everything stays in memory.
     """
 
     handle = -1
 
-    def __init__(self, place: Path, urgency: Callable[[int, bytes], tuple[int, int]]) -> None:
-        self.place, self.urgency = place, urgency
-        self.handle = locked(place)
-        self.at = self.length = self.end = 0  # end: of what readers know
-        self.public = False  # before, nothing needs to wait
-        self.waiting: dict[tuple[int, int], bytes] = {}  # (place, length) -> content, the last one written last
+    def __init__(self, path: Path, urgency: Callable[[int, bytes], tuple[int, int]]) -> None:
+        self.path, self.urgency = path, urgency
+        self.handle = locked(path)
+        self.position = 0
+        self.length = 0
+        self.end = 0  # of the part that readers know
+        self.public = False  # before publishing there are no readers, so no write needs to wait
+        self.waiting: dict[tuple[int, int], bytes] = {}  # (offset, length) -> content, the last one written last
         self.error: OSError | None = None
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self.at = offset + (self.length if whence == os.SEEK_END else 0)
-        return self.at
+        self.position = offset + (self.length if whence == os.SEEK_END else 0)
+        return self.position
 
     def tell(self) -> int:
-        return self.at
+        return self.position
 
     def write(self, data: memoryview) -> int:
-        place, self.at = self.at, self.at + len(data)
-        if (self.public and place < self.end) or not self._tried(lambda: put(self.handle, data, place)):
-            self.waiting.pop((place, len(data)), None)
-            self.waiting[place, len(data)] = bytes(data)
-        self.length = max(self.length, self.at)
+        offset = self.position
+        self.position += len(data)
+        if (self.public and offset < self.end) or not self._tried(lambda: put(self.handle, data, offset)):
+            self.waiting.pop((offset, len(data)), None)
+            self.waiting[offset, len(data)] = bytes(data)
+        self.length = max(self.length, self.position)
         return len(data)
 
     def readinto(self, buffer: memoryview) -> int:
-        first, self.at = self.at, self.at + len(buffer)
+        first = self.position
+        self.position += len(buffer)
         get(self.handle, buffer, first)
-        for (place, length), data in self.waiting.items():
-            a, b = max(first, place), min(self.at, place + length)
+        for (offset, length), data in self.waiting.items():
+            a, b = max(first, offset), min(self.position, offset + length)
             if a < b:
-                buffer[a - first : b - first] = data[a - place : b - place]
+                buffer[a - first : b - first] = data[a - offset : b - offset]
         return len(buffer)
 
     def read(self, count: int) -> bytes:
@@ -62,11 +66,11 @@ class Disk:
         return bytes(buffer)
 
     def truncate(self, size: int) -> None:
-        """The file is to have this length, once what is waiting is in it."""
+        """Set the length that the file has after the next flush."""
         self.length = size
 
     def reserve(self, size: int) -> None:
-        """Take so many bytes behind the end from the disk, until the next flush. OSError where it has no room."""
+        """Allocate ``size`` bytes behind the end until the next flush. OSError where the disk has no room."""
         os.posix_fallocate(self.handle, self.length, size)
 
     def flush(self) -> None:
@@ -76,16 +80,16 @@ class Disk:
     def _write(self) -> None:
         if os.fstat(self.handle).st_size < self.length:
             os.ftruncate(self.handle, self.length)
-        writes = [(place, data) for (place, _), data in self.waiting.items()]
-        if all(place + length <= after for (place, length), (after, _) in pairwise(sorted(self.waiting))):
+        writes = [(offset, data) for (offset, _), data in self.waiting.items()]
+        if all(offset + length <= after for (offset, length), (after, _) in pairwise(sorted(self.waiting))):
             writes.sort(key=lambda write: self.urgency(*write))
-        for place, data in writes:
-            put(self.handle, data, place)
+        for offset, data in writes:
+            put(self.handle, data, offset)
         if os.fstat(self.handle).st_size > self.length:
             os.ftruncate(self.handle, self.length)
 
     def _tried(self, action: Callable[[], None]) -> bool:
-        """Whether the disk did it."""
+        """Run ``action`` unless the disk has failed before; whether it succeeded."""
         try:
             if self.error is None:
                 action()
@@ -94,20 +98,20 @@ class Disk:
         return self.error is None
 
     def publish(self, target: Path) -> None:
-        """From here on the file has this name and readers."""
-        self.place, self.public, self.end = target, True, self.length
-        self.part.unlink(missing_ok=True)  # of a run that was killed
+        """Tell the file its final name, which it has got by now, and that it has readers."""
+        self.path, self.public, self.end = target, True, self.length
+        self.part.unlink(missing_ok=True)  # left by a run that was killed
 
     @property
     def part(self) -> Path:
-        return self.place.with_name(f".{self.place.name}.part")
+        return self.path.with_name(f".{self.path.name}.part")
 
     @contextmanager
     def renewed(self, flush: Callable[[], None], precious: bool) -> Iterator[None]:
-        """What is done in here goes to a copy, which takes the place of the file when it is complete.
+        """Make the changes of this context in a copy, which replaces the file when it is complete.
 
-        ``flush`` lets HDF5 write what it holds; a ``precious`` copy is on the disk before it takes the place. Where no copy
-        can be made it goes to the file itself.
+        ``flush`` lets HDF5 write its buffers. A ``precious`` copy is synchronised to disk before it replaces the file.
+        Where no copy can be made, the changes go to the file itself.
         """
         flush()
         before = self.handle
@@ -123,11 +127,14 @@ class Disk:
                 os.close(before)
 
     def _copied(self) -> bool:
-        """Go on in a copy; whether that is possible: not where it is large, there is no room, or another file has the name."""
+        """Copy the file and write to the copy from here on.
+
+        False, and nothing changes, where the file is large, the disk is full, or another file has the name now.
+        """
         try:
-            if self.length > LARGEST or not os.path.samestat(os.stat(self.place), os.fstat(self.handle)):
+            if self.length > LARGEST or not os.path.samestat(os.stat(self.path), os.fstat(self.handle)):
                 return False
-            shutil.copy(self.place, self.part)
+            shutil.copy(self.path, self.part)
             self.handle = locked(self.part)
         except OSError:
             self.part.unlink(missing_ok=True)
@@ -137,7 +144,7 @@ class Disk:
     def _replace(self, precious: bool) -> None:
         if precious:
             os.fsync(self.handle)
-        os.replace(self.part, self.place)
+        os.replace(self.part, self.path)
 
     def close(self) -> None:
         if self.handle >= 0:
@@ -148,25 +155,25 @@ class Disk:
 
 
 def locked(path: Path) -> int:
-    """A file that is open for writing, with the lock that HDF5 takes, where the file system has locks."""
+    """Open a file for writing, with the lock that HDF5 takes, where the file system has locks."""
     handle = os.open(path, os.O_RDWR)
     with suppress(OSError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return handle
 
 
-def put(handle: int, data: memoryview | bytes, place: int) -> None:
-    """Write bytes to a place of a file, all of them."""
+def put(handle: int, data: memoryview | bytes, offset: int) -> None:
+    """Write all bytes of ``data`` at an offset of a file."""
     data = memoryview(data)
     while len(data):
-        count = os.pwrite(handle, data, place)
-        data, place = data[count:], place + count
+        count = os.pwrite(handle, data, offset)
+        data, offset = data[count:], offset + count
 
 
-def get(handle: int, buffer: memoryview, place: int) -> None:
-    """Read bytes from a place of a file; behind its end are zeros."""
+def get(handle: int, buffer: memoryview, offset: int) -> None:
+    """Fill ``buffer`` with the bytes at an offset of a file, with zeros beyond its end."""
     while len(buffer):
-        count = os.preadv(handle, [buffer], place)
+        count = os.preadv(handle, [buffer], offset)
         if not count:
             buffer[:] = bytes(len(buffer))
-        buffer, place = buffer[count or len(buffer) :], place + count
+        buffer, offset = buffer[count or len(buffer) :], offset + count

@@ -18,11 +18,11 @@ from mpifed.core.errors import Trouble, reason
 from mpifed.core.files import replacing, synchronise
 from mpifed.core.typing import Array
 from mpifed.results.columns import SCALES, Column
-from mpifed.results.crash_safe_file import Disk
+from mpifed.results.crash_safe_file import CrashSafeFile
 
 NO_COORDINATE = b"This is a netCDF dimension but not a netCDF variable."  # how netCDF marks a dimension that is no data
 
-LONGEST_CUT = 1 << 22
+LONGEST_CUT = 1 << 22  # most bytes by which HDF5 can have shortened a file before it said so
 CACHE = 1 << 16  # bytes of a column that HDF5 keeps in memory
 
 Group = Any  # h5py.Group
@@ -30,12 +30,12 @@ Dataset = Any  # h5py.Dataset
 
 
 def text(value: str) -> str:
-    """Text that HDF5 can store: one without NUL characters and stray bytes of a command line."""
+    """``value`` as text that HDF5 can store: without NUL characters and undecodable bytes of a command line."""
     return value.replace("\0", "").encode("utf-8", "replace").decode()
 
 
 def begin(file: Group, attrs: Mapping[str, Any], groups: Sequence[str]) -> Group:
-    """A new file with root attributes and groups; their links are all made here, before there is anything to lose."""
+    """Write root attributes and groups into a new file: all links are made before there is any data to lose."""
     try:
         for name, value in attrs.items():
             if value is not None:
@@ -49,45 +49,46 @@ def begin(file: Group, attrs: Mapping[str, Any], groups: Sequence[str]) -> Group
     return file
 
 
-def urgency(place: int, content: bytes) -> tuple[int, int]:
-    """What HDF5 writes first: where the file ends; then trees, a node before those that were split, for it leads to them."""
-    if place == 0:
+def urgency(offset: int, content: bytes) -> tuple[int, int]:
+    """Sort key of a waiting write of HDF5: the superblock first, then trees from root to leaf, then everything else."""
+    if offset == 0:
         return -256, 0
-    return (-content[5], place) if content[:4] == b"TREE" else (1, place)
+    node = content[:4] == b"TREE" and len(content) > 5
+    return (-content[5], offset) if node else (1, offset)
 
 
 class Growing:
-    """An HDF5 file that is being written, on disk or, without ``disk``, in memory. Trouble where the disk does not take it."""
+    """An HDF5 file that is being written, on disk or, without ``disk``, in memory. Trouble where writing fails."""
 
-    def __init__(self, file: h5py.File, disk: Disk | None = None) -> None:
+    def __init__(self, file: h5py.File, disk: CrashSafeFile | None = None) -> None:
         self.file, self.disk = file, disk
-        self.full = False  # do not ask for room any more
+        self.full = False  # do not reserve room any more
 
     def flush(self) -> None:
-        """Let HDF5 write what it holds."""
+        """Write HDF5's buffers to disk."""
         self.file.flush()
         if self.disk is not None and self.disk.error is not None:
             raise Trouble(
-                f"{self.disk.place} cannot be written: {reason(self.disk.error)}; what it has stays, and resume goes "
-                "on from there"
+                f"{self.disk.path} cannot be written: {reason(self.disk.error)}; the rounds in it are safe, and resume "
+                "continues after them"
             )
 
     def reserve(self, size: int) -> None:
-        """Take room for ``size`` bytes before HDF5 asks for it, which does not survive a no."""
+        """Allocate ``size`` bytes before HDF5 needs them, because HDF5 does not survive a full disk."""
         if self.disk is None or self.full:
             return
         try:
             self.disk.reserve(size)
         except OSError as error:
             raise Trouble(
-                f"{self.disk.place} cannot grow: {reason(error)}; what it has stays, and resume goes on once there is "
-                "room"
+                f"{self.disk.path} cannot grow: {reason(error)}; the rounds in it are safe, and resume continues once "
+                "there is room"
             ) from None
 
     def renewed(self, precious: bool = True) -> AbstractContextManager[None]:
-        """For changes in here of which a reader must see all or nothing, also when the process is killed.
+        """Make the changes of this context visible to readers all at once, even if the process is killed.
 
-        What is ``precious`` is not lost either when the machine goes down.
+        ``precious``: they survive a crash of the machine too.
         """
         return nullcontext() if self.disk is None else self.disk.renewed(self.file.flush, precious)
 
@@ -102,16 +103,19 @@ class Growing:
 def created(
     path: str | os.PathLike[str] | None, force: bool, attrs: Mapping[str, Any], groups: Sequence[str]
 ) -> Iterator[Growing]:
-    """A new result file with its root attributes and groups; it gets its name, or replaces another, when it is complete."""
+    """Create a result file with root attributes and groups, in memory where ``path`` is None.
+
+    It gets its name, or replaces another file with ``force``, when the context ends.
+    """
     if path is None:
         yield Growing(
             begin(h5py.File(f"mpifed-{uuid.uuid4()}", "w", driver="core", backing_store=False), attrs, groups)
         )
         return
-    with replacing(path, force) as place:
-        disk = Disk(place, urgency)
+    with replacing(path, force) as part:
+        disk = CrashSafeFile(part, urgency)
         file = begin(h5py.File(disk, "w", fs_strategy="none", rdcc_nbytes=CACHE), attrs, (*groups, "checkpoint"))
-        cache = file.id.get_mdc_config()  # else it grows with the rounds, to 32 MB
+        cache = file.id.get_mdc_config()  # by default it grows with the rounds, up to 32 MB
         cache.min_size = cache.initial_size = cache.max_size = 1 << 18
         file.id.set_mdc_config(cache)
         yield Growing(file, disk)
@@ -119,18 +123,19 @@ def created(
         if disk.error is not None:
             raise disk.error
         if force:
-            synchronise(place)
+            synchronise(part)
     disk.publish(Path(os.path.realpath(path)))
 
 
 def describe(stored: Dataset, meaning: Column) -> None:
+    """Store unit and description with a dataset."""
     stored.attrs["units"], stored.attrs["description"] = text(meaning.unit), text(meaning.description)
 
 
 def dataset(
     group: Group, name: str, shape: tuple[int, ...], dtype: Any, axes: Sequence[Dataset], meaning: Column, **layout: Any
 ) -> Dataset:
-    """A new dataset with units, description and a dimension scale on each axis; one stored in chunks can grow."""
+    """Create a dataset with units, description and a dimension scale on each axis; with ``chunks`` it can grow."""
     if "/" in name or name in group:
         raise ValueError(f"{name!r} cannot be the name of a column")
     if "chunks" in layout:
@@ -143,7 +148,7 @@ def dataset(
 
 
 def numbers(values: Sequence[float], integer: bool) -> NDArray[Any]:
-    """int64 where they are to be integers and are, else float64."""
+    """``values`` as int64 where ``integer`` and all of them are whole, else as float64."""
     found = np.array(values)
     if found.dtype.kind not in "iub":
         found = found.astype(np.float64)
@@ -157,12 +162,12 @@ def append(column: Dataset, first: int, values: NDArray[Any]) -> None:
 
 
 def pieces(shape: Sequence[int], chunks: Sequence[int]) -> int:
-    """Number of chunks that hold an array."""
+    """Number of chunks that an array takes."""
     return math.prod(-(-length // chunk) for length, chunk in zip(shape, chunks, strict=True))
 
 
 def scale(group: Group, name: str, length: int) -> Dataset:
-    """A dimension with the coordinates 0, 1, 2 …"""
+    """Create a dimension with the coordinates 0, 1, 2 …, or return the one that is there."""
     if name not in group:
         dataset(group, name, (length,), np.int64, (), SCALES[name])[...] = np.arange(length)
         group[name].make_scale(name)
@@ -170,7 +175,7 @@ def scale(group: Group, name: str, length: int) -> Dataset:
 
 
 def dimension(group: Group, name: str, length: int) -> Dataset:
-    """A dimension without coordinates, as netCDF has them: nothing is stored but its length."""
+    """Create a dimension without coordinates, which stores its length alone, or return the one that is there."""
     if name not in group:
         layout = {} if length else {"chunks": (256,)}
         made = dataset(group, name, (length,), ">f4", (), SCALES[name], **layout)
@@ -179,10 +184,10 @@ def dimension(group: Group, name: str, length: int) -> Dataset:
 
 
 def mend(path: str | os.PathLike[str]) -> None:
-    """Make a file readable that was killed between two steps of HDF5: it cuts free space off before it says so.
+    """Repair a file whose writer was killed after HDF5 cut off free space and before it stored the new length.
 
-    The file then names an end behind its real one; what is missing is free space, so the file may be as long as it says.
-    OSError where it cannot be written.
+    The superblock then names an end behind the real one. Only free space is missing, so the file may be extended to the
+    length that it names. OSError where it cannot be written.
     """
     with open(path, "rb") as file:
         head = file.read(48)
@@ -192,7 +197,7 @@ def mend(path: str | os.PathLike[str]) -> None:
 
 
 def put(group: h5py.Group, name: str, values: Array, axes: Sequence[h5py.Dataset], meaning: Column) -> None:
-    """A dataset that holds ``values``, or new values for it."""
+    """Create a dataset of ``values``, or replace the values of the one that is there."""
     if name not in group:
         kind = values.dtype.kind
         dtype = h5py.string_dtype() if kind in "UO" else np.int64 if meaning.integer and kind in "iub" else values.dtype

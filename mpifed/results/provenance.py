@@ -1,4 +1,4 @@
-"""Where a result comes from: versions, machine, command and commit."""
+"""Where a result comes from: versions, machine, command line and git commit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIBRARIES = ("numpy", "scipy", "h5py", "mpi4py")
 
 
 def provenance() -> dict[str, str]:
-    """Root attributes that a result file owes to where it was made."""
+    """Root attributes that tell which program wrote a result file, where, and by which command."""
     facts = {
         "mpifed_version": installed("mpifed"),
         "python": platform.python_version(),
@@ -44,7 +44,7 @@ def installed(name: str) -> str:
 
 
 def git_commit() -> str:
-    """The commit of the current directory, or nothing where it is under no version control or git does not answer."""
+    """The git commit of the current directory; empty where there is none or git does not answer."""
     try:
         done = subprocess.run(
             ["git", "rev-parse", "HEAD"], stdin=subprocess.DEVNULL, capture_output=True, timeout=1, check=False

@@ -27,12 +27,12 @@ PATIENCE = (0.01, 0.05, 0.2)  # seconds between attempts: a file that is being w
 
 @dataclass(eq=False)
 class Result:
-    """What a run left behind, in memory.
+    """Everything that a run recorded, in memory.
 
     ``rounds`` name -> (rounds,), with ``round`` itself; ``about`` name -> unit and description of these columns;
-    ``ranks`` and ``clients`` name -> (ranks,) and (m,); ``selection`` (rounds, slots) as stored, see ``chosen``;
+    ``ranks`` and ``clients`` name -> (ranks,) and (m,); ``selection`` (rounds, slots) as stored, see ``selected``;
     ``x`` (n,) and ``personal`` (m, n) the final models, None where there are none; ``attrs`` the root attributes;
-    ``path`` None for a result that is in no file.
+    ``path`` the file, None for a result in memory.
     """
 
     path: str | None
@@ -48,54 +48,35 @@ class Result:
 
     @classmethod
     def from_file(cls, file: h5py.File, path: str | os.PathLike[str] | None = None) -> Result:
-        """Everything in an open result file; one that lives in memory is kept for ``save`` too."""
+        """Read an open result file; the image of a file in memory is kept for ``save``."""
         if path is None and file.driver != "core":
             path = file.filename
         name = "this file" if path is None else os.fspath(path)
         attrs = attributes(file, name)
         if attrs.get("format") != FORMAT:
-            raise UserError(f"{name} is an HDF5 file but no result of mpifed: it has no attribute format = {FORMAT!r}")
+            raise UserError(
+                f"{name} is an HDF5 file but not a result of mpifed: it lacks the attribute format = {FORMAT!r}"
+            )
         if attrs.get("format_version", 0) > FORMAT_VERSION:
             raise UserError(
-                f"{name} has result format {attrs['format_version']}, made by a newer mpifed: "
-                f"this one reads up to {FORMAT_VERSION}"
+                f"{name} has result format {attrs['format_version']}, which a newer mpifed wrote: "
+                f"this version reads formats up to {FORMAT_VERSION}"
             )
-        # a row is complete when its number is there: the numbers are written last, so they are read first
-        numbers = column(entry(entry(file, "rounds", name), "round", name), "rounds/round", name)
-        count = len(numbers) - int(np.count_nonzero(numbers < 0))
-        rounds, about, chosen = columns(file, "rounds", name), {}, entry(file, "selection", name)
-        selection = None if chosen is None else column(chosen, "selection", name)
-        count = min(count, *map(len, rounds.values() if selection is None else (selection, *rounds.values())))
-        for key in rounds:
-            stored = file["rounds"][key].attrs
-            about[key] = (str(stored.get("units", "")), str(stored.get("description", "")))
-        order = {key: place for place, key in enumerate(("round", *COLUMNS))}
-        keys = sorted(rounds, key=lambda key: order.get(key, len(order)))
-        rounds = Columns((key, rounds[key][:count]) for key in keys)
-        # these are written last: a run that was killed over them has its rounds all the same
+        rounds, about, selection = recorded_rounds(file, name)
+        # these are written last: a run that was killed while writing them still has its rounds
         late = {} if attrs.get("status") != "running" else {"default": Columns()}
         ranks, clients, model = (columns(file, group, name, **late) for group in ("ranks", "clients", "model"))
-        selection = np.full((count, 1), -1, np.int32) if selection is None else selection[:count]
         image = None
         if file.driver == "core":
             file.flush()
             image = file.id.get_file_image()
-        return cls(
-            None if path is None else os.fspath(path),
-            attrs,
-            rounds,
-            ranks,
-            clients,
-            selection,
-            model.get("x"),
-            model.get("personal"),
-            about,
-            image,
-        )
+        path = None if path is None else os.fspath(path)
+        models = model.get("x"), model.get("personal")
+        return cls(path, attrs, rounds, ranks, clients, selection, *models, about, image)
 
     @property
     def status(self) -> str:
-        """running, finished, stopped or failed; a run that was killed stays running."""
+        """running, finished, stopped or failed; a run that was killed stays "running"."""
         return str(self.attrs.get("status", ""))
 
     @property
@@ -109,7 +90,7 @@ class Result:
 
     @property
     def m(self) -> int:
-        """Number of clients, 0 where the file does not say."""
+        """Number of clients, 0 where the file does not tell."""
         return int(self.attrs.get("clients") or len(self.clients.get("samples", ())))
 
     @property
@@ -129,19 +110,19 @@ class Result:
         compute = self.rounds.get("compute_seconds", np.zeros(0))[1:]
         return float(np.mean(compute)) if len(compute) else float("nan")
 
-    def chosen(self, round: int) -> Array:
-        """Ids of the clients chosen in a round."""
+    def selected(self, round: int) -> Array:
+        """Ids of the clients selected in a round."""
         ids = self.selection[round]
         return np.arange(self.m) if ids[0] == ALL else ids[ids >= 0]
 
     def save(self, path: str | os.PathLike[str], force: bool = False) -> None:
-        """Write the result to a file of its own; one that exists is replaced only with ``force``."""
-        with replacing(path, force) as place:
+        """Write the result to a file; an existing one is replaced only with ``force``."""
+        with replacing(path, force) as part:
             if self.image is not None:
-                place.write_bytes(self.image)
+                part.write_bytes(self.image)
             else:
                 assert self.path is not None
-                shutil.copyfile(self.path, place)
+                shutil.copyfile(self.path, part)
 
     def to_pandas(self) -> Any:
         """The rounds as a pandas DataFrame, with ``round`` as index."""
@@ -166,23 +147,46 @@ class Result:
         return xarray.Dataset(columns, attrs=self.attrs)
 
 
+def recorded_rounds(file: h5py.File, name: str) -> tuple[Columns, dict[str, tuple[str, str]], Array]:
+    """The complete rows of /rounds, unit and description of each column, and the same rows of /selection.
+
+    A row is complete when its number is there. The numbers are written last, so they are read first.
+    """
+    numbers = column(entry(entry(file, "rounds", name), "round", name), "rounds/round", name)
+    count = len(numbers) - int(np.count_nonzero(numbers < 0))
+    found, stored = columns(file, "rounds", name), entry(file, "selection", name)
+    count = min(count, *map(len, found.values()))
+    if stored is None:
+        selection = np.full((count, 1), -1, np.int32)
+    else:
+        selection = column(stored, "selection", name)
+        count = min(count, len(selection))
+    about = {}
+    for key in found:
+        attrs = file["rounds"][key].attrs
+        about[key] = (str(attrs.get("units", "")), str(attrs.get("description", "")))
+    order = {key: index for index, key in enumerate(("round", *COLUMNS))}
+    keys = sorted(found, key=lambda key: order.get(key, len(order)))
+    return Columns((key, found[key][:count]) for key in keys), about, selection[:count]
+
+
 def load(path: str | os.PathLike[str]) -> Result:
-    """The result in a file, also in one that is being written. Raises UserError where it is none."""
+    """Read a result file, finished or still being written. UserError where the file is not a result."""
     return read(path, Result.from_file)
 
 
 def read(path: str | os.PathLike[str], wanted: Callable[[h5py.File, str], Any]) -> Any:
-    """What ``wanted`` finds in an open result file and its name. Raises UserError where it is none."""
+    """Call ``wanted`` on the open result file and its name. UserError where the file is not a result."""
     name = os.fspath(path)
     try:
         if not (os.path.isfile(name) or os.path.isdir(name)) and os.path.exists(name):
-            raise UserError(f"{name} is no result file: it is a pipe or a device")
+            raise UserError(f"{name} is not a result file: it is a pipe or a device")
         with open(name, "rb") as file:
             empty = not file.read(1)
     except (OSError, ValueError) as error:
         raise UserError(f"{name} cannot be read: {reason(error)}") from None
     if empty or not h5py.is_hdf5(name):
-        raise UserError(f"{name} is no result file: " + ("it is empty" if empty else "it is not HDF5"))
+        raise UserError(f"{name} is not a result file: " + ("it is empty" if empty else "it is not HDF5"))
     for seconds in (*PATIENCE, None):
         try:
             heaps(name)

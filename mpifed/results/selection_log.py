@@ -1,4 +1,4 @@
-"""/selection of a result file: who was chosen in which round."""
+"""/selection of a result file: which clients were selected in which round."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from mpifed.results.columns import ALL, EVERYBODY_LISTED, SELECTION
 from mpifed.results.netcdf import Dataset, Group, dataset, dimension, pieces
 
 CHUNK_IDS = 1 << 12  # ids that are stored together, where a row is not longer
-WIDEST = 1 << 16  # ids of a row that are stored together at most
+WIDEST = 1 << 16  # most ids of a row that are stored together
 
 
-class Chosen:
-    """The dataset (rounds, slots) of ids, -1 padded; it is made when somebody is chosen: then its width is known."""
+class SelectionLog:
+    """The dataset (rounds, slots) of client ids, padded with -1.
+
+    It is created with the first round in which a client is selected, because its width is known only then.
+    """
 
     def __init__(self, file: Group, rounds: Dataset, clients: int) -> None:
         self.file, self.rounds = file, rounds
@@ -24,10 +27,14 @@ class Chosen:
         self.dtype = np.dtype(np.int32 if clients < 2**31 else np.int64)
         self.everybody = np.arange(clients) if clients <= EVERYBODY_LISTED else np.array([ALL])
 
-    def rows(self, chosen: Sequence[Array | None], first: int) -> list[Array]:
-        """What to store for rounds from ``first`` on (None: all clients); nobody for round 0."""
-        ids = [self.everybody if some is None else some for some in chosen]
+    def rows(self, selected: Sequence[Array | None], first: int) -> list[Array]:
+        """The ids to store for the rounds from ``first`` on (None: all clients); none for round 0."""
+        ids = [self.everybody if some is None else some for some in selected]
         return [self.everybody[:0], *ids[1:]] if first == 0 else ids
+
+    def width(self) -> int:
+        """Most ids that a row of the dataset has room for."""
+        return 0 if self.stored is None else int(self.stored.shape[1])
 
     def growth(self, ids: Sequence[Array], first: int) -> int:
         """Bytes by which the file grows when ``ids`` are appended."""
@@ -39,15 +46,14 @@ class Chosen:
         return grown * (math.prod(chunks) * self.dtype.itemsize + 64)  # and an entry in the tree of chunks for each
 
     def append(self, ids: Sequence[Array], first: int, last_time: bool = False) -> None:
-        """Store the ids of the rounds from ``first`` on."""
+        """Store the ids of the rounds from ``first`` on; ``last_time``: even if no client was ever selected."""
         width = widest(ids)
         if self.stored is None:
             if not width and not last_time:
                 return
             axes = (self.rounds, dimension(self.file, "slot", 0))
-            self.stored = dataset(
-                self.file, "selection", (0, 1), self.dtype, axes, SELECTION, chunks=chunk(width), fillvalue=-1
-            )
+            layout = {"chunks": chunk(width), "fillvalue": -1}
+            self.stored = dataset(self.file, "selection", (0, 1), self.dtype, axes, SELECTION, **layout)
         wide = max(width, self.stored.shape[1])
         block = np.full((len(ids), wide), -1, self.dtype)
         for row, some in zip(block, ids, strict=True):
@@ -62,6 +68,6 @@ def widest(ids: Sequence[Array]) -> int:
 
 
 def chunk(width: int) -> tuple[int, int]:
-    """Rounds and slots that are stored together, where so many clients are chosen."""
+    """Rounds and slots that are stored together, where at most ``width`` clients are selected in a round."""
     slots = min(max(1, width), WIDEST)
     return max(1, CHUNK_IDS // slots), slots

@@ -1,4 +1,4 @@
-"""What is read from a result file, checked: a file that another made may hold anything under the names that are known."""
+"""Checks of what is read from a result file: a file from elsewhere may hold anything under the names of ours."""
 
 from __future__ import annotations
 
@@ -38,79 +38,74 @@ DIMENSIONS = {"personal": 2, "selection": 2}
 
 
 def heaps(path: str) -> None:
-    """ValueError where the texts of an HDF5 file lie in a damaged heap, on which the library would read without end.
+    """Raise ValueError where a heap of texts is damaged: the HDF5 library would never stop reading it.
 
-    A heap is "GCOL", a version, its bytes, then objects: number (0: the rest is free), references, bytes, content. Source:
-    HDF5 File Format Specification, III.E.
+    A heap is "GCOL", a version, its length, then objects: number (0: the rest is free), references, length, content.
+    Source: HDF5 File Format Specification, III.E.
     """
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         start = content.find(HEAP)
         while start >= 0:
             (size,) = struct.unpack_from("<Q", content, start + 8)
-            place, end = start + 16, start + size
-            while place + OBJECT.size <= min(end, len(content)):
-                number, length = OBJECT.unpack_from(content, place)
+            offset, end = start + 16, start + size
+            while offset + OBJECT.size <= min(end, len(content)):
+                number, length = OBJECT.unpack_from(content, offset)
                 step = OBJECT.size + -(-length // 8) * 8 if number else length
-                if step < OBJECT.size or place + step > end:
+                if step < OBJECT.size or offset + step > end:
                     raise ValueError("a heap is damaged")
-                place += step
+                offset += step
             start = content.find(HEAP, start + 16)
 
 
 def attributes(file: Any, name: str) -> dict[str, Any]:
-    """The root attributes of a file; UserError, which calls it ``name``, for one of the wrong type."""
+    """The root attributes of the file ``name``. UserError for one of the wrong type."""
     found = {
         key: value.item() if hasattr(value, "item") and value.ndim == 0 else value for key, value in file.attrs.items()
     }
     for key, kind in TYPES.items():
         if not isinstance(found.get(key, kind()), kind):
-            raise UserError(
-                f"{name} is no sound result: its attribute {key} is no {'text' if kind is str else 'whole number'}"
-            )
+            wanted = "a text" if kind is str else "a whole number"
+            raise UserError(f"{name} is not a valid result: its attribute {key} must be {wanted}")
     return found
 
 
 def configuration(text: str, name: str) -> dict[str, Any]:
-    """The experiment file of a result; UserError, which calls the result ``name``, where it is none."""
+    """The experiment file, ``text``, of the result ``name``. UserError where it is not one."""
     table = from_toml(text, f"the attribute config of {name}")
     for key in ("algorithm", "data", "problem", "selection"):
         if not isinstance(table.get(key, {}), dict):
             raise UserError(
-                f"the attribute config of {name} is no experiment file: {key} = {toml_value(table[key])} is no table"
+                f"the attribute config of {name} is not an experiment file: {key} = {toml_value(table[key])} is not a "
+                "table"
             )
     return table
 
 
 def column(stored: Any, key: str, name: str) -> Array:
-    """The dataset ``key`` of a file, whole; UserError, which calls the file ``name``, where it cannot be what it is called."""
+    """The dataset ``key`` of the file ``name`` as an array. UserError where its type or shape is wrong."""
     array, last = values(stored, f"{key} of {name}"), key.rsplit("/", 1)[-1]
     text = array.dtype.kind == "O" and not key.startswith(("rounds", "model"))
     if array.ndim != DIMENSIONS.get(last, 1) or not (text or array.dtype.kind in "biuf"):
         what = "a table" if last in DIMENSIONS else "a column"
         raise UserError(
-            f"{name} is no sound result: {key} has the type {array.dtype} and the shape {array.shape}, and must be "
-            f"{what} of numbers"
+            f"{name} is not a valid result: {key} has type {array.dtype} and shape {array.shape}, but must be {what} "
+            "of numbers"
         )
     return array
 
 
 def columns(file: Any, part: str, name: str, default: Columns | None = None) -> Columns:
-    """The datasets of a group as arrays, texts as str; ``default`` where they cannot be read."""
+    """The datasets of the group ``part`` as arrays, texts as str; ``default`` where they cannot be read."""
+    found = Columns()
     try:
         group = entry(file, part, name)
-        found = (
-            Columns(
-                (key, column(stored, f"{part}/{key}", name))
-                for key, stored in datasets(group, name)
-                if not stored.attrs.get("NAME", b"").startswith(NO_COORDINATE)
-            )
-            if group is not None
-            else Columns()
-        )
+        for key, stored in datasets(group, name) if group is not None else ():
+            if not stored.attrs.get("NAME", b"").startswith(NO_COORDINATE):
+                found[key] = column(stored, f"{part}/{key}", name)
     except UNREADABLE:
         if default is None:
             raise
         return default
     if part in ("ranks", "clients") and len(set(map(len, found.values()))) > 1:
-        raise UserError(f"{name} is no sound result: the columns of {part} differ in length")
+        raise UserError(f"{name} is not a valid result: the columns of {part} differ in length")
     return found

@@ -373,7 +373,7 @@ def test_bold_is_for_terminals(folder):
     ("words", "told"),
     [
         (["nowhere.h5"], "nowhere.h5 cannot be read: no such file or directory"),
-        (["study.toml"], "study.toml is no result file: it is not HDF5"),
+        (["study.toml"], "study.toml is not a result file: it is not HDF5"),
         (["fedgia-0.h5", "--format", "html"], "unknown format 'html'; the choices are terminal, markdown, latex, csv"),
         (["fedgia-0.h5", "--sort", "objectve"], "unknown column 'objectve'; did you mean 'objective'?"),
         ([], "the following arguments are required: result"),

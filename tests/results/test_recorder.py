@@ -22,9 +22,8 @@ from hypothesis import HealthCheck, given, settings
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.files import replacing
 from mpifed.results import crash_safe_file as disk
-from mpifed.results import netcdf
+from mpifed.results import netcdf, rounds_table, selection_log
 from mpifed.results import recorder as record
-from mpifed.results import selection_log as chosen
 from mpifed.results.columns import ALL, CLIENTS, COLUMNS, RANKS
 from mpifed.results.recorder import Recorder
 from mpifed.results.result import load
@@ -265,7 +264,7 @@ def test_none_means_all(memory):
     memory.row({}, None)
     result = memory.result()
     assert result.selection.tolist() == [[-1] * 4, [0, 1, 2, 3]]
-    assert result.chosen(1).tolist() == [0, 1, 2, 3]
+    assert result.selected(1).tolist() == [0, 1, 2, 3]
 
 
 def test_all_of_very_many_clients_are_one_mark():
@@ -274,8 +273,8 @@ def test_all_of_very_many_clients_are_one_mark():
         recorder.row({}, ids)
     result = recorder.result()
     assert result.selection.tolist() == [[-1, -1], [ALL, -1], [7, 9]]
-    assert len(result.chosen(1)) == 10_000
-    assert [len(result.chosen(k)) for k in (0, 2)] == [0, 2]
+    assert len(result.selected(1)) == 10_000
+    assert [len(result.selected(k)) for k in (0, 2)] == [0, 2]
 
 
 def test_a_run_without_rounds_has_a_selection_too(path):
@@ -510,8 +509,8 @@ def test_between_any_two_writes_the_file_opens_with_every_row_that_was_flushed(p
     for name in ("pwrite", "ftruncate", "posix_fallocate", "replace", "link"):
         monkeypatch.setattr(os, name, watched(getattr(os, name)))
     monkeypatch.setattr(record, "FLUSH_SECONDS", 1e9)
-    monkeypatch.setattr(record, "CHUNK", chunk)  # small, so that the trees of chunks split
-    monkeypatch.setattr(chosen, "CHUNK_IDS", 16 * chunk)
+    monkeypatch.setattr(rounds_table, "CHUNK", chunk)  # small, so that the trees of chunks split
+    monkeypatch.setattr(selection_log, "CHUNK_IDS", 16 * chunk)
     rng = np.random.default_rng(0)
     recorder = Recorder(path, ATTRS, 64)
     for k in range(rows):
@@ -617,7 +616,9 @@ def test_a_full_disk_is_noticed_before_anything_is_lost(path, monkeypatch):
             recorder.row(row(3), np.array([0, 1]))  # a wider table needs room
             recorder.flush()
 
-    with pytest.raises(Trouble, match=r"out\.h5 cannot grow: no space left on device; what it has stays, and resume"):
+    with pytest.raises(
+        Trouble, match=r"out\.h5 cannot grow: no space left on device; the rounds in it are safe, and resume"
+    ):
         run()
     result = load(path)
     assert (result.status, result.cr) == ("failed", 2)
@@ -640,7 +641,7 @@ def test_a_disk_that_breaks_leaves_what_was_there(path, monkeypatch, after):
                 recorder.row({"objective": k, "uploads": k, "compute_seconds": k}, np.array([0, 2]))
                 recorder.flush()
 
-    with pytest.raises(Trouble, match=r"out\.h5 cannot be written: input/output error; what it has stays"):
+    with pytest.raises(Trouble, match=r"out\.h5 cannot be written: input/output error; the rounds in it are safe"):
         run()
     monkeypatch.undo()
     assert not recorder.file
@@ -665,7 +666,7 @@ PIECES = st.lists(
 def test_a_disk_holds_what_was_written_last(tmp_path, pieces):
     path, plain = tmp_path / "file", io.BytesIO()
     path.write_bytes(b"")
-    file = disk.Disk(path, netcdf.urgency)
+    file = disk.CrashSafeFile(path, netcdf.urgency)
     file.publish(path)
     for action, place, value in pieces:
         if action == "write":

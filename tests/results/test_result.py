@@ -117,7 +117,7 @@ def test_a_result_knows_how_the_run_went(path):
     assert result.personal.shape == (8, 6)
     assert result.clients["times_selected"].tolist() == list(range(8))
     assert result.selection.tolist() == [[-1, -1]] + [[1, 6]] * 4
-    assert [result.chosen(k).tolist() for k in (0, 1)] == [[], [1, 6]]
+    assert [result.selected(k).tolist() for k in (0, 1)] == [[], [1, 6]]
 
 
 def test_the_papers_three_numbers():
@@ -223,13 +223,13 @@ def endless(path):
         ),
         (lambda path: path.unlink(), "cannot be read: no such file or directory"),
         (lambda path: (path.unlink(), path.mkdir()), "cannot be read: is a directory"),
-        (lambda path: path.write_bytes(b""), "is no result file: it is empty"),
-        (lambda path: path.write_text("objective, round"), "is no result file: it is not HDF5"),
+        (lambda path: path.write_bytes(b""), "is not a result file: it is empty"),
+        (lambda path: path.write_text("objective, round"), "is not a result file: it is not HDF5"),
         (lambda path: cut(path, 0.5), "cannot be read: it is damaged or truncated"),
         (lambda path: cut(path, 0.001), "cannot be read: it is damaged or truncated"),
         (lambda path: path.write_bytes(path.read_bytes()[:1000] + bytes(100_000)), "damaged or truncated"),
-        (lambda path: edit(path, format="other"), "is an HDF5 file but no result of mpifed"),
-        (lambda path: edit(path, format_version=2), "has result format 2, made by a newer mpifed"),
+        (lambda path: edit(path, format="other"), "is an HDF5 file but not a result of mpifed"),
+        (lambda path: edit(path, format_version=2), "has result format 2, which a newer mpifed wrote"),
     ],
     ids=["heap", "head of a heap", "absent", "folder", "empty", "text", "half", "start", "zeros", "other", "newer"],
 )

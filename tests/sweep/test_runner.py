@@ -285,7 +285,7 @@ def test_a_file_of_another_configuration_is_in_the_way(here, capsys):
     assert package.load(here / "results" / FILES[2]).cr == 5
     (here / "results" / FILES[0]).write_text("no result")
     sweep(*GRIDS, code=2)
-    assert f"results/{FILES[0]} is no result file" in capsys.readouterr().err
+    assert f"results/{FILES[0]} is not a result file" in capsys.readouterr().err
 
 
 def test_a_file_that_another_run_writes_is_left_to_it(here, capsys):

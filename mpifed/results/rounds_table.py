@@ -1,0 +1,123 @@
+"""/rounds of a result file: the rows that wait in memory, and the growing columns that they are written to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.typing import Array
+from mpifed.results.columns import COLUMNS, SCALES, UNKNOWN, Column
+from mpifed.results.netcdf import Dataset, Growing, append, dataset, describe, numbers, pieces
+from mpifed.results.selection_log import SelectionLog, widest
+
+CHUNK = 256  # rows of a column that are stored together
+BLOCK = 4096  # rows that wait in memory at most
+HELD = 1 << 22  # selected ids that wait in memory at most
+METADATA = 1 << 14  # bytes that HDF5 needs at most to describe a new dataset or its growth
+
+
+class RoundsTable:
+    """A row a round: its columns, and in /selection the clients selected."""
+
+    def __init__(self, growing: Growing, clients: int) -> None:
+        self.growing, self.group = growing, growing.file["rounds"]
+        self.count = 0  # rows in the file
+        self.rows: list[dict[str, float]] = []  # in memory
+        self.selected: list[Array | None] = []
+        self.held = 0  # ids in ``selected``
+        self.declared: dict[str, Column] = {}
+        self.columns: dict[str, Dataset] = {}
+        layout = {"chunks": (CHUNK,), "fillvalue": -1}
+        self.numbers = dataset(self.group, "round", (0,), np.int64, (), SCALES["round"], **layout)
+        self.numbers.make_scale("round")
+        self.selections = SelectionLog(growing.file, self.numbers, clients)
+        growing.file["round"] = self.numbers  # xarray looks in the root for the dimensions of /selection
+
+    def declare(self, name: str, unit: str, description: str) -> None:
+        """Describe a column that an algorithm reports; names in COLUMNS keep their meaning."""
+        self.declared[name] = Column(unit, description)
+        if name in self.columns:
+            describe(self.columns[name], self.meaning(name))
+
+    def meaning(self, name: str) -> Column:
+        return COLUMNS.get(name) or self.declared.get(name, UNKNOWN)
+
+    def add(self, values: Mapping[str, float], selected: Array | None) -> bool:
+        """Keep a row in memory; whether so much waits there that it should be written."""
+        self.rows.append(dict(values))
+        if selected is not None:
+            selected = np.array(selected)
+            self.held += selected.size
+        self.selected.append(selected)
+        return len(self.rows) >= BLOCK or self.held >= HELD
+
+    def forget(self) -> None:
+        """Drop the rows in memory."""
+        self.rows, self.selected, self.held = [], [], 0
+
+    def write(self) -> None:
+        """Append the rows in memory to the file."""
+        if not self.rows:
+            return
+        first = self.count
+        names: dict[str, Any] = dict.fromkeys(self.columns)
+        for row in self.rows:
+            names.update(row)
+        columns = {name: self._column(name) for name in names}
+        ids = self.selections.rows(self.selected, first)
+        with self.growing.renewed(first > 1) if self._needs_datasets(columns, ids) else nullcontext():
+            self._append(columns, ids, first)
+        self.numbers[first:] = np.arange(first, self.count)  # last: a row that has its number is complete
+        self.growing.flush()
+
+    def finish(self) -> None:
+        """Write the rest; /selection is there even if no client was ever selected."""
+        self.write()
+        self.growing.reserve(4 * METADATA)
+        if self.selections.stored is None:
+            self.selections.append([np.zeros(0)] * self.count, 0, last_time=True)
+
+    def _column(self, name: str) -> Array:
+        """A column of the rows in memory: integers, unless it has had or has other numbers."""
+        integer, stored = self.meaning(name).integer, self.columns.get(name)
+        values = [row.get(name, 0 if integer else np.nan) for row in self.rows]
+        return numbers(values, integer and (stored is None or stored.dtype.kind == "i"))
+
+    def _needs_datasets(self, columns: Mapping[str, Array], ids: Sequence[Array]) -> bool:
+        """Whether the rows need other datasets than those in the file: a new column, another type, more slots."""
+        return widest(ids) > self.selections.width() or any(
+            name not in self.columns or values.dtype != self.columns[name].dtype for name, values in columns.items()
+        )
+
+    def _append(self, columns: Mapping[str, Array], ids: Sequence[Array], first: int) -> None:
+        """Append rows, all but their numbers."""
+        last = first + len(self.rows)
+        grown = pieces((last,), (CHUNK,)) - pieces((first,), (CHUNK,))
+        size = grown * (len(columns) + 1) * CHUNK * 8 + self.selections.growth(ids, first)
+        if size or len(columns) > len(self.columns):
+            self.growing.reserve(size + (len(columns) + 2) * METADATA)
+        self.forget()
+        self.count = last
+        for name, values in columns.items():
+            self._extend(name, values, first)
+        self.selections.append(ids, first)
+        append(self.numbers, first, np.full(last - first, -1))
+        self.growing.flush()
+
+    def _extend(self, name: str, values: Array, first: int) -> None:
+        """Write a column from row ``first`` on; one of integers that gets other numbers is stored anew as float64."""
+        stored = self.columns.get(name)
+        if stored is not None and stored.dtype != values.dtype:
+            values, first = np.concatenate([stored[:first], values]), 0
+            stored.dims[0].detach_scale(self.numbers)
+            del self.group[name]
+            stored = None
+        if stored is None:
+            layout = {"chunks": (CHUNK,), "fillvalue": 0 if values.dtype.kind == "i" else np.nan}
+            axes = (self.numbers,)
+            stored = dataset(self.group, name, (0,), values.dtype, axes, self.meaning(name), **layout)
+            self.columns[name] = stored
+        append(stored, first, values)

@@ -16,6 +16,7 @@ from mpifed.core.errors import UserError, unknown
 from mpifed.core.toml import join, toml_value
 
 
+@typing.dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table of an experiment file. Its fields are the keys, with types, defaults and descriptions."""
 

@@ -100,7 +100,7 @@ def answers() -> bool:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Cluster]:
-    """A SLURM with at least two nodes; skips where there is none and none can be started."""
+    """A SLURM with at least two nodes; the tests are skipped where there is none and none can be started."""
     if answers():
         cluster = Cluster(folder, False, {})
         yield cluster
@@ -118,9 +118,3 @@ def running(folder: Path) -> Iterator[Cluster]:
         yield Cluster(folder, True, {name: conf})
     finally:
         execute(down, 120, **sandbox)
-
-
-def asked(config: pytest.Config) -> bool:
-    """Whether these tests were asked for: by their path, or by MPIFED_SLURM=1."""
-    paths = [(config.invocation_params.dir / arg.split("::")[0]).resolve() for arg in config.args]
-    return os.environ.get("MPIFED_SLURM") == "1" or any(HERE in (path, *path.parents) for path in paths)

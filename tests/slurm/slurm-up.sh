@@ -3,11 +3,12 @@
 #
 #   slurm-up.sh [NODES] [CPUS]      default: 2 nodes of 4 CPUs and 4 GPUs, which are made up
 #   eval "$(slurm-up.sh)"           exports SLURM_CONF, which is all that sbatch, srun and squeue need
+#   slurm-up.sh --install           installs the packages where they are missing, and starts nothing
 #   slurm-down.sh [--purge]         ends it; --purge removes its files
 #
-# Needs root, or sudo without a password; installs the packages where they are missing. Where the kernel lets it, every node
-# has a host name of its own. Files lie in $SLURM_SANDBOX (default: mpifed-slurm in TMPDIR), none in /etc.
-# Where the same cluster is up already nothing is done; another one is ended first. stdout has the export line alone.
+# Needs root, or sudo without a password. Where the kernel allows it, every node has a host name of its own. Files lie in
+# $SLURM_SANDBOX (default: mpifed-slurm in TMPDIR), none in /etc. Where the same cluster is up already nothing is done; another
+# one is ended first. stdout has the export line alone.
 set -euo pipefail
 nodes=${1:-2} cpus=${2:-4}
 base=${SLURM_SANDBOX:-${TMPDIR:-/tmp}/mpifed-slurm}
@@ -20,6 +21,7 @@ say() { echo "slurm-up: $*" >&2; }
 [[ $base == /*/* ]] || { say "SLURM_SANDBOX must be an absolute path, two folders deep"; exit 2; }
 export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 if ! { command -v slurmctld && command -v slurmd && command -v munged; } > /dev/null; then
+    [ "${1:-}" = --install ] || { say "SLURM and munge are missing: $here/slurm-up.sh --install installs them"; exit 2; }
     command -v apt-get > /dev/null || { say "install SLURM and munge: there is no apt-get here"; exit 2; }
     say "installing slurm-wlm and munge"
     export DEBIAN_FRONTEND=noninteractive
@@ -29,6 +31,7 @@ fi
 # Debian's plugin mpi/pmix opens libpmix.so, which is in libpmix-dev alone
 pmix=/usr/lib/$(uname -m)-linux-gnu/pmix2/lib
 [ ! -e "$pmix/libpmix.so.2" ] || [ -e "$pmix/libpmix.so" ] || ln -s libpmix.so.2 "$pmix/libpmix.so"
+[ "${1:-}" != --install ] || exit 0
 
 export SLURM_CONF=$base/etc/slurm.conf
 shape="$nodes x $cpus @ $port"

@@ -1,9 +1,9 @@
-"""Every script in jobs/ is submitted to a real SLURM, and what it wrote is looked into.
+"""Every script in jobs/ is submitted to a real SLURM, and what it wrote is checked.
 
-    python -m pytest tests/slurm
+    python -m pytest -m slurm
 
-takes the SLURM that answers (--basetemp must be a folder that all its nodes see), or starts one of two emulated nodes, which
-needs root and Debian's packages, and ends it. The plain test command leaves these tests out; MPIFED_SLURM=1 has them in.
+uses the SLURM that answers (--basetemp must be a folder that all its nodes see). Where there is none it starts one of two
+emulated nodes and ends it: as root, where the packages of ``tests/slurm/slurm-up.sh --install`` are.
 """
 
 from __future__ import annotations
@@ -11,17 +11,23 @@ from __future__ import annotations
 import csv
 import importlib.util
 import re
+import shlex
 import sys
+from itertools import pairwise
 
 import h5py
 import pytest
 
+from benchmarks import bench as benchmark
+from mpifed.core.errors import UserError
 from mpifed.mpi.library import library
+from mpifed.sweep.grid import points
 from tests.helpers.commands import ROOT, execute, mpifed
 from tests.helpers.killed_runs import content
 
-from .cluster import asked, running
+from .cluster import running
 
+pytestmark = pytest.mark.slurm
 JOBS = ROOT / "jobs"
 SRUN = "srun --mpi=pmix" if "Open MPI" in library() else "srun --mpi=pmi2"
 MPIRUN = "mpirun --bind-to none" if "Open MPI" in library() else "mpirun"
@@ -29,9 +35,7 @@ STUDY = ["algorithm=fedavg", "data.clients=13", "stop.gradient=0.0"]
 
 
 @pytest.fixture(scope="session")
-def cluster(request, tmp_path_factory):
-    if not asked(request.config):
-        pytest.skip("jobs on a SLURM take minutes: python -m pytest tests/slurm, or MPIFED_SLURM=1")
+def cluster(tmp_path_factory):
     with running(tmp_path_factory.mktemp("slurm")) as found:
         yield found
 
@@ -147,9 +151,18 @@ def test_array_that_the_sweep_writes(cluster):
     assert len([content(file) for file in folder.glob("*.h5")]) == 3
 
 
+def at_hand(config):
+    """Whether the data of an experiment are on this machine."""
+    try:
+        config.data.load(config.seed, config.dtype)
+    except UserError:
+        return False
+    return True
+
+
 def test_array_that_a_benchmark_writes(cluster):
-    folder = cluster.folder / "benchmarks"
-    words = [sys.executable, "-m", "benchmarks", "run", "fedgia/limit", "--quick", f"--to={folder}"]
+    name, folder = "fedgia/limit", cluster.folder / "benchmarks"
+    words = [sys.executable, "-m", "benchmarks", "run", name, "--quick", f"--to={folder}"]
 
     def ask(*more):
         done = execute([*words, *more], 120, ROOT, **cluster.variables)
@@ -160,9 +173,11 @@ def test_array_that_a_benchmark_writes(cluster):
     assert f"sbatch {script}" in ask("--slurm", "--tasks=2").out
     done = cluster.wait(cluster.submit("--ntasks=3", script, MPIFED_LAUNCH=MPIRUN))
     assert [job.state for job in done] == ["COMPLETED"] * 2, done
-    files = list(folder.rglob("*.h5"))
+    quick = benchmark.read(name).reduced()
+    expected = [run for run in benchmark.runs(quick, quick.quick.seeds, name) if at_hand(run.config)]
+    files = sorted(folder.rglob("*.h5"))
+    assert files == sorted(folder / "quick" / f"{run.name}.h5" for run in expected)
     times = [file.stat().st_mtime_ns for file in files]
-    assert len(files) == 36
     assert "claims hold" in ask().out
     assert [file.stat().st_mtime_ns for file in files] == times
 
@@ -269,18 +284,30 @@ def test_scaling_table_and_picture(cluster, launcher):
         assert (folder / "scaling.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_readme_from_jobs_to_a_figure(cluster):
+def documented():
+    """The lines of the documentation that lead from the jobs of a sweep to a figure."""
+    texts = [file.read_text("utf-8") for file in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))]
+    blocks = [block for text in texts for block in re.findall(r"```bash\n(.*?)```", text, re.S)]
+    found = [block for block in blocks if "jobs/array.sbatch" in block and "mpifed plot" in block]
+    assert found, "no block of README or docs submits jobs/array.sbatch and plots what it wrote"
+    return re.findall("^(?:sbatch|python -m mpifed) .*", found[0], re.M)
+
+
+def test_the_documented_way_from_jobs_to_a_figure(cluster):
     pytest.importorskip("matplotlib")
-    place = cluster.folder / "readme"
-    place.mkdir()
-    (place / "jobs").symlink_to(JOBS)
-    section = (ROOT / "README.md").read_text("utf-8").partition("## On a cluster")[2]
-    lines = re.findall("^(?:sbatch|python -m mpifed) .*", section.partition("```bash")[2].partition("```")[0], re.M)
-    out = cluster.ask("bash", "-ec", "cd readme\n" + "\n".join(lines), timeout=180, MPIFED_LAUNCH=MPIRUN)
-    assert len(list((place / "results").glob("*.h5"))) == 8
-    assert re.search("^fedadmm ", out, re.M), out
-    assert re.search("^fedgia ", out, re.M), out
-    assert (place / "figure.png").read_bytes().startswith(b"\x89PNG")
+    folder = cluster.folder / "documented"
+    folder.mkdir()
+    (folder / "jobs").symlink_to(JOBS)
+    lines = documented()
+    out = cluster.ask("bash", "-ec", "\n".join([f"cd {folder}", *lines]), timeout=180, MPIFED_LAUNCH=MPIRUN)
+    (sweep,) = (shlex.split(line, comments=True) for line in lines if "jobs/array.sbatch" in line)
+    expected = points({}, [], [value for option, value in pairwise(sweep) if option == "--grid"])
+    results = folder / sweep[sweep.index("-o") + 1]
+    assert sorted(results.glob("*.h5")) == sorted(results / point.file for point in expected)
+    for name in {point.config.algorithm.label() for point in expected}:
+        assert re.search(f"^{name} ", out, re.M), out
+    (figure,) = folder.glob("*.png")
+    assert figure.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(("word", "state"), [("dtype=float32", "FAILED"), ("problem.device=cpu", "COMPLETED")])

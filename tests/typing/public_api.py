@@ -1,0 +1,170 @@
+"""A user's study that takes every name of the public API: its own algorithm, problem, data and more, then a run.
+
+``mypy --strict`` must accept it as a user's program is checked: without the settings of this repository.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from msgspec import Meta
+
+import mpifed
+from mpifed import (
+    Algorithm,
+    Array,
+    Data,
+    Dataset,
+    Distribution,
+    Draws,
+    Federation,
+    LinearModel,
+    Local,
+    Partition,
+    Pool,
+    Problem,
+    Result,
+    Selection,
+    Solver,
+    Step,
+    UserError,
+    load,
+    run,
+    stream,
+)
+
+
+class Client(NamedTuple):
+    w: Array  # (c, n) last local model
+
+
+class Server(NamedTuple):
+    x: Array  # (n,) model
+    k: int  # rounds so far
+
+
+class Harmonic(Step):
+    """γ_k = a/(1 + k)."""
+
+    a: Annotated[float, Meta(gt=0, description="first step size")] = 1.0
+
+    def gamma(self, k: int, k0: int, d: Array) -> float:
+        return self.a / (1 + k)
+
+
+class FewSteps(Solver):
+    """``steps`` gradient steps of size 1/β."""
+
+    steps: Annotated[int, Meta(ge=1, description="number of gradient steps")] = 3
+
+    def passes(self) -> int | None:
+        return self.steps
+
+    def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
+        for _ in range(self.steps):
+            W = W - (f.grad(W) - Y) / beta
+        return W
+
+
+class Relaxed(Algorithm):
+    """x⁺ = x + γ_k (mean of w_i − x), w_i near the minimiser of f_i."""
+
+    step: Annotated[Step, Meta(description="step size γ_k of the server")] = Harmonic(a=0.9)
+    solver: Annotated[Solver, Meta(description="how clients come near the minimiser")] = FewSteps()
+    beta: Annotated[float, Meta(gt=0, description="smoothness β")] = 4.0
+
+    def join(self, f: Local) -> Client:
+        return Client(w=f.initial())
+
+    def start(self, fed: Federation) -> Server:
+        return Server(x=fed.initial(), k=0)
+
+    def round(self, fed: Federation, server: Server) -> Server:
+        mean: Array = fed.mean(self.approach, server.x, to=fed.select(server.x))
+        gamma = self.step.gamma(server.k, 1, np.ones((1, 1)))
+        return Server(x=server.x + gamma * (mean - server.x), k=server.k + 1)
+
+    def approach(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
+        start = np.tile(x, (len(f), 1))
+        w = self.solver.minimise(f, np.zeros_like(start), start, alpha=0.0, beta=self.beta, share=1.0)
+        return client._replace(w=w), w
+
+
+class Huber(LinearModel):
+    """f_i(x) = (1/d_i) Σ_j h(⟨a_j, x⟩ − b_j), h(r) = r²/2 where |r| <= delta, else delta(|r| − delta/2)."""
+
+    curvature = 1.0
+
+    delta: Annotated[float, Meta(gt=0, description="residual at which the square ends")] = 1.0
+
+    def loss(self, Z: Array, b: Array) -> Array:
+        r = np.abs(Z - b)
+        return np.asarray(np.where(r <= self.delta, r * r / 2, self.delta * (r - self.delta / 2)))
+
+    def slope(self, Z: Array, b: Array) -> Array:
+        return np.asarray(np.clip(Z - b, -self.delta, self.delta))
+
+
+class ByTurns(Partition):
+    """Row j goes to client j mod m."""
+
+    def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        owner = np.arange(len(y)) % m
+        return np.argsort(owner, kind="stable"), np.bincount(owner, minlength=m)
+
+
+class Outliers(Data, kw_only=True):
+    """b = ⟨a, 1⟩ + noise, and every tenth sample is far away."""
+
+    features: Annotated[int, Meta(ge=1, description="features n")] = 4
+    samples: Annotated[int, Meta(ge=1, description="samples of all clients")] = 200
+    noise: Annotated[Distribution, Meta(description="size of the noise of each client")]
+    partition: Annotated[Partition, Meta(description="who owns which sample")] = ByTurns()
+
+    def load(self, seed: int, dtype: str) -> Dataset:
+        rng = stream(seed, "data")
+        X, noise = rng.standard_normal((self.samples, self.features)), rng.standard_normal(self.samples)
+        noise[::10] *= 100
+        order, sizes = self.partition.split(noise, self.clients, rng)
+        return Pool(X, X.sum(axis=1) + self.noise.draw(rng, 1) * noise, order, sizes, dtype)
+
+
+class InTurn(Selection):
+    """Clients 0 … count − 1, then the next count, and so on around."""
+
+    count: Annotated[int, Meta(ge=1, description="clients a round")] = 2
+
+    def draws(self, seed: int, m: int, rounds: int) -> Draws:
+        if self.count > m:
+            raise UserError(f"selection.count = {self.count} is wrong: there are {m} clients")
+        return Draws(self.count, lambda round, again: np.sort((np.arange(self.count) + (round - 1) * self.count) % m))
+
+
+def smoothness(problem: Problem) -> float:
+    """The curvature that a linear model declares."""
+    return problem.curvature if isinstance(problem, LinearModel) else float("nan")
+
+
+def study(path: str | os.PathLike[str]) -> Result:
+    """Run the study into a file and read it back."""
+    here = Path(__file__).as_posix()
+    config = {
+        "rounds": 20,
+        "data": {"name": f"{here}:Outliers", "clients": 6, "noise": 0.1},
+        "problem": {"name": f"{here}:Huber", "delta": 2.0},
+        "algorithm": {"name": f"{here}:Relaxed", "solver": {"name": f"{here}:FewSteps", "steps": 5}},
+        "selection": f"{here}:InTurn",
+    }
+    kept: Result | None = run(config, path)
+    assert kept is not None, "every rank but the first gets None"
+    assert smoothness(Huber()) == 1.0
+    return load(path)
+
+
+if __name__ == "__main__":
+    result = study(sys.argv[1])
+    print(mpifed.__version__, result.status, float(result.rounds["objective"][-1]), result.x)

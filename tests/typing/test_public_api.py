@@ -1,0 +1,76 @@
+"""The public API: what it is, and that a program made of it runs and is right for a type checker."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mpifed
+from mpifed.core.typing import Array as ArrayOfTheCore
+from tests.helpers.commands import ROOT, execute
+
+PROGRAM = Path(__file__).with_name("public_api.py")
+
+
+def used():
+    """The public names that the program takes."""
+    tree = ast.parse(PROGRAM.read_text("utf-8"))
+    imported = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "mpifed"
+        for alias in node.names
+    }
+    attributes = {
+        node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "mpifed"
+    }
+    called = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    assert imported <= called, f"imported and not used: {imported - called}"
+    return imported | attributes
+
+
+def test_the_program_takes_every_public_name():
+    assert used() == set(mpifed.__all__)
+
+
+def test_it_runs(tmp_path):
+    spec = importlib.util.spec_from_file_location("public_api", PROGRAM)
+    program = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(program)
+    result = program.study(tmp_path / "out.h5")
+    assert (result.status, result.cr, result.m) == ("finished", 20, 6)
+    assert np.abs(result.x - 1).max() < 0.3
+
+
+def test_names_are_what_type_checkers_are_told():
+    """The imports under TYPE_CHECKING and the table of lazy names say the same."""
+    tree = ast.parse((ROOT / "mpifed" / "__init__.py").read_text("utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    declared = {alias.asname: f"{node.module}:{alias.name}" for node in block.body for alias in node.names}
+    assert declared == mpifed.PUBLIC
+
+
+def test_importing_it_imports_neither_numpy_nor_mpi():
+    done = execute([sys.executable, "-c", "import mpifed, sys; print(*sys.modules)"])
+    assert not {"numpy", "mpi4py", "h5py", "msgspec"} & set(done.out.split())
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"^module 'mpifed' has no attribute 'fedgia'$"):
+        _ = mpifed.fedgia
+    assert mpifed.Array is ArrayOfTheCore
+    assert set(dir(mpifed)) == set(mpifed.__all__)
+
+
+def test_mypy_strict_accepts_the_program():
+    """As a user's program: without the settings of this repository."""
+    pytest.importorskip("mypy", reason="mypy comes with the extra dev")
+    words = ["--config-file=", "--strict", "--follow-imports=silent", "--no-incremental", str(PROGRAM)]
+    done = subprocess.run([sys.executable, "-m", "mypy", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

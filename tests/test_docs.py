@@ -1,4 +1,4 @@
-"""The pages under docs: links lead somewhere, what is written from the code is up to date, commands and studies are valid."""
+"""The pages: links lead somewhere, what is written from the code is up to date, commands and studies are valid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mpifed.cli import main as cli
 from mpifed.experiment import config
 from tests.helpers.commands import ROOT
 
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 PAPERS = ("fedadmm", "fedgia", "fedepm", "feddcd", "flame")
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 BUILD = runpy.run_path(str(ROOT / "docs" / "build.py"))
@@ -149,9 +149,3 @@ def test_the_citation_is_complete():
         paper["title"] and all(set(who) == {"family-names", "given-names"} for who in paper["authors"])
         for paper in found["references"]
     )
-
-
-def test_the_readme_is_a_tour_that_leads_to_every_page():
-    linked = {target for _, target, _ in LINK.findall((ROOT / "README.md").read_text("utf-8"))}
-    assert {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")} <= linked
-    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) < 400

@@ -1,52 +1,93 @@
-"""What the README shows is so."""
+"""Every block of the README and of the pages below, run in order, as copied, in an empty folder."""
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
 
-import msgspec
-import numpy as np
+import pytest
 
 from mpifed.experiment import config
-from mpifed.experiment import run as launch
-from tests.helpers.commands import ROOT, mpifed
+from tests.helpers.commands import ROOT, execute, mpifed
 
 README = (ROOT / "README.md").read_text("utf-8")
-PYTHON = re.findall(r"```python\n(.*?)```", README, re.S)
+PAGES = ("README.md", "docs/experiments.md", "docs/extending.md", "docs/cluster.md", "docs/speed.md")
+FENCE = re.compile(r"(?:^<!-- (?P<marker>[^\n]+) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
+REASONS = re.compile(r"skip: (needs SLURM|needs a network|needs torch|needs Open MPI|takes .+)")
 
 
-def test_the_python_example_runs(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (example,) = (block for block in PYTHON if "mpifed.run" in block)
-    exec(example, {})
-    assert re.match(r"\d\.\d+ \(100,\)\n", capsys.readouterr().out)
-    assert (tmp_path / "out.h5").exists()
+class Block(NamedTuple):
+    marker: str
+    language: str
+    text: str
 
 
-def test_the_algorithm_of_the_readme_is_one():
-    (example,) = (block for block in PYTHON if "class GradientDescent" in block)
-    space: dict = {"__name__": "readme"}
-    exec(example, space)
-    setup = config.experiment({"data": {"clients": 6, "features": 5}, "rounds": 200, "evaluate": {"every": 50}})
-    result = launch.run_config(msgspec.structs.replace(setup, algorithm=space["GradientDescent"](gamma=0.1)))
-    assert result.rounds["grad_norm_sq"][-1] < 1e-12
-    assert np.isfinite(result.x).all()
+def blocks(page: str) -> list[Block]:
+    """The code blocks of a page, each with the comment right above it."""
+    text = (ROOT / page).read_text("utf-8")
+    return [Block(found["marker"] or "", found["language"], found["text"]) for found in FENCE.finditer(text)]
 
 
-def test_the_experiment_file_of_the_readme_is_read(tmp_path):
-    study, system = re.findall(r"```toml\n(.*?)```", README, re.S)
-    (tmp_path / "study.toml").write_text(study + system)
-    setup = config.experiment(config.read(tmp_path / "study.toml"))
-    assert (setup.algorithm.label(), setup.problem.label(), setup.data.label()) == ("fedgia", "logistic", "qot")
-    assert setup.system.speed.median == 1e4
+def run(block: Block, folder: Path) -> None:
+    """Run a block of bash or Python in ``folder``, with the Python and the mpirun of this environment first."""
+    shell = ["bash", "-euo", "pipefail", "-c"] if block.language == "bash" else [sys.executable, "-c"]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = execute([*shell, block.text], 120, folder, PATH=path)
+    assert done.code == 0, f"{block.text}\n{done.out}\n{done.err}"
+
+
+@pytest.mark.parametrize("page", [PAGES[0], *(pytest.param(page, marks=pytest.mark.slow) for page in PAGES[1:])])
+def test_blocks_run_in_order_as_copied(page, tmp_path):
+    for block in blocks(page):
+        kind, _, name = block.marker.partition(": ")
+        if kind == "file":
+            (tmp_path / name).write_text(block.text, "utf-8")
+        elif kind == "run":
+            run(block._replace(text=block.text.partition(" && ")[2]), tmp_path)
+        elif block.language in ("bash", "python") and kind not in ("skip", "test"):
+            run(block, tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_block_is_left_out_for_a_reason(page):
+    for block in blocks(page):
+        kind = block.marker.partition(":")[0]
+        assert kind in ("", "file", "run", "test", "skip"), block.marker
+        assert kind != "skip" or REASONS.fullmatch(block.marker), block.marker
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_experiment_files_are_valid(page):
+    for block in blocks(page):
+        if block.language == "toml" and "project" not in tomllib.loads(block.text) and ".py:" not in block.text:
+            config.experiment(tomllib.loads(block.text))
+
+
+def test_the_two_commands_stay_where_scripts_look_for_them():
+    found = {block.marker: block.text for block in blocks("README.md") if block.marker in ("run", "test")}
+    assert found == {
+        "run": 'pip install -e ".[mpich]" && mpirun -n 5 python -m mpifed\n',
+        "test": 'pip install -e ".[mpich,test]" && python -m pytest\n',
+    }
 
 
 def test_the_mistake_of_the_readme_is_answered_as_it_says():
-    command, answer = re.search(r"\$ mpirun -n 5 python -m mpifed (run .*)\n(mpifed: .*)\n", README).groups()
-    done = mpifed(*command.split(), ranks=5)
+    ranks, command, answer = re.search(r"\$ mpirun -n (\d) python -m mpifed (.*)\n(mpifed: .*)\n", README).groups()
+    done = mpifed(*command.split(), ranks=int(ranks))
     assert (done.code, done.err.strip()) == (2, answer)
 
 
-def test_every_algorithm_is_in_its_table():
+def test_every_algorithm_is_in_its_table_with_a_link_to_its_paper():
+    rows = [line for line in README.splitlines() if "](https://arxiv.org/abs/" in line]
     for name in config.FAMILIES["algorithm"].choices:
-        assert f"`{name}`" in README
+        assert any(f"`{name}`" in row for row in rows), name
+
+
+def test_the_readme_is_three_screens_and_leads_to_every_page():
+    linked = set(re.findall(r"\]\(([^)#\s]+)", README))
+    assert {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")} | {"CONTRIBUTING.md"} <= linked
+    assert len(README.splitlines()) <= 170

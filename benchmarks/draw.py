@@ -10,9 +10,10 @@ import numpy as np
 from benchmarks import measures
 from benchmarks.bench import Cell, Figure
 from benchmarks.outcome import Outcome
-from mpifed.report import style
+from mpifed.report import metrics, style
+from mpifed.report.boxplot import boxed
 from mpifed.report.curves import band, held, pair
-from mpifed.report.metrics import HEADS, scale, unit
+from mpifed.report.metrics import scale, unit
 from mpifed.report.plot import sparse
 from mpifed.report.style import COLOURS, DOUBLE, HANDLE, LINES, above, canvas, drawing, fold, folded, headed, text
 
@@ -153,19 +154,8 @@ def boxes(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, 
     for cell in cells:
         at = values.index(cell.value) + wide * (rows.index(cell.row) - (len(rows) - 1) / 2)
         colour = looks[cell]["color"]
-        line = {"color": colour}
-        axis.boxplot(
-            [outcome.samples[cell, y].known],
-            positions=[at],
-            widths=0.8 * wide,
-            manage_ticks=False,
-            patch_artist=True,
-            boxprops={"facecolor": "white", "edgecolor": colour},
-            whiskerprops=line,
-            capprops=line,
-            medianprops=line | {"linewidth": 1.6},
-            flierprops={"marker": "x", "markersize": 3, "markeredgecolor": colour},
-        )
+        fliers = {"marker": "x", "markersize": 3, "markeredgecolor": colour}
+        boxed(axis, outcome.samples[cell, y].known, at, 0.8 * wide, colour, flierprops=fliers)
     axis.set_xticks(range(len(values)), [str(value) for value in values])
     axis.set(
         xlim=(-0.6, len(values) - 0.4),
@@ -204,5 +194,4 @@ def unit_of(name: str, outcome: Outcome) -> str:
 
 def title(name: str, of: str) -> str:
     name = {"seconds": "elapsed_seconds"}.get(name, name)
-    words = HEADS.get(name, name.removesuffix("_seconds").replace("_", " "))
-    return f"{words} ({of})" if of else words
+    return metrics.title(name, of)

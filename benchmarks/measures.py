@@ -14,7 +14,8 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.report.curves import column
-from mpifed.report.metrics import HEADS, final
+from mpifed.report.metrics import final
+from mpifed.report.metrics import title as heading
 from mpifed.results.result import Result
 
 SECONDS = {"tct", "lct", "elapsed_seconds", "compute_seconds", "client_seconds", "server_seconds"}  # of another machine
@@ -129,13 +130,7 @@ def censored(result: Result, measure: str) -> bool:
 def title(measure: str) -> str:
     """What a table's head calls a measure."""
     of_all, name, condition, sign, bound = parsed(measure)
-    head = HEADS.get(name, name.removesuffix("_seconds").replace("_", " ")) + (
-        " (s)" if name in SECONDS | {"simulated_seconds"} else " (MB)" if told_in(name) > 1 else ""
-    )
+    head = heading(name) + (" (s)" if name in SECONDS | {"simulated_seconds"} else " (MB)" if told_in(name) > 1 else "")
     until = "to" if name in UNTIL | SECONDS else "at"
     text = {"max": "highest ", "min": "lowest ", "mean": "mean "}.get(of_all, "") + head
-    return text + (
-        f" {until} {HEADS.get(condition, condition.replace('_', ' '))} {'≤' if sign == '<=' else '≥'} {bound}"
-        if condition
-        else ""
-    )
+    return text + (f" {until} {heading(condition)} {'≤' if sign == '<=' else '≥'} {bound}" if condition else "")

@@ -121,18 +121,18 @@ def swept(args: argparse.Namespace, base: Callable[[Sequence[str]], dict[str, An
 
 def compare(args: argparse.Namespace, bold: bool) -> str:
     """The table; ``bold`` says whether it is for a terminal that shows bold."""
-    from mpifed.report.compare import compare
+    from mpifed.report.compare import Layout, compare
     from mpifed.report.groups import read
 
     by = [] if args.by == "none" else names([args.by])
-    return compare(read(args.result), by, names([args.columns or ""]) or None, args.format, args.sort, args.all, bold)
+    columns = names([args.columns or ""]) or None
+    return compare(read(args.result), Layout(by, columns, args.sort, args.all, args.format, bold))
 
 
 def plot(args: argparse.Namespace) -> str:
     """Draw the picture and say where it is."""
-    from mpifed.report import boxplot as boxes
-    from mpifed.report import plot, style, timeline
-    from mpifed.report.groups import read
+    from mpifed.report import boxplot, plot, style, timeline
+    from mpifed.report.groups import finished, read
 
     style.kind(args.output)
     asked = [picture for picture in REFUSED if getattr(args, picture)]
@@ -155,7 +155,8 @@ def plot(args: argparse.Namespace) -> str:
     elif args.box:
         if len(y) > 1:
             raise UserError(f"--box draws one column, not {len(y)}: {', '.join(y)}")
-        figure = boxes.box(results, args.box, y[0], args.log, width, args.title, args.all)
+        runs = results if args.all else finished(results)
+        figure = boxplot.box(runs, args.box, y[0], args.log, width, args.title)
     else:
         figure = plot.lines(results, args.x or "round", y, args.log, width, args.title)
     style.save(figure, args.output, args.force)

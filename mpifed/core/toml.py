@@ -47,6 +47,14 @@ def to_toml(table: dict[str, Any], head: str = "") -> str:
     return "\n".join(lines)
 
 
+def flat(table: dict[str, Any], front: str = "") -> dict[str, Any]:
+    """Values of nested tables by their dotted keys: {"a": {"b": 1}} becomes {"a.b": 1}."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        found |= flat(value, f"{front}{key}.") if isinstance(value, dict) else {front + key: value}
+    return found
+
+
 def from_toml(text: str, what: str) -> dict[str, Any]:
     """Parse TOML text; UserError calls it ``what``."""
     if text.count(".") > DOTS:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from mpifed.core.errors import UserError
-from mpifed.core.toml import toml_value
+from mpifed.core.toml import flat, toml_value
 from mpifed.experiment import checkpoint
 from mpifed.experiment import config as configuration
 from mpifed.results.netcdf import mend
@@ -50,11 +50,3 @@ def resume(
                 f"only {', '.join(FREE[:-1])} and {FREE[-1]} may change when a run is resumed"
             )
     return table, saved, before
-
-
-def flat(table: dict[str, Any], front: str = "") -> dict[str, Any]:
-    """key.key -> value of nested tables."""
-    found: dict[str, Any] = {}
-    for key, value in table.items():
-        found |= flat(value, f"{front}{key}.") if isinstance(value, dict) else {front + key: value}
-    return found

@@ -1,4 +1,4 @@
-"""What pictures draw: columns of runs against one another, and of runs that differ in the seed their middle and range."""
+"""What pictures draw: columns of runs, and the mean and range of runs that differ in the seed alone."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mpifed.core.errors import unknown
+from mpifed.core.typing import Array
+from mpifed.report import metrics
 from mpifed.report.groups import settings
-from mpifed.report.metrics import A_ROUND, DERIVED, final, known, title
+from mpifed.report.metrics import DERIVED, available, final, title
 from mpifed.results.result import Result
 
 ALIASES = {"rounds": "round", "seconds": "elapsed_seconds", "tct": "elapsed_seconds"}
-WORLD = ("data", "problem", "seed", "dtype")  # runs that agree in these settings have the same optimum
+TASK = ("data", "problem", "seed", "dtype")  # runs that agree in these settings have the same optimum
 POINTS = 400  # most points of a curve that stands for several runs
-MANY = 10  # with so many runs a band leaves out the outermost
-DECADES = 2  # a wider span of positive values is drawn on a logarithmic axis
+MANY = 10  # runs from which on a band leaves out the outermost
+DECADES = 2  # positive values over more decades are drawn on a logarithmic axis
 
-Array = NDArray[Any]
 Curve = tuple[Array, Array]
 
 
 class Band(NamedTuple):
-    """Several runs as one curve: its middle and, between ``low`` and ``high``, where they lie."""
+    """Several runs as one curve: their mean, and the range from ``low`` to ``high`` that they cover."""
 
     x: Array
     middle: Array
@@ -33,7 +33,7 @@ class Band(NamedTuple):
 
 
 def column(result: Result, name: str) -> Array | None:
-    """A column of the rounds, or bytes = up + down; None where the run has none."""
+    """A column of /rounds, or bytes = up + down; None where the run lacks it."""
     if name == "bytes":
         parts = [column(result, part) for part in ("bytes_up", "bytes_down")]
         return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
@@ -41,56 +41,56 @@ def column(result: Result, name: str) -> Array | None:
 
 
 def series(results: Sequence[Result], name: str) -> tuple[str, list[Array | None]]:
-    """A column of every run under the name that it is recorded by; error: see ``errors``.
+    """The recorded name of a column, and its values in every run; "error": see ``errors``.
 
-    Raises UserError for a name that no run has.
+    UserError for a name that no run has.
     """
     if name == "error":
         return errors(results)
     name = ALIASES.get(name, name)
     columns = [column(result, name) for result in results]
     if all(values is None for values in columns):
-        names = [other for other in known(results) if other not in DERIVED]
+        names = [other for other in available(results) if other not in DERIVED]
         unknown("column", name, ["round", *names, "bytes", "error", *ALIASES])
     return name, columns
 
 
 def errors(results: Sequence[Result]) -> tuple[str, list[Array | None]]:
-    """objective_gap where every run knows the optimum; else the objective less the least of all runs on the same data."""
+    """objective_gap if every run has it, else the objective minus its minimum over all runs on the same data."""
     gaps = [column(result, "objective_gap") for result in results]
     if all(gap is not None for gap in gaps):
         return "objective_gap", gaps
     columns = series(results, "objective")[1]
-    worlds = [
-        tuple(sorted((key, value) for key, value in settings(result).items() if key.split(".")[0] in WORLD))
+    tasks = [
+        tuple(sorted((key, value) for key, value in settings(result).items() if key.split(".")[0] in TASK))
         for result in results
     ]
     least: dict[Any, float] = {}
-    for world, values in zip(worlds, columns, strict=True):
+    for task, values in zip(tasks, columns, strict=True):
         if values is not None:
-            least[world] = float(np.fmin.reduce(values, initial=least.get(world, np.inf)))
-    with np.errstate(over="ignore", invalid="ignore"):  # of runs that diverged
+            least[task] = float(np.fmin.reduce(values, initial=least.get(task, np.inf)))
+    with np.errstate(over="ignore", invalid="ignore"):  # runs that diverged
         return "error", [
-            None if values is None else values - least[world] for world, values in zip(worlds, columns, strict=True)
+            None if values is None else values - least[task] for task, values in zip(tasks, columns, strict=True)
         ]
 
 
 def axis_title(name: str, unit: str) -> str:
-    """What an axis is called."""
+    """The title of an axis."""
     return "f − least f found" if name == "error" else title(name, unit)
 
 
 def last(results: Sequence[Result], name: str) -> tuple[str, list[float]]:
-    """What every run came to in a column; nan where it has none."""
-    if name in known(results):
+    """The recorded name of a metric, and its final value in every run; nan where a run lacks it."""
+    if name in available(results):
         return name, [final(result, name) for result in results]
     name, columns = series(results, name)
-    known_values = [np.zeros(0) if values is None else values[np.isfinite(values)] for values in columns]
-    return name, [float(values[-1]) if len(values) else float("nan") for values in known_values]
+    finite = [np.zeros(0) if values is None else values[np.isfinite(values)] for values in columns]
+    return name, [float(values[-1]) if len(values) else float("nan") for values in finite]
 
 
 def pair(x: Array | None, y: Array | None, log_x: bool, log_y: bool) -> Curve | None:
-    """The points that can be drawn; None where there are none."""
+    """The points that can be drawn on these axes; None without any."""
     if x is None or y is None:
         return None
     there = np.isfinite(x) & np.isfinite(y) & ((x > 0) | (not log_x)) & ((y > 0) | (not log_y))
@@ -98,7 +98,7 @@ def pair(x: Array | None, y: Array | None, log_x: bool, log_y: bool) -> Curve | 
 
 
 def logarithmic(columns: Sequence[Array | None], zero: bool = False) -> bool:
-    """Whether values want a logarithmic axis: all positive (``zero``: or 0) over more than two decades."""
+    """Whether an axis should be logarithmic: all values are positive (``zero``: or 0), over more than two decades."""
     values = np.concatenate([values[np.isfinite(values)] for values in columns if values is not None] or [np.zeros(0)])
     positive = values[values > 0]
     if not len(positive) or (values < 0).any() or (not zero and len(positive) < len(values)):
@@ -107,16 +107,16 @@ def logarithmic(columns: Sequence[Array | None], zero: bool = False) -> bool:
 
 
 def held(name: str, result: Result) -> bool:
-    """Whether a run keeps its last value after its end: it finished, and the value is no part of a round."""
-    return result.status == "finished" and name not in A_ROUND
+    """Whether a run's curve continues after its end: the run finished, and the column is not an amount of one round."""
+    return result.status == "finished" and metrics.column(name).span != "round"
 
 
 def band(curves: Sequence[Curve], hold: Sequence[bool], log: bool) -> Band | None:
-    """The mean of curves (geometric where ``log``) with their range; None where an x goes back.
+    """The mean of curves (geometric with ``log``) and their range; None where the x of a curve decreases.
 
-    Between its points a curve is a straight line on the axes as they are drawn; after its last one it stays where it is
-    (``hold``) or is left out. The range is from least to greatest, of ten runs and more from the 10th percentile to the
-    90th.
+    Between its points a curve is a straight line on the axes as they are drawn. After its last point it continues at
+    that value (``hold``) or is left out. The range is from minimum to maximum, with ten or more runs from the 10th to
+    the 90th percentile.
     """
     if any((np.diff(x) < 0).any() for x, _ in curves):
         return None
@@ -141,9 +141,14 @@ def band(curves: Sequence[Curve], hold: Sequence[bool], log: bool) -> Band | Non
 
 
 def spread(counts: Sequence[int], logs: Sequence[bool]) -> str:
-    """What the curves and bands of so many runs each are, on axes that are logarithmic or not."""
+    """What curves and bands show: ``counts`` runs each, on axes that are logarithmic or not (``logs``)."""
     few, most = min(counts), max(counts)
-    ends = "10–90 %" if few >= MANY else "min–max" if most < MANY else "min–max or 10–90 %"
+    ranges = ["min–max"] * (few < MANY) + ["10–90 %"] * (most >= MANY)
     number = str(most) if few == most else f"{few}–{most}"
-    mean = "geometric mean" if all(logs) else "mean (geometric on logarithmic axes)" if any(logs) else "mean"
-    return f"{mean} and {ends} of {number} runs"
+    if all(logs):
+        mean = "geometric mean"
+    elif any(logs):
+        mean = "mean (geometric on logarithmic axes)"
+    else:
+        mean = "mean"
+    return f"{mean} and {' or '.join(ranges)} of {number} runs"

@@ -1,4 +1,4 @@
-"""Runs side by side: what differs between their experiment files, and which differ in nothing but the seed."""
+"""Runs side by side: in which settings they differ, and which of them differ in the seed alone."""
 
 from __future__ import annotations
 
@@ -7,47 +7,47 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from mpifed.core.errors import UserError, printable, unknown
-from mpifed.report.summary import flat
+from mpifed.report.summary import overrides
 from mpifed.results.result import Result, load
 
-ASIDE = ("checkpoint", "record")  # tables that change nothing of what is computed
-NAMED = ("algorithm", "data", "problem", "selection")  # settings whose value says enough
-THERE = "yes"  # the value of a table without a name, which may be there or not
+ASIDE = ("checkpoint", "record")  # tables that do not change what is computed
+NAMED = ("algorithm", "data", "problem", "selection")  # settings whose value says enough without the key
+THERE = "yes"  # the value that stands for a table without a name, such as [system]
 
 Settings = dict[str, str]
 
 
 class Group(NamedTuple):
-    """Runs whose ``settings`` are the same, by key of the experiment file."""
+    """Runs with the same ``settings``, by key of the experiment file."""
 
     settings: Settings
     runs: list[Result]
 
 
 class Study(NamedTuple):
-    """Groups of runs and, key -> short name, the settings in which groups differ; the algorithm is always there."""
+    """Groups of runs, and the settings in which they differ (key -> short name), the algorithm always among them."""
 
     keys: dict[str, str]
     groups: list[Group]
 
 
 def read(paths: Iterable[str | os.PathLike[str]]) -> list[Result]:
-    """The results in files, one that is named twice once. Raises UserError for the first that cannot be read."""
+    """Load result files, each once even if it is named twice. UserError for the first that cannot be read."""
     return [load(path) for path in {os.path.realpath(path): path for path in paths}.values()]
 
 
 def settings(result: Result) -> Settings:
-    """The configuration of a run, key -> value as overrides spell them, and the number of its ranks."""
+    """The configuration of a run, key -> value as overrides spell them, and its number of ranks."""
     config = {key: value for key, value in result.config.items() if key not in ASIDE}
     tables = {key: THERE for key, value in config.items() if isinstance(value, dict) and "name" not in value}
-    found = tables | dict(flat(config)) | {"ranks": str(result.attrs.get("ranks", 1))}
+    found = tables | overrides(config) | {"ranks": str(result.attrs.get("ranks", 1))}
     return {printable(key): printable(value) for key, value in found.items()}
 
 
 def study(results: Sequence[Result], by: Sequence[str] = ("seed",), taken: Iterable[str] = ()) -> Study:
-    """The groups of runs that differ in no setting but ``by``; short names avoid those that are ``taken``.
+    """Group the runs that agree in all settings except ``by``; short names of settings avoid those ``taken``.
 
-    Raises UserError where there is no run, and where no run has a setting of ``by``.
+    UserError where there is no run, and where no run has a setting of ``by``.
     """
     if not results:
         raise UserError("there is no result to read")
@@ -64,6 +64,11 @@ def study(results: Sequence[Result], by: Sequence[str] = ("seed",), taken: Itera
     return Study(keys, order)
 
 
+def finished(results: Iterable[Result]) -> list[Result]:
+    """The runs that finished."""
+    return [result for result in results if result.status == "finished"]
+
+
 def differing(rows: Sequence[Settings]) -> list[str]:
     """The keys whose values differ between rows, the algorithm and its own first."""
     keys = dict.fromkeys(["algorithm", *(key for row in rows for key in row)])
@@ -74,12 +79,12 @@ def differing(rows: Sequence[Settings]) -> list[str]:
 def varies(key: str, rows: Sequence[Settings]) -> bool:
     """Whether rows differ in a setting.
 
-    Rows without it differ from those that have it only where nothing explains that: an option of an algorithm, say, is
-    absent where the algorithm is another.
+    A row that lacks the setting differs from one that has it only if their other settings do not explain it: an option
+    of one algorithm, for example, is absent from the rows of another.
     """
     if len({row[key] for row in rows if key in row}) > 1:
         return True
-    parents = [key[:place] for place, sign in enumerate(key) if sign == "."]
+    parents = [key[:index] for index, sign in enumerate(key) if sign == "."]
     there: dict[tuple[str | None, ...], set[bool]] = {}
     for row in rows:
         there.setdefault(tuple(row.get(parent) for parent in parents), set()).add(key in row)
@@ -87,7 +92,7 @@ def varies(key: str, rows: Sequence[Settings]) -> bool:
 
 
 def short(keys: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
-    """The last part of each key, the whole key where another is called the same; what is ``taken`` is used for neither."""
+    """The last part of each key, or the whole key where that part is not unique or ``taken``."""
     last, taken = [key.rsplit(".", 1)[-1] for key in keys], set(taken)
     whole = {key: f"{key} (setting)" if key in taken else key for key in keys}
     return {
@@ -97,7 +102,7 @@ def short(keys: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
 
 
 def natural(text: str) -> tuple[int, float, str]:
-    """What to sort a value by: numbers by size and before words."""
+    """Sort key of a value: numbers by size, before words."""
     try:
         return 0, float(text), ""
     except ValueError:
@@ -105,7 +110,7 @@ def natural(text: str) -> tuple[int, float, str]:
 
 
 def label(group: Group, study: Study, without: str = "") -> str:
-    """What to call a group in a picture: the settings in which it differs from others, but for the one ``without``."""
+    """The name of a group in a picture: the settings in which it differs from others, except ``without``."""
     keys = [key for key in study.keys if key != without]
     if len(keys) > 1 and len({other.settings.get("algorithm") for other in study.groups}) == 1:
         keys.remove("algorithm")

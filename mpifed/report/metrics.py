@@ -1,4 +1,4 @@
-"""The numbers of a run that tables and pictures tell: their names, units and which of two is the better."""
+"""The numbers of a run that tables and pictures show: recorded columns, and what follows from them."""
 
 from __future__ import annotations
 
@@ -8,42 +8,15 @@ import numpy as np
 
 from mpifed.core.errors import printable, unknown
 from mpifed.report.tables import escaped
-from mpifed.results.columns import COLUMNS
+from mpifed.results.columns import COLUMNS, Column
 from mpifed.results.result import Result
 
-HEADS = {
-    "grad_norm_sq": "‖∇f‖²",
-    "objective_gap": "f − f*",
-    "rounds": "CR",
-    "tct": "TCT",
-    "lct": "LCT",
-    "snr": "SNR",
-    "epsilon": "ε",
-    "bytes": "up + down",
-    "bytes_up": "up",
-    "bytes_down": "down",
-    "elapsed_seconds": "time",
-    "simulated_seconds": "simulated time",
-    "compute_seconds": "computing, slowest rank",
-    "comm_seconds": "communication",
-    "client_seconds": "computing, all clients",
-    "evaluate_seconds": "evaluation",
+DERIVED: dict[str, Column] = {
+    "rounds": Column("1", "Communication rounds.", better=-1, symbol="CR"),
+    "tct": Column("s", "Total computation time: the last elapsed_seconds.", better=-1, symbol="TCT"),
+    "lct": Column("s", "Local computation time: mean compute_seconds of a round.", better=-1, symbol="LCT"),
+    "bytes": Column("byte", "Bytes between server and clients, up and down.", better=-1, symbol="up + down"),
 }
-LATEX = {"grad_norm_sq": r"$\|\nabla f\|^2$", "objective_gap": "$f - f^*$", "epsilon": r"$\varepsilon$"}
-DERIVED = {"rounds": "1", "tct": "s", "lct": "s", "bytes": "byte"}  # name -> unit
-A_ROUND = {
-    "inner_steps",
-    "asked",
-    "dropped",
-    "late",
-    "compute_seconds",
-    "client_seconds",
-    "server_seconds",
-    "comm_seconds",
-    "evaluate_seconds",
-}  # columns that tell of a round, not of all so far
-HIGHEST = {"accuracy", "accuracy_pooled", "personal_accuracy", "dual_objective"}
-NEITHER = {"snr", "epsilon", "lagrangian", "asked", "round"}
 USUAL = (
     "objective",
     "objective_gap",
@@ -58,72 +31,69 @@ USUAL = (
     "personal_accuracy",
     "simulated_seconds",
 )
+BYTES = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
-def known(results: Iterable[Result]) -> list[str]:
-    """Every measure of the results: their columns, and what is worked out of them."""
+def column(name: str) -> Column:
+    """What a metric is; one that an algorithm reports of its own has neither a symbol nor a better value."""
+    return COLUMNS.get(name) or DERIVED.get(name) or Column("1", "")
+
+
+def available(results: Iterable[Result]) -> list[str]:
+    """Every metric of the results: what is derived, and their columns."""
     columns = (printable(name) for result in results for name in result.rounds if name != "round")
     return list(dict.fromkeys([*DERIVED, *columns]))
 
 
-def chosen(results: Sequence[Result], names: Sequence[str] | None) -> list[str]:
-    """``names`` or, where there are none, those of the usual that a run has. Raises UserError for a name that no run has."""
-    there = known(results)
-    for name in names or ():
+def requested(results: Sequence[Result], names: Sequence[str] | None) -> list[str]:
+    """``names`` or, without any, the usual metrics that a run has. UserError for a name that no run has."""
+    if not names:
+        return [name for name in USUAL if any(np.isfinite(final(result, name)) for result in results)]
+    there = available(results)
+    for name in names:
         if name not in there:
             unknown("column", name, there)
-    return (
-        list(names)
-        if names
-        else [name for name in USUAL if any(np.isfinite(final(result, name)) for result in results)]
-    )
+    return list(names)
 
 
 def final(result: Result, name: str) -> float:
-    """What a run came to: the last value measured, the sum of a column that tells of rounds; nan where there is none."""
-    if name in ("rounds", "tct", "lct"):
-        values = np.array([{"rounds": result.cr, "tct": result.tct, "lct": result.lct}[name]])
-    elif name == "bytes":
+    """A metric at the end of a run: the last finite value, or the sum of a column of amounts a round; nan if none."""
+    if name == "bytes":
         return final(result, "bytes_up") + final(result, "bytes_down")
+    if name in DERIVED:
+        values = np.array([{"rounds": result.cr, "tct": result.tct, "lct": result.lct}[name]])
     else:
         values = result.rounds.get(name, np.zeros(0))
     values = values[np.isfinite(values)]
     if not len(values):
         return float("nan")
-    return float(values.sum() if name in A_ROUND else values[-1])
-
-
-def better(name: str) -> int:
-    """1 where the highest value is the best, −1 where the lowest is, 0 where neither can be said."""
-    if name in HIGHEST:
-        return 1
-    return 0 if name in NEITHER or (name not in COLUMNS and name not in DERIVED) else -1
+    return float(values.sum() if column(name).span == "round" else values[-1])
 
 
 def unit(name: str, results: Iterable[Result] = ()) -> str:
-    """The unit of a measure, "1" for a plain number."""
-    if name in DERIVED or name in COLUMNS:
-        return DERIVED.get(name) or COLUMNS[name].unit
+    """The unit of a metric, "1" for a plain number; of a column of an algorithm's own, as one of ``results`` says."""
+    if name in COLUMNS or name in DERIVED:
+        return column(name).unit
     return printable(next((result.about[name][0] for result in results if name in result.about), "")) or "1"
 
 
 def scale(unit: str, largest: float) -> tuple[float, str]:
-    """What to divide values by, and the unit that they have then: 1000 and kB for bytes up to 999,950."""
+    """A divisor for values up to ``largest``, and the unit that they then have: 1000 and kB for bytes up to 999,950."""
     if unit != "byte":
         return 1.0, "" if unit == "1" else unit
-    factor, names = 1.0, ["B", "kB", "MB", "GB", "TB", "PB"]
-    while largest / factor >= 999.95 and len(names) > 1:
-        factor, names = factor * 1000, names[1:]
-    return factor, names[0]
+    power = 0
+    while largest / 1000.0**power >= 999.95 and power < len(BYTES) - 1:
+        power += 1
+    return 1000.0**power, BYTES[power]
 
 
 def title(name: str, unit: str = "") -> str:
-    """Name and unit, as an axis and a column of a table say them."""
-    text = HEADS.get(name, name.removesuffix("_seconds").replace("_", " "))
+    """Symbol and unit, as the title of an axis or of a table's column."""
+    text = column(name).symbol or name.removesuffix("_seconds").replace("_", " ")
     return f"{text} ({unit})" if unit else text
 
 
 def latex_title(name: str, unit: str = "") -> str:
-    """The same for LaTeX."""
-    text = LATEX.get(name) or escaped(title(name))
+    """The same in LaTeX."""
+    text = column(name).latex or escaped(title(name))
     return f"{text} ({escaped(unit)})" if unit else text

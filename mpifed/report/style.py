@@ -1,4 +1,4 @@
-"""How pictures look: small, readable in print, and by those who do not see colours."""
+"""The style of pictures: small, readable in print and without colours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "oo")
 TYPES = {".png": {"Software": None}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}  # same input, same bytes
 SIZE = 8  # points
-LETTER, HANDLE = 0.064, 0.62  # inches of a letter and of what stands before a label
+LETTER, HANDLE = 0.064, 0.62  # inches of a letter, and of the line and marker before a label
 LINE = 0.16  # inches of a line of text
 RC: dict[str, Any] = {
     "font.size": SIZE,
@@ -70,7 +70,7 @@ def drawing() -> Iterator[Any]:
 
 
 def paper(width: float | None, usual: float) -> float:
-    """Inches, ``usual`` where nobody chose. Raises UserError for a width that no paper has."""
+    """A width in inches, by default ``usual``. UserError for one that does not fit on paper."""
     if width is not None and not NARROWEST <= width <= WIDEST:
         raise UserError(
             f"width = {width:g} is wrong: it must be from {NARROWEST:g} to {WIDEST:g} inches, single "
@@ -80,34 +80,34 @@ def paper(width: float | None, usual: float) -> float:
 
 
 def canvas(matplotlib: Any, width: float, rows: int, columns: int, heading: str, lines: int) -> tuple[Any, Any]:
-    """A figure and its panels (rows, columns), three quarters as high as wide, below a heading and a legend of ``lines``."""
+    """A figure and its panels (rows, columns), 3/4 as high as wide, below a heading and a legend of ``lines``."""
     high = rows * 0.74 * min(width / columns, HIGHEST) + LINE * (lines + (heading.count("\n") + 1) * bool(heading))
     figure = matplotlib.figure.Figure(figsize=(width, high), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
-def look(place: int) -> dict[str, Any]:
-    """Colour, marker and line of the curve in this place: each has its own period, so that 280 curves differ."""
+def look(index: int) -> dict[str, Any]:
+    """Colour, marker and line of a curve; each has a period of its own, so that 280 curves differ."""
     return {
-        "color": COLOURS[place % len(COLOURS)],
-        "marker": MARKERS[place % len(MARKERS)],
-        "linestyle": LINES[place % len(LINES)],
+        "color": COLOURS[index % len(COLOURS)],
+        "marker": MARKERS[index % len(MARKERS)],
+        "linestyle": LINES[index % len(LINES)],
         "markerfacecolor": "white",
         "markeredgewidth": 0.8,
     }
 
 
-def fill(place: int) -> dict[str, Any]:
+def fill(index: int) -> dict[str, Any]:
     """Colour and hatching of an area."""
-    return {"facecolor": COLOURS[place % len(COLOURS)], "edgecolor": "white", "hatch": HATCHES[place % len(HATCHES)]}
+    return {"facecolor": COLOURS[index % len(COLOURS)], "edgecolor": "white", "hatch": HATCHES[index % len(HATCHES)]}
 
 
 def folded(labels: Sequence[str], width: float) -> tuple[list[str], int, int]:
-    """Labels broken to lines that fit, the columns of a legend that is no wider than ``width``, and the lines it has."""
+    """Labels broken into lines, and the columns and lines of a legend that is no wider than ``width``."""
     broken = [fold(label, width - HANDLE) for label in labels]
     for columns in range(len(broken), 0, -1):
-        share, more = divmod(len(broken), columns)  # a legend is filled column by column, the first are the longer
-        ends = [place * share + min(place, more) for place in range(columns + 1)]
+        share, more = divmod(len(broken), columns)  # a legend is filled column by column, the first ones are longer
+        ends = [k * share + min(k, more) for k in range(columns + 1)]
         parts = [[line for label in broken[a:b] for line in label.split("\n")] for a, b in pairwise(ends)]
         if sum(max(map(len, part)) * LETTER + HANDLE for part in parts) <= width:
             break
@@ -115,19 +115,19 @@ def folded(labels: Sequence[str], width: float) -> tuple[list[str], int, int]:
 
 
 def fold(words: str, width: float) -> str:
-    """Text in lines of at most so many inches."""
+    """Text broken into lines of at most ``width`` inches."""
     return textwrap.fill(text(words), max(int(width / LETTER), 12), break_on_hyphens=False)
 
 
 def headed(width: float, *words: str | None) -> str:
-    """Title and note, each on lines of its own."""
+    """Title and note, each on its own lines."""
     return "\n".join(fold(word, width) for word in words if word)
 
 
 def above(figure: Any, handles: Sequence[Any], labels: Sequence[str], columns: int, heading: str) -> None:
-    """Heading and legend above the panels, where they hide nothing; a single curve needs no legend."""
+    """Put heading and legend above the panels, where they hide nothing; a single curve needs no legend."""
     if len(handles) > 1:
-        made = figure.legend(
+        legend = figure.legend(
             list(handles),
             list(labels),
             loc="outside upper center",
@@ -136,29 +136,29 @@ def above(figure: Any, handles: Sequence[Any], labels: Sequence[str], columns: i
             handlelength=3.4,
             columnspacing=1.2,
         )
-        made.get_title().set_multialignment("center")
+        legend.get_title().set_multialignment("center")
     elif heading:
         figure.suptitle(heading)
 
 
 def text(words: str) -> str:
-    """Text as it is: no formulas of matplotlib in it."""
+    """Text without matplotlib's formulas: $ is a dollar sign."""
     return words.replace("$", r"\$")
 
 
 def save(figure: Any, path: str | Path, force: bool = False) -> None:
-    """Write a figure as PNG (200 dots an inch), PDF or SVG, as the name ends; fonts stay text.
+    """Write a figure as PNG (200 dots per inch), PDF or SVG, by the extension of ``path``; letters stay text.
 
-    Raises UserError for another ending, for a file that exists unless ``force``, and where it cannot be written.
+    UserError for another extension, for a file that exists unless ``force``, and where it cannot be written.
     """
     ending = kind(path)
-    with drawing(), replacing(path, force) as place:
-        figure.savefig(place, format=ending[1:], metadata=TYPES[ending])
+    with drawing(), replacing(path, force) as part:
+        figure.savefig(part, format=ending[1:], metadata=TYPES[ending])
 
 
 def kind(path: str | Path) -> str:
-    """The ending of a picture's name. Raises UserError for one that names no kind of picture."""
+    """The extension of a picture's name. UserError for one that is not supported."""
     ending = Path(path).suffix.lower()
     if ending not in TYPES:
-        raise UserError(f"{path} is no name of a picture: it must end in {', '.join(TYPES)}")
+        raise UserError(f"{path} does not name a picture: it must end in {', '.join(TYPES)}")
     return ending

@@ -1,60 +1,35 @@
-"""A result on one screen."""
+"""`mpifed show`: a result on one screen."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mpifed.core.toml import toml_value
+from mpifed.core.toml import flat, toml_value
+from mpifed.report.metrics import column, scale
+from mpifed.results.columns import RANKS, Column
 from mpifed.results.result import Result
 
 WIDTH, HEIGHT = 100, 40
 MARGIN = 15  # characters on the left, for the name of a part
 LONG = 42  # a cell of more characters has a line of its own
 LISTED = 16  # most ranks that have a row each
-COUNTS = ("exchanges", "uploads", "downloads")
-ABSENT = ("asked", "dropped", "late")
-BYTES = {"bytes_up": "up", "bytes_down": "down"}
-SECONDS = {
-    "compute_seconds": "compute, slowest rank",
-    "client_seconds": "compute, all clients",
-    "server_seconds": "server",
-    "comm_seconds": "communication",
-    "evaluate_seconds": "evaluation",
-}
-APART = {"round", "elapsed_seconds", "simulated_seconds", *COUNTS, *ABSENT, *BYTES, *SECONDS}
-SIGNS = {"grad_norm_sq": "‖∇f‖²"}
-RANK_COLUMNS = {
-    "clients": "clients",
-    "samples": "samples",
-    "compute_seconds": "compute",
-    "comm_seconds": "mpi",
-    "wait_seconds": "wait",
-    "evaluate_seconds": "eval",
-    "io_seconds": "io",
-    "mpi_calls": "calls",
-    "mpi_bytes_sent": "sent",
-    "mpi_bytes_received": "received",
-    "max_rss_bytes": "memory",
-}
-MILLION = {"mpi_bytes_sent", "mpi_bytes_received", "max_rss_bytes"}
-
 Cell = tuple[str, str]
 
 
 def show(result: Result) -> str:
-    """Configuration, outcome, communication, time and ranks of a run, on 40 lines of 100 characters."""
+    """Configuration, outcome, communication, time and ranks of a run, in 40 lines of 100 characters."""
     upper = [
         title(result),
         *(
             part(name, columns(cells))
             for name, cells in (
-                ("configuration", list(flat(result.config))),
+                ("configuration", list(overrides(result.config).items())),
                 ("outcome", outcome(result)),
                 ("communication", communication(result)),
                 ("time (s)", times(result)),
@@ -85,14 +60,15 @@ def title(result: Result) -> list[str]:
     return [textwrap.shorten(line, WIDTH, placeholder=" …") for line in lines]
 
 
-def flat(table: dict[str, Any], head: str = "") -> Iterator[Cell]:
-    """The keys of a configuration as command-line overrides spell them: ``algorithm`` for ``algorithm.name``."""
-    for key, value in table.items():
-        path = head if key == "name" and head else f"{head}.{key}" if head else key
-        if isinstance(value, dict):
-            yield from flat(value, path)
-        else:
-            yield path, value if isinstance(value, str) and value and " " not in value else short(value)
+def overrides(table: dict[str, Any]) -> dict[str, str]:
+    """A configuration as command-line overrides spell it: ``algorithm`` for ``algorithm.name``."""
+    plain = {key.removesuffix(".name"): value for key, value in flat(table).items()}
+    return {key: value if is_word(value) else short(value) for key, value in plain.items()}
+
+
+def is_word(value: Any) -> bool:
+    """Whether a value can be shown without quotes."""
+    return isinstance(value, str) and value != "" and " " not in value
 
 
 def short(value: Any) -> str:
@@ -101,39 +77,49 @@ def short(value: Any) -> str:
     return text if text and len(text) < len(toml_value(value)) and float(text) == value else toml_value(value)
 
 
+def recorded(result: Result, part: str) -> dict[str, Column]:
+    """The columns of a result that belong to a part of the summary."""
+    found = {name: column(name) for name in result.rounds if name != "round" and len(result.rounds[name])}
+    return {name: meaning for name, meaning in found.items() if meaning.part == part}
+
+
 def outcome(result: Result) -> list[Cell]:
-    """First and last value of everything that was measured."""
+    """First and last value of every evaluated column."""
     cells = []
-    for name, values in result.rounds.items():
-        known = values[np.isfinite(values)]
-        if name not in APART and len(known):
-            first, last = number(known[0]), number(known[-1])
-            cells.append((SIGNS.get(name, name), last if first == last else f"{first} → {last}"))
+    for name, meaning in recorded(result, "outcome").items():
+        values = result.rounds[name]
+        values = values[np.isfinite(values)]
+        if len(values):
+            first, last = number(values[0]), number(values[-1])
+            cells.append((meaning.symbol or name, last if first == last else f"{first} → {last}"))
     return cells
 
 
 def communication(result: Result) -> list[Cell]:
-    """What travelled between server and clients."""
-    last = {name: values[-1] for name, values in result.rounds.items() if len(values) and name in (*COUNTS, *BYTES)}
-    return (
-        [(name, f"{last[name]:,.0f}") for name in COUNTS if name in last]
-        + [(name, f"{result.rounds[name].sum():,.0f}") for name in ABSENT if name in result.rounds]
-        + [(word, f"{amount(last[name])} ({last[name]:,.0f})") for name, word in BYTES.items() if name in last]
-    )
+    """What travelled between server and clients: counts, then bytes."""
+    counts, bytes_ = [], []
+    for name, meaning in recorded(result, "communication").items():
+        values = result.rounds[name]
+        total = values.sum() if meaning.span == "round" else values[-1]
+        if meaning.unit == "byte":
+            bytes_.append((meaning.symbol or name, f"{amount(total)} ({total:,.0f})"))
+        else:
+            counts.append((meaning.symbol or name, f"{total:,.0f}"))
+    return counts + bytes_
 
 
 def times(result: Result) -> list[Cell]:
     """Where the time went, in seconds over all rounds; LCT is the mean of a round."""
     cells = [("TCT", number(result.tct)), ("LCT, a round", number(result.lct))]
-    if "simulated_seconds" in result.rounds:
+    columns = recorded(result, "time")
+    if "simulated_seconds" in columns:
         cells.append(("simulated", number(result.rounds["simulated_seconds"][-1])))
-    return cells + [
-        (word, number(np.nansum(result.rounds[name]))) for name, word in SECONDS.items() if name in result.rounds
-    ]
+    rounds = {name: meaning.symbol for name, meaning in columns.items() if meaning.span == "round"}
+    return cells + [(symbol, number(np.nansum(result.rounds[name]))) for name, symbol in rounds.items()]
 
 
 def ranks(result: Result, listed: int) -> list[str]:
-    """A row a rank; minimum, median and maximum of more than ``listed`` ranks."""
+    """One row per rank, or minimum, median and maximum of more than ``listed`` ranks."""
     size = len(result.ranks.get("rank", ()))
     if not size:
         return []
@@ -142,10 +128,10 @@ def ranks(result: Result, listed: int) -> list[str]:
     if not few:
         rows, hosts = ["min", "median", "max"], ["", f"{len(set(hosts))} hosts", ""]
     table = [["rank", *rows], ["host", *hosts]]
-    for name, word in RANK_COLUMNS.items():
-        if name in result.ranks:
-            values = result.ranks[name] / (1e6 if name in MILLION else 1)
-            table.append([word, *aligned(values if few else np.quantile(values, (0, 0.5, 1)))])
+    for name, meaning in RANKS.items():
+        if name in result.ranks and name != "hostname":
+            values = result.ranks[name] / (1e6 if meaning.unit == "byte" else 1)
+            table.append([meaning.symbol or name, *aligned(values if few else np.quantile(values, (0, 0.5, 1)))])
     widths = [max(map(len, column)) for column in table]
     apart = 2 if sum(widths) + 2 * len(widths) - 2 <= WIDTH else 1
     widths[1] = max(4, min(widths[1], WIDTH - sum(widths) + widths[1] - apart * (len(widths) - 1)))
@@ -154,18 +140,18 @@ def ranks(result: Result, listed: int) -> list[str]:
         (" " * apart).join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
         for row in zip(*table, strict=True)
     ]
-    return ["seconds; number of MPI calls; MB sent, received and at most in memory", *lines]
+    return ["seconds; number of MPI calls; MB sent, received and peak memory", *lines]
 
 
 def part(name: str, lines: list[str]) -> list[str]:
-    """Lines with the name of the part in front; a table takes the whole width below it."""
+    """Lines with the name of the part on the left; the table of ranks takes the whole width below its name."""
     if name == "ranks":
         return [name.ljust(MARGIN) + lines[0], *lines[1:]] if lines else []
     return [(name if k == 0 else "").ljust(MARGIN) + line for k, line in enumerate(lines)]
 
 
 def columns(cells: Sequence[Cell]) -> list[str]:
-    """Cells in as many aligned columns as there is room for, read downwards; long ones below."""
+    """Cells in as many aligned columns as fit, read downwards; long cells below."""
     width = WIDTH - MARGIN
     long = [cell for cell in cells if sum(map(len, cell)) > LONG]
     short = [cell for cell in cells if sum(map(len, cell)) <= LONG]
@@ -195,7 +181,7 @@ def number(value: float) -> str:
 
 
 def aligned(values: NDArray[Any]) -> list[str]:
-    """A column with its decimal points in line: four significant digits in the greatest, four decimals at most."""
+    """Values with their decimal points in line: four significant digits in the largest, at most four decimals."""
     most = float(np.max(np.abs(values), initial=0.0))
     if np.all(values == np.floor(values)) or not most < math.inf:
         return [f"{value:.0f}" for value in values]
@@ -205,10 +191,8 @@ def aligned(values: NDArray[Any]) -> list[str]:
 
 def amount(size: float) -> str:
     """Bytes as B, kB, MB …"""
-    value, units = float(size), ["B", "kB", "MB", "GB", "TB", "PB"]
-    while value >= 999.95 and len(units) > 1:
-        value, units = value / 1000, units[1:]
-    return f"{number(value)} {units[0]}"
+    factor, name = scale("byte", size)
+    return f"{number(size / factor)} {name}"
 
 
 def count(number_of: int, what: str) -> str:

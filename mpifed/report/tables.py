@@ -11,7 +11,7 @@ from typing import NamedTuple
 ABSENT = "–"
 DIGITS = 6  # most significant digits of a mean
 SMALL, LARGE = 1e-4, 1e6  # beyond them numbers have an exponent
-TINY, EXACT = 1e-300, 1e15  # what is smaller is nought; whole numbers below are told whole
+TINY, EXACT = 1e-300, 1e15  # smaller numbers are zero; whole numbers below are written in full
 LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -32,7 +32,7 @@ class Number(NamedTuple):
 
 
 class Table(NamedTuple):
-    """``heads`` in words and in LaTeX; a cell is a text or a number, told as a multiple of its column's ``factors``."""
+    """Heads, in words and in LaTeX, and rows; numbers are divided by their column's entry in ``factors``."""
 
     heads: list[tuple[str, str]]
     names: list[str]  # the heads of CSV, which has raw numbers
@@ -41,9 +41,9 @@ class Table(NamedTuple):
 
 
 def digits(mean: float, sd: float) -> tuple[str, str, int]:
-    """Mean, deviation ("" where there is none) and the power of ten that both are told in.
+    """Mean, standard deviation ("" if none) and the power of ten that both are to be multiplied with.
 
-    The deviation has two significant digits and the mean as many decimals; without one the mean has four digits.
+    The deviation has two significant digits, and the mean as many decimals; without a deviation it has four digits.
     """
     size = max(abs(mean), 0.0 if math.isnan(sd) else sd)
     exact = math.isnan(sd) or sd <= TINY
@@ -59,7 +59,7 @@ def digits(mean: float, sd: float) -> tuple[str, str, int]:
 
 
 def shown(number: Number, factor: float = 1.0) -> float:
-    """The mean as a reader sees it, rounded."""
+    """The mean, rounded as in the table."""
     mean, _, power = digits(number.mean / factor, number.sd / factor)
     return float(mean) * 10.0**power
 
@@ -85,7 +85,7 @@ def formula(number: Number, factor: float) -> str:
 
 
 def terminal(table: Table, bold: bool = False) -> str:
-    """Columns in line; the best numbers bold where the terminal can, which is what ``bold`` says."""
+    """Aligned columns; the best numbers in bold if the terminal can show that."""
     cells = [
         [heading for heading, _ in table.heads],
         *(
@@ -103,10 +103,10 @@ def terminal(table: Table, bold: bool = False) -> str:
         for line in cells
     ]
     if bold:
-        for place, row in enumerate(table.rows, 1):
+        for index, row in enumerate(table.rows, 1):
             marked = [isinstance(cell, Number) and cell.best for cell in row]
-            padded = (pad(*each) for each in zip(cells[place], widths, right, strict=True))
-            lines[place] = "  ".join(
+            padded = (pad(*each) for each in zip(cells[index], widths, right, strict=True))
+            lines[index] = "  ".join(
                 f"\033[1m{cell}\033[0m" if best else cell for cell, best in zip(padded, marked, strict=True)
             )
     return "\n".join(line.rstrip() for line in lines)
@@ -157,7 +157,7 @@ def latex(table: Table) -> str:
 
 
 def comma_separated(table: Table) -> str:
-    """Raw numbers, mean and standard deviation in columns of their own; an empty cell where there is none."""
+    """Unrounded numbers, mean and standard deviation in separate columns; an empty cell where there is no number."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     first = table.rows[0]
@@ -182,7 +182,7 @@ def comma_separated(table: Table) -> str:
 
 
 def numeric(table: Table) -> list[bool]:
-    """Which columns stand flush right: those of numbers."""
+    """Which columns are aligned to the right: those of numbers."""
     return [
         all(isinstance(cell, Number) or cell == ABSENT or number_like(cell) for cell in column)
         for column in zip(*table.rows, strict=True)
@@ -198,12 +198,12 @@ def pad(cell: str, width: int, right: bool) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text that LaTeX prints as it is."""
+    """Text with the signs escaped that LaTeX would interpret."""
     return "".join(LATEX.get(sign, sign) for sign in text)
 
 
 def raw(value: float) -> str:
-    """A number for a program to read, "" where there is none."""
+    """A number with all its digits, "" for nan."""
     if math.isnan(value):
         return ""
     return f"{value:.0f}" if abs(value) < EXACT and value == round(value) else repr(value)

@@ -12,8 +12,8 @@ from mpifed.report.style import DOUBLE, SINGLE, above, canvas, drawing, fill, fo
 from mpifed.results.result import Result
 
 BARS = 50  # most bars for rounds
-OUTLINED = 50  # bars of more ranks have no outline
-MILLISECONDS = 0.1  # below so many seconds they are told in thousandths
+OUTLINED = 50  # most bars that have an outline
+MILLISECONDS = 0.1  # shorter times are shown in milliseconds
 PARTS = {
     "compute": ("compute_seconds", "compute_seconds"),
     "server": ("server_seconds", ""),
@@ -21,16 +21,16 @@ PARTS = {
     "waiting": ("", "wait_seconds"),
     "evaluation": ("evaluate_seconds", "evaluate_seconds"),
     "writing": ("", "io_seconds"),
-}  # columns of rounds, ranks
+}  # part -> its columns in /rounds and in /ranks
 
 
 def timeline(result: Result, width: float | None = None, title: str | None = None) -> Any:
-    """Seconds of the rounds and, beside them, of the ranks, each divided by what they were spent on.
+    """Bars of seconds for the rounds and, beside them, for the ranks, split by what the time was spent on.
 
-    A round has the computing of its slowest rank, the server's, communication between ranks and evaluation; round 0, before
-    any work, is left out, and of many rounds a bar is the mean of some, as the axis then says. A rank has its totals over
-    the whole run: a result file does not tell ranks apart round by round. Rank 0, which serves, has the server's computing
-    too. Ranks that compute less than others wait more. Raises UserError where no round was recorded.
+    A round is split into the computation of its slowest rank, that of the server, communication between ranks and
+    evaluation. Round 0, before any work, is left out. With many rounds a bar is the mean over several, and the axis
+    says so. A rank has its totals over the whole run, because a result file does not record ranks round by round; the
+    server's computation is added to rank 0. UserError where no round was recorded.
     """
     rounds = {part: result.rounds[of][1:] for part, (of, _) in PARTS.items() if of in result.rounds}
     size = len(next(iter(rounds.values()), ()))
@@ -69,13 +69,13 @@ def timeline(result: Result, width: float | None = None, title: str | None = Non
 
 
 def stacked(axis: Any, x: Array, parts: dict[str, Array], widths: Array, what: str) -> None:
-    """Bars at ``x``, the parts in their order on top of one another."""
+    """Draw bars at ``x``: the parts in their order on top of one another."""
     below = np.zeros(len(x))
     top = sum(parts.values(), below).max()
     factor, name = (1e3, "ms") if top < MILLISECONDS else (1.0, "s")
     line = 0.3 if len(x) <= OUTLINED else 0
-    for place, part in enumerate(PARTS):
+    for index, part in enumerate(PARTS):
         if part in parts:
-            axis.bar(x, factor * parts[part], widths, factor * below, linewidth=line, **fill(place))
+            axis.bar(x, factor * parts[part], widths, factor * below, linewidth=line, **fill(index))
             below = below + parts[part]
     axis.set_ylabel(f"{name} {what}")

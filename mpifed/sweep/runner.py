@@ -13,14 +13,14 @@ import msgspec
 from mpifed.core import signals
 from mpifed.core.errors import Trouble, UserError, failure, reason
 from mpifed.core.files import being_written
-from mpifed.core.toml import toml_value
+from mpifed.core.toml import flat, toml_value
 from mpifed.data.cache import Cache
 from mpifed.experiment import checkpoint
 from mpifed.experiment import config as configuration
 from mpifed.experiment import run as launch
 from mpifed.experiment.config import Experiment
 from mpifed.experiment.progress import Overall, duration
-from mpifed.experiment.resume import flat, resume
+from mpifed.experiment.resume import resume
 from mpifed.results.result import read
 from mpifed.results.validate import attributes
 from mpifed.results.validate import configuration as recorded

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.report.compare import compare
+from mpifed.report import compare as module
 from mpifed.report.groups import natural, study
 from mpifed.report.metrics import final
 from mpifed.report.tables import Number, Table, comma_separated, digits, escaped, latex, markdown, plain, terminal
@@ -22,6 +22,10 @@ from tests.helpers.commands import ROOT, mpifed
 from tests.helpers.recorded_runs import recorded
 
 BOLD = "\033[1m"
+
+
+def compare(results, **options):
+    return module.compare(results, module.Layout(**options))
 
 
 def seeds(*ends, **options):

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.report import boxplot as boxes
-from mpifed.report import curves, plot, style, timeline
-from mpifed.report import metrics as measures
+from mpifed.report import boxplot, curves, metrics, plot, style, timeline
+from mpifed.report.groups import finished
 from mpifed.results.result import load
 from tests.helpers.commands import mpifed
 from tests.helpers.recorded_runs import recorded
@@ -250,7 +249,7 @@ def test_matplotlib_is_left_as_it_was():
 
 
 def test_boxes_over_a_setting():
-    figure = boxes.box([*grid(2.0, 1.0), *(recorded(seed=s, k0=10, name="fedadmm") for s in range(3))], "k0")
+    figure = boxplot.box([*grid(2.0, 1.0), *(recorded(seed=s, k0=10, name="fedadmm") for s in range(3))], "k0")
     (axis,) = axes_of(figure)
     assert (axis.get_xlabel(), axis.get_ylabel()) == ("algorithm.k0", "objective")
     assert [tick.get_text() for tick in axis.get_xticklabels()] == ["5", "10"]
@@ -271,14 +270,14 @@ def test_boxes_over_a_setting():
     ],
 )
 def test_boxes_of_any_measure(y, label):
-    (axis,) = axes_of(boxes.box(grid(2.0, 1.0), "algorithm.k0", y))
+    (axis,) = axes_of(boxplot.box(grid(2.0, 1.0), "algorithm.k0", y))
     assert axis.get_ylabel() == label
 
 
 def test_boxes_leave_out_what_did_not_finish():
     runs = [*grid(2.0, 1.0), recorded(k0=99, status="failed")]
-    assert len(axes_of(boxes.box(runs, "k0"))[0].patches) == 2
-    assert len(axes_of(boxes.box(runs, "k0", everything=True))[0].patches) == 3
+    assert len(axes_of(boxplot.box(finished(runs), "k0"))[0].patches) == 2
+    assert len(axes_of(boxplot.box(runs, "k0"))[0].patches) == 3
 
 
 def heights(axis):
@@ -401,7 +400,7 @@ def test_a_picture_is_overwritten_only_by_force(folder):
         (["--box", "algorithm.k1"], "unknown setting 'algorithm.k1'; did you mean 'algorithm.k0'?"),
         (["--log", "z"], "unknown axis for log 'z'; the choices are x, y, xy, none"),
         (["--width", "wide"], "--width wide is wrong: it must be single, double or a number of inches"),
-        (["-o", "a.jpg"], "a.jpg is no name of a picture: it must end in .png, .pdf, .svg"),
+        (["-o", "a.jpg"], "a.jpg does not name a picture: it must end in .png, .pdf, .svg"),
         (["-o", "no/a.png"], "no/a.png cannot be written: there is no folder no"),
         (["--timeline"], "--timeline draws one run, not 4"),
         (["--timeline", "--page"], "--timeline and --page are two pictures: draw one after the other"),
@@ -447,9 +446,9 @@ def test_a_real_run_can_be_drawn_in_every_way(tmp_path):
     assert mpifed("run", "data.clients=6", "data.features=5", "rounds=4", "-q", "-o", out, ranks=3).code == 0
     result = load(out)
     for figure in (
-        plot.lines([result], "seconds", measures.chosen([result], None)[:1]),
+        plot.lines([result], "seconds", metrics.requested([result], None)[:1]),
         plot.page([result]),
-        boxes.box([result], "k0", "tct"),
+        boxplot.box([result], "k0", "tct"),
         timeline.timeline(result),
     ):
         assert axes_of(figure)

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 from mpifed.experiment.checkpoint import STATE, Checkpoint, Keeper, find, folder
-from tests.experiment.test_parity import STUDIES
 from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun
-from tests.helpers.killed_runs import content
+from tests.helpers.killed_runs import STUDY as KILLED
+from tests.helpers.killed_runs import children, content, finish, start
+from tests.helpers.studies import STUDIES, endless
 
 KILLS = "tests.helpers.killed_runs"
 
@@ -36,22 +37,21 @@ def status(path):
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_resumed_run_has_the_bits_of_one_that_was_not_interrupted(name, tmp_path):
     whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
-    study = [word for word in STUDIES[name] if not word.startswith("rounds=")]
-    run("run", *study, "rounds=7", "-q", "-o", whole)
-    run("run", *study, "rounds=3", "checkpoint.keep=true", "-q", "-o", part)
+    run("run", *endless(name), "rounds=7", "-q", "-o", whole)
+    run("run", *endless(name), "rounds=3", "checkpoint.keep=true", "-q", "-o", part)
     run("resume", part, "rounds=7", "checkpoint.keep=false", "-q")
     assert content(part) == content(whole)
     assert not folder(part).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fedadmm", "fedepm, long", "flame, biased"])
 def test_any_number_of_ranks_goes_on_from_the_checkpoint_of_four(name, tmp_path):
     whole = tmp_path / "whole.h5"
-    study = [word for word in STUDIES[name] if not word.startswith("rounds=")]
-    run("run", *study, "rounds=6", "-q", "-o", whole)
+    run("run", *endless(name), "rounds=6", "-q", "-o", whole)
     for ranks in (2, 3, 5):
         part = tmp_path / f"{ranks}.h5"
-        run("run", *study, "rounds=3", "checkpoint.keep=true", "-q", "-o", part, ranks=4)
+        run("run", *endless(name), "rounds=3", "checkpoint.keep=true", "-q", "-o", part, ranks=4)
         run("resume", part, "rounds=6", "checkpoint.keep=false", "-q", ranks=ranks)
         assert content(part) == content(whole), ranks
         with h5py.File(part) as file:
@@ -297,10 +297,27 @@ def test_a_host_that_fails_leaves_a_file_that_says_so_and_can_be_resumed(tmp_pat
     assert content(path) == content(whole)
 
 
+def test_a_run_of_which_a_rank_was_killed_is_resumed_with_the_same_bits(tmp_path):
+    path, whole = tmp_path / "out.h5", tmp_path / "whole.h5"
+    run("run", *KILLED, "rounds=40", "-q", "-o", whole)
+    process = start(3, "run", *KILLED, "rounds=40", "-q", "-o", path)
+    deadline = time.monotonic() + 60
+    while (saved := find(path)) is None or not saved.round:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    os.kill(children(process)[-1], signal.SIGKILL)
+    assert finish(process) != 0
+    run("resume", path, "-q")
+    assert content(path) == content(whole)
+    with h5py.File(path) as file:
+        assert re.fullmatch(r"\S+ from round [1-9]\d* on 1 ranks?", file.attrs["resumed"])
+
+
+@pytest.mark.slow
 def test_twenty_kills(tmp_path):
     """SIGKILL of a random rank of three at a random time; python -m tests.helpers.killed_runs --kills 100 for more."""
     done = execute([sys.executable, "-m", KILLS, "--kills", "20"], 400, ROOT, TMPDIR=str(tmp_path))
-    print(done.out)
     kills, runs, equal = map(int, re.match(r"(\d+) kills in (\d+) runs: (\d+) of", done.out).groups())
     assert kills >= 20
     assert equal == runs, done.out + done.err

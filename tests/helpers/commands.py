@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from mpifed.cli.main import main
+from mpifed.mpi.launcher import LAUNCHERS, RANKS
 
 ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared"
@@ -65,9 +70,37 @@ def mpirun(ranks: int, *words: str | Path) -> list[str | Path]:
 
 
 def mpifed(
-    *words: str | Path, ranks: int | None = None, timeout: float = 60, cwd: Path | None = None, **variables: str
+    *words: str | Path,
+    ranks: int | None = None,
+    process: bool = False,
+    timeout: float = 60,
+    cwd: Path | None = None,
+    **variables: str,
 ) -> Outcome:
-    """Run ``python -m mpifed words``, under mpirun where ``ranks`` is given."""
+    """Run ``mpifed words``: in this process, in one of its own, or under mpirun where ``ranks`` is given.
+
+    A test that is itself one of several ranks runs the command together with the others.
+    """
+    if ranks is None and not process and not variables:
+        return called(words, cwd)
     command = ["-m", "mpifed", *words]
     whole = [sys.executable, *command] if ranks is None else mpirun(ranks, *command)
     return execute(whole, timeout, cwd, **variables)
+
+
+def called(words: Sequence[str | Path], cwd: Path | None = None) -> Outcome:
+    """Run a command of mpifed in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), contextlib.chdir(cwd or Path.cwd()):
+        code = main([str(word) for word in words])
+    return Outcome(code, out.getvalue(), err.getvalue())
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """On one of several ranks: what runs in here knows nothing of the others."""
+    hidden = {name: os.environ.pop(name) for name in (*LAUNCHERS, *RANKS) if name in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 
 import h5py
 import msgspec
@@ -23,9 +24,9 @@ from mpifed.data.base import Data
 from mpifed.experiment.config import Evaluate, Experiment, Record, read
 from mpifed.experiment.stop import Stop
 from tests.helpers import hostile_files as hostile
-from tests.helpers.commands import mpifed
 
-SECONDS = 5
+SECONDS = 20
+TORCH = find_spec("torch") is not None
 RUN = ["run", "problem=logistic", "rounds=1", "data=file"]
 QUIET = ["run", "data.clients=6", "data.features=5", "rounds=1"]
 REPLAY = [*QUIET, "selection=replay"]
@@ -61,7 +62,7 @@ def studies():
         "module.toml": (
             b'[algorithm]\nname = "fedavg"\n[data]\nname = "digits"\n[problem]\nname = "torch"\n'
             b'module = "os; import sys:Net"',
-            "problem.module = .* is wrong: write .*package.module:Class",
+            "problem.module = .* is wrong: write .*package.module:Class" if TORCH else "needs PyTorch .*pip install",
         ),
     }
 
@@ -229,14 +230,23 @@ def link(name, target):
 
 
 RESULTS = {
-    "config": (lambda out: out.attrs.update(config="a = = 1"), "the attribute config of result-config.h5 is not valid TOML"),
+    "config": (
+        lambda out: out.attrs.update(config="a = = 1"),
+        "the attribute config of result-config.h5 is not valid TOML",
+    ),
     "config-type": (lambda out: out.attrs.update(config=3), "its attribute config must be a text"),
     "config-bytes": (lambda out: out.attrs.update(config=np.zeros(9)), "its attribute config must be a text"),
-    "config-deep": (lambda out: out.attrs.update(config="a=" + "[" * 9000), "the attribute config of .* is not valid TOML"),
+    "config-deep": (
+        lambda out: out.attrs.update(config="a=" + "[" * 9000),
+        "the attribute config of .* is not valid TOML",
+    ),
     "config-dots": (lambda out: out.attrs.update(config="a." * 30_000 + "a=1"), "more than 10000 full stops"),
     "config-flat": (lambda out: out.attrs.update(config="algorithm = 3"), "algorithm = 3 is not a table"),
     "status": (lambda out: out.attrs.update(status=np.arange(3)), "its attribute status must be a text"),
-    "version": (lambda out: out.attrs.update(format_version="1"), "its attribute format_version must be a whole number"),
+    "version": (
+        lambda out: out.attrs.update(format_version="1"),
+        "its attribute format_version must be a whole number",
+    ),
     "newer": (lambda out: out.attrs.update(format_version=99), "has result format 99, which a newer mpifed wrote"),
     "format": (lambda out: out.attrs.update(format="other"), "is an HDF5 file but not a result of mpifed"),
     "format-type": (lambda out: out.attrs.update(format=np.zeros((2, 2))), "its attribute format must be a text"),
@@ -313,10 +323,8 @@ STUDIES = studies()
 CASES = cases()
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A folder with all the files of this module."""
-    place = tmp_path_factory.mktemp("hostile")
+def filled(place):
+    """Fill a folder with all the files of this module."""
     for name, (content, _) in (DATA | STUDIES).items():
         (place / name).write_bytes(content)
     for name, (content, _) in SELECTIONS.items():
@@ -338,6 +346,11 @@ def folder(tmp_path_factory):
     with open(place / "big.toml", "wb") as file:
         file.truncate(100 << 20)
     return place
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return filled(tmp_path_factory.mktemp("hostile"))
 
 
 def listing(folder):
@@ -366,33 +379,6 @@ def test_a_sentence_and_nothing_else(name, folder, monkeypatch, capsys):
     assert re.fullmatch(r"mpifed: [^\n]*\n", err), err
     assert len(err) < 700
     assert re.search(told, err), err
-    assert listing(folder) == before
-
-
-RANKS = [
-    "key 7",
-    "command 36",
-    "command 42",
-    "command 44",
-    "command 47",
-    "study braces.toml",
-    "run endless.h5",
-    "run external.h5",
-    "run pickle.npz",
-    "run bomb.npz",
-    "replay objects.npz",
-]
-
-
-@pytest.mark.parametrize("name", RANKS)
-def test_on_four_ranks(name, folder):
-    words, told = CASES[name]
-    before = listing(folder)
-    done = mpifed(*words, ranks=4, cwd=folder, timeout=20)
-    assert done.code == 2, done.err
-    assert not done.out
-    assert re.fullmatch(r"mpifed: [^\n]*\n", done.err), done.err
-    assert re.search(told, done.err), done.err
     assert listing(folder) == before
 
 

@@ -20,6 +20,7 @@ from mpifed.problems.mlp import MLP
 from tests.helpers.commands import execute, mpifed
 
 torch = pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
+pytestmark = pytest.mark.torch
 nn = torch.nn
 M, N, C = 4, 7, 3
 

@@ -1,0 +1,46 @@
+"""Small studies, at least one a method, on which runs are compared to the bit."""
+
+from __future__ import annotations
+
+from mpifed.algorithms.base import Algorithm
+
+PLAIN = ["data.clients=13", "data.features=23", "rounds=6", "stop.diverged=0"]
+LOGISTIC = ["data=gaussian", "data.clients=13", "data.samples=11", "data.features=7", "rounds=5"]
+DIGITS = ["data=digits", "data.clients=13", "rounds=4", "stop.gradient=0.0"]
+LONG = ["data=gaussian", "data.clients=13", "data.samples=3", "data.features=20011", "rounds=3"]  # reduced in slices
+FLAKY = [
+    *LOGISTIC,
+    "rounds=8",
+    "system.dropout=0.2",
+    "system.deadline=0.25",
+    "system.jitter=0.5",
+    "system.latency={name='exponential',mean=0.05}",
+    "system.speed={name='lognormal',median=1e3,sigma=1.0}",
+    "system.bandwidth_up={name='pareto',scale=1e3,shape=1.5}",
+]
+STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in Algorithm.choices} | {
+    "fedgia, gram": ["algorithm.H=gram", "selection=cover", *PLAIN],
+    "feddcd": ["algorithm=feddcd", *LOGISTIC],
+    "accfeddcd": ["algorithm=accfeddcd", *LOGISTIC],
+    "fedepm": ["algorithm=fedepm", *LOGISTIC],
+    "sfedavg": ["algorithm=sfedavg", *LOGISTIC],
+    "sfedprox": ["algorithm=sfedprox", *LOGISTIC],
+    "fedavg, mini-batches": ["algorithm=fedavg", "algorithm.batch_size=5", "algorithm.epochs=2", *PLAIN],
+    "flame": ["algorithm=flame", *DIGITS],
+    "flame, biased": ["algorithm=flame", "selection=biased", "selection.share=0.3", "selection.candidates=7", *DIGITS],
+    "fedadmm-deep, network": ["algorithm=fedadmm-deep", "problem=mlp", "problem.hidden=[9]", *DIGITS],
+    "fedgia, long": ["algorithm=fedgia", *LONG],
+    "fedepm, long": ["algorithm=fedepm", *LONG],
+    "sfedprox, long": ["algorithm=sfedprox", *LONG, "dtype=float32"],
+    "scaffold, float32": ["algorithm=scaffold", "algorithm.batch_size=4", "dtype=float32", *PLAIN],
+    "fedavg, flaky": ["algorithm=fedavg", *FLAKY],
+    "fedadmm, flaky": ["algorithm=fedadmm", *FLAKY],
+    "fedepm, flaky": ["algorithm=fedepm", *FLAKY],
+    "scaffold, flaky": ["algorithm=scaffold", *FLAKY],
+    "accfeddcd, flaky": ["algorithm=accfeddcd", "algorithm.solver={name='gd',steps=3}", *FLAKY],
+}
+
+
+def endless(name: str) -> list[str]:
+    """The study without its number of rounds."""
+    return [word for word in STUDIES[name] if not word.startswith("rounds=")]

@@ -1,0 +1,70 @@
+"""Same seed, same bits: in one process and on any number of ranks, also where a run is resumed."""
+
+from __future__ import annotations
+
+import re
+
+import h5py
+import numpy as np
+import pytest
+
+from tests.helpers.commands import alone, mpifed
+from tests.helpers.killed_runs import content
+from tests.helpers.studies import STUDIES, endless
+
+pytestmark = pytest.mark.mpi
+
+
+def run(*words):
+    done = mpifed(*words, "-q")
+    assert (done.code, done.err) == (0, "")
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_ranks_do_not_change_a_bit(name, world, mpi_tmp_path):
+    path, reference = mpi_tmp_path / "ranks.h5", mpi_tmp_path / "alone.h5"
+    run("run", *STUDIES[name], "-o", path)
+    if world.rank == 0:
+        with alone():
+            run("run", *STUDIES[name], "-o", reference)
+        assert content(path) == content(reference)
+        with h5py.File(path) as file:
+            assert file.attrs["ranks"] == world.size
+
+
+@pytest.mark.parametrize("name", ["fedadmm", "fedepm, long", "flame, biased", "fedadmm, flaky"])
+def test_a_run_is_resumed_by_more_and_by_fewer_ranks(name, world, mpi_tmp_path):
+    whole, up, down = (mpi_tmp_path / f"{part}.h5" for part in ("whole", "up", "down"))
+    if world.rank == 0:
+        with alone():
+            run("run", *endless(name), "rounds=6", "-o", whole)
+            run("run", *endless(name), "rounds=3", "checkpoint.keep=true", "-o", up)
+    world.meet()
+    run("run", *endless(name), "rounds=3", "checkpoint.keep=true", "-o", down)
+    run("resume", up, "rounds=6", "checkpoint.keep=false")
+    if world.rank == 0:
+        with alone():
+            run("resume", down, "rounds=6", "checkpoint.keep=false")
+        assert content(up) == content(down) == content(whole)
+        for path, ranks in ((up, world.size), (down, 1)):
+            with h5py.File(path) as file:
+                assert file.attrs["ranks"] == ranks
+                assert re.fullmatch(rf"\S+ from round 3 on {ranks} ranks?", file.attrs["resumed"])
+
+
+@pytest.mark.parametrize("name", ["fedgia", "fedadmm", "fedavg", "flame", "scaffold, float32"])
+def test_plain_sums_differ_by_rounding_only(name, world, mpi_tmp_path):
+    exact, plain, several = (mpi_tmp_path / f"{part}.h5" for part in ("exact", "plain", "several"))
+    run("run", *STUDIES[name], "reproducible=false", "-o", several)
+    if world.rank:
+        return
+    with alone():
+        run("run", *STUDIES[name], "-o", exact)
+        run("run", *STUDIES[name], "reproducible=false", "-o", plain)
+    with h5py.File(exact) as file:
+        x = file["model/x"][()]
+    for path in (plain, several):
+        with h5py.File(path) as file:
+            other, seconds = file["model/x"][()], file["rounds/compute_seconds"][1:]
+        np.testing.assert_allclose(other, x, rtol=1e-9 if x.dtype == np.float64 else 1e-3, atol=1e-6 * abs(x).max())
+        assert (seconds > 0).all()

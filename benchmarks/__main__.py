@@ -1,4 +1,4 @@
-"""python -m benchmarks: rerun the tables and figures of the five papers, ours beside the paper's numbers."""
+"""python -m benchmarks: rerun the tables and figures of the five papers, our numbers beside the paper's."""
 
 from __future__ import annotations
 
@@ -8,74 +8,83 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
+from benchmarks import bench as benches
+from benchmarks.bench import Bench
+from benchmarks.grid import Run, runs
+from mpifed import UserError
+from mpifed.core.errors import reason
+from mpifed.mpi.launcher import announced
 
-from benchmarks import bench as benches  # noqa: E402
-from benchmarks.bench import Bench, Run  # noqa: E402
-from mpifed.core.errors import UserError, reason  # noqa: E402
-from mpifed.mpi.launcher import announced  # noqa: E402
+
+class Chosen(NamedTuple):
+    """A benchmark to run, with its grid and number of seeds."""
+
+    name: str
+    bench: Bench
+    seeds: int
+
+
+class Work(NamedTuple):
+    """What to do: the runs of each benchmark, the points still in question, and why some runs cannot be done."""
+
+    chosen: list[Chosen]
+    runs: list[list[Run]]
+    points: list[Any]
+    failed: dict[str, str]
 
 
 def parser() -> argparse.ArgumentParser:
     """The commands and their options."""
     top = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = top.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="what there is")
-    for command, help in (
-        ("run", "run what is missing of one benchmark, print ours beside the paper's, draw"),
-        ("report", "the same for all, in one report with pictures"),
-    ):
-        own = commands.add_parser(command, help=help)
-        if command == "run":
-            own.add_argument("name", help="for example fedgia/table4")
-            own.add_argument("--only", default="", help="blocks and rows whose name contains this")
-        else:
-            own.add_argument("name", nargs="*", help="folders or benchmarks, fedgia flame/table2 (default: all)")
-        own.add_argument(
-            "--seeds", type=int, help="number of draws (default: the paper's; report: what an hour allows)"
-        )
-        own.add_argument("--quick", action="store_true", help="3 draws and smaller grids, in quick/ of the folder")
-        own.add_argument(
-            "--to", type=Path, default=Path("results"), help="folder of the result files (default: results)"
-        )
-        own.add_argument("--processes", type=int, default=os.cpu_count(), help="runs at a time (default: the cores)")
-        own.add_argument("--slurm", action="store_true", help="write an array job that does the runs; run nothing")
-        own.add_argument("--tasks", type=int, help="tasks of the array job (default: by the estimate)")
-        own.add_argument("--part", metavar="I/N", help="only the runs I, I + N, I + 2N …, no tables")
+    commands.add_parser("list", help="list the benchmarks")
+    run = commands.add_parser("run", help="run what is missing of one benchmark, print its tables, draw its pictures")
+    run.add_argument("name", help="for example fedgia/table4")
+    run.add_argument("--only", default="", help="only the blocks and rows whose name contains this text")
+    report = commands.add_parser("report", help="run all benchmarks and write one report with tables and pictures")
+    report.add_argument("name", nargs="*", help="folders or benchmarks, fedgia flame/table2 (default: all)")
+    for command in (run, report):
+        option = command.add_argument
+        option("--seeds", type=int, help="repetitions (default: run: the paper's number; report: fewer, in an hour)")
+        option("--quick", action="store_true", help="3 seeds and smaller grids; results go to quick/ in the folder")
+        option("--to", type=Path, default=Path("results"), help="folder of the result files (default: results)")
+        option("--processes", type=int, default=os.cpu_count(), help="runs at the same time (default: number of cores)")
+        option("--slurm", action="store_true", help="write a SLURM array job that does the runs; run nothing")
+        option("--tasks", type=int, help="tasks of the array job (default: by the estimated cost)")
+        option("--part", metavar="I/N", help="only the runs I, I + N, I + 2N, …; no tables")
     return top
 
 
 def main() -> int:
-    """Run a command; 0 done, 1 interrupted, 2 the user's input was wrong."""
+    """Run a command. Returns 0 on success, 1 after an interrupt or a failed write, 2 for a mistake in the input."""
     args = parser().parse_args()
-    speaks = announced()[1] == 0
+    first = announced()[1] == 0
     try:
         if args.command == "list":
-            for name in benches.names() if speaks else ():
+            for name in benches.names() if first else ():
                 print(f"{name:<22} {benches.read(name).title}")
             return 0
         return work(args)
     except UserError as mistake:
-        if speaks:
+        if first:
             print(f"benchmarks: {mistake}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("benchmarks: interrupted; the same command goes on", file=sys.stderr)
+        print("benchmarks: interrupted; run the same command again to continue", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # whoever read has enough; Python's own flush at the end too
+    except BrokenPipeError:  # the reader has closed the pipe; keep Python's flush at exit from failing too
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        where = f"{error.filename} cannot be written: " if error.filename else ""
-        print(f"benchmarks: {where}{reason(error)}", file=sys.stderr)
+        file = f"{error.filename} cannot be written: " if error.filename else ""
+        print(f"benchmarks: {file}{reason(error)}", file=sys.stderr)
         return 1
 
 
-def chosen(args: argparse.Namespace) -> list[tuple[str, Bench, int]]:
-    """The benchmarks asked for, with their grids and numbers of draws."""
+def chosen(args: argparse.Namespace) -> list[Chosen]:
+    """The benchmarks that the command line names."""
     if args.seeds is not None and args.seeds < 1:
         raise UserError(f"--seeds {args.seeds} is wrong: it must be at least 1")
     words = [args.name] if args.command == "run" else args.name
@@ -86,12 +95,12 @@ def chosen(args: argparse.Namespace) -> list[tuple[str, Bench, int]]:
     for name in names:
         bench = benches.read(name)
         usual = bench.quick.seeds if args.quick else bench.seeds if args.command == "run" else bench.report
-        found.append((name, bench.reduced() if args.quick else bench, args.seeds or usual))
+        found.append(Chosen(name, bench.reduced() if args.quick else bench, args.seeds or usual))
     return found
 
 
 def words(args: argparse.Namespace) -> list[str]:
-    """The command line of a task that does a part of the runs."""
+    """The command line of an array task that does a part of the runs."""
     names = [args.name] if args.command == "run" else args.name
     given = {"--only": getattr(args, "only", ""), "--seeds": args.seeds}
     return [
@@ -104,12 +113,11 @@ def words(args: argparse.Namespace) -> list[str]:
 
 
 def work(args: argparse.Namespace) -> int:
-    """Run what is missing, then print, draw and write."""
+    """Run what is missing, then print or write the tables and draw the pictures."""
     from benchmarks import running
     from mpifed.core import signals
     from mpifed.experiment import run as launch
     from mpifed.mpi import launcher
-    from mpifed.sweep.grid import ordered
 
     size, rank = announced()
     folder, begun = args.to / "quick" if args.quick else args.to, time.monotonic()
@@ -118,20 +126,10 @@ def work(args: argparse.Namespace) -> int:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     else:
         signals.listen()
-    wanted: list[tuple[str, Bench, int]] = []
-    runs: list[list[Run]] = []
-    points: list[Any] = []
-    failed: dict[str, str] = {}
-    error = None
+    todo, error = Work([], [], [], {}), None
     if rank == 0:
         try:
-            ordered([], "grid", args.part)
-            wanted = chosen(args)
-            runs = [list(benches.runs(bench, seeds, name, getattr(args, "only", ""))) for name, bench, seeds in wanted]
-            points, failed = running.points([run for some in runs for run in some], folder)
-            points = ordered(points, "grid", args.part)
-            for parent in {(folder / point.file).parent for point in points}:
-                parent.mkdir(parents=True, exist_ok=True)
+            todo = prepared(args, folder)
         except UserError as mistake:
             error = str(mistake)
         except OSError as refused:
@@ -139,47 +137,60 @@ def work(args: argparse.Namespace) -> int:
     launch.agree(world, error)
     if args.slurm:
         if rank == 0:
-            print(f"sbatch {running.array(points, folder, words(args), args.tasks)}")
+            print(f"sbatch {running.array(todo.points, folder, words(args), args.tasks)}")
         return 0
-    failed |= running.do(points, folder, world, args.processes)
+    failed = todo.failed | running.do(todo.points, folder, world, args.processes)
     if rank or args.part:
         return 0
     if args.command == "run":
-        screen(*wanted[0], runs[0], folder, failed)
+        show(todo.chosen[0], todo.runs[0], folder, failed)
     else:
-        tell(args, wanted, folder, failed, begun)
+        write(args, todo.chosen, folder, failed, begun)
     return 0
 
 
-def screen(name: str, bench: Bench, seeds: int, runs: list[Run], folder: Path, failed: dict[str, str]) -> None:
-    """Print the tables of a benchmark, and draw."""
+def prepared(args: argparse.Namespace, folder: Path) -> Work:
+    """Read the benchmarks, list their runs and create the folders of their results."""
+    from benchmarks import running
+    from mpifed.sweep.grid import ordered
+
+    ordered([], "grid", args.part)  # refuse a wrong --part before anything else
+    found = chosen(args)
+    listed = [list(runs(one.bench, one.seeds, one.name, getattr(args, "only", ""))) for one in found]
+    points, failed = running.points([run for some in listed for run in some], folder)
+    points = ordered(points, "grid", args.part)
+    for parent in {(folder / point.file).parent for point in points}:
+        parent.mkdir(parents=True, exist_ok=True)
+    return Work(found, listed, points, failed)
+
+
+def show(one: Chosen, runs: list[Run], folder: Path, failed: dict[str, str]) -> None:
+    """Print the tables of a benchmark and save its pictures."""
     from benchmarks import outcome, report
 
-    found = outcome.collect(name, bench, seeds, runs, folder, failed)
+    found = outcome.collect(one.name, one.bench, one.seeds, runs, folder, failed)
     print(report.screen(found) + "\n")
-    made, lack = report.pictures(found, folder)
+    made, lack = report.save_pictures(found, folder)
     for path in made:
-        print(f"drawn: {path}")
+        print(f"picture: {path}")
     if lack:
         print(f"benchmarks: {lack}", file=sys.stderr)
 
 
-def tell(
-    args: argparse.Namespace, wanted: list[tuple[str, Bench, int]], folder: Path, failed: dict[str, str], begun: float
-) -> None:
-    """Write the report, a line of outcome a benchmark on the way."""
+def write(args: argparse.Namespace, chosen: list[Chosen], folder: Path, failed: dict[str, str], begun: float) -> None:
+    """Write the report, and print one line for each benchmark as it is done."""
     from benchmarks import report, running
 
-    told = list[report.Told]()
     tasks = [
-        (*one, folder, {run: why for run, why in failed.items() if run.startswith(f"{one[0]}/")}) for one in wanted
+        (*one, folder, {run: why for run, why in failed.items() if run.startswith(f"{one.name}/")}) for one in chosen
     ]
-    for one in running.side_by_side(report.tell, tasks, args.processes):
-        if one.lack and not any(other.lack for other in told):
+    sections = list[report.Section]()
+    for one in running.side_by_side(report.section, tasks, args.processes):
+        if one.lack and not any(other.lack for other in sections):
             print(f"benchmarks: {one.lack}", file=sys.stderr)
         print(f"{one.name:<22} {one.summary}", flush=True)
-        told.append(one)
-    print("\n".join(f"written to {path}" for path in report.write(told, folder, time.monotonic() - begun)))
+        sections.append(one)
+    print("\n".join(f"written to {path}" for path in report.write(sections, folder, time.monotonic() - begun)))
 
 
 if __name__ == "__main__":

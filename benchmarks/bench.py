@@ -1,55 +1,54 @@
-"""What a benchmark file may say, and the runs it stands for; the keys are explained in benchmarks/README.md."""
+"""The format of a benchmark file; benchmarks/README.md explains the keys."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 
-from mpifed.core.errors import UserError
-from mpifed.experiment import config as configuration
-from mpifed.experiment.config import Experiment
+from mpifed import UserError
 
 HERE = Path(__file__).parent
-Number = float | str  # of a paper: 6.1, or "> 100" for a table that stops there, "" for no number
+Number = float | str  # of a paper: 6.1, "> 100" if not reached within 100, "" if missing
+KINDS = ("order", "falls", "rises", "flat", "equal", "below")  # of claims
 
 
 class Strict(msgspec.Struct, forbid_unknown_fields=True):
-    """A table of a benchmark file; keys that are not known are refused."""
+    """A table of a benchmark file; unknown keys are an error."""
 
 
 class Columns(Strict, kw_only=True):
-    """The values of one key of the experiment file, a column of the table each."""
+    """The columns of the table: one for each value of a key of the experiment file."""
 
     key: str
     values: list[Any]
 
     @property
     def short(self) -> str:
+        """The last part of the key, which tables and file names show."""
         return self.key.rsplit(".", 1)[-1]
 
 
 class Block(Strict, kw_only=True):
-    """A part of the table: ``rows`` on top of ``study``; numbers by row and measure, a list over the columns."""
+    """A part of the table.
+
+    A row is a name and its additions to ``study``. ``paper`` and ``reference`` (an independent implementation) have numbers
+    by row and measure, in lists over the columns.
+    """
 
     name: str
     study: dict[str, Any] = {}
     rows: list[dict[str, Any]]
-    optimum: bool = False  # stop.optimum is worked out before the runs
+    optimum: bool = False  # compute stop.optimum before the runs
     paper: dict[str, dict[str, list[Number]]] = {}
     reference: dict[str, dict[str, list[Number]]] = {}
     why: dict[str, str] = {}  # row -> why its cells are off
 
-    def row(self, name: str) -> dict[str, Any]:
-        return next(row for row in self.rows if row["name"] == name)
-
 
 class Figure(Strict, kw_only=True):
-    """A picture: curves of columns, means of measures over the columns' key with their spread, or boxes of them."""
+    """A picture: curves over the rounds, or the means or boxes of measures over the columns' key."""
 
     name: str
     title: str
@@ -64,25 +63,25 @@ class Figure(Strict, kw_only=True):
 
 
 class Claim(Strict, kw_only=True):
-    """What a paper says of its picture or table, and how it is checked on the means of ours: one of the lists of rows."""
+    """A sentence of the paper about an order or a trend, and its check on our means: one list of rows, one of KINDS."""
 
     text: str
     where: str = ""
     measure: str
     blocks: list[str] = []
     values: list[Any] = []
-    order: list[str] = []  # in every column from least to greatest
+    order: list[str] = []  # from smallest to largest in every column
     falls: list[str] = []  # along the columns
-    rises: list[str] = []
-    flat: list[str] = []  # greatest over least at most 1 + within
-    equal: list[str] = []  # in every column greatest over least at most 1 + within
+    rises: list[str] = []  # along the columns
+    flat: list[str] = []  # along the columns largest / smallest is at most 1 + within
+    equal: list[str] = []  # in every column largest / smallest is at most 1 + within
     below: list[str] = []  # at most bound in every run
     bound: float = 0.0
     within: float = 0.25
 
 
 class Quick(Strict, kw_only=True):
-    """What is left of the grid where ten minutes must do for all benchmarks; empty: everything."""
+    """The smaller grid of ``--quick``; an empty list keeps everything."""
 
     seeds: int = 3
     values: list[Any] = []
@@ -97,8 +96,8 @@ class Bench(Strict, kw_only=True):
     title: str
     source: str  # section and number of the table or figure
     about: str = ""
-    seeds: int  # the paper's number of draws
-    report: int  # draws of the report on all papers, which takes an hour
+    seeds: int  # the paper's number of repetitions
+    report: int  # seeds of the full report, which takes an hour
     columns: Columns | None = None
     measures: list[str] = []
     study: dict[str, Any] = {}
@@ -110,58 +109,35 @@ class Bench(Strict, kw_only=True):
 
     @property
     def values(self) -> list[Any]:
+        """The values of the columns' key; [None] for a table without columns."""
         return self.columns.values if self.columns is not None else [None]
 
     def reduced(self) -> Bench:
-        """The same with the grid of ``quick``."""
-        quick = self.quick
+        """This benchmark with the grid of ``quick``."""
+        replace, quick, columns = msgspec.structs.replace, self.quick, self.columns
         blocks = [
-            msgspec.structs.replace(
-                block, rows=[row for row in block.rows if not quick.rows or row["name"] in quick.rows]
-            )
+            replace(block, rows=[row for row in block.rows if not quick.rows or row["name"] in quick.rows])
             for block in self.block
             if not quick.blocks or block.name in quick.blocks
         ]
-        columns = self.columns
         if columns is not None and quick.values:
-            places = [columns.values.index(value) for value in quick.values]
-            columns = msgspec.structs.replace(columns, values=quick.values)
+            kept = [columns.values.index(value) for value in quick.values]
+            columns = replace(columns, values=quick.values)
             blocks = [
-                msgspec.structs.replace(
-                    block, paper=picked(block.paper, places), reference=picked(block.reference, places)
-                )
+                replace(block, paper=at_columns(block.paper, kept), reference=at_columns(block.reference, kept))
                 for block in blocks
             ]
-        return msgspec.structs.replace(
-            self, columns=columns, block=[block for block in blocks if block.rows], study=merge(self.study, quick.study)
-        )
-
-
-class Cell(NamedTuple):
-    """A place of the table: the runs of a row with one value of the columns' key differ in nothing but the seed."""
-
-    block: str
-    row: str
-    value: Any
-
-
-class Run(NamedTuple):
-    """One run of a benchmark: its cell, seed and experiment; ``name`` is its file without .h5."""
-
-    cell: Cell
-    seed: int
-    config: Experiment
-    optimum: bool
-    name: str
+        blocks = [block for block in blocks if block.rows]
+        return replace(self, columns=columns, block=blocks, study=merge(self.study, quick.study))
 
 
 def names() -> list[str]:
-    """Every benchmark, as folder/file."""
+    """The names of all benchmarks, as folder/file."""
     return sorted(f"{file.parent.name}/{file.stem}" for file in HERE.glob("*/*.toml"))
 
 
 def read(name: str) -> Bench:
-    """The benchmark folder/file. Raises UserError where there is none, or something in it is wrong."""
+    """Read the benchmark folder/file. Raises UserError if it does not exist or is wrong."""
     file = HERE / f"{name}.toml"
     if name not in names():
         raise UserError(f"there is no benchmark {name!r}; see python -m benchmarks list")
@@ -174,95 +150,58 @@ def read(name: str) -> Bench:
 
 
 def check(bench: Bench) -> None:
-    """Raise ValueError for what does not fit together."""
+    """Raise ValueError if parts of the file contradict each other."""
+    for block in bench.block:
+        check_block(bench, block)
     blocks = [block.name for block in bench.block]
     rows = {row["name"] for block in bench.block for row in block.rows}
-    for block in bench.block:
-        own = [row["name"] for row in block.rows]
-        if len(set(own)) < len(own):
-            raise ValueError(f"block {block.name!r} has two rows of one name")
-        for table in (block.paper, block.reference):
-            for row, measured in table.items():
-                for measure, numbers in measured.items():
-                    if row not in own or measure not in bench.measures or len(numbers) != len(bench.values):
-                        raise ValueError(
-                            f"numbers of {block.name!r}, {row!r}, {measure!r}: no such row or measure, or not "
-                            f"{len(bench.values)} of them"
-                        )
-        if unknown := block.why.keys() - set(own):
-            raise ValueError(f"block {block.name!r} explains rows that it has not: {sorted(unknown)}")
     parts: list[Figure | Claim | Quick] = [*bench.figure, *bench.claim, bench.quick]
     for part in parts:
-        used = [
-            row
-            for kind in ("order", "falls", "rises", "flat", "equal", "below", "rows")
-            for row in getattr(part, kind, [])
-        ]
-        wrong = [
+        used = [row for kind in (*KINDS, "rows") for row in getattr(part, kind, [])]
+        unknown = [
             *(set(part.blocks) - set(blocks)),
             *(set(used) - rows),
-            *(v for v in part.values if v not in bench.values),
+            *(value for value in part.values if value not in bench.values),
         ]
-        if wrong:
-            raise ValueError(f"{type(part).__name__.lower()} names what is not there: {wrong}")
+        if unknown:
+            raise ValueError(f"{type(part).__name__.lower()} names unknown blocks, rows or values: {unknown}")
     for claim in bench.claim:
-        if sum(map(bool, (claim.order, claim.falls, claim.rises, claim.flat, claim.equal, claim.below))) != 1:
-            raise ValueError(f"claim {claim.text!r} needs one of order, falls, rises, flat, equal and below")
+        if sum(bool(getattr(claim, kind)) for kind in KINDS) != 1:
+            raise ValueError(f"claim {claim.text!r} needs exactly one of {', '.join(KINDS)}")
 
 
-def runs(bench: Bench, seeds: int, name: str = "", only: str = "") -> Iterator[Run]:
-    """The runs of a benchmark; ``only`` those whose block and row contain this."""
-    for block in bench.block:
-        for row, value in product(block.rows, bench.values):
-            if only not in f"{block.name} {row['name']}":
-                continue
-            cell = Cell(block.name, row["name"], value)
-            known: dict[str, Any] = {"stop": {"optimum": 0.0}} if block.optimum else {}
-            own = {key: part for key, part in row.items() if key != "name"}
-            study = merge(merge(merge(known, bench.study), block.study), own)
-            for seed in range(seeds):
-                point = merge(study, {"seed": seed})
-                if bench.columns is not None:
-                    assign(point, bench.columns.key, value)
-                try:
-                    config = configuration.experiment(point)
-                except UserError as mistake:
-                    raise UserError(f"{name}, {block.name}, {row['name']}: {mistake}") from None
-                yield Run(cell, seed, config, block.optimum, f"{name}/{stem(bench, cell)}-seed-{seed}")
+def check_block(bench: Bench, block: Block) -> None:
+    """Raise ValueError if a block has two rows of one name, or numbers or explanations for what it has not."""
+    rows = [row["name"] for row in block.rows]
+    if len(set(rows)) < len(rows):
+        raise ValueError(f"block {block.name!r} has two rows with the same name")
+    numbers = [
+        (row, measure, found)
+        for table in (block.paper, block.reference)
+        for row, measured in table.items()
+        for measure, found in measured.items()
+    ]
+    for row, measure, found in numbers:
+        if row not in rows or measure not in bench.measures or len(found) != len(bench.values):
+            wrong = f"no such row or measure, or not {len(bench.values)} numbers"
+            raise ValueError(f"numbers of {block.name!r}, {row!r}, {measure!r}: {wrong}")
+    if unknown := block.why.keys() - set(rows):
+        raise ValueError(f"block {block.name!r} explains unknown rows: {sorted(unknown)}")
 
 
-def stem(bench: Bench, cell: Cell) -> str:
-    """What the files of a cell are called, but for the seed."""
-    where = "" if bench.columns is None else f"-{bench.columns.short}-{cell.value}"
-    return slug(f"{cell.block}-{cell.row}{where}")
-
-
-def slug(text: str) -> str:
-    return "-".join("".join(c if c.isalnum() or c in ".-" else " " for c in text.lower()).split())
-
-
-def picked(table: dict[str, dict[str, list[Number]]], places: list[int]) -> dict[str, dict[str, list[Number]]]:
-    """The numbers in these places."""
+def at_columns(table: dict[str, dict[str, list[Number]]], columns: list[int]) -> dict[str, dict[str, list[Number]]]:
+    """The numbers of some columns."""
     return {
-        row: {measure: [numbers[k] for k in places] for measure, numbers in measured.items()}
+        row: {measure: [numbers[k] for k in columns] for measure, numbers in measured.items()}
         for row, measured in table.items()
     }
 
 
 def merge(base: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
-    """``base`` with the values of ``extra`` put in, table by table."""
+    """Add the values of ``extra`` to ``base``, table by table; ``extra`` takes precedence."""
     result = dict(base)
     for key, value in extra.items():
         result[key] = (
             merge(result[key], value) if isinstance(value, dict) and isinstance(result.get(key), dict) else value
         )
     return result
-
-
-def assign(table: dict[str, Any], key: str, value: Any) -> None:
-    """Set a dotted key."""
-    *parents, last = key.split(".")
-    for parent in parents:
-        table[parent] = dict(table.get(parent, {}))
-        table = table[parent]
-    table[last] = value

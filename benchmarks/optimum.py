@@ -1,4 +1,4 @@
-"""The least value of f, for the gap of a convex problem."""
+"""The minimum f* of a convex problem, which objective_gap needs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GRADIENT = 1e-9  # largest entry of the gradient at the optimum
 
 
 class Optima:
-    """f* = min (1/m) Σ f_i of experiments by data, problem and seed, by L-BFGS; what was worked out is kept in a file."""
+    """f* = min (1/m) Σ f_i of experiments by data, problem and seed, computed by L-BFGS and cached in optima.json."""
 
     def __init__(self, folder: Path) -> None:
         self.file, self.cache = folder / "optima.json", Cache()
@@ -33,15 +33,15 @@ class Optima:
             self.known = {}
 
     def given(self, config: Experiment) -> Experiment:
-        """The experiment with stop.optimum."""
+        """The experiment with stop.optimum set to f*."""
         key = name(config)
         if key not in self.known:
-            self.known[key] = least(config, self.cache)
-            self.keep()
+            self.known[key] = minimum(config, self.cache)
+            self.save()
         return msgspec.structs.replace(config, stop=msgspec.structs.replace(config.stop, optimum=self.known[key]))
 
-    def keep(self) -> None:
-        """Write what is known, at once: tasks of an array job write it too."""
+    def save(self) -> None:
+        """Replace optima.json in one step, because other tasks of an array job write it too."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         part = self.file.with_name(f"optima.{os.uname().nodename}.{os.getpid()}")
         part.write_bytes(msgspec.json.format(msgspec.json.encode(self.known)))
@@ -49,14 +49,14 @@ class Optima:
 
 
 def name(config: Experiment) -> str:
-    """What tells experiments with the same optimum: data, problem, and the seed where the data are drawn by it."""
+    """A hash of all that f* depends on: data, problem, seed and dtype."""
     parts = (config.data, config.problem, config.seed, config.dtype)
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:20]
 
 
-def least(config: Experiment, cache: Cache) -> float:
-    """min f by L-BFGS from the start of the run, to a gradient of at most GRADIENT in every entry or as far as it goes."""
-    config = msgspec.structs.replace(config, algorithm=FedAvg())  # any will do, and this one prepares nothing
+def minimum(config: Experiment, cache: Cache) -> float:
+    """Minimise f by L-BFGS from the run's initial model, if possible until no entry of ∇f exceeds GRADIENT."""
+    config = msgspec.structs.replace(config, algorithm=FedAvg())  # any algorithm; this one prepares nothing
     data = cache.load(config.data, config.seed, "float64")
     start = check(config, data, 1)
     host = Host(data, config.problem, config.algorithm, 0, data.m, start, "float64", config.seed)

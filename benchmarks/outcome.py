@@ -1,4 +1,4 @@
-"""What the runs of a benchmark came to: samples of every measure, and curves, by cell."""
+"""The outcome of a benchmark: samples of every measure by cell, and a finding for every claim."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import measures
-from benchmarks.bench import Bench, Cell, Number, Run, stem
-from benchmarks.measures import Extra
-from benchmarks.verdict import AGREES, NONE, OFF, OPEN, SPREAD, TIME, Finding, Sample, Verdict, examine, judge
-from mpifed.core.errors import UserError
-from mpifed.results.result import Result, load
+from benchmarks import expressions
+from benchmarks.bench import Bench, Number
+from benchmarks.claims import Finding, examine
+from benchmarks.expressions import PaperMeasures
+from benchmarks.grid import Cell, Run, stem
+from benchmarks.verdict import AGREES, NONE, OFF, OPEN, SPREAD, TIME, Sample, Verdict, judge
+from mpifed import Result, UserError, load
 
 
 class Outcome(NamedTuple):
-    """A benchmark and what came of it; ``files``: cell -> what its result files are called, * for the seed."""
+    """A benchmark with its results; ``files``: cell -> pattern of its result files, with * for the seed."""
 
     name: str
     bench: Bench
@@ -25,10 +26,10 @@ class Outcome(NamedTuple):
     samples: dict[tuple[Cell, str], Sample]
     findings: list[Finding]
     files: dict[Cell, str]
-    extra: Extra
+    own: PaperMeasures
 
     def verdict(self, cell: Cell, measure: str) -> tuple[Number | None, Number | None, Verdict]:
-        """The paper's number, the independent implementation's, and the verdict on ours beside the first of them."""
+        """The paper's number, the independent implementation's, and the verdict against the first one there is."""
         block = next(block for block in self.bench.block if block.name == cell.block)
         column = self.bench.values.index(cell.value)
         numbers = [table.get(cell.row, {}).get(measure) for table in (block.paper, block.reference)]
@@ -36,11 +37,11 @@ class Outcome(NamedTuple):
         target = reference if paper is None else paper
         if target is None:
             return None, None, Verdict("", "")
-        verdict = judge(self.samples[cell, measure], target, self.bench.seeds, measure in measures.SECONDS)
+        verdict = judge(self.samples[cell, measure], target, self.bench.seeds, measure in expressions.SECONDS)
         return paper, reference, verdict
 
     def counts(self) -> dict[str, int]:
-        """Cells with a number to stand beside, by verdict."""
+        """The number of cells by verdict, of those that have a number to compare with."""
         found: dict[str, int] = {}
         for cell, measure in self.samples:
             kind = self.verdict(cell, measure)[2].kind
@@ -49,69 +50,69 @@ class Outcome(NamedTuple):
         return found
 
     def summary(self) -> str:
-        """8 cells agree, 3 within the spread, 1 off; 5 of 6 claims hold."""
+        """For example "cells: 8 agree, 3 within the spread of seeds, 1 off; 5 of 6 claims hold"."""
         counts = self.counts()
         words = {
             AGREES: "agree",
-            SPREAD: "within the spread of draws",
+            SPREAD: "within the spread of seeds",
             OFF: "off",
-            TIME: "of seconds, other machines",
+            TIME: "in seconds (different machines)",
             OPEN: "open",
-            NONE: "not reachable here",
+            NONE: "not available",
         }
         cells = ", ".join(f"{counts[kind]} {word}" for kind, word in words.items() if kind in counts)
-        here = [finding for finding in self.findings if finding.places]
-        held = sum(finding.held == finding.places for finding in here)
-        claims = f"{held} of {len(here)} claims hold" if here else ""
+        decided = [finding for finding in self.findings if finding.cases]
+        held = sum(finding.held == finding.cases for finding in decided)
+        claims = f"{held} of {len(decided)} claims hold" if decided else ""
         return "; ".join(filter(None, (f"cells: {cells}" if cells else "", claims))) or "nothing to compare with"
 
 
 def collect(name: str, bench: Bench, seeds: int, runs: Iterable[Run], folder: Path, lacking: dict[str, str]) -> Outcome:
-    """Read the results of a benchmark; ``lacking``: run -> why it is not there."""
-    extra = measures.extra(name.split("/")[0])
+    """Read the results of a benchmark; ``lacking``: run -> why it has no result."""
+    own = expressions.paper_measures(name.split("/")[0])
     found: dict[Cell, list[Result]] = {}
     reasons: dict[Cell, str] = {}
     files: dict[Cell, str] = {}
     for run in runs:
-        own = found.setdefault(run.cell, [])
+        results = found.setdefault(run.cell, [])
         files[run.cell] = f"{name}/{stem(bench, run.cell)}-seed-*.h5"
         try:
             result = load(folder / f"{run.name}.h5")
         except UserError:
             reasons.setdefault(run.cell, lacking.get(run.name, "not run"))
             continue
-        own.append(result)
+        results.append(result)
         if result.status != "finished":
             reasons.setdefault(run.cell, f"{result.status}: {result.stop_reason}")
     samples = {
-        (cell, measure): sample(results, measure, extra, reasons.get(cell, ""))
+        (cell, measure): sample(results, measure, own, reasons.get(cell, ""))
         for cell, results in found.items()
         for measure in wanted(bench)
     }
-    results = [result for own in found.values() for result in own]
+    results = [result for some in found.values() for result in some]
     for measure in wanted(bench) if results else ():
-        if not measures.known(measure, results, extra):
+        if not expressions.available(measure, results, own):
             raise UserError(f"{name}: no run has the measure {measure!r}")
     findings = [examine(bench, claim, samples) for claim in bench.claim]
-    return Outcome(name, bench, seeds, found, samples, findings, files, extra)
+    return Outcome(name, bench, seeds, found, samples, findings, files, own)
 
 
 def wanted(bench: Bench) -> list[str]:
-    """The measures of the table, claims and pictures."""
+    """The measures that the table, the claims and the pictures need."""
     drawn = [measure for figure in bench.figure if figure.kind != "curves" for measure in figure.y]
     return list(dict.fromkeys([*bench.measures, *(claim.measure for claim in bench.claim), *drawn]))
 
 
-def sample(results: list[Result], measure: str, extra: Extra, reason: str) -> Sample:
-    """A measure of the runs of a cell, with a reason where none of them has it."""
-    values = tuple(measures.value(result, measure, extra) for result in results)
-    late = [measures.censored(result, measure) for result in results]
+def sample(results: list[Result], measure: str, own: PaperMeasures, reason: str) -> Sample:
+    """Evaluate a measure on the runs of a cell; ``reason`` is kept if none of them has it."""
+    values = tuple(expressions.value(result, measure, own) for result in results)
+    limited = [expressions.censored(result, measure) for result in results]
     least = min(
         (
-            measures.last(result, measure, extra)
-            for result, value, limited in zip(results, values, late, strict=True)
-            if limited or math.isinf(value)
+            expressions.last(result, measure, own)
+            for result, value, at_limit in zip(results, values, limited, strict=True)
+            if at_limit or math.isinf(value)
         ),
         default=math.inf,
     )
-    return Sample(values, sum(late), reason if all(map(math.isnan, values)) else "", least)
+    return Sample(values, sum(limited), reason if all(map(math.isnan, values)) else "", least)

@@ -1,4 +1,4 @@
-"""The report on all benchmarks: one Markdown page with pictures and, where markdown-it-py is installed, the same as HTML."""
+"""The report on all benchmarks: a Markdown page with pictures, and the same as HTML if markdown-it-py is installed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import draw, verdict
-from benchmarks.bench import HERE, Bench, runs
+from benchmarks import pictures, verdict
+from benchmarks.bench import HERE, Bench
+from benchmarks.grid import runs
 from benchmarks.outcome import Outcome, collect
-from benchmarks.tables import LEGEND, Table, claims, lacking, markdown, tables, terminal
+from benchmarks.tables import LEGEND, Table, claim_table, lacking, markdown, tables, terminal
+from mpifed import UserError
 from mpifed.cli.describe import versions
-from mpifed.core.errors import UserError
 from mpifed.report import style
 
 ROOT = HERE.parent
@@ -22,7 +23,7 @@ PAPERS = {
     "fedepm": "FedEPM",
     "flame": "FLAME",
     "feddcd": "FedDCD",
-    "beyond": "What no paper shows",
+    "beyond": "Beyond the papers",
 }
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>mpifed: five papers, rerun</title><style>
@@ -36,33 +37,33 @@ img {{ max-width: 100% }} code {{ background: #f4f4f4 }} h2 {{ border-top: 2px s
 """
 
 
-class Told(NamedTuple):
-    """What the report has of a benchmark; ``lack``: why it has no pictures."""
+class Section(NamedTuple):
+    """The part of the report on one benchmark; ``lack``: why it has no pictures."""
 
     name: str
     title: str
     seeds: int
     summary: str
     runs: int
-    section: str
+    text: str
     lack: str
 
 
-def tell(name: str, bench: Bench, seeds: int, folder: Path, failed: dict[str, str]) -> Told:
-    """Read the results of a benchmark, draw and tell it."""
+def section(name: str, bench: Bench, seeds: int, folder: Path, failed: dict[str, str]) -> Section:
+    """Read the results of a benchmark, draw its pictures and write its part of the report."""
     outcome = collect(name, bench, seeds, runs(bench, seeds, name), folder, failed)
-    _, lack = pictures(outcome, folder)
+    _, lack = save_pictures(outcome, folder)
     number = sum(map(len, outcome.runs.values()))
-    return Told(name, bench.title, seeds, outcome.summary(), number, section(outcome, folder), lack)
+    return Section(name, bench.title, seeds, outcome.summary(), number, markdown_section(outcome, folder), lack)
 
 
-def pictures(outcome: Outcome, folder: Path) -> tuple[list[Path], str]:
-    """Draw what the benchmark wishes for into folder/<benchmark>/; where the pictures are, and why there are none."""
+def save_pictures(outcome: Outcome, folder: Path) -> tuple[list[Path], str]:
+    """Save the pictures of a benchmark in folder/<benchmark>/. Returns the paths, and the reason if some are missing."""
     made = list[Path]()
     for wish in outcome.bench.figure:
         try:
-            figure = draw.figure(outcome, wish)
-        except UserError as lack:  # no matplotlib: the tables are there all the same
+            figure = pictures.figure(outcome, wish)
+        except UserError as lack:  # matplotlib is missing; the tables do not need it
             return made, str(lack)
         if figure is not None:
             path = folder / outcome.name / f"{wish.name}.png"
@@ -73,30 +74,33 @@ def pictures(outcome: Outcome, folder: Path) -> tuple[list[Path], str]:
 
 
 def screen(outcome: Outcome) -> str:
-    """A benchmark as a terminal shows it."""
+    """A benchmark as text for a terminal."""
     bench = outcome.bench
-    parts = [f"{bench.title}\n{bench.source}; {outcome.seeds} draws\n{LEGEND}"]
+    seeds = f"{outcome.seeds} seed" + "s" * (outcome.seeds != 1)
+    parts = [f"{bench.title}\n{bench.source}; {seeds}\n{LEGEND}"]
     for block in bench.block:
         if reason := lacking(outcome, block):
-            parts.append(f"{block.name}: not reachable here: {reason}")
+            parts.append(f"{block.name}: not available: {reason}")
         elif found := tables(outcome, block):
             parts.append("\n\n".join([block.name, *map(terminal, found)]))
-    told = claims(outcome)
-    if told is not None:
-        width = 100
-        who = "theory" if outcome.name.startswith("beyond/") else "the paper"
-        parts.append(
-            f"What {who} says of it:\n"
-            + "\n".join(
-                f"  {row[2]:<18} {row[0][:width]}" + (f"\n{'':21}{row[3]}" if row[3] else "") for row in told.rows
-            )
-        )
+    claims = claim_table(outcome)
+    if claims is not None:
+        lines = [
+            f"  {here:<18} {text[:100]}" + f"\n{'':21}{against}" * bool(against)
+            for text, _, here, against in claims.rows
+        ]
+        parts.append("\n".join([f"What {speaker(outcome)} says:", *lines]))
     return "\n\n".join([*parts, bench.different.strip(), outcome.summary()])
 
 
-def write(told: Sequence[Told], folder: Path, seconds: float) -> list[Path]:
-    """Write report.md and, where it can be, report.html into ``folder``; where they are."""
-    page = "\n\n".join([overview(told, folder, seconds), *(one.section for one in told)]) + "\n"
+def speaker(outcome: Outcome) -> str:
+    """Whose claims a benchmark checks."""
+    return "theory" if outcome.name.startswith("beyond/") else "the paper"
+
+
+def write(sections: Sequence[Section], folder: Path, seconds: float) -> list[Path]:
+    """Write report.md and, if markdown-it-py is installed, report.html into ``folder``. Returns their paths."""
+    page = "\n\n".join([overview(sections, folder, seconds), *(one.text for one in sections)]) + "\n"
     files = [folder / "report.md"]
     files[0].write_text(page, "utf-8")
     try:
@@ -108,32 +112,32 @@ def write(told: Sequence[Told], folder: Path, seconds: float) -> list[Path]:
     return files
 
 
-def overview(told: Sequence[Told], folder: Path, seconds: float) -> str:
-    """The head of the report: how to read it, and a line a benchmark."""
-    lines = [[f"[{one.name}](#{anchor(one.name)})", one.title, str(one.seeds), one.summary] for one in told]
-    table = markdown(Table(["benchmark", "what", "draws", "outcome"], lines, []))
-    number = sum(one.runs for one in told)
+def overview(sections: Sequence[Section], folder: Path, seconds: float) -> str:
+    """The head of the report: how to read it, and one line for each benchmark."""
+    lines = [[f"[{one.name}](#{anchor(one.name)})", one.title, str(one.seeds), one.summary] for one in sections]
+    table = markdown(Table(["benchmark", "title", "seeds", "outcome"], lines, []))
+    number = sum(one.runs for one in sections)
     return "\n\n".join(
         [
             "# The tables and figures of five papers, rerun",
-            f"{number} runs of mpifed; the last command took {seconds / 60:.1f} min, results that were there already not counted.",
-            f'How to read a cell: {LEGEND}. "Agrees" and "within the spread" are the 95 % intervals of Student\'s t for the '
-            f"difference of two means and for one draw (`{link('judge', Path(verdict.__file__), folder)}`).",
-            "From a number to its origin: the heading of a benchmark links its TOML, which has every setting and the paper's "
+            f"{number} runs of mpifed. The last command took {seconds / 60:.1f} min, not counting results that existed before.",
+            f'How to read a cell: {LEGEND}. "Agrees" and "within the spread" use the 95 % intervals of Student\'s t for '
+            f"the difference of two means and for a single seed ({link('judge', Path(verdict.__file__), folder)}).",
+            "How to trace a number: the heading of a benchmark links its TOML file with every setting and the paper's "
             "numbers; the last column of its tables names the result files, each with its complete configuration "
-            "(`python -m mpifed show FILE`); the page of the paper tells which function is which equation.",
+            "(`python -m mpifed show FILE`); the page of the paper says which function is which equation.",
             table,
             f"<details><summary>Versions</summary>\n\n```\n{versions().strip()}\n```\n\n</details>",
         ]
     )
 
 
-def section(outcome: Outcome, folder: Path) -> str:
-    """A benchmark in the report."""
+def markdown_section(outcome: Outcome, folder: Path) -> str:
+    """The part of the report on one benchmark, as Markdown."""
     bench, (paper, _) = outcome.bench, outcome.name.split("/")
     toml, page = HERE / f"{outcome.name}.toml", ROOT / "docs" / f"{paper}.md"
     runs = (folder / outcome.name).resolve()
-    where = [
+    links = [
         f"{bench.source}",
         link("settings and the paper's numbers", toml, folder),
         link("result files", runs, folder),
@@ -142,21 +146,18 @@ def section(outcome: Outcome, folder: Path) -> str:
     parts = [
         f"## {PAPERS.get(paper, paper)}: {outcome.name}",
         f"**{bench.title}**",
-        "; ".join(where) + ".",
+        "; ".join(links) + ".",
         bench.about.strip(),
         f"**{outcome.summary()}**",
     ]
     for block in bench.block:
         if reason := lacking(outcome, block):
-            parts.append(f"### {block.name}\n\nNot reachable here: {portable(reason)}.")
+            parts.append(f"### {block.name}\n\nNot available: {portable(reason)}.")
         elif found := tables(outcome, block):
-            parts += [f"### {block.name}", *(markdown(filed(table, outcome, block.name)) for table in found)]
-    told = claims(outcome)
-    if told is not None:
-        parts += [
-            "### What the paper says of it" if paper != "beyond" else "### What theory says of it",
-            markdown(told),
-        ]
+            parts += [f"### {block.name}", *(markdown(with_files(table, outcome, block.name)) for table in found)]
+    claims = claim_table(outcome)
+    if claims is not None:
+        parts += [f"### What {speaker(outcome)} says", markdown(claims)]
     for wish in bench.figure:
         path = folder / outcome.name / f"{wish.name}.png"
         if path.exists():
@@ -164,8 +165,8 @@ def section(outcome: Outcome, folder: Path) -> str:
     return "\n\n".join(filter(None, [*parts, bench.different.strip()]))
 
 
-def filed(table: Table, outcome: Outcome, block: str) -> Table:
-    """The table with a column that names the result files of a row, * for seed and column."""
+def with_files(table: Table, outcome: Outcome, block: str) -> Table:
+    """The table with a column that names the result files of each row, with * for seed and column."""
     values = outcome.bench.values
     names = []
     for row in table.rows:
@@ -179,7 +180,7 @@ def filed(table: Table, outcome: Outcome, block: str) -> Table:
 
 
 def portable(reason: str) -> str:
-    """A reason without the folder of this machine's data."""
+    """A reason with the data folder of this machine replaced by $MPIFED_DATA."""
     folder = os.environ.get("MPIFED_DATA")
     return reason.replace(folder, "$MPIFED_DATA") if folder else reason
 
@@ -189,7 +190,7 @@ def link(words: str, path: Path, folder: Path) -> str:
 
 
 def anchor(name: str) -> str:
-    """What GitHub calls the heading of a benchmark."""
+    """The anchor that GitHub gives to the heading of a benchmark."""
     paper = name.split("/")[0]
     heading = f"{PAPERS.get(paper, paper)}: {name}".lower()
     return "".join(c for c in heading if c.isalnum() or c in " -").replace(" ", "-")

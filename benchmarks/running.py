@@ -1,4 +1,4 @@
-"""Doing the runs of benchmarks that are not done: several at a time, on the ranks of mpirun, or as an array job."""
+"""Run what is missing of benchmarks: in several processes, on the ranks of mpirun, or as an array job."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from typing import Any, TextIO
 
 import msgspec
 
-from benchmarks.bench import Run
+from benchmarks.grid import Run
 from benchmarks.optimum import Optima
-from mpifed.core.errors import UserError
+from mpifed import UserError
 from mpifed.experiment import config as configuration
 from mpifed.experiment.progress import Overall, duration
 from mpifed.mpi.launcher import announced
@@ -29,11 +29,11 @@ from mpifed.sweep import cost, slurm
 from mpifed.sweep import runner as sweep
 from mpifed.sweep.grid import Point
 
-worker: sweep.Runs  # of a process of the pool
+worker: sweep.Runs  # one in every process of the pool
 
 
 def points(runs: Iterable[Run], folder: Path) -> tuple[list[Point], dict[str, str]]:
-    """The runs as points of a sweep; name -> reason of those that cannot be, because their data are not at hand."""
+    """The runs as points of a sweep, and name -> reason of those whose data are missing."""
     found, lacking, optima = list[Point](), dict[str, str](), Optima(folder)
     missing: dict[bytes, str] = {}
     for run in runs:
@@ -49,28 +49,28 @@ def points(runs: Iterable[Run], folder: Path) -> tuple[list[Point], dict[str, st
 
 
 def do(todo: Sequence[Point], folder: Path, world: Any, processes: int) -> dict[str, str]:
-    """Run what is missing; name -> reason of what failed or could not be run. On every rank of ``world``, if there is one."""
+    """Run what is missing, on every rank of ``world`` if there is one. Returns name -> reason of failed runs."""
     if world is not None and world.size > 1:
         progress = Overall(sys.stderr if world.rank == 0 else None, [point.cost for point in todo])
-        told = [line.text.partition(".h5  failed: ") for line in sweep.sweep(todo, folder, world, True, progress)]
-        return {name: reason for name, found, reason in told if found}
+        lines = [line.text.partition(".h5  failed: ") for line in sweep.sweep(todo, folder, world, True, progress)]
+        return {name: reason for name, found, reason in lines if found}
     return several(todo, folder, processes)
 
 
 def several(todo: Sequence[Point], folder: Path, processes: int) -> dict[str, str]:
-    """The same in this machine's processes, each run in one of them: draw by draw, the dearest first."""
+    """Run what is missing in processes of this machine, one run each: seed by seed, the most expensive first."""
     failed = dict[str, str]()
     left = sorted(
         (point for point in todo if not done(point, folder)), key=lambda point: (point.config.seed, -point.cost)
     )
     if not left:
         return failed
-    progress = Draws(sys.stderr, [point.name for point in left], len(todo), processes)
+    progress = Remaining(sys.stderr, [point.name for point in left], len(todo), processes)
     with closing(progress), pool(min(processes, len(left)), initializer=prepare, initargs=(folder,)) as workers:
         jobs = {workers.submit(one, point.name, point.config.toml()): point for point in left}
         for job in as_completed(jobs):
             point, (what, text, seconds) = jobs[job], job.result()
-            progress.drawn(point.name, seconds)
+            progress.finished(point.name, seconds)
             if what == sweep.FAILED:
                 failed[point.name] = text.removeprefix("failed: ")
     return failed
@@ -78,7 +78,7 @@ def several(todo: Sequence[Point], folder: Path, processes: int) -> dict[str, st
 
 @contextmanager
 def pool(processes: int, **options: Any) -> Iterator[ProcessPoolExecutor]:
-    """Processes of this machine, which an interrupt ends too."""
+    """A pool of processes that an interrupt ends as well."""
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), **options) as workers:
         try:
             yield workers
@@ -90,7 +90,7 @@ def pool(processes: int, **options: Any) -> Iterator[ProcessPoolExecutor]:
 
 
 def side_by_side(call: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], processes: int) -> Iterator[Any]:
-    """What ``call`` says to every task, in order, from processes of this machine; in this one under mpirun."""
+    """Call ``call`` for every task in several processes, or in this one under mpirun. Yields the results in order."""
     if announced()[0] is not None or min(processes, len(tasks)) < 2:
         yield from (call(*task) for task in tasks)
         return
@@ -99,7 +99,7 @@ def side_by_side(call: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], pro
 
 
 def done(point: Point, folder: Path) -> bool:
-    """Whether a run has ended with this configuration, well or because its numbers ran away."""
+    """Whether the result file holds a run with this configuration that has ended: finished, or failed by diverging."""
     path = folder / point.file
     if not path.exists():
         return False
@@ -111,19 +111,19 @@ def done(point: Point, folder: Path) -> bool:
 
 
 def prepare(folder: Path) -> None:
-    """Once in every process of the pool."""
+    """Initialise a process of the pool."""
     global worker
     worker = sweep.Runs(folder, None, True, Quiet(None, []))
 
 
 def one(name: str, text: str) -> tuple[str, str, float]:
-    """Run a point in a process of the pool; its configuration comes as text, for classes from files cannot be pickled."""
+    """Run a point in a process of the pool. The configuration is text, because classes from files cannot be pickled."""
     config, begun = configuration.experiment(tomllib.loads(text)), time.monotonic()
     return *worker.one(config, Point(name, (), config, 0.0)), time.monotonic() - begun
 
 
-class Draws(Overall):
-    """How far the runs are; the time left, by what other draws of the same cell took, or the mean of all runs."""
+class Remaining(Overall):
+    """Progress with the time left, estimated from other seeds of the same cell, or from the mean of all runs."""
 
     def __init__(self, stream: TextIO | None, names: Sequence[str], total: int, processes: int) -> None:
         super().__init__(stream, [0.0] * total)
@@ -131,8 +131,8 @@ class Draws(Overall):
         self.open = Counter(map(cell, names))
         self.took: dict[str, list[float]] = {}
 
-    def drawn(self, name: str, seconds: float) -> None:
-        """A run is over; it took so many seconds of one process."""
+    def finished(self, name: str, seconds: float) -> None:
+        """Count a finished run, which took so many seconds in one process."""
         self.open[cell(name)] -= 1
         self.took.setdefault(cell(name), []).append(seconds)
         self.over(0.0, None)
@@ -140,24 +140,24 @@ class Draws(Overall):
             self.put(self.head())
 
     def head(self) -> str:
-        """12 of 60, about 3 min left."""
+        """For example "12 of 60, about 3 min left"."""
         usual = fmean(chain(*self.took.values()))
         left = sum(count * fmean(self.took.get(name, [usual])) for name, count in self.open.items())
         return f"{self.done} of {self.total}, about {duration(left / self.processes)} left"
 
 
 def cell(name: str) -> str:
-    """The name of a run without the number of its draw."""
+    """The name of a run without its seed."""
     return name.rpartition("-seed-")[0]
 
 
 class Quiet(Overall):
-    """Says nothing."""
+    """Progress that prints nothing."""
 
     def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
-        pass
+        """Print nothing."""
 
 
 def array(todo: Sequence[Point], folder: Path, words: Sequence[str], tasks: int | None) -> Path:
-    """Write the array job whose tasks call ``python -m benchmarks words --part i/n``; where it is."""
+    """Write the array job whose tasks call ``python -m benchmarks words --part i/n``. Returns its path."""
     return slurm.write(todo, folder, words, "grid", tasks, program="benchmarks")

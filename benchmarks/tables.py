@@ -1,4 +1,4 @@
-"""A benchmark as text: ours beside the paper's, for a terminal and for Markdown."""
+"""The tables of a benchmark, our numbers beside the paper's, for a terminal and as Markdown."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from benchmarks import measures
-from benchmarks.bench import Block, Cell, Number
+from benchmarks import expressions
+from benchmarks.bench import Block, Number
+from benchmarks.grid import Cell
 from benchmarks.outcome import Outcome
 from benchmarks.verdict import MARKS, NONE, OFF, Sample
 
 LEGEND = (
-    "mean ± standard deviation over draws [the paper's number] {an independent implementation's}; = agrees: the two means "
-    "differ by what draws explain; ~ within the spread: it is what a single draw may give; ✗ off; ? open: too few draws or "
-    "rounds, or half of the number is within their spread; – not reachable here; seconds are those of different machines, "
-    "so only their ratio is told"
+    "mean ± standard deviation over the seeds [the paper's number] {an independent implementation's number}; "
+    "= agrees: the difference of the two means is explained by the seeds; ~ within the spread: a single seed may give this "
+    "number; ✗ off; ? open: too few seeds or rounds, or a spread above half of the number; – not available. "
+    "Seconds come from different machines, so only their ratio is reported"
 )
 
 
 class Table(NamedTuple):
-    """A head and rows of cells; ``notes`` tell what is not reachable, and why cells are off."""
+    """A head and rows of cells; ``notes`` say what is not available, and why cells are off."""
 
     head: list[str]
     rows: list[list[str]]
@@ -28,7 +29,7 @@ class Table(NamedTuple):
 
 
 def tables(outcome: Outcome, block: Block) -> list[Table]:
-    """A table a measure; where there is one column only, one table with a column a measure."""
+    """One table for each measure; without ``columns``, one table with a column for each measure."""
     rows = [
         row["name"] for row in block.rows if Cell(block.name, row["name"], outcome.bench.values[0]) in outcome.files
     ]
@@ -36,27 +37,32 @@ def tables(outcome: Outcome, block: Block) -> list[Table]:
         return []
     columns = outcome.bench.columns
     if columns is None:
-        head = ["", *(measures.title(measure) for measure in outcome.bench.measures)]
-        places = [(row, [(Cell(block.name, row, None), measure) for measure in outcome.bench.measures]) for row in rows]
-        return [table(outcome, block, head, places)]
+        head = ["", *(expressions.title(measure) for measure in outcome.bench.measures)]
+        lines = [(row, [(Cell(block.name, row, None), measure) for measure in outcome.bench.measures]) for row in rows]
+        return [table(outcome, block, head, lines)]
     made = [
         table(
             outcome,
             block,
-            [measures.title(measure), *(f"{columns.short} = {value}" for value in columns.values)],
+            [expressions.title(measure), *(f"{columns.short} = {value}" for value in columns.values)],
             [(row, [(Cell(block.name, row, value), measure) for value in columns.values]) for row in rows],
         )
         for measure in outcome.bench.measures
     ]
-    told = set[str]()
-    for place, one in enumerate(made):
-        made[place] = one._replace(notes=[note for note in one.notes if note not in told])
-        told |= set(one.notes)
-    return made
+    return without_repeated_notes(made)
+
+
+def without_repeated_notes(made: list[Table]) -> list[Table]:
+    """The tables, each note only in the first one that has it."""
+    found, shown = list[Table](), set[str]()
+    for one in made:
+        found.append(one._replace(notes=[note for note in one.notes if note not in shown]))
+        shown |= set(one.notes)
+    return found
 
 
 def lacking(outcome: Outcome, block: Block) -> str:
-    """Why no run of a block is there; nothing where one is."""
+    """The reason why a block has no results; "" if it has one."""
     cells = [cell for cell in outcome.files if cell.block == block.name]
     if not cells or any(outcome.runs[cell] for cell in cells):
         return ""
@@ -64,27 +70,16 @@ def lacking(outcome: Outcome, block: Block) -> str:
 
 
 def table(outcome: Outcome, block: Block, head: list[str], rows: list[tuple[str, list[tuple[Cell, str]]]]) -> Table:
-    """One table, and what is to be said of its cells."""
+    """Make one table, with notes on its cells."""
     lines, notes = [], dict[str, None]()
-    for row, places in rows:
+    for row, cells in rows:
         line, off = [row], False
-        for cell, measure in places:
+        for cell, measure in cells:
             paper, reference, verdict = outcome.verdict(cell, measure)
             sample = outcome.samples[cell, measure]
-            line.append(
-                " ".join(
-                    filter(
-                        None,
-                        (
-                            ours(sample),
-                            theirs(paper, "[]"),
-                            theirs(reference, "{}"),
-                            MARKS[verdict.kind],
-                            verdict.text if verdict.kind != NONE else "",
-                        ),
-                    )
-                )
-            )
+            text = verdict.text if verdict.kind != NONE else ""
+            parts = (ours(sample), theirs(paper, "[]"), theirs(reference, "{}"), MARKS[verdict.kind], text)
+            line.append(" ".join(filter(None, parts)))
             off = off or verdict.kind in (OFF, NONE)
             if sample.reason:
                 notes[f"{row}: {sample.reason}"] = None
@@ -95,7 +90,7 @@ def table(outcome: Outcome, block: Block, head: list[str], rows: list[tuple[str,
 
 
 def merged(notes: Sequence[str]) -> list[str]:
-    """Notes that say the same of several rows as one."""
+    """Merge the notes that say the same about several rows."""
     by: dict[str, list[str]] = {}
     for note in notes:
         row, _, text = note.partition(": ")
@@ -104,7 +99,7 @@ def merged(notes: Sequence[str]) -> list[str]:
 
 
 def ours(sample: Sample) -> str:
-    """5.3 ± 0.4, > 1000 where the limit ended all runs, – where there is nothing."""
+    """Our number, for example "5.3 ± 0.4", "1000.0 (limit)", "never" or "–" if there is none."""
     if not len(sample.known):
         return "never" if sample.unreached else "–"
     mean = float(sample.known.mean())
@@ -123,13 +118,14 @@ def ours(sample: Sample) -> str:
 
 
 def theirs(number: Number | None, brackets: str) -> str:
+    """The paper's number in brackets."""
     if number is None:
         return ""
     return f"{brackets[0]}{number if isinstance(number, str) else format(number, 'g')}{brackets[1]}"
 
 
 def figure(value: float, beside: float | None = None) -> str:
-    """A number with four digits, and a deviation with as many decimals as the number ``beside`` it."""
+    """A number with four digits; a deviation has as many decimals as the number ``beside`` it."""
     size = abs(value if beside is None else beside)
     if size and not 1e-3 <= size < 1e6:
         power = math.floor(math.log10(size))
@@ -137,28 +133,28 @@ def figure(value: float, beside: float | None = None) -> str:
     return f"{value:.{3 if size < 10 else 2 if size < 100 else 1 if size < 1000 else 0}f}"
 
 
-def claims(outcome: Outcome) -> Table | None:
-    """What the paper says, and whether it holds."""
+def claim_table(outcome: Outcome) -> Table | None:
+    """The table of the paper's claims, and whether each holds."""
     rows = []
     for finding in outcome.findings:
         against = "; ".join(finding.against[:4]) + ("; …" if finding.against[4:] else "")
         rows.append([finding.claim.text, finding.claim.where, finding.text, against])
-    return Table(["claim", "where", "here", "against it"], rows, []) if rows else None
+    return Table(["claim", "where", "here", "counter-examples"], rows, []) if rows else None
 
 
 def terminal(table: Table) -> str:
-    """Columns side by side."""
+    """A table as aligned text, with its notes below."""
     lines = [table.head, *table.rows]
     widths = [max(len(line[k]) for line in lines) for k in range(len(table.head))]
-    told = [
+    aligned = [
         "  " + "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     ]
-    return "\n".join([*told, *(f"  {note}" for note in table.notes)])
+    return "\n".join([*aligned, *(f"  {note}" for note in table.notes)])
 
 
 def markdown(table: Table) -> str:
-    """A table of Markdown, with its notes below."""
+    """A table as Markdown, with its notes below."""
 
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

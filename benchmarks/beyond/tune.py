@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import mpifed
-from benchmarks.optimum import least
+from benchmarks.optimum import minimum
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.toml import toml_value
 from mpifed.data.cache import Cache
@@ -140,7 +140,7 @@ def main() -> None:
     args = parser.parse_args()
     setting = SETTINGS[args.setting]
     base = setting.study | {"seed": SEED, "rounds": setting.rounds, "selection": {"name": "uniform", "share": 0.5}}
-    optimum = least(configuration.experiment(base), Cache())
+    optimum = minimum(configuration.experiment(base), Cache())
     for row, tables in grids(setting).items():
         if args.rows and row not in args.rows:
             continue

@@ -21,9 +21,9 @@ import msgspec
 import numpy as np
 
 from benchmarks import bench as benches
-from benchmarks.bench import Run
+from benchmarks.grid import Run, runs
 from benchmarks.speed.common import spread
-from mpifed.core.errors import UserError
+from mpifed import UserError
 from mpifed.experiment import run as launch
 
 
@@ -43,7 +43,7 @@ def main() -> None:
     for block in bench.block:
         own = [
             run
-            for run in benches.runs(bench, args.seeds, "", args.only)
+            for run in runs(bench, args.seeds, "", args.only)
             if run.cell.block == block.name and run.cell.value in asked
         ]
         cells = {run.cell: [other for other in own if other.cell == run.cell] for run in own}

@@ -1,4 +1,4 @@
-"""The pictures of a benchmark, in mpifed's style: colours and markers tell rows, lines tell the columns' values."""
+"""The pictures of a benchmark: colour and marker show the row, the line style shows the value of the columns' key."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import measures
-from benchmarks.bench import Cell, Figure
+from benchmarks import expressions
+from benchmarks.bench import Figure
+from benchmarks.claims import named
+from benchmarks.grid import Cell
 from benchmarks.outcome import Outcome
 from mpifed.report import metrics, style
 from mpifed.report.boxplot import boxed
@@ -18,88 +20,95 @@ from mpifed.report.plot import sparse
 from mpifed.report.style import COLOURS, DOUBLE, HANDLE, LINES, above, canvas, drawing, fold, folded, headed, text
 
 ACROSS = 3  # panels side by side
-FEW = 8  # values that all have their number below the axis
-DECADE = 20  # a logarithmic axis that spans less has plain numbers
+FEW = 8  # up to so many values are all labelled on the axis
+DECADE = 20  # a logarithmic axis with a smaller range has plain numbers
 
 
 def figure(outcome: Outcome, wish: Figure) -> Any:
-    """The picture that a benchmark file wishes for, a matplotlib Figure; None where no run of it is there."""
-    bench = outcome.bench
-    blocks = [block for block in bench.block if not wish.blocks or block.name in wish.blocks]
-    values = [value for value in bench.values if not wish.values or value in wish.values]
-    cells = [
-        Cell(block.name, row["name"], value)
-        for block in blocks
-        for row in block.rows
-        for value in values
-        if not wish.rows or row["name"] in wish.rows
-    ]
-    cells = [cell for cell in cells if outcome.runs.get(cell)]
+    """Draw a picture of a benchmark file. Returns a matplotlib Figure, or None if none of its runs has a result."""
+    cells = shown(outcome, wish)
     if not cells:
         return None
     along = wish.kind != "curves"
     keys = list(dict.fromkeys(panel(wish, cell, along) for cell in cells))
     rows = list(dict.fromkeys(cell.row for cell in cells))
+    values = [value for value in outcome.bench.values if not wish.values or value in wish.values]
     panels = list(product(keys, wish.y))
     looks = {cell: look(cell, rows, values, wish, along) for cell in cells}
-    names = {cell: named(outcome, cell, wish, along) for cell in cells}
-    seen = {
-        names[cell] for cell in cells if not along or any(np.isfinite(outcome.samples[cell, y].mean) for y in wish.y)
-    }
-    labels = {name if name in seen else f"{name}: not reached": looks[cell] for cell, name in names.items()}
+    labels = legend(outcome, wish, looks)
     across = min(len(panels), ACROSS if len(wish.y) == 1 or len(wish.y) % ACROSS == 0 else 2)
     words, columns, deep = folded(list(labels), DOUBLE)
     with drawing() as matplotlib:
-        alone = f": {words[0]}" if len(words) == 1 and len(rows) < len(set(wish.rows)) else ""  # no legend tells it
-        heading = headed(DOUBLE, wish.title + alone)
+        alone = len(words) == 1 and len(rows) < len(set(wish.rows))  # a single curve has no legend
+        heading = headed(DOUBLE, f"{wish.title}: {words[0]}" if alone else wish.title)
         made, axes = canvas(matplotlib, DOUBLE, -(-len(panels) // across), across, heading, deep * (len(words) > 1))
         for axis in axes.flat[len(panels) :]:
             axis.remove()
         for axis, (key, y) in zip(axes.flat, panels, strict=False):
             own = [cell for cell in cells if panel(wish, cell, along) == key]
             {"curves": curves, "means": means, "boxes": boxes}[wish.kind](axis, outcome, wish, own, y, looks)
-            own_title = ", ".join(filter(None, (key[0], key[1] and said(outcome, key[2]))))
-            axis.set_title(fold(own_title, DOUBLE / across - HANDLE))
+            name, by_value, value = key
+            value_name = named(outcome.bench, value) if by_value else ""
+            axis.set_title(fold(", ".join(filter(None, (name, value_name))), DOUBLE / across - HANDLE))
         handles = [matplotlib.lines.Line2D([], [], **style) for style in labels.values()]
         above(made, handles, words, columns, heading)
     return made
 
 
+def shown(outcome: Outcome, wish: Figure) -> list[Cell]:
+    """The cells of a picture that have results."""
+    cells = [
+        Cell(block.name, row["name"], value)
+        for block in outcome.bench.block
+        if not wish.blocks or block.name in wish.blocks
+        for row in block.rows
+        if not wish.rows or row["name"] in wish.rows
+        for value in outcome.bench.values
+        if not wish.values or value in wish.values
+    ]
+    return [cell for cell in cells if outcome.runs.get(cell)]
+
+
+def legend(outcome: Outcome, wish: Figure, looks: dict[Cell, Any]) -> dict[str, Any]:
+    """Label -> look of every curve; a label says so if no run of it reached what the picture shows."""
+    along = wish.kind != "curves"
+    names = {cell: label(outcome, cell, wish, along) for cell in looks}
+    reached = {
+        names[cell] for cell in looks if not along or any(np.isfinite(outcome.samples[cell, y].mean) for y in wish.y)
+    }
+    return {name if name in reached else f"{name}: not reached": looks[cell] for cell, name in names.items()}
+
+
 def panel(wish: Figure, cell: Cell, along: bool) -> tuple[str, bool, Any]:
-    """What the cells of a panel have in common: its heading, whether the value is part of it, and the value."""
+    """What the cells of a panel have in common: the heading, whether the value is part of it, and the value."""
     if wish.panels == "row":
         return f"{cell.block}, {cell.row}", False, None
-    return (
-        cell.block,
-        wish.panels == "column" and not along,
-        cell.value if wish.panels == "column" and not along else None,
-    )
+    if wish.panels == "column" and not along:
+        return cell.block, True, cell.value
+    return cell.block, False, None
 
 
-def said(outcome: Outcome, value: Any) -> str:
-    return "" if outcome.bench.columns is None else f"{outcome.bench.columns.short} = {value}"
-
-
-def named(outcome: Outcome, cell: Cell, wish: Figure, along: bool) -> str:
-    """What a curve is called."""
-    row, value = (
-        "" if wish.panels == "row" else cell.row,
-        "" if along or wish.panels == "column" else said(outcome, cell.value),
-    )
+def label(outcome: Outcome, cell: Cell, wish: Figure, along: bool) -> str:
+    """The name of a curve in the legend."""
+    row = "" if wish.panels == "row" else cell.row
+    value = "" if along or wish.panels == "column" else named(outcome.bench, cell.value)
     return ", ".join(filter(None, (row, value))) or cell.row
 
 
 def look(cell: Cell, rows: list[str], values: list[Any], wish: Figure, along: bool) -> dict[str, Any]:
-    """Colour and marker of the row, line of the value; of the value all where a panel has one row."""
+    """Colour and marker of the row, line style of the value; the value has all three if a panel shows one row."""
     row, value = rows.index(cell.row), values.index(cell.value)
-    place, line = (
-        (row, 0) if along or wish.panels == "column" else (value, value) if wish.panels == "row" else (row, value)
-    )
-    return style.look(place) | {"linestyle": LINES[(line + place // len(COLOURS)) % len(LINES)]}
+    if along or wish.panels == "column":
+        index, line = row, 0
+    elif wish.panels == "row":
+        index, line = value, value
+    else:
+        index, line = row, value
+    return style.look(index) | {"linestyle": LINES[(line + index // len(COLOURS)) % len(LINES)]}
 
 
 def curves(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, looks: dict[Cell, Any]) -> None:
-    """Columns of the rounds: the middle of the draws on a band of their range."""
+    """Draw columns over the rounds: the middle of the seeds on a band of their range."""
     log_x, log_y = "x" in wish.log, "y" in wish.log
     largest = 0.0
     drawn = []
@@ -107,7 +116,10 @@ def curves(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str,
         found = []
         for result in outcome.runs[cell]:
             points = pair(
-                measures.series(result, wish.x, outcome.extra), measures.series(result, y, outcome.extra), log_x, log_y
+                expressions.series(result, wish.x, outcome.own),
+                expressions.series(result, y, outcome.own),
+                log_x,
+                log_y,
             )
             if points is not None:
                 found.append((points, held(y, result)))
@@ -127,17 +139,18 @@ def curves(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str,
 
 
 def means(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, looks: dict[Cell, Any]) -> None:
-    """Means of a measure over the values of the columns' key, with the standard deviation of the draws."""
+    """Draw the means of a measure over the columns' key, with the standard deviation over the seeds."""
     for row in dict.fromkeys(cell.row for cell in cells):
         own = [cell for cell in cells if cell.row == row]
         samples = [outcome.samples[cell, y] for cell in own]
-        x = [cell.value if number(cell.value) else place for place, cell in enumerate(own)]
+        x = [cell.value if number(cell.value) else index for index, cell in enumerate(own)]
         mean = np.array([sample.mean if np.isfinite(sample.mean) else np.nan for sample in samples])
         sd = np.array([sample.sd for sample in samples])
         if "y" in wish.log:
             sd = np.minimum(sd, 0.9 * np.abs(mean))
         axis.errorbar(x, mean, sd, capsize=1.5, elinewidth=0.6, **looks[own[0]])
-    axis.set(xlabel=text(outcome.bench.columns.short if outcome.bench.columns else ""), ylabel=text(measures.title(y)))
+    columns = outcome.bench.columns
+    axis.set(xlabel=text(columns.short if columns else ""), ylabel=text(expressions.title(y)))
     scales(axis, wish)
     values = list(dict.fromkeys(cell.value for cell in cells))
     if not all(map(number, values)):
@@ -148,7 +161,7 @@ def means(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, 
 
 
 def boxes(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, looks: dict[Cell, Any]) -> None:
-    """Median, quartiles and outliers of a measure over the values of the columns' key."""
+    """Draw median, quartiles and outliers of a measure over the values of the columns' key."""
     rows, values = (list(dict.fromkeys(part)) for part in zip(*[(cell.row, cell.value) for cell in cells], strict=True))
     wide = 0.8 / len(rows)
     for cell in cells:
@@ -160,13 +173,13 @@ def boxes(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, 
     axis.set(
         xlim=(-0.6, len(values) - 0.4),
         xlabel=outcome.bench.columns.short if outcome.bench.columns else "",
-        ylabel=text(measures.title(y)),
+        ylabel=text(expressions.title(y)),
     )
     scales(axis, wish)
 
 
 def scales(axis: Any, wish: Figure) -> None:
-    """Logarithmic axes where wished for; those of a decade or less have plain numbers."""
+    """Set logarithmic axes where the figure asks for them; a range below DECADE gets plain numbers."""
     from matplotlib.ticker import MaxNLocator, NullLocator, ScalarFormatter
 
     for sign, axle, become in (("x", axis.xaxis, axis.set_xscale), ("y", axis.yaxis, axis.set_yscale)):
@@ -184,7 +197,8 @@ def number(value: Any) -> bool:
 
 
 def unit_of(name: str, outcome: Outcome) -> str:
-    if name == "iterations" or name in outcome.extra.columns:
+    """The unit of a column."""
+    if name == "iterations" or name in outcome.own.columns:
         return "1"
     return unit(
         {"seconds": "elapsed_seconds", "tct": "elapsed_seconds"}.get(name, name),
@@ -193,5 +207,5 @@ def unit_of(name: str, outcome: Outcome) -> str:
 
 
 def title(name: str, of: str) -> str:
-    name = {"seconds": "elapsed_seconds"}.get(name, name)
-    return metrics.title(name, of)
+    """The label of an axis: column and unit."""
+    return metrics.title({"seconds": "elapsed_seconds"}.get(name, name), of)

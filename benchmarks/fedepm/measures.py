@@ -1,4 +1,4 @@
-"""What FedEPM's benchmarks need beside mpifed."""
+"""Numbers that only the tables of FedEPM show: LCT relative to SFedAvg, time with evaluation, and the effective ε."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from mpifed.core.errors import UserError
-from mpifed.results.result import Result, load
+from mpifed import Result, UserError, load
 
 
 def lct_over_sfedavg(result: Result) -> float:
-    """LCT / LCT of SFedAvg in the same cell and draw, which leaves the machine's speed out, not its load; else nan.
+    """LCT divided by the LCT of SFedAvg in the same cell with the same seed; nan if that run is missing.
 
-    Source: fedepm, Table I, its columns divided by that of SFedAvg.
+    The ratio cancels the speed of the machine, but not its load. Source: fedepm, Table I, columns divided by SFedAvg's.
     """
     if result.path is None:
         return float("nan")
@@ -25,17 +24,18 @@ def lct_over_sfedavg(result: Result) -> float:
 
 
 def tct_with_evaluation(result: Result) -> float:
-    """TCT + Σ evaluate_seconds: the time with that of f and all gradients, by which runs stop, in every round.
+    """TCT + Σ evaluate_seconds: the time including the evaluation of f and all gradients, which the stop rule needs.
 
-    Source: fedepm, section VII.C; the authors' program takes its time from the first round to the end, evaluation included.
+    Source: fedepm, section VII.C; the authors' program measures from the first round to the end, evaluation included.
     """
     return result.tct + float(np.nansum(result.rounds["evaluate_seconds"]))
 
 
 def epsilon_at_steps(result: Result) -> float:
-    """The ε of an upload that its noise gives at the steps taken, 2‖g_i‖₁ taken for the sensitivity: the largest of all clients.
+    """The ε that the noise of an upload provides with the step sizes used: the largest over the clients.
 
-    noise = "released": ε max d_i for FedEPM's steps d_i/μ_i, ε max γ_i μ_i for SFedAvg's γ_i in round 1; else ε as named.
+    2‖g_i‖₁ is taken as the sensitivity. With noise = "released" it is ε max d_i for FedEPM's steps d_i/μ_i, and
+    ε max γ_i μ_i for SFedAvg's γ_i in round 1. Otherwise it is the configured ε.
     Source: fedepm (27), (38), (39) and docs/errata.md.
     """
     algorithm, largest = result.config["algorithm"], float(np.max(result.clients["samples"]))

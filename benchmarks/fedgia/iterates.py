@@ -1,0 +1,179 @@
+"""The iterates of a FedGiA run, computed again from its experiment file and its selections.
+
+The result file has f and ‖∇f‖² at every aggregation. Lemma IV.1 is about the augmented Lagrangian at every iteration,
+so the run's steps are repeated here, independently of the algorithm's code.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mpifed import Array, Problem, Result
+from mpifed.data.blocks import Block
+from mpifed.experiment.config import Experiment, experiment
+from mpifed.experiment.run import check
+from mpifed.federation.host import Host
+
+SAME = 1e-8  # largest relative difference between f here and f in the result file: rounding
+ITERATIONS = 100  # most iterations that are repeated
+
+
+class Clients(NamedTuple):
+    """The clients of a run in memory: ``ids`` (m,) in the order of the blocks, d samples, r = max r_i."""
+
+    problem: Problem
+    blocks: list[Block]
+    ids: Array
+    start: Array
+    d: int
+    r: float
+
+
+class Trace(NamedTuple):
+    """The quantities of the lemma at iterations k = 0, 1, …, and the gradient in rounds s = 0, k0, …."""
+
+    lagrangian: Array  # (K + 1,) L(Z^k)
+    moved: Array  # (K,) ϖ_{k+1} of (24)
+    above: Array  # (K,) f(x^{τ_k}) − L(Z^k)
+    gradient: Array  # (K/k0,) ‖∇f(x^{τ_{s+1}})‖²
+
+
+class State(NamedTuple):
+    """x_i and π_i of Algorithm 1, one array (clients of the block, n) for each block."""
+
+    x: list[Array]
+    pi: list[Array]
+
+
+def clients_of(result: Result) -> Clients:
+    """Load the clients of a run."""
+    return load(experiment({key: result.config[key] for key in ("seed", "dtype", "data", "problem")}).toml())
+
+
+@lru_cache(maxsize=32)
+def load(text: str) -> Clients:
+    """Load the clients of an experiment file."""
+    config: Experiment = experiment(tomllib.loads(text))
+    data = config.data.load(config.seed, config.dtype)
+    start = check(config, data, 1)
+    host = Host(data, config.problem, config.algorithm, 0, data.m, start, config.dtype, config.seed)
+    r = max(float(config.problem.lipschitz(block).max()) for block in host.blocks)
+    return Clients(config.problem, host.blocks, host.ids, start, int(np.sum(data.sizes)), r)
+
+
+def penalty(result: Result) -> float:
+    """mσ = t r, with t of Table III if the experiment file has none."""
+    clients, t = clients_of(result), result.config["algorithm"].get("t")
+    if t is None:
+        logistic = "logistic" in result.config["problem"]["name"]
+        t = max(0.025, 4 * math.log(clients.d) / len(clients.start)) if logistic else 0.15
+    return float(t) * clients.r
+
+
+class Key:
+    """A result, compared by identity, so that the trace of a run is computed once for all measures."""
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+
+    def __hash__(self) -> int:
+        return hash(id(self.result))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and other.result is self.result
+
+
+def trace(result: Result) -> Trace:
+    """Repeat the iterations of a run, in the notation of Algorithm 1. ValueError: f differs from the result file."""
+    return repeat(Key(result))
+
+
+@lru_cache(maxsize=64)
+def repeat(key: Key) -> Trace:
+    """Compute (11)–(17) and, at every iteration, (7) and (24)."""
+    result, clients = key.result, clients_of(key.result)
+    m, k0, H = len(clients.ids), int(result.config["algorithm"]["k0"]), result.config["algorithm"]["H"]
+    sigma = penalty(result) / m
+    inverses = [inverse(clients.problem, block, H, m, sigma) for block in clients.blocks]
+    X = [np.tile(clients.start, (len(block), 1)) for block in clients.blocks]
+    state, last = State(X, [np.zeros_like(x) for x in X]), clients.start
+    values, moved, above, gradients = [lagrangian(clients, state, last, sigma)], [], [], []
+    for round in range(1, min(result.cr, -(-ITERATIONS // k0)) + 1):
+        x = sum((x + pi / sigma).sum(axis=0) for x, pi in zip(*state, strict=True)) / m  # (11)
+        f, G = evaluate(clients, x)
+        agree(f, float(result.rounds["objective"][round - 1]), round)
+        gradients.append(float(np.square(sum(g.sum(axis=0) for g in G)).sum()))
+        selected = by_block(clients, np.isin(clients.ids, result.selected(round)))
+        for j in range(k0):
+            before, state = state, step(state, x, G, selected, inverses, sigma)
+            shift = sum(float(np.square(a - b).sum()) for a, b in zip(state.x, before.x, strict=True))
+            moved.append(shift + (m * float(np.square(x - last).sum()) if j == 0 else 0.0))  # (24)
+            values.append(lagrangian(clients, state, x, sigma))
+            above.append(f - values[-1])
+        last = x
+    return Trace(np.array(values), np.array(moved), np.array(above), np.array(gradients))
+
+
+def evaluate(clients: Clients, x: Array) -> tuple[float, list[Array]]:
+    """f(x), and ḡ_i = ∇f_i(x)/m by block."""
+    f, G = 0.0, list[Array]()
+    for block in clients.blocks:
+        value, g = clients.problem.value_grad(block, np.broadcast_to(x, (len(block), len(x))))
+        f += float(value.sum()) / len(clients.ids)
+        G.append(g / len(clients.ids))
+    return f, G
+
+
+def agree(f: float, recorded: float, round: int) -> None:
+    """Raise ValueError if f differs from the recorded value by more than rounding."""
+    if not abs(f - recorded) <= SAME * max(1.0, abs(recorded)):
+        raise ValueError(f"round {round} differs from the run: f = {f!r} here and {recorded!r} in the result file")
+
+
+def by_block(clients: Clients, mask: Array) -> list[Array]:
+    """Split (m,) in the order of ``ids`` into a column (clients of the block, 1) for each block."""
+    return np.split(mask[:, None], np.cumsum([len(block) for block in clients.blocks])[:-1])
+
+
+def step(
+    state: State,
+    x: Array,
+    G: list[Array],
+    selected: list[Array],
+    inverses: list[Callable[[Array], Array]],
+    sigma: float,
+) -> State:
+    """Take one iteration: (12), (13) for the selected clients, (15), (16) for the others."""
+    new = State([], [])
+    for g, pi, mine, invert in zip(G, state.pi, selected, inverses, strict=True):
+        move = -invert(g + pi)
+        new.x.append(np.where(mine, x + move, x))  # (12), (15)
+        new.pi.append(np.where(mine, pi + sigma * move, -g))  # (13), (16)
+    return new
+
+
+def lagrangian(clients: Clients, state: State, x: Array, sigma: float) -> float:
+    """L = Σ_i f_i(x_i)/m + ⟨x_i − x, π_i⟩ + (σ/2)‖x_i − x‖².  (7)"""
+    total, m = 0.0, len(clients.ids)
+    for block, x_i, pi_i in zip(clients.blocks, *state, strict=True):
+        away = x_i - x
+        total += (
+            float(clients.problem.value(block, x_i).sum()) / m
+            + float((away * pi_i).sum())
+            + sigma / 2 * float(np.square(away).sum())
+        )
+    return total
+
+
+def inverse(problem: Any, block: Block, H: str, m: int, sigma: float) -> Callable[[Array], Array]:
+    """v -> (H_i/m + σI)⁻¹ v."""
+    if H == "gram":
+        return problem.majorizer_inverse(block, 1 / m, sigma)
+    h = problem.lipschitz(block)[:, None] if H == "diagonal" else 0.0
+    return lambda V: V / (h / m + sigma)

@@ -71,8 +71,7 @@ def penalty(result: Result) -> float:
     """mσ = t r, with t of Table III if the experiment file has none."""
     clients, t = clients_of(result), result.config["algorithm"].get("t")
     if t is None:
-        logistic = "logistic" in result.config["problem"]["name"]
-        t = max(0.025, 4 * math.log(clients.d) / len(clients.start)) if logistic else 0.15
+        t = max(0.025, 4 * math.log(clients.d) / len(clients.start)) if clients.problem.logistic_loss else 0.15
     return float(t) * clients.r
 
 

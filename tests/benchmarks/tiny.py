@@ -1,0 +1,53 @@
+"""A benchmark file that takes no time to run."""
+
+from __future__ import annotations
+
+TINY = """
+title = "Rounds of two methods"
+source = "Table 0"
+about = "a test"
+seeds = 20
+report = 2
+columns = { key = "algorithm.k0", values = [1, 5] }
+measures = ["rounds", "objective_gap", "tct"]
+different = "nothing"
+study = { rounds = 40, data = { name = "linreg-noniid", clients = 6, features = 5, least = 5, most = 9 } }
+[[block]]
+name = "Example V.1"
+optimum = true
+study = { stop = { gradient = 1e-6, gradient_scale = "m^2" } }
+rows = [{ name = "FedGiA", algorithm.name = "fedgia" },
+        { name = "FedAvg", algorithm = { name = "fedavg", step.a = 0.05 }, selection.name = "all" }]
+paper = { FedGiA = { rounds = [5.0, 4.0], tct = [1.0, 1.0] }, FedAvg = { rounds = ["> 40", ""] } }
+why = { FedAvg = "it is a test" }
+[[block]]
+name = "Example V.2"
+study = { data = "sct", problem.name = "logistic" }
+rows = [{ name = "FedGiA", algorithm.name = "fedgia" }]
+[[figure]]
+name = "curves"
+title = "f"
+log = "xy"
+y = ["objective_gap", "grad_norm_sq"]
+panels = "column"
+[[figure]]
+name = "means"
+title = "rounds"
+kind = "means"
+y = ["rounds", "tct"]
+log = "y"
+[[figure]]
+name = "boxes"
+title = "rounds"
+kind = "boxes"
+y = ["rounds"]
+[[claim]]
+text = "FedGiA takes fewer rounds"
+where = "page 1"
+measure = "rounds"
+blocks = ["Example V.1"]
+order = ["FedGiA", "FedAvg"]
+[quick]
+seeds = 1
+values = [5]
+"""

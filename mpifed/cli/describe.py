@@ -1,4 +1,4 @@
-"""What can be named in an experiment file, told from the code itself."""
+"""The commands list, describe and data, and --version: what an experiment file can name, read from the code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KINDS: dict[str, type[Component]] = {
 
 
 def names(kind: str | None = None) -> str:
-    """The members of a family, or of all, a line each."""
+    """The members of one kind, or of all kinds, one line each."""
     if kind is not None and kind not in KINDS:
         unknown("kind", kind, KINDS)
     blocks = []
@@ -50,7 +50,7 @@ def names(kind: str | None = None) -> str:
 
 
 def summary(family: type[Component], name: str) -> str:
-    """The first sentence about a member; of one from outside also where it is from, or why it cannot be used."""
+    """The first sentence about a member; for a plugin also its package, or why it cannot be used."""
     try:
         cls = family.member(name, family.kind)
     except UserError as error:
@@ -59,7 +59,7 @@ def summary(family: type[Component], name: str) -> str:
 
 
 def component(name: str) -> str:
-    """Formula, source and options of whatever is called ``name``."""
+    """Formula, source and options of every component of that name."""
     if name == "system":
         return describe("table", name, System)
     found = [family for family in KINDS.values() if name in family.names()] or [outside(name)]
@@ -67,7 +67,7 @@ def component(name: str) -> str:
 
 
 def outside(name: str) -> type[Component]:
-    """The family of what path.py:Class or package.module:Class names."""
+    """The family of the class that path.py:Class or package.module:Class names."""
     if ":" not in name:
         unknown("name", name, [name for family in KINDS.values() for name in family.names()])
     try:
@@ -79,7 +79,7 @@ def outside(name: str) -> type[Component]:
 
 
 def describe(kind: str, name: str, cls: type[Table]) -> str:
-    """The docstring of what is called ``name`` and its options with defaults and meaning."""
+    """Docstring and options, with defaults and meaning, of the class called ``name``."""
     file = f"{cls.__module__.replace('.', '/')}.py" if cls.__module__.startswith("mpifed.") else inspect.getfile(cls)
     lines = [f"{name}  ({kind}: {file})", "", inspect.getdoc(cls) or ""]
     rows = [option(field) for field in msgspec.structs.fields(cls)]
@@ -126,7 +126,7 @@ def sentence(cls: type) -> str:
 
 
 def data(action: str, name: str, to: Path) -> str:
-    """Download a data set, or describe a data file or data set."""
+    """Download a data set (``get``), or describe a data file or data set (``info``)."""
     from mpifed.data import info
     from mpifed.data.sources import public_tables as catalogue
 
@@ -138,12 +138,13 @@ def data(action: str, name: str, to: Path) -> str:
     elif Path(name).suffix:
         source = family.build({"name": "file", "path": name}, "data")
     else:
-        raise UserError(f"{name!r} is neither a data file nor a data set; there is {', '.join(family.names())}")
+        choices = ", ".join(family.names())
+        raise UserError(f"{name!r} is neither a data file nor a data set; the data sets are {choices}")
     return info.describe(source.load(0, "float64"))
 
 
 def versions() -> str:
-    """mpifed, Python, the libraries and the MPI library that mpi4py finds, a line each."""
+    """Versions of mpifed, Python, the libraries and the MPI library that mpi4py finds, one line each."""
     found = provenance.versions()
     try:
         found["MPI"] = library()

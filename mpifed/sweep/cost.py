@@ -1,4 +1,4 @@
-"""What a run costs, guessed from its configuration alone, so that many runs can be put in order."""
+"""A rough estimate of what a run costs, from its configuration alone, to put many runs in order."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ from mpifed.experiment.config import Experiment
 SPEED = 1e9  # multiplications a second
 ROUND = 5e-4  # seconds that a round takes with nothing to compute
 POINT = 0.1  # seconds that a run takes without rounds
-UNKNOWN = 10**6  # numbers in the samples of a data set that does not say how many it has
+UNKNOWN = 10**6  # numbers in the samples of a data set of unknown size
 
-OWN = ("samples", "least", "most", "features", "channels", "size", "path")  # keys that tell how many numbers there are
+OWN = ("samples", "least", "most", "features", "channels", "size", "path")  # keys that tell the size of a data set
 
 
 def cost(config: Experiment) -> float:
-    """Seconds that a run takes at most on one core, roughly: rounds × (gradients + measuring) × samples × features.
+    """Seconds that a run takes at most on one core, roughly: rounds × (gradients + evaluations) × samples × features.
 
-    A gradient, k0 or so of them a chosen client as ``Algorithm.work`` says, multiplies every number of the samples twice.
-    Stop rules, classes and layers are not known here: only the ratio of costs means something.
+    A gradient takes two multiplications for every number in the samples; ``Algorithm.work`` gives the gradients that a
+    selected client computes in a round. Stop rules, classes and layers are ignored, so only ratios of costs are
+    meaningful.
     """
     algorithm, selection, m = config.algorithm, config.selection, config.data.clients or 128
     work = algorithm.work(np.array([1000.0]))
     gradients = getattr(algorithm, "k0", 1) if work is None else float(np.ravel(work)[0]) / 1000
     count = getattr(selection, "count", None)
     share = getattr(selection, "share", 1.0) if count is None else min(1.0, count / m)
-    chosen = 1.0 if algorithm.everyone else share
-    passes = config.rounds * (gradients * chosen + 1 / config.evaluate.every)
+    participation = 1.0 if algorithm.everyone else share
+    passes = config.rounds * (gradients * participation + 1 / config.evaluate.every)
     return POINT + ROUND * config.rounds + (2 * passes + 10) * numbers(config.data) / SPEED
 
 
 def numbers(data: Data) -> float:
-    """Samples × features of all clients, as far as the table of the data tells."""
+    """Samples × features of all clients, as far as the table [data] tells."""
     own: dict[str, Any] = {key: getattr(data, key, None) for key in OWN}
     if own["path"] is not None:
         path = os.path.expanduser(own["path"])

@@ -1,4 +1,4 @@
-"""The points of a sweep: every combination of the values given, each a complete experiment with a file of its own."""
+"""The points of a sweep: every combination of the given values, each a complete experiment with its own file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Setting = tuple[tuple[str, str], ...]  # (key, value) of keys that go together
 
 
 class Point(NamedTuple):
-    """One run of a sweep: its name, made of the keys that the grids name, and what it costs (mpifed.sweep.cost)."""
+    """One run of a sweep: its name, from the keys of the grids, and its estimated cost in seconds (sweep.cost)."""
 
     name: str
     words: tuple[str, ...]
@@ -39,9 +39,9 @@ class Point(NamedTuple):
 
 
 def points(table: dict[str, Any], words: Sequence[str], grids: Iterable[str], zips: Iterable[str] = ()) -> list[Point]:
-    """The product of all grids on top of ``table`` and the overrides ``words``; what comes again is left out.
+    """The product of all grids on top of ``table`` and the overrides ``words``, without repetitions.
 
-    Raises UserError, which names the point, for a configuration that cannot be.
+    UserError, which names the point, for an invalid configuration.
     """
     axes = [grid(text) for text in grids] + [together(text) for text in zips]
     if not axes:
@@ -69,7 +69,7 @@ def points(table: dict[str, Any], words: Sequence[str], grids: Iterable[str], zi
 
 
 def ordered(points: Sequence[Point], order: str = "cost", part: str | None = None) -> list[Point]:
-    """The points, cheapest first, or with order = "grid" as the grids have them; of part i/n every n-th, from i on."""
+    """The points, cheapest first or (order = "grid") in the order of the grids; of part i/n every n-th, from i on."""
     found = sorted(points, key=lambda point: point.cost) if order == "cost" else list(points)
     if part is None:
         return found
@@ -80,7 +80,7 @@ def ordered(points: Sequence[Point], order: str = "cost", part: str | None = Non
 
 
 def hosted(points: Sequence[Point], size: int) -> None:
-    """Refuse more ranks than a point can use."""
+    """UserError where a point has too few clients for so many ranks."""
     for point in points:
         m = point.config.data.clients
         if m is not None and size > m + 1:
@@ -96,11 +96,11 @@ def grid(text: str) -> list[Setting]:
 
 
 def together(text: str) -> list[Setting]:
-    """KEY=VALUES;KEY=VALUES … as settings of all these keys: the first values, the second values …"""
+    """KEY=VALUES;KEY=VALUES … as settings of all these keys: the first values, then the second values …"""
     columns = [pairs(part, "--zip") for part in split(text, ";") if part.strip()]
     if len({len(column) for column in columns}) != 1:
-        told = ", ".join(f"{column[0][0]} has {len(column)}" for column in columns)
-        raise UserError(f"--zip {text!r} is wrong: its keys need as many values each, and {told or 'there is no key'}")
+        counts = ", ".join(f"{column[0][0]} has {len(column)}" for column in columns) or "there is no key"
+        raise UserError(f"--zip {text!r} is wrong: its keys must have equally many values, but {counts}")
     return list(zip(*columns, strict=True))
 
 
@@ -113,13 +113,13 @@ def pairs(text: str, option: str) -> list[tuple[str, str]]:
 
 
 def values(part: str, what: str) -> list[str]:
-    """A value, or those of a range a:b or a:b:step without b; a UserError calls it ``what``."""
+    """One value, or those of a range a:b or a:b:step without b. A UserError calls the option ``what``."""
     if not part:
         raise UserError(f"{what} is wrong: a value is missing")
     found = RANGE.fullmatch(part)
     if found is None:
         if LIKE_RANGE.fullmatch(part):
-            raise UserError(f"{what} is wrong: a range is of whole numbers, such as 0:20 or 0:20:5, and not {part}")
+            raise UserError(f"{what} is wrong: a range has whole numbers, such as 0:20 or 0:20:5, and not {part}")
         return [part]
     a, b, step = (int(number or 1) for number in found.groups())
     numbers = range(a, b, step) if step else range(0)
@@ -131,7 +131,7 @@ def values(part: str, what: str) -> list[str]:
 
 
 def split(text: str, at: str) -> list[str]:
-    """The parts of ``text`` between characters ``at`` that are in no brackets and no quotes."""
+    """The parts of ``text`` between the characters ``at`` that stand outside of brackets and quotes."""
     parts, depth, quote, begin = [], 0, "", 0
     for k, c in enumerate(text):
         if quote:
@@ -147,16 +147,19 @@ def split(text: str, at: str) -> list[str]:
 
 
 def whole(key: str) -> str:
-    """The key by which two spellings of it are known: algorithm for algorithm.name."""
+    """One spelling of a key that has two: algorithm for algorithm.name."""
     return key.removesuffix(".name")
 
 
 def named(setting: Iterable[tuple[str, str]]) -> str:
-    """k0=5,seed=3: last parts of the keys, in their order; what no file name should have becomes _, and a hash follows."""
-    known = {whole(key): value for key, value in setting}
-    lasts = [key.rpartition(".")[2] for key in known]
-    short = {key: last if lasts.count(last) == 1 else key for key, last in zip(known, lasts, strict=True)}
-    text = ",".join(f"{short[key]}={plain(configuration.parse(known[key]))}" for key in sorted(known))
+    """A file name such as k0=5,seed=3: the last parts of the keys, in alphabetical order of the keys.
+
+    Characters unfit for a file name become _, and a hash keeps such names, and long ones, apart.
+    """
+    values = {whole(key): value for key, value in setting}
+    lasts = [key.rpartition(".")[2] for key in values]
+    short = {key: last if lasts.count(last) == 1 else key for key, last in zip(values, lasts, strict=True)}
+    text = ",".join(f"{short[key]}={plain(configuration.parse(values[key]))}" for key in sorted(values))
     clean = re.sub(r"[^\w.=,+-]+", "_", text, flags=re.ASCII)
     if clean == text and len(text) <= LONGEST:
         return text
@@ -164,7 +167,7 @@ def named(setting: Iterable[tuple[str, str]]) -> str:
 
 
 def plain(value: Any) -> str:
-    """A value in a name."""
+    """A value as a part of a file name."""
     if isinstance(value, list):
         return "-".join(map(plain, value))
     return value if isinstance(value, str) else toml_value(value)

@@ -1,4 +1,4 @@
-"""A sweep as an array job of SLURM: the script, from the estimate of what the points cost."""
+"""A sweep as an array job of SLURM: the script, sized by the estimated cost of the points."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from mpifed.core.errors import UserError, reason
 from mpifed.core.files import replacing
 from mpifed.sweep.grid import Point, ordered
 
-TASK_SECONDS = 1800  # what a task is meant to take, by the estimate
-TASKS = 100  # most tasks where nothing is said
-SMALL, RANKS = 60, 5  # a point that takes longer gets so many ranks, or as many as its clients can use
-MARGIN = 2  # the limit over the estimate
+TASK_SECONDS = 1800  # estimated seconds that a task should take
+TASKS = 100  # most tasks by default
+SMALL, RANKS = 60, 5  # a point of more estimated seconds gets so many ranks, or as many as its clients can use
+MARGIN = 2  # time limit over estimate
 SCRIPT = """#!/usr/bin/env bash
 # A sweep of mpifed, {points} points divided among the tasks of an array.
 #
@@ -23,10 +23,10 @@ SCRIPT = """#!/usr/bin/env bash
 #
 # Change for your site, here or as options of sbatch:
 #   --array        {array}: {tasks} tasks, {array}%4: at most four of them at a time; always from 0 on, in steps of 1
-#   --ntasks       ranks of one task, all of which work on the same point; 1: server and clients in one process
-#   --time         wall-clock limit of a task; the same line again does what is left; --partition, --account if needed
+#   --ntasks       ranks of a task, which work on one point together; 1: server and clients in one process
+#   --time         wall-clock limit of a task; submit again to run what is left; --partition, --account if needed
 #   module, VENV   the modules of your site, and the virtual environment that has mpifed
-#   MPIFED_LAUNCH  what starts ranks, as your MPI wants it: mpirun, "srun --mpi=pmix", "srun --mpi=pmi2"
+#   MPIFED_LAUNCH  the command that starts ranks with your MPI: mpirun, "srun --mpi=pmix", "srun --mpi=pmi2"
 #   MPIFED_DATA    the folder of the data sets, filled once on a login node by `python -m mpifed data get NAME --to DIR`
 #SBATCH --job-name=mpifed-sweep
 #SBATCH --array={array}
@@ -57,9 +57,9 @@ def write(
     tasks: int | None = None,
     program: str = "mpifed sweep",
 ) -> Path:
-    """Write sweep.sbatch into ``folder``, whose tasks call ``python -m program words --part i/n``; where it is.
+    """Write sweep.sbatch into ``folder`` and return its path; its tasks call ``python -m program words --part i/n``.
 
-    Raises UserError for a number of tasks that cannot be, and where the script cannot be written.
+    UserError for a wrong number of tasks, and where the script cannot be written.
     """
     cost, dearest = sum(point.cost for point in points), max(point.cost for point in points)
     n = min(len(points), TASKS, math.ceil(cost / TASK_SECONDS)) if tasks is None else tasks
@@ -82,7 +82,7 @@ def write(
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        raise UserError(f"-o {folder} is wrong: this folder cannot be made: {reason(error)}") from None
-    with replacing(path, True) as place:
-        place.write_text(text, "utf-8")
+        raise UserError(f"-o {folder} is wrong: this folder cannot be created: {reason(error)}") from None
+    with replacing(path, True) as part:
+        part.write_text(text, "utf-8")
     return path

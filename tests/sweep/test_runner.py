@@ -122,7 +122,7 @@ def test_names_that_would_be_the_same_differ_by_their_hash():
         (["--grid", "seed=3:3"], "the range 3:3 has no values"),
         (["--grid", "seed=0:3:0"], "the range 0:3:0 has no values"),
         (["--grid", "seed=0:1000000000000000"], "has more than 100,000 values"),
-        (["--grid", "stop.gradient=0.1:0.5"], "a range is of whole numbers"),
+        (["--grid", "stop.gradient=0.1:0.5"], "a range has whole numbers"),
         (
             ["--grid", "seed=0:1000", "--grid", "algorithm.k0=1:1000"],
             "at most 100,000 points, and these grids have 999,000",

@@ -1,25 +1,27 @@
-"""Federated data: who owns which samples."""
+"""Base classes of federated data: a Dataset holds the samples of all clients, a Data source loads or generates it."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from typing import Annotated, ClassVar
 
+import numpy as np
 from msgspec import Meta
 
 from mpifed.core.component import Component
 from mpifed.core.typing import Array, Matrix
 
-# fields whose defaults differ from source to source
+# types of fields whose defaults differ between sources
 Clients = Annotated[int, Meta(ge=1, le=10**8, description="number of clients m")]
 Test = Annotated[float, Meta(ge=0, lt=1, description="share of each client's samples that is kept for testing")]
 
 
 class Dataset:
-    """Samples divided among m clients; every rank knows the sizes and asks only for the rows of its own clients.
+    """Samples divided among clients. Every rank holds the sizes and reads only the rows of its own clients.
 
-    ``m`` clients, ``n`` features, ``sizes`` (m,) training samples of each client, ``sizes_test`` (m,) or None,
-    ``classes`` the number of classes (0 where labels are no classes), ``sparse`` whether rows come as CSR.
+    ``m``: number of clients. ``n``: number of features. ``sizes`` (m,): training samples of each client, at least 1.
+    ``sizes_test`` (m,): test samples, or None. ``classes``: number of classes, 0 where labels are not classes.
+    ``sparse``: whether rows() returns CSR matrices.
     """
 
     m: int
@@ -30,16 +32,35 @@ class Dataset:
     sparse: bool = False
 
     def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
-        """X (rows, n) and y (rows,) of the clients lo <= i < hi, one client after the other."""
+        """Training samples X (rows, n) and labels y (rows,) of the clients lo <= i < hi, in client order."""
         raise NotImplementedError
 
     def rows_test(self, lo: int, hi: int) -> tuple[Matrix, Array]:
-        """The same of their test samples."""
+        """Test samples and their labels, likewise."""
         raise NotImplementedError
 
 
+class ClientByClient(Dataset):
+    """A data set whose clients are generated one at a time: ``draw`` gives the samples of one client."""
+
+    dtype: str
+
+    def draw(self, i: int) -> tuple[Array, Array]:
+        """X (d_i, n) and y (d_i,) of client i."""
+        raise NotImplementedError
+
+    def rows(self, lo: int, hi: int) -> tuple[Array, Array]:
+        ends = np.cumsum(self.sizes[lo:hi])
+        d = int(ends[-1]) if hi > lo else 0
+        X, y = np.empty((d, self.n), self.dtype), np.empty(d, self.dtype)
+        for i, end in zip(range(lo, hi), ends, strict=True):
+            own = slice(end - self.sizes[i], end)
+            X[own], y[own] = self.draw(i)
+        return X, y
+
+
 class Data(Component):
-    """A source of federated data."""
+    """A source of federated data: what ``[data]`` of an experiment file names."""
 
     choices: ClassVar[dict[str, str]] = {
         "linreg-noniid": "mpifed.data.sources.linreg_noniid:LinregNoniid",
@@ -60,7 +81,7 @@ class Data(Component):
     }
     default: ClassVar[str] = "linreg-noniid"
     kind: ClassVar[str] = "data"
-    objective: ClassVar[str] = "least-squares"  # the problem that goes with this data when none is named
+    objective: ClassVar[str] = "least-squares"  # default problem for this data
 
     clients: Clients = 128
     seed: Annotated[
@@ -69,8 +90,8 @@ class Data(Component):
 
     @abstractmethod
     def load(self, seed: int, dtype: str) -> Dataset:
-        """The data set, made or read in such a way that rows() gives the same numbers on every rank.
+        """The data set; rows() of a client must not depend on the rank that calls it.
 
-        Raises UserError for missing files and for values that cannot be.
+        ``seed`` is that of the run, which ``self.seed`` overrides. UserError for missing files and impossible options.
         """
         raise NotImplementedError

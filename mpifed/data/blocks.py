@@ -1,8 +1,8 @@
-"""Clients of like size side by side, so that one call of numpy serves many of them.
+"""Blocks: the samples of clients of similar size in one array, so that one numpy call computes for many clients.
 
-Rows are padded to a multiple of 4 and a block holds only clients of one padded size: then the result of a client does
-not depend on its neighbours, to the last bit. A block is a few megabytes, and an algorithm takes all
-its local steps on one block before it goes on to the next.
+Rows are padded to a multiple of 4, and all clients of a block have the same padded size. Then the result of a client is
+the same, to the last bit, whichever clients share its block. A block has a few megabytes, so that it fits into the
+processor's cache: an algorithm takes all its local steps on one block before it goes on to the next.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ PAD = 4
 class Block:
     """The samples of c clients, each padded to D rows.
 
-    ``A`` (c, D, n) features, ``b`` (c, D) labels, ``d`` (c,) true numbers of samples, ``w`` (c, D) weights: 1/d_i on
-    the true rows of client i and 0 on the padding. ``tests`` are the test samples of the same clients, in blocks of their own
-    with the positions of their clients here.
+    ``A`` (c, D, n): features. ``b`` (c, D): labels. ``d`` (c,): number of samples d_i without the padding.
+    ``w`` (c, D): weights, 1/d_i on the rows of client i and 0 on the padding. ``tests``: blocks with the test samples
+    of these clients, each with the positions of its clients in this block.
     """
 
     def __init__(self, A: Any, b: Array, d: Array, n: int, w: Array | None = None) -> None:
@@ -39,19 +39,19 @@ class Block:
         return len(self.d)
 
     def take(self, rows: Array) -> Self:
-        """The block of some of the clients only."""
+        """The block of the clients at positions ``rows``."""
         return self.gather([(self, rows)])
 
     @classmethod
     def gather(cls, parts: list[tuple[Self, Array]]) -> Self:
-        """A block of some clients of each of several blocks of one padded size."""
+        """A block of clients from several blocks (block, positions) of the same padded size."""
         b, d, w = (np.concatenate([getattr(block, name)[rows] for block, rows in parts]) for name in ("b", "d", "w"))
         found = cls(cls._gather(parts), b, d, parts[0][0].n, w)
         found.parts = list(parts)
         return found
 
     def once(self, key: str, compute: Callable[[Block], Array]) -> Array:
-        """``compute(block)``, an array with the clients in front, computed for whole blocks the first time only."""
+        """``compute(block)``, an array (c, …), computed once for each whole block and then taken from ``cache``."""
         if self.parts:
             return np.concatenate([block.once(key, compute)[rows] for block, rows in self.parts])
         if key not in self.cache:
@@ -59,21 +59,21 @@ class Block:
         return self.cache[key]
 
     def batch(self, picks: Array, counts: Array) -> Self:
-        """A mini-batch: rows ``picks`` (c, B) of each client, of which the first ``counts`` (c,) count.
+        """A mini-batch: rows ``picks`` (c, B) of each client, the first ``counts`` (c,) of which have weights above 0.
 
-        ``d`` stays the number of all samples, which regularisers ask for.
+        ``d`` stays the number of all samples, which regularisers need.
         """
         b = np.take_along_axis(self.b, picks, 1)
         return type(self)(self._batch(picks), b, self.d, self.n, weights(counts, b))
 
     def note(self, key: str, compute: Callable[[Block], Any]) -> Any:
-        """``compute(block)``, anything that is cheap to compute anew for a block of some of the clients."""
+        """``compute(block)``, any value; computed again for a block that ``gather`` makes, so it should be cheap."""
         if key not in self.notes:
             self.notes[key] = compute(self)
         return self.notes[key]
 
     def matvec(self, X: Array) -> Array:
-        """A_i x_i: (c, D), with X (n,) for all clients or (c, n), a row a client."""
+        """A_i x_i: (c, D), with X (n,) for all clients or (c, n), one row per client."""
         return np.matvec(self.A, X)
 
     def vecmat(self, R: Array) -> Array:
@@ -89,7 +89,7 @@ class Block:
         return np.matmul(np.swapaxes(R, -1, -2), self.A)
 
     def dense(self, i: int) -> Array:
-        """The true rows of the i-th client: (d_i, n)."""
+        """The rows of the i-th client without the padding: (d_i, n)."""
         return self.A[i, : self.d[i]]
 
     def norms1(self) -> Array:
@@ -105,7 +105,7 @@ class Block:
 
 
 class SparseBlock(Block):
-    """The same with ``A`` one CSR matrix (c D, c n), a diagonal block a client."""
+    """A block with ``A`` as one block-diagonal CSR matrix (c D, c n): one diagonal block per client."""
 
     def matvec(self, X: Array) -> Array:
         return (self.A @ self._flat(X)).reshape(self.b.shape)
@@ -123,7 +123,7 @@ class SparseBlock(Block):
         return np.swapaxes(G.reshape(len(self), self.n, -1), 1, 2)
 
     def matrix(self, i: int) -> sp.csr_array:
-        """The true rows of the i-th client as CSR: (d_i, n)."""
+        """The rows of the i-th client without the padding, as CSR: (d_i, n)."""
         top, left = i * self.b.shape[1], i * self.n
         return self.A[top : top + self.d[i], left : left + self.n]
 
@@ -154,7 +154,7 @@ class SparseBlock(Block):
 
 
 def weights(d: Array, b: Array) -> Array:
-    """1/d_i on the first d_i of the places of b (c, D), 0 on the others."""
+    """Weights of the shape of b (c, D): 1/d_i in the first d_i columns, 0 in the others."""
     return ((np.arange(b.shape[1]) < d[:, None]) / np.maximum(d, 1)[:, None]).astype(b.dtype)
 
 
@@ -164,12 +164,12 @@ def padded(d: Array) -> Array:
 
 
 def most(D: int, n: int, itemsize: int) -> int:
-    """How many clients of D padded rows go into a block."""
+    """The number of clients with D padded rows in a block, at most."""
     return max(1, int(BLOCK_BYTES // max(1, D * n * itemsize)))
 
 
 def plan(sizes: Array, n: int, itemsize: int) -> Iterator[Array]:
-    """The clients (positions in ``sizes``) of each block, smallest first; every client is in one block."""
+    """The clients of each block, as positions in ``sizes``, smallest clients first; every client is in one block."""
     D = padded(sizes)
     order = np.argsort(D, kind="stable")
     for group in np.split(order, np.flatnonzero(np.diff(D[order])) + 1):
@@ -179,13 +179,13 @@ def plan(sizes: Array, n: int, itemsize: int) -> Iterator[Array]:
 
 
 def dense_block(sizes: Array, n: int, dtype: Any) -> Block:
-    """An empty block for clients of these sizes, to be filled row by row."""
+    """A block of zeros for clients of these sizes, to be filled."""
     D = int(padded(sizes[:1])[0])
     return Block(np.zeros((len(sizes), D, n), dtype), np.zeros((len(sizes), D), dtype), sizes, n)
 
 
 def sparse_block(parts: list[tuple[Matrix, Array]], sizes: Array, n: int, dtype: Any) -> SparseBlock:
-    """The block of these clients' (X, y)."""
+    """The block of clients with samples (X, y)."""
     D = int(padded(sizes[:1])[0])
     b = np.zeros((len(sizes), D), dtype)
     data, indices, counts = [], [], np.zeros((len(sizes), D), np.int64)

@@ -1,4 +1,4 @@
-"""Where public data sets come from and where they lie: downloads, and files in the folder MPIFED_DATA."""
+"""Public data sets: where they are downloaded from, and how their files are found in the folder MPIFED_DATA."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ import urllib.error
 import urllib.request
 import zipfile
 import zlib
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from mpifed.core.errors import UserError, unknown
+from mpifed.core.files import atomic_file
 
-LARGEST = 1 << 32  # bytes; a server or an archive that gives more is not the one that was meant
-MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zip": b"PK"}  # servers answer with a web page where a file is gone
+LARGEST = 1 << 32  # bytes; no public data set here is larger
+MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zip": b"PK"}  # a server may send a web page instead
 
 
 class Source(NamedTuple):
-    """Where files of a data set are published; of a zip archive only the members ``files`` are taken."""
+    """Where files of a data set are published. From a zip archive, only the members ``files`` are extracted."""
 
     url: str
-    sha256: str | None  # of what the URL gives; None: nobody publishes it
+    sha256: str | None  # of the download; None: none is published
     files: tuple[str, ...]
 
 
 class Fetched(NamedTuple):
-    """A file of a data set and what is known of it."""
+    """A file of a data set and a note on its checksum."""
 
     path: Path
     note: str
@@ -38,7 +40,7 @@ class Fetched(NamedTuple):
 
 
 def idx(base: str, *sums: str) -> list[Source]:
-    """The four files of MNIST and of sets made after it."""
+    """The four files of MNIST or of a data set in the same form, with their checksums."""
     names = [f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
     return [Source(base + name, digest, (name,)) for name, digest in zip(names, sums, strict=True)]
 
@@ -72,107 +74,111 @@ SOURCES = {
         for kind in ("binary", "multiclass")
     ],
 }
-BY_HAND = {  # sets behind a login
+MANUAL = {  # data sets behind a login: what to do
     "sct": "download train.csv of kaggle.com/c/santander-customer-transaction-prediction to DIR/sct, "
     "then set MPIFED_DATA=DIR",
     "medical-mnist": "download kaggle.com/datasets/andrewmvd/medical-mnist and unpack it so that its class folders "
     "(AbdomenCT, BreastMRI …) are in DIR/medical-mnist, then set MPIFED_DATA=DIR",
 }
 
+FAILURES = (
+    OSError,
+    http.client.HTTPException,
+    zipfile.BadZipFile,
+    zlib.error,
+    KeyError,
+    RuntimeError,
+    ValueError,
+)  # raised by a download or by a damaged archive
+
 
 def fetch(name: str, to: str | Path) -> list[Fetched]:
     """Download the files of the data set ``name`` to the folder ``to``/name.
 
-    A file appears whole and checked, or not at all; one that is there already is left alone. UserError for unknown
-    names, for sets that are to be had by hand only, for failed downloads and for wrong check sums.
+    A file appears only when it is complete and checked; existing files are not touched. UserError for unknown names,
+    for data sets that need a login, for failed downloads and for wrong checksums.
     """
-    if name in BY_HAND:
-        raise UserError(f"{name} needs a login where it is published: {BY_HAND[name]}")
+    if name in MANUAL:
+        raise UserError(f"{name} cannot be downloaded without a login: {MANUAL[name]}")
     if name not in SOURCES:
-        unknown("data set", name, [*SOURCES, *BY_HAND])
+        unknown("data set", name, [*SOURCES, *MANUAL])
     folder, done = Path(os.path.expanduser(to)) / name, []
     for source in SOURCES[name]:
         paths = [folder / file for file in source.files]
         missing = [path for path in paths if not path.is_file()]
         try:
-            note = bring(source, folder, missing) if missing else ""
-        except (
-            OSError,
-            http.client.HTTPException,
-            zipfile.BadZipFile,
-            zlib.error,
-            KeyError,
-            RuntimeError,
-            ValueError,
-        ) as error:
-            raise UserError(f"{name} cannot be brought from {source.url} to {missing[0]}: {reason(error)}") from None
-        done += [Fetched(path, note if path in missing else "was there already") for path in paths]
+            note = fetch_source(source, folder, missing) if missing else ""
+        except FAILURES as error:
+            raise UserError(
+                f"{name} cannot be downloaded from {source.url} to {missing[0]}: {first_line(error)}"
+            ) from None
+        done += [Fetched(path, note if path in missing else "exists already") for path in paths]
     return done
 
 
-def reason(error: Any) -> str:
-    """What an error says, on one line."""
+def first_line(error: Any) -> str:
+    """The message of an error, on one line."""
     if isinstance(error, urllib.error.HTTPError):
-        error.close()  # it holds the connection
+        error.close()  # closes the connection
     inner = error.reason if type(error) is urllib.error.URLError else error
-    said = str(getattr(inner, "strerror", None) or inner).strip() or type(inner).__name__
-    return said.splitlines()[0]
+    message = str(getattr(inner, "strerror", None) or inner).strip() or type(inner).__name__
+    return message.splitlines()[0]
 
 
-def bring(source: Source, folder: Path, wanted: list[Path]) -> str:
-    """Put the ``wanted`` files of a source in ``folder``; what is known of their check sum."""
+def fetch_source(source: Source, folder: Path, missing: list[Path]) -> str:
+    """Download a source and put its ``missing`` files in ``folder``; a note on the checksum."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        whole = Path(place) / "download"
+    with tempfile.TemporaryFile(dir=folder) as whole:
         digest = download(source.url, whole)
         if source.sha256 not in (None, digest):
             raise UserError(
-                f"what {source.url} gives has the SHA-256 {digest}: it should be {source.sha256}, so it was deleted"
+                f"the file from {source.url} has the SHA-256 {digest}: it should be {source.sha256}, so it was deleted"
             )
-        if source.url.endswith(".zip"):
-            with zipfile.ZipFile(whole) as archive:
-                for path in wanted:  # its path in the archive plays no part in where it lands
-                    with archive.open(path.name) as member, (Path(place) / path.name).open("wb") as out:
-                        copy(member, out, f"{path.name} in {source.url}")
-        else:
-            os.replace(whole, Path(place) / wanted[0].name)
-        for path in wanted:
-            os.replace(Path(place) / path.name, path)
-    return f"SHA-256 {digest}" + (", as it should be" if source.sha256 else "; none is published to compare it with")
+        with ExitStack() as renames:  # files get their names when all of them are complete
+            archive = renames.enter_context(zipfile.ZipFile(whole)) if source.url.endswith(".zip") else None
+            for path in missing:
+                part = renames.enter_context(atomic_file(path))
+                whole.seek(0)
+                member = archive.open(path.name) if archive else whole  # paths inside the archive are ignored
+                with part.open("wb") as out:
+                    copy(member, out, f"{path.name} in {source.url}")
+    return f"SHA-256 {digest}" + (
+        ", as published" if source.sha256 else "; none is published to compare it with"
+    )
 
 
-def download(url: str, path: Path) -> str:
-    """Write what ``url`` gives to ``path``; its SHA-256."""
-    with urllib.request.urlopen(url, timeout=60) as reply, path.open("wb") as out:
+def download(url: str, out: IO[bytes]) -> str:
+    """Write the content of ``url`` to a file and return its SHA-256; OSError where it is cut off or of a wrong type."""
+    with urllib.request.urlopen(url, timeout=60) as reply:
         digest, length = copy(reply, out, url)
         promised = reply.headers.get("Content-Length")
     if promised and length != int(promised):
         raise OSError(f"the connection broke off after {length} of {promised} bytes")
-    kind = MAGIC.get(Path(url).suffix, b"")
-    with path.open("rb") as file:
-        if file.read(len(kind)) != kind:
-            raise OSError(f"the answer is no {Path(url).suffix} file")
+    magic = MAGIC.get(Path(url).suffix, b"")
+    out.seek(0)
+    if out.read(len(magic)) != magic:
+        raise OSError(f"the server did not send a {Path(url).suffix} file")
     return digest
 
 
 def copy(source: IO[bytes] | Any, out: IO[bytes], name: str) -> tuple[str, int]:
-    """Copy a stream; the SHA-256 and the number of bytes."""
+    """Copy a stream; return its SHA-256 and the number of bytes."""
     digest, length = hashlib.sha256(), 0
     while block := source.read(1 << 20):
         digest.update(block)
         length += out.write(block)
         if length > LARGEST:
-            raise UserError(f"{name} gives more than {LARGEST >> 30} GiB: that is not the data set")
+            raise UserError(f"{name} has more than {LARGEST >> 30} GiB: it is not the data set")
     return digest.hexdigest(), length
 
 
 def find(name: str, *files: str) -> Path:
-    """The first of ``files`` that is in $MPIFED_DATA/name ("": the folder itself), or a UserError that says what to do."""
+    """The first of ``files`` that exists in $MPIFED_DATA/name ("": the folder itself); UserError if none does."""
     root = os.environ.get("MPIFED_DATA", "")
     for file in files if root else ():
         path = Path(os.path.expanduser(root)) / name / file
         if os.path.isfile(path) or (not file and os.path.isdir(path)):
             return path
-    place = Path(root) / name if root else f"$MPIFED_DATA/{name}, which is not set"
-    hint = BY_HAND.get(name) or f"python -m mpifed data get {name} --to DIR downloads it, then set MPIFED_DATA=DIR"
-    raise UserError(f'data = "{name}" finds no {" or ".join(files) or "images"} in {place}: {hint}')
+    folder = Path(root) / name if root else f"$MPIFED_DATA/{name}, because MPIFED_DATA is not set"
+    hint = MANUAL.get(name) or f"python -m mpifed data get {name} --to DIR downloads it, then set MPIFED_DATA=DIR"
+    raise UserError(f'data = "{name}" finds no {" or ".join(files) or "images"} in {folder}: {hint}')

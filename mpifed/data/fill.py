@@ -1,4 +1,4 @@
-"""Samples into blocks: fetched piece by piece, checked, and put beside others of like size."""
+"""Filling blocks with samples: read in pieces, labels checked, each client copied to its position in a block."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block, dense_block, plan, sparse_block
 
-Rows = Callable[[int, int], tuple[Any, Array]]
-Labels = Callable[[Array], Array]  # the labels as a problem wants them; UserError where they cannot be
-CHUNK_BYTES = 1 << 26  # samples are fetched in pieces of about this size
+Rows = Callable[[int, int], tuple[Any, Array]]  # Dataset.rows or rows_test
+Labels = Callable[[Array], Array]  # converts labels for a problem; UserError for impossible ones
+CHUNK_BYTES = 1 << 26  # approximate size of the pieces that are read
 
 
 class Layout(NamedTuple):
-    """Which of the clients from ``lo`` on, with ``sizes`` (clients,) samples, form which block: ``groups`` of positions."""
+    """The blocks for the clients lo, lo + 1, … with ``sizes`` samples: ``groups`` holds the positions in each block."""
 
     lo: int
     sizes: Array
@@ -27,7 +27,7 @@ class Layout(NamedTuple):
 
 
 def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Block]:
-    """The blocks of a layout, with samples fetched by ``rows`` piece by piece."""
+    """The blocks of a layout with the samples that ``rows`` reads; UserError where they do not fit into memory."""
     lo, sizes, groups, dtype = layout
     if not data.sparse:
         what = f"the {int(sizes.sum()):,} samples of {data.n:,} features of clients {lo} to {lo + len(sizes) - 1}"
@@ -56,7 +56,7 @@ def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Bloc
 
 
 def add_tests(blocks: list[Block], data: Dataset, layout: Layout, labels: Labels) -> None:
-    """Give every block the test samples of its clients, again in blocks of like size."""
+    """Append to ``tests`` of every block the test samples of its clients, in blocks of their own."""
     lo, _, groups, dtype = layout
     sizes = np.asarray(data.sizes_test)[lo : lo + sum(map(len, groups))]
     split = [

@@ -1,4 +1,4 @@
-"""What `mpifed data info` tells of a data set."""
+"""The summary of a data set that `mpifed data info` prints."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import scipy.sparse as sp
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 
-BLOCK = 1 << 22  # numbers of X that are read at a time
-LISTED = 20  # with more clients than this, there is no line a client
+BLOCK = 1 << 22  # numbers of X read at a time
+LISTED = 20  # data sets with at most this many clients have one line per client
 
 
 class Survey(NamedTuple):
-    """What one pass over the training samples finds."""
+    """Statistics from one pass over the training samples."""
 
     nonzeros: int
     binary: bool  # labels are 0 and 1, or -1 and 1
-    labels: Array  # (m,) different labels of each client
+    labels: Array  # (m,) number of different labels of each client
     ones: Array  # (m,) share of the label 1
     mean: Array  # (m,) mean label
 
 
 def describe(dataset: Dataset) -> str:
-    """A table of the clients, samples, features, classes and how they are spread; reads every row once."""
+    """A table of clients, samples, features and classes and their distribution; reads every row once."""
     found, d = survey(dataset), int(dataset.sizes.sum())
     lines = [
         ("clients m", f"{dataset.m}"),
@@ -39,23 +39,23 @@ def describe(dataset: Dataset) -> str:
             if dataset.classes
             else "none (labels are -1 and 1)"
             if found.binary
-            else "none (labels are no classes)",
+            else "none (labels are not classes)",
         ),
         ("matrix", f"{'CSR' if dataset.sparse else 'dense'}, {100 * found.nonzeros / (d * dataset.n):.3g} % nonzero"),
-        ("samples a client", quantiles(dataset.sizes)),
+        ("samples per client", quantiles(dataset.sizes)),
     ]
     if dataset.sizes_test is not None:
-        lines.append(("test samples a client", quantiles(dataset.sizes_test)))
+        lines.append(("test samples per client", quantiles(dataset.sizes_test)))
     if dataset.classes:
-        lines.append(("classes a client", quantiles(found.labels)))
+        lines.append(("classes per client", quantiles(found.labels)))
     if found.binary:
-        lines.append(("share of ones a client", quantiles(found.ones)))
-    text = "\n".join(f"{name:<24}{value}" for name, value in lines)
+        lines.append(("share of ones per client", quantiles(found.ones)))
+    text = "\n".join(f"{name:<26}{value}" for name, value in lines)
     return text if dataset.m > LISTED else text + "\n\n" + "\n".join(clients(dataset, found))
 
 
 def survey(dataset: Dataset) -> Survey:
-    """Read all training samples, some clients at a time."""
+    """Read all training samples, a few clients at a time."""
     nonzeros, values = 0, np.zeros(0)
     labels, ones, total = np.zeros((3, dataset.m))
     for lo, hi in groups(dataset):
@@ -65,13 +65,13 @@ def survey(dataset: Dataset) -> Survey:
         labels += np.bincount(np.unique(np.stack([client, y]), axis=1)[0].astype(np.int64), minlength=dataset.m)
         ones += np.bincount(client, y == 1, minlength=dataset.m)
         total += np.bincount(client, y, minlength=dataset.m)
-        values = np.union1d(values, y)[:3]  # three are enough to tell
+        values = np.union1d(values, y)[:3]  # three are enough to decide
     binary = set(values) <= {0, 1} or set(values) <= {-1, 1}
     return Survey(nonzeros, binary, labels, ones / dataset.sizes, total / dataset.sizes)
 
 
 def groups(dataset: Dataset) -> Iterator[tuple[int, int]]:
-    """Ranges of clients (lo, hi) with about BLOCK numbers, at least one client each."""
+    """Ranges lo <= i < hi of clients with about BLOCK numbers, but at least one client."""
     starts = np.concatenate([[0], np.cumsum(dataset.sizes)]) * dataset.n
     lo = 0
     while lo < dataset.m:
@@ -81,13 +81,13 @@ def groups(dataset: Dataset) -> Iterator[tuple[int, int]]:
 
 
 def quantiles(values: Array) -> str:
-    """Smallest, quartiles and largest of one number a client."""
+    """Minimum, quartiles and maximum of a value of each client (m,)."""
     low, first, median, third, high = (f"{q:.4g}" for q in np.quantile(values, [0, 0.25, 0.5, 0.75, 1]))
     return f"min {low}, quartiles {first} / {median} / {third}, max {high}"
 
 
 def clients(dataset: Dataset, found: Survey) -> Iterator[str]:
-    """A line for each client, below their heading."""
+    """A header, then a line for each client."""
     tests = dataset.sizes_test
     last = "ones" if found.binary else "classes" if dataset.classes else "mean y"
     column = found.ones if found.binary else found.labels if dataset.classes else found.mean

@@ -1,4 +1,4 @@
-"""Who gets which sample of a pool: partitions of d rows among m clients."""
+"""Partitions: rules that divide the d samples of a pool among m clients."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 
-TRIES = 100  # draws before a partition that must leave no client empty is called impossible
+TRIES = 100  # attempts to leave no client empty
 
 
 class Partition(Component):
-    """A rule that deals the rows of a pool to clients."""
+    """A rule that divides the rows of a pool among clients."""
 
     choices: ClassVar[dict[str, str]] = {
         "iid": "mpifed.data.partition:Iid",
@@ -29,31 +29,31 @@ class Partition(Component):
     kind: ClassVar[str] = "partitions"
 
     def split(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Deal the rows with labels y (d,) to m clients.
+        """Divide the rows with labels y (d,) among m clients.
 
-        Returns ``order``, row numbers of which none comes twice, and ``sizes`` (m,), all at least 1: client i owns the
-        ``sizes[i]`` entries of ``order`` after those of the clients before it. UserError where that cannot be.
+        Returns ``order``, distinct row numbers, and ``sizes`` (m,), all at least 1. Client i owns the next ``sizes[i]``
+        entries of ``order``. UserError where the partition is impossible.
         """
         if m > len(y):
-            raise UserError(f"data.clients = {m} is more than the {len(y)} samples: each client needs one")
+            raise UserError(f"data.clients = {m} is more than the {len(y)} samples: each client needs at least one")
         order, sizes = self.deal(y, m, rng)
         return np.asarray(order, dtype=np.int64), np.asarray(sizes, dtype=np.int64)
 
     @abstractmethod
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """What split() returns, for 1 <= m <= d."""
+        """``order`` and ``sizes`` as split() returns them, for 1 <= m <= d."""
         raise NotImplementedError
 
 
 class Iid(Partition, tag="iid"):
-    """Shuffled samples, equal sizes (they differ by at most 1)."""
+    """Shuffled samples in parts of equal size, up to a difference of 1."""
 
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         return rng.permutation(len(y)), np.diff(edges(len(y), m))
 
 
 class Sizes(Partition, tag="sizes"):
-    """Shuffled samples, sizes given or between random cut points with min d_i > least·d/m (errata, qot and adult)."""
+    """Shuffled samples; sizes as given or between random cut points with min d_i > least·d/m (errata, qot, adult)."""
 
     sizes: Annotated[list[int] | None, Meta(description="samples of each client (default: random cut points)")] = None
     least: Annotated[float, Meta(ge=0, lt=1, description="no random size is below this share of the mean d/m")] = 0.025
@@ -68,51 +68,59 @@ class Sizes(Partition, tag="sizes"):
         if self.sizes is None:
             return order, self.cut(d, m, rng)
         if len(self.sizes) != m:
-            raise UserError(f"data.partition.sizes has {len(self.sizes)} entries for data.clients = {m}: give {m}")
+            raise UserError(
+                f"data.partition.sizes has {len(self.sizes)} entries, but data.clients = {m}: give {m} sizes"
+            )
         if sum(self.sizes) > d:
-            raise UserError(f"data.partition.sizes adds up to {sum(self.sizes)}: there are only {d} samples")
+            raise UserError(f"data.partition.sizes adds up to {sum(self.sizes)}, but there are only {d} samples")
         return order[: sum(self.sizes)], np.array(self.sizes)
 
     def cut(self, d: int, m: int, rng: np.random.Generator) -> Array:
-        """Sizes (m,) between random cut points, uniform among all those with min d_i > least·d/m."""
-        # Cut points redrawn until no size is too small, as the errata describe it, would take 0.975^-(m-1) draws. Sizes
-        # that have the smallest allowed one taken off and given back afterwards have that same conditional law at once.
+        """Sizes (m,) between random cut points, uniform among all sizes with min d_i > least·d/m."""
+        # The errata redraw cut points until no size is too small, which takes 0.975^-(m-1) attempts. Drawing sizes for
+        # the samples above m times the smallest size, and adding that size to each, has the same distribution.
         spare = int(self.least * d / m)
         free = d - m * spare
         if free < m:
-            raise UserError(f"data.partition.least = {self.least} is too much for {d} samples and data.clients = {m}")
+            raise UserError(
+                f"data.partition.least = {self.least} is too large for {d} samples and data.clients = {m}: lower it"
+            )
         cuts = np.sort(rng.choice(free - 1, m - 1, replace=False, shuffle=False)) + 1
         return np.diff(cuts, prepend=0, append=free) + spare
 
 
 class Shards(Partition, tag="shards"):
-    """Samples sorted by label, cut into m·per_client shards that are dealt at random (McMahan et al. 2017; flame)."""
+    """Samples sorted by label and cut into m·per_client shards, assigned at random (McMahan et al. 2017; flame).
 
-    per_client: Annotated[int, Meta(ge=1, description="shards a client gets")] = 2
-    pure: Annotated[bool, Meta(description="cut inside the classes, so that each shard has one label")] = False
+    Source: McMahan et al., Communication-Efficient Learning of Deep Networks from Decentralized Data, 2017,
+    arXiv 1602.05629, section 3.
+    """
+
+    per_client: Annotated[int, Meta(ge=1, description="shards per client")] = 2
+    pure: Annotated[bool, Meta(description="cut at class boundaries, so that each shard has one label")] = False
 
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         count = m * self.per_client
         if count > len(y):
             raise UserError(
-                f"data.partition.per_client = {self.per_client} and data.clients = {m} ask for {count} "
-                f"shards of only {len(y)} samples"
+                f"data.partition.per_client = {self.per_client} and data.clients = {m} need {count} "
+                f"shards, but there are only {len(y)} samples"
             )
-        shuffled = rng.permutation(len(y))  # else two seeds would deal out the same shards
+        shuffled = rng.permutation(len(y))  # so that shards differ between seeds
         ordered = shuffled[np.argsort(y[shuffled], kind="stable")]
-        cuts = self.inside(y, count) if self.pure else edges(len(y), count)
+        cuts = self.pure_edges(y, count) if self.pure else edges(len(y), count)
         dealt = rng.permutation(count)
         lengths = np.diff(cuts)[dealt]
         rows = np.repeat(cuts[dealt] - (np.cumsum(lengths) - lengths), lengths) + np.arange(len(y))
         return ordered[rows], lengths.reshape(m, self.per_client).sum(axis=1)
 
-    def inside(self, y: Array, count: int) -> Array:
-        """Edges (count + 1,) of shards that keep to one class, as many a class as go with its size."""
+    def pure_edges(self, y: Array, count: int) -> Array:
+        """Edges (count + 1,) of shards with one class each; the number per class is proportional to its size."""
         _, members = classes_of(y, "shards")
         if len(members) > count:
             raise UserError(
-                f"data.partition.pure needs a shard for each of the {len(members)} classes: "
-                f"there are {count}, so raise data.partition.per_client"
+                f"data.partition.pure = true needs a shard for each of the {len(members)} classes, "
+                f"but there are {count}: raise data.partition.per_client"
             )
         shards = np.ones(len(members), dtype=np.int64)
         for _ in range(count - len(members)):
@@ -123,29 +131,32 @@ class Shards(Partition, tag="shards"):
 
 
 class Classes(Partition, tag="classes"):
-    """Each client draws ``per_client`` classes, every sample goes to a random owner of its class (feddcd section 8.4).
+    """Each client draws ``per_client`` classes; a sample goes to a random client with its class (feddcd section 8.4).
 
-    A class that nobody drew goes to one random client, so that no sample is lost.
+    A class that no client drew is assigned to one random client, so that no sample is lost.
+    Source: FedDCD, 2022, arXiv 2201.11183.
     """
 
-    per_client: Annotated[int, Meta(ge=1, description="classes a client draws")] = 2
+    per_client: Annotated[int, Meta(ge=1, description="classes per client")] = 2
 
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         label, members = classes_of(y, "classes")
         if self.per_client > len(members):
-            raise UserError(f"data.partition.per_client = {self.per_client} is too many: {len(members)} classes exist")
+            raise UserError(
+                f"data.partition.per_client = {self.per_client} is too large: there are {len(members)} classes"
+            )
         for _ in range(TRIES):
             owner = self.owners(label, len(members), m, rng)
             sizes = np.bincount(owner, minlength=m)
             if sizes.min() > 0:
                 return np.argsort(owner, kind="stable"), sizes
         raise UserError(
-            f'data.partition = "classes" leaves a client empty in each of {TRIES} draws: '
-            f"data.clients = {m} is too many for {len(y)} samples of {len(members)} classes"
+            f'data.partition = "classes" left a client empty in each of {TRIES} attempts: '
+            f"data.clients = {m} is too large for {len(y)} samples of {len(members)} classes"
         )
 
     def owners(self, label: Array, count: int, m: int, rng: np.random.Generator) -> Array:
-        """The client (d,) of every sample."""
+        """The client of each sample: (d,)."""
         drawn = np.argsort(rng.random((m, count)), axis=1)[:, : self.per_client].ravel()
         client = np.repeat(np.arange(m), self.per_client)
         orphans = np.setdiff1d(np.arange(count), drawn)
@@ -157,10 +168,18 @@ class Classes(Partition, tag="classes"):
 
 
 class Dirichlet(Partition, tag="dirichlet"):
-    """The clients' shares of each class are Dirichlet(alpha): small alpha, few classes a client (Hsu et al. 2019)."""
+    """Each class is divided in Dirichlet(alpha) shares; a small alpha gives few classes per client (Hsu et al. 2019).
 
-    alpha: Annotated[float, Meta(ge=1e-3, le=1e9, description="large: all classes at every client")] = 0.5
-    least_samples: Annotated[int, Meta(ge=1, description="shares are redrawn until each client has as many")] = 1
+    Source: Hsu, Qi and Brown, Measuring the Effects of Non-Identical Data Distribution for Federated Visual
+    Classification, 2019, arXiv 1909.06335.
+    """
+
+    alpha: Annotated[float, Meta(ge=1e-3, le=1e9, description="concentration; large: all classes at every client")] = (
+        0.5
+    )
+    least_samples: Annotated[
+        int, Meta(ge=1, description="shares are redrawn until each client has at least this many samples")
+    ] = 1
 
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         label, members = classes_of(y, "dirichlet")
@@ -170,8 +189,8 @@ class Dirichlet(Partition, tag="dirichlet"):
                 break
         else:
             raise UserError(
-                f"data.partition.alpha = {self.alpha} leaves a client with fewer than least_samples = "
-                f"{self.least_samples} in each of {TRIES} draws: raise alpha or lower data.clients = {m}"
+                f"data.partition.alpha = {self.alpha} left a client with fewer than least_samples = "
+                f"{self.least_samples} in each of {TRIES} attempts: raise alpha or lower data.clients = {m}"
             )
         shuffled = rng.permutation(len(y))
         owner = np.empty(len(y), dtype=np.int64)
@@ -181,10 +200,10 @@ class Dirichlet(Partition, tag="dirichlet"):
 
 
 def apportion(expected: Array, members: Array) -> Array:
-    """Whole numbers (classes, m) next to ``expected``, with row sums ``members``.
+    """Round ``expected`` (classes, m) to whole numbers with row sums ``members`` (classes,).
 
-    What rounding takes from a client in one class it gets back in the next: were each class rounded by itself, equal
-    shares of classes smaller than m would leave the same clients empty in all of them.
+    Rounding errors of a client are carried over to the next class. If each class were rounded separately, equal shares
+    of classes smaller than m would leave the same clients empty in all of them.
     """
     counts = np.floor(expected).astype(np.int64)
     owed = np.zeros(expected.shape[1])
@@ -197,12 +216,12 @@ def apportion(expected: Array, members: Array) -> Array:
 
 
 def edges(d: int, parts: int) -> Array:
-    """Edges (parts + 1,) that cut 0 … d into parts whose sizes differ by at most 1."""
+    """Edges (parts + 1,) of parts of 0 … d whose sizes differ by at most 1."""
     return np.arange(parts + 1) * d // parts
 
 
 def classes_of(y: Array, name: str) -> tuple[Array, Array]:
-    """The class 0 … C-1 of every sample and the samples of each class, or a UserError if labels are no classes."""
+    """The class 0 … C-1 of each sample (d,) and the size of each class (C,); UserError if labels are not classes."""
     if not np.all(y == np.floor(y)):
         raise UserError(f'data.partition = "{name}" needs classes: the labels of this data are not whole numbers')
     _, label, members = np.unique(y, return_inverse=True, return_counts=True)

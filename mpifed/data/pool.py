@@ -1,4 +1,4 @@
-"""A pool of samples and the list of who owns which: the data set behind every file and catalogue entry."""
+"""A pool of samples in one matrix, divided among clients: the data set of files and public data."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Dataset
 
 
-class Part(NamedTuple):
-    """The training or the test samples of all clients."""
+class Samples(NamedTuple):
+    """The training or test samples of m clients. Client i owns the next ``sizes[i]`` rows of ``order``."""
 
-    X: Any  # (d, n): an array, CSR, or a matrix that stays in its file; takes [lo:hi] and [row numbers]
+    X: Any  # (d, n): Array, CSR, or a matrix in a file that supports X[lo:hi] and X[row numbers]
     y: Array  # (d,)
-    order: Array | None  # client i owns the rows order[starts[i]:starts[i + 1]]; None: the rows as they lie
-    starts: Array  # (m + 1,)
+    order: Array | None  # row numbers; None: the rows in the order of X
+    sizes: Array  # (m,)
 
 
 class Pool(Dataset):
-    """Samples X (d, n), y (d,) of which client i owns the next ``sizes[i]`` rows of ``order``.
+    """Samples X (d, n), y (d,) of which client i owns the next ``sizes[i]`` rows of ``order``; see ``Samples``.
 
-    Rows are converted to ``dtype`` when they are read, CSR to dense ones unless ``sparse`` is True. ``test`` holds
-    (X, y, order, sizes) of the test samples. Errors name ``source``.
+    Rows are converted to ``dtype`` when they are read. ``test`` holds the test samples (X, y, order, sizes).
+    ``source`` may be set to what error messages should call the data, such as the path of a file.
     """
+
+    source = "X"
 
     def __init__(
         self,
@@ -35,59 +37,70 @@ class Pool(Dataset):
         order: Array | None,
         sizes: Array,
         dtype: str = "float64",
-        source: str = "X",
-        sparse: bool | None = None,
         test: tuple[Any, Array, Array | None, Array] | None = None,
     ) -> None:
         self.dtype = np.dtype(dtype)
-        self.source = source
-        self.sparse = (sp.issparse(X) or getattr(X, "sparse", False)) if sparse is None else sparse
+        self.sparse = sp.issparse(X) or getattr(X, "sparse", False)
         self.m, self.n = len(sizes), int(X.shape[1])
         self.sizes = np.asarray(sizes, dtype=np.int64)
-        self.train = Part(X, y, order, starts_of(self.sizes))
-        self.test: Part | None = None
+        self.train, self.starts = Samples(X, y, order, self.sizes), starts_of(self.sizes)
+        self.test: Samples | None = None
         if test is not None:
             self.sizes_test = np.asarray(test[3], dtype=np.int64)
-            self.test = Part(*test[:3], starts_of(self.sizes_test))
+            self.test, self.starts_test = Samples(*test[:3], self.sizes_test), starts_of(self.sizes_test)
         self.classes = count_classes(y if test is None else np.concatenate([y, test[1]]))
 
     def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
-        return self.read(self.train, lo, hi, "X", "y")
+        return self._read(self.train, slice(self.starts[lo], self.starts[hi]), "")
 
     def rows_test(self, lo: int, hi: int) -> tuple[Matrix, Array]:
         if self.test is None:
             raise UserError(f"{self.source} has no test samples: it needs X_test, y_test and sizes_test")
-        names = ("X", "y") if self.test.X is self.train.X else ("X_test", "y_test")  # as the file calls them
-        return self.read(self.test, lo, hi, *names)
+        own_file = self.test.X is not self.train.X
+        return self._read(self.test, slice(self.starts_test[lo], self.starts_test[hi]), "_test" if own_file else "")
 
-    def read(self, part: Part, lo: int, hi: int, X_name: str, y_name: str) -> tuple[Matrix, Array]:
-        """The samples of the clients lo <= i < hi, as ``dtype`` and finite."""
-        a, b = int(part.starts[lo]), int(part.starts[hi])
-        index: Any = slice(a, b) if part.order is None else part.order[a:b]
-        numbers = range(a, b) if part.order is None else index
+    def _read(self, samples: Samples, own: slice, suffix: str) -> tuple[Matrix, Array]:
+        """The rows ``own`` of ``order``, as ``dtype`` and finite; errors name X and y with ``suffix``."""
+        index: Any = own if samples.order is None else samples.order[own]
+        numbers = range(own.start, own.stop) if samples.order is None else index
         with np.errstate(over="ignore"):
-            X = part.X[index].astype(self.dtype, copy=False)
-            y = part.y[index].astype(self.dtype, copy=False)
-        if sp.issparse(X) and not self.sparse:
-            X = X.toarray()
-        check_finite(X, numbers, f"{X_name} of {self.source}")
-        check_finite(y, numbers, f"{y_name} of {self.source}")
+            X = samples.X[index].astype(self.dtype, copy=False)
+            y = samples.y[index].astype(self.dtype, copy=False)
+        check_finite(X, numbers, f"X{suffix} of {self.source}")
+        check_finite(y, numbers, f"y{suffix} of {self.source}")
         return X, y
 
 
+class DenseRows:
+    """A CSR matrix whose rows become a dense array when they are read, which saves memory until then."""
+
+    sparse = False
+
+    def __init__(self, X: Any) -> None:
+        self.X, self.shape, self.dtype = X, X.shape, X.dtype
+
+    def __getitem__(self, index: Any) -> Array:
+        return np.asarray(self.X[index].toarray())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return int(self.X.data.nbytes + self.X.indices.nbytes + self.X.indptr.nbytes)
+
+
 def starts_of(sizes: Array) -> Array:
-    """Where each client's rows begin, and where the last one's end: (m + 1,)."""
+    """Index of each client's first row, and the total: (m + 1,)."""
     return np.concatenate([[0], np.cumsum(sizes)])
 
 
 def count_classes(y: Array) -> int:
-    """1 + the largest label where labels are whole numbers >= 0, else 0."""
+    """1 + the largest label if all labels are whole numbers >= 0, else 0."""
     whole = len(y) > 0 and bool(np.all((y >= 0) & (y == np.floor(y)) & (y < np.inf)))
     return 1 + int(y.max()) if whole else 0
 
 
 def check_finite(values: Matrix, numbers: Any, name: str) -> None:
-    """UserError with the row, counted from 0 in the file, of the first NaN or infinity in ``values``."""
+    """UserError for the first NaN or infinity in ``values``; it names the row, ``numbers[i]``, counted from 0."""
     if sp.issparse(values):
         bad = np.flatnonzero(~np.isfinite(values.data))
         row = int(np.searchsorted(values.indptr, bad[0], side="right")) - 1 if bad.size else -1
@@ -96,13 +109,13 @@ def check_finite(values: Matrix, numbers: Any, name: str) -> None:
         row = -1 if finite.all() else int(np.argmin(finite.reshape(len(values), -1).all(axis=1)))
     if row >= 0:
         raise UserError(
-            f"row {numbers[row]} of {name} is not finite: it holds a NaN, an infinity or a number "
-            f"too large for {values.dtype.name}, counting rows from 0"
+            f"row {numbers[row]} of {name} is not finite: it has a NaN, an infinity or a number too large for "
+            f"{values.dtype.name} (rows are counted from 0)"
         )
 
 
 def unit_columns(X: Matrix) -> Matrix:
-    """X with each column divided by its Euclidean norm, zero columns left 0; no centring (errata, qot and adult)."""
+    """X with each column divided by its Euclidean norm; zero columns stay 0, no centring (errata, qot and adult)."""
     norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=0)).ravel() if sp.issparse(X) else np.einsum("ij,ij->j", X, X))
     scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
     return (X @ sp.diags_array(scale)).tocsr() if sp.issparse(X) else X * scale

@@ -118,11 +118,11 @@ def test_given_sizes_take_a_subset_of_the_pool():
 @pytest.mark.parametrize(
     ("table", "m", "sentence"),
     [
-        ({"sizes": [3, 3]}, 3, r"data\.partition\.sizes has 2 entries for data\.clients = 3"),
-        ({"sizes": [8, 3]}, 2, r"data\.partition\.sizes adds up to 11: there are only 10"),
+        ({"sizes": [3, 3]}, 3, r"data\.partition\.sizes has 2 entries, but data\.clients = 3"),
+        ({"sizes": [8, 3]}, 2, r"data\.partition\.sizes adds up to 11, but there are only 10"),
         ({"sizes": [3, 0]}, 2, r"data\.partition: sizes must be .* at least 1"),
         ({"sizes": []}, 2, r"data\.partition: sizes must be"),
-        ({"least": 0.9}, 9, r"data\.partition\.least = 0\.9 is too much for 10 samples and data\.clients = 9"),
+        ({"least": 0.9}, 9, r"data\.partition\.least = 0\.9 is too large for 10 samples and data\.clients = 9"),
         ({"least": 1.5}, 9, r"data\.partition\.least = 1\.5 is wrong"),
     ],
 )
@@ -158,11 +158,11 @@ PAIRS = np.arange(12) // 2
 @pytest.mark.parametrize(
     ("rule", "y", "sentence"),
     [
-        (Shards(per_client=3), PAIRS, r"data\.partition\.per_client = 3 and data\.clients = 5 ask for 15 shards of"),
-        (Shards(per_client=1, pure=True), PAIRS, r"data\.partition\.pure needs a shard for each of the 6 classes"),
-        (Classes(per_client=7), PAIRS, r"data\.partition\.per_client = 7 is too many: 6 classes exist"),
-        (Dirichlet(alpha=1e-3), np.zeros(12), r"data\.partition\.alpha = 0\.001 leaves a client .* data\.clients = 5"),
-        (Dirichlet(least_samples=3), PAIRS, r"least_samples = 3 in each of 100 draws"),
+        (Shards(per_client=3), PAIRS, r"data\.partition\.per_client = 3 and data\.clients = 5 need 15 shards, but there are only"),
+        (Shards(per_client=1, pure=True), PAIRS, r"data\.partition\.pure = true needs a shard for each of the 6 classes"),
+        (Classes(per_client=7), PAIRS, r"data\.partition\.per_client = 7 is too large: there are 6 classes"),
+        (Dirichlet(alpha=1e-3), np.zeros(12), r"data\.partition\.alpha = 0\.001 left a client .* data\.clients = 5"),
+        (Dirichlet(least_samples=3), PAIRS, r"least_samples = 3 in each of 100 attempts"),
     ],
 )
 def test_impossible_rules_say_which_key_is_wrong(rule, y, sentence):
@@ -190,7 +190,7 @@ def test_classes_that_nobody_drew_are_not_lost():
 
 
 def test_classes_gives_up_where_a_client_always_stays_empty():
-    with pytest.raises(UserError, match=r"data\.partition = \"classes\" leaves a client empty .* data\.clients = 12"):
+    with pytest.raises(UserError, match=r"data\.partition = \"classes\" left a client empty .* data\.clients = 12"):
         split(Classes(per_client=1), np.zeros(12), 12)
 
 

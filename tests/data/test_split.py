@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from mpifed.core.errors import UserError
 from mpifed.data.base import Data, Dataset
 from mpifed.data.info import describe
-from mpifed.data.split import split_made, split_pool
+from mpifed.data.pool import Samples
+from mpifed.data.split import split_generated, split_pool
 from tests.data.sources.test_file import DENSE, TEST, X, dense, load, refused, same_rows_however_asked, write, y
 
 
@@ -46,16 +47,16 @@ def test_the_parts_of_a_client_are_disjoint_and_complete(sizes, share, seed, for
     source = np.arange(d)[:, None] + 1.0
     try:
         if form == "made":
-            dataset = split_made(Made(sizes), share, seed)
+            dataset = split_generated(Made(sizes), share, seed)
         else:
             matrix = sp.csr_array(source) if form == "csr" else source
-            dataset = split_pool(matrix, np.arange(d), order, np.array(sizes), share, seed, "float64", "x")
+            dataset = split_pool(Samples(matrix, np.arange(d), order, np.array(sizes)), share, seed, "float64", "x")
     except UserError as error:
         refusal = str(error)
     else:
         refusal = ""
     if max(sizes) == 1 or share * max(sizes) < 0.5:
-        assert refusal.startswith(f"data.test = {share} leaves nobody a test sample")
+        assert refusal.startswith(f"data.test = {share} leaves no client a test sample")
         return
     assert not refusal
     assert np.array_equal(dataset.sizes + dataset.sizes_test, sizes)
@@ -72,7 +73,9 @@ def test_the_parts_of_a_client_are_disjoint_and_complete(sizes, share, seed, for
 
 def test_the_split_is_drawn_from_the_seed_and_not_the_first_or_last_rows():
     def tested(seed):
-        pool = split_pool(np.ones((100, 1)), np.arange(100), None, np.array([50, 50]), 0.2, seed, "float64", "x")
+        pool = split_pool(
+            Samples(np.ones((100, 1)), np.arange(100), None, np.array([50, 50])), 0.2, seed, "float64", "x"
+        )
         return pool.rows_test(0, 2)[1]
 
     assert np.array_equal(tested(1), tested(1))
@@ -98,7 +101,7 @@ def test_a_share_of_a_file_is_kept_for_testing(tmp_path, suffix):
 
 def test_test_samples_of_a_file_are_its_own(tmp_path):
     path = write(tmp_path / "fed.npz", {**DENSE, **TEST})
-    refused(path, r"data\.test = 0\.2 does not go with .*fed\.npz: it has test samples of its own", test=0.2)
+    refused(path, r"data\.test = 0\.2 contradicts .*fed\.npz, which has its own test samples", test=0.2)
     assert np.array_equal(load(path).sizes_test, TEST["sizes_test"])
 
 
@@ -118,7 +121,7 @@ def test_a_bad_number_among_the_tests_is_named_by_its_place_in_the_file(tmp_path
 
 
 def test_info_counts_the_test_samples_of_every_client():
-    text = describe(split_made(Made([10, 20]), 0.2, 0))
-    assert "test samples            6" in text.splitlines()
-    assert "test samples a client   min 2, quartiles 2.5 / 3 / 3.5, max 4" in text.splitlines()
+    text = describe(split_generated(Made([10, 20]), 0.2, 0))
+    assert "test samples              6" in text.splitlines()
+    assert "test samples per client   min 2, quartiles 2.5 / 3 / 3.5, max 4" in text.splitlines()
     assert [line.split()[:3] for line in text.splitlines()[-2:]] == [["0", "8", "2"], ["1", "16", "4"]]

@@ -15,7 +15,7 @@ import mpifed as package
 from mpifed.cli.main import main
 from mpifed.core import signals
 from mpifed.core.errors import UserError
-from mpifed.data.cache import Cache, held
+from mpifed.data.cache import Cache, size_in_bytes
 from mpifed.data.sources.linreg_noniid import LinregNoniid
 from mpifed.experiment.progress import Overall
 from mpifed.sweep import grid
@@ -377,7 +377,7 @@ def test_data_sets_are_made_once_as_long_as_there_is_room(monkeypatch):
     np.testing.assert_array_equal(y, fresh[1])
     cache.load(source, 1, "float32")
     assert len(made) == 3
-    small = Cache(most=held(fresh) + 500)
+    small = Cache(most=size_in_bytes(fresh) + 500)
     for seed in range(5):
         small.load(source, seed, "float64").rows(1, 3)
         assert sum(kept.bytes for kept in small.sets.values()) <= small.most

@@ -1,4 +1,4 @@
-"""Arrays in HDF5 files."""
+"""Arrays in HDF5 files, read by rows."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class H5Array(Stored):
             dataset = file[self.name]
 
             def rows(lo: int, hi: int) -> Array:
-                self.room(hi - lo)
+                self.check_memory(hi - lo)
                 return dataset[lo:hi]
 
             yield rows
 
 
 def open_h5(path: Path) -> dict[str, Any]:
-    """The arrays at the root of an HDF5 file."""
+    """The arrays in the root group of an HDF5 file."""
     import h5py
 
     with h5py.File(path, "r", locking="best-effort") as file:

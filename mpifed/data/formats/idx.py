@@ -1,4 +1,4 @@
-"""IDX, the format of MNIST: a magic number, the lengths of the dimensions, then one byte a value."""
+"""IDX, the format of MNIST: a magic number, the length of each dimension, then one byte per value."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ UNSIGNED_BYTE = 8
 
 
 def read_idx(path: Path, dimensions: int) -> Array:
-    """The unsigned bytes of an IDX file, plain or gzip, an array with so many dimensions.
+    """The unsigned bytes of an IDX file, plain or gzip, as an array with this number of ``dimensions``.
 
-    Nothing is read or allocated beyond what the file really holds. UserError where the magic number is another, and
-    where the file holds less or more than its lengths say. Source: yann.lecun.com/exdb/mnist.
+    Memory is allocated only for bytes that the file holds. UserError where the magic number is wrong or where the file
+    holds fewer or more bytes than its lengths declare. Format: yann.lecun.com/exdb/mnist.
     """
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
@@ -30,24 +30,24 @@ def read_idx(path: Path, dimensions: int) -> Array:
         head = file.read(4 + 4 * dimensions)
         if head[:4] != bytes([0, 0, UNSIGNED_BYTE, dimensions]):
             raise UserError(
-                f"{path} is no IDX file of unsigned bytes in {dimensions} dimensions: it begins with "
+                f"{path} is not an IDX file of unsigned bytes in {dimensions} dimensions: it begins with "
                 f"{head[:4].hex()}, not 000008{dimensions:02x}"
             )
         if len(head) < 4 + 4 * dimensions:
-            raise UserError(f"{path} ends inside its head: {dimensions} dimensions have more than {len(head)} bytes")
+            raise UserError(f"{path} ends in its header: {len(head)} bytes are too few for {dimensions} dimensions")
         shape = tuple(int(length) for length in np.frombuffer(head, ">u4", offset=4))
         size = math.prod(shape)
-        told = f"{path} says it holds {' x '.join(map(str, shape))} bytes"
+        declared = f"{path} declares {' x '.join(map(str, shape))} bytes"
         if size > LARGEST:
-            raise UserError(f"{told}: more than {LARGEST >> 30} GiB cannot be right")
+            raise UserError(f"{declared}: more than {LARGEST >> 30} GiB is not supported")
         data = at_most(file, size + 1)
     if len(data) != size:
-        raise UserError(f"{told}, but there are {len(data) if len(data) < size else 'more'}")
+        raise UserError(f"{declared}, but holds {len(data) if len(data) < size else 'more'}")
     return np.frombuffer(data, dtype=np.uint8).reshape(shape)
 
 
 def at_most(file: IO[bytes], size: int) -> bytearray:
-    """The next ``size`` bytes, or what there is of them."""
+    """The next ``size`` bytes, or fewer at the end of the file."""
     data = bytearray()
     while len(data) < size and (block := file.read(min(1 << 20, size - len(data)))):
         data += block
@@ -55,9 +55,9 @@ def at_most(file: IO[bytes], size: int) -> bytearray:
 
 
 class Pixels:
-    """Images X (d, n) of bytes, of which the rows asked for become numbers (x/255 - mean)/deviation.
+    """Images X (d, n) of bytes; rows that are read become numbers (x/255 - mean)/deviation.
 
-    They stay bytes until then, for as numbers they would take eight times the memory on every rank.
+    Until then they stay bytes, which take an eighth of the memory of float64 on every rank.
     """
 
     dtype = np.dtype(np.float64)
@@ -71,5 +71,5 @@ class Pixels:
 
 
 def levels(mean: float, deviation: float) -> Array:
-    """What each of the bytes 0 … 255 becomes."""
+    """The number (x/255 - mean)/deviation for each byte x: (256,)."""
     return (np.arange(256) / 255 - mean) / deviation

@@ -1,4 +1,4 @@
-"""A folder of JPEG and PNG images as a matrix, a row an image, read when rows are asked for."""
+"""Folders of JPEG and PNG images as a matrix with one image per row; an image is opened when its row is read."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from mpifed.data.formats.idx import levels
 SUFFIXES = (".jpeg", ".jpg", ".png")
 
 
-def folders(root: Path) -> tuple[list[str], Array]:
-    """The images in the folders of ``root``, and the number (d,) of the folder of each, in alphabetical order."""
+def find_images(root: Path) -> tuple[list[str], Array]:
+    """Paths of the images in the folders of ``root``, and the number (d,) of the folder of each, alphabetically."""
     paths: list[str] = []
     counts: list[int] = []
     for folder in sorted(entry.path for entry in os.scandir(root) if entry.is_dir()):
@@ -30,10 +30,10 @@ def folders(root: Path) -> tuple[list[str], Array]:
     return paths, np.repeat(np.arange(len(counts)), counts)
 
 
-class Pictures:
+class FolderImages:
     """Images as rows (d, channels · size²) of numbers (x/255 - 0.5)/0.5, one channel after the other.
 
-    A picture of another size is resized (bilinear). UserError names a file that is no JPEG or PNG image.
+    An image of another size is resized (bilinear). UserError names a file that is not a JPEG or PNG image.
     """
 
     dtype = np.dtype(np.float64)
@@ -48,12 +48,12 @@ class Pictures:
             from PIL import Image
         except ImportError:
             raise UserError('data = "medical-mnist" needs Pillow to read images: pip install mpifed[data]') from None
-        chosen = np.arange(len(self.paths))[index]
-        rows = np.empty((len(chosen), self.shape[1]))
+        selected = np.arange(len(self.paths))[index]
+        rows = np.empty((len(selected), self.shape[1]))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # about palettes, which convert() deals with
+            warnings.simplefilter("ignore", UserWarning)  # about palettes, which convert() handles
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            for row, number in zip(rows, chosen, strict=True):
+            for row, number in zip(rows, selected, strict=True):
                 row[:] = self.level[self.pixels(Image, self.paths[number])]
         return rows
 
@@ -61,9 +61,9 @@ class Pictures:
         """The bytes (n,) of an image."""
         try:
             with Image.open(path, formats=("JPEG", "PNG")) as file:
-                picture = file.convert(self.mode)
-        except Exception as error:  # Pillow raises many kinds on damaged files
+                image = file.convert(self.mode)
+        except Exception as error:  # Pillow raises errors of many types for damaged files
             raise UserError(f"{path} cannot be read as a JPEG or PNG image: {type(error).__name__}") from error
-        if picture.size != (self.size, self.size):
-            picture = picture.resize((self.size, self.size), Image.Resampling.BILINEAR)
-        return np.moveaxis(np.atleast_3d(np.asarray(picture)), 2, 0).ravel()
+        if image.size != (self.size, self.size):
+            image = image.resize((self.size, self.size), Image.Resampling.BILINEAR)
+        return np.moveaxis(np.atleast_3d(np.asarray(image)), 2, 0).ravel()

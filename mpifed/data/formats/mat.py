@@ -1,6 +1,7 @@
-"""MATLAB files up to version 7, of which only arrays of numbers are read.
+"""MATLAB files of version 5 to 7; only arrays of numbers are read.
 
-scipy's reader ends the process on some damaged files. Format: MAT-File Format, MathWorks, "Level 5 MAT-File Format".
+scipy's reader is not used because some damaged files make it crash. Format: MathWorks, "MAT-File Format", chapter
+"Level 5 MAT-File Format".
 """
 
 from __future__ import annotations
@@ -30,39 +31,50 @@ TYPES = {
     9: "f8",
     12: "i8",
     13: "u8",
-}  # of stored numbers
-CLASSES = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8"}  # of arrays
+}  # of an element -> numpy type
+CLASSES = {
+    6: "f8",
+    7: "f4",
+    8: "i1",
+    9: "u1",
+    10: "i2",
+    11: "u2",
+    12: "i4",
+    13: "u4",
+    14: "i8",
+    15: "u8",
+}  # of a variable
 MATRIX, PACKED, SPARSE = 14, 15, 5
 COMPLEX = 0x800
 HEADER = 128  # bytes of a file before its first variable
-FRONT = 1 << 12  # bytes of a variable in which its class, shape and name are told
+FRONT = 1 << 12  # first bytes of a variable, which hold its class, shape and name
 WIDEST = 8  # bytes of a number
 
 
 class Front(NamedTuple):
-    """What stands before the numbers of a variable."""
+    """The description of a variable that comes before its numbers."""
 
     kind: int
     real: bool
-    most: int  # entries that a sparse one has room for
+    most: int  # number of entries that a sparse matrix has room for
     shape: tuple[int, ...]
     name: str
 
     def size(self) -> int:
-        """Bytes that its numbers take, at most."""
+        """Bytes of its numbers, at most."""
         return WIDEST * (2 * self.most + self.shape[-1] + 1) if self.kind == SPARSE else size_of(self.shape, WIDEST)
 
 
 def read_mat(path: Path) -> dict[str, Any]:
-    """The variables of a MATLAB file, sparse ones as CSR; of one that is no array of numbers only that it is there.
+    """The variables of a MATLAB file by name, sparse ones as CSR, and an empty object array for all but numbers.
 
-    ValueError, struct.error and zlib.error where it is damaged.
+    ValueError, struct.error or zlib.error where the file is damaged.
     """
     check_memory(path.stat().st_size, f"{path}")
     content = memoryview(path.read_bytes())
     order = {b"IM": "<", b"MI": ">"}.get(bytes(content[126:HEADER]), "")
     if not order:
-        raise ValueError("it is no MATLAB file of version 5 to 7")
+        raise ValueError("it is not a MATLAB file of version 5 to 7")
     if struct.unpack(f"{order}H", content[124:126])[0] >> 8 > 1:
         raise UserError(f"{path} is a MATLAB 7.3 file: save it with -v7, or as HDF5 with the suffix .h5")
     found = {}
@@ -87,21 +99,21 @@ def read_mat(path: Path) -> dict[str, Any]:
 
 
 def elements(content: memoryview, order: str) -> Iterator[tuple[int, memoryview]]:
-    """The type and the bytes of each element; ValueError where one ends early."""
-    at = 0
-    while at < len(content):
-        kind, size = struct.unpack_from(f"{order}II", content, at)
-        first, step = at + 8, 8 + size + (-size % 8 if kind != PACKED else 0)
-        if kind >> 16:  # a small one: its size stands beside its type, its bytes where the size is else
-            kind, size, first, step = kind & 0xFFFF, kind >> 16, at + 4, 8
+    """Type and bytes of each element; ValueError where the last one is cut off."""
+    offset = 0
+    while offset < len(content):
+        kind, size = struct.unpack_from(f"{order}II", content, offset)
+        first, step = offset + 8, 8 + size + (-size % 8 if kind != PACKED else 0)
+        if kind >> 16:  # a small element: size and type share a word, and the bytes follow
+            kind, size, first, step = kind & 0xFFFF, kind >> 16, offset + 4, 8
         if first + size > len(content):
             raise ValueError("it ends early")
         yield kind, content[first : first + size]
-        at += step
+        offset += step
 
 
 def front_of(head: memoryview, order: str) -> Front:
-    """What a variable tells of itself, from its first bytes."""
+    """The description of a variable from its first bytes."""
     (_, flags), (_, shape), (_, name) = islice(elements(head, order), 3)
     word, most = struct.unpack_from(f"{order}II", flags)
     dimensions = tuple(np.frombuffer(shape, f"{order}i4").tolist())
@@ -111,7 +123,7 @@ def front_of(head: memoryview, order: str) -> Front:
 
 
 def array_of(front: Front, part: memoryview, order: str) -> Any:
-    """The array in the elements after the front; of complex numbers only the type."""
+    """The array in the elements after the description; zeros where the numbers are complex."""
     if not front.real:
         return np.zeros(front.shape if front.size() < FRONT else 0, complex)
     rest = [numbers(kind, data, order) for kind, data in islice(elements(part, order), 3, None)]
@@ -123,15 +135,18 @@ def array_of(front: Front, part: memoryview, order: str) -> Any:
     with np.errstate(invalid="ignore"):
         rows, starts = rows.astype(np.int64), starts.astype(np.int64)
     if len(starts) != front.shape[-1] + 1 or np.any(
-        np.diff(starts) < 0
-    ):  # scipy does not look at those of an empty matrix
-        raise ValueError(f"the column pointers of {front.name} must be {front.shape[-1] + 1} numbers that never fall")
+        np.diff(starts) < 0  # which scipy does not check for an empty matrix
+    ):
+        raise ValueError(
+            f"the column pointers of {front.name} must be {front.shape[-1] + 1} numbers that never decrease"
+        )
     matrix = sp.csc_array((values[: starts[-1]].astype(np.float64), rows[: starts[-1]], starts), front.shape)
     matrix.check_format(full_check=True)
     return sp.csr_array(matrix)
 
 
 def numbers(kind: int, data: memoryview, order: str) -> Array:
+    """The numbers of an element of type ``kind``."""
     if kind not in TYPES:
         raise ValueError(f"it has numbers of type {kind}")
     return np.frombuffer(data, order + TYPES[kind])

@@ -1,4 +1,4 @@
-"""Arrays in NPZ files, read through the archive without unpacking the rest of it; never unpickled."""
+"""Arrays in NPZ files, read by rows without unpacking the rest of the archive; pickled objects are refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mpifed.core.memory import check_declared, size_of
 from mpifed.core.typing import Array
 from mpifed.data.formats.on_disk import Reader, Stored
 
-HEAD = 1 << 14  # bytes; numpy itself reads no longer heads
+HEADER = 1 << 14  # bytes; numpy itself reads no longer headers
 
 
 class NpzArray(Stored):
@@ -32,13 +32,13 @@ class NpzArray(Stored):
         member = archive.getinfo(f"{name}.npy")
         check_declared(member.file_size, min(member.compress_size, path.stat().st_size), f"{name} of {path}")
         with archive.open(member) as file:
-            head = io.BytesIO(file.read(HEAD))
-        self.shape, self.columns_first, self.dtype = header(head)
-        self.offset = head.tell()
+            start = io.BytesIO(file.read(HEADER))
+        self.shape, self.columns_first, self.dtype = read_header(start)
+        self.offset = start.tell()
         size = size_of(self.shape, self.dtype.itemsize)
         if min(self.shape, default=0) < 0 or (size > member.file_size - self.offset and not self.dtype.hasobject):
             raise UserError(
-                f"{name} of {path} declares the shape {self.shape} of {self.dtype}, {size:,} bytes, where it has "
+                f"{name} of {path} declares the shape {self.shape} of {self.dtype}, {size:,} bytes, but holds "
                 f"{member.file_size - self.offset:,}"
             )
 
@@ -58,26 +58,26 @@ class NpzArray(Stored):
                 return np.frombuffer(data, dtype=self.dtype)
 
             def rows(lo: int, hi: int) -> Array:
-                self.room(hi - lo)
+                self.check_memory(hi - lo)
                 return values(self.size(lo), self.size(hi - lo)).reshape(hi - lo, *self.shape[1:])
 
-            if self.columns_first:  # the rows lie scattered
-                self.room(self.shape[0])
+            if self.columns_first:  # a row is not contiguous
+                self.check_memory(self.shape[0])
                 whole = values(0, self.size(self.shape[0])).reshape(self.shape, order="F")
                 yield lambda lo, hi: whole[lo:hi]
             else:
                 yield rows
 
 
-def header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether columns come first, and type at the head of an array; ValueError where that is none."""
+def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether in Fortran order, and type of an array; ValueError for an invalid header."""
     major, _ = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
     try:
-        with warnings.catch_warnings(action="ignore"):  # about heads that Python 2 wrote
+        with warnings.catch_warnings(action="ignore"):  # about headers written by Python 2
             return read(file)
     except (TypeError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError) as error:  # of ast.literal_eval
-        raise ValueError(f"{type(error).__name__} in its head") from None
+        raise ValueError(f"{type(error).__name__} in its header") from None
 
 
 def open_npz(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Arrays that stay in their HDF5 or NPZ file: a rank reads the rows of its own clients and no others."""
+"""Arrays that stay in an HDF5 or NPZ file: a rank reads the rows of its own clients only."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory, size_of
 from mpifed.core.typing import Array, Matrix
 
-Reader = Callable[[int, int], Any]  # (lo, hi) -> those rows
+Reader = Callable[[int, int], Any]  # (lo, hi) -> the rows lo <= i < hi
 
-BLOCK_BYTES = 1 << 25
+BLOCK_BYTES = 1 << 25  # read at a time
 DAMAGE = (
     OSError,
     EOFError,
@@ -32,19 +32,19 @@ DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
     lzma.LZMAError,
-)  # what the libraries raise on damaged files
+)  # raised by the libraries for damaged files
 
 
 @contextmanager
 def reading(path: Path, kind: str) -> Iterator[None]:
-    """Turn what a damaged file raises into a UserError that names it."""
+    """Turn the errors that a damaged file causes into a UserError with its path; ``kind`` is the expected format."""
     try:
         yield
     except UserError:
         raise
     except DAMAGE as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-        raise UserError(f"{path} cannot be read as {kind}: it is damaged or something else ({reason})") from error
+        raise UserError(f"{path} cannot be read as {kind}: it is damaged or of another format ({reason})") from error
 
 
 class Stored:
@@ -58,19 +58,19 @@ class Stored:
     sparse = False
 
     def open(self) -> AbstractContextManager[Reader]:
-        """A reader of consecutive rows, which is best asked for rising row numbers."""
+        """A reader of consecutive rows; fastest when row numbers increase from call to call."""
         raise NotImplementedError
 
     def size(self, rows: int) -> int:
-        """Bytes of so many rows."""
+        """Bytes of this number of rows."""
         return rows * size_of(self.shape[1:], self.dtype.itemsize)
 
-    def room(self, rows: int) -> None:
-        """UserError where there is no memory for so many rows."""
+    def check_memory(self, rows: int) -> None:
+        """UserError where there is not enough memory for this number of rows."""
         check_memory(self.size(rows), f"reading {rows:,} of {self.shape[0]:,} rows of {self.name} of {self.path}")
 
     def block(self) -> int:
-        """Rows that are read at a time."""
+        """Number of rows to read at a time."""
         return max(1, BLOCK_BYTES // max(1, self.size(1)))
 
     def __getitem__(self, index: Any) -> Any:
@@ -81,7 +81,7 @@ class Stored:
             return self.gather(rows, np.asarray(index))
 
     def gather(self, rows: Reader, index: Array) -> Any:
-        """The rows ``index``, in that order, by one pass over the file: HDF5 reads lists of rows far slower."""
+        """The rows ``index``, in that order, from one pass over the file; HDF5 reads lists of rows far more slowly."""
         at = np.argsort(index, kind="stable")
         wanted, found, step = index[at], [], self.block()
         for lo in range(int(wanted[0]), int(wanted[-1]) + 1, step) if len(wanted) else ():
@@ -95,7 +95,7 @@ class Stored:
 
 
 class StoredCsr(Stored):
-    """A CSR matrix whose ``data`` and ``indices`` stay in the file; ``indptr`` (d + 1,) is held."""
+    """A CSR matrix whose ``data`` and ``indices`` stay in the file; ``indptr`` (d + 1,) is in memory."""
 
     sparse = True
 
@@ -110,7 +110,7 @@ class StoredCsr(Stored):
 
     @contextmanager
     def open(self) -> Iterator[Reader]:
-        exact = np.float32 if self.data.dtype == np.float32 else np.float64  # scipy knows no half precision
+        exact = np.float32 if self.data.dtype == np.float32 else np.float64  # scipy has no half precision
         with self.data.open() as data, self.indices.open() as indices:
 
             def rows(lo: int, hi: int) -> Matrix:

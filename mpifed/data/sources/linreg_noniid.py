@@ -1,4 +1,4 @@
-"""Data made from a seed; each rank makes its own clients and no others."""
+"""Linear regression with non-i.i.d. data, generated from a seed; a rank generates the rows of its own clients only."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.base import Data, Dataset
 
-BLOCK = 1000  # clients whose rows are put in order at a time: few calls for small clients, little memory for large ones
+BLOCK = 1000  # clients sorted in one call: limits the number of calls and the memory
 
 
-class ThreeKinds(Dataset):
-    """Rows whose numbers are standard normal, Student t(5) or uniform in [-5, 5], the kinds shuffled over all clients.
+class ThreeDistributions(Dataset):
+    """Rows that are standard normal, Student t(5) or uniform in [-5, 5], shuffled over all clients.
 
-    The kind of every row is drawn on every rank; the numbers of client i come from a stream of its own.
+    Every rank draws the distribution of every row, ``kinds`` (d,); each client draws its rows from its own stream.
     """
 
     def __init__(self, sizes: Array, n: int, seed: int, rng: np.random.Generator, dtype: str) -> None:
@@ -38,12 +38,12 @@ class ThreeKinds(Dataset):
             a, b = self.starts[first], self.starts[last]
             drawn = np.concatenate([self.draw(i) for i in range(first, last)])
             kinds, client = self.kinds[a:b], np.repeat(np.arange(last - first), self.sizes[first:last])
-            place = np.argsort(3 * client + kinds, kind="stable") + (a - base)
-            X[place], y[place] = drawn[:, :-1], drawn[:, -1]
+            position = np.argsort(3 * client + kinds, kind="stable") + (a - base)
+            X[position], y[position] = drawn[:, :-1], drawn[:, -1]
         return X, y
 
     def draw(self, i: int) -> Array:
-        """The samples (d_i, n + 1) of client i, b last, those of one kind together."""
+        """The samples (d_i, n + 1) of client i with b in the last column, sorted by distribution."""
         normal, student, uniform = np.bincount(self.kinds[self.starts[i] : self.starts[i + 1]], minlength=3)
         rng, width = stream(self.seed, "data", i + 1), self.n + 1
         return np.concatenate(
@@ -58,8 +58,9 @@ class ThreeKinds(Dataset):
 class LinregNoniid(Data, tag="linreg-noniid"):
     """Linear regression with non-i.i.d. data: Example V.1 of fedgia, Example 5.1 of fedadmm.
 
-    Of all d samples (a, b), floor(d/3) are standard normal, floor(d/3) Student t(5), the rest uniform in [-5, 5], a as
-    well as b; all are shuffled among the clients (thirds of the samples, not of the clients: errata).
+    Of all d samples (a, b), floor(d/3) are standard normal, floor(d/3) Student t(5) and the rest uniform in [-5, 5],
+    both a and b. The samples are then shuffled among the clients (thirds of the samples, not of the clients: errata).
+    Sources: FedGiA, 2022, arXiv 2205.01438; FedADMM, 2022, arXiv 2204.10607.
     """
 
     features: Annotated[int, Meta(ge=1, le=10**8, description="number of features n")] = 100
@@ -74,4 +75,4 @@ class LinregNoniid(Data, tag="linreg-noniid"):
         seed = seed if self.seed is None else self.seed
         rng = stream(seed, "data")
         sizes = rng.integers(self.least, self.most, size=self.clients, endpoint=True)
-        return ThreeKinds(sizes, self.features, seed, rng, dtype)
+        return ThreeDistributions(sizes, self.features, seed, rng, dtype)

@@ -1,4 +1,4 @@
-"""The functions on which no first-order method with random participation is fast."""
+"""Quadratic functions with a proven lower bound on the rounds of any first-order method with random participation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mpifed.data.sources.quadratic import Matrices
 
 
 class Chain(Matrices):
-    """Client i has Q_i (n, n) in the place of X and b_i (n,) in the place of y."""
+    """The matrices Q_i and vectors b_i of the lower bound; see ``LowerBound``."""
 
     def __init__(self, m: int, n: int, alpha: float, beta: float, dtype: str) -> None:
         super().__init__(m, n, dtype)
@@ -22,7 +22,7 @@ class Chain(Matrices):
     def draw(self, i: int) -> tuple[Array, Array]:
         M, b, first = np.zeros((self.n, self.n)), np.zeros(self.n), np.arange(i, self.n, self.m)
         M[first, first] = 1
-        second = first[first + 1 < self.n] + 1  # of the block that n cuts in two, the entry inside stays
+        second = first[first + 1 < self.n] + 1  # a block cut in two by the border keeps its entry inside
         M[second, second] = 1
         M[second, second - 1] = M[second - 1, second] = -1
         if i == 0:
@@ -31,15 +31,16 @@ class Chain(Matrices):
 
 
 class LowerBound(Data, tag="lower-bound"):
-    """Quadratic functions (41)-(42) of feddcd, on which no first-order method is fast when few clients take part.
+    """Quadratic functions (41)-(42) of feddcd, which are slow for every first-order method when few clients take part.
 
-    f_i(w) = (β - Nα)/8 · (wᵀM⁽ⁱ⁾w - 1_{i=1} 2⟨e_1, w⟩) + (α/2)‖w‖², N the number of clients; that is ½wᵀQ_i w - b_iᵀw with
-    Q_i = (β - Nα)/4 · M⁽ⁱ⁾ + αI and b_1 = (β - Nα)/4 · e_1, b_i = 0 for i > 1. M⁽ⁱ⁾ (42) has a block [[1, -1], [-1, 1]] at
-    (j, j), j = i, i + N, i + 2N …, the first of M⁽¹⁾ being [[2, -1], [-1, 1]], and the sum of all is the tridiagonal matrix
-    (-1, 2, -1). Each f_i is α-strongly convex and β-smooth. The paper's infinite matrices are cut to their leading
-    ``features`` rows and columns; the minimiser of Σ f_i nears w_j = q^j, q = (√κ - 1)/(√κ + 1), κ = β/(Nα), as they grow.
-    The paper's second case, α >= β/N, is refused: its f_i are not α-strongly convex. Nothing is random here.
-    Source: feddcd, Theorem 7.1 and appendix F.
+    f_i(w) = (β - Nα)/8 · (wᵀM⁽ⁱ⁾w - 1_{i=1} 2⟨e_1, w⟩) + (α/2)‖w‖² with N clients. This is ½wᵀQ_i w - b_iᵀw with
+    Q_i = (β - Nα)/4 · M⁽ⁱ⁾ + αI, b_1 = (β - Nα)/4 · e_1 and b_i = 0 for i > 1. M⁽ⁱ⁾ (42) has a block [[1, -1], [-1, 1]]
+    at (j, j) for j = i, i + N, i + 2N …; the first block of M⁽¹⁾ is [[2, -1], [-1, 1]]. The sum of all M⁽ⁱ⁾ is the
+    tridiagonal matrix (-1, 2, -1). Each f_i is α-strongly convex and β-smooth. The paper's infinite matrices are cut to
+    their leading ``features`` rows and columns; as ``features`` grows, the minimiser of Σ f_i approaches w_j = q^j,
+    q = (√κ - 1)/(√κ + 1), κ = β/(Nα). The paper's second case, α >= β/N, is refused: its f_i are not α-strongly convex.
+    The data are not random.
+    Source: FedDCD (arXiv 2201.11183, 2022), Theorem 7.1 and appendix F.
     """
 
     objective = "quadratic"

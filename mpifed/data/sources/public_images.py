@@ -1,4 +1,4 @@
-"""Public images by name: digits, MNIST, Fashion-MNIST, Medical MNIST."""
+"""Public image data: digits, MNIST, Fashion-MNIST, Medical MNIST."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from mpifed.core.typing import Array
 from mpifed.data.base import Clients, Dataset, Test
 from mpifed.data.download import find
 from mpifed.data.formats.idx import Pixels, read_idx
-from mpifed.data.formats.image_folder import Pictures, folders
+from mpifed.data.formats.image_folder import FolderImages, find_images
 from mpifed.data.formats.on_disk import reading
 from mpifed.data.partition import Partition, Shards
-from mpifed.data.sources.file import samples
+from mpifed.data.sources.file import read_samples
 from mpifed.data.split import Pooled
 
 
 class ImageSet(Pooled):
-    """Images of classes, dealt in label-pure shards, two a client, of which each client keeps 20 % for testing (flame)."""
+    """Images of classes: two shards of one class each per client, 20 % of each client's images for testing (flame)."""
 
     usual: ClassVar[Partition] = Shards(per_client=2, pure=True)
 
@@ -30,28 +30,30 @@ class ImageSet(Pooled):
 
 
 class Digits(ImageSet, tag="digits"):
-    """Handwritten digits, 1797 images of 8 x 8 = 64 pixels x/16, bundled with scikit-learn: nothing to download.
+    """Handwritten digits, 1797 images of 8 x 8 = 64 pixels x/16, bundled with scikit-learn: no download needed.
 
-    Default partition: label-pure shards, two a client; 80/20 for training and testing at each client (flame's way).
+    Default partition, as in flame: two shards of one class each per client; 80/20 for training and testing at each.
     """
 
     def load(self, seed: int, dtype: str) -> Dataset:
         try:
             from sklearn.datasets import load_digits
         except ImportError:
-            raise UserError('data = "digits" needs scikit-learn, which holds them: pip install mpifed[data]') from None
+            raise UserError(
+                'data = "digits" needs scikit-learn, which contains them: pip install mpifed[data]'
+            ) from None
         bunch: Any = load_digits()
         return self.deal(bunch.data / 16, bunch.target, seed, dtype, "scikit-learn's digits")
 
 
 class IdxImages(ImageSet):
-    """Images in the four files of MNIST, plain or gzip; pixels become (x/255 - mean)/deviation."""
+    """Images in the four files of MNIST, plain or gzip; pixels are scaled to (x/255 - mean)/deviation."""
 
     scale: ClassVar[tuple[float, float]]  # mean and deviation
 
     part: Annotated[
         Literal["auto", "train", "test", "both"],
-        Meta(description="train-*: 60,000 images; test: t10k-*, 10,000; auto: train where it is there, else test"),
+        Meta(description="train-*: 60,000 images; test: t10k-*, 10,000; auto: train if it exists, else test"),
     ] = "auto"
 
     def load(self, seed: int, dtype: str) -> Dataset:
@@ -59,36 +61,36 @@ class IdxImages(ImageSet):
         if len({X.shape[1] for _, X, _ in read}) > 1:
             raise UserError(
                 f"{read[0][0]} has images of {read[0][1].shape[1]} pixels, {read[1][0]} of {read[1][1].shape[1]}: "
-                "they are not of one set"
+                "they must come from the same data set"
             )
         X, y = (np.concatenate(arrays) for arrays in list(zip(*read, strict=True))[1:])
         return self.deal(Pixels(X, *self.scale), y, seed, dtype, str(read[0][0]))
 
     def parts(self) -> list[str]:
-        """The first word of the files to read."""
+        """The first word in the names of the files to read: train, t10k or both."""
         if self.part == "auto":
             found = find(self.label(), *names("train", "images-idx3"), *names("t10k", "images-idx3"))
             return [found.name.split("-")[0]]
         return {"train": ["train"], "test": ["t10k"], "both": ["train", "t10k"]}[self.part]
 
     def read(self, part: str) -> tuple[Path, Array, Array]:
-        """The file of the images, X (d, n) in bytes, y (d,)."""
+        """Path of the image file, X (d, n) in bytes, y (d,)."""
         path = find(self.label(), *names(part, "images-idx3"))
         labels = find(self.label(), *names(part, "labels-idx1"))
         X, y = read_idx(path, 3), read_idx(labels, 1)
-        return path, *samples({"X": X.reshape(len(X), X.shape[1] * X.shape[2]), "y": y}, path, "")
+        return path, *read_samples({"X": X.reshape(len(X), X.shape[1] * X.shape[2]), "y": y}, path, "")
 
 
 def names(part: str, kind: str) -> list[str]:
-    """What a file may be called: packed or not, and with the full stop that some servers have for the hyphen."""
+    """Possible names of a file: compressed or not, and with a full stop instead of the hyphen, as on some servers."""
     return [f"{part}-{kind}-ubyte.gz", f"{part}-{kind}-ubyte", f"{part}-{kind.replace('-', '.')}-ubyte"]
 
 
 class Mnist(IdxImages, tag="mnist"):
     """MNIST, handwritten digits of 28 x 28 = 784 pixels (x/255 - 0.1307)/0.3081 (flame section V; LeCun et al. 1998).
 
-    Default partition: label-pure shards, two a client; 80/20 for training and testing at each client (errata, FLAME).
-    Read from train-images-idx3-ubyte.gz and so on.
+    Default partition: two shards of one class each per client; 80/20 for training and testing at each (errata, FLAME).
+    Files: train-images-idx3-ubyte.gz and so on.
     """
 
     scale = (0.1307, 0.3081)
@@ -97,8 +99,8 @@ class Mnist(IdxImages, tag="mnist"):
 class Fmnist(IdxImages, tag="fmnist"):
     """Fashion-MNIST, clothes of 28 x 28 = 784 pixels (x/255 - 0.2860)/0.3530 (flame section V; Xiao et al. 2017).
 
-    Default partition: label-pure shards, two a client; 80/20 for training and testing at each client (errata, FLAME).
-    Read from train-images-idx3-ubyte.gz and so on.
+    Default partition: two shards of one class each per client; 80/20 for training and testing at each (errata, FLAME).
+    Files: train-images-idx3-ubyte.gz and so on.
     """
 
     scale = (0.2860, 0.3530)
@@ -107,21 +109,23 @@ class Fmnist(IdxImages, tag="fmnist"):
 class MedicalMnist(ImageSet, tag="medical-mnist"):
     """Medical MNIST, 58,954 images of 64 x 64 pixels (x/255 - 0.5)/0.5 in six classes (flame section V; Kaggle).
 
-    Read from a folder of JPEG or PNG images a class; classes are numbered in the alphabetical order of the folders. A
-    row is an image, its channels one after the other: (3, 64, 64) row-major, 12,288 features. A rank opens the images
-    of its own clients and no others. Default partition: label-pure shards, two a client; 80/20 at each client (errata).
+    Each class is a folder of JPEG or PNG images; classes are numbered in the alphabetical order of the folders. A row
+    of X is an image (3, 64, 64) in row-major order, 12,288 features. A rank opens the images of its own clients only.
+    Default partition: two shards of one class each per client; 80/20 for training and testing at each (errata, FLAME).
     """
 
-    colour: Annotated[bool, Meta(description="three channels, as the CNN of flame expects; false: one, grey")] = True
+    colour: Annotated[bool, Meta(description="true: three channels, as the CNN of flame expects; false: one, grey")] = (
+        True
+    )
     size: Annotated[int, Meta(ge=1, le=1024, description="side in pixels; images of another size are resized")] = 64
 
     def load(self, seed: int, dtype: str) -> Dataset:
         root = find("medical-mnist", "")
         with reading(root, "the data set medical-mnist"):
-            paths, y = folders(root)
+            paths, y = find_images(root)
         if not paths:
             raise UserError(
                 f"{root} has no class folders with .jpeg, .jpg or .png images: "
-                "it should hold AbdomenCT, BreastMRI, CXR, ChestCT, Hand, HeadCT"
+                "it should contain AbdomenCT, BreastMRI, CXR, ChestCT, Hand, HeadCT"
             )
-        return self.deal(Pictures(paths, self.size, self.colour), y, seed, dtype, str(root))
+        return self.deal(FolderImages(paths, self.size, self.colour), y, seed, dtype, str(root))

@@ -1,4 +1,4 @@
-"""Public tables by name: read from the folder MPIFED_DATA, downloaded once by ``mpifed data get``."""
+"""Public tables: QSAR oral toxicity, Santander, Adult and RCV1, downloaded once by ``mpifed data get``."""
 
 from __future__ import annotations
 
@@ -13,42 +13,45 @@ from msgspec import Meta
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Clients, Dataset
-from mpifed.data.download import fetch as fetch
 from mpifed.data.download import find
 from mpifed.data.formats.mat import read_mat
 from mpifed.data.formats.on_disk import reading
 from mpifed.data.formats.svm_csv import read_svm
 from mpifed.data.partition import Partition, Sizes
-from mpifed.data.pool import check_finite, unit_columns
-from mpifed.data.sources.file import samples
+from mpifed.data.pool import DenseRows, check_finite, unit_columns
+from mpifed.data.sources.file import read_samples
 from mpifed.data.split import Pooled
 
 
 class UnitColumns(Pooled):
-    """A table whose columns are scaled to unit Euclidean norm and whose rows are then dealt to clients (errata)."""
+    """A table whose columns are scaled to unit Euclidean norm before its rows are divided among clients (errata)."""
 
     objective = "logistic"
     usual: ClassVar[Partition] = Sizes(least=0.025)
 
-    sparse: Annotated[bool, Meta(description="keep X as CSR in place of dense rows")] = False
+    sparse: Annotated[bool, Meta(description="keep X as CSR instead of dense rows")] = False
 
     def read(self) -> tuple[Path, Matrix, Array]:
-        """The path of the file, X (d, n) as it is there, y (d,) of 0 and 1."""
+        """Path of the file, X (d, n) before scaling, and y (d,) of 0 and 1."""
         raise NotImplementedError
 
     def load(self, seed: int, dtype: str) -> Dataset:
         path, X, y = self.read()
-        X, y = samples({"X": X, "y": y}, path, "")
-        check_finite(X, range(len(y)), f"X of {path}")  # one NaN would make a whole column of them
+        X, y = read_samples({"X": X, "y": y}, path, "")
+        check_finite(X, range(len(y)), f"X of {path}")  # else one NaN would spread over its column
         X = unit_columns(X.astype(np.float64, copy=False))
-        return self.deal(sp.csr_array(X) if self.sparse else X, y, seed, dtype, str(path), sparse=self.sparse)
+        if self.sparse:
+            X = sp.csr_array(X)
+        elif sp.issparse(X):
+            X = DenseRows(X)
+        return self.deal(X, y, seed, dtype, str(path))
 
 
 class Qot(UnitColumns, tag="qot"):
     """QSAR oral toxicity, 8992 samples of 1024 binary features (UCI; Example V.2 of fedgia, 5.2 of fedadmm).
 
-    Read from toxicity.mat with toxicityclass.mat, or from UCI's qsar_oral_toxicity.csv. Default partition: random cut
-    points with min d_i > 0.025·d/m.
+    Files: toxicity.mat with toxicityclass.mat, or UCI's qsar_oral_toxicity.csv. Default partition: random cut points
+    with min d_i > 0.025·d/m.
     """
 
     def read(self) -> tuple[Path, Matrix, Array]:
@@ -63,14 +66,14 @@ class Qot(UnitColumns, tag="qot"):
 
 
 def zero_one(file: IO[bytes]) -> Iterator[bytes]:
-    """UCI's lines with the label as a number: positive is 1."""
+    """UCI's lines with the label as a number: 1 for positive, 0 for negative."""
     return (line.replace(b"positive", b"1").replace(b"negative", b"0") for line in file)
 
 
 class Sct(UnitColumns, tag="sct"):
     """Santander customer transaction, 200,000 samples of 200 features (Kaggle; Example V.2 of fedgia, 5.2 of fedadmm).
 
-    Read from Kaggle's train.csv, whose columns are ID_code, target, var_0 … var_199.
+    File: Kaggle's train.csv with the columns ID_code, target, var_0 … var_199.
     """
 
     def read(self) -> tuple[Path, Matrix, Array]:
@@ -86,8 +89,8 @@ class Sct(UnitColumns, tag="sct"):
 class Adult(UnitColumns, tag="adult"):
     """Adult income, 45,222 samples of 14 features, label 1 where income is over 50,000 (UCI; fedepm section VII.A).
 
-    Read from adult.mat with adultclass.mat, or made of UCI's adult.test and adult.data by the steps of the paper:
-    persons with a missing value are left out, words become integers, columns get unit norm (no centring: errata).
+    Files: adult.mat with adultclass.mat, or UCI's adult.test and adult.data, prepared as in the paper: persons with a
+    missing value are dropped, words become integers, columns are scaled to unit norm (no centring: errata).
     Default partition: random cut points with min d_i > 0.01·d/m.
     """
 
@@ -101,31 +104,32 @@ class Adult(UnitColumns, tag="adult"):
             if path.suffix == ".mat":
                 return path, read_mat(path)["X"], read_mat(find("adult", "adultclass.mat"))["y"].ravel()
             table = np.array([*persons(find("adult", "adult.test")), *persons(path)])
-            labels = np.char.startswith(table[:, -1], ">50K")  # in adult.test a full stop follows
+            labels = np.char.startswith(table[:, -1], ">50K")  # adult.test has a full stop after it
             return path, np.column_stack([integers(column) for column in table[:, :-1].T]), labels.astype(np.int64)
 
 
 def persons(path: Path) -> Iterator[list[str]]:
-    """The lines of 15 values without a missing one."""
+    """The values of each person without a missing one; UserError where a line has not 15 values."""
     with path.open(encoding="ascii") as file:
         for number, line in enumerate(file, 1):
             cells = [cell.strip() for cell in line.split(",")]
             if len(cells) != 15 and line.strip() and not line.startswith("|"):
-                raise UserError(f"{path}, line {number}: {len(cells)} values, and there must be 15")
+                raise UserError(f"{path}, line {number}: {len(cells)} values: it must have 15")
             if len(cells) == 15 and "?" not in cells:
                 yield cells
 
 
 def integers(column: Array) -> Array:
-    """A column of numbers as it is, one of words as their places (from 0) in the alphabetical order."""
+    """A column as integers; words are numbered from 0 in alphabetical order."""
     return column.astype(np.int64) if np.char.isdigit(column).all() else np.unique(column, return_inverse=True)[1]
 
 
 class Rcv1(Pooled, tag="rcv1"):
     """Reuters news, 20,242 samples of 47,236 features, sparse: rcv1_train.binary of LIBSVM (feddcd section 8.1).
 
-    Labels become 0 … C-1 in their order; ``labels = "multiclass"`` reads rcv1_train.multiclass in its place (15,564
-    samples, 53 classes). X stays CSR. Default partition: iid, as in the paper, which has 100 clients.
+    ``labels = "multiclass"`` reads rcv1_train.multiclass instead (15,564 samples, 53 classes). Labels are numbered
+    0 … C-1 in increasing order. X is CSR. Default partition: iid, among 100 clients as in the paper.
+    Source: FedDCD, 2022, arXiv 2201.11183.
     """
 
     clients: Clients = 100
@@ -134,5 +138,5 @@ class Rcv1(Pooled, tag="rcv1"):
     def load(self, seed: int, dtype: str) -> Dataset:
         path = find("rcv1", f"rcv1_train.{self.labels}", f"rcv1_train.{self.labels}.bz2")
         with reading(path, "LIBSVM"):
-            X, y = samples(dict(zip("Xy", read_svm(path, None), strict=True)), path, "")
+            X, y = read_samples(dict(zip("Xy", read_svm(path, None), strict=True)), path, "")
         return self.deal(X, np.unique(y, return_inverse=True)[1], seed, dtype, str(path))

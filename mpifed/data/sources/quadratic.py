@@ -1,4 +1,4 @@
-"""Random quadratic functions, a matrix and a vector a client."""
+"""Random quadratic functions ½xᵀQ_i x − b_iᵀx: each client has a matrix and a vector."""
 
 from __future__ import annotations
 
@@ -9,30 +9,19 @@ from msgspec import Meta
 
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.data.base import Data, Dataset
-
-BLOCK = 1000  # clients whose rows are put in order at a time: few calls for small clients, little memory for large ones
+from mpifed.data.base import ClientByClient, Data, Dataset
 
 
-class Matrices(Dataset):
-    """Client i has a matrix Q_i (n, n), in the place of X, and a vector b_i (n,), in the place of y."""
+class Matrices(ClientByClient):
+    """Quadratic functions: ``draw`` gives a matrix Q_i (n, n) in place of X and a vector b_i (n,) in place of y."""
 
     def __init__(self, m: int, n: int, dtype: str) -> None:
-        self.m, self.n, self.sizes, self.dtype = m, n, np.full(m, n, dtype=np.int64), dtype
-
-    def draw(self, i: int) -> tuple[Array, Array]:
-        """Q_i and b_i of client i."""
-        raise NotImplementedError
-
-    def rows(self, lo: int, hi: int) -> tuple[Array, Array]:
-        X, y = np.empty((hi - lo, self.n, self.n), self.dtype), np.empty((hi - lo, self.n), self.dtype)
-        for i in range(lo, hi):
-            X[i - lo], y[i - lo] = self.draw(i)
-        return X.reshape(-1, self.n), y.ravel()
+        self.m, self.n, self.dtype = m, n, dtype
+        self.sizes = np.full(m, n, dtype=np.int64)
 
 
 class Quadratics(Matrices):
-    """Random matrices and vectors; the numbers of client i come from a stream of its own."""
+    """Random matrices with eigenvalues in [mu, L] and random vectors; each client has its own random stream."""
 
     def __init__(self, m: int, n: int, mu: float, L: float, seed: int, dtype: str) -> None:
         super().__init__(m, n, dtype)
@@ -43,15 +32,16 @@ class Quadratics(Matrices):
         eigenvalues = rng.uniform(self.mu, self.L, size=self.n)
         eigenvalues[0], eigenvalues[-1] = self.mu, self.L
         U, R = np.linalg.qr(rng.standard_normal((self.n, self.n)))
-        U = U * np.copysign(1.0, np.diagonal(R))  # without the signs the rotation is not uniform
+        U = U * np.copysign(1.0, np.diagonal(R))  # without the signs, U is not uniformly distributed
         Q = (U * eigenvalues) @ U.T
         return (Q + Q.T) / 2, rng.standard_normal(self.n)
 
 
 class RandomQuadratic(Data, tag="quadratic"):
-    """Quadratic functions ½xᵀQ_i x - b_iᵀx of client i with random Q_i and standard normal b_i.
+    """Quadratic functions f_i(x) = ½xᵀQ_i x - b_iᵀx with random Q_i (n, n) and standard normal b_i (n,).
 
-    Q_i = U diag(e) Uᵀ, U a uniform rotation, e_1 = mu, e_n = L, the other eigenvalues uniform in [mu, L].
+    Q_i = U diag(e) Uᵀ with a uniformly random rotation U, e_1 = mu, e_n = L, and the other eigenvalues uniform in
+    [mu, L].
     """
 
     objective = "quadratic"

@@ -1,4 +1,4 @@
-"""synthetic(alpha, beta): classes whose models and inputs differ from client to client."""
+"""synthetic(alpha, beta) of FedProx: labels from a linear model and inputs that both differ between clients."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from msgspec import Meta
 
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.data.base import Clients, Data, Dataset, Test
-from mpifed.data.split import split_made
+from mpifed.data.base import ClientByClient, Clients, Data, Dataset, Test
+from mpifed.data.split import split_generated
 
 
-class SyntheticClients(Dataset):
-    """The samples of all clients; client k draws all of its own numbers from one stream."""
+class SyntheticClients(ClientByClient):
+    """The samples of all clients; each client has its own random stream."""
 
     def __init__(self, source: Synthetic, seed: int, dtype: str) -> None:
         self.source, self.seed, self.dtype = source, seed, dtype
@@ -22,16 +22,7 @@ class SyntheticClients(Dataset):
         self.sizes = stream(seed, "data").integers(source.least, source.most, size=self.m, endpoint=True)
         self.deviation = np.arange(1, self.n + 1) ** -0.6  # the square root of Sigma_jj
 
-    def rows(self, lo: int, hi: int) -> tuple[Array, Array]:
-        ends = np.cumsum(self.sizes[lo:hi])
-        d = int(ends[-1]) if hi > lo else 0
-        X, y = np.empty((d, self.n), self.dtype), np.empty(d, self.dtype)
-        for k, end in zip(range(lo, hi), ends, strict=True):
-            X[end - self.sizes[k] : end], y[end - self.sizes[k] : end] = self.draw(k)
-        return X, y
-
     def draw(self, k: int) -> tuple[Array, Array]:
-        """x (d_k, n) and y (d_k,) of client k."""
         rng, common = stream(self.seed, "data", k + 1), stream(self.seed, "data", 0, 1)
         u, B = rng.normal(0, self.source.alpha), rng.normal(0, self.source.beta)
         if self.source.iid:
@@ -44,12 +35,14 @@ class SyntheticClients(Dataset):
 
 
 class Synthetic(Data, tag="synthetic"):
-    """synthetic(alpha, beta), 60 features and 10 classes, made at each client from a model of its own (flame section V).
+    """synthetic(alpha, beta), 60 features and 10 classes, labelled at each client by its own model (flame section V).
 
-    Client k draws u_k ~ N(0, alpha), B_k ~ N(0, beta), W_k ~ N(u_k, 1) (classes, features), b_k ~ N(u_k, 1),
-    v_k ~ N(B_k, 1); then x ~ N(v_k, Sigma) with Sigma_jj = j^-1.2 and y = argmax(W_k x + b_k). alpha and beta are
-    standard deviations, the sizes uniform whole numbers (errata, FLAME). ``iid``: one W, b ~ N(0, 1) for all, v_k = 0.
-    Source: Li et al., Federated optimization in heterogeneous networks (FedProx), 2020, section 5.1.
+    Client k draws u_k ~ N(0, alpha), B_k ~ N(0, beta), W_k ~ N(u_k, 1) (classes, features), b_k ~ N(u_k, 1) (classes,)
+    and v_k ~ N(B_k, 1) (features,). Its samples are x ~ N(v_k, Sigma), Sigma_jj = j^-1.2, with y = argmax(W_k x + b_k).
+    alpha and beta are standard deviations; sizes are uniform whole numbers from least to most (errata, FLAME).
+    ``iid``: all clients share W, b ~ N(0, 1), and v_k = 0.
+    Source: Li et al., Federated Optimization in Heterogeneous Networks (FedProx), 2020, arXiv 1812.06127, section 5.1;
+    FLAME, 2023, arXiv 2311.06756.
     """
 
     objective = "softmax"
@@ -61,7 +54,7 @@ class Synthetic(Data, tag="synthetic"):
     beta: Annotated[
         float, Meta(ge=0, description="how much the inputs of the clients differ, a standard deviation")
     ] = 0.5
-    iid: Annotated[bool, Meta(description="one model and one law of the inputs for all clients")] = False
+    iid: Annotated[bool, Meta(description="one model and one input distribution for all clients")] = False
     features: Annotated[int, Meta(ge=1, le=10**8, description="number of features n")] = 60
     classes: Annotated[int, Meta(ge=2, le=10_000, description="number of classes")] = 10
     least: Annotated[int, Meta(ge=1, le=10**9, description="fewest samples of a client")] = 5000
@@ -74,4 +67,4 @@ class Synthetic(Data, tag="synthetic"):
 
     def load(self, seed: int, dtype: str) -> Dataset:
         seed = seed if self.seed is None else self.seed
-        return split_made(SyntheticClients(self, seed, dtype), self.test, seed)
+        return split_generated(SyntheticClients(self, seed, dtype), self.test, seed)

@@ -18,7 +18,7 @@ from mpifed.core.errors import UserError
 from mpifed.data.base import Data
 from mpifed.data.info import describe
 from mpifed.data.partition import Sizes
-from mpifed.data.pool import Pool, unit_columns
+from mpifed.data.pool import DenseRows, Pool, unit_columns
 
 SIZES = np.array([2, 3, 1, 4])
 X = np.where(np.arange(60).reshape(10, 6) % 3 == 0, 0.0, np.arange(60).reshape(10, 6) / 7)
@@ -242,7 +242,7 @@ def test_libsvm_indices_count_from_0_if_0_is_there_or_if_told(tmp_path):
 )
 def test_a_bad_libsvm_line_is_named(tmp_path, line):
     (tmp_path / "x.svm").write_text(f"1 1:1\n-1 2:1\n{line}\n1 1:1\n")
-    refused(tmp_path / "x.svm", r"x\.svm, line 3: .* is no line of the form 'label index:value …'", clients=1)
+    refused(tmp_path / "x.svm", r"x\.svm, line 3: .* is not of the form 'label index:value …'", clients=1)
 
 
 CSV = "a,b,class\n1,2.5,0\n3,-1e2,1\n5,6,1\n"
@@ -278,12 +278,12 @@ def test_csv_may_be_packed(tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "sentence"),
     [
-        (CSV + "7,8\n", {}, r"x\.csv, line 5: 2 columns where the first line has 3"),
+        (CSV + "7,8\n", {}, r"x\.csv, line 5: 2 columns, but the first line has 3"),
         (CSV + "7,,8\n", {}, r"x\.csv, line 5: '' is not a number"),
         (CSV + "7,oak,8\n", {}, r"x\.csv, line 5: 'oak' is not a number"),
-        (CSV, {"target": "klass"}, r"data\.target = \"klass\" is no column of .*x\.csv, which has columns a, b, class"),
-        ("1,2\n", {"target": "a"}, r"data\.target = \"a\" is no column of .*x\.csv, which has no header"),
-        (CSV, {"target": 3}, r"data\.target = 3 is no column of .*x\.csv: it has 3"),
+        (CSV, {"target": "klass"}, r"data\.target = \"klass\" is not a column of .*x\.csv, which has columns a, b, class"),
+        ("1,2\n", {"target": "a"}, r"data\.target = \"a\" is not a column of .*x\.csv, which has no header"),
+        (CSV, {"target": 3}, r"data\.target = 3 is not a column of .*x\.csv, which has 3"),
         ("a,b\n", {}, r"X of .*x\.csv has the shape \(0, 1\)"),
         ("", {}, r"X of .*x\.csv has the shape"),
         ("1\n2\n", {}, r"X of .*x\.csv has the shape \(2, 0\)"),
@@ -304,27 +304,27 @@ def with_number_7_2(values, other):
 
 BAD_ARRAYS = [
     ({"y": y, "sizes": SIZES}, "has no X: it needs X, or X_data, X_indices, X_indptr and X_shape"),
-    ({"X": X, "sizes": SIZES}, "has no y: there are X, sizes"),
-    ({**DENSE, "y": y[:9]}, "y of .* has 9 entries where X has 10 rows"),
+    ({"X": X, "sizes": SIZES}, "has no y; it has X, sizes"),
+    ({**DENSE, "y": y[:9]}, "y of .* has 9 entries, but X has 10 rows"),
     ({**DENSE, "y": np.stack([y, y])}, r"y of .* has the shape \(2, 10\)"),
     ({**DENSE, "X": X[0]}, r"X of .* has the shape \(6,\): it must be \(d, n\)"),
     ({**DENSE, "X": X[:, :0]}, r"X of .* has the shape \(10, 0\)"),
     ({**DENSE, "X": X.astype(complex)}, "X of .* has the type complex128: it must be an array of real numbers"),
-    ({**DENSE, "sizes": [2, 3, 1, 3]}, "sizes of .* add up to 9 where X has 10 rows"),
-    ({**DENSE, "sizes": [2, 3, 0, 5]}, "sizes of .* must be whole numbers, each at least 1"),
-    ({**DENSE, "sizes": [2, -3, 6, 5]}, "sizes of .* must be whole numbers, each at least 1"),
+    ({**DENSE, "sizes": [2, 3, 1, 3]}, "sizes of .* add up to 9, but X has 10 rows"),
+    ({**DENSE, "sizes": [2, 3, 0, 5]}, "sizes of .* must be whole numbers, .* each at least 1"),
+    ({**DENSE, "sizes": [2, -3, 6, 5]}, "sizes of .* must be whole numbers, .* each at least 1"),
     ({**DENSE, "sizes": [2.5, 7.5]}, "sizes of .* must be whole numbers"),
     ({**DENSE, "sizes": [np.inf, 1.0]}, "sizes of .* must be whole numbers"),
     ({**DENSE, "sizes": []}, "sizes of .* must be whole numbers"),
     ({**DENSE, "X_test": X_TEST}, "has test samples but no sizes_test"),
     ({"X": X, "y": y, **TEST}, "has test samples but no sizes:"),
-    ({**DENSE, **TEST, "sizes_test": [1, 3]}, "sizes_test of .* has 2 entries where sizes has 4"),
-    ({**DENSE, **TEST, "sizes_test": [1, 0, 0, 0]}, "sizes_test of .* add up to 1 where X_test has 4 rows"),
-    ({**DENSE, **TEST, "X_test": X_TEST[:, :5]}, "X_test of .* has 5 columns where X has 6"),
-    ({**SPARSE, "X_shape": [11, 6]}, "X_indptr of .* must be 12 numbers that start at 0"),
+    ({**DENSE, **TEST, "sizes_test": [1, 3]}, "sizes_test of .* has 2 entries, but sizes has 4"),
+    ({**DENSE, **TEST, "sizes_test": [1, 0, 0, 0]}, "sizes_test of .* add up to 1, but X_test has 4 rows"),
+    ({**DENSE, **TEST, "X_test": X_TEST[:, :5]}, "X_test of .* has 5 columns, but X has 6"),
+    ({**SPARSE, "X_shape": [11, 6]}, "X_indptr of .* must be 12 whole numbers that start at 0"),
     ({**SPARSE, "X_shape": [10]}, "X_shape of .* must be two whole numbers"),
-    ({**SPARSE, "X_indptr": SPARSE["X_indptr"][::-1]}, "X_indptr of .* must be 11 numbers .* never fall"),
-    ({**SPARSE, "X_data": SPARSE["X_data"][1:]}, r"X_data of .* has the shape \(39,\): X_indptr ends at 40"),
+    ({**SPARSE, "X_indptr": SPARSE["X_indptr"][::-1]}, "X_indptr of .* must be 11 whole numbers .* never decrease"),
+    ({**SPARSE, "X_data": SPARSE["X_data"][1:]}, r"X_data of .* has the shape \(39,\), but X_indptr ends at 40"),
     ({k: v for k, v in SPARSE.items() if k != "X_indices"}, "has no X_indices: it needs X, or X_data, X_indices"),
     ({**SPARSE, "X_indices": SPARSE["X_indices"] + 3}, "cannot be read as .*indices must be < 6"),
     ({**DENSE, "X": with_number_7_2(X, np.nan)}, "row 7 of X of .* is not finite"),
@@ -391,20 +391,20 @@ def test_a_member_cut_short_inside_an_npz_is_named(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in members.items():
             archive.writestr(name, content[:-100] if name == "X.npy" else content)
-    refused(path, r"X of .*fed\.npz declares the shape \(10, 6\) of float64, 480 bytes, where it has 380")
+    refused(path, r"X of .*fed\.npz declares the shape \(10, 6\) of float64, 480 bytes, but holds 380")
 
 
 @pytest.mark.parametrize(
     ("name", "options", "sentence"),
     [
-        ("none.h5", {}, r"data\.path = \".*none\.h5\" is no file"),
-        ("x.parquet", {}, r"data\.path = \".*x\.parquet\" has an unknown suffix: known are \.h5, "),
+        ("none.h5", {}, r"data\.path = \".*none\.h5\" is not a file"),
+        ("x.parquet", {}, r"data\.path = \".*x\.parquet\" has an unknown suffix: it must be one of \.h5, "),
         ("x.npz.gz", {}, r"unknown suffix"),
         ("plain", {}, r"unknown suffix"),
-        ("fed.npz", {"clients": 5}, r"data\.clients = 5 does not go with .*fed\.npz: it has sizes of 4 clients"),
-        ("fed.npz", {"partition": "iid"}, r"data\.partition = \"iid\" does not go with .*fed\.npz"),
-        ("fed.npz", {"target": 1}, r"data\.target goes with CSV files alone"),
-        ("fed.npz", {"zero_based": True}, r"data\.zero_based goes with LIBSVM files alone"),
+        ("fed.npz", {"clients": 5}, r"data\.clients = 5 contradicts .*fed\.npz, which has sizes of 4 clients"),
+        ("fed.npz", {"partition": "iid"}, r"data\.partition = \"iid\" contradicts .*fed\.npz"),
+        ("fed.npz", {"target": 1}, r"data\.target = 1 is for CSV files only"),
+        ("fed.npz", {"zero_based": True}, r"data\.zero_based = true is for LIBSVM files only"),
         ("fed.npz", {"clients": 0}, r"data\.clients = 0 is wrong"),
     ],
 )
@@ -441,7 +441,7 @@ def test_rows_of_a_pool_do_not_depend_on_the_range_asked(sizes, kind, seed):
     matrix, d = rng.integers(0, 3, size=(30, 4)), sum(sizes)
     order = rng.permutation(30)[:d]
     source = matrix if kind == "dense" else sp.csr_array(matrix)
-    pool = Pool(source, np.arange(30), order, np.array(sizes), sparse=None if kind != "densified" else False)
+    pool = Pool(DenseRows(source) if kind == "densified" else source, np.arange(30), order, np.array(sizes))
     same_rows_however_asked(pool)
     rows, labels = pool.rows(0, pool.m)
     assert sp.issparse(rows) == (kind == "csr") == pool.sparse
@@ -527,14 +527,14 @@ def test_values_that_cannot_be_are_refused(table, sentence):
 def test_info_tells_sizes_and_classes_of_every_client(tmp_path):
     text = describe(load(write(tmp_path / "fed.h5", {**SPARSE, **TEST})))
     for line in (
-        "clients m               4",
-        "samples d               10",
-        "features n              6",
-        "test samples            4",
-        "classes                 4",
-        "matrix                  CSR, 66.7 % nonzero",
-        "samples a client        min 1, quartiles 1.75 / 2.5 / 3.25, max 4",
-        "classes a client        min 1, quartiles 1.75 / 2.5 / 3, max 3",
+        "clients m                 4",
+        "samples d                 10",
+        "features n                6",
+        "test samples              4",
+        "classes                   4",
+        "matrix                    CSR, 66.7 % nonzero",
+        "samples per client        min 1, quartiles 1.75 / 2.5 / 3.25, max 4",
+        "classes per client        min 1, quartiles 1.75 / 2.5 / 3, max 3",
     ):
         assert line in text.splitlines()
     assert [line.split() for line in text.splitlines()[-5:]] == [
@@ -550,13 +550,13 @@ def test_info_tells_sizes_and_classes_of_every_client(tmp_path):
 def test_info_tells_the_share_of_ones_of_binary_labels(labels, monkeypatch):
     monkeypatch.setattr("mpifed.data.info.BLOCK", 1)  # client by client
     text = describe(Pool(np.ones((4, 2)), np.array(labels), None, np.array([2, 2])))
-    assert "share of ones a client  min 0.5, quartiles 0.625 / 0.75 / 0.875, max 1" in text
+    assert "share of ones per client  min 0.5, quartiles 0.625 / 0.75 / 0.875, max 1" in text
     assert [line.split()[-1] for line in text.splitlines()[-2:]] == ["0.5", "1"]
 
 
 def test_info_of_many_clients_has_no_line_a_client():
     text = describe(Data.build({"name": "linreg-noniid", "clients": 21, "features": 2}, "data").load(0, "float64"))
-    assert "classes                 none (labels are no classes)" in text
+    assert "classes                   none (labels are not classes)" in text
     assert len(text.splitlines()) == 7
 
 

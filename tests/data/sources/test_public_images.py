@@ -100,12 +100,12 @@ HOSTILE = {
     "another magic number": (b"\x00\x00\x0d\x03" + idx(BYTES)[4:], r"begins with 00000d03, not 00000803"),
     "labels in the place of images": (idx(np.zeros(5)), r"begins with 00000801"),
     "nothing": (b"", r"begins with , not"),
-    "an end inside the head": (idx(BYTES)[:9], r"ends inside its head"),
-    "an end inside the values": (idx(BYTES)[:-1], r"says it holds 2 x 3 x 4 bytes, but there are 23"),
-    "more than it says": (idx(BYTES) + b"\0", r"says it holds 2 x 3 x 4 bytes, but there are more"),
-    "a gigabyte declared": (idx(BYTES, (1024, 1024, 1024)), r"1024 x 1024 x 1024 bytes, but there are 24"),
-    "terabytes declared": (idx(BYTES, (2**32 - 1, 2**32 - 1, 1)), r"more than 2 GiB cannot be right"),
-    "a product that overflows": (idx(BYTES, (2**31, 2**31, 4)), r"more than 2 GiB cannot be right"),
+    "an end inside the head": (idx(BYTES)[:9], r"ends in its header"),
+    "an end inside the values": (idx(BYTES)[:-1], r"declares 2 x 3 x 4 bytes, but holds 23"),
+    "more than it says": (idx(BYTES) + b"\0", r"declares 2 x 3 x 4 bytes, but holds more"),
+    "a gigabyte declared": (idx(BYTES, (1024, 1024, 1024)), r"1024 x 1024 x 1024 bytes, but holds 24"),
+    "terabytes declared": (idx(BYTES, (2**32 - 1, 2**32 - 1, 1)), r"more than 2 GiB is not supported"),
+    "a product that overflows": (idx(BYTES, (2**31, 2**31, 4)), r"more than 2 GiB is not supported"),
 }
 
 
@@ -133,7 +133,7 @@ def test_a_packed_idx_file_cut_short_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("images", "labels", "sentence"),
     [
-        (np.zeros((3, 28, 28)), np.zeros(4), r"y of .* has 4 entries where X has 3 rows"),
+        (np.zeros((3, 28, 28)), np.zeros(4), r"y of .* has 4 entries, but X has 3 rows"),
         (np.zeros((0, 28, 28)), np.zeros(0), r"X of .* has the shape \(0, 784\)"),
         (np.zeros((3, 0, 28)), np.zeros(3), r"X of .* has the shape \(3, 0\)"),
     ],
@@ -152,7 +152,7 @@ def test_train_and_test_images_of_two_sets_are_refused(tmp_path, monkeypatch):
     write_set(tmp_path / "mnist", "t10k", 20)
     for part, values in (("images-idx3", np.zeros((20, 8, 8))), ("labels-idx1", np.zeros(20))):
         (tmp_path / f"mnist/train-{part}-ubyte").write_bytes(idx(values))
-    with pytest.raises(UserError, match=r"images of 64 pixels, .* of 784: they are not of one set"):
+    with pytest.raises(UserError, match=r"images of 64 pixels, .* of 784: they must come from the same data set"):
         build("mnist", clients=2, part="both")
 
 
@@ -276,7 +276,7 @@ def test_what_is_no_picture_is_named(pictures, monkeypatch, content):
 def test_no_class_folders(tmp_path, monkeypatch):
     monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
     (tmp_path / "medical-mnist").mkdir()
-    with pytest.raises(UserError, match=r"medical-mnist has no class folders .*: it should hold AbdomenCT"):
+    with pytest.raises(UserError, match=r"medical-mnist has no class folders .*: it should contain AbdomenCT"):
         build("medical-mnist")
 
 

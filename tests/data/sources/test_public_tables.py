@@ -20,7 +20,8 @@ import scipy.sparse as sp
 from mpifed.core.errors import UserError
 from mpifed.data import download
 from mpifed.data.base import Data
-from mpifed.data.sources.public_tables import Adult, Qot, fetch
+from mpifed.data.download import fetch
+from mpifed.data.sources.public_tables import Adult, Qot
 from tests.data.sources.test_file import dense, same_rows_however_asked, table_of
 
 REAL = os.environ.get("MPIFED_DATA", "")
@@ -110,7 +111,7 @@ def test_adult_reads_the_mat_pair_and_uci_s_files_alike(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("1, 2, 3\n", r"adult\.data, line 3: 3 values, and there must be 15"),
+        ("1, 2, 3\n", r"adult\.data, line 3: 3 values: it must have 15"),
         ("1, \u00e9", r"adult\.data cannot be read as the data set adult"),
     ],
 )
@@ -140,21 +141,21 @@ def test_rcv1_stays_sparse_and_its_classes_count_from_0(tmp_path, monkeypatch, k
     assert np.array_equal(np.sort(y), np.sort(np.unique(labels, return_inverse=True)[1]))
     same_rows_however_asked(dataset)
     (tmp_path / f"rcv1/rcv1_train.{kind}").write_bytes(text.replace(b":", b" ", 1))
-    with pytest.raises(UserError, match=rf"rcv1_train\.{kind}, line 1: .* is no line of the form"):
+    with pytest.raises(UserError, match=rf"rcv1_train\.{kind}, line 1: .* is not of the form"):
         data.load(0, "float32")
 
 
 @pytest.mark.parametrize("name", ["qot", "sct", "adult", "rcv1", "mnist", "fmnist", "medical-mnist"])
 def test_absent_sets_say_which_file_and_what_to_do(tmp_path, monkeypatch, name):
     monkeypatch.delenv("MPIFED_DATA", raising=False)
-    unset = rf"data = \"{name}\" finds no .* in \$MPIFED_DATA/{name}, which is not set: .*MPIFED_DATA=DIR"
+    unset = rf"data = \"{name}\" finds no .* in \$MPIFED_DATA/{name}, because MPIFED_DATA is not set: .*MPIFED_DATA=DIR"
     with pytest.raises(UserError, match=unset):
         Data.build(name, "data").load(0, "float64")
     monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
     with pytest.raises(UserError, match=rf"finds no .* in {tmp_path}/{name}: ") as caught:
         Data.build(name, "data").load(0, "float64")
     assert (f"python -m mpifed data get {name} --to DIR" in str(caught.value)) == (name in download.SOURCES)
-    assert ("kaggle.com" in str(caught.value)) == (name in download.BY_HAND)
+    assert ("kaggle.com" in str(caught.value)) == (name in download.MANUAL)
 
 
 @pytest.mark.skipif(not Path(REAL, "qot/toxicity.mat").is_file(), reason="MPIFED_DATA has no qot/toxicity.mat")
@@ -213,13 +214,13 @@ def test_fetch_puts_the_members_wanted_in_place_and_nothing_else(tmp_path, monke
     digest = source_of(tmp_path, monkeypatch, members=("a.csv", "b.csv", "c.csv"), files=("a.csv", "c.csv"))
     to = tmp_path / "deep/data"
     assert [str(file) for file in fetch("qot", to)] == [
-        f"{to}/qot/{name} (SHA-256 {digest}, as it should be)" for name in ("a.csv", "c.csv")
+        f"{to}/qot/{name} (SHA-256 {digest}, as published)" for name in ("a.csv", "c.csv")
     ]
     assert (to / "qot/c.csv").read_text() == "c.csv: 1;0;positive\n"
     assert sorted(p.name for p in (tmp_path / "deep").rglob("*")) == ["a.csv", "c.csv", "data", "qot"]
     (to / "qot/a.csv").write_text("mine")
     (to / "qot/c.csv").unlink()
-    assert [file.note == "was there already" for file in fetch("qot", to)] == [True, False]
+    assert [file.note == "exists already" for file in fetch("qot", to)] == [True, False]
     assert (to / "qot/a.csv").read_text() == "mine"  # what is there is left alone
 
 
@@ -232,14 +233,14 @@ def test_fetch_tells_the_sum_where_none_is_published(tmp_path, monkeypatch):
 
 def test_fetch_leaves_nothing_behind_when_something_is_wrong(tmp_path, monkeypatch):
     source_of(tmp_path, monkeypatch, sha256="0" * 64)
-    with pytest.raises(UserError, match=r"set\.zip gives has the SHA-256 .*: it should be 0000.*, so it was deleted"):
+    with pytest.raises(UserError, match=r"set\.zip has the SHA-256 .*: it should be 0000.*, so it was deleted"):
         fetch("qot", tmp_path / "to")
     source_of(tmp_path, monkeypatch, members=("../../qsar.csv",))
-    with pytest.raises(UserError, match=r"qot cannot be brought from file:.*set\.zip to .*qsar\.csv"):
+    with pytest.raises(UserError, match=r"qot cannot be downloaded from file:.*set\.zip to .*qsar\.csv"):
         fetch("qot", tmp_path / "to")
     source_of(tmp_path, monkeypatch)
     monkeypatch.setattr(download, "LARGEST", 100)
-    with pytest.raises(UserError, match=r"set\.zip gives more than"):
+    with pytest.raises(UserError, match=r"set\.zip has more than"):
         fetch("qot", tmp_path / "to")
     (tmp_path / "set.zip").write_text("<html>not here any more</html>")
     with pytest.raises(UserError, match=r"the answer is no \.zip file"):
@@ -310,7 +311,7 @@ def test_fetch_over_http(tmp_path, monkeypatch, server):
         if file == "x.bz2":
             assert fetch("rcv1", tmp_path / "to")[0].path.read_bytes() == (tmp_path / "x.bz2").read_bytes()
         else:
-            with pytest.raises(UserError, match=f"rcv1 cannot be brought from {server}/{file} to .*{reason}") as caught:
+            with pytest.raises(UserError, match=f"rcv1 cannot be downloaded from {server}/{file} to .*{reason}") as caught:
                 fetch("rcv1", tmp_path / "to")
             assert "\n" not in str(caught.value)
     assert [path.name for path in (tmp_path / "to/rcv1").iterdir()] == ["x.bz2"]
@@ -322,24 +323,24 @@ def test_fetch_refuses_what_it_does_not_know_or_cannot_reach(tmp_path, monkeypat
     for url in ((tmp_path / "none").as_uri(), "http://127.0.0.1:9/a.csv"):
         monkeypatch.setitem(download.SOURCES, "qot", [download.Source(url, None, ("a.csv",))])
         with pytest.raises(
-            UserError, match=rf"qot cannot be brought from {url} to .*a\.csv: (No such file|Connection refused)"
+            UserError, match=rf"qot cannot be downloaded from {url} to .*a\.csv: (No such file|Connection refused)"
         ):
             fetch("qot", tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"cannot be brought .*: Not a directory"):
+    with pytest.raises(UserError, match=r"cannot be downloaded .*: Not a directory"):
         fetch("qot", tmp_path / "file")
 
 
 @pytest.mark.parametrize("name", ["sct", "medical-mnist"])
 def test_fetch_says_where_sets_behind_a_login_are(tmp_path, name):
     with pytest.raises(
-        UserError, match=rf"{name} needs a login .*: download .*kaggle\.com/.* DIR/{name}.* MPIFED_DATA=DIR"
+        UserError, match=rf"{name} cannot be downloaded without a login: download .*kaggle\.com/.* DIR/{name}.* MPIFED_DATA=DIR"
     ):
         fetch(name, tmp_path)
 
 
 def test_every_set_that_is_read_from_a_folder_can_be_had():
-    assert set(download.SOURCES) | set(download.BY_HAND) == {
+    assert set(download.SOURCES) | set(download.MANUAL) == {
         "qot",
         "sct",
         "adult",

@@ -225,5 +225,5 @@ def test_values_that_cannot_be_are_refused(table, sentence):
 
 
 def test_clients_of_one_sample_leave_nothing_to_test_on():
-    with pytest.raises(UserError, match=r"data\.test = 0\.5 leaves nobody a test sample, .* more than 1 samples"):
+    with pytest.raises(UserError, match=r"data\.test = 0\.5 leaves no client a test sample, .* more than 1 samples"):
         build({"name": "gaussian", "samples": 1, "test": 0.5})

@@ -127,11 +127,10 @@ def sentence(cls: type) -> str:
 
 def data(action: str, name: str, to: Path) -> str:
     """Download a data set (``get``), or describe a data file or data set (``info``)."""
-    from mpifed.data import info
-    from mpifed.data.sources import public_tables as catalogue
+    from mpifed.data import download, info
 
     if action == "get":
-        return "written to " + ", ".join(map(str, catalogue.fetch(name, to)))
+        return "written to " + ", ".join(map(str, download.fetch(name, to)))
     family = Data
     if (name in family.names() and name != "file") or plugins.FILE.fullmatch(name):
         source = family.build(name, "data")

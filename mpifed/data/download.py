@@ -134,17 +134,15 @@ def fetch_source(source: Source, folder: Path, missing: list[Path]) -> str:
             raise UserError(
                 f"the file from {source.url} has the SHA-256 {digest}: it should be {source.sha256}, so it was deleted"
             )
-        with ExitStack() as renames:  # files get their names when all of them are complete
-            archive = renames.enter_context(zipfile.ZipFile(whole)) if source.url.endswith(".zip") else None
+        whole.seek(0)
+        with ExitStack() as files:  # all files get their names at its end
+            archive = files.enter_context(zipfile.ZipFile(whole)) if source.url.endswith(".zip") else None
             for path in missing:
-                part = renames.enter_context(atomic_file(path))
-                whole.seek(0)
-                member = archive.open(path.name) if archive else whole  # paths inside the archive are ignored
+                part = files.enter_context(atomic_file(path))
+                member: IO[bytes] = files.enter_context(archive.open(path.name)) if archive else whole
                 with part.open("wb") as out:
                     copy(member, out, f"{path.name} in {source.url}")
-    return f"SHA-256 {digest}" + (
-        ", as published" if source.sha256 else "; none is published to compare it with"
-    )
+    return f"SHA-256 {digest}" + (", as published" if source.sha256 else "; none is published to compare it with")
 
 
 def download(url: str, out: IO[bytes]) -> str:

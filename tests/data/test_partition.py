@@ -158,8 +158,16 @@ PAIRS = np.arange(12) // 2
 @pytest.mark.parametrize(
     ("rule", "y", "sentence"),
     [
-        (Shards(per_client=3), PAIRS, r"data\.partition\.per_client = 3 and data\.clients = 5 need 15 shards, but there are only"),
-        (Shards(per_client=1, pure=True), PAIRS, r"data\.partition\.pure = true needs a shard for each of the 6 classes"),
+        (
+            Shards(per_client=3),
+            PAIRS,
+            r"data\.partition\.per_client = 3 and data\.clients = 5 need 15 shards, but there are only",
+        ),
+        (
+            Shards(per_client=1, pure=True),
+            PAIRS,
+            r"data\.partition\.pure = true needs a shard for each of the 6 classes",
+        ),
         (Classes(per_client=7), PAIRS, r"data\.partition\.per_client = 7 is too large: there are 6 classes"),
         (Dirichlet(alpha=1e-3), np.zeros(12), r"data\.partition\.alpha = 0\.001 left a client .* data\.clients = 5"),
         (Dirichlet(least_samples=3), PAIRS, r"least_samples = 3 in each of 100 attempts"),

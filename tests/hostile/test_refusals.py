@@ -282,22 +282,22 @@ RESULTS = {
     ),
 }
 IMAGES = {
-    "magic": (b"\0\0\x0d\x03" + hostile.IMAGES[4:], hostile.LABELS, "is no IDX file of unsigned bytes in 3 dimensions"),
-    "text": (b"<html>", hostile.LABELS, "is no IDX file"),
-    "none": (b"", hostile.LABELS, "is no IDX file"),
+    "magic": (b"\0\0\x0d\x03" + hostile.IMAGES[4:], hostile.LABELS, "is not an IDX file of unsigned bytes in 3 dimensions"),
+    "text": (b"<html>", hostile.LABELS, "is not an IDX file"),
+    "none": (b"", hostile.LABELS, "is not an IDX file"),
     "head": (hostile.IMAGES[:9], hostile.LABELS, "ends in its header"),
     "endless": (
         hostile.IMAGES[:4] + b"\xff" * 12,
         hostile.LABELS,
-        "says it holds 4294967295 x 4294967295 x 4294967295 bytes",
+        "declares 4294967295 x 4294967295 x 4294967295 bytes",
     ),
-    "short": (hostile.IMAGES[:-1], hostile.LABELS, "says it holds 20 x 2 x 2 bytes, but there are 79"),
-    "long": (hostile.IMAGES + b"x", hostile.LABELS, "but there are more"),
+    "short": (hostile.IMAGES[:-1], hostile.LABELS, "declares 20 x 2 x 2 bytes, but holds 79"),
+    "long": (hostile.IMAGES + b"x", hostile.LABELS, "but holds more"),
     "packed": (gzip.compress(hostile.IMAGES)[:-12], hostile.LABELS, "cannot be read as IDX"),
-    "bomb": (gzip.compress(bytes(1 << 20)) * 40, hostile.LABELS, "is no IDX file"),
-    "labels": (hostile.IMAGES, hostile.LABELS[:-3], "says it holds 20 bytes, but there are 17"),
-    "fewer": (hostile.IMAGES, b"\0\0\x08\x01\0\0\0\x05" + bytes(5), "y of .* has 5 entries where X has 20 rows"),
-    "swapped": (hostile.LABELS, hostile.IMAGES, "is no IDX file"),
+    "bomb": (gzip.compress(bytes(1 << 20)) * 40, hostile.LABELS, "is not an IDX file"),
+    "labels": (hostile.IMAGES, hostile.LABELS[:-3], "declares 20 bytes, but holds 17"),
+    "fewer": (hostile.IMAGES, b"\0\0\x08\x01\0\0\0\x05" + bytes(5), "y of .* has 5 entries, but X has 20 rows"),
+    "swapped": (hostile.LABELS, hostile.IMAGES, "is not an IDX file"),
 }
 
 

@@ -281,7 +281,11 @@ def test_csv_may_be_packed(tmp_path):
         (CSV + "7,8\n", {}, r"x\.csv, line 5: 2 columns, but the first line has 3"),
         (CSV + "7,,8\n", {}, r"x\.csv, line 5: '' is not a number"),
         (CSV + "7,oak,8\n", {}, r"x\.csv, line 5: 'oak' is not a number"),
-        (CSV, {"target": "klass"}, r"data\.target = \"klass\" is not a column of .*x\.csv, which has columns a, b, class"),
+        (
+            CSV,
+            {"target": "klass"},
+            r"data\.target = \"klass\" is not a column of .*x\.csv, which has columns a, b, class",
+        ),
         ("1,2\n", {"target": "a"}, r"data\.target = \"a\" is not a column of .*x\.csv, which has no header"),
         (CSV, {"target": 3}, r"data\.target = 3 is not a column of .*x\.csv, which has 3"),
         ("a,b\n", {}, r"X of .*x\.csv has the shape \(0, 1\)"),

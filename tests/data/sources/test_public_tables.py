@@ -243,7 +243,7 @@ def test_fetch_leaves_nothing_behind_when_something_is_wrong(tmp_path, monkeypat
     with pytest.raises(UserError, match=r"set\.zip has more than"):
         fetch("qot", tmp_path / "to")
     (tmp_path / "set.zip").write_text("<html>not here any more</html>")
-    with pytest.raises(UserError, match=r"the answer is no \.zip file"):
+    with pytest.raises(UserError, match=r"the server did not send a \.zip file"):
         fetch("qot", tmp_path / "to")
     assert list((tmp_path / "to/qot").iterdir()) == []
 
@@ -311,7 +311,9 @@ def test_fetch_over_http(tmp_path, monkeypatch, server):
         if file == "x.bz2":
             assert fetch("rcv1", tmp_path / "to")[0].path.read_bytes() == (tmp_path / "x.bz2").read_bytes()
         else:
-            with pytest.raises(UserError, match=f"rcv1 cannot be downloaded from {server}/{file} to .*{reason}") as caught:
+            with pytest.raises(
+                UserError, match=f"rcv1 cannot be downloaded from {server}/{file} to .*{reason}"
+            ) as caught:
                 fetch("rcv1", tmp_path / "to")
             assert "\n" not in str(caught.value)
     assert [path.name for path in (tmp_path / "to/rcv1").iterdir()] == ["x.bz2"]
@@ -334,7 +336,8 @@ def test_fetch_refuses_what_it_does_not_know_or_cannot_reach(tmp_path, monkeypat
 @pytest.mark.parametrize("name", ["sct", "medical-mnist"])
 def test_fetch_says_where_sets_behind_a_login_are(tmp_path, name):
     with pytest.raises(
-        UserError, match=rf"{name} cannot be downloaded without a login: download .*kaggle\.com/.* DIR/{name}.* MPIFED_DATA=DIR"
+        UserError,
+        match=rf"{name} cannot be downloaded without a login: download .*kaggle\.com/.* DIR/{name}.* MPIFED_DATA=DIR",
     ):
         fetch(name, tmp_path)
 

@@ -1,19 +1,15 @@
-"""AccFedDCD: Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for federated learning", Algorithm 2."""
-
-from __future__ import annotations
+"""AccFedDCD, Algorithm 2 of Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for federated learning",
+arXiv:2201.11183 (2022)."""
 
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.feddcd import FedDCD
-from mpifed.algorithms.feddcd import Server as Plain
-from mpifed.core.typing import Array
+from mpifed.algorithms.dual import DualMethod
+from mpifed.core.typing import Array, Share
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-
-Share = Annotated[float, Meta(gt=0, le=1)]
 
 
 class Client(NamedTuple):
@@ -24,7 +20,7 @@ class Client(NamedTuple):
 
 
 class Server(NamedTuple):
-    x: Array  # (n,) model, the mean of the w_i of the second draw
+    x: Array  # (n,) model, the mean of the w_i of the second selection
     alpha: float  # strong convexity α = min α_i
     beta: float  # smoothness β = max r_i
     share: float  # (τ − 1)/(N − 1)
@@ -33,31 +29,29 @@ class Server(NamedTuple):
     r: float  # r
 
 
-class AccFedDCD(FedDCD, tag="accfeddcd"):
-    """Accelerated FedDCD: three dual sequences, two draws of clients and two exchanges an iteration.
+class AccFedDCD(DualMethod, tag="accfeddcd"):
+    """Accelerated FedDCD: three dual sequences, two selections of clients and two exchanges an iteration.
 
-    v = (1 − a)y + a z, u = (a²z + b v)/(a² + b);  first draw: y⁺ = v − ŵ, others y⁺ = v;  second draw, gradients again at
-    v: z⁺ = u − (a r/(a² + b)) ŵ, others z⁺ = u;  ŵ_i = eta α(w_i − mean of the draw);  r = (τ−1)/(N−1),
-    a = √κ/(1/r + √κ), b = κ a r², κ = α/β.  Source: feddcd, Algorithm 2.
+    v = (1 − a)y + a z, u = (a²z + b v)/(a² + b);  first selection: y⁺ = v − ŵ, others y⁺ = v;  second, gradients at v
+    again: z⁺ = u − (a r/(a² + b)) ŵ, others z⁺ = u;  ŵ_i = eta α(w_i − mean of the selection);  r = (τ−1)/(N−1),
+    a = √κ/(1/r + √κ), b = κ a r², κ = α/β.  Source: Algorithm 2; ŵ: feddcd.
     """
 
     r: Annotated[Share | None, Meta(description="r (default: (τ−1)/(N−1))")] = None
     kappa: Annotated[Share | None, Meta(description="κ (default: α/β)")] = None
-
     selections: ClassVar[int] = 2
 
     def join(self, f: Local) -> Client:
         self.check(f)
         return Client(y=f.zeros(), z=f.zeros(), v=f.zeros(), w=f.initial())
 
-    def start(self, fed: Federation) -> Server:  # type: ignore[override]
-        plain: Plain = super().start(fed)
-        r = self.r or plain.share
-        kappa = self.kappa or plain.alpha / plain.beta
+    def start(self, fed: Federation) -> Server:
+        alpha, beta, share = self.constants(fed)
+        r, kappa = self.r or share, self.kappa or alpha / beta
         a = np.sqrt(kappa) / (1 / r + np.sqrt(kappa))
-        return Server(*plain, a=float(a), b=float(kappa * a * r**2), r=float(r))
+        return Server(fed.initial(), alpha, beta, share, a=float(a), b=float(kappa * a * r**2), r=float(r))
 
-    def round(self, fed: Federation, server: Server) -> Server:  # type: ignore[override]
+    def round(self, fed: Federation, server: Server) -> Server:
         x, alpha, beta, share, a, b, r = server
         fed.call(self.extrapolate, a, b)  # lines 17–18, 26, 29
         first = fed.select(x)  # line 19
@@ -69,19 +63,12 @@ class AccFedDCD(FedDCD, tag="accfeddcd"):
         return server._replace(x=x)
 
     def extrapolate(self, f: Local, client: Client, a: float, b: float) -> tuple[Client, None]:
-        """v, and y and z of those who are not drawn."""
+        """v, and y and z of the clients that are not selected."""
         v = (1 - a) * client.y + a * client.z
         u = (a * a * client.z + b * v) / (a * a + b)
         return client._replace(v=v, y=v, z=u), None
 
-    def solve(
-        self,
-        f: Local,
-        client: Client,
-        alpha: float,
-        beta: float,  # type: ignore[override]
-        share: float,
-    ) -> tuple[Client, Array]:
+    def solve(self, f: Local, client: Client, alpha: float, beta: float, share: float) -> tuple[Client, Array]:
         """(1) at v."""
         w = self.solver.minimise(f, client.v, client.w, alpha, beta, share)
         return client._replace(w=w), w

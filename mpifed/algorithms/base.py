@@ -12,16 +12,16 @@ from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
 
-STEERING = ("step", "lr", "t", "mu0", "r0", "rho", "eta")
-
 
 class Algorithm(Component):
     """A federated algorithm; its fields are the hyper-parameters.
 
-    ``join`` gives clients their first state and ``start`` the server's, with the model in field ``x``; ``round`` is one
-    communication round. Client methods are called as method(f, client, *args) and return the new state of those
-    clients and what they upload: an array or a tuple of arrays with the clients in front, or None. State goes in and
-    comes out; nothing is set on the algorithm.
+    ``join`` returns the first state of clients and ``start`` that of the server, with the model in its field ``x``;
+    ``round`` is one communication round. A client method is called as method(f, client, *args). It returns the new
+    state of those clients and what they upload: an array or a tuple of arrays whose leading axis is clients, or None.
+    State goes in and comes out; no attribute of the algorithm is set.
+
+    The docstring of an algorithm's file begins with its paper, including the year and arXiv:ID or doi:ID.
     """
 
     choices: ClassVar[dict[str, str]] = {
@@ -44,42 +44,42 @@ class Algorithm(Component):
     kind: ClassVar[str] = "algorithms"
 
     selections: ClassVar[int] = 1  # how often a round selects clients
-    vectors: ClassVar[int] = 1  # models that go to a chosen client, and that come back, from a draw to the next
-    everyone: ClassVar[bool] = False  # whether a round asks also those who are not chosen for an answer
-    personal: ClassVar[bool] = False  # whether clients keep a model of their own, given by ``personalised``
-    watches: ClassVar[tuple[str, ...]] = ()  # names of what ``watch`` gives
-    extremes: ClassVar[tuple[str, ...]] = ()  # names of what ``extreme`` gives
+    vectors: ClassVar[int] = 1  # models that a selected client downloads, and uploads, for each selection
+    everyone: ClassVar[bool] = False  # whether a round also needs a reply from clients that are not selected
+    personal: ClassVar[bool] = False  # whether clients keep a model of their own, returned by ``personalised``
+    tuned_by: ClassVar[str] = ""  # the option to change where the iterates diverge
+    watches: ClassVar[tuple[str, ...]] = ()  # names of the numbers that ``watch`` returns
+    extremes: ClassVar[tuple[str, ...]] = ()  # names of the numbers that ``extreme`` returns
 
     def needs(self) -> tuple[str, ...]:
-        """What it asks of a problem beside value and gradient: names of methods."""
+        """The optional methods that a problem must define for this algorithm."""
         return ()
 
     def verify(self, selected: int) -> None:
-        """Refuse, before round one, a number of clients a round that the algorithm cannot do with (UserError)."""
+        """Refuse, before round one, options or a number of selected clients that cannot work (UserError)."""
 
     def work(self, d: Array) -> Array | None:
-        """Sample gradients that chosen clients with d samples compute from a draw to the next, (m,); None: not known before.
+        """Sample gradients that a selected client of d samples computes for each selection: (m,).
 
-        Here one gradient an iteration of f.steps(k0, epochs, batch_size).
+        None where they are not known in advance. By default one gradient of f_i; ``passes`` counts those of f.steps().
         """
-        k0, epochs, size = (getattr(self, key, 0) for key in ("k0", "epochs", "batch_size"))
-        return (epochs or k0 or 1) * (np.minimum(size, d) if size and not epochs else d)
+        return d
 
     def advice(self, m: int) -> str | None:
         """A warning about options that theory does not cover with m clients, or None."""
         return None
 
     def steering(self) -> str:
-        """The option that keeps the iterates from diverging."""
-        return next((f"algorithm.{key}" for key in STEERING if hasattr(self, key)), "the step size")
+        """What to change where the iterates diverge, as error messages name it."""
+        return f"algorithm.{self.tuned_by}" if self.tuned_by else "the step size"
 
     def opening(self) -> str:
-        """The client method that begins with ∇f_i at its first argument, the server's model; measuring knows it already."""
+        """The client method that begins with ∇f_i at its first argument, the server's model, known from evaluating."""
         return ""
 
     @abstractmethod
     def join(self, f: Local) -> Any:
-        """The first state of clients: a NamedTuple of arrays with the clients in front."""
+        """The first state of clients: a NamedTuple of arrays whose leading axis is clients."""
         raise NotImplementedError
 
     @abstractmethod
@@ -92,12 +92,16 @@ class Algorithm(Component):
         """One communication round."""
         raise NotImplementedError
 
+    def smoothness(self, f: Local, client: Any) -> tuple[Any, Array]:
+        """r_i, the bound of ‖∇²f_i‖, of each client, to be called by the server: (c,)."""
+        return client, f.lipschitz()
+
     def watch(self, f: Local, client: Any) -> tuple[Array, ...]:
-        """The numbers ``watches`` of each client, (c,) each: added up at every measurement, charged to nobody."""
+        """The numbers ``watches`` of each client, (c,) each: summed over all clients at every evaluation."""
         return ()
 
     def extreme(self, f: Local, client: Any) -> tuple[Array, ...]:
-        """The numbers ``extremes`` of each client, (c,) each, of which the largest counts."""
+        """The numbers ``extremes`` of each client, (c,) each: every evaluation takes the largest over all clients."""
         return ()
 
     def personalised(self, f: Local, client: Any) -> Array:
@@ -111,5 +115,10 @@ class Algorithm(Component):
         return client, np.sqrt(np.vecdot(g, g))
 
     def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
-        """What goes into the record of the round: of the server, and of ``watched``: sums over all m clients, and extremes."""
+        """Columns of the record, from the server's state and ``watched``: sums over all m clients, and extremes."""
         return watched
+
+
+def passes(d: Array, k0: int, epochs: int, batch_size: int) -> Array:
+    """Sample gradients of f.steps(k0, epochs, batch_size) with one gradient a step, for clients of d samples: (m,)."""
+    return epochs * d if epochs else k0 * (np.minimum(batch_size, d) if batch_size else d)

@@ -1,6 +1,4 @@
-"""FedADMM: S. Zhou and G. Y. Li, "Federated learning via inexact ADMM", Algorithm 1."""
-
-from __future__ import annotations
+"""FedADMM, Algorithm 1 of S. Zhou, G. Y. Li, "Federated learning via inexact ADMM", arXiv:2204.10607 (2022)."""
 
 from typing import Annotated, ClassVar, NamedTuple
 
@@ -8,6 +6,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.local_solvers import AugmentedLagrangian
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
@@ -26,11 +25,11 @@ class Server(NamedTuple):
 
 
 class FedADMM(Algorithm, tag="fedadmm"):
-    """Chosen clients solve their augmented Lagrangian inexactly, k0 times a round; the server averages all last uploads.
+    """Selected clients minimise augmented Lagrangians inexactly, k0 times a round; the server adds all last uploads.
 
     w = (1/σ) Σ z_i;  ε_i ← nu ε_i;  w_i: ‖α_i∇f_i(w_i) + π_i + σ_i(w_i − w)‖² ≤ ε_i;  π_i ← π_i + σ_i(w_i − w);
     z_i = σ_i w_i + π_i;  α_i = 1/m, σ_i = r0 r_i/m.  At most ``inner_max`` steps of (3.12) from w, the test (3.5) with
-    the gradient at the new point (errata).  Source: fedadmm (3.3)–(3.8), (3.12).
+    the gradient at the new point (errata).  Source: (3.3)–(3.8), (3.12).
     """
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
@@ -38,24 +37,18 @@ class FedADMM(Algorithm, tag="fedadmm"):
     nu: Annotated[float, Meta(gt=0, lt=1, description="ν, the shrinking of ε_i")] = 0.95
     eps0: Annotated[Annotated[float, Meta(ge=0)] | None, Meta(description="first ε_i (default: k0²)")] = None
     inner_max: Annotated[int, Meta(ge=1, description="most inner steps an iteration")] = 3
-
+    tuned_by: ClassVar[str] = "r0"
     watches: ClassVar[tuple[str, ...]] = ("inner_steps",)
 
     def needs(self) -> tuple[str, ...]:
         return ("lipschitz",)
 
     def work(self, d: Array) -> Array:
-        """At most: clients who reach ε_i rest."""
-        return (1 + self.k0 * (self.inner_max - 1)) * d
+        return (1 + self.k0 * (self.inner_max - 1)) * d  # at most: clients that reach ε_i stop early
 
     def join(self, f: Local) -> Client:
-        eps0 = self.k0**2 if self.eps0 is None else self.eps0
-        return Client(
-            pi=f.zeros(),
-            z=self.sigma(f)[:, None] * f.initial(),
-            eps=np.full(len(f), float(eps0)),
-            steps=np.zeros(len(f)),
-        )
+        eps = np.full(len(f), float(self.k0**2 if self.eps0 is None else self.eps0))
+        return Client(pi=f.zeros(), z=self.sigma(f)[:, None] * f.initial(), eps=eps, steps=np.zeros(len(f)))
 
     def start(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), sigma=float(fed.sum(self.penalty)))
@@ -66,31 +59,16 @@ class FedADMM(Algorithm, tag="fedadmm"):
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """(3.4)–(3.7), k0 times; the first gradient of every iteration is the one at w."""
-        g, sigma = f.grad(w) / f.m, self.sigma(f)[:, None].astype(w.dtype)
+        sigma = self.sigma(f)[:, None].astype(w.dtype)
+        lagrangian = AugmentedLagrangian(f, w, f.grad(w) / f.m, sigma)
         pi, eps, steps = client.pi, client.eps, client.steps
         for _ in range(self.k0):
             eps = self.nu * eps  # (3.4)
-            wi, taken = self.solve(f, w, g, pi, sigma, eps)  # (3.5)
+            wi, taken = lagrangian.descend(pi, eps, self.inner_max)  # (3.5)
             steps = steps + taken
             pi = pi + sigma * (wi - w)  # (3.6)
         z = sigma * wi + pi  # (3.7)
-        return Client(pi=pi, z=z, eps=eps, steps=steps), z
-
-    def solve(self, f: Local, w: Array, g: Array, pi: Array, sigma: Array, eps: Array) -> tuple[Array, Array]:
-        """w_i of (3.5) and the steps it took: (3.12) from v = w, g the gradient there; who has reached ε_i rests."""
-        r = (f.lipschitz() / f.m)[:, None].astype(w.dtype)
-        V, steps, a = np.broadcast_to(w, g.shape).copy(), np.zeros(len(f), w.dtype), np.arange(len(f))
-        for step in range(self.inner_max):
-            V[a] = (r[a] * V[a] + sigma[a] * w - (g + pi[a])) / (r[a] + sigma[a])  # (3.12)
-            steps[a] += 1
-            if step + 1 < self.inner_max:
-                g = f.take(a).grad(V[a]) / f.m
-                residual = g + pi[a] + sigma[a] * (V[a] - w)
-                far = np.vecdot(residual, residual) > eps[a]
-                a, g = a[far], g[far]
-                if not len(a):
-                    break
-        return V, steps
+        return Client(pi, z, eps, steps), z
 
     def watch(self, f: Local, client: Client) -> tuple[Array, ...]:
         return (client.steps,)
@@ -99,5 +77,4 @@ class FedADMM(Algorithm, tag="fedadmm"):
         return client, self.sigma(f)
 
     def sigma(self, f: Local) -> Array:
-        """σ_i = r0 r_i/m: (c,)."""
-        return self.r0 * f.lipschitz() / f.m
+        return self.r0 * f.lipschitz() / f.m  # σ_i: (c,)

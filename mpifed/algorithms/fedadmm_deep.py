@@ -1,8 +1,7 @@
-"""FedADMM for networks: Y. Gong, Y. Li, N. M. Freris, "FedADMM: A robust federated deep learning framework", as in flame."""
+"""FedADMM for networks, Algorithm 1 of Y. Gong, Y. Li, N. M. Freris, "FedADMM: A robust federated deep learning
+framework with adaptivity to system heterogeneity", arXiv:2204.03529 (2022)."""
 
-from __future__ import annotations
-
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -26,7 +25,7 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
     """Clients train on their augmented Lagrangian by SGD; the server averages all last uploads.
 
     θ_i ← H epochs on f_i(θ) + ⟨π_i, θ − w⟩ + (ρ/2)‖θ − w‖² from w;  π_i ← π_i + ρ(θ_i − w);  z_i = θ_i + π_i/ρ;
-    w⁺ = mean of z_i over all m.  Source: flame, section V; errata.
+    w⁺ = mean of z_i over all m.  Source: Algorithm 1, as compared in flame, section V; errata.
     """
 
     rho: Annotated[float, Meta(gt=0, description="penalty ρ")] = 0.01
@@ -34,6 +33,11 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
     epochs: Annotated[int, Meta(ge=1, description="local epochs H")] = 5
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 100
     weight_decay: Annotated[float, Meta(ge=0, description="weight decay in every gradient")] = 0.0
+
+    tuned_by: ClassVar[str] = "lr"
+
+    def work(self, d: Array) -> Array:
+        return self.epochs * d
 
     def join(self, f: Local) -> Client:
         return Client(pi=f.zeros(), z=f.initial())

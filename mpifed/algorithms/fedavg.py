@@ -1,12 +1,11 @@
-"""FedAvg: B. McMahan et al., "Communication-efficient learning of deep networks from decentralized data"."""
+"""FedAvg, Algorithm 1 of H. B. McMahan, E. Moore, D. Ramage, S. Hampson, B. Agüera y Arcas, "Communication-efficient
+learning of deep networks from decentralized data", arXiv:1602.05629 (2017)."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.base import Algorithm, passes
 from mpifed.algorithms.step_sizes import Log2, Step
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
@@ -14,7 +13,7 @@ from mpifed.federation.server import Federation
 
 
 class Client(NamedTuple):
-    w: Array  # (c, n) last local model, or (c, 0) where only the chosen are averaged
+    w: Array  # (c, n) last local model, or (c, 0) where only selected clients are averaged
 
 
 class Server(NamedTuple):
@@ -25,8 +24,8 @@ class Server(NamedTuple):
 class FedAvg(Algorithm, tag="fedavg"):
     """Clients take k0 gradient steps from the server's model, the server averages.
 
-    w_i ← w_i − γ_k ∇f_i(w_i), from w_i = x;  x⁺ = mean of w_i over the chosen, or of everyone's last w_i.
-    Source: fedadmm (3.14)–(3.16); fedgia, section V.D.
+    w_i ← w_i − γ_k ∇f_i(w_i), from w_i = x;  x⁺ = mean of w_i over the selected clients, or of the last w_i of all.
+    Source: Algorithm 1, as compared in fedadmm (3.14)–(3.16) and fedgia, section V.D.
     """
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
@@ -35,6 +34,11 @@ class FedAvg(Algorithm, tag="fedavg"):
     aggregate: Annotated[Literal["chosen", "all"], Meta(description="whose models are averaged")] = "chosen"
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
+
+    tuned_by: ClassVar[str] = "step"
+
+    def work(self, d: Array) -> Array:
+        return passes(d, self.k0, self.epochs, self.batch_size)
 
     def join(self, f: Local) -> Client:
         return Client(w=f.initial() if self.aggregate == "all" else f.zeros(0))

@@ -1,6 +1,5 @@
-"""FedGiA: S. Zhou and G. Y. Li, "FedGiA: An efficient hybrid algorithm for federated learning", Algorithm 1."""
-
-from __future__ import annotations
+"""FedGiA, Algorithm 1 of S. Zhou, G. Y. Li, "FedGiA: An efficient hybrid algorithm for federated learning",
+arXiv:2205.01438 (2022)."""
 
 import math
 from typing import Annotated, ClassVar, Literal, NamedTuple
@@ -9,7 +8,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.base import Algorithm
-from mpifed.core.typing import Array
+from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
 from mpifed.problems.base import Solve
@@ -25,21 +24,18 @@ class Server(NamedTuple):
 
 
 class FedGiA(Algorithm, tag="fedgia"):
-    """Chosen clients take k0 steps of inexact ADMM with one gradient, the others one gradient step.
+    """Selected clients take k0 steps of inexact ADMM with one gradient, the others one gradient step.
 
-    x⁺ = (1/m) Σ z_i;  chosen: x_i ← x − (H_i/m + σI)⁻¹(ḡ_i + π_i), π_i ← π_i + σ(x_i − x), z_i = x_i + π_i/σ;
-    others: x_i = x, π_i = −ḡ_i;  ḡ_i = ∇f_i(x)/m,  σ = t·max r_i/m.  Source: fedgia (11)–(17), Tables II and III.
+    x⁺ = (1/m) Σ z_i;  selected: x_i ← x − (H_i/m + σI)⁻¹(ḡ_i + π_i), π_i ← π_i + σ(x_i − x), z_i = x_i + π_i/σ;
+    others: x_i = x, π_i = −ḡ_i;  ḡ_i = ∇f_i(x)/m,  σ = t·max r_i/m.  Source: (11)–(17), Tables II and III.
     """
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
-    H: Annotated[
-        Literal["diagonal", "gram", "zero"], Meta(description="H_i = r_i I, the problem's Gram matrix, or 0")
-    ] = "diagonal"
-    t: Annotated[
-        Annotated[float, Meta(gt=0)] | None, Meta(description="σ = t·r/m (default: Table III, by problem)")
-    ] = None
+    H: Annotated[Literal["diagonal", "gram", "zero"], Meta(description="H_i: r_i I, Gram matrix or 0")] = "diagonal"
+    t: Annotated[Positive | None, Meta(description="σ = t·r/m (default: Table III, by problem)")] = None
 
     everyone: ClassVar[bool] = True
+    tuned_by: ClassVar[str] = "t"
 
     def needs(self) -> tuple[str, ...]:
         return ("lipschitz", "majorizer_inverse") if self.H == "gram" else ("lipschitz",)
@@ -47,26 +43,21 @@ class FedGiA(Algorithm, tag="fedgia"):
     def opening(self) -> str:
         return "update"
 
-    def work(self, d: Array) -> Array:
-        return d
-
     def join(self, f: Local) -> Client:
         return Client(pi=f.zeros())
 
     def start(self, fed: Federation) -> Server:
-        sigma = self.scale(fed) * float(fed.max(self.bound)) / fed.m
-        return Server(x=fed.initial(), sigma=sigma)
+        return Server(x=fed.initial(), sigma=self.scale(fed) * float(fed.max(self.smoothness)) / fed.m)
 
     def round(self, fed: Federation, server: Server) -> Server:
-        chosen = fed.select(server.x)
-        x = fed.mean(self.update, server.x, server.sigma, each=fed.mask(chosen))
+        x = fed.mean(self.update, server.x, server.sigma, each=fed.mask(fed.select(server.x)))  # (11)
         return server._replace(x=x)
 
-    def update(self, f: Local, client: Client, x: Array, sigma: float, chosen: Array) -> tuple[Client, Array]:
-        """(12)–(17): with the gradient at x, k0 steps of the chosen, one of the others."""
+    def update(self, f: Local, client: Client, x: Array, sigma: float, selected: Array) -> tuple[Client, Array]:
+        """(12)–(17): with the gradient at x, k0 steps of the selected clients, one of the others."""
         g = f.grad(x) / f.m
         pi, z = -g, x - g / sigma  # (16), (17)
-        i = np.flatnonzero(chosen)
+        i = np.flatnonzero(selected)
         if len(i):
             gi, pii, inverse = g[i], client.pi[i], self.inverse(f.take(i), sigma)
             for _ in range(self.k0):
@@ -75,11 +66,8 @@ class FedGiA(Algorithm, tag="fedgia"):
             pi[i], z[i] = pii, x + step + pii / sigma  # (14)
         return client._replace(pi=pi), z
 
-    def bound(self, f: Local, client: Client) -> tuple[Client, Array]:
-        return client, f.lipschitz()
-
     def inverse(self, f: Local, sigma: float) -> Solve:
-        """v -> (H_i/m + σI)⁻¹ v."""
+        """V -> (H_i/m + σI)⁻¹ v_i for rows V (c, n)."""
         if self.H == "gram":
             return f.majorizer_inverse(1 / f.m, sigma)
         h = (f.lipschitz() / f.m if self.H == "diagonal" else np.zeros(len(f)))[:, None]
@@ -87,7 +75,6 @@ class FedGiA(Algorithm, tag="fedgia"):
         return lambda V: factor * V
 
     def scale(self, fed: Federation) -> float:
-        """t of Table III."""
-        if self.t is not None:
-            return self.t
-        return max(0.025, 4 * math.log(fed.samples) / fed.n) if fed.problem.logistic_loss else 0.15
+        """t of Table III, by the loss of the problem."""
+        default = max(0.025, 4 * math.log(fed.samples) / fed.n) if fed.problem.logistic_loss else 0.15
+        return default if self.t is None else self.t

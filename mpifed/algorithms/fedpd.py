@@ -1,8 +1,7 @@
-"""FedPD: X. Zhang et al., "FedPD: A federated learning framework with optimal rates and adaptivity to non-IID data"."""
+"""FedPD, Algorithm 1 of X. Zhang, M. Hong, S. Dhople, W. Yin, Y. Liu, "FedPD: A federated learning framework with
+optimal rates and adaptivity to non-IID data", arXiv:2005.11418 (2020)."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta
 
@@ -26,8 +25,9 @@ class Server(NamedTuple):
 class FedPD(Algorithm, tag="fedpd"):
     """Clients descend on their augmented Lagrangian from the global model and update their dual, k0 times a round.
 
-    w_i ≈ argmin f_i(v) + ⟨λ_i, v − x⟩ + ‖v − x‖²/(2 eta) by ``inner`` gradient steps from x;  λ_i ← λ_i + (w_i − x)/eta;
-    x⁺ = mean over all m of the last w_i + eta λ_i.  Source: fedgia, section V.D (oracle choice I, option I); errata.
+    w_i ≈ argmin f_i(v) + ⟨λ_i, v − x⟩ + ‖v − x‖²/(2 eta) by ``inner`` gradient steps from x;
+    λ_i ← λ_i + (w_i − x)/eta;  x⁺ = mean over all m of the last w_i + eta λ_i.
+    Source: Algorithm 1 with oracle I, as compared in fedgia, section V.D (oracle choice I, option I); errata.
     """
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
@@ -35,6 +35,8 @@ class FedPD(Algorithm, tag="fedpd"):
     inner: Annotated[int, Meta(ge=1, description="gradient steps an iteration")] = 5
     step: Annotated[Step, Meta(description="step size γ_k of the inner descent, k over the whole run")] = Log2()
     scale: Annotated[Literal["1", "1/m"], Meta(description="factor of ∇f_i")] = "1"
+
+    tuned_by: ClassVar[str] = "step"
 
     def work(self, d: Array) -> Array:
         return (1 + self.k0 * (self.inner - 1)) * d

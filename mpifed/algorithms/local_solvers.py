@@ -1,24 +1,24 @@
-"""How a client minimises f_i(w) − ⟨y_i, w⟩, exactly or not."""
+"""How a client minimises f_i with a linear or a quadratic term, exactly or not."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta
 
 from mpifed.core.component import Component
-from mpifed.core.typing import Array
+from mpifed.core.typing import Array, Count
 from mpifed.federation.local import Local
 from mpifed.problems.gram import conjugate_gradients
 
-Share = Annotated[float, Meta(gt=0, lt=1)]
+Accuracy = Annotated[float, Meta(gt=0, lt=1)]
 
 
 class Solver(Component):
-    """A local solver for α-strongly convex, β-smooth f_i."""
+    """A solver of min f_i(w) − ⟨y_i, w⟩ for α-strongly convex, β-smooth f_i."""
 
     choices: ClassVar[dict[str, str]] = {
         "newton": "mpifed.algorithms.local_solvers:Newton",
@@ -28,11 +28,11 @@ class Solver(Component):
     kind: ClassVar[str] = "solvers"
 
     def needs(self) -> tuple[str, ...]:
-        """What it asks of the problem beside gradients."""
+        """The optional methods that a problem must define."""
         return ()
 
     def passes(self) -> int | None:
-        """How many gradients of f_i it takes, or None: not known before."""
+        """How many gradients of f_i it takes; None: not known in advance."""
         return None
 
     @abstractmethod
@@ -54,14 +54,15 @@ class Newton(Solver, tag="newton"):
 
 
 class GradientDescent(Solver, tag="gd"):
-    """Gradient steps of size 1/β: ``steps`` of them, or as many as (1 − α/β)^(2k) <= delta asks.
+    """Gradient steps of size 1/β: ``steps`` of them, or the least k with (1 − α/β)^(2k) <= delta.
 
-    delta = "theorem" is (1 − κ)/4 with κ = (τ − 1)α/(32(N − 1)β) of Theorem 5.2 (use eta = ¼). Source: feddcd, section 5.
+    delta = "theorem" is (1 − κ)/4 with κ = (τ − 1)α/(32(N − 1)β) of Theorem 5.2 (use eta = ¼).
+    Source: feddcd (Fan, Fang, Friedlander, arXiv:2201.11183, 2022), section 5.
     """
 
-    steps: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="number of steps")] = None
+    steps: Annotated[Count | None, Meta(description="number of steps")] = None
     delta: Annotated[
-        Share | Literal["theorem"] | None, Meta(description="accuracy δ of the oracle, instead of steps")
+        Accuracy | Literal["theorem"] | None, Meta(description="accuracy δ of the oracle, instead of steps")
     ] = None
 
     def __post_init__(self) -> None:
@@ -86,8 +87,8 @@ class GradientDescent(Solver, tag="gd"):
 def newton(f: Local, Y: Array, W: Array, tol: float, most: int = 100) -> Array:
     """argmin f_i(w) − ⟨y_i, w⟩ from W (c, n), until ‖∇f_i(w) − y_i‖ <= tol: Newton's method.
 
-    Newton systems by conjugate gradients, steps halved while the gradient's norm does not fall (f_i is strongly convex).
-    A client who has arrived rests, so nobody's result depends on his neighbours.
+    Newton systems are solved by conjugate gradients; steps are halved until the gradient's norm falls (f_i is strongly
+    convex). Converged clients leave the batch, so a client's result does not depend on the others.
     """
     W = W.copy()
     active = np.arange(len(f))
@@ -113,7 +114,11 @@ def newton(f: Local, Y: Array, W: Array, tol: float, most: int = 100) -> Array:
             if better.all():
                 break
             length = np.where(better[:, None], length, length / 2)
-        active, G, norm = active[better], best[better], least[better]  # who cannot improve is at rounding
+        active, G, norm = (
+            active[better],
+            best[better],
+            least[better],
+        )  # a client that cannot improve has reached rounding
     return W
 
 
@@ -122,3 +127,33 @@ def gradient_descent(f: Local, Y: Array, W: Array, steps: int, rate: float) -> A
     for _ in range(steps):
         W = W - rate * (f.grad(W) - Y)
     return W
+
+
+class AugmentedLagrangian(NamedTuple):
+    """L_i(v) = f_i(v)/m + ⟨π_i, v − w⟩ + (σ_i/2)‖v − w‖² of c clients, at the server's model w."""
+
+    f: Local
+    w: Array  # (n,)
+    g: Array  # (c, n) ∇f_i(w)/m
+    sigma: Array  # (c, 1)
+
+    def descend(self, pi: Array, eps: Array, most: int) -> tuple[Array, Array]:
+        """Points (c, n) with ‖∇L_i‖² <= eps_i, after at most ``most`` steps from w, and the steps taken (c,).
+
+        A step minimises L_i with f_i replaced by its quadratic upper bound of curvature r_i. Converged clients leave
+        the batch. Source: fedadmm (Zhou, Li, arXiv:2204.10607, 2022), (3.5), (3.12); errata.
+        """
+        f, w, g, sigma = self
+        r = (f.lipschitz() / f.m)[:, None].astype(w.dtype)
+        V, steps, a = np.broadcast_to(w, g.shape).copy(), np.zeros(len(f), w.dtype), np.arange(len(f))
+        for step in range(most):
+            V[a] = (r[a] * V[a] + sigma[a] * w - (g + pi[a])) / (r[a] + sigma[a])  # (3.12)
+            steps[a] += 1
+            if step + 1 < most:
+                g = f.take(a).grad(V[a]) / f.m
+                residual = g + pi[a] + sigma[a] * (V[a] - w)
+                far = np.vecdot(residual, residual) > eps[a]
+                a, g = a[far], g[far]
+                if not len(a):
+                    break
+        return V, steps

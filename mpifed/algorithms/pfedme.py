@@ -1,12 +1,11 @@
-"""pFedMe: C. T. Dinh et al., "Personalized federated learning with Moreau envelopes", as compared in flame."""
-
-from __future__ import annotations
+"""pFedMe, Algorithm 1 of C. T. Dinh, N. H. Tran, T. D. Nguyen, "Personalized federated learning with Moreau envelopes",
+arXiv:2006.08848 (2020)."""
 
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.flame import Personal
+from mpifed.algorithms.personal import Personal
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 
@@ -17,10 +16,10 @@ class Client(NamedTuple):
 
 
 class PFedMe(Personal, tag="pfedme"):
-    """Personal models by local epochs; clients step towards them, the server averages all last uploads.
+    """Personal models by local epochs; local models step towards them, and the server averages all last uploads.
 
     θ_i ← H epochs on f_i(θ) + (λ/2)‖θ − w‖²;  w_i = w − eta lam (w − θ_i);  w⁺ = mean of w_i over all m.
-    Source: Dinh et al. 2020, Algorithm 1 with one step a round; flame, section V; errata.
+    Source: Algorithm 1 with one step a round, as compared in flame, section V; errata.
     """
 
     eta: Annotated[float, Meta(gt=0, description="step size η of local models")] = 0.5

@@ -1,13 +1,12 @@
-"""SCAFFOLD: S. P. Karimireddy et al., "SCAFFOLD: Stochastic controlled averaging for federated learning"."""
-
-from __future__ import annotations
+"""SCAFFOLD, Algorithm 1 of S. P. Karimireddy, S. Kale, M. Mohri, S. J. Reddi, S. U. Stich, A. T. Suresh, "SCAFFOLD:
+Stochastic controlled averaging for federated learning", arXiv:1910.06378 (2020)."""
 
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.base import Algorithm, passes
 from mpifed.algorithms.step_sizes import Log2, Step
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
@@ -27,8 +26,8 @@ class Server(NamedTuple):
 class Scaffold(Algorithm, tag="scaffold"):
     """Local steps corrected by control variates, which are renewed from the steps themselves (option II).
 
-    y ← y − γ(∇f_i(y) − c_i + c), from y = x;  c_i⁺ = c_i − c + (x − y)/Σγ;  x⁺ = x + server_lr · mean(y − x) over the
-    chosen, c⁺ = c + (|S|/m) mean(c_i⁺ − c_i).  Source: Karimireddy et al. 2020, Algorithm 1; compared in feddcd.
+    y ← y − γ(∇f_i(y) − c_i + c), from y = x;  c_i⁺ = c_i − c + (x − y)/Σγ;  over the selected clients S,
+    x⁺ = x + server_lr · mean(y − x), c⁺ = c + (|S|/m) mean(c_i⁺ − c_i).  Source: Algorithm 1, as compared in feddcd.
     """
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
@@ -38,6 +37,10 @@ class Scaffold(Algorithm, tag="scaffold"):
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
     vectors: ClassVar[int] = 2
+    tuned_by: ClassVar[str] = "step"
+
+    def work(self, d: Array) -> Array:
+        return passes(d, self.k0, self.epochs, self.batch_size)
 
     def join(self, f: Local) -> Client:
         return Client(c=f.zeros())
@@ -46,9 +49,9 @@ class Scaffold(Algorithm, tag="scaffold"):
         return Server(x=fed.initial(), c=0 * fed.initial(), k=0)
 
     def round(self, fed: Federation, server: Server) -> Server:
-        chosen = fed.select(server.x)
-        dy, dc = fed.mean(self.update, server.x, server.c, server.k, to=chosen)
-        share = 1 if chosen is None else len(chosen) / fed.m
+        selected = fed.select(server.x)
+        dy, dc = fed.mean(self.update, server.x, server.c, server.k, to=selected)
+        share = 1 if selected is None else len(selected) / fed.m
         return Server(server.x + self.server_lr * dy, server.c + share * dc, server.k + (self.epochs or self.k0))
 
     def update(self, f: Local, client: Client, x: Array, c: Array, k: int) -> tuple[Client, tuple[Array, Array]]:

@@ -1,6 +1,5 @@
-"""SFedProx: FedProx with noise on its uploads, as compared in fedepm (Algorithms 3 and 4)."""
-
-from __future__ import annotations
+"""SFedProx, Algorithms 3 and 4 of S. Zhou, G. Y. Li, "Exact penalty method for federated learning",
+arXiv:2208.11231 (2022)."""
 
 from typing import Annotated
 
@@ -15,7 +14,7 @@ class SFedProx(SFedAvg, tag="sfedprox"):
     """SFedAvg whose local iteration is a few gradient steps on f_i(w) + (mu/2)‖w − x‖².
 
     v ← v − γ_i(∇f_i(v) + mu (v − x)), ``inner`` times, from x at a round's first iteration, then from w_i.
-    Source: fedepm (36), Algorithm 4.
+    Source: (36), Algorithm 4.
     """
 
     mu: Annotated[float, Meta(ge=0, description="proximal weight μ")] = 1e-5
@@ -26,5 +25,5 @@ class SFedProx(SFedAvg, tag="sfedprox"):
 
     def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float) -> Array:
         for _ in range(self.inner):
-            w = w - gamma * (f.grad(w) + self.mu * (w - x))
+            w = w - gamma * (f.grad(w) + self.mu * (w - x))  # (36)
         return w

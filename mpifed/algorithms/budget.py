@@ -1,0 +1,42 @@
+"""The privacy budget that noisy uploads spend."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from mpifed.core.errors import UserError
+
+
+def accounting() -> Any:
+    """The library dp-accounting; UserError where it is missing."""
+    try:
+        import dp_accounting
+        import dp_accounting.rdp
+    except ImportError:
+        raise UserError(
+            "noise = \"clipped\" accounts for its budget with dp-accounting: pip install 'mpifed[privacy]'"
+        ) from None
+    return dp_accounting
+
+
+class Budget(NamedTuple):
+    """``releases`` of Laplace noise, each ``epsilon``-differentially private for the samples of one client."""
+
+    epsilon: float
+    releases: int
+
+    def basic(self) -> float:
+        """The ε spent by basic composition: the sum."""
+        return self.epsilon * self.releases
+
+    def accounted(self, delta: float) -> float:
+        """The ε at ``delta`` by Rényi accounting of the Laplace mechanism, at most the sum.
+
+        Raises UserError where the library dp-accounting is missing.
+        """
+        if self.releases == 0:
+            return 0.0
+        dp_accounting = accounting()
+        accountant = dp_accounting.rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
+        accountant.compose(dp_accounting.LaplaceDpEvent(1 / self.epsilon), self.releases)
+        return min(self.basic(), float(accountant.get_epsilon(delta)))

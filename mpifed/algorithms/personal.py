@@ -1,0 +1,65 @@
+"""What algorithms with a personal model for each client share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.algorithms.base import Algorithm
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+from mpifed.federation.server import Federation
+
+
+class Server(NamedTuple):
+    x: Array  # (n,) model w
+
+
+class Personal(Algorithm):
+    """Algorithms whose clients keep a personal model ``theta``, which is never uploaded."""
+
+    lam: Annotated[float, Meta(gt=0, description="pull λ of personal models to the centre")] = 5.0
+    lr: Annotated[float, Meta(gt=0, description="step size of the local epochs")] = 0.01
+    epochs: Annotated[int, Meta(ge=1, description="local epochs H")] = 5
+    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 100
+    weight_decay: Annotated[float, Meta(ge=0, description="weight decay in every gradient")] = 0.0
+
+    personal: ClassVar[bool] = True
+    tuned_by: ClassVar[str] = "lr"
+
+    def work(self, d: Array) -> Array:
+        return self.epochs * d
+
+    def start(self, fed: Federation) -> Server:
+        return Server(x=fed.initial())
+
+    def round(self, fed: Federation, server: Server) -> Server:
+        return Server(x=fed.mean(self.update, server.x, to=fed.select(server.x), last="z"))
+
+    @abstractmethod
+    def update(self, f: Local, client: Any, w: Array) -> tuple[Any, Array]:
+        """The local update of selected clients: their new state and z_i."""
+        raise NotImplementedError
+
+    def train(self, f: Local, theta: Array, centre: Array) -> Array:
+        """H epochs on f_i(θ) + (λ/2)‖θ − centre‖² from θ."""
+        for _, batch, has in f.steps(0, self.epochs, self.batch_size):
+            g = batch.grad(theta) + self.lam * (theta - centre) + self.weight_decay * theta
+            theta = theta - self.lr * has * g
+        return theta
+
+    def centre(self, client: Any, w: Array) -> Array:
+        """The point that personal models are pulled to."""
+        return w
+
+    def score(self, f: Local, client: Any, w: Array, size: int) -> tuple[Any, Array]:
+        """‖gradient of the local objective at θ_i‖ on one mini-batch, for biased selection: (c,)."""
+        _, batch, _ = next(f.steps(1, 0, size))
+        g = batch.grad(client.theta) + self.lam * (client.theta - self.centre(client, w))
+        return client, np.sqrt(np.vecdot(g, g))
+
+    def personalised(self, f: Local, client: Any) -> Array:
+        return client.theta

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from mpifed.cli.describe import KINDS, option
+from mpifed.cli.describe import KINDS, option, paper
 from mpifed.core.component import Table
 from mpifed.experiment.checkpoint import Checkpoint
 from mpifed.experiment.config import Evaluate, Experiment, Record
@@ -96,10 +95,10 @@ def options(cls: type[Table], leave: Sequence[str] = ()) -> list[str]:
 
 
 def entry(name: str, cls: type[Table]) -> list[str]:
-    """One member: where it is from, for an algorithm with its paper, its docstring, its options."""
+    """One member: its module, its paper if it has one, its docstring, its options."""
     module = f"[`{cls.__module__}`](../{cls.__module__.replace('.', '/')}.py)"
-    if issubclass(cls, KINDS["algorithms"]):
-        module += ": " + (inspect.getdoc(importlib.import_module(cls.__module__)) or "").splitlines()[0]
+    if (source := paper(cls)) is not None:
+        module += ": " + source.citation.replace(source.number, f"[{source.number}]({source.link})")
     lines = ["", f"### {name}", "", module, "", "```text", inspect.getdoc(cls) or "", "```"]
     return lines + (options(cls) if msgspec.structs.fields(cls) else [])
 

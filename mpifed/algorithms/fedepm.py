@@ -28,7 +28,7 @@ class Server(NamedTuple):
 
 
 class FedEPM(Noisy, tag="fedepm"):
-    """Selected clients take k0 proximal steps with one gradient and upload with noise; the server's is an elastic net.
+    """Selected clients take k0 proximal steps with one gradient and upload noisily; the server solves an elastic net.
 
     x = argmin Σ_i λ‖x − z_i‖₁ + (η/2)‖x − z_i‖²;  w_i ← x + soft(μ_i(w_i − x) − g_i, λ)/(η + μ_i), g_i = ∇f_i(x),
     μ_i = mu0 (1 + c‖w_i − x‖²) alpha^(k+1), or that over d_i;  z_i = w_i + noise.  Source: (19)–(22), (39); errata.

@@ -53,7 +53,7 @@ class Noise(Struct, frozen=True):
         """The step that the stand-in 2‖∇f_i(x)‖₁ is multiplied by, in units of the method's choice."""
         return printed
 
-    def sensitivity(self, stand_in: Array, reach: Array | float) -> Array | float:
+    def sensitivity(self, stand_in: Array, reach: Array | float) -> Array:
         """s_i: (c,)."""
         return stand_in
 
@@ -102,8 +102,8 @@ class Clipped(Noise, frozen=True):
         """0: steps must not depend on the data."""
         return np.zeros(len(away))
 
-    def sensitivity(self, stand_in: Array, reach: Array | float) -> Array | float:
-        return reach
+    def sensitivity(self, stand_in: Array, reach: Array | float) -> Array:
+        return np.asarray(reach)
 
     def grow(self, reach: Array, step: Array, eta: float, d: Array) -> Array:
         return (step * reach + 2 * self.clip / d) / (eta + step)
@@ -118,7 +118,7 @@ class Silent(Noise, frozen=True):
 
     gradients: ClassVar[int] = 0
 
-    def sensitivity(self, stand_in: Array, reach: Array | float) -> Array | float:
+    def sensitivity(self, stand_in: Array, reach: Array | float) -> Array:
         return np.zeros(len(stand_in))
 
     def first(self, f: Local) -> Array:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import re
+import sys
 import typing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -81,13 +83,33 @@ def outside(name: str) -> type[Component]:
 def describe(kind: str, name: str, cls: type[Table]) -> str:
     """Docstring and options, with defaults and meaning, of the class called ``name``."""
     file = f"{cls.__module__.replace('.', '/')}.py" if cls.__module__.startswith("mpifed.") else inspect.getfile(cls)
-    lines = [f"{name}  ({kind}: {file})", "", inspect.getdoc(cls) or ""]
+    source = paper(cls)
+    lines = [f"{name}  ({kind}: {file})", "", *([] if source is None else [source.citation, source.link, ""])]
+    lines.append(inspect.getdoc(cls) or "")
     rows = [option(field) for field in msgspec.structs.fields(cls)]
     if rows:
         widths = [max(len(row[k]) for row in rows) for k in range(2)]
         lines += ["", "options:"]
         lines += [f"  {key:<{widths[0]}}  {default:<{widths[1]}}  {meaning}".rstrip() for key, default, meaning in rows]
     return "\n".join(lines)
+
+
+class Paper(NamedTuple):
+    """A citation, the number in it, such as arXiv:2205.01438, and the link that this number stands for."""
+
+    citation: str
+    number: str
+    link: str
+
+
+def paper(cls: type) -> Paper | None:
+    """The paper that the docstring of a class's file begins with; None where it has no arXiv:NUMBER or doi:NUMBER."""
+    citation = " ".join((sys.modules[cls.__module__].__doc__ or "").split("\n\n")[0].split())
+    found = re.search(r"(arXiv|doi):([\w./-]*\w)", citation)
+    if found is None:
+        return None
+    sites = {"arXiv": "https://arxiv.org/abs/", "doi": "https://doi.org/"}
+    return Paper(citation, found[0], sites[found[1]] + found[2])
 
 
 def option(field: Any) -> tuple[str, str, str]:

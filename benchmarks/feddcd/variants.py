@@ -98,7 +98,7 @@ class FedDCD(feddcd.FedDCD):
 class AccFedDCD(accfeddcd.AccFedDCD):
     """AccFedDCD whose clients solve (1) starting from the server's model, in each of the two exchanges of a round."""
 
-    def round(self, fed: Federation, server: accfeddcd.Server) -> accfeddcd.Server:  # type: ignore[override]
+    def round(self, fed: Federation, server: accfeddcd.Server) -> accfeddcd.Server:
         x, alpha, beta, share, a, b, r = server
         fed.call(self.extrapolate, a, b)
         for step, scale in ((self.step_y, alpha), (self.step_z, alpha * a * r / (a * a + b))):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.algorithms.local_solvers import gradient_descent, newton
@@ -20,7 +20,6 @@ from tests.helpers.algorithm_runs import local, quadratics
 reals = st.floats(-100, 100)
 
 
-@settings(max_examples=200, deadline=None)
 @given(v=reals, lam=st.floats(0, 50), other=reals)
 def test_the_soft_threshold_is_the_proximal_operator_of_the_absolute_value(v, lam, other):
     def objective(u):
@@ -75,7 +74,6 @@ def test_the_elastic_net_mean_is_the_minimiser(m, lam, ties):
     assert (net(around, Z, lam, eta) >= net(x[None], Z, lam, eta) * (1 - 1e-12) - 1e-12).all()
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     z=st.lists(st.sampled_from([-2.0, -1.0, 0.0, 0.5, 1.0, 1e6]), min_size=1, max_size=12),
     ratio=st.sampled_from([0.25, 0.5, 1, 2.0]),

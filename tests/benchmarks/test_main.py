@@ -43,7 +43,7 @@ def test_a_mistake_on_ranks_ends_all_of_them():
     assert done.err.count("there is no benchmark 'fedgia/table5'") == 1
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("ranks", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_results_that_cannot_be_written_are_refused(tmp_path, ranks):
     (tmp_path / "file").write_text("")
     words = ["-m", "benchmarks", "run", "fedgia/limit", "--quick", "--to", str(tmp_path / "file")]
@@ -91,6 +91,7 @@ def test_parts_make_the_whole_and_a_script_for_slurm_names_them(tiny, monkeypatc
     assert 'python -m benchmarks run fedgia/tiny --to=results \\\n    --part "$SLURM_ARRAY_TASK_ID/' in script
 
 
+@pytest.mark.slow
 def test_ranks_give_the_same_results(tmp_path):
     words = ["-m", "benchmarks", "run", "fedgia/table4", "--only", "V.1 FedGiA_D", "--seeds", "1", "--to"]
     for folder, start in ((tmp_path / "one", [sys.executable, *words]), (tmp_path / "three", mpirun(3, *words))):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.data.blocks import BLOCK_BYTES, dense_block, padded, plan, sparse_block
@@ -90,7 +90,6 @@ def test_a_block_keeps_rows_labels_weights_and_type(kind, dtype):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=30, deadline=None)
 @given(rows=st.sets(st.integers(0, 8), min_size=1), again=st.data())
 def test_taking_clients_is_slicing(kind, rows, again):
     clients = samples(9, 12, 10)
@@ -169,7 +168,6 @@ def test_nor_do_they_where_matrices_are_too_large_to_be_formed(dtype, kind, monk
         assert together[i].tobytes() == alone[0].tobytes()
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 400), min_size=1, max_size=80),
     n=st.integers(1, 5000),

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
@@ -38,7 +38,6 @@ def labels(d, classes, seed=0):
     return np.random.default_rng(seed).integers(classes, size=d)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     rule=st.sampled_from(RULES),
     m=st.integers(1, 12),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
@@ -34,7 +34,6 @@ class Made(Dataset):
         return numbers[:, None], numbers
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 9), min_size=1, max_size=6),
     share=st.sampled_from([0.1, 0.2, 0.5, 0.99]),

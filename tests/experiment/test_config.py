@@ -6,7 +6,7 @@ import tomllib
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.algorithms.step_sizes import Constant
@@ -133,7 +133,6 @@ tables = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(tables)
 def test_the_complete_file_describes_the_same_experiment(table):
     run = experiment(table)
@@ -142,7 +141,6 @@ def test_the_complete_file_describes_the_same_experiment(table):
     assert again.toml() == run.toml()
 
 
-@settings(max_examples=50, deadline=None)
 @given(tables)
 def test_the_complete_file_has_every_key_that_has_a_value(table):
     run = experiment(table)

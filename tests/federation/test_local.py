@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
@@ -48,7 +48,6 @@ def kind(request):
     return request.param
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     least=st.integers(0, 9),
     most=st.integers(1, 4),
@@ -70,7 +69,6 @@ def test_every_sample_comes_once_an_epoch(least, most, size, epochs, sparse):
         assert len(full) == -(-sizes[i] // size)
 
 
-@settings(max_examples=40, deadline=None)
 @given(least=st.integers(0, 9), size=st.integers(1, 50), k0=st.integers(1, 5))
 def test_without_epochs_each_iteration_draws_so_many_samples_without_repetition(least, size, k0):
     sizes = [4 * least + d for d in (1, 3, 4)]

@@ -7,7 +7,7 @@ from math import ceil
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
@@ -34,7 +34,6 @@ def test_all_is_everyone():
 
 
 @pytest.mark.parametrize("rule", [Uniform, Cover])
-@settings(max_examples=100, deadline=None)
 @given(m=st.integers(1, 200), share=shares, seed=st.integers(0, 2**63 - 1))
 @example(m=100, share=0.07, seed=0)  # 0.07 · 100 is more than 7 in binary
 def test_a_share_of_the_clients_rounded_up_is_drawn_without_repetition(rule, m, share, seed):
@@ -90,7 +89,6 @@ def test_uniform_draws_favour_no_pair():
     assert abs(pairs - p * rounds).max() <= 5 * np.sqrt(rounds * p * (1 - p))
 
 
-@settings(max_examples=100, deadline=None)
 @given(m=st.integers(1, 60), share=shares, longer=st.integers(0, 5), seed=st.integers(0, 99), further=st.booleans())
 def test_cover_chooses_everyone_in_every_group_of_s0_rounds(m, share, longer, seed, further):
     selection = Cover(share=share)
@@ -125,7 +123,6 @@ def test_cover_refuses_zero_rounds():
 # biased: the draw is of candidates; who of them trains is in test_algorithms
 
 
-@settings(max_examples=60, deadline=None)
 @given(m=st.integers(1, 60), data=st.data())
 def test_candidates_are_drawn_without_repetition(m, data):
     pool = data.draw(st.integers(1, m))

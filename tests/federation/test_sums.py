@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.federation import sums
@@ -46,7 +46,6 @@ def cases(draw):
     return m, ids, rows, draw(cut_points(m)), draw(cut_points(m))
 
 
-@settings(max_examples=200, deadline=None)
 @given(cases())
 def test_the_bits_do_not_depend_on_how_clients_are_cut_into_ranks(case):
     m, ids, rows, one, other = case
@@ -55,7 +54,6 @@ def test_the_bits_do_not_depend_on_how_clients_are_cut_into_ranks(case):
     assert alone.tobytes() == spread(rows, ids, one, m).tobytes() == spread(rows, ids, other, m).tobytes()
 
 
-@settings(max_examples=100, deadline=None)
 @given(cases())
 def test_naming_everyone_is_the_same_as_naming_nobody(case):
     m, ids, rows, cut, _ = case
@@ -67,7 +65,6 @@ def test_naming_everyone_is_the_same_as_naming_nobody(case):
         assert np.array_equal(spread(rows, ids, cut, m), spread(full, None, cut, m))
 
 
-@settings(max_examples=100, deadline=None)
 @given(cases())
 def test_the_sum_is_the_exact_one_to_rounding(case):
     m, ids, rows, cut, _ = case
@@ -93,7 +90,6 @@ def test_the_rows_are_left_as_they_are():
     spread(rows[:3], np.array([0, 1, 4]), [0, 2, 6], 6)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_the_subtrees_of_all_ranks_tile_the_tree(data):
     m = data.draw(st.integers(1, 300))
@@ -106,7 +102,6 @@ def test_the_subtrees_of_all_ranks_tile_the_tree(data):
         assert at == (hi if hi < m else 1 << sums.depth(m))  # the last rank also has the empty leaves
 
 
-@settings(max_examples=200, deadline=None)
 @given(sizes=st.lists(st.integers(1, 10**6), min_size=1, max_size=200), data=st.data())
 def test_every_rank_has_a_client_whatever_the_sizes(sizes, data):
     ranks = data.draw(st.integers(1, len(sizes)))

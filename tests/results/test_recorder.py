@@ -661,7 +661,7 @@ PIECES = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(PIECES)
 def test_a_disk_holds_what_was_written_last(tmp_path, pieces):
     path, plain = tmp_path / "file", io.BytesIO()

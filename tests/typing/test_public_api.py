@@ -68,6 +68,7 @@ def test_an_unknown_name_is_an_attribute_error():
     assert set(dir(mpifed)) == set(mpifed.__all__)
 
 
+@pytest.mark.slow
 def test_mypy_strict_accepts_the_program():
     """As a user's program: without the settings of this repository."""
     pytest.importorskip("mypy", reason="mypy comes with the extra dev")

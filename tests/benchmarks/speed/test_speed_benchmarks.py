@@ -25,7 +25,9 @@ def benchmark(name, *words, timeout=120):
     return done.out
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize(
+    "name", ["memory", *(pytest.param(name, marks=pytest.mark.slow) for name in TINY if name != "memory")]
+)
 def test_a_table_is_printed(name):
     words, lines, ratios = TINY[name]
     table = benchmark(name, *words)
@@ -36,6 +38,7 @@ def test_a_table_is_printed(name):
         assert len(re.findall(r"^B +float", table, re.MULTILINE)) == lines
 
 
+@pytest.mark.slow
 def test_kernels_do_what_the_loop_does():
     table = benchmark("kernels", "--shapes", "sparse", "--dtypes", "float64", "--repeat", "1", "--least", "0")
     off = [float(line.split()[-1]) for line in table.splitlines() if " float64 " in line]
@@ -43,6 +46,7 @@ def test_kernels_do_what_the_loop_does():
     assert max(off) < 1e-10
 
 
+@pytest.mark.slow
 def test_scaling_writes_a_table_and_a_picture(tmp_path):
     mpirun(1)  # skips where there is none
     table = benchmark("scaling", "--ranks", "1,2", "--clients", "6", "--rounds", "3", "--repeat", "1", "--to", tmp_path)

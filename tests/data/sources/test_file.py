@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
@@ -434,7 +434,6 @@ def test_matlab_7_3_is_refused_with_the_way_out(tmp_path):
 # ---- pools and made data
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     sizes=st.lists(st.integers(1, 5), min_size=1, max_size=6),
     kind=st.sampled_from(["dense", "csr", "densified"]),

@@ -44,16 +44,8 @@ def box(
         unknown("axis for the log of boxes", log, ("y", "none"))
     groups = study(results)
     key = whole(key, groups)
-    y, ends = last(results, y)
-    logarithm = log == "y" if log is not None else logarithmic([np.array(ends)])
-    largest = max((abs(end) for end in ends if np.isfinite(end)), default=0.0)
-    factor, of = scale(unit(y, results) if y != "error" else "1", largest)
-    reached = {id(result): end / factor for result, end in zip(results, ends, strict=True)}
-    boxes = [
-        Box(group.settings[key], label(group, groups, without=key), np.array([reached[id(run)] for run in group.runs]))
-        for group in groups.groups
-        if key in group.settings
-    ]
+    boxes, y_title = collected(results, groups, key, y)
+    logarithm = log == "y" if log is not None else logarithmic([box.numbers for box in boxes])
     width = paper(width, SINGLE)
     values = sorted({box.value for box in boxes}, key=natural)
     kinds = list(dict.fromkeys(box.kind for box in boxes))
@@ -66,7 +58,7 @@ def box(
         draw(axis, boxes, values, kinds, logarithm)
         slant = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
         axis.set_xticks(range(len(values)), [text(shortened(value)) for value in values], **slant)
-        axis.set(xlim=(-0.6, len(values) - 0.4), xlabel=text(key), ylabel=text(axis_title(y, of)))
+        axis.set(xlim=(-0.6, len(values) - 0.4), xlabel=text(key), ylabel=text(y_title))
         axis.set_yscale("log" if logarithm else "linear")
         axis.grid(False, axis="x")
         handles = [matplotlib.lines.Line2D([], [], **points(k)) for k in range(len(kinds))]
@@ -82,6 +74,20 @@ def whole(key: str, groups: Study) -> str:
     if key not in found:
         unknown("setting", key, found)
     return found[key]
+
+
+def collected(results: Sequence[Result], groups: Study, key: str, y: str) -> tuple[list[Box], str]:
+    """The boxes over a setting, and the title of the axis of ``y`` with the unit of their numbers."""
+    y, ends = last(results, y)
+    largest = max((abs(end) for end in ends if np.isfinite(end)), default=0.0)
+    factor, of = scale(unit(y, results) if y != "error" else "1", largest)
+    reached = {id(result): end / factor for result, end in zip(results, ends, strict=True)}
+    boxes = [
+        Box(group.settings[key], label(group, groups, without=key), np.array([reached[id(run)] for run in group.runs]))
+        for group in groups.groups
+        if key in group.settings
+    ]
+    return boxes, axis_title(y, of)
 
 
 def draw(axis: Any, boxes: Sequence[Box], values: Sequence[str], kinds: Sequence[str], logarithm: bool) -> None:

@@ -32,29 +32,20 @@ def timeline(result: Result, width: float | None = None, title: str | None = Non
     says so. A rank has its totals over the whole run, because a result file does not record ranks round by round; the
     server's computation is added to rank 0. UserError where no round was recorded.
     """
-    rounds = {part: result.rounds[of][1:] for part, (of, _) in PARTS.items() if of in result.rounds}
-    size = len(next(iter(rounds.values()), ()))
-    if not size:
-        raise UserError(f"there is nothing to draw: {result.path or 'the result'} has no seconds of a round of work")
-    ranks = {part: np.array(result.ranks[of], float) for part, (_, of) in PARTS.items() if of in result.ranks}
-    if "compute" in ranks and "server" in rounds:
-        ranks["server"] = np.zeros(len(ranks["compute"]))
-        ranks["server"][:1] = np.nansum(result.rounds["server_seconds"])
+    rounds, ranks = seconds(result)
+    size = len(next(iter(rounds.values())))
     shown = [part for part in PARTS if part in rounds or part in ranks]
     width = paper(width, DOUBLE)
     labels, across, deep = folded(shown, width)
-    each = -(-size // BARS)
-    starts = np.arange(0, size, each)
-    counts = np.minimum(each, size - starts)
-    bars = {
-        part: np.add.reduceat(np.nan_to_num(values, posinf=0, neginf=0), starts) / counts
-        for part, values in rounds.items()
-    }
     with drawing() as matplotlib:
         heading, panels = headed(width, title), 2 if ranks else 1
         rows = panels if width <= 1.5 * SINGLE else 1
         figure, axes = canvas(matplotlib, width, rows, panels // rows, heading, deep)
-        stacked(axes.flat[0], starts + 1 + (counts - 1) / 2, bars, 0.9 * counts, "a round")
+        each = -(-size // BARS)
+        starts = np.arange(0, size, each)
+        counts = np.minimum(each, size - starts)
+        means = {part: np.add.reduceat(values, starts) / counts for part, values in rounds.items()}
+        stacked(axes.flat[0], starts + 1 + (counts - 1) / 2, means, 0.9 * counts, "a round")
         axes.flat[0].set_xlabel("round" if each == 1 else f"round (bars: means of {each})")
         if ranks:
             count = len(next(iter(ranks.values())))
@@ -66,6 +57,22 @@ def timeline(result: Result, width: float | None = None, title: str | None = Non
         handles = [matplotlib.patches.Patch(**fill(list(PARTS).index(part))) for part in shown]
         above(figure, handles, labels, across, heading)
     return figure
+
+
+def seconds(result: Result) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The seconds of each part, by round (round 0 left out) and by rank. UserError where no round was recorded."""
+    rounds = {
+        part: np.nan_to_num(result.rounds[of][1:], posinf=0, neginf=0)
+        for part, (of, _) in PARTS.items()
+        if of in result.rounds
+    }
+    if not len(next(iter(rounds.values()), ())):
+        raise UserError(f"there is nothing to draw: {result.path or 'the result'} has no seconds of a round of work")
+    ranks = {part: np.array(result.ranks[of], float) for part, (_, of) in PARTS.items() if of in result.ranks}
+    if "compute" in ranks and "server" in rounds:
+        ranks["server"] = np.zeros(len(ranks["compute"]))
+        ranks["server"][:1] = np.nansum(result.rounds["server_seconds"])
+    return rounds, ranks
 
 
 def stacked(axis: Any, x: Array, parts: dict[str, Array], widths: Array, what: str) -> None:

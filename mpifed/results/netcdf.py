@@ -178,8 +178,8 @@ def dimension(group: Group, name: str, length: int) -> Dataset:
     """Create a dimension without coordinates, which stores its length alone, or return the one that is there."""
     if name not in group:
         layout = {} if length else {"chunks": (256,)}
-        made = dataset(group, name, (length,), ">f4", (), SCALES[name], **layout)
-        made.make_scale(NO_COORDINATE.decode() + f"{length:10d}")
+        stored = dataset(group, name, (length,), ">f4", (), SCALES[name], **layout)
+        stored.make_scale(NO_COORDINATE.decode() + f"{length:10d}")
     return group[name]
 
 

@@ -1,0 +1,38 @@
+"""The table of recorded columns: complete, consistent, and without columns that nothing writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import mpifed
+from mpifed.results.columns import CLIENTS, COLUMNS, MODEL, RANKS, SCALES, SELECTION, UNKNOWN
+
+ROOT = Path(mpifed.__file__).parent
+CODE = "".join(path.read_text("utf-8") for path in ROOT.rglob("*.py") if path.name != "columns.py")
+
+
+@pytest.mark.parametrize("name", [*COLUMNS, *RANKS])
+def test_every_column_is_written_by_some_code(name):
+    assert f'"{name}"' in CODE or f"{name}=" in CODE or f"{name}:" in CODE
+
+
+def test_every_column_has_a_unit_and_a_sentence():
+    columns = [*(c for table in (COLUMNS, RANKS, CLIENTS, MODEL, SCALES) for c in table.values()), SELECTION, UNKNOWN]
+    for column in columns:
+        assert column.unit in ("1", "s", "byte")
+        assert column.description.endswith(".")
+        assert column.description[0].isupper()
+
+
+def test_names_units_and_spans_agree():
+    for name, column in COLUMNS.items():
+        assert (column.unit == "s") == name.endswith("_seconds")
+        assert (column.unit == "byte") == name.startswith("bytes_")
+        assert (column.unit == "s") == (column.part == "time")
+        assert column.better in (-1, 0, 1)
+        if column.integer:
+            assert column.span != "state"
+    names = [column.symbol or name for name, column in COLUMNS.items()]
+    assert len(set(names)) == len(names)

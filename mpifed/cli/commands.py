@@ -14,7 +14,7 @@ from mpifed.core.errors import UserError
 if TYPE_CHECKING:
     from mpifed.sweep.runner import Line
 
-REFUSED = {"timeline": ("x", "y", "log", "all"), "page": ("x", "y", "all"), "box": ("x",)}  # useless options
+REFUSED = {"timeline": ("x", "y", "log", "all"), "page": ("x", "y", "all"), "box": ("x",)}  # options without effect
 
 
 def options(commands: Any) -> None:
@@ -120,7 +120,7 @@ def swept(args: argparse.Namespace, base: Callable[[Sequence[str]], dict[str, An
 
 
 def compare(args: argparse.Namespace, bold: bool) -> str:
-    """The table; ``bold`` says whether it is for a terminal that shows bold."""
+    """The table; ``bold``: for a terminal that shows bold text."""
     from mpifed.report.compare import Layout, compare
     from mpifed.report.groups import read
 
@@ -130,21 +130,12 @@ def compare(args: argparse.Namespace, bold: bool) -> str:
 
 
 def plot(args: argparse.Namespace) -> str:
-    """Draw the picture and say where it is."""
+    """Draw the picture; the line that says where it is."""
     from mpifed.report import boxplot, plot, style, timeline
     from mpifed.report.groups import finished, read
 
     style.kind(args.output)
-    asked = [picture for picture in REFUSED if getattr(args, picture)]
-    if len(asked) > 1:
-        raise UserError(f"--{asked[0]} and --{asked[1]} are two pictures: draw one after the other")
-    for picture in asked or ["curves"]:
-        for option in REFUSED.get(picture, ("all",)):
-            if getattr(args, option):
-                raise UserError(
-                    f"--{option} says nothing where the picture is "
-                    + (f"--{picture}" if asked else "of curves: they are of all runs")
-                )
+    check_picture(args)
     results, width, y = read(args.result), inches(args.width), names(args.y or ["objective"])
     if args.timeline:
         if len(results) > 1:
@@ -163,8 +154,21 @@ def plot(args: argparse.Namespace) -> str:
     return f"written to {args.output}"
 
 
+def check_picture(args: argparse.Namespace) -> None:
+    """UserError for two pictures at once, and for an option that has no effect on the picture."""
+    pictures = [picture for picture in REFUSED if getattr(args, picture)]
+    if len(pictures) > 1:
+        raise UserError(f"--{pictures[0]} and --{pictures[1]} are two pictures: draw them one at a time")
+    if not pictures and args.all:
+        raise UserError("--all has no effect on curves, which show all runs: it goes with --box")
+    for picture in pictures:
+        for option in REFUSED[picture]:
+            if getattr(args, option):
+                raise UserError(f"--{option} has no effect on --{picture}: leave it out")
+
+
 def names(words: list[str]) -> list[str]:
-    """The names in lists with commas, each once."""
+    """The names in comma-separated lists, each once."""
     return list(dict.fromkeys(name.strip() for word in words for name in word.split(",") if name.strip()))
 
 

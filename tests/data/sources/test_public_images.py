@@ -156,17 +156,28 @@ def test_train_and_test_images_of_two_sets_are_refused(tmp_path, monkeypatch):
         build("mnist", clients=2, part="both")
 
 
-@pytest.mark.skipif(
-    not Path(REAL, "mnist/t10k-images-idx3-ubyte.gz").is_file(), reason="MPIFED_DATA has no mnist/t10k-*.gz"
-)
-def test_mnist_s_test_images():
+@pytest.fixture(params=["made", "real"])
+def images_of_digits(request, tmp_path, monkeypatch):
+    """How many images of each digit there are, and the mean and deviation of the scaled pixels."""
+    if request.param == "real":
+        if not Path(REAL, "mnist/t10k-images-idx3-ubyte.gz").is_file():
+            pytest.skip("MPIFED_DATA has no mnist/t10k-*.gz")
+        return [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009], 0.0, 1.0
+    monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
+    images, labels = write_set(tmp_path / "mnist", "t10k", 500)
+    return np.bincount(labels).tolist(), (images.mean() / 255 - 0.1307) / 0.3081, images.std() / 255 / 0.3081
+
+
+def test_mnist_is_dealt_to_fifty_clients_who_keep_a_fifth_for_testing(images_of_digits):
+    counts, mean, deviation = images_of_digits
     dataset = build("mnist", part="test")
     assert dataset.m == 50
-    assert dataset.sizes.sum() + dataset.sizes_test.sum() == 10_000
+    assert dataset.sizes.sum() + dataset.sizes_test.sum() == sum(counts)
+    assert dataset.sizes_test.sum() == pytest.approx(0.2 * sum(counts), rel=0.05)
     X, y = dataset.rows(0, dataset.m)
-    assert abs(X.mean()) < 0.02
-    assert abs(X.std() - 1) < 0.02
-    assert np.bincount(np.concatenate([y, dataset.rows_test(0, 50)[1]]).astype(int))[:3].tolist() == [980, 1135, 1032]
+    assert abs(X.mean() - mean) < 0.02
+    assert abs(X.std() - deviation) < 0.02
+    assert np.bincount(np.concatenate([y, dataset.rows_test(0, 50)[1]]).astype(int)).tolist() == counts
 
 
 # ---- digits

@@ -158,32 +158,76 @@ def test_absent_sets_say_which_file_and_what_to_do(tmp_path, monkeypatch, name):
     assert ("kaggle.com" in str(caught.value)) == (name in download.MANUAL)
 
 
-@pytest.mark.skipif(not Path(REAL, "qot/toxicity.mat").is_file(), reason="MPIFED_DATA has no qot/toxicity.mat")
-def test_qot_is_8992_samples_of_1024_unit_columns():
+def made_qot(root):
+    """A small set in the format of the .mat pair; its rows, columns and ones among the labels."""
+    rng = np.random.default_rng(0)
+    bits, labels = rng.random((512, 1024)) < 0.1, np.where(rng.random((512, 1)) < 0.1, 1, -1)
+    (root / "qot").mkdir()
+    scipy.io.savemat(root / "qot/toxicity.mat", {"X": sp.csc_array(bits.astype(float))}, do_compression=True)
+    scipy.io.savemat(root / "qot/toxicityclass.mat", {"y": labels.astype(np.int16)}, do_compression=True)
+    return 512, 1024, int((labels == 1).sum())
+
+
+def made_adult(root):
+    """The same of the census: integers of 14 very different ranges."""
+    rng = np.random.default_rng(0)
+    most = [90, 6, 1490400, 15, 16, 6, 13, 5, 4, 1, 99999, 4356, 99, 40]
+    labels = rng.integers(0, 2, (600, 1))
+    (root / "adult").mkdir()
+    scipy.io.savemat(root / "adult/adult.mat", {"X": rng.integers(0, most, (600, 14), endpoint=True, dtype=np.int32)})
+    scipy.io.savemat(root / "adult/adultclass.mat", {"y": labels.astype(np.uint8)})
+    return 600, 14, int(labels.sum())
+
+
+def real(name, *size):
+    """What the set in MPIFED_DATA holds, where it is there."""
+    if not Path(REAL, name).is_file():
+        pytest.skip(f"MPIFED_DATA has no {name}")
+    return size
+
+
+@pytest.fixture(params=["made", "real"])
+def qot(request, tmp_path, monkeypatch):
+    if request.param == "real":
+        return real("qot/toxicity.mat", 8992, 1024, 741)
+    monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
+    return made_qot(tmp_path)
+
+
+@pytest.fixture(params=["made", "real"])
+def adult(request, tmp_path, monkeypatch):
+    if request.param == "real":
+        return real("adult/adult.mat", 45222, 14, 11208)
+    monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
+    return made_adult(tmp_path)
+
+
+def test_qot_has_unit_columns_and_uneven_clients(qot):
+    d, n, ones = qot
     dataset = Qot().load(0, "float64")
     rows, labels = dataset.rows(0, dataset.m)
-    assert rows.shape == (8992, 1024)
+    assert rows.shape == (d, n)
     assert dataset.m == 128
     assert dataset.classes == 2
     assert np.allclose(np.einsum("ij,ij->j", rows, rows), 1)
-    assert labels.sum() == 741
-    assert dataset.sizes.min() > 0.025 * 8992 / 128
+    assert labels.sum() == ones
+    assert dataset.sizes.min() > 0.025 * d / 128
     part = dataset.rows(5, 6)[0]
     start = dataset.sizes[:5].sum()
     assert np.array_equal(part, rows[start : start + dataset.sizes[5]])
 
 
-@pytest.mark.skipif(not Path(REAL, "adult/adult.mat").is_file(), reason="MPIFED_DATA has no adult/adult.mat")
-def test_adult_is_45222_samples_of_14_unit_columns():
+def test_adult_has_unit_columns_and_uneven_clients(adult):
+    d, n, ones = adult
     dataset = Adult().load(0, "float64")
     rows, labels = dataset.rows(0, dataset.m)
-    assert rows.shape == (45222, 14)
+    assert rows.shape == (d, n)
     assert dataset.m == 50
     assert dataset.sizes_test is None
     assert np.allclose(np.einsum("ij,ij->j", rows, rows), 1)
-    assert labels.sum() == 11208
+    assert labels.sum() == ones
     assert rows.min() >= 0  # not centred
-    assert dataset.sizes.min() > 0.01 * 45222 / 50
+    assert dataset.sizes.min() > 0.01 * d / 50
 
 
 @pytest.mark.skipif(not Path(REAL, "adult/adult.mat").is_file(), reason="MPIFED_DATA has no adult/adult.mat")

@@ -1,4 +1,4 @@
-"""What a problem is: f = (1/m) Σ f_i, each f_i known through its value and gradient at many points at once."""
+"""What a problem is: f = (1/m) Σ f_i, where each f_i gives its value and gradient at many points at once."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mpifed.data.blocks import Block
 class Problem(Component):
     """Mathematics without state over a block of c clients; X is a common point (n,) or one row for each client (c, n).
 
-    ``value_grad`` is required. A problem may also define ``lipschitz``, ``convexity``, ``hessian``, ``majorizer_inverse``,
-    ``clipped_grad`` and ``predict``. Algorithms name those that they need, and a run is refused before its first round
-    where one is missing. A problem with ``predict`` is evaluated by its accuracy too.
+    ``value_grad`` is required. A problem may also define ``lipschitz``, ``convexity``, ``hessian``, ``predict``,
+    ``majorizer_inverse`` and ``clipped_grad``. Algorithms name those that they need, and a run is refused before its
+    first round where one is missing. A problem with ``predict`` is evaluated by its accuracy too.
     """
 
-    sampled: ClassVar[bool] = True  # whether rows are samples, of which mini-batches can be drawn
+    sampled: ClassVar[bool] = True  # whether rows are samples that can form mini-batches
     shared: ClassVar[bool] = True  # whether grad() and evaluate() give the same gradient
     logistic_loss: ClassVar[bool] = False  # whether f_i is a logistic loss of a linear score: FedGiA's t (Table III)
     choices: ClassVar[dict[str, str]] = {
@@ -49,11 +49,11 @@ class Problem(Component):
         return np.zeros(self.dim(data))
 
     def labels(self, b: Array) -> Array:
-        """The labels as this problem wants them; ValueError where they cannot be."""
+        """The labels in the form that this problem uses (d,); ValueError where they do not fit."""
         return b
 
     def checked_labels(self, b: Array) -> Array:
-        """The same; UserError where they cannot be."""
+        """The same; UserError where they do not fit."""
         try:
             return self.labels(b)
         except ValueError as error:

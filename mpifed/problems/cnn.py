@@ -1,4 +1,5 @@
-"""The convolutional network of FLAME's experiments."""
+"""The convolutional network of section V of S. Zhu, J. Zeng, S. Wang, Y. Sun, Z. Peng, "Personalized federated
+learning via ADMM with Moreau envelope", arXiv:2311.06756 (2023)."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ class CNN(TorchProblem, tag="cnn"):
     No padding, so 64×64 pixels become 62, 31, 29, 14: 16·14·14 = 3136 features before the hidden layer of 64, and
     206,678 parameters for three channels and six classes. Parameters and dropout are those of the problem ``torch``.
     A sample is an image (channels, height, width), row-major; square ones of 1 or 3 channels need no ``shape``.
-    Source: flame, section V (CNN on Medical MNIST); errata.
+    Source: section V (CNN on Medical MNIST); errata.
     """
 
     dropout: Annotated[float, Meta(ge=0, lt=1, description="share of features that dropout sets to zero")] = 0.2

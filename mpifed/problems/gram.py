@@ -12,7 +12,7 @@ from mpifed.core.typing import Array
 from mpifed.data.blocks import Block, SparseBlock
 from mpifed.problems.base import Solve
 
-LARGE = 4096  # beyond this order no Gram matrix is formed: Lanczos and conjugate gradients take its place
+LARGE = 4096  # above this order Lanczos and conjugate gradients are used and no Gram matrix is formed
 
 
 def small_gram(block: Block) -> Array:
@@ -45,7 +45,7 @@ def largest_eigenvalue(block: Block) -> Array:
     for i in range(len(block)):
         A = block.matrix(i) if isinstance(block, SparseBlock) else block.dense(i)
         B = LinearOperator((block.n, block.n), matvec=lambda v, A=A: A.T @ (A @ v), dtype=block.b.dtype)
-        longest = np.asarray(A[[int(np.argmax(norms(A)))]].sum(axis=0)).ravel()  # a start that AᵀA does not map to 0
+        longest = np.asarray(A[[int(np.argmax(norms(A)))]].sum(axis=0)).ravel()  # AᵀA does not map this start to 0
         top[i] = eigsh(B, 1, v0=longest, return_eigenvectors=False, rng=stream(0, "model"))[0] if longest.any() else 0
     return top
 
@@ -59,8 +59,8 @@ def gram_inverse(block: Block, key: str, coefficients: Callable[[Block], tuple[A
     """v -> (c_i A_iᵀA_i + s_i I)⁻¹ v, with (c, s) = ``coefficients(block)``.
 
     By the inverse of an n × n matrix from its Cholesky factor, or of a d_i × d_i one where d_i < n (Woodbury:
-    (s I + c AᵀA)⁻¹ = (I − Aᵀ((s/c) I + AAᵀ)⁻¹A)/s); by conjugate gradients where both are large. ``key`` names the
-    inverse, which is computed once.
+    (s I + c AᵀA)⁻¹ = (I − Aᵀ((s/c) I + AAᵀ)⁻¹A)/s); by conjugate gradients where both are large. The inverse
+    is computed once and cached in the block under ``key``.
     """
 
     def rows(block: Block) -> tuple[Array, Array]:
@@ -89,7 +89,7 @@ def gram_inverse(block: Block, key: str, coefficients: Callable[[Block], tuple[A
 
 
 def conjugate_gradients(apply: Solve, B: Array, accuracy: Array, most: int) -> Array:
-    """Solutions (c, n) of apply(X) = B, each client on its own, in at most ``most`` steps.
+    """Solutions (c, n) of apply(X) = B, independently for each client, in at most ``most`` steps.
 
     A client stops at the relative residual ``accuracy`` (c,), or where apply() is not positive definite.
     """

@@ -1,4 +1,5 @@
-"""Least squares (fedgia Example II.1, fedadmm Example 5.1)."""
+"""Least squares, Example II.1 of S. Zhou, G. Y. Li, "FedGiA: An efficient hybrid algorithm for federated learning",
+arXiv:2205.01438 (2022)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from mpifed.problems.linear_model import LinearModel
 class LeastSquares(LinearModel, tag="least-squares"):
     """Linear regression: f_i(x) = (1/2d_i) ‖A_i x − b_i‖².
 
-    r_i = λ_max(A_iᵀA_i)/d_i. Source: fedgia (2); fedadmm Example 5.1.
+    r_i = λ_max(A_iᵀA_i)/d_i.  Source: (2); fedadmm (arXiv:2204.10607, 2022), Example 5.1.
     """
 
     curvature: ClassVar[float] = 1.0

@@ -1,4 +1,4 @@
-"""Losses of a linear score ⟨a, x⟩: f_i(x) = (1/d_i) Σ_j ℓ(⟨a_j, x⟩, b_j) + regulariser."""
+"""Losses of a linear score: f_i(x) = (1/d_i) Σ_j ℓ(⟨a_j, x⟩, b_j) + regulariser."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from mpifed.problems.gram import gram_inverse, largest_eigenvalue
 
 
 class LinearModel(Problem):
-    """A loss of the score z = ⟨a, x⟩: a subclass gives ``loss``, ``slope`` and what its regulariser adds."""
+    """A loss ℓ of the score z = ⟨a, x⟩ and a regulariser weight(d_i)·penalty(x).
+
+    A subclass defines ``curvature``, ``loss`` and ``slope``; ``bend`` for a Hessian; ``weight`` for a regulariser,
+    which is ‖x‖²/2 unless it defines the ``penalty`` methods too.
+    """
 
     curvature: ClassVar[float]  # the largest ∂²ℓ/∂z²
 
@@ -30,7 +34,7 @@ class LinearModel(Problem):
         raise NotImplementedError
 
     def residual(self, block: Block, Z: Array) -> Array:
-        """∂ℓ/∂z over d_i, 0 on the padding: (c, D)."""
+        """∂ℓ/∂z divided by d_i, 0 on the padding: (c, D)."""
         return self.slope(Z, block.b) * block.w
 
     def bend(self, Z: Array) -> Array:
@@ -82,7 +86,7 @@ class LinearModel(Problem):
         return self._grad(block, X, Z), lambda: (self._value(block, X, Z), self.classes(Z))
 
     def classes(self, Z: Array) -> Array | None:
-        """The classes that scores stand for, if they do: (c, D)."""
+        """The predicted classes at scores Z, of a problem that has classes: (c, D)."""
         return None
 
     def lipschitz(self, block: Block) -> Array:

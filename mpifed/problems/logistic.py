@@ -1,4 +1,5 @@
-"""Logistic regression with an ℓ2 regulariser (fedgia Example II.2, fedadmm Example 5.2)."""
+"""Logistic regression with an ℓ2 regulariser, Example II.2 of S. Zhou, G. Y. Li, "FedGiA: An efficient hybrid
+algorithm for federated learning", arXiv:2205.01438 (2022)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from mpifed.problems.linear_model import LinearModel
 
 
 class LogisticLoss(LinearModel):
-    """ℓ(z, b) = ln(1 + e^z) − b z with b in {0, 1}; no overflow at any z."""
+    """ℓ(z, b) = ln(1 + e^z) − b z with b in {0, 1}, computed without overflow at any z."""
 
     curvature: ClassVar[float] = 0.25
     logistic_loss: ClassVar[bool] = True
@@ -43,7 +44,7 @@ class LogisticLoss(LinearModel):
         return np.where(Z >= 0, 1, e) / (1 + e) - b
 
     def residual(self, block: Block, Z: Array) -> Array:
-        """(1/(1 + e^−z) − b)/d_i as w/2·tanh(z/2) + w(1/2 − b): few passes, and never an overflow."""
+        """(1/(1 + e^−z) − b)/d_i as w/2·tanh(z/2) + w(1/2 − b), which takes few passes and cannot overflow: (c, D)."""
         half, rest = block.note("halves", halves)
         R = np.tanh(Z * Z.dtype.type(0.5))
         R *= half
@@ -64,7 +65,8 @@ class Logistic(LogisticLoss, tag="logistic"):
     """Logistic regression: f_i(x) = (1/d_i) [Σ_j ln(1 + e^⟨a_j,x⟩) − b_j⟨a_j,x⟩ + (mu/2)‖x‖²].
 
     With ``regulariser = "whole"`` (mu/2)‖x‖² stands outside 1/d_i, as fedadmm and fedepm print it. Labels {0, 1} or
-    {−1, 1}. r_i = λ_max(A_iᵀA_i)/(4d_i) + mu/d_i ("whole": + mu). Source: fedgia (3); fedadmm Example 5.2.
+    {−1, 1}. r_i = λ_max(A_iᵀA_i)/(4d_i) + mu/d_i ("whole": + mu).
+    Source: (3); fedadmm (arXiv:2204.10607, 2022), Example 5.2.
     """
 
     mu: Annotated[float, Meta(ge=0, description="regularisation μ")] = 1e-3

@@ -1,4 +1,5 @@
-"""Fully connected networks with ReLU, for all clients of a block at once."""
+"""Fully connected networks with ReLU, section V of S. Zhu, J. Zeng, S. Wang, Y. Sun, Z. Peng, "Personalized federated
+learning via ADMM with Moreau envelope", arXiv:2311.06756 (2023)."""
 
 from __future__ import annotations
 
@@ -9,24 +10,22 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.streams import stream
-from mpifed.core.typing import Array
+from mpifed.core.typing import Array, Count
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.problems.base import Problem
 from mpifed.problems.classifier import whole_labels
 from mpifed.problems.softmax import cross_entropy
 
-Width = Annotated[int, Meta(ge=1)]
-
 
 class MLP(Problem, tag="mlp"):
     """Mean cross-entropy of a network features – hidden … – C with ReLU between its layers, + (lam/2)‖weights‖².
 
     Parameters flat, layer by layer, [W row-major (out × in) | bias]; at first uniform in ±1/√in, from the seed.
-    Labels 0 … C−1. Source: flame, section V (784–100–10: 79,510 parameters).
+    Labels 0 … C−1.  Source: section V (784–100–10: 79,510 parameters).
     """
 
-    hidden: Annotated[tuple[Width, ...], Meta(min_length=1, description="widths of the hidden layers")] = (100,)
+    hidden: Annotated[tuple[Count, ...], Meta(min_length=1, description="widths of the hidden layers")] = (100,)
     lam: Annotated[float, Meta(ge=0, description="regularisation λ of the weights, not of the biases")] = 0.0
 
     def dim(self, data: Dataset) -> int:

@@ -1,4 +1,5 @@
-"""Logistic regression with a non-convex regulariser (fedgia Example V.3)."""
+"""Logistic regression with a non-convex regulariser, Example V.3 of S. Zhou, G. Y. Li, "FedGiA: An efficient hybrid
+algorithm for federated learning", arXiv:2205.01438 (2022)."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from mpifed.problems.logistic import LogisticLoss
 
 
 class NonconvexLogistic(LogisticLoss, tag="nonconvex-logistic"):
-    """Logistic loss with f_i's regulariser (mu/2d_i) Σ_ℓ x_ℓ²/(1 + x_ℓ²).
+    """Logistic loss with the regulariser (mu/2d_i) Σ_ℓ x_ℓ²/(1 + x_ℓ²) in f_i.
 
-    Labels {0, 1} or {−1, 1}. r_i = λ_max(A_iᵀA_i)/(4d_i) + mu/d_i. Source: fedgia Example V.3.
+    Labels {0, 1} or {−1, 1}. r_i = λ_max(A_iᵀA_i)/(4d_i) + mu/d_i. Source: Example V.3.
     """
 
     mu: Annotated[float, Meta(ge=0, description="regularisation μ")] = 1e-2

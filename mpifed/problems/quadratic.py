@@ -1,4 +1,5 @@
-"""Quadratic functions, given by their matrix and vector."""
+"""Quadratic functions, such as (41) and (42) of Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for federated
+learning", arXiv:2201.11183 (2022)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from mpifed.problems.base import Problem, Solve
 class Quadratic(Problem, tag="quadratic"):
     """f_i(x) = ½ xᵀQ_i x − b_iᵀx; a client's n rows of X are Q_i, its n labels are b_i.
 
-    r_i = λ_max(Q_i). Q_i must be symmetric. Source: the lower-bound functions (41)–(42) of feddcd are of this kind.
+    r_i = λ_max(Q_i), α_i = λ_min(Q_i). Q_i must be symmetric.  Source: the lower bounds (41), (42) are of this kind.
     """
 
     sampled: ClassVar[bool] = False
@@ -61,5 +62,5 @@ def matrices(block: Block) -> Array:
 
 
 def spectrum(block: Block) -> Array:
-    """The eigenvalues of Q_i, rising: (c, n)."""
+    """The eigenvalues of Q_i in ascending order: (c, n)."""
     return np.linalg.eigvalsh(matrices(block))

@@ -1,4 +1,5 @@
-"""Multinomial logistic regression (MLR)."""
+"""Multinomial logistic regression (MLR), section 8.1 of Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for
+federated learning", arXiv:2201.11183 (2022)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ class Softmax(Classifier, tag="softmax"):
     """Mean cross-entropy of softmax(W a + bias) + (lam/2)‖W‖²; the bias is not regularised.
 
     Labels 0 … C−1. r_i = λ_max(A_iᵀA_i)/(2d_i) + lam, A_i with its column of ones where there is a bias.
-    Source: feddcd, section 8.1 (no bias, λ of errata); flame, section V (MLR).
+    Source: section 8.1 (no bias; λ: errata); flame (arXiv:2311.06756, 2023), section V (MLR).
     """
 
     def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:
@@ -50,7 +51,7 @@ class Softmax(Classifier, tag="softmax"):
 
 
 def cross_entropy(Z: Array, b: Array) -> tuple[Array, Array]:
-    """−ln softmax(z)_b (c, D) and its slope (c, D, C) at scores Z (c, D, C); no overflow at any z."""
+    """−ln softmax(z)_b (c, D) and its slope (c, D, C) at scores Z (c, D, C), without overflow at any z."""
     top = Z.max(axis=-1, keepdims=True)
     P = np.exp(Z - top)
     total = P.sum(axis=-1, keepdims=True)
@@ -62,7 +63,7 @@ def cross_entropy(Z: Array, b: Array) -> tuple[Array, Array]:
 
 
 def with_ones(block: Block) -> Array:
-    """λ_max of [A 1]ᵀ[A 1] = λ_max of A Aᵀ + 1 1ᵀ on the true rows: (c,)."""
+    """λ_max of [A_i 1]ᵀ[A_i 1], which is that of A_i A_iᵀ + 1 1ᵀ, without padding rows: (c,)."""
     return np.array([np.linalg.eigvalsh(bordered(block.dense(i)))[-1] for i in range(len(block))])
 
 

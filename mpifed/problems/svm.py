@@ -1,4 +1,5 @@
-"""Linear support vector machine of several classes."""
+"""Multi-class linear support vector machine, section V of S. Zhu, J. Zeng, S. Wang, Y. Sun, Z. Peng, "Personalized
+federated learning via ADMM with Moreau envelope", arXiv:2311.06756 (2023)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from mpifed.problems.classifier import Classifier
 class SVM(Classifier, tag="svm"):
     """Mean multi-class margin loss over C + (lam/2)‖W‖²: ℓ(z, b) = (1/C) Σ_{k≠b} max(0, 1 − z_b + z_k).
 
-    Labels 0 … C−1. Not smooth: the slope at a kink is 0. Source: flame, section V (SVM 60 → 10; division by C: errata).
+    Labels 0 … C−1. Not smooth: the slope at a kink is 0.  Source: section V (SVM 60 → 10); division by C: errata.
     """
 
     def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:

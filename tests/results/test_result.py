@@ -1,9 +1,8 @@
-"""Reading results back: from files, from memory, whole or damaged; and the screen that tells what is in one."""
+"""Reading results back: from files, from memory, whole or damaged."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 
 import h5py
@@ -12,78 +11,8 @@ import pytest
 
 from mpifed.core.errors import UserError
 from mpifed.report.summary import show
-from mpifed.results.recorder import Recorder
 from mpifed.results.result import Result, load
-
-CONFIG = """
-seed = 3
-rounds = 100
-dtype = "float64"
-
-[data]
-name = "linreg-noniid"
-clients = 8
-
-[data.partition]
-name = "iid"
-
-[problem]
-name = "least-squares"
-
-[algorithm]
-name = "fedgia"
-k0 = 5
-
-[selection]
-name = "uniform"
-share = 0.5
-"""
-
-
-def run(path=None, ranks=3, rounds=5, config=CONFIG, reason="gradient: 1e-09 <= 1e-07", status="finished", **options):
-    """A recorded run of 8 clients and 6 parameters."""
-    recorder = Recorder(path, {"config": config, "seed": 3, "ranks": ranks, "mpi_library": "none"}, 8, **options)
-    with recorder:
-        for k in range(rounds):
-            values = {
-                "objective": 8.0 / 2**k,
-                "grad_norm_sq": 10.0**-k,
-                "exchanges": 2 * k,
-                "uploads": 4 * k,
-                "downloads": 8 * k,
-                "bytes_up": 192_000 * k,
-                "bytes_down": 384_000 * k,
-                "compute_seconds": 0.25 if k else 9.0,
-                "client_seconds": 1.5,
-                "server_seconds": 0.125,
-                "comm_seconds": 0.0625,
-                "evaluate_seconds": 2.0,
-                "elapsed_seconds": 0.5 * k,
-            }
-            recorder.row(values | ({"accuracy": 0.9876} if k == rounds - 1 else {}), np.array([1, 6]))
-        if status != "running":
-            recorder.model(np.arange(6.0), np.ones((8, 6)))
-            recorder.ranks(
-                {
-                    "clients": [0] + [4] * (ranks - 1),
-                    "samples": np.arange(ranks) * 10,
-                    "compute_seconds": np.arange(ranks) / 7,
-                    "comm_seconds": [0.5] * ranks,
-                    "wait_seconds": [12.3456] * ranks,
-                    "evaluate_seconds": [0.0] * ranks,
-                    "io_seconds": [0.0123] + [0.0] * (ranks - 1),
-                    "mpi_calls": [77] * ranks,
-                    "mpi_bytes_sent": [2_500_000] * ranks,
-                    "mpi_bytes_received": [1_000] * ranks,
-                    "max_rss_bytes": [95_240_000] * ranks,
-                    "hostname": [f"node{k % 5:04}.cluster.example" for k in range(ranks)],
-                }
-            )
-            recorder.clients({"samples": np.full(8, 9), "times_selected": np.arange(8)})
-            recorder.finish(status, reason)
-            return recorder.result()
-        recorder.flush()
-        return recorder.result()
+from tests.helpers.recorded_runs import detailed as run
 
 
 @pytest.fixture
@@ -282,102 +211,3 @@ def test_what_is_not_installed_is_told_with_the_command(monkeypatch, name):
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UserError, match=f"needs {name}: pip install {name}$"):
         getattr(run(), f"to_{name}")()
-
-
-# ---------------------------------------------------------------- show
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 16, 17, 1000])
-def test_a_result_fits_on_a_screen(ranks):
-    lines = show(run(ranks=ranks)).split("\n")
-    assert len(lines) <= 40
-    assert max(map(len, lines)) <= 100
-
-
-def test_show_tells_the_whole_story(path):
-    text = show(run(path))
-    words = " ".join(text.split())
-    for part in (
-        "fedgia on least-squares / linreg-noniid: 8 clients, 6 parameters, 3 ranks",
-        "finished (gradient: 1e-09 <= 1e-07) after 4 rounds",
-        "objective 8 → 0.5",
-        "‖∇f‖² 1 → 0.0001",
-        "accuracy 0.9876",
-        "exchanges 8",
-        "uploads 16",
-        "downloads 32",
-        "up 768 kB (768,000)",
-        "down 1.536 MB (1,536,000)",
-        "TCT 2",
-        "LCT, a round 0.25",
-        "compute, slowest rank 10",
-        "compute, all clients 7.5",
-        "evaluation 10",
-        "server 0.625",
-        "communication 0.3125",
-    ):
-        assert part in words
-    assert text == show(load(path))
-
-
-def test_show_has_every_key_of_the_configuration():
-    words = " ".join(show(run()).split())
-    for key in (
-        "seed 3",
-        "rounds 100",
-        "dtype float64",
-        "data linreg-noniid",
-        "data.clients 8",
-        "data.partition iid",
-        "problem least-squares",
-        "algorithm fedgia",
-        "algorithm.k0 5",
-        "selection uniform",
-        "selection.share 0.5",
-    ):
-        assert key in words
-
-
-def test_long_values_have_lines_of_their_own():
-    config = CONFIG.replace('name = "linreg-noniid"', f'name = "file"\npath = "/scratch/{"very-" * 30}long.h5"')
-    lines = show(run(config=config)).split("\n")
-    assert max(map(len, lines)) <= 100
-    assert "long.h5" in "".join(lines)
-    assert any("algorithm.k0" in line and "seed" in line for line in lines)  # the others keep their columns
-
-
-@pytest.mark.parametrize(("ranks", "first"), [(16, [str(k) for k in range(16)]), (17, ["min", "median", "max"])])
-def test_many_ranks_are_summed_up(ranks, first):
-    lines = show(run(ranks=ranks)).split("\n")
-    head = next(k for k, line in enumerate(lines) if line.split()[:2] == ["rank", "host"])
-    assert [line.split()[0] for line in lines[head + 1 :]] == first
-
-
-def test_a_rank_has_its_row():
-    assert show(run()).split("\n")[-1].split() == [
-        "2",
-        "node0002",
-        "4",
-        "20",
-        "0.2857",
-        "0.5000",
-        "12.35",
-        "0",
-        "0.0000",
-        "77",
-        "2.500",
-        "0.0010",
-        "95.24",
-    ]
-
-
-def test_a_failed_run_says_why():
-    text = show(run(status="failed", reason="ValueError: bad things"))
-    assert "failed (ValueError: bad things) after 4 rounds" in text
-
-
-def test_a_running_file_can_be_shown(path):
-    recorder = Recorder(path, {"config": CONFIG}, 8)
-    recorder.row({"objective": 1.0}, None)
-    shutil.copy(path, path.with_name("seen.h5"))
-    assert "running, or killed after 0 rounds" in show(load(path.with_name("seen.h5")))

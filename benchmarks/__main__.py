@@ -116,25 +116,20 @@ def work(args: argparse.Namespace) -> int:
     """Run what is missing, then print or write the tables and draw the pictures."""
     from benchmarks import running
     from mpifed.core import signals
-    from mpifed.experiment import run as launch
     from mpifed.mpi import launcher
+    from mpifed.mpi.world import World
 
     size, rank = announced()
     folder, begun = args.to / "quick" if args.quick else args.to, time.monotonic()
-    world = launcher.connect() if size is not None and size > 1 and not args.slurm else None
-    if world is None:
+    world = launcher.connect() if size is not None and size > 1 and not args.slurm else World()
+    if world.size == 1:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
     else:
         signals.listen()
-    todo, error = Work([], [], [], {}), None
-    if rank == 0:
-        try:
+    todo = Work([], [], [], {})
+    with world.agreeing():
+        if rank == 0:
             todo = prepared(args, folder)
-        except UserError as mistake:
-            error = str(mistake)
-        except OSError as refused:
-            error = f"--to {folder} is wrong: {refused.strerror or refused}; it must be a folder that can be written"
-    launch.agree(world, error)
     if args.slurm:
         if rank == 0:
             print(f"sbatch {running.array(todo.points, folder, words(args), args.tasks)}")
@@ -159,9 +154,19 @@ def prepared(args: argparse.Namespace, folder: Path) -> Work:
     listed = [list(runs(one.bench, one.seeds, one.name, getattr(args, "only", ""))) for one in found]
     points, failed = running.points([run for some in listed for run in some], folder)
     points = ordered(points, "grid", args.part)
-    for parent in {(folder / point.file).parent for point in points}:
-        parent.mkdir(parents=True, exist_ok=True)
+    create_folders(points, folder)
     return Work(found, listed, points, failed)
+
+
+def create_folders(points: list[Any], folder: Path) -> None:
+    """Create the folders of the result files. UserError where that fails."""
+    try:
+        for parent in {(folder / point.file).parent for point in points}:
+            parent.mkdir(parents=True, exist_ok=True)
+    except OSError as refused:
+        raise UserError(
+            f"--to {folder} is wrong: {refused.strerror or refused}; it must be a folder that can be written"
+        ) from None
 
 
 def show(one: Chosen, runs: list[Run], folder: Path, failed: dict[str, str]) -> None:
@@ -195,6 +200,6 @@ def write(args: argparse.Namespace, chosen: list[Chosen], folder: Path, failed: 
 
 if __name__ == "__main__":
     code = main()
-    if "mpifed.mpi.world" in sys.modules:
-        sys.modules["mpifed.mpi.world"].leave(code)
+    if "mpifed.mpi.communicator" in sys.modules:
+        sys.modules["mpifed.mpi.communicator"].leave(code)
     sys.exit(code)

@@ -14,9 +14,10 @@ from scipy.optimize import minimize
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.data.cache import Cache
 from mpifed.experiment.config import Experiment
-from mpifed.experiment.run import check
+from mpifed.experiment.prepare import start
 from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
+from mpifed.federation.setup import Setup
 from mpifed.federation.transport import InProcess
 
 GRADIENT = 1e-9  # largest entry of the gradient at the optimum
@@ -58,19 +59,20 @@ def minimum(config: Experiment, cache: Cache) -> float:
     """Minimise f by L-BFGS from the run's initial model, if possible until no entry of ∇f exceeds GRADIENT."""
     config = msgspec.structs.replace(config, algorithm=FedAvg())  # any algorithm; this one prepares nothing
     data = cache.load(config.data, config.seed, "float64")
-    start = check(config, data, 1)
-    host = Host(data, config.problem, config.algorithm, 0, data.m, start, "float64", config.seed)
+    first = start(config, data, 1).astype(float)
+    setup = Setup(config.problem, config.algorithm, config.seed, data.m, first)
+    host = Host(setup, data, 0, data.m)
     host.join()
-    draws = config.selection.draws(config.seed, data.m, config.rounds)
-    fed = Federation(InProcess(host), config.problem, draws, config.seed, data.sizes, start, "float64")
+    selector = config.selection.selector(config.seed, data.m, config.rounds)
+    fed = Federation(InProcess(host), setup, selector, data.sizes)
 
     def f(x: np.ndarray) -> tuple[float, Any]:
-        value, _, total, *_ = fed.measure(x)
-        return float(value) / data.m, total / data.m
+        sums = fed.evaluate(x)
+        return float(sums["objective"]) / data.m, sums["gradient"] / data.m
 
     found = minimize(
         f,
-        start.astype(float),
+        first,
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": 20000, "maxfun": 40000, "ftol": 0.0, "gtol": GRADIENT, "maxcor": 30},

@@ -23,6 +23,7 @@ from mpifed import UserError
 from mpifed.experiment import config as configuration
 from mpifed.experiment.progress import Overall, duration
 from mpifed.mpi.launcher import announced
+from mpifed.mpi.world import World
 from mpifed.results.result import read
 from mpifed.results.validate import attributes
 from mpifed.sweep import cost, slurm
@@ -48,10 +49,10 @@ def points(runs: Iterable[Run], folder: Path) -> tuple[list[Point], dict[str, st
     return found, lacking
 
 
-def do(todo: Sequence[Point], folder: Path, world: Any, processes: int) -> dict[str, str]:
-    """Run what is missing, on every rank of ``world`` if there is one. Returns name -> reason of failed runs."""
-    if world is not None and world.size > 1:
-        progress = Overall(sys.stderr if world.rank == 0 else None, [point.cost for point in todo])
+def do(todo: Sequence[Point], folder: Path, world: World, processes: int) -> dict[str, str]:
+    """Run what is missing, on every rank of ``world``; returns name -> reason of failed runs."""
+    if world.size > 1:
+        progress = Overall(sys.stderr if world.first else None, [point.cost for point in todo])
         lines = [line.text.partition(".h5  failed: ") for line in sweep.sweep(todo, folder, world, True, progress)]
         return {name: reason for name, found, reason in lines if found}
     return several(todo, folder, processes)
@@ -113,7 +114,7 @@ def done(point: Point, folder: Path) -> bool:
 def prepare(folder: Path) -> None:
     """Initialise a process of the pool."""
     global worker
-    worker = sweep.Runs(folder, None, True, Quiet(None, []))
+    worker = sweep.Runs(folder, World(), True, Quiet(None, []))
 
 
 def one(name: str, text: str) -> tuple[str, str, float]:

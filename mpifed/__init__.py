@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from mpifed.experiment.run import run as run
     from mpifed.federation.distributions import Distribution as Distribution
     from mpifed.federation.local import Local as Local
-    from mpifed.federation.selection import Draws as Draws
     from mpifed.federation.selection import Selection as Selection
+    from mpifed.federation.selection import Selector as Selector
     from mpifed.federation.server import Federation as Federation
     from mpifed.problems.base import Problem as Problem
     from mpifed.problems.linear_model import LinearModel as LinearModel
@@ -48,7 +48,7 @@ PUBLIC = {
     "Pool": "mpifed.data.pool:Pool",
     "Partition": "mpifed.data.partition:Partition",
     "Selection": "mpifed.federation.selection:Selection",
-    "Draws": "mpifed.federation.selection:Draws",
+    "Selector": "mpifed.federation.selection:Selector",
     "Distribution": "mpifed.federation.distributions:Distribution",
     "Federation": "mpifed.federation.server:Federation",
     "Local": "mpifed.federation.local:Local",

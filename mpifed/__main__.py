@@ -15,8 +15,8 @@ def entry() -> int:
     from mpifed.cli.main import main
 
     code = main()
-    if "mpifed.mpi.world" in sys.modules:
-        sys.modules["mpifed.mpi.world"].leave(code)
+    if "mpifed.mpi.communicator" in sys.modules:
+        sys.modules["mpifed.mpi.communicator"].leave(code)
     return code
 
 

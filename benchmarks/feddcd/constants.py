@@ -76,7 +76,7 @@ def theory(result: Result) -> Theory:
     return Theory(
         accelerated=run.algorithm.label() == "accfeddcd",
         N=data.m,
-        tau=run.selection.draws(run.seed, data.m, run.rounds).size,
+        tau=run.selection.selector(run.seed, data.m, run.rounds).size,
         alpha=float(getattr(run.problem, "alpha", spectrum.min())),
         beta=float(spectrum.max()),
         most=float(getattr(run.data, "beta", spectrum.max())),

@@ -108,11 +108,11 @@ def reach(result: Result) -> Array:
     at once, so this is one more than K_t of appendix F.
     """
     run, known = config.experiment(result.config), theory(result)
-    draw = run.selection.draws(run.seed, known.N, run.rounds).draw
+    select = run.selection.selector(run.seed, known.N, run.rounds).select
     numbers, k = [1], 1
     for round in range(1, int(result.rounds["round"][-1]) + 1):
         for exchange in range(known.exchanges):
-            selected = draw(round, exchange)
+            selected = select(round, exchange)
             k += bool(selected is None or (k - 1) % known.N in selected)
         numbers.append(k)
     return np.array(numbers)

@@ -17,8 +17,9 @@ import numpy as np
 from mpifed import Array, Problem, Result
 from mpifed.data.blocks import Block
 from mpifed.experiment.config import Experiment, experiment
-from mpifed.experiment.run import check
+from mpifed.experiment.prepare import start
 from mpifed.federation.host import Host
+from mpifed.federation.setup import Setup
 
 SAME = 1e-8  # largest relative difference between f here and f in the result file: rounding
 ITERATIONS = 100  # most iterations that are repeated
@@ -61,10 +62,10 @@ def load(text: str) -> Clients:
     """Load the clients of an experiment file."""
     config: Experiment = experiment(tomllib.loads(text))
     data = config.data.load(config.seed, config.dtype)
-    start = check(config, data, 1)
-    host = Host(data, config.problem, config.algorithm, 0, data.m, start, config.dtype, config.seed)
+    first = start(config, data, 1)
+    host = Host(Setup(config.problem, config.algorithm, config.seed, data.m, first), data, 0, data.m)
     r = max(float(config.problem.lipschitz(block).max()) for block in host.blocks)
-    return Clients(config.problem, host.blocks, host.ids, start, int(np.sum(data.sizes)), r)
+    return Clients(config.problem, host.blocks, host.ids, first, int(np.sum(data.sizes)), r)
 
 
 def penalty(result: Result) -> float:

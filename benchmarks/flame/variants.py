@@ -17,7 +17,7 @@ def own(f: Local) -> Array:
     Source: the released program, src/update.py, where each client creates its own network, apart from the global model.
     """
     signs = np.stack([rng.integers(2, size=f.n) for rng in f.rng])
-    return f.initial() * (2 * signs - 1).astype(f.start.dtype)
+    return f.initial() * (2 * signs - 1).astype(f.initial().dtype)
 
 
 class OwnStart(flame.Flame):

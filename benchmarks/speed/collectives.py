@@ -21,8 +21,9 @@ from mpifed.experiment import config
 from mpifed.federation import sums
 from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
+from mpifed.federation.setup import Setup
 from mpifed.mpi.channel import Server, serve
-from mpifed.mpi.world import World
+from mpifed.mpi.communicator import Communicator
 
 
 class Client(NamedTuple):
@@ -33,9 +34,7 @@ class Idle:
     """Clients who send back what they get."""
 
     personal = False
-
-    def opening(self) -> str:
-        return ""
+    watches = ()
 
     def join(self, f: Any) -> Client:
         return Client()
@@ -54,20 +53,19 @@ def bare(comm: MPI.Comm, n: int, count: int) -> float:
     return (time.perf_counter() - begun) / count
 
 
-def rounds(world: World, setup: config.Experiment, n: int, count: int, reproducible: bool) -> float:
+def rounds(world: Communicator, setup: config.Experiment, n: int, count: int, reproducible: bool) -> float:
     """Seconds of a round of idle clients; of use on rank 0."""
     hosts = world.size - 1
     data = setup.data.load(0, "float64")
-    cuts, start = sums.cuts(data.sizes, hosts), np.zeros(n)
+    cuts, agreed = sums.cuts(data.sizes, hosts), Setup(setup.problem, Idle(), 0, data.m, np.zeros(n))
     if world.rank:
-        host = Host(data, setup.problem, Idle(), cuts[world.rank - 1], cuts[world.rank], start, "float64", 0)
+        host = Host(agreed, data, cuts[world.rank - 1], cuts[world.rank])
         host.join()
         serve(world, cuts, host)
         return 0.0
     server = Server(world, cuts, "float64")
-    fed = Federation(
-        server, setup.problem, setup.selection.draws(0, data.m, 1), 0, data.sizes, start, "float64", reproducible
-    )
+    selector = setup.selection.selector(0, data.m, 1)
+    fed = Federation(server, agreed, selector, data.sizes, reproducible=reproducible)
     x = np.random.default_rng(0).normal(size=n)
     for _ in range(3):
         fed.mean(Idle().echo, x)
@@ -84,7 +82,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=7, help="repetitions, in turns")
     parser.add_argument("--most", type=int, default=1_000_000, help="the largest n")
     args = parser.parse_args()
-    world = World()
+    world = Communicator()
     setup = config.experiment(
         {"data": {"name": "gaussian", "clients": world.size - 1, "samples": 1, "features": 1}, "problem": "logistic"}
     )

@@ -17,11 +17,11 @@ from scipy.optimize import nnls
 
 from mpifed.core.typing import Array
 from mpifed.federation import sums
-from mpifed.federation.request import SPENT
+from mpifed.federation.request import NUMBERS
 from mpifed.mpi.plan import BIG
 
 HEAD = 64  # bytes of a request beside its arrays, which start at multiples of 64
-REPORT = 8 * SPENT  # bytes of what a host reports beside its rows
+REPORT = 8 * NUMBERS  # bytes of what a host reports beside its rows
 
 Points = tuple[Sequence[float], Sequence[float]]  # what was varied, and the seconds it took
 

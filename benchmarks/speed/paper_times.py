@@ -25,6 +25,7 @@ from benchmarks.grid import Run, runs
 from benchmarks.speed.common import spread
 from mpifed import UserError
 from mpifed.experiment import run as launch
+from mpifed.experiment.job import Job
 
 
 def main() -> None:
@@ -65,8 +66,9 @@ def times(runs: list[Run], rounds: int | None) -> np.ndarray:
     found = []
     for run in runs:
         config = run.config if rounds is None else msgspec.structs.replace(run.config, rounds=rounds)
-        result = launch.run_config(config)
-        assert result is not None
+        recorder = launch.start(Job(config))
+        assert recorder is not None
+        result = recorder.result()
         found.append((result.tct, result.cr))
     return np.array(found)
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from mpifed.experiment import config
 from mpifed.experiment import run as launch
+from mpifed.experiment.job import Job
 from mpifed.experiment.rounds import rounds
 
 CASES = {"A": (128, 70, 1024, None), "B": (1000, 20, 20, None), "C": (10_000, 20, 20, 100)}
@@ -49,11 +50,11 @@ def loop(setup: config.Experiment, count: int) -> tuple[float, np.ndarray]:
     X, y = X.astype(setup.dtype), y.astype(setup.dtype)
     ends = np.cumsum(data.sizes)
     parts = [(X[e - d : e], y[e - d : e]) for e, d in zip(ends, data.sizes, strict=True)]
-    draws = setup.selection.draws(setup.seed, data.m, count)
+    selector = setup.selection.selector(setup.seed, data.m, count)
     x = np.zeros(data.n, setup.dtype)
     begun = time.process_time()
     for round in range(1, count + 1):
-        chosen = draws.draw(round, 0)
+        chosen = selector.select(round, 0)
         total = np.zeros_like(x)
         ids = range(data.m) if chosen is None else chosen
         for i in ids:
@@ -79,9 +80,10 @@ def ours(setup: config.Experiment, count: int) -> tuple[float, np.ndarray]:
 
     launch.rounds = clocked  # type: ignore[assignment]
     with tempfile.TemporaryDirectory() as folder:
-        result = launch.run_config(setup, os.path.join(folder, "out.h5"))
+        recorder = launch.start(Job(setup, os.path.join(folder, "out.h5")))
+        assert recorder is not None
+        result = recorder.result()
     launch.rounds = rounds
-    assert result is not None
     assert result.x is not None
     return spent[0] / count, result.x
 

@@ -73,10 +73,6 @@ class Algorithm(Component):
         """What to change where the iterates diverge, as error messages name it."""
         return f"algorithm.{self.tuned_by}" if self.tuned_by else "the step size"
 
-    def opening(self) -> str:
-        """The client method that begins with ∇f_i at its first argument, the server's model, known from evaluating."""
-        return ""
-
     @abstractmethod
     def join(self, f: Local) -> Any:
         """The first state of clients: a NamedTuple of arrays whose leading axis is clients."""

@@ -53,7 +53,7 @@ class DualMethod(Algorithm):
     def constants(self, fed: Federation) -> tuple[float, float, float]:
         """α = min α_i, β = max r_i and (τ − 1)/(N − 1)."""
         beta, alpha = fed.max(self.bounds)
-        return -float(alpha), float(beta), max(fed.selected - 1, 1) / max(fed.m - 1, 1)
+        return -float(alpha), float(beta), max(fed.cohort - 1, 1) / max(fed.m - 1, 1)
 
     def bounds(self, f: Local, client: Any) -> tuple[Any, tuple[Array, Array]]:
         return client, (f.lipschitz(), -f.convexity())

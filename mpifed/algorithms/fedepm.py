@@ -47,9 +47,6 @@ class FedEPM(Noisy, tag="fedepm"):
     delta: Annotated[float, Meta(gt=0, lt=1, description="δ at which the composed budget is reported")] = 1e-5
     tuned_by: ClassVar[str] = "mu0"
 
-    def opening(self) -> str:
-        return "" if self.noise == "clipped" else "update"
-
     def mechanism(self) -> Noise:
         return NOISES[self.noise](self.epsilon, self.mu0, self.clip, self.delta)
 
@@ -57,7 +54,7 @@ class FedEPM(Noisy, tag="fedepm"):
         return Client(w=f.initial(), z=f.zeros(), reach=np.zeros(len(f)), ratio=np.full(len(f), np.inf))
 
     def start(self, fed: Federation) -> Server:
-        eta = self.eta or (0.02 * fed.m + 1) * (fed.selected / fed.m + 0.1) * 1e-5
+        eta = self.eta or (0.02 * fed.m + 1) * (fed.cohort / fed.m + 0.1) * 1e-5
         lam = self.lam or eta / 2
         return Server(fed.solve(self.first, eta, lam, last="z", then=self.model), 0, eta, lam, np.zeros(fed.m))
 

@@ -40,9 +40,6 @@ class FedGiA(Algorithm, tag="fedgia"):
     def needs(self) -> tuple[str, ...]:
         return ("lipschitz", "majorizer_inverse") if self.H == "gram" else ("lipschitz",)
 
-    def opening(self) -> str:
-        return "update"
-
     def join(self, f: Local) -> Client:
         return Client(pi=f.zeros())
 

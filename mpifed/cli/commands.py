@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from mpifed.core.errors import UserError
 
 if TYPE_CHECKING:
+    from mpifed.mpi.world import World
+    from mpifed.sweep.grid import Point
     from mpifed.sweep.runner import Line
 
 REFUSED = {"timeline": ("x", "y", "log", "all"), "page": ("x", "y", "all"), "box": ("x",)}  # options without effect
@@ -85,38 +87,41 @@ def options(commands: Any) -> None:
     figure.add_argument("--force", action="store_true", help="overwrite the picture")
 
 
-def swept(args: argparse.Namespace, base: Callable[[Sequence[str]], dict[str, Any]], world: Any) -> Iterator[Line]:
-    """What there is to tell of a sweep, while it runs; on every rank. ``base`` reads the experiment file."""
-    from mpifed.experiment import run as launch
+def swept(args: argparse.Namespace, base: Callable[[Sequence[str]], dict[str, Any]], world: World) -> Iterator[Line]:
+    """What there is to report of a sweep, while it runs; on every rank. ``base`` reads the experiment file."""
     from mpifed.experiment.progress import Overall
-    from mpifed.mpi import launcher
-    from mpifed.sweep import grid, slurm
-    from mpifed.sweep import runner as sweep
+    from mpifed.sweep import runner, slurm
 
-    folder, first, error = Path(args.output), world is None or world.rank == 0, None
-    points: list[grid.Point] = []
-    if first:
-        try:
-            if (args.part or args.dry_run) if args.slurm else args.tasks is not None:
-                raise UserError("--tasks goes with --slurm, and --part and --dry-run do not")
-            words = [word for word in args.study if "=" in word]
-            table = base([word for word in args.study if "=" not in word])
-            points = grid.ordered(grid.points(table, words, args.grid, args.zip), args.order, args.part)
-            grid.hosted(points, world.size if world is not None else launcher.announced()[0] or 1)
-        except UserError as mistake:
-            error = str(mistake)
-    launch.agree(world, error)
+    folder = Path(args.output)
+    points: list[Point] = []
+    with world.agreeing():
+        if world.first:
+            points = planned(args, base, world)
     if args.slurm:
         given = [f"--{key}={value}" for key in ("grid", "zip") for value in getattr(args, key)]
         more = ["--force"] * args.force + ["-q"] * args.quiet
         words = [*args.study, *given, f"--output={args.output}", f"--order={args.order}", *more]
         script = slurm.write(points, folder, words, args.order, args.tasks)
-        yield sweep.Line(f"sbatch {shlex.quote(str(script))}")
+        yield runner.Line(f"sbatch {shlex.quote(str(script))}")
     elif args.dry_run:
-        yield from sweep.listing(points, folder, args.force)
+        yield from runner.listing(points, folder, args.force)
     else:
-        stream = None if args.quiet or not first else sys.stderr
-        yield from sweep.sweep(points, folder, world, args.force, Overall(stream, [point.cost for point in points]))
+        progress = Overall(sys.stderr if world.first and not args.quiet else None, [point.cost for point in points])
+        yield from runner.sweep(points, folder, world, args.force, progress)
+
+
+def planned(args: argparse.Namespace, base: Callable[[Sequence[str]], dict[str, Any]], world: World) -> list[Point]:
+    """The points of a sweep in their order. UserError for what cannot be."""
+    from mpifed.mpi.launcher import announced
+    from mpifed.sweep import grid
+
+    if (args.part or args.dry_run) if args.slurm else args.tasks is not None:
+        raise UserError("--tasks goes with --slurm, and --part and --dry-run do not")
+    words = [word for word in args.study if "=" in word]
+    table = base([word for word in args.study if "=" not in word])
+    points = grid.ordered(grid.points(table, words, args.grid, args.zip), args.order, args.part)
+    grid.hosted(points, max(world.size, announced()[0] or 1))
+    return points
 
 
 def compare(args: argparse.Namespace, bold: bool) -> str:

@@ -8,12 +8,17 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mpifed.cli.commands import compare, options, plot, swept
 from mpifed.core.errors import Trouble, UserError, printable, sentence
 from mpifed.experiment.progress import Progress
 from mpifed.mpi.launcher import announced, connect
+from mpifed.mpi.world import World
+
+if TYPE_CHECKING:
+    from mpifed.experiment.checkpoint import Saved
+    from mpifed.results.result import Result
 
 COMMANDS = ("run", "resume", "sweep", "show", "compare", "plot", "list", "describe", "data")
 EXAMPLES = """examples:
@@ -88,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 done, 1 failed while running, 2 the user's input was wrong."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     speaks = announced()[1] == 0
-    world = None
+    world = World()
     try:
         if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help", "--version")):
             words.insert(0, "run")
@@ -107,8 +112,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             world = connect()
             return run(args, world)
         elif args.command == "sweep":
-            world = None if args.dry_run or args.slurm else connect()
-            return sweep(args, world) if world is not None or speaks else 0
+            if args.dry_run or args.slurm:
+                return sweep(args, world) if speaks else 0
+            world = connect()
+            return sweep(args, world)
         elif speaks:
             say(answer(args), keep="\n\033" if args.command == "compare" else "\n")
         return 0
@@ -121,8 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stderr.write("mpifed: " + printable(f"{trouble}\n", keep="\n"))
         return 1
     except KeyboardInterrupt:
-        if world is not None and world.size > 1:
-            world.abort(1)
+        world.abort(1)
         return 1
     except BrokenPipeError:
         return 1
@@ -133,58 +139,60 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def run(args: argparse.Namespace, world: Any) -> int:
+def run(args: argparse.Namespace, world: World) -> int:
     """The commands run and resume, on every rank; rank 0 reads the files."""
-    from mpifed.experiment import config as configuration
-    from mpifed.experiment import run as launch
-    from mpifed.experiment.resume import resume
+    from mpifed.experiment.job import Job
+    from mpifed.experiment.run import build, start
 
-    first = world is None or world.rank == 0
-    table: dict[str, Any] = {}
-    path, saved, before, error = None, None, None, None
-    if first:
-        try:
-            if args.command == "resume":
-                path = args.result
-                table, saved, before = resume(path, args.overrides)
-                if saved is None:
-                    before = None  # nothing to go on from: it starts again
-            else:
-                table = study(args.study)
-                config = configuration.experiment(table)
-                path = free_name(config) if args.output is None else args.output
-        except UserError as mistake:
-            table, error = {}, str(mistake)
-    if world is not None:
-        table, path, saved, error = world.share((table, path, saved, error))
-    if error is not None:
-        raise UserError(error)
-    config = launch.build(table, world)
-    if args.verbose and first and not args.quiet:
+    table, path, saved, before = {}, "", None, None
+    with world.agreeing():
+        if world.first:
+            table, path, saved, before = going_on(args) if args.command == "resume" else anew(args)
+    table, path, saved = world.share((table, path, saved))
+    config = build(table, world)
+    loud = world.first and not args.quiet
+    if args.verbose and loud:
         say(config.toml() + "\n")
-    progress = Progress(None if args.quiet or not first else sys.stderr)
-    force = args.command == "resume" or args.force
+    progress = Progress(sys.stderr if loud else None)
     if args.command == "resume":
         found = "has no checkpoint: it starts again" if saved is None else f"goes on after round {saved.round}"
         progress.note(f"{path} {found}")
-    result = launch.run_config(config, path, force, world, progress, saved, before, args.survive)
-    if result is not None and not args.quiet:
+    force = args.command == "resume" or args.force
+    recorder = start(Job(config, path, force, saved, before, args.survive), world, progress)
+    if recorder is not None and loud:
         from mpifed.report.summary import show
 
-        say(show(result))
+        say(show(recorder.result()))
         say(f"\nwritten to {path}")
     return 0
 
 
-def sweep(args: argparse.Namespace, world: Any) -> int:
+def anew(args: argparse.Namespace) -> tuple[dict[str, Any], str, None, None]:
+    """The table of a new run and the path of its result."""
+    from mpifed.experiment.config import experiment
+
+    table = study(args.study)
+    config = experiment(table)
+    return table, free_name(config) if args.output is None else args.output, None, None
+
+
+def going_on(args: argparse.Namespace) -> tuple[dict[str, Any], str, Saved | None, Result | None]:
+    """The table of a run that goes on, its path, its checkpoint and its result so far; both None where it starts again."""
+    from mpifed.experiment.resume import resume
+
+    table, saved, before = resume(args.result, args.overrides)
+    return table, args.result, saved, None if saved is None else before
+
+
+def sweep(args: argparse.Namespace, world: World) -> int:
     """The command sweep, on every rank; 1 where a point failed."""
-    first, failed = world is None or world.rank == 0, False
+    failed = False
     for line in swept(args, study, world):
         failed = failed or not line.fine
-        if first and not line.fine:
+        if world.first and not line.fine:
             sys.stderr.write(f"mpifed: {sentence(line.text)}\n")
         else:
-            say(line.text, first and not args.quiet)
+            say(line.text, world.first and not args.quiet)
     return int(failed)
 
 

@@ -80,7 +80,7 @@ class Saved(msgspec.Struct):
         return kind(**dict.fromkeys(kind._fields) | values), times
 
 
-class Keeper:
+class CheckpointWriter:
     """Rank 0: writes the checkpoints of a run whose result is at ``path`` (None: none), after ``saved``, if it was resumed."""
 
     def __init__(

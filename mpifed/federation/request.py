@@ -10,35 +10,52 @@ import numpy as np
 
 from mpifed.core.typing import Array
 
-SPENT = 5  # numbers that a host reports of every request: see Host.handle
-ASKED, FAULT = 3, 4  # places of some of them
+FAILED = -1  # fault of a host whose client method raised an error
 
 
 class Request(NamedTuple):
-    """What the server asks of the clients ``to`` (None: all)."""
+    """What the server requests of the clients ``to`` (None: all)."""
 
-    method: str  # a client method of the algorithm, or "measure"
-    args: tuple[Any, ...] = ()  # the same for everyone: numbers and arrays
+    method: str  # a client method of the algorithm, or EVALUATE or SAVE, which hosts have themselves
+    args: tuple[Any, ...] = ()  # the same for all clients: numbers and arrays
     to: Array | None = None  # client numbers, rising
     each: Array | None = None  # row i for client to[i] alone
     reduce: str = "rows"  # rows: a row a client; sum, plain sum, max: over the clients
-    last: str | None = None  # reduce this field of every client's state instead of the replies
+    last: str | None = None  # reduce this field of the state of all clients instead of the replies
     then: Callable[..., Array] | None = (
-        None  # what the server makes of the rows, column by column: (m, w), args -> (w,)
+        None  # the server's function of the rows, column by column: (m, w), args -> (w,)
     )
-    place: tuple[int, int] = (0, 0)  # round and call, for the random streams
-    evaluation: bool = False  # measuring is charged to nobody
+    key: tuple[int, int] = (0, 0)  # round and call, for the random streams
+    evaluation: bool = False  # for the record: charged neither to communication nor to local computation
+
+
+EVALUATE, SAVE = "evaluate", "save"
+
+
+class HostReport(NamedTuple):
+    """What a host reports of a request beside its reply; at the server a field has a number of each host, (hosts,).
+
+    Between ranks it travels as float64 numbers in this order.
+    """
+
+    computing: Any = 0.0  # seconds of client methods
+    evaluating: Any = 0.0  # seconds of evaluation
+    signal: Any = 0  # the number of the signal that tells this rank to end, or 0
+    fault: Any = 0  # 1 + the first client whose numbers are not finite, FAILED, or 0
+
+
+NUMBERS = len(HostReport._fields)
 
 
 class Reply(NamedTuple):
-    """``rows`` (k, N): a row a client called, or a row a subtree (sum), or one row (plain sum, max); ``layout`` their columns."""
+    """``rows`` (k, N): a row a client, or a row a subtree (sum), or one row (plain sum, max); ``layout`` their columns."""
 
     rows: Array
-    layout: tuple[tuple[int, ...], ...] | None  # shapes of what a client replied; None where nobody was called
+    layout: tuple[tuple[int, ...], ...] | None  # shapes of what a client replied; None where no client was called
 
 
 class Collected:
-    """The replies of ``count`` clients as rows in client order; with ``lend`` the rows may be what a client method gave back."""
+    """The replies of ``count`` clients as rows in client order; with ``lend`` they may be the array of a client method."""
 
     def __init__(self, count: int, dtype: Any, lend: bool) -> None:
         self.rows, self.lend = np.zeros((count, 0), dtype), lend
@@ -49,13 +66,8 @@ class Collected:
         count, dtype = len(self.rows), self.rows.dtype
         if not self.layout:
             self.layout = tuple([part.shape[1:] for part in parts])
-            if (
-                self.lend
-                and len(parts) == 1
-                and len(parts[0]) == count
-                and isinstance(rows, slice)
-                and parts[0].dtype == dtype
-            ):
+            alone = len(parts) == 1 and len(parts[0]) == count and isinstance(rows, slice)
+            if self.lend and alone and parts[0].dtype == dtype:
                 self.rows = parts[0].reshape(count, -1)
                 return
             self.rows = np.empty((count, sum(width(shape) for shape in self.layout)), dtype)
@@ -74,9 +86,9 @@ def width(shape: tuple[int, ...]) -> int:
 class Ledger:
     """What travelled between server and clients: the paper's communication, whatever the number of ranks.
 
-    An exchange is one download and one upload of those called, in whatever order. Arrays of real numbers are charged, to
-    each client who receives or sends them; single numbers (a step size, the round) and who is chosen are not. Clients who
-    are asked but do not answer in time ([system]) are charged nothing.
+    An exchange is one download and one upload of the clients called, in either order. Arrays of real numbers are charged,
+    to each client that receives or sends them; single numbers (a step size, the round) and the selection are not. A client
+    that does not reply in time ([system]) is charged nothing.
     """
 
     def __init__(self) -> None:

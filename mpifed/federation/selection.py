@@ -1,4 +1,4 @@
-"""Who trains in a round."""
+"""Which clients train in a round."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from mpifed.data.formats.npz import open_npz
 from mpifed.data.formats.on_disk import reading
 
 
-class Draws(NamedTuple):
-    """``size`` = |S| clients a round; ``draw(round, again)`` the clients of round 1, 2 …, rising, or None for all.
+class Selector(NamedTuple):
+    """``size`` = |S| clients a round; ``select(round, again)`` those of round 1, 2 …, rising, or None for all.
 
-    ``again`` > 0 is a further draw of that round.
+    ``again`` > 0 is a further selection in that round.
     """
 
     size: int
-    draw: Callable[[int, int], Array | None]
-    batch_size: int | None = None  # draws are candidates: keep the ``size`` with the largest score on so many samples
+    select: Callable[[int, int], Array | None]
+    batch_size: int | None = None  # those selected are candidates: keep ``size``, by score on so many samples
 
 
 class Selection(Component):
-    """A rule that draws the clients of every round, at the server; a draw depends on the seed and the round alone."""
+    """A rule that selects the clients of every round, at the server; it depends on the seed and the round alone."""
 
     choices: ClassVar[dict[str, str]] = {
         "all": "mpifed.federation.selection:All",
@@ -45,16 +45,16 @@ class Selection(Component):
     kind: ClassVar[str] = "selections"
 
     @abstractmethod
-    def draws(self, seed: int, m: int, rounds: int) -> Draws:
-        """The draws of a run of ``rounds`` rounds; UserError for what cannot be with m clients."""
+    def selector(self, seed: int, m: int, rounds: int) -> Selector:
+        """The selector of a run of ``rounds`` rounds; UserError for what cannot be with m clients."""
         raise NotImplementedError
 
 
 class All(Selection, tag="all"):
     """Every client, every round."""
 
-    def draws(self, seed: int, m: int, rounds: int) -> Draws:
-        return Draws(m, lambda round, again: None)
+    def selector(self, seed: int, m: int, rounds: int) -> Selector:
+        return Selector(m, lambda round, again: None)
 
 
 class Sampled(Selection):
@@ -74,29 +74,29 @@ class Sampled(Selection):
 class Uniform(Sampled, tag="uniform"):
     """⌈share·m⌉ clients (or ``count``), uniform without replacement, drawn anew every round."""
 
-    def draws(self, seed: int, m: int, rounds: int) -> Draws:
+    def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size = self.size(m)
 
-        def draw(round: int, again: int) -> Array | None:
+        def select(round: int, again: int) -> Array | None:
             if size == m:
                 return None
             return np.sort(stream(seed, "selection", round, again).choice(m, size, replace=False, shuffle=False))
 
-        return Draws(size, draw)
+        return Selector(size, select)
 
 
 class Cover(Sampled, tag="cover"):
-    """Everyone at least once in every s0 rounds (fedadmm, Scheme 4.1).
+    """Every client at least once in every s0 rounds (fedadmm, Scheme 4.1).
 
     In each group of s0 rounds a random permutation is dealt out, about m/s0 clients a round; the rest of a set is uniform.
     """
 
     s0: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="rounds s0 in which everyone is chosen (default: the fewest)"),
+        Meta(description="rounds s0 in which every client is selected (default: the fewest)"),
     ] = None
 
-    def draws(self, seed: int, m: int, rounds: int) -> Draws:
+    def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size = self.size(m)
         fewest = -(-m // size)
         s0 = self.s0 or fewest
@@ -105,22 +105,22 @@ class Cover(Sampled, tag="cover"):
                 f"selection.s0 = {s0} is wrong: with {size} of {m} clients a round it takes at least {fewest} rounds"
             )
 
-        def draw(round: int, again: int) -> Array | None:
-            group, place = divmod(round - 1, s0)
+        def select(round: int, again: int) -> Array | None:
+            group, turn = divmod(round - 1, s0)
             deal = stream(seed, "selection", group, again, 1).permutation(m)
-            own = deal[place * m // s0 : (place + 1) * m // s0]
+            own = deal[turn * m // s0 : (turn + 1) * m // s0]
             others = np.setdiff1d(deal, own)
             rest = stream(seed, "selection", round, again).choice(others, size - len(own), replace=False)
             return np.sort(np.concatenate([own, rest]))
 
-        return Draws(size, draw)
+        return Selector(size, select)
 
 
 class Biased(Sampled, tag="biased"):
-    """Of ``candidates`` drawn uniformly those with the largest gradient norms on one random mini-batch.
+    """Of uniformly drawn ``candidates`` those with the largest gradient norms on one random mini-batch.
 
-    Ranked by the norm of the gradient of the algorithm's own local objective; candidates are sent the model and answer
-    with one number, both charged.  Source: flame, Algorithm 1 (biased client selection); errata.
+    The norm is that of the gradient of the algorithm's own local objective. The server sends candidates the model and they
+    reply with one number; both are charged.  Source: flame, Algorithm 1 (biased client selection); errata.
     """
 
     candidates: Annotated[
@@ -128,13 +128,13 @@ class Biased(Sampled, tag="biased"):
     ] = None
     batch_size: Annotated[int, Meta(ge=0, description="samples of the mini-batch; 0: all")] = 100
 
-    def draws(self, seed: int, m: int, rounds: int) -> Draws:
+    def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size, pool = self.size(m), self.candidates or m
         if not size <= pool <= m:
             raise UserError(
-                f"selection.candidates = {pool} is wrong: it must be between the {size} chosen and the {m} clients"
+                f"selection.candidates = {pool} is wrong: it must be between the {size} selected and the {m} clients"
             )
-        return Draws(
+        return Selector(
             size,
             lambda round, again: np.sort(
                 stream(seed, "selection", round, again).choice(m, pool, replace=False, shuffle=False)
@@ -144,25 +144,25 @@ class Biased(Sampled, tag="biased"):
 
 
 class Replay(Selection, tag="replay", kw_only=True):
-    """Recorded choices: row r of the array ``key`` of an NPZ file trains in round r + 1, clients counted from 0.
+    """A recorded selection: row r of the array ``key`` of an NPZ file trains in round r + 1, clients counted from 0.
 
-    A further draw of the same round comes from the array whose name has a 2 appended. Fewer rows than rounds, clients
-    that are not there and clients twice in a row are refused before round one; entries of -1 are padding.
+    A second selection of a round comes from the array whose name has a 2 appended. Fewer rows than rounds, clients
+    that do not exist and clients twice in a row are refused before round one; entries of -1 are padding.
     """
 
     path: Annotated[str, Meta(description="NPZ file")]
     key: Annotated[str, Meta(description="array (rounds, clients)")] = "sel"
 
-    def draws(self, seed: int, m: int, rounds: int) -> Draws:
+    def selector(self, seed: int, m: int, rounds: int) -> Selector:
         tables = {0: self.table(self.key, m, rounds)}
 
-        def draw(round: int, again: int) -> Array | None:
+        def select(round: int, again: int) -> Array | None:
             if again not in tables:
                 tables[again] = self.table(self.key + str(again + 1), m, rounds)
             row = tables[again][round - 1]
             return np.sort(row[row >= 0]).astype(np.int64)
 
-        return Draws(int((tables[0][0] >= 0).sum()), draw)
+        return Selector(int((tables[0][0] >= 0).sum()), select)
 
     def table(self, key: str, m: int, rounds: int) -> Array:
         """The array ``key``, refused where it cannot serve ``rounds`` rounds of m clients."""
@@ -181,7 +181,7 @@ def read_table(path: str, key: str) -> Array:
     """The array ``key`` of an NPZ file: (rounds, clients), whole numbers."""
     file = Path(os.path.expanduser(path))
     if not os.path.isfile(file):
-        raise UserError(f"selection.path = {path!r} is no file: it must be an NPZ file of recorded choices")
+        raise UserError(f"selection.path = {path!r} is no file: it must be an NPZ file with a recorded selection")
     try:
         with reading(file, "NPZ"):
             arrays = open_npz(file)

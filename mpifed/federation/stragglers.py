@@ -1,4 +1,4 @@
-"""Clients that are slow, far away or absent, and a clock of simulated time; nothing here depends on measured time."""
+"""Clients that are slow, far away or absent, and a clock of simulated time, which never measures."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ DROPOUT, JITTER = 0, 1  # the streams of a round; those of the clients are in ro
 
 
 class System(Table):
-    """Slow, distant and absent clients, and simulated_seconds; without this table clients are equal and always there.
+    """Slow, distant and absent clients, and simulated_seconds; without this table all clients are equal and reply.
 
-    From being asked to its answer a chosen client takes
-    T = latency + b/bandwidth_down + w/speed·exp(jitter·N(0, 1)) + latency + b/bandwidth_up  seconds, where b are the bytes
-    that the algorithm sends a client, and has sent back, between two draws, and w the sample gradients that it computes:
-    what the algorithm says (FedADMM: at most), or ``passes``. T is known before anybody computes. Of those asked
+    From the request to its reply a selected client takes
+    T = latency + b/bandwidth_down + w/speed·exp(jitter·N(0, 1)) + latency + b/bandwidth_up  seconds. b are the bytes that
+    the algorithm sends to a client, and gets back, between two selections; w are the sample gradients that the client
+    computes: as many as the algorithm states (FedADMM: at most), or ``passes`` times its samples. T is computed from these
+    numbers and never measured. Of the selected clients
 
-    - each drops out with probability ``dropout``, and nobody waits for it;
+    - each drops out with probability ``dropout``, and the server does not wait for it;
     - those with T > deadline are late, and the server goes on without them after ``deadline`` seconds;
-    - where fewer than ``least`` (or than those asked) are left, the server waits for the fastest of the late until there
-      are that many, and when these do not suffice for the fastest of those that dropped out, who answer after all in T.
+    - where fewer than ``least`` remain (or than were selected), the server waits for the fastest of the late ones until
+      there are that many, and where these are too few, for the fastest of those that dropped out, which then reply in T.
 
-    Who does not answer does nothing and is to the algorithm a client who was not chosen; the ledger charges only what those
-    who answer exchange. A draw takes the largest T of those who answer (FedGiA: of all clients, for it asks all), and
-    ``deadline`` at least if somebody is late; the candidates of a biased selection are all waited for, each with the model
-    down, one number up and its samples between; simulated_seconds adds these up. Numbers that an algorithm derives from how
-    many are chosen remain those of the selection.
+    To the algorithm, a client that does not reply looks like one that was not selected; the ledger charges only what the
+    others exchange. A selection lasts as long as the largest T of the clients that reply (FedGiA: of all clients, because
+    it uses all), and at least ``deadline`` if a client is late. All candidates of a biased selection are awaited, each with
+    the model down, one number up and its samples between. simulated_seconds adds these times up. Numbers that an algorithm
+    derives from the size of the selection do not change when clients are absent.
     """
 
     speed: Annotated[
@@ -51,34 +52,36 @@ class System(Table):
     )
     latency: Annotated[Distribution | None, Meta(description="seconds of a message, one way; absent: 0")] = None
     jitter: Annotated[
-        float, Meta(ge=0, description="σ of the logarithm of a factor on computing, new in every draw")
+        float, Meta(ge=0, description="σ of the logarithm of a factor on computing, new in every selection")
     ] = 0.0
     passes: Annotated[
         Positive | None,
-        Meta(description="a client's passes over its samples from draw to draw; absent: the algorithm's"),
+        Meta(description="a client's passes over its samples between two selections; absent: the algorithm's"),
     ] = None
-    dropout: Annotated[float, Meta(ge=0, lt=1, description="probability that a client does not answer")] = 0.0
+    dropout: Annotated[float, Meta(ge=0, lt=1, description="probability that a client does not reply")] = 0.0
     deadline: Annotated[Positive | None, Meta(description="seconds until the server goes on; absent: never")] = None
-    least: Annotated[int, Meta(ge=1, description="fewest answers that the server goes on with")] = 1
+    least: Annotated[int, Meta(ge=1, description="fewest replies that the server goes on with")] = 1
 
-    def devices(self, seed: int, sizes: Array, model: int, algorithm: Any, chosen: int) -> Devices:
-        """Clients of ``sizes`` (m,) samples, of whom ``chosen`` are drawn for an algorithm whose model has ``model`` bytes.
+    def devices(self, seed: int, sizes: Array, model: int, algorithm: Any, cohort: int) -> Devices:
+        """Clients with ``sizes`` (m,) samples, ``cohort`` of them selected a round; the model has ``model`` bytes.
 
-        UserError where they cannot be absent, or their work is not known beforehand.
+        Raises UserError where clients cannot be absent, or their work is not known beforehand.
         """
         absence = {"dropout": self.dropout, "deadline": self.deadline}
         key = next((key for key, value in absence.items() if value), None)
         if algorithm.everyone and key is not None:
             raise UserError(
-                f"system.{key} = {absence[key]} is wrong: {algorithm.label()} asks all clients for a gradient "
-                "in every round, also those who are not chosen, so nobody can be absent"
+                f"system.{key} = {absence[key]} is wrong: {algorithm.label()} needs a gradient of every client in every "
+                "round, also of those that are not selected, so no client can be absent"
             )
-        if self.least > chosen:
-            raise UserError(f"system.least = {self.least} is wrong: it must be at most the {chosen} clients of a draw")
+        if self.least > cohort:
+            raise UserError(
+                f"system.least = {self.least} is wrong: it must be at most the {cohort} clients that a round selects"
+            )
         work = algorithm.work(sizes) if self.passes is None else self.passes * sizes
         if work is None and self.speed is not None:
             raise UserError(
-                f"system.passes is missing: {algorithm.label()} does not know beforehand how often its clients "
+                f"system.passes is missing: {algorithm.label()} cannot tell beforehand how often its clients "
                 "pass over their samples, so system.speed needs it"
             )
         return Devices(self, seed, sizes, model, algorithm, np.zeros(len(sizes)) if work is None else work)
@@ -99,7 +102,7 @@ class System(Table):
 class Devices:
     """What m clients run on.
 
-    ``seconds`` of simulated time so far; ``asked``, ``dropped`` and ``late`` clients of the round.
+    ``seconds`` of simulated time so far; ``selected``, ``dropped`` and ``late`` clients of the round.
     """
 
     def __init__(self, system: System, seed: int, sizes: Array, model: int, algorithm: Any, work: Array) -> None:
@@ -109,16 +112,16 @@ class Devices:
         )
         self.work, self.bytes = work, model * algorithm.vectors
         self.seconds = 0.0
-        self.asked = self.dropped = self.late = 0
+        self.selected = self.dropped = self.late = 0
         self._seed = seed
 
     def begin(self) -> None:
         """A new round."""
-        self.asked = self.dropped = self.late = 0
+        self.selected = self.dropped = self.late = 0
 
     def row(self) -> dict[str, float]:
-        """What the record of a round says."""
-        return {"asked": self.asked, "dropped": self.dropped, "late": self.late, "simulated_seconds": self.seconds}
+        """The columns of the round."""
+        return {"asked": self.selected, "dropped": self.dropped, "late": self.late, "simulated_seconds": self.seconds}
 
     def times(self, ids: Array, round: int, again: int, work: Array, down: float, up: float) -> Array:
         """T of the clients ``ids`` for ``work`` (m,) sample gradients and these bytes: (c,)."""
@@ -139,26 +142,29 @@ class Devices:
         work = np.minimum(batch, self.sizes) if batch else self.sizes
         self.seconds += float(self.times(candidates, round, again, work, self.model, up).max())
 
-    def answer(self, asked: Array | None, round: int, again: int) -> Array | None:
-        """Those of ``asked`` (rising; None: all) who answer draw ``again`` of a round, None for all; time passes."""
+    def reply(self, selected: Array | None, round: int, again: int) -> Array | None:
+        """Those of ``selected`` (rising; None: all) that reply, None for all; the simulated time passes.
+
+        ``again`` counts the selections of the round from 0.
+        """
         m, system = len(self.sizes), self.system
-        ids = np.arange(m) if asked is None else asked
+        ids = np.arange(m) if selected is None else selected
         T = self.times(ids, round, again, self.work, self.bytes, self.bytes)
         gone, late = np.zeros((2, len(ids)), bool)
         if system.dropout:
             gone = stream(self._seed, "system", round, again, DROPOUT).random(m)[ids] < system.dropout
         if system.deadline is not None:
             late = ~gone & (system.deadline < T)
-        answers = ~(gone | late)
-        if (missing := min(system.least, len(ids)) - int(answers.sum())) > 0:
-            order = np.lexsort((T, gone))  # the late before those who dropped out, the fastest first
-            back = order[~answers[order]][:missing]
-            answers[back], gone[back], late[back] = True, False, False
-        self.asked += len(ids)
+        replies = ~(gone | late)
+        if (missing := min(system.least, len(ids)) - int(replies.sum())) > 0:
+            order = np.lexsort((T, gone))  # the late before those that dropped out, the fastest first
+            back = order[~replies[order]][:missing]
+            replies[back], gone[back], late[back] = True, False, False
+        self.selected += len(ids)
         self.dropped += int(gone.sum())
         self.late += int(late.sum())
         waited = (
-            self.times(np.arange(m), round, again, self.work, self.bytes, self.bytes) if self.everyone else T[answers]
+            self.times(np.arange(m), round, again, self.work, self.bytes, self.bytes) if self.everyone else T[replies]
         )
         self.seconds += max(float(waited.max()), system.deadline or 0.0) if late.any() else float(waited.max())
-        return asked if answers.all() else ids[answers]
+        return selected if replies.all() else ids[replies]

@@ -2,7 +2,7 @@
 
 The sum is taken along the binary tree over client numbers 0 … m-1: always the same additions in the same order. A rank
 hosts a run of clients, so it finishes whole subtrees by itself, a handful of vectors, and the server adds the rest.
-Clients who are absent are skipped; adding +0 to the sum of a subtree makes a sum of zeros +0.
+Absent clients are skipped; adding +0 to the sum of a subtree makes a sum of zeros +0.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.federation.request import Request
 
-Node = tuple[int, int]  # level l, place j: the clients j 2^l … (j+1) 2^l - 1
+Node = tuple[int, int]  # level l, index j: the clients j 2^l … (j+1) 2^l - 1
 
 
 def cuts(sizes: Array, ranks: int) -> list[int]:
@@ -68,8 +68,8 @@ def subtotals(rows: Array, ids: Array | None, lo: int, tree: list[Node]) -> Arra
         one = dense(rows) if ids is None else scattered(rows, ids - (tree[0][1] << tree[0][0]))
         return (one + 0.0)[None]
     total = np.zeros((len(tree), rows.shape[1]), rows.dtype)
-    for k, (level, place) in enumerate(tree):
-        start, stop = place << level, (place + 1) << level
+    for k, (level, index) in enumerate(tree):
+        start, stop = index << level, (index + 1) << level
         if ids is None:
             part = rows[start - lo : stop - lo]
             if len(part):
@@ -93,13 +93,13 @@ def dense(rows: Array) -> Array:
     return rows[0]
 
 
-def scattered(rows: Array, places: Array) -> Array:
-    """The tree sum of rows that stand at ``places``, rising, with gaps."""
+def scattered(rows: Array, indices: Array) -> Array:
+    """The tree sum of rows that stand at ``indices``, rising, with gaps."""
     if len(rows) == 1:
         return rows[0]
     rows = rows.copy()
-    level = np.frexp((places[1:] ^ places[:-1]).astype(float))[1]  # at which neighbours meet
-    left = places.searchsorted(places[:-1] >> level << level)  # the first row of the subtree where they do
+    level = np.frexp((indices[1:] ^ indices[:-1]).astype(float))[1]  # at which neighbours meet
+    left = indices.searchsorted(indices[:-1] >> level << level)  # the first row of the subtree where they do
     order = level.argsort(kind="stable")
     ends = np.flatnonzero(np.diff(level[order])) + 1
     for gaps in np.split(order, ends):
@@ -113,11 +113,11 @@ def total(parts: Array, tree: Sequence[Node]) -> Array:
     Of a single part it is that part itself.
     """
     stack: list[tuple[int, int, Array]] = []
-    for (level, place), vector in zip(tree, parts, strict=True):
-        while stack and place & 1 and stack[-1][:2] == (level, place - 1):
+    for (level, index), vector in zip(tree, parts, strict=True):
+        while stack and index & 1 and stack[-1][:2] == (level, index - 1):
             vector = stack.pop()[2] + vector
-            level, place = level + 1, place >> 1
-        stack.append((level, place, vector))
+            level, index = level + 1, index >> 1
+        stack.append((level, index, vector))
     return stack[0][2]
 
 

@@ -1,34 +1,60 @@
-"""How requests reach the hosts: the protocol, and hosts in the same process."""
+"""How requests reach the hosts: what every transport does, and the one for a host in the same process."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from mpifed.core.typing import Array
+import numpy as np
+
 from mpifed.federation.host import Host
-from mpifed.federation.request import Reply, Request
+from mpifed.federation.request import HostReport, Reply, Request
 from mpifed.federation.sums import finish
+
+
+class Traffic:
+    """What a rank sent to other ranks and received from them, and the seconds that this took."""
+
+    def __init__(self) -> None:
+        self.calls = self.sent = self.received = 0
+        self.comm = self.wait = 0.0
+
+    def count(self, sent: int, received: int) -> None:
+        """Count one call that sent and received so many bytes."""
+        self.calls += 1
+        self.sent += sent
+        self.received += received
 
 
 class Transport(Protocol):
     """Carries requests to the hosts and their replies back."""
 
-    seconds: Array  # (hosts, SPENT) of the last request: see Host.handle
-    mpi: float  # seconds the server spent in MPI for the last request
+    report: HostReport  # of the last request, each field (hosts,)
+    mpi: float  # seconds that the server spent in MPI for the last request
+    traffic: Traffic
 
     def send(self, request: Request) -> Reply: ...
 
-    def complaint(self) -> Exception: ...
+    def complaint(self) -> Exception:
+        """The error of a host that failed in the last request."""
+
+    def stop(self, collect: bool = True) -> None:
+        """Let the hosts go; with ``collect`` they will be asked what they did."""
 
 
 class InProcess:
-    """One process holds server and clients."""
+    """Server and clients in one process."""
 
     def __init__(self, host: Host) -> None:
-        self.host = host
-        self.complaint = Exception  # errors need no carrying
-        self.seconds, self.mpi = host.spent[None], 0.0
+        self.host, self.traffic, self.mpi = host, Traffic(), 0.0
+        self.report = HostReport(*np.zeros((len(HostReport._fields), 1)))
 
     def send(self, request: Request) -> Reply:
-        reply = self.host.handle(request)
+        reply, report = self.host.handle(request)
+        self.report = HostReport(*np.array(report, float)[:, None])
         return reply._replace(rows=finish(request, reply.rows, self.host.tree))
+
+    def complaint(self) -> Exception:
+        raise AssertionError("in one process an error needs no carrying")
+
+    def stop(self, collect: bool = True) -> None:
+        """Nothing to stop."""

@@ -1,8 +1,8 @@
-"""MPI: rank 0 calls, the other ranks serve.
+"""Requests and replies over MPI: rank 0 calls, the other ranks serve.
 
 A request is one broadcast. All ranks expect the message that followed the last one the time before, so they know its length
-and where everything in it stands; only when another comes does a second broadcast say what it is. Long arrays follow by
-themselves. Replies are one gather or reduction of short rows; long ones are reduced in slices (answer.py).
+and its layout; only when another comes does a second broadcast say what it is. Long arrays follow in broadcasts of their
+own. Replies travel in one gather or reduction of short rows; long ones are reduced in slices (replies.py).
 """
 
 from __future__ import annotations
@@ -18,34 +18,22 @@ from mpifed.core.errors import Trouble, UserError, failure
 from mpifed.core.typing import Array
 from mpifed.federation import sums
 from mpifed.federation.host import Host
-from mpifed.federation.request import FAULT, SPENT, Reply, Request, width
+from mpifed.federation.request import FAILED, NUMBERS, HostReport, Reply, Request, width
 from mpifed.federation.sums import finish
+from mpifed.federation.transport import Traffic
+from mpifed.mpi.communicator import Communicator, patiently
 from mpifed.mpi.plan import FRONT, Form, Plan, Plans, aligned, form, kind
-from mpifed.mpi.replies import Answer
-from mpifed.mpi.world import World, patiently
+from mpifed.mpi.replies import Replies
 
 STOP = "stop"
-LONG = 1e-3  # seconds: where ranks share cores and hosts compute so long, who waits takes naps
-NONE = np.zeros(SPENT)
-
-
-class Traffic:
-    """What this rank sent and received, and the seconds it took."""
-
-    def __init__(self) -> None:
-        self.calls = self.sent = self.received = 0
-        self.comm = self.wait = 0.0
-
-    def count(self, sent: int, received: int) -> None:
-        self.calls += 1
-        self.sent += sent
-        self.received += received
+LONG = 1e-3  # seconds: where ranks share cores and hosts compute so long, waiting ranks take naps
+NONE = np.zeros(NUMBERS)  # the report of rank 0, which is no host
 
 
 class Channel:
     """Requests down and replies up between rank 0 and the hosts, on every rank of ``world``."""
 
-    def __init__(self, world: World, cuts: list[int], dtype: str) -> None:
+    def __init__(self, world: Communicator, cuts: list[int], dtype: str) -> None:
         self.comm, self.world, self.cuts, self.dtype = world.comm, world, np.asarray(cuts), np.dtype(dtype)
         self.traffic = Traffic()
         self.patient = False
@@ -70,22 +58,22 @@ class Channel:
         self.traffic.count(0 if each is None else each.nbytes, mine.nbytes)
         return mine
 
-    def answer(self, plan: Plan, request: Request, mine: Any) -> Any:
+    def replies(self, plan: Plan, request: Request, mine: Any) -> tuple[Any, Replies]:
         """How replies to ``request`` travel; ranks tell each other their shapes when it comes for the first time."""
-        if plan.answer is None:
+        if plan.replies is None:
             layout = next((found for found in self.comm.allgather(mine) if found is not None), None)
             rows = self.rows.get(request.reduce) or self.counts(None if request.last else request.to)
             if layout is None:
-                return None, Answer(self, rows, 0, self.dtype, request.reduce == "plain sum")
+                return None, Replies(self, rows, 0, self.dtype, request.reduce == "plain sum")
             columns = sum(width(shape) for shape in layout)
-            plan.answer = layout, Answer(self, rows, columns, self.dtype, request.reduce == "plain sum")
-        return plan.answer
+            plan.replies = layout, Replies(self, rows, columns, self.dtype, request.reduce == "plain sum")
+        return plan.replies
 
-    def transfer(self, request: Request, answer: Answer, rows: Array | None, spent: Array) -> Array | None:
+    def transfer(self, request: Request, replies: Replies, rows: Array | None, report: Array) -> Array | None:
         """Replies up: at rank 0 what is left of them when the ranks have done their part of the reduction."""
-        if request.reduce != "rows" or (request.then is not None and answer.long):
-            return answer.reduce(rows, spent, lambda rows: finish(request, rows, self.tree))
-        every = answer.collect(rows, spent, answer.rows if request.last else self.counts(request.to))
+        if request.reduce != "rows" or (request.then is not None and replies.long):
+            return replies.reduce(rows, report, lambda rows: finish(request, rows, self.tree))
+        every = replies.collect(rows, report, replies.rows if request.last else self.counts(request.to))
         return every if every is None or request.then is None else finish(request, every, self.tree)
 
     def collective(self, name: str, *args: Any) -> None:
@@ -117,9 +105,9 @@ class Channel:
 class Server(Channel):
     """Rank 0: the transport that a Federation sends requests through."""
 
-    def __init__(self, world: World, cuts: list[int], dtype: str) -> None:
+    def __init__(self, world: Communicator, cuts: list[int], dtype: str) -> None:
         super().__init__(world, cuts, dtype)
-        self.seconds = np.zeros((len(cuts) - 1, SPENT))
+        self.report = HostReport(*np.zeros((NUMBERS, len(cuts) - 1)))
         self.mpi = 0.0
 
     def send(self, request: Request) -> Reply:
@@ -128,12 +116,12 @@ class Server(Channel):
         plan = self.broadcast(request)
         if plan.scattered:
             self.scatter(plan, request.each, request.to)
-        layout, answer = self.answer(plan, request, None)
+        layout, replies = self.replies(plan, request, None)
         self.meet(plan.patient)
-        rows = self.transfer(request, answer, None, NONE)
-        self.seconds = answer.seconds[1:]
+        rows = self.transfer(request, replies, None, NONE)
+        self.report = HostReport(*replies.reports[1:].T)
         self.mpi = self.traffic.comm - before
-        busy = float(self.seconds[:, :2].max())
+        busy = float(max(self.report.computing.max(), self.report.evaluating.max()))
         plan.patient = self.crowded and busy > LONG
         waited = min(self.mpi, busy)  # for the slowest host
         self.traffic.comm -= waited
@@ -168,21 +156,20 @@ class Server(Channel):
 
     def complaint(self) -> Exception:
         """The error of the first of the hosts that failed in the last request."""
-        (mistake, text), *_ = [
-            self.comm.recv(source=1 + host) for host in np.flatnonzero(self.seconds[:, FAULT] < 0).tolist()
-        ]
+        failed = np.flatnonzero(self.report.fault == FAILED).tolist()
+        (mistake, text), *_ = [self.comm.recv(source=1 + host) for host in failed]
         return UserError(text) if mistake else Trouble(text)
 
-    def stop(self, report: bool = True) -> None:
-        """Let the hosts go; ``report``: they are asked what they did."""
-        self.broadcast(Request(STOP, (report,)))
+    def stop(self, collect: bool = True) -> None:
+        """Let the hosts go; with ``collect`` they will be asked what they did."""
+        self.broadcast(Request(STOP, (collect,)))
 
 
 class Service(Channel):
-    """The ranks above 0: hosts that answer requests."""
+    """The ranks above 0: hosts that reply to requests."""
 
     def serve(self, host: Host) -> Traffic | None:
-        """Answer requests until the server says stop; None where it does not ask for a report."""
+        """Reply to requests until the server says stop; None where it will not ask what this rank did."""
         while True:
             before = self.traffic.comm
             plan, request = self.receive()
@@ -198,15 +185,15 @@ class Service(Channel):
             if plan.form.then is not None:
                 request = request._replace(then=getattr(host.algorithm, plan.form.then))
             try:
-                reply, error = host.handle(request), None
-            except Exception as mistake:  # rank 0 will be told, and say stop
-                reply, error = host.excuse(request), mistake
-            _, answer = self.answer(plan, request, reply.layout)
-            rows = reply.rows
-            if rows.shape[1] != answer.columns:  # nobody here was called
-                rows = np.zeros((len(rows), answer.columns), self.dtype)
+                (reply, report), error = host.handle(request), None
+            except Exception as mistake:  # rank 0 learns of it and says stop
+                (reply, report), error = host.excuse(request), mistake
+            _, replies = self.replies(plan, request, reply.layout)
+            rows = reply.rows.astype(self.dtype, copy=False)
+            if rows.shape[1] != replies.columns:  # no client of this host was called
+                rows = np.zeros((len(rows), replies.columns), self.dtype)
             self.meet(plan.patient)
-            self.transfer(request, answer, rows if rows.dtype == self.dtype else rows.astype(self.dtype), host.spent)
+            self.transfer(request, replies, rows, np.array(report, float))
             if error is not None:
                 self.comm.send((isinstance(error, UserError), failure(self.comm.rank, error)), 0)
 
@@ -233,6 +220,6 @@ class Service(Channel):
         return plan, plan.read()
 
 
-def serve(world: World, cuts: list[int], host: Host) -> Traffic | None:
-    """Ranks above 0: answer requests until the server says stop; None where it does not ask for a report."""
+def serve(world: Communicator, cuts: list[int], host: Host) -> Traffic | None:
+    """Ranks above 0: reply to requests until the server says stop; None where it will not ask what this rank did."""
     return Service(world, cuts, host.dtype.name).serve(host)

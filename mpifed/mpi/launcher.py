@@ -1,9 +1,10 @@
-"""What started this process: mpirun, srun or nobody."""
+"""What started this process: mpirun, srun or no launcher."""
 
 from __future__ import annotations
 
 import os
-from typing import Any
+
+from mpifed.mpi.world import World
 
 LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE", "SLURM_STEP_NUM_TASKS")
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID", "PMIX_RANK", "SLURM_PROCID")
@@ -18,11 +19,11 @@ def announced() -> tuple[int | None, int]:
     return size, rank if size is not None else 0
 
 
-def connect() -> Any:
-    """The MPI world, or None where no launcher started this process."""
+def connect() -> World:
+    """The ranks of this run: one where no launcher started this process."""
     size, _ = announced()
     if size is None:
-        return None
-    from mpifed.mpi.world import World
+        return World()
+    from mpifed.mpi.communicator import Communicator
 
-    return World(size, "Open MPI" if "OMPI_COMM_WORLD_SIZE" in os.environ else "")
+    return Communicator(size, "Open MPI" if "OMPI_COMM_WORLD_SIZE" in os.environ else "")

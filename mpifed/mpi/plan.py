@@ -1,4 +1,4 @@
-"""Requests as bytes. What is the same every time is said once: the first request of a kind makes a plan on every rank."""
+"""Requests as bytes. What does not change is sent once: the first request of a kind makes a plan on every rank."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.federation.request import Request, width
 
-BIG = 1 << 16  # arrays of more bytes travel by themselves, from where they lie to where they are read
-SMALL = 16  # own rows of at most so many bytes a client go to everyone, larger ones are scattered
-MOST = 256  # plans that are kept
+BIG = 1 << 16  # arrays of more bytes travel on their own, without a copy
+SMALL = 16  # own rows of at most so many bytes a client go to all ranks, larger ones are scattered
+MOST = 256  # most plans at a time
 NUMBERS = {int: "q", float: "d", bool: "?", np.int64: "q", np.float64: "d", np.float32: "d", np.bool_: "?"}
 FRONT = struct.Struct("=3q")
 
@@ -64,7 +64,7 @@ class Plan:
     """Where everything stands in the messages of one form.
 
     ``message`` begins with this plan's number, 0, round, call and ``patient``, and the numbers; small arrays follow, each at a
-    multiple of 64 bytes. ``apart`` are the arrays that travel by themselves. Both are buffers, used again for every message.
+    multiple of 64 bytes. ``apart`` are the arrays that travel on their own. Both are buffers, reused for every message.
     """
 
     def __init__(self, number: int, form: Form, m: int) -> None:
@@ -80,25 +80,25 @@ class Plan:
             if not self.scattered:
                 specs.append((form.each[0], (m if form.to is None else form.to, *form.each[1])))
         sizes = [np.dtype(dtype).itemsize * width(shape) for dtype, shape in specs]
-        place = aligned(self.front.size)
-        self.message = np.zeros(place + sum(aligned(size) for size in sizes if size <= BIG), np.uint8)
+        offset = aligned(self.front.size)
+        self.message = np.zeros(offset + sum(aligned(size) for size in sizes if size <= BIG), np.uint8)
         self.arrays: list[Array] = []
         for (dtype, shape), size in zip(specs, sizes, strict=True):
             if size > BIG:
                 self.arrays.append(np.empty(shape, dtype))
             else:
-                self.arrays.append(self.message[place : place + size].view(dtype).reshape(shape))
-                place += aligned(size)
+                self.arrays.append(self.message[offset : offset + size].view(dtype).reshape(shape))
+                offset += aligned(size)
         self.big = [size > BIG for size in sizes]
         self.apart = [array for array, big in zip(self.arrays, self.big, strict=True) if big]
         self.patient = False  # how ranks wait for the replies and for the next message
         self.follower: Plan | None = None  # of the message that came next, the last time
-        self.answer: Any = None  # how the replies travel
+        self.replies: Any = None  # how the replies travel
 
     def write(self, request: Request) -> list[Array]:
         """Put a request into the message; the arrays that travel apart."""
         numbers = [a for a, spec in zip(request.args, self.form.args, strict=True) if isinstance(spec, str) and spec]
-        self.front.pack_into(self.message.data, 0, self.number, 0, *request.place, self.patient, *numbers)
+        self.front.pack_into(self.message.data, 0, self.number, 0, *request.key, self.patient, *numbers)
         arrays = [a for a in request.args if isinstance(a, np.ndarray)]
         if request.to is not None:
             arrays.append(request.to)

@@ -1,6 +1,6 @@
-"""How the replies to requests of one plan travel to rank 0, with the seconds that every host spent.
+"""How the replies to requests of one plan travel to rank 0, with the report of every host.
 
-Short rows ride with the seconds in one message a rank. Long ones are reduced in slices of coordinates: every rank gets its
+Short rows travel with the report in one message a rank. Long ones are reduced in slices of coordinates: every rank gets its
 slice of all rows, reduces it, and sends the result on; so no rank receives more than its share.
 """
 
@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.federation.request import SPENT
+from mpifed.federation.request import NUMBERS
 from mpifed.mpi.plan import BIG
 
 Finish = Callable[[Array], Array]  # rows (k, w) of all hosts -> (w,)
 
 
-class Answer:
+class Replies:
     """Replies of ``columns`` numbers of type ``dtype``, of which rank r sends ``rows[r]``."""
 
     def __init__(self, channel: Any, rows: list[int], columns: int, dtype: Any, plain: bool) -> None:
@@ -30,19 +30,19 @@ class Answer:
         self.alone = sum(rows) == 1
         self.edges = np.linspace(0, columns, ranks + 1).astype(int)
         self.widths = np.diff(self.edges)
-        self.seconds = np.zeros((ranks, SPENT))
+        self.reports = np.zeros((ranks, NUMBERS))
         size = columns * self.dtype.itemsize
         if self.long:
             return
         if plain:
-            self.mine = np.zeros(columns + SPENT * ranks, dtype)
+            self.mine = np.zeros(columns + NUMBERS * ranks, dtype)
             self.every = np.empty_like(self.mine)
-            self.seconds = self.every[columns:].reshape(-1, SPENT)
+            self.reports = self.every[columns:].reshape(-1, NUMBERS)
             return
-        sizes = [8 * SPENT + -(-k * size // 8) * 8 for k in rows]
+        sizes = [8 * NUMBERS + -(-k * size // 8) * 8 for k in rows]
         ends = np.cumsum(sizes)
         self.sizes = sizes
-        self.places = (ends - sizes)[:, None] // 8 + np.arange(SPENT)
+        self.offsets = (ends - sizes)[:, None] // 8 + np.arange(NUMBERS)
         self.mine = np.zeros(sizes[self.rank], np.uint8)
         self.part = self._rows(self.mine, rows[self.rank])
         self.every = np.zeros(ends[-1] if self.rank == 0 else 0, np.uint8)
@@ -53,21 +53,21 @@ class Answer:
                 for row in self._rows(self.every[end - length : end], k)
             ]
 
-    def reduce(self, rows: Array | None, spent: Array, finish: Finish) -> Array | None:
-        """At rank 0 what ``finish`` makes of the rows of all hosts (columns,); None on the other ranks."""
+    def reduce(self, rows: Array | None, report: Array, finish: Finish) -> Array | None:
+        """At rank 0 what ``finish`` makes of the rows of all hosts (columns,); None on the others."""
         if self.plain and not self.long:
-            return self._plain(rows, spent)
+            return self._plain(rows, report)
         if not self.long:
-            return self._inline(rows, spent, finish)
+            return self._inline(rows, report, finish)
         if self.alone:
-            every = self.collect(rows, spent, self.rows)
+            every = self.collect(rows, report, self.rows)
             return None if every is None else every[0]
         rows = np.empty((0, self.columns), self.dtype) if rows is None else np.ascontiguousarray(rows)
-        return self._scatter(rows, spent) if self.plain else self._slices(rows, spent, finish)
+        return self._scatter(rows, report) if self.plain else self._slices(rows, report, finish)
 
-    def collect(self, rows: Array | None, spent: Array, counts: list[int]) -> Array | None:
-        """At rank 0 the rows of all hosts (sum of counts, columns); None on the other ranks."""
-        self.report(spent)
+    def collect(self, rows: Array | None, report: Array, counts: list[int]) -> Array | None:
+        """At rank 0 the rows of all hosts (sum of counts, columns); None on the others."""
+        self.gather(report)
         if not self.columns:
             return np.empty((sum(counts), 0), self.dtype) if self.rank == 0 else None
         every = np.empty((sum(counts), self.columns), self.dtype) if self.rank == 0 else None
@@ -76,41 +76,41 @@ class Answer:
         self._count(mine.nbytes, 0 if every is None else every.nbytes)
         return every
 
-    def report(self, spent: Array) -> None:
-        """The seconds of all hosts to rank 0."""
-        self.collective("Gather", spent, self.seconds if self.rank == 0 else None, 0)
-        self._count(spent.nbytes, self.seconds.nbytes)
+    def gather(self, report: Array) -> None:
+        """The reports of all hosts to rank 0."""
+        self.collective("Gather", report, self.reports if self.rank == 0 else None, 0)
+        self._count(report.nbytes, self.reports.nbytes)
 
-    def _inline(self, rows: Array | None, spent: Array, finish: Finish) -> Array | None:
+    def _inline(self, rows: Array | None, report: Array, finish: Finish) -> Array | None:
         if rows is not None:
-            self.mine[: 8 * SPENT].view(float)[:] = spent
+            self.mine[: 8 * NUMBERS].view(float)[:] = report
             self.part[...] = rows
         self.collective("Gatherv", self.mine, (self.every, self.sizes) if self.rank == 0 else None, 0)
         self._count(len(self.mine), len(self.every))
         if self.rank:
             return None
-        self.seconds = self.every.view(float)[self.places]
+        self.reports = self.every.view(float)[self.offsets]
         return self.parts[0].copy() if self.alone else finish(self.parts)  # type: ignore[arg-type]
 
-    def _plain(self, rows: Array | None, spent: Array) -> Array | None:
+    def _plain(self, rows: Array | None, report: Array) -> Array | None:
         if rows is not None:
             self.mine[: self.columns] = rows[0]
-            self.mine[self.columns + SPENT * self.rank :][:SPENT] = spent
+            self.mine[self.columns + NUMBERS * self.rank :][:NUMBERS] = report
         self.collective("Reduce", self.mine, self.every if self.rank == 0 else None)
         self._count(self.mine.nbytes, self.every.nbytes)
         if self.rank:
             return None
         return self.every[: self.columns].copy()
 
-    def _scatter(self, rows: Array, spent: Array) -> Array | None:
+    def _scatter(self, rows: Array, report: Array) -> Array | None:
         slice_ = np.empty(self.widths[self.rank], self.dtype)
         mine = rows[0] if len(rows) else np.zeros(self.columns, self.dtype)
         self.collective("Reduce_scatter", mine, slice_, self.widths)
         self._count(mine.nbytes, mine.nbytes)
-        self.report(spent)
+        self.gather(report)
         return self._join(slice_)
 
-    def _slices(self, rows: Array, spent: Array, finish: Finish) -> Array | None:
+    def _slices(self, rows: Array, report: Array, finish: Finish) -> Array | None:
         width = self.widths[self.rank]
         mine = (
             rows.reshape(-1)
@@ -121,7 +121,7 @@ class Answer:
         self.collective("Alltoallv", (mine, len(rows) * self.widths), (every, np.array(self.rows) * width))
         self._count(mine.nbytes, every.nbytes)
         slice_ = finish(every)
-        self.report(spent)
+        self.gather(report)
         return self._join(slice_)
 
     def _join(self, slice_: Array) -> Array | None:
@@ -132,7 +132,7 @@ class Answer:
 
     def _rows(self, message: Array, k: int) -> Array:
         size = k * self.columns * self.dtype.itemsize
-        return message[8 * SPENT : 8 * SPENT + size].view(self.dtype).reshape(k, self.columns)
+        return message[8 * NUMBERS : 8 * NUMBERS + size].view(self.dtype).reshape(k, self.columns)
 
     def _count(self, sent: int, received: int) -> None:
         self.traffic.count(sent if self.rank else 0, 0 if self.rank else received)

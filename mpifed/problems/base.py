@@ -24,7 +24,6 @@ class Problem(Component):
     """
 
     sampled: ClassVar[bool] = True  # whether rows are samples that can form mini-batches
-    shared: ClassVar[bool] = True  # whether grad() and evaluate() give the same gradient
     logistic_loss: ClassVar[bool] = False  # whether f_i is a logistic loss of a linear score: FedGiA's t (Table III)
     choices: ClassVar[dict[str, str]] = {
         "least-squares": "mpifed.problems.least_squares:LeastSquares",
@@ -72,10 +71,9 @@ class Problem(Component):
         """f_i(x_i) and ∇f_i(x_i) from one pass over the samples."""
         raise NotImplementedError
 
-    def evaluate(self, block: Block, X: Array) -> tuple[Array, Rest]:
-        """∇f_i(x_i), and a function of the rest: f_i(x_i) and, with ``predict``, the predicted classes (c, D)."""
-        value, grad = self.value_grad(block, X)
-        return grad, lambda: (value, self.predict(block, X) if self.has("predict") else None)
+    def evaluate(self, block: Block, X: Array) -> tuple[Array, Array, Array | None]:
+        """f_i(x_i) (c,), ∇f_i(x_i) (c, n) and, with ``predict``, the predicted classes (c, D)."""
+        return *self.value_grad(block, X), self.predict(block, X) if self.has("predict") else None
 
     @classmethod
     def has(cls, name: str) -> bool:
@@ -107,5 +105,4 @@ class Problem(Component):
         raise NotImplementedError
 
 
-Rest = Callable[[], tuple[Array, Array | None]]
 Solve = Callable[[Array], Array]  # rows (c, n) -> rows (c, n)

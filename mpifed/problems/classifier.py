@@ -12,7 +12,7 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
-from mpifed.problems.base import Problem, Rest
+from mpifed.problems.base import Problem
 
 
 class Classifier(Problem):
@@ -51,23 +51,25 @@ class Classifier(Problem):
         """The class with the largest score, the lowest at a tie: (c, D)."""
         return np.argmax(self.scores(block, X), axis=-1)
 
-    def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
-        grad, rest = self.evaluate(block, X)
-        return rest()[0], grad
+    def value(self, block: Block, X: Array) -> Array:
+        return self._value(block, X, self.losses(self.scores(block, X), block.b)[0])
 
     def grad(self, block: Block, X: Array) -> Array:
-        return self.evaluate(block, X)[0]
+        return self.pull(block, self.losses(self.scores(block, X), block.b)[1], X)
 
-    def evaluate(self, block: Block, X: Array) -> tuple[Array, Rest]:
+    def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
+        loss, R = self.losses(self.scores(block, X), block.b)
+        return self._value(block, X, loss), self.pull(block, R, X)
+
+    def evaluate(self, block: Block, X: Array) -> tuple[Array, Array, Array]:
         Z = self.scores(block, X)
         loss, R = self.losses(Z, block.b)
+        return self._value(block, X, loss), self.pull(block, R, X), Z.argmax(axis=-1)
 
-        def rest() -> tuple[Array, Array]:
-            W, _ = self.split(block, X)
-            f = np.vecdot(block.w, loss)
-            return (f + self.lam / 2 * np.sum(W * W, axis=(-2, -1)) if self.lam else f), Z.argmax(axis=-1)
-
-        return self.pull(block, R, X), rest
+    def _value(self, block: Block, X: Array, loss: Array) -> Array:
+        f = np.vecdot(block.w, loss)
+        W, _ = self.split(block, X)
+        return f + self.lam / 2 * np.sum(W * W, axis=(-2, -1)) if self.lam else f
 
     def pull(self, block: Block, R: Array, X: Array) -> Array:
         """The gradient (c, n) from R = ∂ℓ/∂z (c, D, C) and the regulariser at X."""

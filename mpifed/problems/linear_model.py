@@ -10,7 +10,7 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
-from mpifed.problems.base import Problem, Rest, Solve
+from mpifed.problems.base import Problem, Solve
 from mpifed.problems.gram import gram_inverse, largest_eigenvalue
 
 
@@ -81,9 +81,9 @@ class LinearModel(Problem):
         Z = block.matvec(X)
         return self._value(block, X, Z), self._grad(block, X, Z)
 
-    def evaluate(self, block: Block, X: Array) -> tuple[Array, Rest]:
+    def evaluate(self, block: Block, X: Array) -> tuple[Array, Array, Array | None]:
         Z = block.matvec(X)
-        return self._grad(block, X, Z), lambda: (self._value(block, X, Z), self.classes(Z))
+        return self._value(block, X, Z), self._grad(block, X, Z), self.classes(Z)
 
     def classes(self, Z: Array) -> Array | None:
         """The predicted classes at scores Z, of a problem that has classes: (c, D)."""

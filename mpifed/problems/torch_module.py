@@ -8,7 +8,7 @@ import zlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -21,7 +21,7 @@ from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
-from mpifed.problems.base import Problem, Rest
+from mpifed.problems.base import Problem
 from mpifed.problems.classifier import whole_labels
 
 Shape = Annotated[tuple[Annotated[int, Meta(ge=1)], ...], Meta(min_length=1)]
@@ -49,8 +49,6 @@ class TorchProblem(Problem):
     device: Annotated[
         Literal["cpu", "cuda", "auto"], Meta(description="cuda: a GPU a rank; auto: where there is one")
     ] = "cpu"
-
-    shared: ClassVar[bool] = False
 
     @abstractmethod
     def make(self, n: int, classes: int) -> Any:
@@ -100,9 +98,8 @@ class TorchProblem(Problem):
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         return self._run(block, X)[:2]
 
-    def evaluate(self, block: Block, X: Array) -> tuple[Array, Rest]:
-        value, grad, classes = self._run(block, X)
-        return grad, lambda: (value, classes)
+    def evaluate(self, block: Block, X: Array) -> tuple[Array, Array, Array]:
+        return self._run(block, X)
 
     def _run(self, block: Block, X: Array, gradient: bool = True, train: bool = False) -> tuple[Array, Array, Array]:
         """Values (c,), gradients (c, n) if asked for and classes (c, D), one client after the other, without padding.

@@ -17,10 +17,12 @@ from mpifed.core.toml import flat, toml_value
 from mpifed.data.cache import Cache
 from mpifed.experiment import checkpoint
 from mpifed.experiment import config as configuration
-from mpifed.experiment import run as launch
 from mpifed.experiment.config import Experiment
+from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Overall, duration
 from mpifed.experiment.resume import resume
+from mpifed.experiment.run import start
+from mpifed.mpi.world import World
 from mpifed.results.result import read
 from mpifed.results.validate import attributes
 from mpifed.results.validate import configuration as recorded
@@ -88,26 +90,21 @@ def listing(points: Sequence[Point], folder: Path, force: bool) -> Iterator[Line
     )
 
 
-def sweep(points: Sequence[Point], folder: Path, world: Any, force: bool, progress: Overall) -> Iterator[Line]:
+def sweep(points: Sequence[Point], folder: Path, world: World, force: bool, progress: Overall) -> Iterator[Line]:
     """Run the points that are not finished; on every rank, but rank 0 alone has ``points`` and is told of them.
 
     A point that fails does not stop the others; a signal does, after the round it falls in. Raises UserError, on every rank
     and before anything runs, where a file is in the way.
     """
-    todo, failed, busy, error = list[Point](), list[str](), 0, None
-    try:
+    todo, failed, busy = list[Point](), list[str](), 0
+    with world.agreeing():
         if points:
-            os.makedirs(folder, exist_ok=True)
+            make_folder(folder)
         for point in points:
             if state(point.config, str(folder / point.file), force) == SKIP:
                 progress.over(point.cost, None)
             else:
                 todo.append(point)
-    except UserError as mistake:
-        error = str(mistake)
-    except OSError as lack:
-        error = f"-o {folder} is wrong: this folder cannot be made: {reason(lack)}"
-    launch.agree(world, error)
     finished = len(points) - len(todo)
     if finished:
         yield Line(f"{finished} of {len(points)} points are finished already")
@@ -128,17 +125,21 @@ def sweep(points: Sequence[Point], folder: Path, world: Any, force: bool, progre
     yield summary(len(points), finished, busy, failed)
 
 
-def everywhere(points: Sequence[Point], world: Any) -> list[Experiment]:
+def everywhere(points: Sequence[Point], world: World) -> list[Experiment]:
     """The configurations of rank 0's points on every rank; UserError where one of them has not what they name."""
-    configs, error = [point.config for point in points], None
-    if world is not None:
-        tables = world.share([msgspec.to_builtins(config) for config in configs])
-        try:
-            configs = configs or [configuration.experiment(table) for table in tables]
-        except UserError as mistake:
-            error = str(mistake)
-    launch.agree(world, error)
+    configs = [point.config for point in points]
+    tables = world.share([msgspec.to_builtins(config) for config in configs])
+    with world.agreeing():
+        configs = configs or [configuration.experiment(table) for table in tables]
     return configs
+
+
+def make_folder(folder: Path) -> None:
+    """A folder for results, if it is not there. UserError where it cannot be created."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"-o {folder} is wrong: this folder cannot be created: {reason(error)}") from None
 
 
 def summary(total: int, finished: int, busy: int, failed: Sequence[str]) -> Line:
@@ -152,7 +153,7 @@ def summary(total: int, finished: int, busy: int, failed: Sequence[str]) -> Line
 class Runs:
     """The runs of a sweep on the ranks of ``world``, one after the other; they share the data sets."""
 
-    def __init__(self, folder: Path, world: Any, force: bool, progress: Overall) -> None:
+    def __init__(self, folder: Path, world: World, force: bool, progress: Overall) -> None:
         self.folder, self.world, self.force, self.progress = folder, world, force, progress
         self.cache, self.stopped = Cache(), False
 
@@ -171,8 +172,7 @@ class Runs:
                     _, saved, before = resume(path, ())
             except UserError as mistake:
                 error = str(mistake)
-        if self.world is not None:
-            path, what, saved, error = self.world.share((path, what, saved, error))
+        path, what, saved, error = self.world.share((path, what, saved, error))
         if what in (STOP, BUSY):
             return what, what
         if what == SKIP:
@@ -180,13 +180,12 @@ class Runs:
         try:
             if error is not None:
                 raise UserError(error)
-            recorder = launch.record(
-                config, path, what != RUN, self.world, self.progress, saved, before, cache=self.cache
-            )
+            job = Job(config, path, what != RUN, saved, before)
+            recorder = start(job, self.world, self.progress, self.cache)
         except (UserError, Trouble) as mistake:
             return FAILED, "failed: " + str(mistake).partition("\n")[0]
         except Exception as mistake:
-            if self.world is not None and self.world.size > 1:
+            if self.world.size > 1:
                 raise
             return FAILED, failure(0, mistake).partition("\n")[0]
         if recorder is None:

@@ -25,7 +25,7 @@ from mpifed.algorithms.sfedprox import SFedProx
 from mpifed.algorithms.step_sizes import Constant, Log2, SqrtSamples
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment
-from mpifed.experiment.run import check
+from mpifed.experiment.prepare import start as check
 from mpifed.federation.request import Request
 from mpifed.federation.selection import Biased, Uniform
 from mpifed.problems.base import Problem
@@ -124,8 +124,8 @@ def least_value(run):
     """f at its minimiser."""
     if run.problem.label() == "quadratic":
         Q, b = (sum(parts) for parts in zip(*run.samples(), strict=True))
-        return run.fed.measure(np.linalg.solve(Q, b))[0] / M
-    return run.fed.measure(minimiser(run))[0] / M
+        return run.fed.evaluate(np.linalg.solve(Q, b))["objective"] / M
+    return run.fed.evaluate(minimiser(run))["objective"] / M
 
 
 @members(CASES)
@@ -143,7 +143,7 @@ def test_the_bits_do_not_depend_on_how_many_hosts_there_are(algorithm, cuts):
     alone, together = start(algorithm), start(algorithm, cuts=cuts)
     assert alone.rounds(5).tobytes() == together.rounds(5).tobytes()
     assert same(alone.states(), together.states())
-    assert same(*(run.fed.measure(run.server.x) for run in (alone, together)))
+    assert same(*(run.fed.evaluate(run.server.x).values() for run in (alone, together)))
     assert vars(alone.fed.ledger) == vars(together.fed.ledger)
 
 
@@ -153,7 +153,7 @@ def test_clients_who_are_not_chosen_keep_their_state(algorithm):
     run.rounds(2)
     before = [field.copy() for field in run.states()]
     run.rounds(1)
-    rest = ~run.fed.mask(run.fed.chosen)
+    rest = ~run.fed.mask(run.fed.selected)
     assert rest.sum() == M - CHOSEN
     assert same([field[rest] for field in before], [field[rest] for field in run.states()])
 
@@ -262,7 +262,7 @@ def test_every_draw_counts_who_was_chosen(algorithm):
     run.rounds(6)
     for round in range(1, 7):
         for again in range(algorithm.selections):
-            times += run.fed.mask(run.draws.draw(round, again))
+            times += run.fed.mask(run.selector.select(round, again))
     assert np.array_equal(run.fed.times_selected, times)
     assert times.sum() == 6 * CHOSEN * algorithm.selections
 
@@ -309,7 +309,7 @@ def test_fedgia_with_zero_h_is_its_formula(k0):
     x, pi, sigma = np.zeros(N), np.zeros((M, N)), run.server.sigma
     for _ in range(10):
         model = run.rounds(1)[-1]
-        chosen = run.fed.mask(run.fed.chosen)[:, None]
+        chosen = run.fed.mask(run.fed.selected)[:, None]
         g = gradients(run, x) / M
         step = -(g + pi) / sigma if k0 == 1 else np.zeros_like(g)
         z, pi = np.where(chosen, x + step - g / sigma, x - g / sigma), -g
@@ -327,8 +327,8 @@ def test_fedgia_takes_its_steps_with_one_gradient(H):
         model, z = run.rounds(1)[-1], np.empty((M, N))
         for i, (A, b) in enumerate(run.samples()):
             gram, g = A.T @ A / len(A), A.T @ (A @ x - b) / len(A) / M
-            pi[i], z[i] = (pi[i], 0) if i in run.fed.chosen else (-g, x - g / sigma)
-            for _ in range(3 * (i in run.fed.chosen)):
+            pi[i], z[i] = (pi[i], 0) if i in run.fed.selected else (-g, x - g / sigma)
+            for _ in range(3 * (i in run.fed.selected)):
                 h = gram if H == "gram" else np.linalg.norm(gram, 2) * np.eye(N)
                 xi = x - np.linalg.solve(h / M + sigma * np.eye(N), g + pi[i])
                 pi[i] += sigma * (xi - x)
@@ -398,7 +398,7 @@ def test_fedadmm_stops_an_inner_solve_by_the_gradient_where_it_is():
     w, pi, z, eps, taken = np.zeros(N), np.zeros((M, N)), np.zeros((M, N)), np.full(M, 1e-3), []
     for _ in range(5):
         model = run.rounds(1)[-1]
-        for i in run.fed.chosen:
+        for i in run.fed.selected:
             A, b = run.samples()[i]
             for _ in range(k0):
                 v, steps, residual, eps[i] = w, 0, np.inf, nu * eps[i]
@@ -423,7 +423,7 @@ def test_fedpd_descends_from_the_global_model_and_averages_everyone(scale):
     x, dual, z = np.zeros(N), np.zeros((M, N)), np.zeros((M, N))
     for _ in range(4):
         model = run.rounds(1)[-1]
-        for i in run.fed.chosen:
+        for i in run.fed.selected:
             A, b = run.samples()[i]
             for _ in range(2):
                 v = x
@@ -440,7 +440,7 @@ def test_fedprox_starts_an_iteration_where_the_last_one_ended():
     run, x = Run(FedProx(k0=3, inner=2, mu=mu, step=Constant(a=a))), np.zeros(N)
     for _ in range(3):
         model, ends = run.rounds(1)[-1], []
-        for i in run.fed.chosen:
+        for i in run.fed.selected:
             (A, b), w = run.samples()[i], x
             for _ in range(3 * 2):
                 w = w - a * (A.T @ (A @ w - b) / len(A) + mu * (w - x))
@@ -484,7 +484,7 @@ def test_scaffold_is_its_box_client_by_client():
     for _ in range(5):
         model, dy, dc = run.rounds(1)[-1], [], []
         gammas = [0.02 / np.log2(k + j + 2) for j in range(k0)]
-        for i in run.fed.chosen:
+        for i in run.fed.selected:
             (A, b), y = run.samples()[i], x
             for gamma in gammas:
                 y = y - gamma * (A.T @ (A @ y - b) / len(A) - own[i] + c)
@@ -530,7 +530,7 @@ def test_deep_fedadmm_is_its_box_client_by_client(rho):
     w, pi, z = np.zeros(N), np.zeros((M, N)), np.zeros((M, N))
     for _ in range(5):
         model = run.rounds(1)[-1]
-        for i in run.fed.chosen:
+        for i in run.fed.selected:
             theta, dual = w, pi[i].copy()
             A, b = run.samples()[i]
             for _ in range(epochs):
@@ -580,7 +580,7 @@ def test_sfedprox_is_its_box_client_by_client(average):
     run = Run(SFedProx(noise="none", average=average, k0=k0, mu=mu, inner=inner, step=step))
     x, z, k = np.zeros(N), np.zeros((M, N)), 0
     for _ in range(5):
-        model, chosen = run.rounds(1)[-1], run.fed.chosen
+        model, chosen = run.rounds(1)[-1], run.fed.selected
         if average == "new":
             x = z[chosen].mean(axis=0)
             assert np.allclose(model, x, rtol=1e-10, atol=1e-12)
@@ -606,7 +606,7 @@ def test_fedepm_is_its_box_client_by_client(step_scale):
     w, z, x, k = np.zeros((M, N)), np.zeros((M, N)), np.zeros(N), 0
     for _ in range(6):
         model = run.rounds(1)[-1]
-        for i in run.fed.chosen:
+        for i in run.fed.selected:
             A, b = run.samples()[i]
             g = A.T @ (A @ x - b) / len(A)
             for j in range(k0):
@@ -695,9 +695,9 @@ def test_biased_selection_takes_the_largest_gradients_among_the_candidates(name)
         theta = state.theta if name == "flame" else np.tile(x, (M, 1))
         norms = np.linalg.norm(gradients(run, theta) + 20.0 * (theta - x), axis=1)
         run.rounds(1)
-        pool = run.draws.draw(round, 0)
+        pool = run.selector.select(round, 0)
         assert len(pool) == 7
-        assert np.array_equal(run.fed.chosen, np.sort(pool[np.argsort(-norms[pool])[:3]]))
+        assert np.array_equal(run.fed.selected, np.sort(pool[np.argsort(-norms[pool])[:3]]))
 
 
 def test_ties_of_biased_selection_go_to_the_first_client():
@@ -709,14 +709,14 @@ def test_ties_of_biased_selection_go_to_the_first_client():
     )
     for round in range(1, 5):
         run.rounds(1)
-        assert np.array_equal(run.fed.chosen, run.draws.draw(round, 0)[:3])
+        assert np.array_equal(run.fed.selected, run.selector.select(round, 0)[:3])
 
 
 def test_biased_selection_asks_a_random_mini_batch_of_each_candidate():
     """The norm of the mean of 4 samples' gradients: one of the values that 4 of d_i samples can give."""
     run = Run(build("fedavg", SETTINGS["fedavg"]), selection=Biased(count=M, batch_size=4))
     host = run.hosts[0]
-    found = [host.handle(Request("score", (run.server.x, 4), place=(1, k))).rows[:, 0] for k in range(3)]
+    found = [host.handle(Request("score", (run.server.x, 4), key=(1, k)))[0].rows[:, 0] for k in range(3)]
     assert all(len(set(values)) > 1 for values in zip(*found, strict=True))  # drawn anew at every call
     i = int(np.argmin(run.data.sizes))
     A, b = run.samples()[i]
@@ -742,7 +742,9 @@ def test_without_candidates_everyone_is_one():
     run.rounds(1)
     assert run.fed.ledger.uploads == M + 4
     norms = np.linalg.norm(gradients(run, np.zeros(N)), axis=1)
-    assert np.array_equal(run.fed.chosen, np.sort(np.argsort(-norms)[:4]))  # at most 25 samples: a batch is all of them
+    assert np.array_equal(
+        run.fed.selected, np.sort(np.argsort(-norms)[:4])
+    )  # at most 25 samples: a batch is all of them
 
 
 def test_biased_selection_ranks_pfedme_by_its_local_objective():
@@ -751,4 +753,4 @@ def test_biased_selection_ranks_pfedme_by_its_local_objective():
     x, theta = run.server.x, run.states().theta
     norms = np.linalg.norm(gradients(run, theta) + 5.0 * (theta - x), axis=1)
     run.rounds(1)
-    assert np.array_equal(run.fed.chosen, np.sort(np.argsort(-norms)[:3]))
+    assert np.array_equal(run.fed.selected, np.sort(np.argsort(-norms)[:3]))

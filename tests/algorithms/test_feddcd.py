@@ -16,8 +16,8 @@ from mpifed.core.streams import stream
 from mpifed.data.sources.lower_bound import LowerBound
 from mpifed.data.sources.quadratic import RandomQuadratic
 from mpifed.data.sources.synthetic import Synthetic
-from mpifed.experiment.rounds import measure
-from mpifed.federation.selection import All, Draws, Selection, Uniform
+from mpifed.experiment.rounds import evaluate
+from mpifed.federation.selection import All, Selection, Selector, Uniform
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.quadratic import Quadratic
 from mpifed.problems.softmax import Softmax
@@ -39,8 +39,8 @@ class Fixed(Selection, tag="fixed"):
     first: tuple[int, ...]
     second: tuple[int, ...] = ()
 
-    def draws(self, seed, m, rounds):
-        return Draws(len(self.first), lambda round, again: np.array(self.second if again else self.first))
+    def selector(self, seed, m, rounds):
+        return Selector(len(self.first), lambda round, again: np.array(self.second if again else self.first))
 
 
 class Dual:
@@ -283,7 +283,7 @@ def test_feddcd_is_its_box_client_by_client():
     run = Run(build("feddcd", {"eta": eta}), "quadratic", data=dual.data, selection=Uniform(count=3))
     y, w = np.zeros_like(dual.b), np.zeros_like(dual.b)
     for _ in range(6):
-        model, chosen = run.rounds(1)[-1], run.fed.chosen
+        model, chosen = run.rounds(1)[-1], run.fed.selected
         w[chosen] = np.linalg.solve(dual.Q[chosen], (dual.b + y)[chosen][..., None])[..., 0]
         mean = w[chosen].mean(axis=0)
         y[chosen] -= eta * dual.alpha * (w[chosen] - mean)
@@ -308,7 +308,7 @@ def test_accfeddcd_is_its_box_client_by_client(options, r, kappa):
         v = (1 - a) * y + a * z
         u = (a * a * z + b * v) / (a * a + b)
         w = np.matvec(dual.inverse, v + dual.b)
-        first, second = (run.draws.draw(round, again) for again in (0, 1))
+        first, second = (run.selector.select(round, again) for again in (0, 1))
         y, z = v.copy(), u.copy()
         y[first] -= scale * (w[first] - w[first].mean(axis=0))
         z[second] -= a * r / (a * a + b) * scale * (w[second] - w[second].mean(axis=0))
@@ -318,8 +318,8 @@ def test_accfeddcd_is_its_box_client_by_client(options, r, kappa):
 
 
 def test_the_two_draws_of_an_iteration_are_independent():
-    draws = Uniform(count=5).draws(0, 20, 400)
-    both = [len(np.intersect1d(draws.draw(k, 0), draws.draw(k, 1))) for k in range(1, 401)]
+    selector = Uniform(count=5).selector(0, 20, 400)
+    both = [len(np.intersect1d(selector.select(k, 0), selector.select(k, 1))) for k in range(1, 401)]
     assert abs(np.mean(both) - 5 * 5 / 20) < 5 * np.std(both) / 20
 
 
@@ -334,11 +334,11 @@ def test_the_recorded_dual_objective_is_the_sum_of_the_conjugates():
     for name in ("feddcd", "accfeddcd"):
         run = Run(build(name, {"dual": True}), "quadratic", data=dual.data, selection=Uniform(count=3))
         for _ in range(4):
-            row = measure(run.algorithm, run.fed, run.server)
+            row = evaluate(run.algorithm, run.fed, run.server)
             assert np.isclose(row["dual_objective"], dual.value(run.states().y), rtol=1e-9)
             run.rounds(1)
     plain = Run(build("feddcd"), "quadratic", data=dual.data)
-    assert "dual_objective" not in measure(plain.algorithm, plain.fed, plain.server)
+    assert "dual_objective" not in evaluate(plain.algorithm, plain.fed, plain.server)
 
 
 # solvers
@@ -357,7 +357,7 @@ def test_those_who_train_solve_to_the_tolerance_of_newton(name, tol):
         G = np.concatenate(
             [run.problem.grad(block, w) for block, w in zip(f.blocks, np.split(f.state.w, f.starts[1:-1]), strict=True)]
         )[f.slot]
-        chosen = run.fed.chosen
+        chosen = run.fed.selected
         assert (np.linalg.norm(G[chosen] - at[chosen], axis=1) <= tol).all()
 
 
@@ -402,7 +402,7 @@ def test_the_accuracy_of_theorem_5_2_has_the_kappa_of_theorem_5_2():
             counted.append(len(block))
             return gradient(self, block, X)
 
-    run.hosts[0].problem = Counting()
+    run.hosts[0].setup = run.hosts[0].setup._replace(problem=Counting())
     run.rounds(1)
     kappa = 2 * 0.3 / (32 * 4)
     assert 0.7**2 > (1 - kappa) / 4 > 0.7**4
@@ -512,7 +512,7 @@ def test_so_is_what_does_not_know_its_convexity(problem, lacks):
 
 def test_draws_do_not_depend_on_the_algorithm():
     """The first draw of AccFedDCD is that of FedDCD."""
-    draws = Uniform(count=3).draws(4, 9, 5)
+    selector = Uniform(count=3).selector(4, 9, 5)
     assert np.array_equal(
-        draws.draw(2, 0), np.sort(stream(4, "selection", 2, 0).choice(9, 3, replace=False, shuffle=False))
+        selector.select(2, 0), np.sort(stream(4, "selection", 2, 0).choice(9, 3, replace=False, shuffle=False))
     )

@@ -63,7 +63,7 @@ def test_flame_is_its_box_client_by_client(center):
     w, (theta, own, pi, z) = np.zeros(N), np.zeros((4, M, N))
     for _ in range(6):
         model = run.rounds(1)[-1]
-        for i in run.fed.chosen:
+        for i in run.fed.selected:
             theta[i] = descend(run, i, theta[i], w if center == "global" else own[i], lam, lr, epochs, decay)
             own[i] = (lam / M * theta[i] + rho * w - pi[i]) / (lam / M + rho)
             pi[i] += rho * (own[i] - w)
@@ -81,7 +81,7 @@ def test_the_local_model_minimises_what_10_says():
     run.rounds(3)
     w, before = run.server.x, run.states()
     run.rounds(1)
-    state, chosen = run.states(), run.fed.chosen
+    state, chosen = run.states(), run.fed.selected
     slope = lam / M * (state.w - state.theta) + before.pi + rho * (state.w - w)
     assert np.abs(slope[chosen]).max() < 1e-14
 
@@ -92,7 +92,7 @@ def test_the_last_upload_of_those_not_chosen_stays_in_the_mean(name):
     for _ in range(4):
         before = run.states().z
         run.rounds(1)
-        rest = ~run.fed.mask(run.fed.chosen)
+        rest = ~run.fed.mask(run.fed.selected)
         state = run.states()
         assert np.array_equal(state.z[rest], before[rest])
         assert not np.array_equal(state.z[~rest], before[~rest])
@@ -110,7 +110,7 @@ def test_pfedme_is_its_formula_client_by_client():
     w, (theta, z) = np.zeros(N), np.zeros((2, M, N))
     for _ in range(6):
         model = run.rounds(1)[-1]
-        for i in run.fed.chosen:
+        for i in run.fed.selected:
             theta[i] = descend(run, i, theta[i], w, lam, lr, epochs, decay)
             z[i] = w - eta * lam * (w - theta[i])
         w = z.mean(axis=0)
@@ -161,7 +161,7 @@ def test_a_strong_pull_brings_personal_models_to_their_centre(center):
         run.rounds(4)
         centre = run.states().w if center == "local" else np.tile(run.server.x, (M, 1))
         run.rounds(1)
-        theta, chosen = run.states().theta, run.fed.chosen
+        theta, chosen = run.states().theta, run.fed.selected
         assert np.allclose((theta - centre)[chosen], -gradients(run, theta)[chosen] / lam, rtol=1e-4, atol=1e-9)
 
 

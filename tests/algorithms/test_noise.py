@@ -17,7 +17,7 @@ from mpifed.algorithms.sfedavg import SFedAvg
 from mpifed.algorithms.step_sizes import Constant
 from mpifed.core.errors import UserError
 from mpifed.data.pool import Pool
-from mpifed.experiment.rounds import measure
+from mpifed.experiment.rounds import evaluate
 from mpifed.federation.selection import Uniform
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
@@ -76,7 +76,7 @@ def uploads(run, rounds):
     for _ in range(rounds):
         x, before = run.server.x, run.states()
         run.rounds(1)
-        chosen, after = run.fed.chosen, run.states()
+        chosen, after = run.fed.selected, run.states()
         z = after.z
         yield chosen, x, before, after, (z - after.w)[chosen]
 
@@ -207,7 +207,7 @@ def test_none_is_no_noise_at_all(name):
     for chosen, _, _, _, noise in uploads(run, 3):
         assert len(chosen) == 5
         assert not noise.any()
-    assert measure(run.algorithm, run.fed, run.server).keys().isdisjoint({"snr", "epsilon", "epsilon_accounted"})
+    assert evaluate(run.algorithm, run.fed, run.server).keys().isdisjoint({"snr", "epsilon", "epsilon_accounted"})
 
 
 # what "clipped" guarantees
@@ -268,7 +268,7 @@ def test_reach_is_its_recursion():
     run, reach, k = Run(algorithm), np.zeros(M), 0
     for _ in range(5):
         run.rounds(1)
-        for i in run.fed.chosen:
+        for i in run.fed.selected:
             d = run.data.sizes[i]
             for j in range(3):
                 mu = 20.0 * 1.1 ** (k + j + 1) / d
@@ -333,13 +333,13 @@ def test_the_record_tells_epsilon_and_the_smallest_ratio(name, options):
         pytest.importorskip("dp_accounting")
     small = {"step": SMALL} if name != "fedepm" else {}
     run = Run(build(name, {"epsilon": 0.3, **options, **small}))
-    row = measure(run.algorithm, run.fed, run.server)
+    row = evaluate(run.algorithm, run.fed, run.server)
     assert row["snr"] == np.inf
     assert row["epsilon"] == 0
     last = np.full(M, np.inf)
     for chosen, _, _, after, noise in uploads(run, 6):
         last[chosen] = np.log10(np.linalg.norm(after.w[chosen], axis=1) / np.linalg.norm(noise, axis=1))
-        row = measure(run.algorithm, run.fed, run.server)
+        row = evaluate(run.algorithm, run.fed, run.server)
         assert np.isclose(row["snr"], last.min(), rtol=1e-9)
         assert np.isclose(row["epsilon"], 0.3 * run.fed.times_selected.max(), rtol=1e-12)
         assert ("epsilon_accounted" in row) == (options.get("noise") == "clipped")

@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 import pytest
 
-from mpifed.experiment.checkpoint import STATE, Checkpoint, Keeper, find, folder
+from mpifed.experiment.checkpoint import STATE, Checkpoint, CheckpointWriter, find, folder
 from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun
 from tests.helpers.killed_runs import STUDY as KILLED
 from tests.helpers.killed_runs import children, content, finish, start
@@ -172,7 +172,7 @@ def test_what_is_finished_or_damaged_is_refused(tmp_path):
 def test_a_kill_while_a_checkpoint_is_removed_leaves_none_or_all_of_it(tmp_path, monkeypatch):
     path = tmp_path / "out.h5"
     run("run", "data.clients=13", "rounds=2", "checkpoint.keep=true", "-q", "-o", path)
-    keeper, remove = Keeper(Checkpoint(), path, find(path), [0, 13]), shutil.rmtree
+    keeper, remove = CheckpointWriter(Checkpoint(), path, find(path), [0, 13]), shutil.rmtree
 
     def killed(place, ignore_errors=False):
         if os.path.isdir(place):

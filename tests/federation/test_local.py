@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
 from mpifed.data.pool import Pool
-from mpifed.experiment.rounds import measure
+from mpifed.experiment.rounds import evaluate
 from mpifed.federation.host import Host
 from mpifed.federation.selection import All
+from mpifed.federation.setup import Setup
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.mlp import MLP
@@ -213,7 +214,7 @@ def test_accuracy_is_that_of_each_clients_own_test_samples_or_of_its_training_sa
     rng = np.random.default_rng(1)
     x, theta = rng.standard_normal(15), rng.standard_normal((7, 15))
     run.hosts[0].state.theta[:] = theta[run.hosts[0].order]
-    row = measure(run.algorithm, run.fed, run.server._replace(x=x))
+    row = evaluate(run.algorithm, run.fed, run.server._replace(x=x))
     right, count = hits(data, np.tile(x, (7, 1))).T
     assert np.isclose(row["accuracy"], np.mean(right / count), rtol=1e-14)
     assert np.isclose(row["accuracy_pooled"], right.sum() / count.sum(), rtol=1e-14)
@@ -230,7 +231,7 @@ def test_the_objective_is_that_of_training_samples():
     plain, tested = (Run(build("fedavg"), Softmax(), data=classified(sizes)) for sizes in (None, [2, 0, 5, 0, 1, 7, 0]))
     assert plain.data.rows(0, 7)[0].tobytes() == tested.data.rows(0, 7)[0].tobytes()
     x = np.linspace(-1, 1, 15)
-    one, other = (measure(run.algorithm, run.fed, run.server._replace(x=x)) for run in (plain, tested))
+    one, other = (evaluate(run.algorithm, run.fed, run.server._replace(x=x)) for run in (plain, tested))
     assert all(one[key] == other[key] for key in ("objective", "objective_samples", "grad_norm_sq"))
     assert one["accuracy"] != other["accuracy"]
 
@@ -243,7 +244,7 @@ def test_accuracy_does_not_depend_on_how_many_hosts_there_are(cuts, kind):
             build("flame", {"batch_size": 3}), Softmax(), data=classified([2, 0, 5, 0, 1, 7, 0], kind), cuts=parts
         )
         run.rounds(3)
-        rows.append(measure(run.algorithm, run.fed, run.server))
+        rows.append(evaluate(run.algorithm, run.fed, run.server))
     assert rows[0] == rows[1]
 
 
@@ -251,7 +252,7 @@ def test_a_tie_goes_to_the_lowest_class():
     """At x = 0 all scores are equal: right are those of class 0."""
     data = classified([2, 0, 5, 0, 1, 7, 0])
     run = Run(build("flame"), Softmax(), data=data)
-    row = measure(run.algorithm, run.fed, run.server)
+    row = evaluate(run.algorithm, run.fed, run.server)
     _, b = data.rows(0, 7)
     _, c = data.rows_test(0, 7)
     own = [c[:2] == 0, b[3:12] == 0, c[2:7] == 0, b[16:26] == 0, c[7:8] == 0, c[8:15] == 0, b[41:46] == 0]
@@ -264,16 +265,16 @@ def test_a_logistic_score_of_zero_is_class_zero():
     rng = np.random.default_rng(2)
     data = Pool(rng.standard_normal((9, 2)), np.array([0.0, 1, 1, 0, 0, 1, 0, 0, 1]), None, np.array([4, 5]))
     run = Run(build("fedavg"), Logistic(), data=data)
-    assert measure(run.algorithm, run.fed, run.server)["accuracy"] == (2 / 4 + 3 / 5) / 2
+    assert evaluate(run.algorithm, run.fed, run.server)["accuracy"] == (2 / 4 + 3 / 5) / 2
     signs = Pool(*data.rows(0, 2), None, data.sizes)
     signs.train.y[:] = 2 * signs.train.y - 1  # labels −1 and 1
     run = Run(build("fedavg"), Logistic(), data=signs)
-    assert measure(run.algorithm, run.fed, run.server)["accuracy"] == (2 / 4 + 3 / 5) / 2
+    assert evaluate(run.algorithm, run.fed, run.server)["accuracy"] == (2 / 4 + 3 / 5) / 2
 
 
 def test_what_predicts_nothing_has_no_accuracy():
     run = Run(build("flame"))
-    row = measure(run.algorithm, run.fed, run.server)
+    row = evaluate(run.algorithm, run.fed, run.server)
     assert not [name for name in row if "accuracy" in name]
     assert row["personal_objective"] == row["objective"]
 
@@ -285,7 +286,7 @@ def test_labels_of_test_samples_are_checked_too():
     with pytest.raises(
         UserError, match=r"^problem 'softmax' cannot use these data: labels must be whole .* there is 0\.5$"
     ):
-        Host(data, problem, build("fedavg"), 0, 7, np.zeros(15), "float64", 0)
+        Host(Setup(problem, build("fedavg"), 0, 7, np.zeros(15)), data, 0, 7)
 
 
 @pytest.mark.parametrize("problem", [Softmax(), SVM(), MLP(hidden=(4,))], ids=lambda p: p.label())
@@ -296,8 +297,8 @@ def test_training_brings_accuracy(problem):
     X = 4 * np.eye(3)[y.astype(int)] + rng.standard_normal((200, 3))
     data = Pool(X, y, None, np.full(10, 16), test=(X[160:], y[160:], None, np.full(10, 4)))
     run = Run(build("fedavg", {"step": {"name": "constant", "a": 0.2}, "batch_size": 8}), problem, data=data)
-    before = measure(run.algorithm, run.fed, run.server)
+    before = evaluate(run.algorithm, run.fed, run.server)
     run.rounds(20)
-    after = measure(run.algorithm, run.fed, run.server)
+    after = evaluate(run.algorithm, run.fed, run.server)
     assert after["accuracy"] > 0.9 > before["accuracy"]
     assert after["objective"] < before["objective"]

@@ -18,8 +18,8 @@ shares = st.integers(1, 10000).map(lambda k: k / 10000)
 
 def drawn(selection, seed, m, rounds, again=0):
     """The clients of rounds 1, 2 …"""
-    draws = selection.draws(seed, m, rounds)
-    sets = [draws.draw(round, again) for round in range(1, rounds + 1)]
+    selector = selection.selector(seed, m, rounds)
+    sets = [selector.select(round, again) for round in range(1, rounds + 1)]
     return [np.arange(m) if chosen is None else chosen for chosen in sets]
 
 
@@ -29,8 +29,8 @@ def proper(chosen, m, size):
 
 
 def test_all_is_everyone():
-    assert All().draws(0, 7, 3).size == 7
-    assert All().draws(0, 7, 3).draw(2, 0) is None
+    assert All().selector(0, 7, 3).size == 7
+    assert All().selector(0, 7, 3).select(2, 0) is None
 
 
 @pytest.mark.parametrize("rule", [Uniform, Cover])
@@ -38,7 +38,7 @@ def test_all_is_everyone():
 @example(m=100, share=0.07, seed=0)  # 0.07 · 100 is more than 7 in binary
 def test_a_share_of_the_clients_rounded_up_is_drawn_without_repetition(rule, m, share, seed):
     size = ceil(Fraction(str(share)) * m)  # exactly, not in binary
-    assert rule(share=share).draws(seed, m, 5).size == size
+    assert rule(share=share).selector(seed, m, 5).size == size
     assert all(proper(chosen, m, size) for chosen in drawn(rule(share=share), seed, m, 5))
 
 
@@ -50,7 +50,7 @@ def test_a_count_of_clients_is_drawn(rule, m, data):
 
 
 def test_however_small_the_share_somebody_trains():
-    assert Uniform(share=1e-10).draws(0, 5, 1).size == 1
+    assert Uniform(share=1e-10).selector(0, 5, 1).size == 1
 
 
 @pytest.mark.parametrize("rule", [Uniform, Cover])
@@ -59,15 +59,15 @@ def test_a_count_that_cannot_be_is_refused(rule, count):
     with pytest.raises(
         UserError, match=rf"^selection\.count = {count} is wrong: it must be between 1 and the 5 clients$"
     ):
-        rule(count=count).draws(0, 5, 1)
+        rule(count=count).selector(0, 5, 1)
 
 
 @pytest.mark.parametrize("selection", [Uniform(share=0.3), Cover(share=0.3)], ids=lambda s: s.label())
 def test_a_draw_depends_on_seed_and_round_alone(selection):
     forwards = drawn(selection, 5, 40, 30)
-    draws = selection.draws(5, 40, 1000)
+    selector = selection.selector(5, 40, 1000)
     for round in reversed(range(1, 31)):
-        assert np.array_equal(draws.draw(round, 0), forwards[round - 1])
+        assert np.array_equal(selector.select(round, 0), forwards[round - 1])
     assert len({tuple(chosen) for chosen in forwards}) == 30  # another round, another draw
     assert not np.array_equal(drawn(selection, 6, 40, 1)[0], forwards[0])
     assert not np.array_equal(drawn(selection, 5, 40, 1, again=1)[0], forwards[0])
@@ -112,7 +112,7 @@ def test_cover_refuses_fewer_rounds_than_it_takes(s0):
     with pytest.raises(
         UserError, match=rf"^selection\.s0 = {s0} is wrong: with 3 of 10 clients a round .* at least 4 rounds$"
     ):
-        Cover(count=3, s0=s0).draws(0, 10, 1)
+        Cover(count=3, s0=s0).selector(0, 10, 1)
 
 
 def test_cover_refuses_zero_rounds():
@@ -127,15 +127,15 @@ def test_cover_refuses_zero_rounds():
 def test_candidates_are_drawn_without_repetition(m, data):
     pool = data.draw(st.integers(1, m))
     count = data.draw(st.integers(1, pool))
-    draws = Biased(count=count, candidates=pool).draws(0, m, 5)
-    assert draws.size == count
-    assert draws.batch_size == 100
+    selector = Biased(count=count, candidates=pool).selector(0, m, 5)
+    assert selector.size == count
+    assert selector.batch_size == 100
     assert all(proper(chosen, m, pool) for chosen in drawn(Biased(count=count, candidates=pool), 0, m, 5))
 
 
 def test_by_default_everyone_is_a_candidate():
     assert all(np.array_equal(chosen, np.arange(9)) for chosen in drawn(Biased(share=0.3), 0, 9, 4))
-    assert Biased(share=0.3).draws(0, 9, 4).size == 3
+    assert Biased(share=0.3).selector(0, 9, 4).size == 3
 
 
 def test_no_candidate_is_favoured():
@@ -157,7 +157,7 @@ def test_candidates_that_cannot_be_are_refused(pool):
     with pytest.raises(
         UserError, match=rf"^selection\.candidates = {pool} is wrong: .* between the 3 .* and the 10 clients$"
     ):
-        Biased(count=3, candidates=pool).draws(0, 10, 1)
+        Biased(count=3, candidates=pool).selector(0, 10, 1)
 
 
 @pytest.mark.parametrize(("key", "value"), [("candidates", 0), ("batch_size", -1), ("share", 0.0), ("share", 1.5)])
@@ -181,7 +181,7 @@ def test_replay_gives_back_what_was_recorded(tmp_path, kind):
     sets = drawn(Uniform(share=0.4), 3, 12, 6)
     path = stored(tmp_path, mine=np.array(sets).astype(kind))
     replay = Replay(path=path, key="mine")
-    assert replay.draws(99, 12, 6).size == 5
+    assert replay.selector(99, 12, 6).size == 5
     again = drawn(replay, 99, 12, 6)
     assert all(np.array_equal(a, b) and b.dtype == np.int64 for a, b in zip(sets, again, strict=True))
 
@@ -214,13 +214,13 @@ def test_a_further_draw_comes_from_the_array_with_a_two_appended(tmp_path):
 def test_a_replay_that_cannot_serve_is_refused(tmp_path, table, sentence):
     path = stored(tmp_path, sel=np.array(table))
     with pytest.raises(UserError, match=rf"^selection\.(path|key) = .*{sentence}"):
-        Replay(path=path).draws(0, 5, 2)
+        Replay(path=path).selector(0, 5, 2)
 
 
 def test_a_missing_key_is_refused_with_the_keys_there_are(tmp_path):
     path = stored(tmp_path, chosen=np.zeros((2, 1), int))
     with pytest.raises(UserError, match=r"^selection\.key = 'sel' is not in .*; there is chosen$"):
-        Replay(path=path).draws(0, 5, 2)
+        Replay(path=path).selector(0, 5, 2)
 
 
 def no_such_file(path):
@@ -262,26 +262,26 @@ broken = pytest.mark.parametrize("make", [no_such_file, empty, text, objects, ha
 def test_what_is_no_npz_file_is_refused_by_a_sentence_with_its_path(tmp_path, make):
     make(tmp_path / "sel.npz")
     with pytest.raises(UserError, match=r"^[^\n]*sel\.npz'? (cannot be read as NPZ|is no file): [^\n]*$"):
-        Replay(path=str(tmp_path / "sel.npz")).draws(0, 5, 2)
+        Replay(path=str(tmp_path / "sel.npz")).selector(0, 5, 2)
 
 
 @broken
 def test_what_is_no_npz_file_is_refused_by_a_sentence_with_its_key(tmp_path, make):
     make(tmp_path / "sel.npz")
     with pytest.raises(UserError, match=r"selection\.path"):
-        Replay(path=str(tmp_path / "sel.npz")).draws(0, 5, 2)
+        Replay(path=str(tmp_path / "sel.npz")).selector(0, 5, 2)
 
 
 def test_a_lone_array_is_refused(tmp_path):
     np.save(tmp_path / "sel.npy", np.zeros((2, 1), int))
     with pytest.raises(UserError, match=r"^selection\.path = .*sel\.npy cannot be read as NPZ"):
-        Replay(path=str(tmp_path / "sel.npy")).draws(0, 5, 2)
+        Replay(path=str(tmp_path / "sel.npy")).selector(0, 5, 2)
 
 
 def test_a_replay_may_lie_at_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     stored(tmp_path, sel=np.array([[0, 1]]))
-    assert Replay(path="~/sel.npz").draws(0, 5, 1).size == 2
+    assert Replay(path="~/sel.npz").selector(0, 5, 1).size == 2
 
 
 @pytest.mark.parametrize("name", Selection.choices)

@@ -92,14 +92,14 @@ def test_every_distribution_has_its_name(name):
 def test_everybody_answers_where_nothing_says_otherwise():
     idle = devices()
     chosen = np.array([1, 4])
-    assert idle.answer(None, 1, 0) is None
-    assert idle.answer(chosen, 2, 0) is chosen
+    assert idle.reply(None, 1, 0) is None
+    assert idle.reply(chosen, 2, 0) is chosen
     assert idle.row() == {"asked": 8, "dropped": 0, "late": 0, "simulated_seconds": 0.0}
 
 
 def test_so_many_drop_out_as_the_probability_says_and_others_in_every_draw():
     flaky = devices(m=M, dropout=0.3)
-    sets = [flaky.answer(None, *place) for place in ((1, 0), (2, 0), (2, 1))]
+    sets = [flaky.reply(None, *place) for place in ((1, 0), (2, 0), (2, 1))]
     for answered in sets:
         assert abs(len(answered) - 0.7 * M) <= 5 * np.sqrt(M * 0.3 * 0.7)
         assert (np.diff(answered) > 0).all()
@@ -110,7 +110,7 @@ def test_so_many_drop_out_as_the_probability_says_and_others_in_every_draw():
 
 def test_who_drops_out_does_not_depend_on_who_else_is_asked():
     flaky, some = devices(m=100, dropout=0.5), np.arange(0, 100, 3)
-    assert np.array_equal(flaky.answer(some, 4, 0), np.intersect1d(some, flaky.answer(None, 4, 0)))
+    assert np.array_equal(flaky.reply(some, 4, 0), np.intersect1d(some, flaky.reply(None, 4, 0)))
 
 
 @pytest.mark.parametrize("deadline", [0.5, 0.1, 0.02])
@@ -125,15 +125,15 @@ def test_the_deadline_drops_exactly_those_who_take_longer(deadline):
     )
     T = 0.002 + 80 / 1e5 + 80 / 1e6 + 10 / slow.speed
     assert 0 < (deadline < T).sum() < 500
-    assert np.array_equal(slow.answer(None, 1, 0), np.flatnonzero(deadline >= T))
+    assert np.array_equal(slow.reply(None, 1, 0), np.flatnonzero(deadline >= T))
     assert slow.late == (deadline < T).sum()
     assert slow.seconds == deadline
 
 
 def test_who_is_dropped_is_not_late_too():
     slow = devices(m=1000, speed={"name": "lognormal", "median": 100}, dropout=0.4, deadline=0.1)
-    answered = slow.answer(None, 1, 0)
-    assert slow.asked == 1000 == len(answered) + slow.dropped + slow.late
+    answered = slow.reply(None, 1, 0)
+    assert slow.selected == 1000 == len(answered) + slow.dropped + slow.late
     assert abs(slow.dropped - 400) <= 5 * np.sqrt(240)
     assert (10 / slow.speed[answered] <= 0.1).all()
 
@@ -141,7 +141,7 @@ def test_who_is_dropped_is_not_late_too():
 def test_nobody_waits_for_those_who_drop_out():
     mixed, total = devices(m=200, speed={"name": "lognormal", "median": 100}, dropout=0.5), 0.0
     for round in range(1, 6):
-        total += (10 / mixed.speed[mixed.answer(None, round, 0)]).max()
+        total += (10 / mixed.speed[mixed.reply(None, round, 0)]).max()
     assert mixed.seconds == total < 5 * (10 / mixed.speed).max()
 
 
@@ -156,17 +156,17 @@ def test_jitter_spreads_computing_by_its_logarithm_anew_in_every_draw():
 def test_the_fastest_of_the_late_are_waited_for_until_there_are_least():
     sizes = [40, 10, 30, 20, 50]  # at 10 samples a second: 4, 1, 3, 2, 5 seconds
     slow = devices(sizes=sizes, speed=10, deadline=1.5, least=3, chosen=5)
-    assert list(slow.answer(None, 1, 0)) == [1, 2, 3]
+    assert list(slow.reply(None, 1, 0)) == [1, 2, 3]
     assert slow.row() == {"asked": 5, "dropped": 0, "late": 2, "simulated_seconds": 3.0}
-    assert list(slow.answer(np.array([0, 4]), 2, 0)) == [0, 4]  # of two who are asked three cannot be
+    assert list(slow.reply(np.array([0, 4]), 2, 0)) == [0, 4]  # of two who are asked three cannot be
     assert slow.seconds == 3.0 + 5.0
 
 
 def test_if_the_late_do_not_suffice_the_fastest_of_those_who_dropped_out_answer_after_all():
     sizes, asked = np.arange(100, 0, -1), np.arange(100)
     slow = devices(sizes=sizes, speed=10, deadline=0.05, dropout=0.5, least=80, chosen=100)
-    free = devices(sizes=sizes, speed=10, dropout=0.5, chosen=100).answer(asked, 1, 0)
-    answered = slow.answer(asked, 1, 0)
+    free = devices(sizes=sizes, speed=10, dropout=0.5, chosen=100).reply(asked, 1, 0)
+    answered = slow.reply(asked, 1, 0)
     others = np.setdiff1d(asked, free)
     assert np.array_equal(answered, np.union1d(free, others[::-1][: 80 - len(free)]))
     assert (slow.dropped, slow.late) == (20, 0)
@@ -175,7 +175,7 @@ def test_if_the_late_do_not_suffice_the_fastest_of_those_who_dropped_out_answer_
 
 def test_somebody_always_answers():
     gone = devices(m=3, dropout=0.999)
-    assert all(len(gone.answer(None, round, 0)) == 1 for round in range(1, 50))
+    assert all(len(gone.reply(None, round, 0)) == 1 for round in range(1, 50))
 
 
 # simulated time
@@ -356,9 +356,7 @@ def test_the_complete_file_describes_the_same_system():
 
 
 DCD = ["algorithm=feddcd", "data=gaussian"]
-EVERYONE = (
-    "fedgia asks all clients for a gradient in every round, also those who are not chosen, so nobody can be absent"
-)
+EVERYONE = "fedgia needs a gradient of every client in every round, also of those that are not selected, so no client can be absent"
 WRONG = {
     "unknown key": (["system.dropuot=0.1"], "unknown key 'system.dropuot'; did you mean 'dropout'?"),
     "no table": (["system=3"], "system = 3 is wrong: system is a table, so write system.KEY = VALUE"),
@@ -366,7 +364,10 @@ WRONG = {
     "below zero": (["system.dropout=-0.1"], "system.dropout = -0.1 is wrong: expected float >= 0.0"),
     "no time at all": (["system.deadline=0"], "system.deadline = 0 is wrong: expected float > 0.0"),
     "least of 0": (["system.least=0"], "system.least = 0 is wrong: expected int >= 1"),
-    "least above a draw": (["system.least=5"], "system.least = 5 is wrong: it must be at most the 3 clients of a draw"),
+    "least above a draw": (
+        ["system.least=5"],
+        "system.least = 5 is wrong: it must be at most the 3 clients that a round selects",
+    ),
     "jitter a word": (["system.jitter=much"], 'system.jitter = "much" is wrong: expected float, got str'),
     "unknown distribution": (["system.speed=lognorml"], "unknown speed 'lognorml'; did you mean 'lognormal'?"),
     "no median": (["system.speed=lognormal"], "system.speed.median is missing: it has no default"),
@@ -399,7 +400,7 @@ WRONG = {
     ),
     "newton": (
         [*DCD, "system.speed=9"],
-        "system.passes is missing: feddcd does not know beforehand how often its clients "
+        "system.passes is missing: feddcd cannot tell beforehand how often its clients "
         "pass over their samples, so system.speed needs it",
     ),
 }

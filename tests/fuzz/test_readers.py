@@ -175,7 +175,7 @@ def test_replays(tmp_path):
     @given(damaged(hostile.npz(sel=np.arange(12).reshape(4, 3))))
     def damage(content):
         path.write_bytes(content)
-        tried(lambda: table.draws(0, 12, 4).draw(1, 0))
+        tried(lambda: table.selector(0, 12, 4).select(1, 0))
 
     damage()
 

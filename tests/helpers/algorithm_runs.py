@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,8 +14,10 @@ from mpifed.data.sources.quadratic import RandomQuadratic
 from mpifed.data.sources.synthetic import Synthetic
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local
+from mpifed.federation.request import NUMBERS, HostReport
 from mpifed.federation.selection import Uniform
 from mpifed.federation.server import Federation
+from mpifed.federation.setup import Setup
 from mpifed.federation.sums import finish
 from mpifed.federation.transport import InProcess
 from mpifed.problems.base import Problem
@@ -38,23 +39,25 @@ def same(one, other):
     return all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True))
 
 
-class Several(NamedTuple):
+class Several:
     """A transport to several hosts in this process."""
 
-    hosts: list[Host]
-    seconds: np.ndarray
-    mpi: float = 0.0
+    def __init__(self, hosts):
+        self.hosts, self.mpi = hosts, 0.0
+        self.report = HostReport(*np.zeros((NUMBERS, len(hosts))))
 
     def send(self, request):
-        replies = []
+        replies, reports = [], []
         for host in self.hosts:
             to = np.arange(self.hosts[-1].hi) if request.to is None else request.to
             mine = (host.lo <= to) & (to < host.hi)
             own = request if request.each is None else request._replace(each=request.each[mine])
-            reply = host.handle(own)
+            reply, report = host.handle(own)
+            reports.append(report)
             if reply.layout is not None:
                 layout = reply.layout
             replies.append(reply)
+        self.report = HostReport(*np.array(reports, float).T)
         width = max(reply.rows.shape[1] for reply in replies)
         rows = [r.rows if r.rows.shape[1] == width else np.zeros((len(r.rows), width), r.rows.dtype) for r in replies]
         tree = [node for host in self.hosts for node in host.tree]
@@ -80,13 +83,14 @@ class Run:
         start = self.problem.initial(self.data, seed)
         self.m, self.n = self.data.m, len(start)
         cuts = (0, self.m) if cuts is None else cuts
-        self.hosts = [Host(self.data, self.problem, algorithm, lo, hi, start, dtype, seed) for lo, hi in pairwise(cuts)]
+        setup = Setup(self.problem, algorithm, seed, self.m, start.astype(dtype))
+        self.hosts = [Host(setup, self.data, lo, hi) for lo, hi in pairwise(cuts)]
         for host in self.hosts:
             host.join()
         count = len(self.hosts)
-        transport = InProcess(*self.hosts) if count == 1 else Several(self.hosts, np.zeros((count, 5)))
-        self.draws = (selection or Uniform(share=SHARE)).draws(seed, self.m, 1000)
-        self.fed = Federation(transport, self.problem, self.draws, seed, self.data.sizes, start, dtype)
+        transport = InProcess(*self.hosts) if count == 1 else Several(self.hosts)
+        self.selector = (selection or Uniform(share=SHARE)).selector(seed, self.m, 1000)
+        self.fed = Federation(transport, setup, self.selector, self.data.sizes)
         self.algorithm, self.round = algorithm, 0
         self.server = algorithm.start(self.fed)
 
@@ -102,8 +106,9 @@ class Run:
 
     def measure(self):
         """f and ‖∇f‖² at the server's model."""
-        f, _, g = (total / self.m for total in self.fed.measure(self.server.x)[:3])
-        return float(f), float(g @ g)
+        sums = self.fed.evaluate(self.server.x)
+        g = sums["gradient"] / self.m
+        return float(sums["objective"] / self.m), float(g @ g)
 
     def states(self):
         """Every field of the clients' state, in client order."""
@@ -140,4 +145,4 @@ def local(data, problem, ids=None, place=(1, 0), seed=0):
     """All clients of ``data``, of one padded size, in one block: the f of a client method."""
     (block,) = fill(data, data.rows, Layout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype)), problem.labels)
     ids = np.arange(data.m) if ids is None else ids
-    return Local(block, problem, problem.initial(data, seed), data.m, ids, seed, place)
+    return Local(block, Setup(problem, None, seed, data.m, problem.initial(data, seed)), ids, place)

@@ -57,7 +57,10 @@ def studies():
         "date.toml": (b"seed = 1979-05-27", "seed = 1979-05-27 is wrong: expected int"),
         "nan.toml": (b"[stop]\ngradient = nan", "stop.gradient = nan is wrong: it must be a finite number"),
         "inf.toml": (b"[selection]\nshare = inf", "selection.share = inf is wrong"),
-        "null-path.toml": (b'[data]\nname = "file"\npath = "a\\u0000b.h5"', r"data.path = \".*a\\x00b.h5\" is not a file"),
+        "null-path.toml": (
+            b'[data]\nname = "file"\npath = "a\\u0000b.h5"',
+            r"data.path = \".*a\\x00b.h5\" is not a file",
+        ),
         "device.toml": (b'[data]\nname = "file"\npath = "/dev/zero.h5"', 'data.path = "/dev/zero.h5" is not a file'),
         "module.toml": (
             b'[algorithm]\nname = "fedavg"\n[data]\nname = "digits"\n[problem]\nname = "torch"\n'
@@ -282,7 +285,11 @@ RESULTS = {
     ),
 }
 IMAGES = {
-    "magic": (b"\0\0\x0d\x03" + hostile.IMAGES[4:], hostile.LABELS, "is not an IDX file of unsigned bytes in 3 dimensions"),
+    "magic": (
+        b"\0\0\x0d\x03" + hostile.IMAGES[4:],
+        hostile.LABELS,
+        "is not an IDX file of unsigned bytes in 3 dimensions",
+    ),
     "text": (b"<html>", hostile.LABELS, "is not an IDX file"),
     "none": (b"", hostile.LABELS, "is not an IDX file"),
     "head": (hostile.IMAGES[:9], hostile.LABELS, "ends in its header"),

@@ -8,15 +8,17 @@ from mpi4py import MPI
 
 from mpifed.core import signals
 from mpifed.experiment import config
-from mpifed.experiment import run as launch
+from mpifed.experiment.job import Job
+from mpifed.experiment.run import start
 from mpifed.federation import sums
 from mpifed.federation.host import Host
 from mpifed.federation.request import Request
 from mpifed.federation.server import Federation
+from mpifed.federation.setup import Setup
 from mpifed.federation.transport import InProcess
 from mpifed.mpi.channel import Server, Service, serve
+from mpifed.mpi.communicator import Communicator
 from mpifed.mpi.plan import MOST, Plan, form
-from mpifed.mpi.world import World
 
 pytestmark = pytest.mark.mpi(min_size=3)
 
@@ -32,7 +34,7 @@ REQUESTS = [
         None,
         (4, 2),
     ),
-    Request("update", (np.arange(20_000.0), np.arange(7, dtype=np.float32), -2), reduce="plain sum", place=(1, 0)),
+    Request("update", (np.arange(20_000.0), np.arange(7, dtype=np.float32), -2), reduce="plain sum", key=(1, 0)),
     Request("bound"),
     Request(
         "update",
@@ -44,7 +46,7 @@ REQUESTS = [
         None,
         (5, 0),
     ),
-    Request("measure", (np.ones(7),), reduce="max", evaluation=True),
+    Request("evaluate", (np.ones(7),), reduce="max", evaluation=True),
 ]
 
 
@@ -69,7 +71,7 @@ def test_a_message_survives_the_journey(request_):
 
 def test_requests_of_any_kind_in_any_order_arrive():
     """Also when there are more kinds than plans that are kept."""
-    world = World()
+    world = Communicator()
     rng = np.random.default_rng(0)
     order = [*rng.integers(0, len(REQUESTS), 60), *[-n for n in range(1, 300)], *rng.integers(0, len(REQUESTS), 20)]
     sent = [REQUESTS[k] if k >= 0 else Request("many", (np.arange(-k),)) for k in order]
@@ -85,20 +87,20 @@ def test_requests_of_any_kind_in_any_order_arrive():
 
 
 def test_in_steady_state_a_request_is_one_broadcast_and_one_gather():
-    world = World()
+    world = Communicator()
     setup = config.experiment({"data": {"name": "linreg-noniid", "clients": 9, "features": 30}})
     data = setup.data.load(0, "float64")
     cuts = sums.cuts(data.sizes, world.size - 1)
-    parts = (setup.problem, setup.algorithm)
+    agreed = Setup(setup.problem, setup.algorithm, 0, data.m, np.zeros(data.n))
     if world.rank:
         lo, hi = cuts[world.rank - 1], cuts[world.rank]
-        host = Host(data, *parts, lo, hi, np.zeros(data.n), "float64", 0)
+        host = Host(agreed, data, lo, hi)
         host.join()
         serve(world, cuts, host)
         return
     server = Server(world, cuts, "float64")
-    draws = setup.selection.draws(0, data.m, 10)
-    fed = Federation(server, setup.problem, draws, 0, data.sizes, np.zeros(data.n), "float64")
+    selector = setup.selection.selector(0, data.m, 10)
+    fed = Federation(server, agreed, selector, data.sizes)
     state = setup.algorithm.start(fed)
     calls = []
     for round in range(1, 6):
@@ -109,9 +111,9 @@ def test_in_steady_state_a_request_is_one_broadcast_and_one_gather():
     server.stop()
     assert calls[1:] == [2, 2, 2, 2]
 
-    host = Host(data, *parts, 0, data.m, np.zeros(data.n), "float64", 0)
+    host = Host(agreed, data, 0, data.m)
     host.join()
-    alone = Federation(InProcess(host), setup.problem, draws, 0, data.sizes, np.zeros(data.n), "float64")
+    alone = Federation(InProcess(host), agreed, selector, data.sizes)
     expected = setup.algorithm.start(alone)
     for round in range(1, 6):
         alone.begin(round)
@@ -120,28 +122,26 @@ def test_in_steady_state_a_request_is_one_broadcast_and_one_gather():
 
 
 def test_large_own_rows_are_scattered_and_rows_come_back_in_client_order():
-    world = World()
+    world = Communicator()
     setup = config.experiment({"data": {"name": "linreg-noniid", "clients": 11, "features": 6}})
     data = setup.data.load(0, "float64")
     cuts = sums.cuts(data.sizes, world.size - 1)
 
     class Echo:
-        def opening(self):
-            return ""
+        personal, watches = False, ()
 
         def echo(self, f, client, own):
             return client, own + f.ids[:, None]
 
+    agreed = Setup(setup.problem, Echo(), 0, data.m, np.zeros(data.n))
     if world.rank:
-        host = Host(data, setup.problem, Echo(), cuts[world.rank - 1], cuts[world.rank], np.zeros(data.n), "float64", 0)
+        host = Host(agreed, data, cuts[world.rank - 1], cuts[world.rank])
         host.state = ()
         host.state = type("Nothing", (tuple,), {"__new__": lambda cls, *fields: tuple.__new__(cls, fields)})()
         serve(world, cuts, host)
         return
     server = Server(world, cuts, "float64")
-    fed = Federation(
-        server, setup.problem, setup.selection.draws(0, data.m, 10), 0, data.sizes, np.zeros(data.n), "float64"
-    )
+    fed = Federation(server, agreed, setup.selection.selector(0, data.m, 10), data.sizes)
     for to in (None, np.array([0, 3, 4, 10]), np.array([7])):
         ids = np.arange(11) if to is None else to
         rows = np.random.default_rng(1).normal(size=(len(ids), 6))
@@ -150,16 +150,16 @@ def test_large_own_rows_are_scattered_and_rows_come_back_in_client_order():
 
 
 def test_a_signal_that_one_client_rank_gets_ends_the_run_by_its_name(monkeypatch):
-    world = World()
+    world = Communicator()
     setup = config.experiment({"data": {"clients": 9, "features": 5}, "stop": {"gradient": 0.0}})
     monkeypatch.setattr(signals, "stop_signal", "SIGUSR1" if world.rank == 2 else "")
-    result = launch.run_config(setup, world=world)
-    if world.rank == 0:
-        assert result.stop_reason == "SIGUSR1 after round 0"
+    recorder = start(Job(setup), world)
+    if world.first:
+        assert recorder.result().stop_reason == "SIGUSR1 after round 0"
 
 
 def test_every_rank_hears_of_the_first_mistake():
-    world = World()
+    world = Communicator()
     assert world.agree(f"rank {world.rank}" if world.rank else None) == "rank 1"
     assert world.agree(None) is None
     assert MPI.COMM_WORLD.size == world.size

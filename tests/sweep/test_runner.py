@@ -138,7 +138,7 @@ def test_names_that_would_be_the_same_differ_by_their_hash():
             ["--grid", "seed=0:2", "--slurm", "--tasks", "3"],
             "--tasks 3 is wrong: it must be between 1 and the 2 points",
         ),
-        (["--grid", "seed=0:2", "-o", "/dev/null/x"], "-o /dev/null/x is wrong: this folder cannot be made"),
+        (["--grid", "seed=0:2", "-o", "/dev/null/x"], "-o /dev/null/x is wrong: this folder cannot be created"),
     ],
 )
 def test_all_points_are_validated_before_anything_runs(words, sentence, here, capsys):

@@ -1,0 +1,76 @@
+"""The end of a run: every rank reports what it did, and rank 0 writes the tables /ranks and /clients."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mpifed.core.typing import Array
+from mpifed.data.base import Dataset
+from mpifed.federation.host import Host
+from mpifed.federation.server import Federation
+from mpifed.federation.transport import Traffic
+from mpifed.mpi.world import World
+
+
+class RankReport(NamedTuple):
+    """The row of a rank in /ranks, under the names of its columns."""
+
+    clients: int
+    samples: int
+    compute_seconds: float
+    evaluate_seconds: float
+    comm_seconds: float
+    wait_seconds: float
+    mpi_calls: int
+    mpi_bytes_sent: int
+    mpi_bytes_received: int
+    max_rss_bytes: int
+    hostname: str
+    io_seconds: float = 0.0
+
+    @classmethod
+    def of(cls, host: Host | None, traffic: Traffic) -> RankReport:
+        """What this rank, which has a host or none, did in a run."""
+        clients, samples, computed, evaluated = 0, 0, 0.0, 0.0
+        if host is not None:
+            clients, samples = host.hi - host.lo, int(sum(block.d.sum() for block in host.blocks))
+            computed, evaluated = host.computed, host.evaluated
+        unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+        return cls(
+            clients,
+            samples,
+            computed,
+            evaluated,
+            traffic.comm,
+            traffic.wait,
+            traffic.calls,
+            traffic.sent,
+            traffic.received,
+            memory,
+            socket.gethostname(),
+        )
+
+
+def collect(world: World, host: Host | None, traffic: Traffic) -> tuple[list[RankReport], Array]:
+    """At rank 0 the reports of all ranks and the seconds of every client (m,); all ranks call it."""
+    rows = world.collect(RankReport.of(host, traffic))
+    seconds = np.zeros(0) if host is None else host.seconds[host.slot]
+    return rows, world.collect_rows(seconds, [row.clients for row in rows])
+
+
+def tables(rows: list[RankReport], seconds: Array, data: Dataset, fed: Federation) -> tuple[dict[str, Any], ...]:
+    """/ranks and /clients of the result: name -> column."""
+    ranks = {name: [getattr(row, name) for row in rows] for name in RankReport._fields}
+    clients = {
+        "samples": data.sizes,
+        "rank": np.repeat(np.arange(len(rows)), ranks["clients"]),
+        "times_selected": fed.times_selected,
+        "compute_seconds": seconds,
+    }
+    return ranks, clients

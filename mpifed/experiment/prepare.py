@@ -1,0 +1,97 @@
+"""What a rank needs before the first round: data, setup, selection and, where clients live, their host."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from mpifed.core.errors import UserError
+from mpifed.core.typing import Array
+from mpifed.data.base import Dataset
+from mpifed.data.cache import Cache
+from mpifed.experiment.checkpoint import folder, piece
+from mpifed.experiment.config import Experiment
+from mpifed.experiment.job import Job
+from mpifed.federation import sums
+from mpifed.federation.host import Host
+from mpifed.federation.selection import Selector
+from mpifed.federation.setup import Setup
+from mpifed.federation.stragglers import Devices
+from mpifed.mpi.world import World
+
+
+class Prepared(NamedTuple):
+    """``cuts``: where the clients of each host begin and the last ones end; ``host`` None on a rank that only serves."""
+
+    data: Dataset
+    setup: Setup
+    selector: Selector
+    devices: Devices | None
+    cuts: list[int]
+    host: Host | None
+
+
+def prepare(job: Job, world: World, cache: Cache | None = None) -> Prepared:
+    """Load the data of a job (from ``cache``, where one is given) and check everything that can be wrong before round one.
+
+    Raises UserError for what does not go together.
+    """
+    config, saved = job.config, job.saved
+    data = (
+        config.data.load(config.seed, config.dtype)
+        if cache is None
+        else cache.load(config.data, config.seed, config.dtype)
+    )
+    setup = Setup(config.problem, config.algorithm, config.seed, data.m, start(config, data, world.size))
+    if saved is not None and saved.cuts[-1] != data.m:
+        raise UserError(
+            f"the data have changed: the checkpoint has {saved.cuts[-1]} clients, and now there are {data.m}"
+        )
+    selector = config.selection.selector(config.seed, data.m, config.rounds)
+    config.algorithm.verify(selector.size)
+    if config.rounds:
+        selector.select(1, config.algorithm.selections - 1)  # refuses a second selection that is not there
+    devices = None
+    if config.system is not None:
+        devices = config.system.devices(config.seed, data.sizes, setup.start.nbytes, config.algorithm, selector.size)
+    cuts = sums.cuts(data.sizes, max(1, world.size - 1))
+    hosts = world.size == 1 or not world.first
+    return Prepared(data, setup, selector, devices, cuts, host(job, world, data, setup, cuts) if hosts else None)
+
+
+def host(job: Job, world: World, data: Dataset, setup: Setup, cuts: list[int]) -> Host:
+    """The host of this rank's clients, in the state of the start or of the checkpoint."""
+    lo, hi = cuts[max(world.rank - 1, 0)], cuts[max(world.rank - 1, 0) + 1]
+    made = Host(setup, data, lo, hi)
+    made.join()
+    if job.path is not None:
+        made.checkpoint = partial(piece, folder(job.path), owner=lo)
+    if job.saved is not None:
+        made.restore(job.saved.clients(lo, hi))
+    return made
+
+
+def start(config: Experiment, data: Dataset, ranks: int) -> Array:
+    """The model (n,) that the run starts from. UserError for what does not go together."""
+    problem, algorithm = config.problem, config.algorithm
+    for need in algorithm.needs():
+        if not problem.has(need):
+            raise UserError(f"{algorithm.label()} cannot run on {problem.label()}: it needs {need}")
+    for key, table in (("algorithm", algorithm), ("selection", config.selection)):
+        batch = getattr(table, "batch_size", 0)
+        if batch and not problem.sampled:
+            raise UserError(
+                f"{key}.batch_size = {batch} is wrong: {problem.label()} has no samples to draw mini-batches of, "
+                "so it must be 0"
+            )
+    if config.record.personal and not algorithm.personal:
+        raise UserError(f"record.personal = true is wrong: {algorithm.label()} has no personal models")
+    if ranks > data.m + 1:
+        raise UserError(
+            f"{ranks} ranks are too many for {data.m} clients: start at most {data.m + 1}, one for the server "
+            "and one for each client"
+        )
+    try:
+        return problem.initial(data, config.seed).astype(config.dtype)
+    except ValueError as error:
+        raise UserError(f"problem {problem.label()!r} cannot use these data: {error}") from None

@@ -1,0 +1,18 @@
+"""What server and hosts agree on before the first round."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from mpifed.core.typing import Array
+from mpifed.problems.base import Problem
+
+
+class Setup(NamedTuple):
+    """The problem and the algorithm of a run, its seed, the number of clients and the model that it starts from."""
+
+    problem: Problem
+    algorithm: Any  # an Algorithm: that room stands above this one
+    seed: int
+    m: int
+    start: Array  # (n,), of the type that models and messages have

@@ -1,0 +1,148 @@
+"""The ranks of a run under MPI."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+import warnings
+from collections import Counter
+from copy import copy
+from typing import Any, cast
+
+import mpi4py
+import numpy as np
+
+from mpifed.core.errors import Trouble, UserError
+from mpifed.core.typing import Array
+from mpifed.mpi.library import library
+from mpifed.mpi.world import World
+
+# a Communicator starts MPI once it knows that launcher and library belong together; before, a library may end the process
+if "mpi4py.MPI" not in sys.modules:
+    mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
+from mpi4py import MPI
+
+FAULT_TOLERANT = "OMPI_MCA_mpi_ft_enable"  # what mpirun --with-ft ulfm sets
+NAP, LONGEST_NAP = 2e-5, 1e-3  # seconds between looks whether all ranks are there
+
+shrunk = False  # whether ranks have died
+
+
+def leave(code: int) -> None:
+    """End this process; where ranks have died without MPI_Finalize, which may wait for them."""
+    if shrunk:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def patiently(request: Any, longest: float = NAP) -> None:
+    """Wait for an MPI request with naps of up to ``longest`` seconds, for waiting in MPI takes a core."""
+    nap = NAP
+    while not request.Test():
+        time.sleep(nap)
+        nap = min(2 * nap, longest)
+
+
+class Communicator(World):
+    """The ranks that a launcher started. Raises UserError where launcher and MPI library do not belong together."""
+
+    def __init__(self, announced: int | None = None, launcher: str = "") -> None:
+        if launcher == "Open MPI" and launcher not in library():
+            raise UserError(mismatch(announced))
+        if not MPI.Is_initialized():
+            with warnings.catch_warnings(action="ignore"):  # of a launcher that does not go with the library
+                MPI.Init()
+        self.comm = MPI.COMM_WORLD
+        self.rank, self.size = self.comm.rank, self.comm.size
+        self.library = library()
+        if announced is not None and announced > 1 and self.size == 1:
+            raise UserError(mismatch(announced))
+
+    def crowded(self) -> bool:
+        """Whether ranks share cores on any machine; all ranks must call it."""
+        cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+        ranks: Counter[str] = Counter()
+        free: dict[str, set[int]] = {}
+        for host, mine in self.comm.allgather((socket.gethostname(), cores)):
+            ranks[host] += 1
+            free[host] = free.get(host, set()) | mine
+        return any(len(free[host]) < count for host, count in ranks.items())
+
+    def meet(self) -> None:
+        """Wait for all ranks, and leave the core to those that still work."""
+        if not self.survives():  # a pending Ibarrier does not notice that a rank is dead
+            patiently(self.comm.Ibarrier(), LONGEST_NAP)
+
+    def share(self, value: Any) -> Any:
+        self.meet()
+        return self.comm.bcast(value, 0)
+
+    def agree(self, mistake: str | None) -> str | None:
+        self.meet()
+        return next((e for e in self.comm.allgather(mistake) if e is not None), None)
+
+    def collect(self, value: Any) -> list[Any]:
+        return self.comm.gather(value, 0) or []
+
+    def collect_rows(self, values: Array, counts: list[int]) -> Array:
+        out = np.empty(sum(counts)) if self.rank == 0 else None
+        self.comm.Gatherv(np.ascontiguousarray(values, float), (out, counts) if self.rank == 0 else None, 0)
+        return np.zeros(0) if out is None else out
+
+    def survives(self) -> bool:
+        return self.size > 1 and os.environ.get(FAULT_TOLERANT) == "1" and "Open MPI" in self.library
+
+    def lost(self, error: BaseException) -> bool:
+        """Whether an error says that a rank is dead."""
+        return isinstance(error, MPI.Exception) and error.Get_error_class() in (MPI.ERR_PROC_FAILED, MPI.ERR_REVOKED)
+
+    def unhurt(self) -> bool:
+        """Whether all ranks come here; the same answer on all that live, and on those in ``hurt``."""
+        try:
+            self.comm.Barrier()
+            fine = True
+        except MPI.Exception:
+            fine = False
+        return self._agreed(fine)
+
+    def hurt(self) -> None:
+        """For a rank whose run was cut off: the others learn in ``unhurt`` that not all ranks come."""
+        self._agreed(False)
+
+    def _agreed(self, fine: bool) -> bool:
+        if not fine and not self.comm.Is_revoked():
+            self.comm.Revoke()  # so that no rank waits in another call
+        try:
+            return bool(self.comm.Agree(int(fine)))
+        except MPI.Exception:
+            return False
+
+    def shrink(self) -> Communicator:
+        """The ranks that live. Trouble where rank 0 is not among them."""
+        other = copy(self)
+        other.comm = cast(MPI.Intracomm, self.comm.Shrink())
+        other.rank, other.size = other.comm.rank, other.comm.size
+        global shrunk
+        shrunk = True
+        if 0 not in other.comm.allgather(self.rank):
+            raise Trouble("rank 0, the server, is dead: resume goes on from the last checkpoint")
+        return other
+
+    def abort(self, code: int = 1) -> None:
+        if self.size == 1:
+            return
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.comm.Abort(code)
+        os._exit(code)  # for Abort may return
+
+
+def mismatch(announced: int | None) -> str:
+    """What to say when launcher and library do not go together."""
+    return (
+        f"the launcher started {announced} processes, but mpi4py uses {library()}, which does not know of them: "
+        "start them with the mpirun (or srun --mpi=...) of that library, or set MPI4PY_LIBMPI"
+    )

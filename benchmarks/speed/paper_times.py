@@ -51,12 +51,12 @@ def main() -> None:
         if cells:
             print(block.name, flush=True)
         try:
-            for place, (cell, runs) in enumerate(cells.items()):
+            for index, (cell, found) in enumerate(cells.items()):
                 theirs, column = block.paper[cell.row], bench.values.index(cell.value)
-                if not place:
-                    times(runs[:1], args.rounds)
+                if not index:
+                    times(found[:1], args.rounds)
                 seconds, rounds = float(theirs["tct"][column]), float(theirs["rounds"][column])
-                show(cell.row, cell.value, times(runs, args.rounds), seconds, rounds)
+                show(cell.row, cell.value, times(found, args.rounds), seconds, rounds)
         except UserError as reason:
             print(f"  not run: {reason}")
 

@@ -20,7 +20,6 @@ from mpifed import (
     Data,
     Dataset,
     Distribution,
-    Draws,
     Federation,
     LinearModel,
     Local,
@@ -29,6 +28,7 @@ from mpifed import (
     Problem,
     Result,
     Selection,
+    Selector,
     Solver,
     Step,
     UserError,
@@ -138,10 +138,12 @@ class InTurn(Selection):
 
     count: Annotated[int, Meta(ge=1, description="clients a round")] = 2
 
-    def draws(self, seed: int, m: int, rounds: int) -> Draws:
+    def selector(self, seed: int, m: int, rounds: int) -> Selector:
         if self.count > m:
             raise UserError(f"selection.count = {self.count} is wrong: there are {m} clients")
-        return Draws(self.count, lambda round, again: np.sort((np.arange(self.count) + (round - 1) * self.count) % m))
+        return Selector(
+            self.count, lambda round, again: np.sort((np.arange(self.count) + (round - 1) * self.count) % m)
+        )
 
 
 def smoothness(problem: Problem) -> float:

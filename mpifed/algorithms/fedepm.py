@@ -64,11 +64,10 @@ class FedEPM(Noisy, tag="fedepm"):
         return server._replace(x=x, k=server.k + self.k0, uploads=server.uploads + fed.mask(selected))
 
     def model(self, Z: Array, *args: Any) -> Array:
-        return elastic_net_mean(
-            Z, lam=args[-1], eta=args[-2]
-        )  # (19) for some columns of all last uploads: (m, w) -> (w,)
+        return elastic_net_mean(Z, lam=args[-1], eta=args[-2])  # (19) for w columns of all last uploads: (m, w) -> (w,)
 
     def update(self, f: Local, client: Client, x: Array, k: int, eta: float, lam: float) -> tuple[Client, Array]:
+        """(20), k0 times, and (21)."""
         noise, w, reach = self.mechanism(), client.w, client.reach
         g, over = noise.gradient(f, x), f.d if self.step_scale == "samples" else np.ones(len(f))
         for j in range(self.k0):

@@ -84,7 +84,7 @@ def test_passes_counts_the_gradients_of_local_steps(k0, epochs, batch_size, monk
     monkeypatch.setattr(Local, "grad", counting)
     monkeypatch.setattr(Descent, "gradient", gradient)
     run.rounds(1)
-    selected = run.fed.chosen
+    selected = run.fed.selected
     assert np.array_equal(counted[selected], passes(run.data.sizes, k0, epochs, batch_size)[selected])
     assert not np.delete(counted, selected).any()
 

@@ -144,7 +144,8 @@ def run(args: argparse.Namespace, world: World) -> int:
     from mpifed.experiment.job import Job
     from mpifed.experiment.run import build, start
 
-    table, path, saved, before = {}, "", None, None
+    table: dict[str, Any] = {}
+    path, saved, before = "", None, None
     with world.agreeing():
         if world.first:
             table, path, saved, before = going_on(args) if args.command == "resume" else anew(args)

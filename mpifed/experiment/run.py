@@ -111,7 +111,8 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
             recorder.finish("failed", "a rank died")
         raise
     if recorder is None:
-        return host(world, parts)
+        host(world, parts)
+        return None
     return serve(job, world, parts, recorder, progress)
 
 

@@ -63,7 +63,7 @@ class Local:
         """
         correct, tested = np.zeros(len(self)), np.zeros(len(self))
         parts = list(self.block.tests)
-        rest = np.setdiff1d(np.arange(len(self)), np.concatenate([rows for rows, _ in parts] or [[]]))
+        rest = np.setdiff1d(np.arange(len(self)), np.concatenate([np.arange(0), *(rows for rows, _ in parts)]))
         if len(rest):
             parts.append((rest, self.block if len(rest) == len(self) else self.block.take(rest)))
         for rows, block in parts:

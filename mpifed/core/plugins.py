@@ -51,12 +51,7 @@ def adopt(family: Any, found: Any, name: str) -> Any:
 
 def load(reference: str) -> type:
     """Import path.py:Class or package.module:Class; ValueError says what is missing."""
-    source, _, name = reference.rpartition(":")
-    in_file = FILE.fullmatch(reference) is not None
-    if not name.isidentifier() or not (in_file or all(part.isidentifier() for part in source.split("."))):
-        raise ValueError("write path.py:Class or package.module:Class")
-    if in_file and not os.path.isfile(os.path.expanduser(source)):
-        raise ValueError(f"there is no file {source}")
+    source, name, in_file = parse(reference)
     try:
         module = from_file(os.path.realpath(os.path.expanduser(source))) if in_file else importlib.import_module(source)
         found = getattr(module, name, None)
@@ -71,6 +66,17 @@ def load(reference: str) -> type:
         near = difflib.get_close_matches(name, defined, 1) or defined[:8]
         raise ValueError(f"{source} has no class {name}" + (f"; it defines {', '.join(near)}" if near else ""))
     return found
+
+
+def parse(reference: str) -> tuple[str, str, bool]:
+    """File or module, class name, and whether it is a file; ValueError where it is malformed or the file is missing."""
+    source, _, name = reference.rpartition(":")
+    in_file = FILE.fullmatch(reference) is not None
+    if not name.isidentifier() or not (in_file or all(part.isidentifier() for part in source.split("."))):
+        raise ValueError("write path.py:Class or package.module:Class")
+    if in_file and not os.path.isfile(os.path.expanduser(source)):
+        raise ValueError(f"there is no file {source}")
+    return source, name, in_file
 
 
 def from_file(path: str) -> Any:

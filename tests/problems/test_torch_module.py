@@ -14,7 +14,7 @@ from mpifed.data.base import Data
 from mpifed.data.fill import Layout, fill
 from mpifed.data.pool import Pool
 from mpifed.experiment.config import override
-from mpifed.problems import torch_module
+from mpifed.problems import torch_network
 from mpifed.problems.base import Problem
 from mpifed.problems.mlp import MLP
 from tests.helpers.commands import execute, mpifed
@@ -129,7 +129,7 @@ def test_a_client_has_the_same_bits_alone_as_among_others_and_a_common_point_as_
 def test_samples_may_come_in_pieces(block, X, monkeypatch):
     problem = network(lam=0.3)
     whole = (*problem.value_grad(block, X), problem.value(block, X), problem.predict(block, X))
-    monkeypatch.setattr(torch_module, "PIECE_BYTES", 3 * N * 8)
+    monkeypatch.setattr(torch_network, "PIECE_BYTES", 3 * N * 8)
     pieces = (*problem.value_grad(block, X), problem.value(block, X), problem.predict(block, X))
     assert all(np.allclose(a, b, rtol=1e-12, atol=1e-14) for a, b in zip(whole, pieces, strict=True))
 
@@ -255,12 +255,12 @@ REFUSED = {
     "nowhere:Net": r'^problem.module = "nowhere:Net" is wrong: nowhere cannot be imported: ModuleNotFoundError',
     "torch.nn:Nothing": "torch.nn has no class Nothing$",
     "torch.nn:functional": "torch.nn has no class functional$",
-    "json:JSONDecoder": "JSONDecoder of json is no class derived from torch.nn.Module",
-    "torch.nn:Linear": r"torch.nn:Linear\" is wrong: arguments = {} do not suit it: TypeError",
-    f"{__name__}:Normed": "nothing but trained parameters .* but 1.running_mean is a buffer",
+    "json:JSONDecoder": "JSONDecoder of json is not derived from torch.nn.Module",
+    "torch.nn:Linear": r"torch.nn:Linear\" is wrong: arguments = {} cannot be used: TypeError",
+    f"{__name__}:Normed": "only trainable parameters .* but 1.running_mean is a buffer",
     f"{__name__}:Frozen": "but 0.bias is a frozen parameter",
     f"{__name__}:Net": r"does not take samples of shape \[48\]: RuntimeError",
-    "torch.nn:Flatten": r"gives an array \[2, 48\] in place of \[2, 6\]",
+    "torch.nn:Flatten": r"gives an array \[2, 48\]: it must be \[2, 6\]",
     "nets.py": r'^problem.module = "nets.py" is wrong: write path.py:Class or package.module:Class$',
     "/nowhere/nets.py:Net": "is wrong: there is no file /nowhere/nets.py$",
     "os.system('true'):Net": "is wrong: write path.py:Class or package.module:Class$",
@@ -288,7 +288,7 @@ def test_batch_normalisation_without_buffers_is_refused_too():
 @pytest.mark.parametrize(
     ("data", "problem", "sentence"),
     [
-        ({}, {"shape": [3, 5, 5]}, r"samples have 48 features, and shape = \[3, 5, 5\] needs 75"),
+        ({}, {"shape": [3, 5, 5]}, r"samples have 48 features, but shape = \[3, 5, 5\] needs 75"),
         ({}, {}, "48 features are no square image of 1 or 3 channels and at least 10×10 pixels"),
         (
             {"size": 12},

@@ -36,7 +36,7 @@ def run(block: Block, folder: Path) -> None:
     """Run a block of bash or Python in ``folder``, with the Python and the mpirun of this environment first."""
     shell = ["bash", "-euo", "pipefail", "-c"] if block.language == "bash" else [sys.executable, "-c"]
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = execute([*shell, block.text], 120, folder, PATH=path)
+    done = execute([*shell, block.text], 240, folder, PATH=path)
     assert done.code == 0, f"{block.text}\n{done.out}\n{done.err}"
 
 

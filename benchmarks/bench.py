@@ -34,8 +34,8 @@ class Columns(Strict, kw_only=True):
 class Block(Strict, kw_only=True):
     """A part of the table.
 
-    A row is a name and its additions to ``study``. ``paper`` and ``reference`` (an independent implementation) have numbers
-    by row and measure, in lists over the columns.
+    A row is a name and its additions to ``study``. ``paper`` and ``reference`` (an independent implementation) have
+    numbers by row and measure, in lists over the columns.
     """
 
     name: str

@@ -30,7 +30,8 @@ PAGE = """<!doctype html>
 body {{ font: 15px/1.45 system-ui, sans-serif; max-width: 75em; margin: 2em auto; padding: 0 1em; color: #222 }}
 table {{ border-collapse: collapse; display: block; overflow-x: auto; font-size: 13px; margin: 1em 0 }}
 th, td {{ border-bottom: 1px solid #ddd; padding: .25em .7em; text-align: left; vertical-align: top }}
-img {{ max-width: 100% }} code {{ background: #f4f4f4 }} h2 {{ border-top: 2px solid #222; padding-top: .6em; margin-top: 2em }}
+img {{ max-width: 100% }} code {{ background: #f4f4f4 }}
+h2 {{ border-top: 2px solid #222; padding-top: .6em; margin-top: 2em }}
 </style></head><body>
 {body}
 </body></html>
@@ -58,7 +59,7 @@ def section(name: str, bench: Bench, seeds: int, folder: Path, failed: dict[str,
 
 
 def save_pictures(outcome: Outcome, folder: Path) -> tuple[list[Path], str]:
-    """Save the pictures of a benchmark in folder/<benchmark>/. Returns the paths, and the reason if some are missing."""
+    """Save the pictures of a benchmark in folder/<benchmark>/. Returns their paths, and why some are missing."""
     made = list[Path]()
     for wish in outcome.bench.figure:
         try:
@@ -120,12 +121,13 @@ def overview(sections: Sequence[Section], folder: Path, seconds: float) -> str:
     return "\n\n".join(
         [
             "# The tables and figures of five papers, rerun",
-            f"{number} runs of mpifed. The last command took {seconds / 60:.1f} min, not counting results that existed before.",
-            f'How to read a cell: {LEGEND}. "Agrees" and "within the spread" use the 95 % intervals of Student\'s t for '
-            f"the difference of two means and for a single seed ({link('judge', Path(verdict.__file__), folder)}).",
-            "How to trace a number: the heading of a benchmark links its TOML file with every setting and the paper's "
-            "numbers; the last column of its tables names the result files, each with its complete configuration "
-            "(`python -m mpifed show FILE`); the page of the paper says which function is which equation.",
+            f"{number} runs of mpifed. The last command took {seconds / 60:.1f} min, existing results not counted.",
+            f"How to read a cell: {LEGEND}. "
+            '"Agrees" and "within the spread" use the 95 % intervals of Student\'s t for the difference of two means '
+            f"and for a single seed ({link('code', Path(verdict.__file__), folder)}).",
+            "How to trace a number: each benchmark links its TOML file with every setting and the paper's numbers. "
+            "The last column of its tables names the result files, which contain the complete configuration "
+            "(`python -m mpifed show FILE`). The page of the paper says which function is which equation.",
             table,
             f"<details><summary>Versions</summary>\n\n```\n{versions().strip()}\n```\n\n</details>",
         ]

@@ -14,8 +14,8 @@ from benchmarks.verdict import MARKS, NONE, OFF, Sample
 
 LEGEND = (
     "mean ± standard deviation over the seeds [the paper's number] {an independent implementation's number}; "
-    "= agrees: the difference of the two means is explained by the seeds; ~ within the spread: a single seed may give this "
-    "number; ✗ off; ? open: too few seeds or rounds, or a spread above half of the number; – not available. "
+    "= agrees: the difference of the two means is explained by the seeds; ~ within the spread: a single seed may give "
+    "this number; ✗ off; ? open: too few seeds or rounds, or a spread above half of the number; – not available. "
     "Seconds come from different machines, so only their ratio is reported"
 )
 

@@ -72,9 +72,9 @@ class Verdict(NamedTuple):
 def judge(ours: Sample, paper: Number, trials: int, seconds: bool) -> Verdict:
     """Compare the mean over our n seeds with the paper's mean over ``trials`` seeds, or with its bound "> number".
 
-    Let t be the quantile of Student's distribution, s our standard deviation and h half a unit of the last digit printed.
-    The numbers agree if they differ by at most t·s·√(1/n + 1/trials) + h. The paper's number is within the spread up to
-    t·s·√(1 + 1/n) + h, the prediction interval of a single seed. Beyond that it is off.
+    Let t be the quantile of Student's distribution, s our standard deviation and h half a unit of the last digit
+    printed. The numbers agree if they differ by at most t·s·√(1/n + 1/trials) + h. The paper's number is within the
+    spread up to t·s·√(1 + 1/n) + h, the prediction interval of a single seed. Beyond that it is off.
 
     For counts, s² is at least p(1 − p) with p = 1/(n + 2): by the rule of succession, a count that is the same for all
     n seeds differs by one with probability p.

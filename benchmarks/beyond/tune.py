@@ -1,9 +1,9 @@
-"""python -m benchmarks.beyond.tune digits [ROW …]: the grids from which the steps and penalties of this folder were chosen.
+"""python -m benchmarks.beyond.tune digits [ROW …]: tune the step sizes and penalties of this folder's benchmarks.
 
-Every row tries the same number of settings, six values of its main knob a factor 2 apart times two of another (FedDCD: six),
-in one setting, with one seed that no benchmark uses. Chosen is what stays below the gap from the earliest round on, to the end
-or to a hundredth of the gap, or, where nothing does, what has the least mean gap in the last ten rounds. L is about the largest
-r_i; all steps and penalties are multiples of it.
+Every row tries 12 settings: six values of its main option, a factor 2 apart, times two values of another (FedDCD: six
+settings). All use one problem and one seed that no benchmark uses. Best is the setting that stays below the gap from
+the earliest round on, to the end or to a hundredth of the gap; if none does, the one with the smallest mean gap in the
+last ten rounds. Step sizes and penalties are multiples of L, which is about the largest r_i.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SEED, LAST = 100, 10
 
 
 class Setting(NamedTuple):
-    """What is tuned on: experiment file, rounds, gap, L, least factor of sqrt-samples, Newton's tolerance, κ."""
+    """The problem to tune on: experiment, rounds, gap, L, smallest factor of sqrt-samples, Newton's tolerance, κ."""
 
     study: dict[str, Any]
     rounds: int
@@ -63,11 +63,12 @@ SETTINGS = {
 
 
 def grids(s: Setting) -> dict[str, list[dict[str, Any]]]:
-    """Row -> the [algorithm] tables to try."""
+    """The [algorithm] tables to try, by row."""
     six = [2.0**k for k in range(6)]  # 1 … 32
     weak = [rounded(3 * k / s.L) for k in six]  # η, the inverse of a penalty
     firm = [rounded(s.L / 24 * k) for k in six]  # a penalty
-    gentle = [rounded(0.6 / s.L), rounded(1.8 / s.L)]  # steps of an inner descent
+    gentle = [rounded(0.6 / s.L), rounded(1.8 / s.L)]  # step sizes of local descent
+    descent = [{"name": "constant", "a": a} for a in gentle]
     prox = some("mu", [rounded(s.L / 60), rounded(s.L / 6)])
     pulls = [{"lam": lam, "lr": rounded(1 / (s.L + lam))} for lam in (rounded(1.7 * s.L), rounded(5 * s.L))]
     constant = some("step", [{"name": "constant", "a": rounded(0.3 * k / s.L)} for k in six])
@@ -80,11 +81,7 @@ def grids(s: Setting) -> dict[str, list[dict[str, Any]]]:
         "FedAvg": [{"name": "fedavg", "k0": 5} | step for step in constant + falling],
         "FedProx": each({"name": "fedprox", "k0": 5, "inner": 1}, falling, prox),
         "SCAFFOLD": each({"name": "scaffold", "k0": 5}, constant, some("server_lr", [1.0, 1.5])),
-        "FedPD": each(
-            {"name": "fedpd", "k0": 4, "inner": 2},
-            some("eta", weak),
-            some("step", [{"name": "constant", "a": a} for a in gentle]),
-        ),
+        "FedPD": each({"name": "fedpd", "k0": 4, "inner": 2}, some("eta", weak), some("step", descent)),
         "FedADMM": each({"name": "fedadmm"}, r0, [{"k0": 4, "inner_max": 2}, {"k0": 2, "inner_max": 3}]),
         "FedADMM, deep": each(
             {"name": "fedadmm-deep"} | five, some("rho", [rounded(1 / w) for w in weak]), some("lr", gentle)
@@ -100,28 +97,28 @@ def grids(s: Setting) -> dict[str, list[dict[str, Any]]]:
         "SFedAvg": each({"name": "sfedavg", "k0": 5, "noise": "none"}, samples, some("average", ["trained", "new"])),
         "SFedProx": each({"name": "sfedprox", "k0": 5, "inner": 1, "noise": "none"}, samples, prox),
     }
-    if s.study["problem"]["name"] == "softmax":  # which has no Gram matrix
+    if s.study["problem"]["name"] == "softmax":  # softmax has no Gram matrix
         del found["FedGiA_G"]
     return found
 
 
 def each(base: dict[str, Any], *knobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """``base`` with every choice of one table from each of ``knobs``."""
+    """``base`` with every combination of one table from each of ``knobs``."""
     return [base | {key: value for part in parts for key, value in part.items()} for parts in product(*knobs)]
 
 
 def some(key: str, values: list[Any]) -> list[dict[str, Any]]:
-    """A table for each value of a key."""
+    """One table for each value of a key."""
     return [{key: value} for value in values]
 
 
 def rounded(value: float) -> float:
-    """Two digits of it."""
+    """Round to two significant digits."""
     return float(f"{value:.2g}")
 
 
 def attempt(study: dict[str, Any], optimum: float, gap: float) -> tuple[float, float]:
-    """The round from which the gap stays below ``gap`` (inf: none) and its mean of the last ten; inf where the run fails."""
+    """The round from which the gap stays below ``gap`` and the mean gap of the last ten; inf if never or on failure."""
     try:
         result = mpifed.run(study)
     except (Trouble, UserError):
@@ -133,7 +130,7 @@ def attempt(study: dict[str, Any], optimum: float, gap: float) -> tuple[float, f
 
 
 def main() -> None:
-    """Print every try, and the choice of every row."""
+    """Print every setting that is tried, and the best one of every row."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.beyond.tune", description=__doc__)
     parser.add_argument("setting", choices=SETTINGS)
     parser.add_argument("rows", nargs="*", help="only these rows")

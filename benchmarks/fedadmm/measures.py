@@ -10,8 +10,8 @@ from mpifed import Result
 def tolerance(result: Result) -> float:
     """The largest ‖∇f‖² that meets (5.1): 5 n 1e-4/d as printed, min{c n m/d, 0.2 ‖∇f(x⁰)‖²} in the program.
 
-    The program tests ‖∇f‖²/m² against c n/(m d), c = 2e-3 for linear and 5e-7 for logistic regression. Only the program's
-    rule has gradient_relative, which distinguishes the two.  Source: fedadmm, (5.1).
+    The program tests ‖∇f‖²/m² against c n/(m d), c = 2e-3 for linear and 5e-7 for logistic regression. Only the
+    program's rule has gradient_relative, which distinguishes the two.  Source: fedadmm, (5.1).
     """
     if result.x is None:
         return 0.0

@@ -1,1 +1,1 @@
-"""Speed: ratios of things measured in the same run."""
+"""Speed benchmarks. They report ratios, because absolute times vary between machines and over time."""

@@ -1,18 +1,15 @@
-"""mpirun -n 3 python -m benchmarks.speed.collectives: a round with empty client work : bare Bcast + Allreduce.
+"""mpirun -n 3 python -m benchmarks.speed.collectives: time of a round without client work : bare Bcast + Allreduce.
 
-One client a host, who replies with the model it was sent: what is left is packing, the broadcast, the sum and the
-bookkeeping, with plain sums (reproducible = false) and with those that have the same bits on any number of ranks.
+Each host has one client, which replies with the model it received. What remains is packing, the broadcast, the sum and
+bookkeeping. Measured with plain sums (reproducible = false) and with sums that have the same bits on any number of
+ranks.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from typing import Any, NamedTuple
-
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
 
 import numpy as np
 from mpi4py import MPI
@@ -27,11 +24,11 @@ from mpifed.mpi.communicator import Communicator
 
 
 class Client(NamedTuple):
-    pass
+    """No state."""
 
 
 class Idle:
-    """Clients who send back what they get."""
+    """Clients that send back what they receive."""
 
     personal = False
     watches = ()
@@ -44,7 +41,7 @@ class Idle:
 
 
 def bare(comm: MPI.Comm, n: int, count: int) -> float:
-    """Seconds of a Bcast and an Allreduce of n doubles."""
+    """Seconds of one Bcast and one Allreduce of n doubles."""
     x, y = np.zeros(n), np.zeros(n)
     begun = time.perf_counter()
     for _ in range(count):
@@ -54,7 +51,7 @@ def bare(comm: MPI.Comm, n: int, count: int) -> float:
 
 
 def rounds(world: Communicator, setup: config.Experiment, n: int, count: int, reproducible: bool) -> float:
-    """Seconds of a round of idle clients; of use on rank 0."""
+    """Seconds of a round of idle clients, measured on rank 0."""
     hosts = world.size - 1
     data = setup.data.load(0, "float64")
     cuts, agreed = sums.cuts(data.sizes, hosts), Setup(setup.problem, Idle(), 0, data.m, np.zeros(n))
@@ -79,8 +76,8 @@ def rounds(world: Communicator, setup: config.Experiment, n: int, count: int, re
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeat", type=int, default=7, help="repetitions, in turns")
-    parser.add_argument("--most", type=int, default=1_000_000, help="the largest n")
+    parser.add_argument("--repeat", type=int, default=7, help="interleaved repetitions (default: %(default)s)")
+    parser.add_argument("--most", type=int, default=1_000_000, help="the largest n (default: %(default)s)")
     args = parser.parse_args()
     world = Communicator()
     setup = config.experiment(
@@ -88,7 +85,7 @@ def main() -> None:
     )
     if world.rank == 0:
         print(
-            f"{world.size} ranks; microseconds, median of {args.repeat}; in brackets the range of the ratios\n"
+            f"{world.size} ranks; microseconds, median of {args.repeat} repetitions (range of the ratios)\n"
             "       n   bare   plain   plain : bare         reproducible   reproducible : bare"
         )
     for n in (100, 1000, 10_000, 100_000, 1_000_000):
@@ -109,8 +106,8 @@ def main() -> None:
             a, b, c = np.median(found, axis=0) * 1e6
             plain, same = found[:, 1] / found[:, 0], found[:, 2] / found[:, 0]
             print(
-                f"{n:>8} {a:6.1f} {b:7.1f}   {np.median(plain):5.2f} ({plain.min():.2f}–{plain.max():.2f})   {c:12.1f}   "
-                f"{np.median(same):5.2f} ({same.min():.2f}–{same.max():.2f})",
+                f"{n:>8} {a:6.1f} {b:7.1f}   {np.median(plain):5.2f} ({plain.min():.2f}–{plain.max():.2f})   "
+                f"{c:12.1f}   {np.median(same):5.2f} ({same.min():.2f}–{same.max():.2f})",
                 flush=True,
             )
 

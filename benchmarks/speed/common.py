@@ -1,4 +1,4 @@
-"""What the speed benchmarks share: taking turns, ratios with their spread, and runs of mpifed in processes of their own."""
+"""Shared by the speed benchmarks: interleaved repetitions, ratios with spread, and runs of mpifed in a new process."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 import mpifed
-from mpifed.results.result import Result
+from mpifed import Result
 
 
 class Spread(NamedTuple):
-    """Median and range of repetitions."""
+    """Median and range over repetitions."""
 
     median: float
     least: float
@@ -30,24 +30,26 @@ class Spread(NamedTuple):
 
 
 def spread(values: Sequence[float] | np.ndarray) -> Spread:
+    """Median and range of ``values``."""
     return Spread(float(np.median(values)), float(np.min(values)), float(np.max(values)))
 
 
 def figure(value: float) -> str:
-    """Three digits, without an exponent."""
+    """A number with three digits, without an exponent."""
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}" if value else "0"
 
 
 def turns(jobs: Sequence[Callable[[], object]], repeat: int, least: float = 0.0) -> np.ndarray:
-    """CPU seconds (repeat, jobs) of each job, taken in turns after one call that does not count.
+    """Measure CPU seconds (repeat, jobs) of each job, interleaved, after one warm-up call.
 
-    A job that is done sooner is called again until ``least`` seconds are over, and the mean of its calls is taken.
+    A repetition calls a short job several times, for ``least`` seconds in all, and takes the mean.
     """
     counts = [max(1, math.ceil(least / max(clock(job, 1), 1e-9))) for job in jobs]
     return np.array([[clock(job, count) for job, count in zip(jobs, counts, strict=True)] for _ in range(repeat)])
 
 
 def clock(job: Callable[[], object], count: int) -> float:
+    """Mean CPU seconds of ``count`` calls."""
     begun = time.process_time()
     for _ in range(count):
         job()
@@ -55,14 +57,14 @@ def clock(job: Callable[[], object], count: int) -> float:
 
 
 class Outcome(NamedTuple):
-    """A run of mpifed: its result, and the wall seconds of the whole command."""
+    """A run of mpifed: its result and the wall seconds of the whole command."""
 
     result: Result
     seconds: float
 
 
 def launched(launcher: str, ranks: int, words: Sequence[str], path: Path, timeout: float) -> Outcome:
-    """Run ``python -m mpifed run words -o path`` under the launcher; "" is one process without MPI."""
+    """Run ``python -m mpifed run words -o path`` under the launcher; "" runs one process without MPI."""
     command = [*starter(launcher, ranks), sys.executable, "-m", "mpifed", "run", *words, "-q", "-o", str(path)]
     begun = time.perf_counter()
     done = subprocess.run(
@@ -75,12 +77,12 @@ def launched(launcher: str, ranks: int, words: Sequence[str], path: Path, timeou
 
 
 def starter(launcher: str, ranks: int) -> list[str]:
-    """The launcher's words; a program that stands beside this Python goes before one of the same name elsewhere."""
+    """Split the launcher's command; a program next to this Python takes precedence over one on the PATH."""
     words = shlex.split(launcher.format(ranks=ranks))
     return [shutil.which(words[0], path=str(Path(sys.executable).parent)) or words[0], *words[1:]] if words else []
 
 
 def round_seconds(result: Result) -> np.ndarray:
-    """Wall seconds of each round, without measuring and writing, and without the first of several, which warms up."""
+    """Wall seconds of each round without evaluation and writing. The first of several rounds is a warm-up, left out."""
     spent = np.diff(result.rounds["elapsed_seconds"])
     return spent[1:] if len(spent) > 1 else spent

@@ -1,16 +1,17 @@
-"""What a round costs on P ranks, predicted from a few numbers measured on the machine.
+"""A cost model: the time of a round on P ranks, predicted from a few numbers measured on the machine.
 
-Messages are those of LogGP: A. Alexandrov, M. F. Ionescu, K. E. Schauser, C. Scheiman, "LogGP: Incorporating long messages
-into the LogP model", SPAA 1995. Collectives are binomial trees, recursive halving and doubling, and plain gathers, as in
-R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 19 (2005), whose
-α is L + 2o, β is G and γ is the same. Who sends how many bytes is what mpi.py and answer.py do.
+Messages follow LogGP: A. Alexandrov, M. F. Ionescu, K. E. Schauser, C. Scheiman, "LogGP: Incorporating long messages
+into the LogP model", SPAA 1995. Collectives are binomial trees, recursive halving and doubling, and plain gathers as
+in R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 19
+(2005); its α is L + 2o, its β is G, its γ is the γ here. The numbers of bytes are those that the room ``mpifed.mpi``
+sends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
@@ -20,26 +21,26 @@ from mpifed.federation import sums
 from mpifed.federation.request import NUMBERS
 from mpifed.mpi.plan import BIG
 
-HEAD = 64  # bytes of a request beside its arrays, which start at multiples of 64
-REPORT = 8 * NUMBERS  # bytes of what a host reports beside its rows
+HEAD = 64  # bytes of a request without its arrays, which start at multiples of 64
+REPORT = 8 * NUMBERS  # bytes that a host reports in addition to its rows
 
-Points = tuple[Sequence[float], Sequence[float]]  # what was varied, and the seconds it took
+Points = tuple[Sequence[float], Sequence[float]]  # a measurement: what was varied, and the seconds it took
 
 
 class Machine(NamedTuple):
-    """The measured numbers; all in seconds, or seconds per unit."""
+    """The measured parameters of a machine, in seconds or seconds per unit."""
 
     L: float  # latency of a message
-    o: float  # overhead of sending or receiving one, the gap between two included
+    o: float  # overhead of sending or receiving a message, including the gap to the next
     G: float  # per byte of a message
     gamma: float  # γ, per byte of a vector added to another
-    o_round: float = 0.0  # a request, server and host, whose clients have nothing to do
+    o_round: float = 0.0  # a request without client work, on server and host
     compute: float = 0.0  # per unit of local work
-    turn: float = 0.0  # a collective waits so long for each further rank that spins on the same core
+    turn: float = 0.0  # extra time of a collective for each further rank that spins on the same core
 
 
 class Round(NamedTuple):
-    """Seconds of a round and its parts: ``compute`` of the slowest host, ``server`` with all that no message costs."""
+    """Seconds of the parts of a round: ``compute`` on the slowest host; ``server``: everything but messages."""
 
     compute: float
     broadcast: float
@@ -48,13 +49,15 @@ class Round(NamedTuple):
 
     @property
     def total(self) -> float:
+        """Seconds of the whole round."""
         return sum(self)
 
 
 def broadcast(machine: Machine, size: float, ranks: int) -> float:
-    """Seconds until ``size`` bytes of rank 0 are everywhere: binomial tree, or scatter and allgather, whichever is cheaper.
+    """Seconds until every rank has ``size`` bytes of rank 0: binomial tree, or scatter and allgather if cheaper.
 
-    min(⌈lg P⌉ (L + 2o + kG), 2 ⌈lg P⌉ (L + 2o) + 2 (P-1)/P kG). ValueError: size < 0 or no rank. Source: Thakur et al.
+    min(⌈lg P⌉ (L + 2o + kG), 2 ⌈lg P⌉ (L + 2o) + 2 (P-1)/P kG). ValueError: size < 0 or ranks < 1. Source: Thakur et
+    al.
     """
     check(size, ranks)
     alpha, stages = machine.L + 2 * machine.o, depth(ranks)
@@ -62,18 +65,18 @@ def broadcast(machine: Machine, size: float, ranks: int) -> float:
 
 
 def gather(machine: Machine, sizes: Sequence[float]) -> float:
-    """Seconds until rank 0 has the messages of all others, ``sizes`` bytes each: L + (P-1) o + o + G Σ k_r.
+    """Seconds until rank 0 has the messages of all others, of ``sizes`` bytes: L + (P-1) o + o + G Σ k_r.
 
-    They travel at the same time and arrive one after the other. ValueError: negative bytes. Source: LogGP.
+    The messages travel at the same time and arrive one after the other. ValueError: negative bytes. Source: LogGP.
     """
     check(min(sizes, default=0), 1)
     return machine.L + (len(sizes) + 1) * machine.o + sum(sizes) * machine.G if len(sizes) else 0.0
 
 
 def reduce(machine: Machine, size: float, ranks: int) -> float:
-    """Seconds until rank 0 has the sum of everyone's ``size`` bytes: binomial tree, or reduce-scatter and gather.
+    """Seconds until rank 0 has the sum of ``size`` bytes of every rank: binomial tree, or reduce-scatter and gather.
 
-    min(⌈lg P⌉ (L + 2o + k (G + γ)), 2 ⌈lg P⌉ (L + 2o) + (P-1)/P k (2G + γ)). ValueError: negative bytes or no rank.
+    min(⌈lg P⌉ (L + 2o + k (G + γ)), 2 ⌈lg P⌉ (L + 2o) + (P-1)/P k (2G + γ)). ValueError: size < 0 or ranks < 1.
     Source: Thakur et al., reduce.
     """
     check(size, ranks)
@@ -83,26 +86,27 @@ def reduce(machine: Machine, size: float, ranks: int) -> float:
 
 
 def reduce_scatter(machine: Machine, size: float, ranks: int) -> float:
-    """Seconds until every rank has its P-th part of the sum of everyone's ``size`` bytes, by recursive halving.
+    """Seconds until every rank has its P-th part of the sum of ``size`` bytes of every rank, by recursive halving.
 
-    ⌈lg P⌉ (L + 2o) + (P-1)/P k (G + γ). ValueError: negative bytes or no rank. Source: Thakur et al., reduce-scatter.
+    ⌈lg P⌉ (L + 2o) + (P-1)/P k (G + γ). ValueError: size < 0 or ranks < 1. Source: Thakur et al., reduce-scatter.
     """
     check(size, ranks)
     return depth(ranks) * (machine.L + 2 * machine.o) + (ranks - 1) / ranks * size * (machine.G + machine.gamma)
 
 
 def vectors(cuts: Sequence[int]) -> list[int]:
-    """How many vectors each host sends for a reproducible sum: the subtrees within its run of clients."""
+    """The number of vectors that each host sends for a reproducible sum: the subtrees within its range of clients."""
     return [len(sums.nodes(lo, hi, cuts[-1])) for lo, hi in pairwise(cuts)]
 
 
 def reduction(
     machine: Machine, size: float, rows: Sequence[int], reproducible: bool = True
 ) -> tuple[float, float, int]:
-    """A sum of ``size`` bytes, host r sending ``rows[r]`` vectors: seconds in MPI, of the server's additions; collectives.
+    """Cost of a sum of ``size`` bytes: seconds in MPI, seconds of additions at the server, number of collectives.
 
-    Up to BIG bytes a host: a gather, and Σ k_r - 1 additions at the server; or, of plain sums, a reduction. Longer: each
-    rank adds its P-th part up, after an exchange (L + P o + bytes of the busiest · G) or by reduce-scatter; two gathers.
+    Host r sends ``rows[r]`` vectors. Up to BIG bytes per host: a gather and Σ k_r - 1 additions at the server, or a
+    reduction for plain sums. Above: each rank adds up its P-th part, after an exchange (L + P o + bytes of the busiest
+    rank · G) or by reduce-scatter, followed by two gathers.
     """
     rows = rows if reproducible else [1] * len(rows)
     ranks, count, reports = len(rows) + 1, sum(rows), gather(machine, [REPORT] * len(rows))
@@ -119,44 +123,58 @@ def reduction(
     return slices + reports + gather(machine, [size / ranks] * len(rows)), 0.0, 3
 
 
-def round_seconds(
-    machine: Machine,
-    ranks: int,
-    n: int,
-    m: int,
-    work: float,
-    reproducible: bool = True,
-    cores: int | None = None,
-    itemsize: int = 8,
-) -> Round:
-    """One round on ``ranks`` ranks: n numbers to m like clients, ``work`` units of each, the mean of their replies back.
+class Study(NamedTuple):
+    """A round to predict: the server sends n numbers to m equal clients and receives the mean of their replies.
 
-    The slowest host computes max c_r · work · compute, c_r its clients. With more ranks than ``cores`` (None: one each)
-    s = ⌈P / cores⌉ share one: waiting ranks spin, so computing takes s times as long, and every collective (s - 1) turn
-    longer. ValueError: no rank, core, number or client, more hosts than clients, work < 0.
+    ``work``: units of local work of a client. ``cores``: in all (None: one for each rank). ``itemsize``: bytes of a
+    number.
     """
-    check(work, ranks, "work")
-    if min(n, m, itemsize, 1 if cores is None else cores) < 1:
-        raise ValueError(f"n = {n}, m = {m}, cores = {cores} and itemsize = {itemsize} must be at least 1")
-    if ranks > m + 1:
-        raise ValueError(f"{ranks} ranks are too many for {m} clients: at most {m + 1}")
-    share = 1 if cores is None else -(-ranks // cores)
-    cuts = sums.cuts(np.ones(m), max(ranks - 1, 1))
-    local, fixed = share * machine.compute * work * max(b - a for a, b in pairwise(cuts)), share * machine.o_round
+
+    ranks: int
+    n: int
+    m: int
+    work: float
+    reproducible: bool = True
+    cores: int | None = None
+    itemsize: int = 8
+
+    def check(self) -> None:
+        """ValueError: no rank, core, number or client, more hosts than clients, or work < 0."""
+        check(self.work, self.ranks, "work")
+        if min(self.n, self.m, self.itemsize, 1 if self.cores is None else self.cores) < 1:
+            sizes = f"n = {self.n}, m = {self.m}, cores = {self.cores} and itemsize = {self.itemsize}"
+            raise ValueError(f"{sizes} must be at least 1")
+        if self.ranks > self.m + 1:
+            raise ValueError(f"{self.ranks} ranks are too many for {self.m} clients: at most {self.m + 1}")
+
+
+def round_seconds(machine: Machine, study: Study) -> Round:
+    """Predict the time of a round. Raises ValueError for an impossible study.
+
+    The slowest host computes max c_r · work · compute, with c_r its number of clients. With more ranks than cores,
+    s = ⌈P / cores⌉ ranks share a core. Waiting ranks spin, so computing takes s times as long, and every collective
+    takes (s - 1) turn longer.
+    """
+    study.check()
+    ranks, size = study.ranks, study.n * study.itemsize
+    share = 1 if study.cores is None else -(-ranks // study.cores)
+    cuts = sums.cuts(np.ones(study.m), max(ranks - 1, 1))
+    local = share * machine.compute * study.work * max(b - a for a, b in pairwise(cuts))
+    fixed = share * machine.o_round
     if ranks == 1:
         return Round(local, 0.0, 0.0, fixed)
-    size, wait = n * itemsize, (share - 1) * machine.turn
+    wait = (share - 1) * machine.turn
     pieces = [HEAD + size] if size <= BIG else [HEAD, size]
     down = sum(broadcast(machine, piece, ranks) + wait for piece in pieces)
-    up, added, collectives = reduction(machine, size, vectors(cuts), reproducible)
+    up, added, collectives = reduction(machine, size, vectors(cuts), study.reproducible)
     return Round(local, down, up + collectives * wait, fixed + share * added)
 
 
 def fit(pingpong: Points, stream: Points, additions: Points, rounds: Points | None = None) -> Machine:
-    """The machine of four measurements, each what was varied and the seconds it took.
+    """Fit the parameters of a machine to four measurements.
 
-    ``pingpong`` bytes, one way: L + 2o + kG. ``stream`` messages that one rank sends: c + k o. ``additions`` bytes:
-    c + k γ. ``rounds`` units of work of the one host of two ranks with short messages: o_round + k compute.
+    ``pingpong``: bytes, one way, L + 2o + kG. ``stream``: messages sent by one rank, c + k o. ``additions``: bytes,
+    c + k γ. ``rounds``: units of work of the only host on two ranks, with short messages, o_round + k compute.
     ValueError: fewer than two points, or times that are not positive. Source of o and L: LogGP.
     """
     alpha, G = line(*pingpong)
@@ -164,17 +182,17 @@ def fit(pingpong: Points, stream: Points, additions: Points, rounds: Points | No
     return Machine(alpha - 2 * o, o, G, line(*additions)[1], *(line(*rounds) if rounds is not None else ()))
 
 
-def fit_turn(machine: Machine, cases: Sequence[Mapping[str, Any]], seconds: Sequence[float]) -> Machine:
-    """The machine with the turn >= 0 that fits the seconds of rounds best, relatively; cases: arguments of round_seconds."""
+def fit_turn(machine: Machine, studies: Sequence[Study], seconds: Sequence[float]) -> Machine:
+    """The machine with the ``turn`` >= 0 that minimises the relative error of the predicted rounds."""
     none, one = (
-        np.array([round_seconds(machine._replace(turn=turn), **case).total for case in cases]) for turn in (0, 1)
+        np.array([round_seconds(machine._replace(turn=turn), study).total for study in studies]) for turn in (0, 1)
     )
     slope, rest = (one - none) / np.array(seconds), 1 - none / np.array(seconds)
     return machine._replace(turn=max(0.0, float(slope @ rest / (slope @ slope))) if slope.any() else 0.0)
 
 
 def line(x: Sequence[float] | Array, y: Sequence[float] | Array) -> tuple[float, float]:
-    """a, b >= 0 of a + b x that minimise Σ ((a + b x_i - y_i) / y_i)², so that short times count as much as long ones."""
+    """Fit a + b x with a, b >= 0 by minimising Σ ((a + b x_i - y_i) / y_i)²: short times count as much as long ones."""
     points, times = np.asarray(x, float), np.asarray(y, float)
     if len(points) != len(times) or len(np.unique(points)) < 2 or not (times > 0).all():
         raise ValueError(
@@ -186,10 +204,11 @@ def line(x: Sequence[float] | Array, y: Sequence[float] | Array) -> tuple[float,
 
 
 def depth(ranks: int) -> int:
-    """⌈lg P⌉, the stages of a binomial tree."""
+    """⌈lg P⌉, the number of stages of a binomial tree."""
     return (ranks - 1).bit_length()
 
 
 def check(amount: float, ranks: int, what: str = "size") -> None:
+    """ValueError for a negative amount or fewer than one rank."""
     if amount < 0 or ranks < 1:
         raise ValueError(f"{what} = {amount} must be at least 0 and ranks = {ranks} at least 1")

@@ -1,27 +1,23 @@
-"""python -m benchmarks.speed.kernels: one gradient of all clients, in blocks : in a plain loop : read once.
+"""python -m benchmarks.speed.kernels: time of a gradient of all clients, in blocks : in a plain loop : of a read.
 
-For each problem, type of numbers and shape of the clients three jobs are timed in turns: ours, Problem.grad over the
-blocks; a plain numpy loop over the clients with the same formula; and one streaming read of the samples,
-np.maximum.reduce over their bits as integers, beside np.vdot the fastest read that numpy has. ``common`` is a gradient at
-one point for all clients, ``own`` at a point of each client's own, ``5 steps`` five gradient steps of each client, all five
-on a block before the next block. CPU time: ours in µs a client, and ratios as median (least–most) of the repetitions;
-``off`` is the largest relative deviation of ours from the loop.
+For each problem, dtype and shape of the clients three jobs are measured, interleaved: ours, Problem.grad over the
+blocks; a plain numpy loop over the clients with the same formula; and one streaming read of the samples
+(np.maximum.reduce over their bits as integers, next to np.vdot the fastest read in numpy). ``common`` is a gradient at
+the same point for all clients, ``own`` at a separate point for each client, ``5 steps`` five gradient steps of each
+client, block by block. Reported are CPU times: ours in µs per client, and ratios as median (smallest–largest) over the
+repetitions. ``off`` is the largest relative deviation of ours from the loop.
 
-ours : loop below 1 is faster than the loop. A gradient goes over the samples twice, so ours : read is 2 (10 in five steps)
-where every pass comes from as far away as the read, less where the second pass finds the block in a cache, and more
-where arithmetic or overhead is the limit; the small shape is in the cache altogether, for the read too.
+If ours : loop is below 1, ours is faster than the loop. A gradient passes over the samples twice. So ours : read is 2
+(10 for five steps) if every pass reads from the same level of memory, less if the second pass finds the block in a
+cache, and more if arithmetic or overhead dominates. The small shape fits into the cache, also for the read.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
-
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,7 +34,7 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "softmax": {},
     "svm": {},
 }
-SHAPES = {  # clients, least and most samples, features, share of non-zeros
+SHAPES = {  # clients, fewest and most samples, features, share of non-zeros
     "small": (1000, 20, 20, 20, 1.0),
     "wide": (128, 70, 70, 1024, 1.0),
     "ragged": (1000, 50, 150, 100, 1.0),
@@ -48,7 +44,7 @@ Array = np.ndarray
 
 
 class Clients(NamedTuple):
-    """The same clients in blocks, whose numbers are in ``groups``, and one by one as (A, b)."""
+    """The same clients in blocks, with their ids in ``groups``, and one by one as (A, b)."""
 
     blocks: list[Block]
     groups: list[Array]
@@ -56,7 +52,7 @@ class Clients(NamedTuple):
 
 
 def clients(shape: str, dtype: str, classes: int) -> Clients:
-    """Standard normal samples over √n with labels 0 … classes − 1."""
+    """Standard normal samples divided by √n, with labels 0 … classes − 1."""
     m, least, most, n, share = SHAPES[shape]
     rng = np.random.default_rng(0)
     sizes = rng.integers(least, most, m, endpoint=True)
@@ -72,6 +68,7 @@ def clients(shape: str, dtype: str, classes: int) -> Clients:
 
 
 def in_block(parts: list[tuple[Any, Array]], sizes: Array, n: int, dtype: Any) -> Block:
+    """A block with these clients."""
     if sp.issparse(parts[0][0]):
         return sparse_block(parts, sizes, n, dtype)
     block = dense_block(sizes, n, dtype)
@@ -81,7 +78,7 @@ def in_block(parts: list[tuple[Any, Array]], sizes: Array, n: int, dtype: Any) -
 
 
 def plain(problem: str, A: Any, b: Array, x: Array) -> Array:
-    """∇f_i(x) as one writes it for one client."""
+    """∇f_i(x) of a single client, in plain numpy."""
     d, n = A.shape
     if problem in ("softmax", "svm"):
         Z = A @ x[: CLASSES * n].reshape(CLASSES, n).T + x[CLASSES * n :]
@@ -103,7 +100,7 @@ def plain(problem: str, A: Any, b: Array, x: Array) -> Array:
 
 
 def ours(problem: Problem, data: Clients, X: Array, steps: int) -> Array:
-    """The last gradient of each client, in the order of the blocks."""
+    """The final gradient of each client, in the order of the blocks."""
     found = []
     for block, group in zip(data.blocks, data.groups, strict=True):
         w = X if X.ndim == 1 else X[group]
@@ -116,7 +113,7 @@ def ours(problem: Problem, data: Clients, X: Array, steps: int) -> Array:
 
 
 def loop(problem: str, data: Clients, X: Array, steps: int) -> Array:
-    """The same, a client after the other."""
+    """The final gradient of each client, one client after the other."""
     found = []
     for i, (A, b) in enumerate(data.parts):
         w = X if X.ndim == 1 else X[i]
@@ -129,7 +126,7 @@ def loop(problem: str, data: Clients, X: Array, steps: int) -> Array:
 
 
 def reading(data: Clients) -> Callable[[], None]:
-    """One read of features and labels as they lie in the blocks."""
+    """A job that reads features and labels once, as they are stored in the blocks."""
     arrays = [
         array
         for block in data.blocks
@@ -151,8 +148,8 @@ def main() -> None:
     parser.add_argument("--problems", default=",".join(PROBLEMS), help="comma-separated (default: %(default)s)")
     parser.add_argument("--shapes", default=",".join(SHAPES), help="comma-separated (default: %(default)s)")
     parser.add_argument("--dtypes", default="float32,float64", help="comma-separated (default: %(default)s)")
-    parser.add_argument("--repeat", type=int, default=5, help="repetitions, in turns (default: 5)")
-    parser.add_argument("--least", type=float, default=0.005, help="least seconds of a repetition (default: 0.005)")
+    parser.add_argument("--repeat", type=int, default=5, help="interleaved repetitions (default: 5)")
+    parser.add_argument("--least", type=float, default=0.005, help="minimum seconds of a repetition (default: 0.005)")
     args = parser.parse_args()
     for shape in args.shapes.split(","):
         m, least, most, n, share = SHAPES[shape]
@@ -167,7 +164,7 @@ def main() -> None:
 
 
 def compare(shape: str, name: str, dtype: str, repeat: int, least: float) -> None:
-    """Print the three lines of a problem."""
+    """Measure a problem and print its three lines."""
     many = name in ("softmax", "svm")
     data, problem = (
         clients(shape, dtype, CLASSES if many else 2),

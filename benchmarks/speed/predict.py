@@ -1,20 +1,20 @@
-"""python -m benchmarks.speed.predict: rounds predicted from measured parameters : rounds measured, with the error.
+"""python -m benchmarks.speed.predict: predict the time of rounds from measured parameters, and compare.
 
-It starts what it measures by itself, under the launcher "mpirun -n {ranks}" or "srun -n {ranks}":
+It starts all measurements itself, under the launcher "mpirun -n {ranks}" or "srun -n {ranks}":
 
-    L, o, G    ping-pong of two ranks by bytes, a stream of messages        (bare MPI)
+    L, o, G    ping-pong of two ranks by bytes, and a stream of messages    (bare MPI)
     γ          additions of vectors by bytes                                (numpy)
-    o_round, compute   rounds on two ranks by local work                    (mpifed, studies of their own)
-    turn       rounds with next to no work on 2 and 4 times as many ranks as cores; only where such are predicted
+    o_round, compute   rounds on two ranks by local work                    (mpifed, separate studies)
+    turn       rounds with little work on 2 and 4 times as many ranks as cores, if such rounds are to be predicted
 
-and, in turns with these, the rounds to predict, which nothing is fitted to: FedAvg with 5 full-gradient steps on logistic
-loss, 64 clients of 50 samples, by features and ranks. Both are wall milliseconds of a round without measuring and writing;
-measured is the median of a run's rounds, of several runs their median; the error is predicted over measured less 1. With
-more ranks than cores, ranks share cores and wait for the scheduler, which the model knows as one number only: the error of
-these stands by itself.
+Interleaved with these it measures the rounds to predict, to which nothing is fitted: FedAvg with 5 full-gradient steps
+on logistic loss, 64 clients with 50 samples, by features and ranks. Times are wall milliseconds of a round without
+evaluation and writing: the median over the rounds of a run, then the median over runs. The error is predicted/measured
+− 1. With more ranks than cores, ranks share cores and wait for the scheduler; the model has a single parameter for
+that, so the error of these rounds is reported separately.
 
-Last comes a plan for clusters. Its network is --latency and --bandwidth: assumed, not measured, as is that no cable is
-shared; overhead, additions and computing are those of this machine.
+At the end it prints a plan for clusters. Its network (--latency, --bandwidth) is assumed, not measured, and so is that
+no cable is shared; overhead, additions and computation are those of this machine.
 """
 
 from __future__ import annotations
@@ -31,9 +31,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(name, "1")
-
 import numpy as np
 
 from benchmarks.speed import cost_model as model
@@ -48,7 +45,7 @@ HEADINGS = "".join(f"{part:>10}" for part in model.Round._fields)
 
 
 class Case(NamedTuple):
-    """One study on so many ranks."""
+    """A study and its number of ranks."""
 
     ranks: int
     features: int
@@ -56,23 +53,18 @@ class Case(NamedTuple):
 
     @property
     def work(self) -> int:
-        """Samples times features times steps of a client."""
+        """Units of local work of a client: samples × features × steps."""
         return STEPS * self.samples * self.features
 
-    def arguments(self, args: argparse.Namespace) -> dict[str, Any]:
-        """The arguments of model.round_seconds."""
-        return {
-            "ranks": self.ranks,
-            "n": self.features,
-            "m": CLIENTS,
-            "work": self.work,
-            "cores": args.cores,
-            "reproducible": args.reproducible == "true",
-        }
+    def study(self, args: argparse.Namespace) -> model.Study:
+        """The case as the cost model takes it."""
+        return model.Study(
+            self.ranks, self.features, CLIENTS, self.work, reproducible=args.reproducible == "true", cores=args.cores
+        )
 
 
 def probe() -> None:
-    """On two ranks: the measurements of bare messages and additions, printed by rank 0 as JSON."""
+    """Measure bare messages and additions on two ranks; rank 0 prints them as JSON."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
@@ -100,7 +92,7 @@ def probe() -> None:
 
 
 def clocked(comm: Any, job: Callable[[int], None], size: int, count: int = 200) -> float:
-    """Median seconds of a job."""
+    """Median seconds of a job, without the first tenth of the calls."""
     times = []
     for _ in range(count):
         comm.Barrier()
@@ -111,7 +103,7 @@ def clocked(comm: Any, job: Callable[[int], None], size: int, count: int = 200) 
 
 
 def measured(cases: list[Case], args: argparse.Namespace) -> dict[Case, float]:
-    """Seconds of a round of each study: the median over runs, taken in turns, of the median over rounds."""
+    """Seconds of a round of each case: the median over interleaved runs of the median over rounds."""
     found: dict[Case, list[float]] = {case: [] for case in cases}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.h5"
@@ -137,30 +129,30 @@ def measured(cases: list[Case], args: argparse.Namespace) -> dict[Case, float]:
 
 
 def bare(args: argparse.Namespace) -> dict[str, model.Points]:
-    """What ``probe`` measures on two ranks."""
+    """Run ``probe`` on two ranks and read its measurements."""
     command = [*starter(args.launcher, 2), sys.executable, "-m", "benchmarks.speed.predict", "--probe"]
     found: dict[str, model.Points] = json.loads(subprocess.check_output(command, stdin=subprocess.DEVNULL, timeout=100))
     return found
 
 
 def calibrate(args: argparse.Namespace) -> tuple[model.Machine, dict[Case, float]]:
-    """The parameters of this machine, and the measured rounds that they were not fitted to."""
+    """Fit the parameters of this machine. Returns them and the measured rounds that were not used for it."""
     work = [Case(2, features, samples) for samples, features in WORK]
     crowd = [Case(k * args.cores, 2, 1) for k in (2, 4) if k * args.cores <= CLIENTS and max(args.ranks) > args.cores]
     others = [Case(ranks, features) for features in args.features for ranks in args.ranks]
     messages, seconds = bare(args), measured([*work, *crowd, *others], args)
     machine = model.fit(**messages, rounds=([CLIENTS * case.work for case in work], [seconds[case] for case in work]))
     if crowd:
-        machine = model.fit_turn(machine, [case.arguments(args) for case in crowd], [seconds[case] for case in crowd])
+        machine = model.fit_turn(machine, [case.study(args) for case in crowd], [seconds[case] for case in crowd])
     return machine, {case: seconds[case] for case in others}
 
 
 def compare(machine: model.Machine, found: dict[Case, float], args: argparse.Namespace) -> None:
-    """Print predicted and measured rounds, and the errors."""
+    """Print predicted and measured rounds, and the error of the prediction."""
     errors: dict[bool, list[float]] = {False: [], True: []}
     print(f"\n{'features':>8}{'ranks':>6}{HEADINGS} predicted   measured ms   error %")
     for case, seconds in found.items():
-        parts = model.round_seconds(machine, **case.arguments(args))
+        parts = model.round_seconds(machine, case.study(args))
         error = 100 * (parts.total / seconds - 1)
         errors[case.ranks > args.cores].append(error)
         print(f"{case.features:>8}{case.ranks:>6}{milliseconds(parts)}{figure(1e3 * seconds):>14}{error:+10.0f}")
@@ -173,50 +165,51 @@ def compare(machine: model.Machine, found: dict[Case, float], args: argparse.Nam
 
 
 def plan(machine: model.Machine, args: argparse.Namespace) -> None:
-    """Print what a round would take on clusters with the network of the user."""
+    """Print the predicted time of a round on clusters with the user's network."""
     machine = machine._replace(L=max(args.latency - 2 * machine.o, 0.0), G=1 / args.bandwidth)
     print(
         f"\na plan, not a measurement: {args.clients:,} clients × {SAMPLES} samples × {args.plan_features} features, "
-        f"{args.cores_per_node} ranks a node;\nnetwork assumed: {1e6 * args.latency:g} µs, {args.bandwidth / 1e9:g} GB/s\n"
+        f"{args.cores_per_node} ranks per node;\n"
+        f"assumed network: {1e6 * args.latency:g} µs, {args.bandwidth / 1e9:g} GB/s\n"
         f"{'nodes':>6}{'ranks':>7}  {'sums':<13}{HEADINGS}  round ms"
     )
     for nodes, reproducible in product((10, 100, 1000), (True, False)):
         ranks = min(nodes * args.cores_per_node, args.clients + 1)
         work = Case(ranks, args.plan_features).work
-        parts = model.round_seconds(machine, ranks, args.plan_features, args.clients, work, reproducible)
+        parts = model.round_seconds(machine, model.Study(ranks, args.plan_features, args.clients, work, reproducible))
         print(f"{nodes:>6}{ranks:>7}  {'reproducible' if reproducible else 'plain':<13}{milliseconds(parts)}")
 
 
 def milliseconds(parts: model.Round) -> str:
+    """The parts of a round and its total, for a table."""
     return "".join(f"{figure(1e3 * part):>10}" for part in (*parts, parts.total))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--launcher", default="mpirun -n {ranks}", help="what starts ranks (default: %(default)r)")
-    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 3, 4, 8, 16], help="with the server (2 3 4 8 16)")
-    parser.add_argument("--features", type=int, nargs="+", default=[20, 1000, 10_000], help="(default: 20 1000 10000)")
-    parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)), help="in all (default: %(default)s)")
-    parser.add_argument("--rounds", type=int, default=40)
-    parser.add_argument("--repeat", type=int, default=3, help="runs of each study, in turns (default: 3)")
-    parser.add_argument("--reproducible", choices=("true", "false"), default="true")
-    parser.add_argument("--quick", action="store_true", help="few and small studies, once each; ends within a minute")
-    for key, value, unit in (
-        ("latency", 1.5e-6, "s of an empty message"),
-        ("bandwidth", 12e9, "bytes a second"),
-        ("cores-per-node", 16, ""),
-        ("clients", 100_000, ""),
-        ("plan-features", 1000, ""),
+    option = parser.add_argument
+    option("--launcher", default="mpirun -n {ranks}", help="command that starts the ranks (default: %(default)r)")
+    option("--ranks", type=int, nargs="+", default=[2, 3, 4, 8, 16], help="ranks including the server (2 3 4 8 16)")
+    option("--features", type=int, nargs="+", default=[20, 1000, 10_000], help="features (default: 20 1000 10000)")
+    option("--cores", type=int, default=len(os.sched_getaffinity(0)), help="cores in total (default: %(default)s)")
+    option("--rounds", type=int, default=40, help="rounds of a run (default: 40)")
+    option("--repeat", type=int, default=3, help="interleaved runs of each study (default: 3)")
+    option("--reproducible", choices=("true", "false"), default="true", help="kind of sums (default: true)")
+    option("--quick", action="store_true", help="few small studies, once each; takes less than a minute")
+    for key, value, meaning in (
+        ("latency", 1.5e-6, "seconds of an empty message"),
+        ("bandwidth", 12e9, "bytes per second"),
+        ("cores-per-node", 16, "cores per node"),
+        ("clients", 100_000, "clients"),
+        ("plan-features", 1000, "features"),
     ):
-        parser.add_argument(
-            f"--{key}", type=type(value), default=value, help=f"of the plan, {unit} (default: %(default)s)"
-        )
-    parser.add_argument("--probe", action="store_true", help=argparse.SUPPRESS)
+        option(f"--{key}", type=type(value), default=value, help=f"{meaning} of the plan (default: %(default)s)")
+    option("--probe", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.probe:
         return probe()
     if launcher.announced()[0] is not None:
-        parser.error("start it without a launcher: it starts ranks by itself")
+        parser.error("start this program without a launcher; it starts the ranks itself")
     if args.quick:
         args.ranks, args.features, args.rounds, args.repeat = [2, 3, 4], [20, 1000], 15, 1
     machine, found = calibrate(args)
@@ -224,7 +217,7 @@ def main() -> None:
     G, gamma, compute = 1e9 * np.array([machine.G, machine.gamma, machine.compute])
     print(
         f"L {L:.2f} µs, o {o:.2f} µs, G {G:.3f} ns/B, γ {gamma:.3f} ns/B, o_round {o_round:.0f} µs,\n"
-        f"compute {compute:.3f} ns a sample, feature and step, turn {turn:.0f} µs; {args.cores} cores"
+        f"compute {compute:.3f} ns per sample, feature and step, turn {turn:.0f} µs; {args.cores} cores"
     )
     compare(machine, found, args)
     plan(machine, args)

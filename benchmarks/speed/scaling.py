@@ -1,18 +1,20 @@
-"""python -m benchmarks.speed.scaling --ranks 1,2,3 --to folder: rounds a second by number of ranks that host clients.
+"""python -m benchmarks.speed.scaling --ranks 1,2,3 --to folder: speed-up and efficiency by number of client ranks.
 
-FedAvg with 5 full-gradient steps on logistic loss. Case B: 10,000 clients × 20 samples × 20 features; case A: 128 × 70 ×
-1024. P client ranks and one that serves are started by the launcher, "mpirun -n {ranks}" or "srun -n {ranks}", so inside a
-SLURM allocation too. Strong scaling divides the same clients among the ranks, weak scaling gives every rank as many:
+FedAvg with 5 full-gradient steps on logistic loss. Case B: 10,000 clients × 20 samples × 20 features; case A:
+128 × 70 × 1024. The launcher ("mpirun -n {ranks}" or, in a SLURM allocation, "srun -n {ranks}") starts P client ranks
+and one server. Strong scaling divides the same clients among the ranks; weak scaling gives every rank the same number:
 
     speed-up T(1)/T(P), efficiency T(1)/(P T(P))         strong
     efficiency T(1)/T(P)                                 weak
 
-T is the wall time of a round without measuring and writing, the median over the rounds of a run; every repetition runs all
-points in turn and compares within the turn; 1 stands for the fewest ranks asked for, with P counted in them. Printed
-are median (least–most) of the repetitions, and of T the parts: computing on the slowest rank, communication, server. Written
-to the folder: scaling.csv, and scaling.png where matplotlib is there (extra plot). More ranks than cores spin on the
-same cores: only P + 1 up to the number of cores tells anything of mpifed. KEY=VALUE at the end overrides the experiment, for
-example reproducible=false.
+T is the wall time of a round without evaluation and writing, the median over the rounds of a run. Every repetition
+runs all points and forms the ratios within itself. 1 stands for the smallest of --ranks, and P is counted in multiples
+of it.
+
+Printed are median (smallest–largest) over the repetitions, and the parts of T: computation on the slowest rank,
+communication, server. The folder gets scaling.csv, and scaling.png if matplotlib is installed (extra plot). Ranks that
+share a core disturb each other, so only P + 1 up to the number of cores says something about mpifed. KEY=VALUE at the
+end overrides the experiment, for example reproducible=false.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ PARTS = ("compute", "comm", "server")
 
 
 class Point(NamedTuple):
-    """One line: ``gain`` is the speed-up of strong, the efficiency of weak scaling."""
+    """One line of the table; ``gain`` is the speed-up for strong and the efficiency for weak scaling."""
 
     kind: str
     ranks: int
@@ -44,7 +46,7 @@ class Point(NamedTuple):
 
 
 def measure(ranks: int, clients: int, args: argparse.Namespace, folder: Path) -> tuple[float, ...]:
-    """Seconds of a round, and of its parts, on so many client ranks."""
+    """Seconds of a round and of its parts on ``ranks`` client ranks."""
     _, samples, features = CASES[args.case]
     words = [
         "data=gaussian",
@@ -67,7 +69,7 @@ def measure(ranks: int, clients: int, args: argparse.Namespace, folder: Path) ->
 
 
 def points(args: argparse.Namespace, ranks: list[int], folder: Path) -> list[Point]:
-    """Every point of both curves; the fewest ranks belong to both."""
+    """Measure all points of both curves; the smallest number of ranks belongs to both."""
     first = ranks[0]
     base = args.clients or CASES[args.case][0]
     jobs = {("strong", p): base for p in ranks} | {("weak", p): base * p // first for p in ranks[1:]}
@@ -89,7 +91,7 @@ def points(args: argparse.Namespace, ranks: list[int], folder: Path) -> list[Poi
 
 
 def write(found: list[Point], path: Path) -> None:
-    """scaling.csv: seconds and plain ratios."""
+    """Write scaling.csv: seconds and ratios."""
     with path.open("w", newline="") as file:
         rows = csv.writer(file)
         spreads = [
@@ -104,7 +106,7 @@ def write(found: list[Point], path: Path) -> None:
 
 
 def draw(found: list[Point], title: str, path: Path) -> bool:
-    """scaling.png; False where there is no matplotlib."""
+    """Write scaling.png. Returns False if matplotlib is not installed."""
     try:
         import matplotlib
     except ImportError:
@@ -114,61 +116,51 @@ def draw(found: list[Point], title: str, path: Path) -> bool:
 
     page, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
     first = found[0].ranks
-    shown = {
-        "strong": (f"speed-up {f'{first}·' if first > 1 else ''}T({first})/T(P)", "#0072B2", "o"),
-        "weak": (f"efficiency T({first})/T(P)", "#D55E00", "s"),
-    }
-    for axis, (kind, (label, colour, marker)) in zip(axes, shown.items(), strict=True):
-        curve = [point for point in found if point.kind == kind]
-        ranks = [point.ranks for point in curve]
-        middle, least, most = np.array([point.gain for point in curve]).T
-        ideal = ranks if kind == "strong" else [1] * len(ranks)
-        axis.plot(ranks, ideal, "--", color="0.3", linewidth=1.5, label="ideal")
-        axis.errorbar(
-            ranks,
-            middle,
-            [middle - least, most - middle],
-            color=colour,
-            marker=marker,
-            linewidth=2,
-            capsize=4,
-            label="measured: median and range",
-        )
-        axis.set_xscale("log", base=2)
-        axis.set_xticks(ranks, [str(p) for p in ranks])
-        if kind == "strong":
-            axis.set_yscale("log", base=2)
-            axis.set_yticks(ranks, [str(p) for p in ranks])
-        else:
-            axis.set_ylim(0, max(1.1, 1.05 * most.max()))
-        axis.minorticks_off()
-        times = "" if kind == "strong" else " × P" if first == 1 else f" × P/{first}"
-        axis.set(
-            title=f"{kind} scaling, {curve[0].clients:,} clients{times}",
-            ylabel=label,
-            xlabel="client ranks P (and one that serves)",
-        )
-        axis.grid(color="0.85")
-        axis.legend(frameon=False)
+    strong = f"speed-up {f'{first}·' if first > 1 else ''}T({first})/T(P)"
+    curve(axes[0], [point for point in found if point.kind == "strong"], strong, "#0072B2", "o")
+    curve(axes[1], [point for point in found if point.kind == "weak"], f"efficiency T({first})/T(P)", "#D55E00", "s")
     page.suptitle(title)
     page.savefig(path, dpi=150)
     plt.close(page)
     return True
 
 
+def curve(axis: Any, points: list[Point], label: str, colour: str, marker: str) -> None:
+    """Draw one kind of scaling with its ideal."""
+    kind, first = points[0].kind, points[0].ranks
+    ranks = [point.ranks for point in points]
+    middle, least, most = np.array([point.gain for point in points]).T
+    axis.plot(ranks, ranks if kind == "strong" else [1] * len(ranks), "--", color="0.3", linewidth=1.5, label="ideal")
+    bars = [middle - least, most - middle]
+    look = {"color": colour, "marker": marker, "linewidth": 2, "capsize": 4}
+    axis.errorbar(ranks, middle, bars, label="measured: median and range", **look)
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(ranks, [str(p) for p in ranks])
+    if kind == "strong":
+        axis.set_yscale("log", base=2)
+        axis.set_yticks(ranks, [str(p) for p in ranks])
+    else:
+        axis.set_ylim(0, max(1.1, 1.05 * most.max()))
+    axis.minorticks_off()
+    times = "" if kind == "strong" else " × P" if first == 1 else f" × P/{first}"
+    title = f"{kind} scaling, {points[0].clients:,} clients{times}"
+    axis.set(title=title, ylabel=label, xlabel="client ranks P (plus one server)")
+    axis.grid(color="0.85")
+    axis.legend(frameon=False)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ranks", default="1,2,3", help="numbers of client ranks, comma-separated (default: 1,2,3)")
-    parser.add_argument("--to", type=Path, default=Path("scaling"), help="folder of CSV and picture (default: scaling)")
-    parser.add_argument("--launcher", default="mpirun -n {ranks}", help="what starts ranks (default: %(default)r)")
-    parser.add_argument("--case", choices=sorted(CASES), default="B")
-    parser.add_argument(
-        "--clients", type=int, help="clients, in weak scaling on the fewest ranks (default: the case's)"
-    )
-    parser.add_argument("--rounds", type=int, default=30)
-    parser.add_argument("--repeat", type=int, default=3, help="repetitions, in turns (default: 3)")
-    parser.add_argument("--timeout", type=float, default=600, help="most seconds of a run (default: 600)")
-    parser.add_argument("override", nargs="*", metavar="KEY=VALUE", help="overrides of the experiment, for all runs")
+    option = parser.add_argument
+    option("--ranks", default="1,2,3", help="numbers of client ranks, comma-separated (default: 1,2,3)")
+    option("--to", type=Path, default=Path("scaling"), help="folder of CSV and picture (default: scaling)")
+    option("--launcher", default="mpirun -n {ranks}", help="command that starts the ranks (default: %(default)r)")
+    option("--case", choices=sorted(CASES), default="B", help="size of the problem (default: B)")
+    option("--clients", type=int, help="clients; for weak scaling on the smallest --ranks (default: the case's)")
+    option("--rounds", type=int, default=30, help="rounds of a run (default: 30)")
+    option("--repeat", type=int, default=3, help="interleaved repetitions (default: 3)")
+    option("--timeout", type=float, default=600, help="maximum seconds of a run (default: 600)")
+    option("override", nargs="*", metavar="KEY=VALUE", help="overrides of the experiment, for all runs")
     args = parser.parse_args()
     ranks = sorted({int(word) for word in args.ranks.split(",")})
     args.to.mkdir(parents=True, exist_ok=True)

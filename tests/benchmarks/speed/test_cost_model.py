@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.speed import cost_model as model
-from benchmarks.speed.cost_model import Machine
+from benchmarks.speed.cost_model import Machine, Study
 from mpifed.federation import sums
 from mpifed.mpi.plan import BIG
 
@@ -24,7 +24,7 @@ ranks = st.integers(1, 2000)
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES)
-def test_one_rank_has_nobody_to_tell(collective):
+def test_one_rank_communicates_nothing(collective):
     assert collective(MACHINE, 10**6, 1) == 0
     assert model.gather(MACHINE, []) == 0
 
@@ -94,21 +94,21 @@ def test_a_plain_sum_does_not_grow_with_the_subtrees():
 
 
 def test_one_rank_computes_all_clients_and_sends_nothing():
-    found = model.round_seconds(MACHINE, 1, 100, 64, 1000)
+    found = model.round_seconds(MACHINE, Study(1, 100, 64, 1000))
     assert found == (64 * 1000 * MACHINE.compute, 0, 0, MACHINE.o_round)
     assert found.total == pytest.approx(64e-6 + 1e-4)
 
 
 def test_hosts_divide_the_work_and_the_slowest_decides():
-    assert model.round_seconds(MACHINE, 5, 100, 64, 1000).compute == pytest.approx(16 * 1000 * MACHINE.compute)
+    assert model.round_seconds(MACHINE, Study(5, 100, 64, 1000)).compute == pytest.approx(16 * 1000 * MACHINE.compute)
     assert max(np.diff(sums.cuts(np.ones(64), 3))) == 24
-    assert model.round_seconds(MACHINE, 4, 100, 64, 1000).compute == pytest.approx(24 * 1000 * MACHINE.compute)
+    assert model.round_seconds(MACHINE, Study(4, 100, 64, 1000)).compute == pytest.approx(24 * 1000 * MACHINE.compute)
 
 
 @pytest.mark.parametrize(("cores", "share"), [(None, 1), (100, 1), (5, 1), (4, 2), (2, 3), (1, 5)])
 def test_ranks_that_share_a_core_wait_for_each_other(cores, share):
-    alone = model.round_seconds(MACHINE, 5, 100, 64, 1000)
-    found = model.round_seconds(MACHINE, 5, 100, 64, 1000, cores=cores)
+    alone = model.round_seconds(MACHINE, Study(5, 100, 64, 1000))
+    found = model.round_seconds(MACHINE, Study(5, 100, 64, 1000, cores=cores))
     assert found.compute == pytest.approx(share * alone.compute)
     assert found.server == pytest.approx(share * alone.server)
     assert found.broadcast == pytest.approx(alone.broadcast + (share - 1) * MACHINE.turn)
@@ -117,8 +117,8 @@ def test_ranks_that_share_a_core_wait_for_each_other(cores, share):
 
 def test_a_round_with_nothing_to_do_costs_its_overhead_and_its_messages():
     free = MACHINE._replace(L=0.0, o=0.0, G=0.0, gamma=0.0)
-    assert model.round_seconds(free, 8, 100, 64, 0) == (0, 0, 0, MACHINE.o_round)
-    assert model.round_seconds(BYTES, 2, 100, 64, 0).total == model.HEAD + 800 + model.REPORT + 800
+    assert model.round_seconds(free, Study(8, 100, 64, 0)) == (0, 0, 0, MACHINE.o_round)
+    assert model.round_seconds(BYTES, Study(2, 100, 64, 0)).total == model.HEAD + 800 + model.REPORT + 800
 
 
 @given(
@@ -145,26 +145,26 @@ def test_a_fit_gives_nothing_negative_to_times_that_fall():
 
 
 def test_the_turn_is_found_from_rounds_of_ranks_that_share_cores():
-    cases = [{"ranks": p, "n": n, "m": 64, "work": 10, "cores": 2} for p in (2, 4, 8) for n in (2, 10**5)]
-    seconds = [model.round_seconds(MACHINE, **case).total for case in cases]
+    cases = [Study(p, n, 64, 10, cores=2) for p in (2, 4, 8) for n in (2, 10**5)]
+    seconds = [model.round_seconds(MACHINE, case).total for case in cases]
     assert model.fit_turn(MACHINE._replace(turn=0.0), cases, seconds).turn == pytest.approx(MACHINE.turn)
     assert model.fit_turn(MACHINE, cases[:1], seconds[:1]).turn == 0  # nothing waits: it cannot be known
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: model.broadcast(MACHINE, -1, 2), "size = -1 must be at least 0"),
         (lambda: model.reduce(MACHINE, 1, 0), "ranks = 0 at least 1"),
         (lambda: model.gather(MACHINE, [3, -2]), "size = -2"),
-        (lambda: model.round_seconds(MACHINE, 6, 10, 4, 1), "6 ranks are too many for 4 clients: at most 5"),
-        (lambda: model.round_seconds(MACHINE, 2, 0, 4, 1), "n = 0"),
-        (lambda: model.round_seconds(MACHINE, 2, 10, 4, -1), "work = -1"),
-        (lambda: model.round_seconds(MACHINE, 2, 10, 4, 1, cores=0), "cores = 0"),
+        (lambda: model.round_seconds(MACHINE, Study(6, 10, 4, 1)), "6 ranks are too many for 4 clients: at most 5"),
+        (lambda: model.round_seconds(MACHINE, Study(2, 0, 4, 1)), "n = 0"),
+        (lambda: model.round_seconds(MACHINE, Study(2, 10, 4, -1)), "work = -1"),
+        (lambda: model.round_seconds(MACHINE, Study(2, 10, 4, 1, cores=0)), "cores = 0"),
         (lambda: model.line([1, 1], [2, 3]), "two different points"),
         (lambda: model.line([1, 2], [2, 0]), "positive times"),
     ],
 )
-def test_what_cannot_be_is_refused(call, told):
-    with pytest.raises(ValueError, match=told):
+def test_an_impossible_study_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
         call()

@@ -1,8 +1,8 @@
 """Checkpoints: what resume needs, each part written by the rank that owns it.
 
-Beside out.h5 the folder out.h5.checkpoint holds a file a host with the state of its clients, one of the server, and
-``state.json``, which names them and is replaced last: a checkpoint is whole or it is the one before. Random streams have no
-state. Clients lie in client order, so any number of ranks can go on.
+The folder out.h5.checkpoint beside out.h5 holds one file of each host, with the state of its clients, one of the
+server, and ``state.json``, which names the others. It is replaced last, so that a checkpoint is either complete or the
+previous one. Random streams have no state. Clients are stored in client order, so that any number of ranks can go on.
 """
 
 from __future__ import annotations
@@ -60,42 +60,45 @@ class Saved(msgspec.Struct):
         return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
 
     def server(self, algorithm: Any) -> tuple[Any, Array]:
-        """The state of the server of ``algorithm``, and how often each client was chosen (m,)."""
+        """The state of the server of ``algorithm``, and how often each client was selected (m,)."""
         modules = [vars(sys.modules[base.__module__]) for base in type(algorithm).__mro__]
         kind = next((module[self.kind] for module in modules if self.kind in module), None)
         if kind is None or not hasattr(kind, "_fields"):
             raise UserError(
-                f"the checkpoint in {self.folder} is of another program: {algorithm.label()} has no {self.kind}"
+                f"the checkpoint in {self.folder} was written by another program: "
+                f"{algorithm.label()} has no {self.kind}"
             )
         arrays = sealed.read(piece(self.folder, self.serial, "server"))
         times = arrays.pop("times selected")
-        values = {
-            name: {"int": int, "float": float, "bool": bool}[self.kinds[name]](value)
-            if name in self.kinds
-            else value
-            if value.ndim
-            else value[()]
-            for name, value in arrays.items()
-        }
+        values = {name: self.number(name, value) for name, value in arrays.items()}
         return kind(**dict.fromkeys(kind._fields) | values), times
+
+    def number(self, name: str, value: Array) -> Any:
+        """A field of the server's state: a number of the type that it had, or an array."""
+        if name in self.kinds:
+            return {"int": int, "float": float, "bool": bool}[self.kinds[name]](value)
+        return value if value.ndim else value[()]
 
 
 class CheckpointWriter:
-    """Rank 0: writes the checkpoints of a run whose result is at ``path`` (None: none), after ``saved``, if it was resumed."""
+    """Rank 0: writes the checkpoints of a run whose result is at ``path`` (None: writes none).
+
+    ``saved`` is the checkpoint that the run was resumed from, if it was.
+    """
 
     def __init__(
         self, options: Checkpoint, path: str | os.PathLike[str] | None, saved: Saved | None, cuts: Sequence[int]
     ) -> None:
         self.options, self.cuts = options, [int(cut) for cut in cuts]
         self.folder = None if path is None else folder(path)
-        self.serial = time.time_ns() // 1000 if saved is None else saved.serial  # so that runs do not share one
+        self.serial = time.time_ns() // 1000 if saved is None else saved.serial  # unique to this run
         if saved is None:
             self.drop()  # of an earlier run of this name
         self.last = time.monotonic()
         self.seconds = 0.0
 
     def due(self, round: int) -> bool:
-        """Whether it is time."""
+        """Whether it is time for the next one."""
         every, rounds = self.options.every_seconds, self.options.every_rounds
         return self.folder is not None and (
             (every > 0 and time.monotonic() - self.last >= every) or (rounds > 0 and round % rounds == 0)
@@ -104,7 +107,7 @@ class CheckpointWriter:
     def save(self, fed: Any, server: Any, round: int, elapsed: float) -> bool:
         """Write a checkpoint of the state after ``round``; False where there is no file to resume.
 
-        Raises Trouble where the disk does not take it; the one before stays.
+        Raises Trouble where the disk refuses it; the previous one stays.
         """
         if self.folder is None:
             return False
@@ -123,7 +126,7 @@ class CheckpointWriter:
         except OSError as error:
             raise Trouble(
                 f"the checkpoint of round {round} cannot be written to {self.folder}: "
-                f"{reason(error)}; resume goes on from the one before"
+                f"{reason(error)}; resume goes on from the previous one"
             ) from None
         self.serial, self.last = serial, time.monotonic()
         for file in self.folder.iterdir():
@@ -133,7 +136,7 @@ class CheckpointWriter:
         return True
 
     def drop(self) -> None:
-        """Remove the checkpoint of a run that is finished: all of it at once, then its files."""
+        """Remove the checkpoint of a finished run: rename its folder first, so that no part of it can be left."""
         if self.folder is not None:
             gone = self.folder.with_name(f".{self.folder.name}")
             shutil.rmtree(gone, ignore_errors=True)
@@ -154,13 +157,13 @@ def piece(folder: str | os.PathLike[str], serial: int, owner: int | str) -> Path
 
 def find(path: str | os.PathLike[str]) -> Saved | None:
     """The last checkpoint of a result file, or None. UserError where it is damaged."""
-    place = folder(path) / STATE
-    text = sealed.read_text(place)
+    file = folder(path) / STATE
+    text = sealed.read_text(file)
     if text is None:
         return None
     try:
         saved = msgspec.json.decode(text, type=Saved)
     except msgspec.DecodeError as error:
-        raise UserError(f"checkpoint {place} cannot be read: {str(error).splitlines()[0]}") from None
-    saved.folder = str(place.parent)
+        raise UserError(f"checkpoint {file} cannot be read: {str(error).splitlines()[0]}") from None
+    saved.folder = str(file.parent)
     return saved

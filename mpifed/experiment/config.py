@@ -35,17 +35,17 @@ LARGEST = 1 << 20  # bytes of an experiment file
 
 
 class Evaluate(Table):
-    """When f and its gradient are measured."""
+    """When f and its gradient are evaluated."""
 
     every: Annotated[
-        int, Meta(ge=1, description="rounds from one measurement to the next; the last round is measured too")
+        int, Meta(ge=1, description="rounds from one evaluation to the next; the last round is evaluated too")
     ] = 1
 
 
 class Record(Table):
-    """What is kept beside the rounds."""
+    """What is recorded beside the rounds."""
 
-    personal: Annotated[bool, Meta(description="store /model/personal, a model a client")] = False
+    personal: Annotated[bool, Meta(description="store /model/personal, one model for each client")] = False
 
 
 class Experiment(Table, kw_only=True):
@@ -82,7 +82,7 @@ def experiment(table: dict[str, Any]) -> Experiment:
     if built.stop.simulated_seconds and built.system is None:
         raise UserError(
             f"stop.simulated_seconds = {built.stop.simulated_seconds} is wrong: time is simulated only with a "
-            "table [system], which says how fast clients are"
+            "table [system], which states the speed of the clients"
         )
     return built
 
@@ -93,9 +93,9 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         about = file.stat()
         if not stat.S_ISREG(about.st_mode):
-            raise UserError(f"{str(path)!r} is no experiment file: it is a folder, a pipe or a device")
+            raise UserError(f"{str(path)!r} is not an experiment file: it is a folder, a pipe or a device")
         if about.st_size > LARGEST:
-            raise UserError(f"{str(path)!r} is no experiment file: it has more than {LARGEST >> 20} MiB")
+            raise UserError(f"{str(path)!r} is not an experiment file: it has more than {LARGEST >> 20} MiB")
         text = file.read_text("utf-8-sig")
     except OSError as error:
         raise UserError(f"experiment file {str(path)!r} cannot be read: {error.strerror}") from None
@@ -123,31 +123,31 @@ def override(table: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
-            raise UserError(f"{assignment!r} is no override: write KEY=VALUE, for example algorithm.k0=5")
+            raise UserError(f"{assignment!r} is not an override: write KEY=VALUE, for example algorithm.k0=5")
         if assignment.count(".") > DOTS:
-            raise UserError(f"{assignment!r} is no override: it has more than {DOTS} full stops")
+            raise UserError(f"{assignment!r} is not an override: it has more than {DOTS} full stops")
         value = parse(text.strip())
         *parents, last = key.strip().split(".")
         if not parents and last in FAMILIES and isinstance(value, str):
             parents, last = [last], "name"
         parsed.append((assignment, parents, last, value))
-    for assignment, parents, last, value in sorted(parsed, key=lambda part: (part[2] != "name", len(part[1]))):
-        place = table
+    for assignment, parents, last, value in sorted(parsed, key=lambda one: (one[2] != "name", len(one[1]))):
+        part = table
         for depth, parent in enumerate(parents):
-            if isinstance(place.get(parent), str):
-                place[parent] = {"name": place[parent]}
-            place = place.setdefault(parent, {})
-            if not isinstance(place, dict):
-                raise UserError(f"{assignment!r}: {'.'.join(parents[: depth + 1])} is no table")
-        if last == "name" and place.get("name", default_name(table, parents) or value) != value:
-            place.clear()  # another algorithm, problem …: the options of the old one do not apply
-        place[last] = value
+            if isinstance(part.get(parent), str):
+                part[parent] = {"name": part[parent]}
+            part = part.setdefault(parent, {})
+            if not isinstance(part, dict):
+                raise UserError(f"{assignment!r}: {'.'.join(parents[: depth + 1])} is not a table")
+        if last == "name" and part.get("name", default_name(table, parents) or value) != value:
+            part.clear()  # another algorithm, problem …: the options of the former one do not apply
+        part[last] = value
     shallow(table, "the experiment")
     return table
 
 
 def default_name(table: dict[str, Any], parents: list[str]) -> str | None:
-    """The name that a family's table has where it says none."""
+    """The name that the table of a family stands for where it has none."""
     if parents == ["problem"]:
         source = table.get("data", {})
         name = source.get("name", Data.default) if isinstance(source, dict) else source
@@ -156,7 +156,7 @@ def default_name(table: dict[str, Any], parents: list[str]) -> str | None:
 
 
 def parse(text: str) -> Any:
-    """A TOML value; what is none, such as a bare word or a path, is a string."""
+    """The value of a TOML text; a text that is not TOML, such as a bare word or a path, is a string."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (ValueError, KeyError, RecursionError):

@@ -13,10 +13,9 @@ from mpifed.results.result import Result
 class Job(NamedTuple):
     """An experiment, where its result goes, and what it goes on from.
 
-    ``path`` None keeps the result in memory; ``force`` replaces a file of that name. ``saved`` is the checkpoint that the run
-    goes on from and ``before``, on rank 0, the result so far. With ``survive`` ranks that live go on from the last checkpoint
-    when others die.
-    """
+    ``path`` None keeps the result in memory; ``force`` replaces a file of that name. ``saved`` is the checkpoint that
+    the run goes on from and ``before``, on rank 0, the result so far. With ``survive`` ranks that live go on from the
+    last checkpoint when others die."""
 
     config: Experiment
     path: str | os.PathLike[str] | None = None

@@ -21,7 +21,7 @@ from mpifed.mpi.world import World
 
 
 class Prepared(NamedTuple):
-    """``cuts``: where the clients of each host begin and the last ones end; ``host`` None on a rank that only serves."""
+    """``cuts``: the first client of each host, and m; ``host`` is None on a rank that only serves."""
 
     data: Dataset
     setup: Setup
@@ -32,7 +32,8 @@ class Prepared(NamedTuple):
 
 
 def prepare(job: Job, world: World, cache: Cache | None = None) -> Prepared:
-    """Load the data of a job (from ``cache``, where one is given) and check everything that can be wrong before round one.
+    """Load the data of a job (from ``cache``, where one is given) and check everything that can be wrong before round
+    one.
 
     Raises UserError for what does not go together.
     """

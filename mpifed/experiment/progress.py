@@ -1,4 +1,4 @@
-"""How far a run is: one line in place on a terminal, a line every few seconds elsewhere."""
+"""The progress of a run: one line, rewritten in place on a terminal, a new one every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SECONDS_LOG = 5.0
 
 
 class Progress:
-    """Tells rounds, objective, gradient and the seconds left, at most; silent where ``stream`` is None."""
+    """Shows round, objective, gradient and an upper bound of the time left; silent where ``stream`` is None."""
 
     def __init__(self, stream: TextIO | None = sys.stderr) -> None:
         self.stream = stream
         self.terminal = stream is not None and stream.isatty()
-        self.begun = self.told = time.monotonic()
+        self.begun = self.shown = time.monotonic()
         self.values = (float("nan"), float("nan"))
 
     def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
@@ -27,40 +27,40 @@ class Progress:
         if "objective" in row:
             self.values = (row["objective"], row["grad_norm_sq"])
         if self.due():
-            left = (self.told - self.begun) / max(round, 1) * (rounds - round)
+            left = (self.shown - self.begun) / max(round, 1) * (rounds - round)
             self.put(
                 f"round {round} of at most {rounds}  f {self.values[0]:.6g}  ‖∇f‖² {self.values[1]:.2e}  "
                 f"at most {duration(left)} left"
             )
 
     def due(self) -> bool:
-        """Whether it is time to say something again; if so, the time counts from now."""
+        """Whether it is time to write again; if so, the time counts from now."""
         now = time.monotonic()
-        if self.stream is None or now - self.told < (SECONDS_TERMINAL if self.terminal else SECONDS_LOG):
+        if self.stream is None or now - self.shown < (SECONDS_TERMINAL if self.terminal else SECONDS_LOG):
             return False
-        self.told = now
+        self.shown = now
         return True
 
     def put(self, text: str) -> None:
-        """Say how far it is, on the line in place."""
+        """Write the line of progress."""
         if self.stream is not None:
             self.stream.write(f"\r{text}\033[K" if self.terminal else text + "\n")
             self.stream.flush()
 
     def note(self, text: str) -> None:
-        """Say something on a line of its own."""
+        """Write a message on a line of its own."""
         if self.stream is not None:
             self.stream.write(f"mpifed: {text}\n")
 
     def close(self) -> None:
-        """Leave the line clean."""
+        """Clear the line of progress."""
         if self.terminal and self.stream is not None:
             self.stream.write("\r\033[K")
             self.stream.flush()
 
 
 class Overall(Progress):
-    """How far a sweep is: points done, and the time left by the cost of what is done and the seconds that it took."""
+    """The progress of a sweep: points done, and the time left, estimated from the costs and seconds of those done."""
 
     def __init__(self, stream: TextIO | None, costs: Sequence[float]) -> None:
         super().__init__(stream)
@@ -70,7 +70,7 @@ class Overall(Progress):
         self.notes: set[str] = set()
 
     def over(self, cost: float, seconds: float | None) -> None:
-        """A point of this cost is over; it took so many seconds (None: there was nothing to run)."""
+        """Count a point of this cost as done; it took so many seconds (None: there was nothing to run)."""
         self.done, self.left = self.done + 1, self.left - cost
         if seconds is not None:
             self.seconds, self.cost = self.seconds + seconds, self.cost + cost
@@ -87,7 +87,7 @@ class Overall(Progress):
             self.put(f"{self.head()}; {self.name}: round {round} of at most {rounds}")
 
     def note(self, text: str) -> None:
-        """Say something on a line of its own, once for all points."""
+        """Write a message on a line of its own, once for all points."""
         if text not in self.notes:
             self.notes.add(text)
             super().note(text)

@@ -1,4 +1,4 @@
-"""Going on with a run that was stopped, killed or failed."""
+"""Resuming a run that was stopped, was killed or failed."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ FREE = ("rounds", "stop", "checkpoint")  # what may change when a run is resumed
 def resume(
     path: str | os.PathLike[str], words: Sequence[str]
 ) -> tuple[dict[str, Any], checkpoint.Saved | None, Result]:
-    """The experiment's table with the overrides ``words``, the last checkpoint (None: start again) and the result so far.
+    """The experiment with the overrides ``words``, the last checkpoint (None: start again) and the result so far.
 
-    Raises UserError where the run is finished, where the file or the checkpoint cannot be read, and for an override of
-    anything that would make it another run.
-    """
+    Raises UserError where the run is finished, where the file or the checkpoint cannot be read, and for an override
+    that would make it another run."""
     with contextlib.suppress(OSError):  # load says what is wrong
         mend(path)
     before = load(path)
     saved = checkpoint.find(path)
     if before.status == "finished" and saved is None:
         raise UserError(
-            f"{os.fspath(path)} is finished ({before.stop_reason}); checkpoint.keep = true keeps what resume needs"
+            f"{os.fspath(path)} is finished ({before.stop_reason}); a finished run can be resumed if it ran with "
+            "checkpoint.keep = true"
         )
     if saved is not None and before.cr < saved.round:
         raise UserError(

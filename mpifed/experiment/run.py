@@ -45,12 +45,12 @@ def run(
         raise
     except Exception as error:
         if world.size > 1:
-            fail(world, error)  # the other ranks would wait for ever
+            fail(world, error)  # or the other ranks would wait for ever
         raise
 
 
 def build(table: dict[str, Any], world: World) -> Experiment:
-    """The experiment that a table describes, on every rank. UserError on all of them where one rank lacks a file, say."""
+    """The experiment that a table describes, on every rank. Raises UserError on all where one of them lacks a file."""
     with world.agreeing():
         config = experiment(table)
     return config
@@ -59,11 +59,11 @@ def build(table: dict[str, Any], world: World) -> Experiment:
 def start(
     job: Job, world: World | None = None, progress: Progress | None = None, cache: Cache | None = None
 ) -> Recorder | None:
-    """Run a job on the ranks of ``world`` (default: this process alone); data sets come from ``cache``, if there is one.
+    """Run a job on the ranks of ``world`` (default: this process alone); data sets come from ``cache``, if there is
+    one.
 
-    The recorder of the result on rank 0, None on the others. Raises UserError, the same on every rank, before the first
-    round.
-    """
+    Returns the recorder of the result on rank 0, None on the others. Raises UserError, the same on every rank, before
+    the first round."""
     world, progress = world or World(), progress or Progress(None)
     if job.survive and not world.survives():
         raise UserError(
@@ -75,7 +75,7 @@ def start(
 
 
 def surviving(job: Job, world: Any, progress: Progress, cache: Cache | None) -> Recorder | None:
-    """The same; when ranks die, the others go on from the last checkpoint."""
+    """Attempt a job; when ranks die, the others attempt it again from the last checkpoint."""
     while True:
         done = None
         try:
@@ -98,7 +98,7 @@ def surviving(job: Job, world: Any, progress: Progress, cache: Cache | None) -> 
 
 
 def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> Recorder | None:
-    """The same; an error of MPI where a rank dies."""
+    """Prepare a job on every rank and run it. Raises an error of MPI where a rank dies."""
     with world.agreeing():
         parts = prepare(job, world, cache)
     recorder = None
@@ -174,7 +174,7 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
 
 
 def fail(world: World, error: BaseException) -> None:
-    """End all ranks after an error that is no user's mistake: one message, then where it happened."""
+    """End all ranks after an error that is not the user's mistake: one message, then where it happened."""
     text = str(error) if isinstance(error, Trouble) else failure(world.rank, error)
     sys.stderr.write(f"mpifed: {text}\n")
     world.abort(1)

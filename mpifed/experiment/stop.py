@@ -1,4 +1,4 @@
-"""When a run is done."""
+"""When a run stops."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Stop(Table):
             raise ValueError("objective_gap needs optimum, the least value of f")
 
     def reason(self, history: Mapping[str, Sequence[float]], m: int, n: int) -> str | None:
-        """Why to stop after the rounds recorded so far (columns of measured rounds), or None."""
+        """Why to stop after the rounds recorded so far (columns of evaluated rounds), or None."""
         f = history["objective"]
         scale = 1 if self.gradient_scale == "1" else m * m
         error, first = history["grad_norm_sq"][-1] / scale, history["grad_norm_sq"][0] / scale

@@ -15,7 +15,7 @@ from mpifed.core.typing import Array
 
 
 class Distribution(Component):
-    """How a property differs among clients: a number for all, or a table; drawn once for each client."""
+    """How a property differs among clients: one number for all, or a table; drawn once for each client."""
 
     choices: ClassVar[dict[str, str]] = {
         "constant": "mpifed.federation.distributions:Constant",
@@ -85,7 +85,7 @@ class Exponential(Distribution, tag="exponential"):
 
 
 class Pareto(Distribution, tag="pareto"):
-    """Pareto of type I: P(V > v) = (scale/v)^shape for v >= scale; the mean is scale·shape/(shape − 1) for shape > 1."""
+    """Pareto of type I: P(V > v) = (scale/v)^shape, v >= scale; the mean is scale·shape/(shape − 1) if shape > 1."""
 
     scale: Annotated[float, Meta(gt=0, description="least value")]
     shape: Annotated[float, Meta(gt=0, description="tail index; the smaller, the more extreme clients there are")] = 2.0

@@ -14,10 +14,9 @@ from mpifed.federation.setup import Setup
 class Evaluation:
     """The quantities that are evaluated: ``names``, in the order in which ``clients`` computes them.
 
-    ``objective`` f_i(x), ``objective_samples`` d_i f_i(x), ``gradient`` ∇f_i(x); for a problem with classes ``accuracy``
-    and the numbers of samples ``correct`` and ``tested``; for an algorithm with personal models ``personal_objective``
-    and ``personal_accuracy``; then what the algorithm ``watches``.
-    """
+    ``objective`` f_i(x), ``objective_samples`` d_i f_i(x), ``gradient`` ∇f_i(x); for a problem with classes
+    ``accuracy`` and the numbers of samples ``correct`` and ``tested``; for an algorithm with personal models
+    ``personal_objective`` and ``personal_accuracy``; then what the algorithm ``watches``."""
 
     def __init__(self, setup: Setup) -> None:
         self.algorithm = setup.algorithm

@@ -111,11 +111,10 @@ class Local:
     def steps(self, k0: int, epochs: int, size: int) -> Iterator[tuple[int, Local, Array | int]]:
         """Local iterations j = 0, 1 …, as (j, f on a mini-batch of ``size`` samples, weight).
 
-        ``weight`` is 1, or (c, 1) with 0 for the clients that have no sample left in this mini-batch.
-        With ``epochs`` that many passes over the samples in random order, otherwise ``k0`` mini-batches, each drawn anew;
-        j counts epochs or iterations. ``size`` 0 is the full batch, an epoch of which is one step. Draws come from each
-        client's own stream.
-        """
+        ``weight`` is 1, or (c, 1) with 0 for the clients that have no sample left in this mini-batch. With ``epochs``
+        that many passes over the samples in random order, otherwise ``k0`` mini-batches, each drawn anew; j counts
+        epochs or iterations. ``size`` 0 is the full batch; then an epoch is one step. Random numbers come from each
+        client's own stream."""
         if size == 0:
             for j in range(epochs or k0):
                 yield j, self, 1

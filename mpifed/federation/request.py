@@ -1,4 +1,4 @@
-"""What the server asks of clients, and what comes back."""
+"""What the server requests of clients, and what comes back."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ NUMBERS = len(HostReport._fields)
 
 
 class Reply(NamedTuple):
-    """``rows`` (k, N): a row a client, or a row a subtree (sum), or one row (plain sum, max); ``layout`` their columns."""
+    """``rows`` (k, N): one for each client, for each subtree (sum), or a single one (plain sum, max)."""
 
     rows: Array
     layout: tuple[tuple[int, ...], ...] | None  # shapes of what a client replied; None where no client was called
 
 
 class Collected:
-    """The replies of ``count`` clients as rows in client order; with ``lend`` they may be the array of a client method."""
+    """The replies of ``count`` clients as rows in client order; with ``lend`` they may be a method's own array."""
 
     def __init__(self, count: int, dtype: Any, lend: bool) -> None:
         self.rows, self.lend = np.zeros((count, 0), dtype), lend
@@ -86,10 +86,9 @@ def width(shape: tuple[int, ...]) -> int:
 class Ledger:
     """What travelled between server and clients: the paper's communication, whatever the number of ranks.
 
-    An exchange is one download and one upload of the clients called, in either order. Arrays of real numbers are charged,
-    to each client that receives or sends them; single numbers (a step size, the round) and the selection are not. A client
-    that does not reply in time ([system]) is charged nothing.
-    """
+    An exchange is one download and one upload of the clients called, in either order. Arrays of real numbers are
+    charged, to each client that receives or sends them; single numbers (a step size, the round) and the selection are
+    not. A client that does not reply in time ([system]) is charged nothing."""
 
     def __init__(self) -> None:
         self.uploads = self.downloads = self.bytes_up = self.bytes_down = 0

@@ -23,23 +23,21 @@ DROPOUT, JITTER = 0, 1  # the streams of a round; those of the clients are in ro
 class System(Table):
     """Slow, distant and absent clients, and simulated_seconds; without this table all clients are equal and reply.
 
-    From the request to its reply a selected client takes
-    T = latency + b/bandwidth_down + w/speed·exp(jitter·N(0, 1)) + latency + b/bandwidth_up  seconds. b are the bytes that
-    the algorithm sends to a client, and gets back, between two selections; w are the sample gradients that the client
-    computes: as many as the algorithm states (FedADMM: at most), or ``passes`` times its samples. T is computed from these
-    numbers and never measured. Of the selected clients
+    From the request to its reply a selected client takes T = latency + b/bandwidth_down + w/speed·exp(jitter·N(0, 1)) +
+    latency + b/bandwidth_up  seconds. b are the bytes that the algorithm sends to a client, and gets back, between two
+    selections; w are the sample gradients that the client computes: as many as the algorithm states (FedADMM: at most),
+    or ``passes`` times its samples. T is computed from these numbers and never measured. Of the selected clients
 
     - each drops out with probability ``dropout``, and the server does not wait for it;
     - those with T > deadline are late, and the server goes on without them after ``deadline`` seconds;
     - where fewer than ``least`` remain (or than were selected), the server waits for the fastest of the late ones until
-      there are that many, and where these are too few, for the fastest of those that dropped out, which then reply in T.
+      there are that many; where these are too few, for the fastest of those that dropped out, which then reply in T.
 
-    To the algorithm, a client that does not reply looks like one that was not selected; the ledger charges only what the
-    others exchange. A selection lasts as long as the largest T of the clients that reply (FedGiA: of all clients, because
-    it uses all), and at least ``deadline`` if a client is late. All candidates of a biased selection are awaited, each with
-    the model down, one number up and its samples between. simulated_seconds adds these times up. Numbers that an algorithm
-    derives from the size of the selection do not change when clients are absent.
-    """
+    To the algorithm, a client that does not reply looks like one that was not selected; the ledger charges only what
+    the others exchange. A selection lasts as long as the largest T of the clients that reply (FedGiA: of all clients,
+    because it uses all), and at least ``deadline`` if a client is late. All candidates of a biased selection are
+    awaited, each with the model down, one number up and its samples between. simulated_seconds adds these times up.
+    Numbers that an algorithm derives from the size of the selection do not change when clients are absent."""
 
     speed: Annotated[
         Distribution | None, Meta(description="sample gradients a second of a client; absent: no time")
@@ -71,8 +69,8 @@ class System(Table):
         key = next((key for key, value in absence.items() if value), None)
         if algorithm.everyone and key is not None:
             raise UserError(
-                f"system.{key} = {absence[key]} is wrong: {algorithm.label()} needs a gradient of every client in every "
-                "round, also of those that are not selected, so no client can be absent"
+                f"system.{key} = {absence[key]} is wrong: {algorithm.label()} needs a gradient of every client in "
+                "every round, also of those that are not selected, so no client can be absent"
             )
         if self.least > cohort:
             raise UserError(

@@ -61,7 +61,7 @@ def nodes(lo: int, hi: int, m: int) -> list[Node]:
 
 
 def subtotals(rows: Array, ids: Array | None, lo: int, tree: list[Node]) -> Array:
-    """The sums (k, N) of each of the k subtrees over ``rows`` (c, N) of the clients ``ids``, rising; None: lo, lo+1 …"""
+    """The sums (k, N) of the k subtrees over ``rows`` (c, N) of the clients ``ids``, rising; None: lo, lo+1 …"""
     if len(tree) == 1:
         if ids is not None and not len(ids):
             return np.zeros((1, rows.shape[1]), rows.dtype)
@@ -122,7 +122,7 @@ def total(parts: Array, tree: Sequence[Node]) -> Array:
 
 
 def finish(request: Request, rows: Array, tree: Sequence[Node]) -> Array:
-    """The last step of a reduction, over the rows of all hosts one after the other, or over some columns of them."""
+    """The last step of a reduction, over the rows of all hosts in order, or over some columns of them."""
     if request.reduce == "sum":
         return total(rows, tree)
     if request.reduce == "plain sum":

@@ -19,7 +19,7 @@ from mpifed.core.typing import Array
 from mpifed.mpi.library import library
 from mpifed.mpi.world import World
 
-# a Communicator starts MPI once it knows that launcher and library belong together; before, a library may end the process
+# Communicator starts MPI, after it has checked that launcher and library match; else a library may end the process
 if "mpi4py.MPI" not in sys.modules:
     mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
 from mpi4py import MPI

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def library() -> str:
-    """Name and version of the MPI library, which is not started. Raises ImportError or RuntimeError where there is none."""
+    """Name and version of the MPI library, without starting it. ImportError or RuntimeError where there is none."""
     from mpi4py import rc
 
     rc.initialize = False

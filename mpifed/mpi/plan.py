@@ -63,9 +63,9 @@ def form(request: Request) -> Form:
 class Plan:
     """Where everything stands in the messages of one form.
 
-    ``message`` begins with this plan's number, 0, round, call and ``patient``, and the numbers; small arrays follow, each at a
-    multiple of 64 bytes. ``apart`` are the arrays that travel on their own. Both are buffers, reused for every message.
-    """
+    ``message`` begins with this plan's number, 0, round, call and ``patient``, and the numbers; small arrays follow,
+    each at a multiple of 64 bytes. ``apart`` are the arrays that travel on their own. Both are buffers, reused for
+    every message."""
 
     def __init__(self, number: int, form: Form, m: int) -> None:
         self.number, self.form = number, form

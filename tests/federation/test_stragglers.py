@@ -391,7 +391,7 @@ WRONG = {
     "stop without a system": (
         ["stop.simulated_seconds=9"],
         "stop.simulated_seconds = 9.0 is wrong: time is simulated only "
-        "with a table [system], which says how fast clients are",
+        "with a table [system], which states the speed of the clients",
     ),
     "fedgia with dropout": (["algorithm=fedgia", "system.dropout=0.3"], f"system.dropout = 0.3 is wrong: {EVERYONE}"),
     "fedgia with a deadline": (

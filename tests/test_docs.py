@@ -16,6 +16,7 @@ from mpifed.cli import describe
 from mpifed.cli import main as cli
 from mpifed.experiment import config
 from tests.helpers.commands import ROOT
+from tests.test_house import ARROWS
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 PAPERS = ("fedadmm", "fedgia", "fedepm", "feddcd", "flame")
@@ -123,6 +124,18 @@ def test_experiment_files_in_the_pages_are_valid(page):
         table = tomllib.loads(block)
         if page.parent.name == "docs" and "project" not in table and ".py:" not in block:
             config.experiment(table)
+
+
+@page
+def test_programs_in_the_pages_are_there(page):
+    for program in re.findall(r"python -m (benchmarks(?:\.\w+)*)", page.read_text("utf-8")):
+        path = ROOT.joinpath(*program.split("."))
+        assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), f"{page.name}: {program}"
+
+
+def test_contributing_names_every_room():
+    table = re.findall(r"^\| `(\w+)` \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.M)
+    assert sorted(table) == sorted(ARROWS.keys() - {"mpifed"})
 
 
 @page

@@ -1,27 +1,18 @@
-"""FLAME and pFedMe: what their formulas promise, and that personal models stay where they are."""
+"""FLAME: its box, its penalty, and what it minimises."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-import mpifed
 from mpifed.algorithms.flame import Flame
-from mpifed.federation.selection import Biased, Uniform
-from mpifed.problems.softmax import Softmax
-from tests.helpers.algorithm_runs import M, N, Run, build, gradients, minimiser
+from tests.helpers.algorithm_runs import M, N, Run, build, gradients
+from tests.helpers.personal_models import EVERYONE, descend
 
 CENTERS = ["global", "local"]
+
+
 both = pytest.mark.parametrize("center", CENTERS)
-EVERYONE = Uniform(share=1.0)
-
-
-def descend(run, i, theta, centre, lam, lr, epochs, decay=0.0):
-    """H full gradient steps on f_i(θ) + (λ/2)‖θ − centre‖² from θ."""
-    A, b = run.samples()[i]
-    for _ in range(epochs):
-        theta = theta - lr * (A.T @ (A @ theta - b) / len(A) + lam * (theta - centre) + decay * theta)
-    return theta
 
 
 @both
@@ -86,69 +77,6 @@ def test_the_local_model_minimises_what_10_says():
     assert np.abs(slope[chosen]).max() < 1e-14
 
 
-@pytest.mark.parametrize("name", ["flame", "pfedme"])
-def test_the_last_upload_of_those_not_chosen_stays_in_the_mean(name):
-    run = Run(build(name, {"batch_size": 0, "lr": 0.005}))
-    for _ in range(4):
-        before = run.states().z
-        run.rounds(1)
-        rest = ~run.fed.mask(run.fed.selected)
-        state = run.states()
-        assert np.array_equal(state.z[rest], before[rest])
-        assert not np.array_equal(state.z[~rest], before[~rest])
-        assert np.allclose(run.server.x, state.z.mean(axis=0), rtol=1e-13, atol=1e-15)
-    assert (run.fed.times_selected == 0).any()
-    assert not run.states().z[run.fed.times_selected == 0].any()  # who never trained counts with the model of the start
-
-
-def test_pfedme_is_its_formula_client_by_client():
-    """θ_i by gradient steps on f_i(θ) + (λ/2)‖θ − w‖² from its last θ_i; w_i = w − ηλ(w − θ_i); mean over all m."""
-    lam, eta, lr, epochs, decay = 2.0, 0.3, 0.01, 3, 0.02
-    run = Run(
-        build("pfedme", {"lam": lam, "eta": eta, "lr": lr, "epochs": epochs, "batch_size": 0, "weight_decay": decay})
-    )
-    w, (theta, z) = np.zeros(N), np.zeros((2, M, N))
-    for _ in range(6):
-        model = run.rounds(1)[-1]
-        for i in run.fed.selected:
-            theta[i] = descend(run, i, theta[i], w, lam, lr, epochs, decay)
-            z[i] = w - eta * lam * (w - theta[i])
-        w = z.mean(axis=0)
-        assert np.allclose(model, w, rtol=1e-10, atol=1e-12)
-        assert np.allclose(run.states().theta, theta, rtol=1e-10, atol=1e-12)
-
-
-def moreau(run, lam):
-    """w minimising (1/m) Σ min_θ f_i(θ) + (λ/2)‖θ − w‖² of least squares, and the θ_i (m, n) there."""
-    H = np.array([A.T @ A / len(A) for A, _ in run.samples()])
-    g = np.array([A.T @ b / len(A) for A, b in run.samples()])
-    inverse = np.linalg.inv(H + lam * np.eye(N))
-    w = np.linalg.solve(np.eye(N) - lam * inverse.mean(axis=0), np.matvec(inverse, g).mean(axis=0))
-    return w, np.matvec(inverse, g + lam * w)
-
-
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("flame", {"rho": 1.0}),
-        ("flame", {"rho": 1.0, "center": "local"}),
-        ("flame", {"rho": 2.0}),
-        ("pfedme", {"eta": 0.1}),
-    ],
-    ids=str,
-)
-def test_both_end_where_the_moreau_envelope_is_least(name, options):
-    """Problem (7) of flame: w* minimises the mean of the envelopes, θ_i* = prox of f_i at w*."""
-    lam = 5.0
-    run = Run(build(name, {"lam": lam, "lr": 0.04, "epochs": 30, "batch_size": 0, **options}), selection=EVERYONE)
-    w, theta = moreau(run, lam)
-    assert np.abs(gradients(run, theta) + lam * (theta - w)).max() < 1e-12  # the test's own formula
-    assert np.linalg.norm(w - minimiser(run)) > 1e-2  # another point than the minimiser of f
-    run.rounds(400)
-    assert np.allclose(run.server.x, w, rtol=1e-5, atol=1e-6)
-    assert np.allclose(run.states().theta, theta, rtol=1e-5, atol=1e-6)
-
-
 @both
 def test_a_strong_pull_brings_personal_models_to_their_centre(center):
     """λ → ∞: θ_i − centre = −∇f_i(θ_i)/λ, the centre w or, as printed, the client's own last w_i."""
@@ -174,50 +102,6 @@ def test_a_weak_pull_leaves_every_client_alone():
     assert np.allclose(run.states().theta, alone.states().theta, atol=1e-6)
 
 
-def test_personal_models_fit_their_clients_better_than_the_common_one():
-    result = mpifed.run(
-        {
-            "data": {"name": "linreg-noniid", "clients": 10, "features": 8, "least": 6, "most": 20},
-            "rounds": 30,
-            "algorithm": {"name": "flame", "lr": 0.02, "lam": 1.0},
-            "selection": "all",
-        }
-    )
-    assert result.rounds["personal_objective"][0] == result.rounds["objective"][0]
-    assert result.rounds["personal_objective"][-1] < 0.9 * result.rounds["objective"][-1]
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("batch_size", [0, 5])
-@pytest.mark.parametrize(
-    ("name", "selection", "pool"),
-    [("flame", Uniform(count=5), 0), ("pfedme", Uniform(count=5), 0), ("flame", Biased(count=5, candidates=8), 8)],
-)
-def test_personal_models_never_travel(name, selection, pool, batch_size, dtype):
-    """Up z_i, down w: n numbers each way for every client who is chosen, whatever is measured."""
-    run, size = Run(build(name, {"batch_size": batch_size}), selection=selection, dtype=dtype), np.dtype(dtype).itemsize
-    for round in range(1, 4):
-        run.rounds(1)
-        run.measure()
-        run.fed.inspect(run.algorithm.personalised)
-        ledger = run.fed.ledger
-        assert ledger.bytes_up == round * size * (5 * N + pool)
-        assert ledger.bytes_down == round * size * (5 + pool) * N
-
-
-@pytest.mark.parametrize("name", ["flame", "pfedme"])
-def test_personal_models_are_recorded_where_they_are_asked_for(name):
-    table = {
-        "data": {"name": "linreg-noniid", "clients": 7, "features": 4, "least": 6, "most": 20},
-        "rounds": 3,
-        "algorithm": {"name": name, "lr": 0.01},
-        "record": {"personal": True},
-    }
-    result = mpifed.run(table)
-    assert result.personal.shape == (7, 4)
-    assert len(np.unique(result.personal, axis=0)) > 1
-
-
 def test_epochs_count_passes_over_the_samples():
     """Two epochs of one batch that holds everything are two full steps, of whatever order."""
     full = Run(build("flame", {"batch_size": 0, "epochs": 2}))
@@ -225,14 +109,6 @@ def test_epochs_count_passes_over_the_samples():
     assert np.allclose(full.rounds(3), batches.rounds(3), rtol=1e-10, atol=1e-13)
     small = Run(build("flame", {"batch_size": 3, "epochs": 2}))
     assert not np.allclose(full.rounds(1), small.rounds(4)[-1], rtol=1e-3)
-
-
-@pytest.mark.parametrize("problem", [Softmax(), Softmax(start="uniform")], ids=repr)
-def test_everyone_starts_at_the_common_model(problem):
-    run = Run(build("flame"), problem)
-    state = run.states()
-    assert all((field == run.server.x).all() for field in (state.theta, state.w, state.z))
-    assert not state.pi.any()
 
 
 def test_a_penalty_below_that_of_theorem_2_is_told_not_refused():

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from math import ceil, log, log1p
-
 import numpy as np
 import pytest
-from msgspec.structs import replace
 from scipy.stats import kstest
 
 import mpifed
 from mpifed.algorithms.fedepm import FedEPM
-from mpifed.algorithms.noise import Budget, laplace, log_ratio
+from mpifed.algorithms.noise import laplace, log_ratio
 from mpifed.algorithms.sfedavg import SFedAvg
 from mpifed.algorithms.step_sizes import Constant
 from mpifed.core.errors import UserError
 from mpifed.data.pool import Pool
 from mpifed.experiment.rounds import evaluate
-from mpifed.federation.selection import Uniform
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients, local
-
-# the law of the noise
 
 
 def wide(n=20000, c=4, **options):
@@ -68,9 +61,6 @@ def test_the_ratio_of_signal_and_noise():
     assert np.allclose(log_ratio(W, noise), [1, -1, np.inf])
 
 
-# the scales of the algorithms
-
-
 def uploads(run, rounds):
     """After every round: who trained (ids), the model they were sent, their state before, after, and their noise (s, n)."""
     for _ in range(rounds):
@@ -82,6 +72,8 @@ def uploads(run, rounds):
 
 
 SMALL = {"name": "constant", "a": 0.003}
+
+
 EPM = {"k0": 3, "step_scale": "one", "mu0": 30.0, "lam": 1e-3, "eta": 2e-3, "epsilon": 5.0, "alpha": 1.01}
 
 
@@ -210,9 +202,6 @@ def test_none_is_no_noise_at_all(name):
     assert evaluate(run.algorithm, run.fed, run.server).keys().isdisjoint({"snr", "epsilon", "epsilon_accounted"})
 
 
-# what "clipped" guarantees
-
-
 def neighbours(pairs, d, n, rng, binary):
     """The samples of ``pairs`` clients, then of the same clients with one sample replaced by any other, or its opposite."""
     A = rng.standard_normal((pairs, d, n)) * np.exp(rng.uniform(-2, 2, (pairs, 1, 1)))
@@ -320,9 +309,6 @@ def test_the_probability_of_any_upload_changes_by_at_most_e_to_the_epsilon():
     assert np.abs(ratio).max() > 0.3 * epsilon
 
 
-# the record
-
-
 @pytest.mark.parametrize(
     ("name", "options"),
     [("fedepm", {}), ("fedepm", {"noise": "clipped"}), ("sfedavg", {}), ("sfedprox", {"noise": "matched"})],
@@ -366,82 +352,3 @@ def test_noise_has_the_same_bits_on_several_hosts(noise):
     alone, several = Run(algorithm), Run(algorithm, cuts=(0, 5, 7, M))
     assert alone.rounds(4).tobytes() == several.rounds(4).tobytes()
     assert alone.fed.inspect(algorithm.extreme, "max") == several.fed.inspect(algorithm.extreme, "max")
-
-
-# the budget
-
-
-def test_the_sum_is_the_basic_budget_and_nothing_released_costs_nothing():
-    assert np.isclose(Budget(0.1, 7).basic(), 0.7)
-    assert Budget(0.1, 0).basic() == Budget(0.1, 0).accounted(1e-5) == 0
-
-
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 5.0])
-@pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-2])
-def test_the_accounted_budget_is_never_more_than_the_sum(epsilon, delta):
-    pytest.importorskip("dp_accounting")
-    found = [Budget(epsilon, count).accounted(delta) for count in (1, 2, 10, 100, 1000)]
-    assert all(one <= count * epsilon * (1 + 1e-12) for one, count in zip(found, (1, 2, 10, 100, 1000), strict=True))
-    assert found == sorted(found)
-    assert found[-1] < (0.6 if epsilon <= 1 else 1) * 1000 * epsilon  # many releases: it falls below
-    assert Budget(epsilon, 100).accounted(delta / 10) >= found[3]
-
-
-@pytest.mark.parametrize(("epsilon", "count"), [(0.1, 200), (0.5, 50), (1.0, 30)])
-def test_the_accounted_budget_is_renyi_accounting(epsilon, count):
-    """Mironov 2017, Proposition 6, and the conversion to (ε, δ) of Canonne, Kamath and Steinke 2020."""
-    pytest.importorskip("dp_accounting")
-    delta, best = 1e-5, np.inf
-    for a in np.concatenate([np.linspace(1.1, 10.9, 99), np.arange(11, 512)]):
-        inside = log(a / (2 * a - 1) + (a - 1) / (2 * a - 1) * np.exp((1 - 2 * a) * epsilon)) + (a - 1) * epsilon
-        best = min(best, count * inside / (a - 1) + log1p(-1 / a) - log(delta * a) / (a - 1))
-    assert np.isclose(Budget(epsilon, count).accounted(delta), best, rtol=0.02)
-    assert Budget(epsilon, count).accounted(delta) < 0.95 * Budget(epsilon, count).basic()
-
-
-@pytest.mark.parametrize(("epsilon", "count"), [(0.5, 20), (1.0, 10)])
-def test_the_accounted_budget_is_an_upper_bound(epsilon, count):
-    """Of the exact one, by the distribution of the privacy loss."""
-    pytest.importorskip("dp_accounting")
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    loss = pld.from_laplace_mechanism(1 / epsilon, value_discretization_interval=1e-2, pessimistic_estimate=False)
-    assert Budget(epsilon, count).accounted(1e-5) >= loss.self_compose(count).get_epsilon_for_delta(1e-5)
-
-
-def without_dp_accounting(monkeypatch):
-    for name in [name for name in sys.modules if name.split(".")[0] == "dp_accounting"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "dp_accounting", None)
-
-
-CLIPPED = {
-    "data": {"name": "linreg-noniid", "clients": 4, "features": 3, "least": 6, "most": 9},
-    "rounds": 2,
-    "algorithm": {"name": "fedepm", "noise": "clipped"},
-}
-
-
-def test_without_the_library_the_budget_says_what_to_install(monkeypatch):
-    without_dp_accounting(monkeypatch)
-    assert Budget(0.1, 0).accounted(1e-5) == 0
-    with pytest.raises(UserError, match=r"dp-accounting: pip install 'mpifed\[privacy\]'$"):
-        Budget(0.1, 3).accounted(1e-5)
-    with pytest.raises(UserError, match=r"dp-accounting: pip install 'mpifed\[privacy\]'$"):
-        mpifed.run(CLIPPED)
-
-
-def test_and_it_says_so_before_round_one(monkeypatch):
-    without_dp_accounting(monkeypatch)
-    begun = []
-    monkeypatch.setattr(FedEPM, "round", lambda self, fed, server: begun.append(fed.round) or replace)
-    with pytest.raises(UserError):
-        mpifed.run(CLIPPED | {"rounds": 1})
-    assert not begun
-
-
-def test_uploads_are_counted_for_the_client_who_sent_most():
-    run = Run(SFedAvg(step=Constant(a=0.003)), selection=Uniform(count=3))
-    run.rounds(9)
-    assert np.array_equal(run.server.uploads, run.fed.times_selected)
-    assert run.server.uploads.max() >= ceil(9 * 3 / M)

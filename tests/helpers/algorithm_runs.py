@@ -146,3 +146,11 @@ def local(data, problem, ids=None, place=(1, 0), seed=0):
     (block,) = fill(data, data.rows, Layout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype)), problem.labels)
     ids = np.arange(data.m) if ids is None else ids
     return Local(block, Setup(problem, None, seed, data.m, problem.initial(data, seed)), ids, place)
+
+
+def systems(c, n, seed=0, spread=3.0):
+    """(c, n, n) positive definite matrices of different condition, and right-hand sides (c, n)."""
+    rng = np.random.default_rng(seed)
+    U = np.linalg.qr(rng.standard_normal((c, n, n)))[0]
+    e = np.exp(rng.uniform(-1, 1, (c, n)) * np.linspace(0, spread, c)[:, None])
+    return np.matmul(U * e[:, None], U.mT), rng.standard_normal((c, n))

@@ -1,0 +1,92 @@
+"""AccFedDCD: its box, and what its paper proves."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from mpifed.data.sources.lower_bound import LowerBound
+from mpifed.federation.selection import All, Uniform
+from tests.helpers.algorithm_runs import Run, build
+from tests.helpers.dual_methods import Dual, Fixed, duals, every_dual, put, sharp, trajectory
+
+
+@every_dual
+@pytest.mark.parametrize("tau", [2, 4])
+def test_theorem_6_1_the_lyapunov_function_contracts_by_one_minus_a(place, tau):
+    """G(y) − G* + (a² + b)/(2r²α)·‖z − y*‖² (errata), in every single step and over all pairs of draws."""
+    dual = duals()[place]
+    sets = list(combinations(range(dual.m), tau))
+    runs = [
+        Run(build("accfeddcd"), "quadratic", data=dual.data, selection=Fixed(first=chosen, second=chosen))
+        for chosen in sets
+    ]
+    server = runs[0].server
+    r, kappa = (tau - 1) / (dual.m - 1), dual.alpha / dual.beta
+    assert np.isclose(server.r, r)
+    assert np.isclose(server.a, math.sqrt(kappa) / (1 / r + math.sqrt(kappa)), rtol=1e-9)
+    assert np.isclose(server.b, kappa * server.a * r**2, rtol=1e-9)
+    weight = (server.a**2 + server.b) / (2 * r**2 * dual.alpha)
+    for state in trajectory("accfeddcd", dual.data, 20):
+        before = dual.gap(state.y) + weight * np.sum((state.z - dual.y) ** 2)
+        gaps, distances = [], []
+        for run in runs:  # y⁺ depends on the first draw alone, z⁺ on the second
+            put(run, y=state.y, z=state.z, w=state.w)
+            run.rounds(1)
+            after = run.states()
+            gaps.append(dual.gap(after.y))
+            distances.append(np.sum((after.z - dual.y) ** 2))
+        assert np.mean(gaps) + weight * np.mean(distances) <= (1 - server.a) * before * (1 + 1e-9) + 1e-13
+
+
+def test_theorem_6_1_as_printed_is_false():
+    """Errata: (10) drops the z-term; with everyone, α = β/10 and all error where the curvature is β: 1.066 times the bound."""
+    problem, data = sharp(1.0, 0.1)
+    dual, run = Dual(data), Run(build("accfeddcd"), problem, data=data, selection=All())
+    first = dual.gap(run.states().y)
+    run.rounds(1)
+    assert np.isclose(dual.gap(run.states().y) / first / (1 - run.server.a), 1.066, rtol=1e-3)
+
+
+def test_acceleration_pays_where_the_condition_is_bad():
+    dual = Dual(LowerBound(clients=6, features=30, alpha=0.001, beta=1.0).load(0, "float64"))
+    gaps = {}
+    for name in ("feddcd", "accfeddcd"):
+        run = Run(build(name), "quadratic", data=dual.data, selection=All())
+        run.rounds(300)
+        gaps[name] = dual.gap(run.states().y)
+    assert gaps["accfeddcd"] < gaps["feddcd"] / 10
+
+
+@pytest.mark.parametrize(
+    ("options", "r", "kappa"), [({}, 0.5, None), ({"r": 0.25, "kappa": 0.6, "eta": 0.9}, 0.25, 0.6)]
+)
+def test_accfeddcd_is_its_box_client_by_client(options, r, kappa):
+    """Algorithm 2, lines 15–41: two draws, both gradients at v."""
+    dual, tau = duals()[1], 3
+    run = Run(build("accfeddcd", options), "quadratic", data=dual.data, selection=Uniform(count=tau))
+    kappa, scale = kappa or dual.alpha / dual.beta, options.get("eta", 1.0) * dual.alpha
+    a = math.sqrt(kappa) / (1 / r + math.sqrt(kappa))
+    b = kappa * a * r * r
+    y, z = np.zeros((2, *dual.b.shape))
+    for round in range(1, 7):
+        model = run.rounds(1)[-1]
+        v = (1 - a) * y + a * z
+        u = (a * a * z + b * v) / (a * a + b)
+        w = np.matvec(dual.inverse, v + dual.b)
+        first, second = (run.selector.select(round, again) for again in (0, 1))
+        y, z = v.copy(), u.copy()
+        y[first] -= scale * (w[first] - w[first].mean(axis=0))
+        z[second] -= a * r / (a * a + b) * scale * (w[second] - w[second].mean(axis=0))
+        assert np.allclose(model, w[second].mean(axis=0), rtol=1e-8, atol=1e-10)
+        assert np.allclose(run.states().y, y, rtol=1e-8, atol=1e-10)
+        assert np.allclose(run.states().z, z, rtol=1e-8, atol=1e-10)
+
+
+def test_the_two_draws_of_an_iteration_are_independent():
+    selector = Uniform(count=5).selector(0, 20, 400)
+    both = [len(np.intersect1d(selector.select(k, 0), selector.select(k, 1))) for k in range(1, 401)]
+    assert abs(np.mean(both) - 5 * 5 / 20) < 5 * np.std(both) / 20

@@ -1,0 +1,95 @@
+"""The privacy budget of a run: basic and accounted."""
+
+from __future__ import annotations
+
+import sys
+from math import ceil, log, log1p
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+import mpifed
+from mpifed.algorithms.fedepm import FedEPM
+from mpifed.algorithms.noise import Budget
+from mpifed.algorithms.sfedavg import SFedAvg
+from mpifed.algorithms.step_sizes import Constant
+from mpifed.core.errors import UserError
+from mpifed.federation.selection import Uniform
+from tests.helpers.algorithm_runs import M, Run
+
+
+def test_the_sum_is_the_basic_budget_and_nothing_released_costs_nothing():
+    assert np.isclose(Budget(0.1, 7).basic(), 0.7)
+    assert Budget(0.1, 0).basic() == Budget(0.1, 0).accounted(1e-5) == 0
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 5.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-2])
+def test_the_accounted_budget_is_never_more_than_the_sum(epsilon, delta):
+    pytest.importorskip("dp_accounting")
+    found = [Budget(epsilon, count).accounted(delta) for count in (1, 2, 10, 100, 1000)]
+    assert all(one <= count * epsilon * (1 + 1e-12) for one, count in zip(found, (1, 2, 10, 100, 1000), strict=True))
+    assert found == sorted(found)
+    assert found[-1] < (0.6 if epsilon <= 1 else 1) * 1000 * epsilon  # many releases: it falls below
+    assert Budget(epsilon, 100).accounted(delta / 10) >= found[3]
+
+
+@pytest.mark.parametrize(("epsilon", "count"), [(0.1, 200), (0.5, 50), (1.0, 30)])
+def test_the_accounted_budget_is_renyi_accounting(epsilon, count):
+    """Mironov 2017, Proposition 6, and the conversion to (ε, δ) of Canonne, Kamath and Steinke 2020."""
+    pytest.importorskip("dp_accounting")
+    delta, best = 1e-5, np.inf
+    for a in np.concatenate([np.linspace(1.1, 10.9, 99), np.arange(11, 512)]):
+        inside = log(a / (2 * a - 1) + (a - 1) / (2 * a - 1) * np.exp((1 - 2 * a) * epsilon)) + (a - 1) * epsilon
+        best = min(best, count * inside / (a - 1) + log1p(-1 / a) - log(delta * a) / (a - 1))
+    assert np.isclose(Budget(epsilon, count).accounted(delta), best, rtol=0.02)
+    assert Budget(epsilon, count).accounted(delta) < 0.95 * Budget(epsilon, count).basic()
+
+
+@pytest.mark.parametrize(("epsilon", "count"), [(0.5, 20), (1.0, 10)])
+def test_the_accounted_budget_is_an_upper_bound(epsilon, count):
+    """Of the exact one, by the distribution of the privacy loss."""
+    pytest.importorskip("dp_accounting")
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    loss = pld.from_laplace_mechanism(1 / epsilon, value_discretization_interval=1e-2, pessimistic_estimate=False)
+    assert Budget(epsilon, count).accounted(1e-5) >= loss.self_compose(count).get_epsilon_for_delta(1e-5)
+
+
+def without_dp_accounting(monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "dp_accounting"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+
+
+CLIPPED = {
+    "data": {"name": "linreg-noniid", "clients": 4, "features": 3, "least": 6, "most": 9},
+    "rounds": 2,
+    "algorithm": {"name": "fedepm", "noise": "clipped"},
+}
+
+
+def test_without_the_library_the_budget_says_what_to_install(monkeypatch):
+    without_dp_accounting(monkeypatch)
+    assert Budget(0.1, 0).accounted(1e-5) == 0
+    with pytest.raises(UserError, match=r"dp-accounting: pip install 'mpifed\[privacy\]'$"):
+        Budget(0.1, 3).accounted(1e-5)
+    with pytest.raises(UserError, match=r"dp-accounting: pip install 'mpifed\[privacy\]'$"):
+        mpifed.run(CLIPPED)
+
+
+def test_and_it_says_so_before_round_one(monkeypatch):
+    without_dp_accounting(monkeypatch)
+    begun = []
+    monkeypatch.setattr(FedEPM, "round", lambda self, fed, server: begun.append(fed.round) or replace)
+    with pytest.raises(UserError):
+        mpifed.run(CLIPPED | {"rounds": 1})
+    assert not begun
+
+
+def test_uploads_are_counted_for_the_client_who_sent_most():
+    run = Run(SFedAvg(step=Constant(a=0.003)), selection=Uniform(count=3))
+    run.rounds(9)
+    assert np.array_equal(run.server.uploads, run.fed.times_selected)
+    assert run.server.uploads.max() >= ceil(9 * 3 / M)

@@ -1,0 +1,176 @@
+"""Local solvers: Newton and gradient descent, which do not depend on the other clients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mpifed.algorithms.local_solvers import GradientDescent, Newton, Solver, gradient_descent, newton
+from mpifed.core.errors import UserError
+from mpifed.data.pool import Pool
+from mpifed.data.sources.quadratic import RandomQuadratic
+from mpifed.federation.selection import Uniform
+from mpifed.problems.logistic import Logistic
+from mpifed.problems.quadratic import Quadratic
+from mpifed.problems.softmax import Softmax
+from tests.helpers.algorithm_runs import Run, build, local, quadratics, systems
+from tests.helpers.dual_methods import Dual
+
+
+@pytest.mark.parametrize(
+    ("kappa", "delta", "steps"),
+    [(0.5, 0.25, 1), (0.5, 0.24, 2), (0.5, 1 / 16, 2), (0.1, 0.1, 11), (0.01, 0.5, 35), (1.0, 0.1, 1), (0.999, 0.9, 1)],
+)
+def test_gradient_steps_for_an_accuracy(kappa, delta, steps):
+    """The fewest k >= 1 with (1 − α/β)^(2k) <= δ."""
+    assert GradientDescent(delta=delta).count(kappa, 1.0) == steps
+    assert (1 - kappa) ** (2 * steps) <= delta * (1 + 1e-9)
+    assert steps == 1 or (1 - kappa) ** (2 * steps - 2) > delta
+
+
+@pytest.mark.parametrize("kappa", [0.9, 0.3, 0.01])
+def test_gradient_descent_is_an_inexact_oracle(kappa):
+    """Definition 5.1: ‖w − ∇f*(y)‖² <= δ‖w_init − ∇f*(y)‖², on quadratics of every condition."""
+    dual = Dual(RandomQuadratic(clients=4, features=5, mu=kappa, L=1.0).load(3, "float64"))
+    rng = np.random.default_rng(5)
+    Y, W = rng.standard_normal((2, 4, 5))
+    for delta in (0.5, 0.01, "theorem"):
+        solver = GradientDescent(delta=delta)
+        exact = np.matvec(dual.inverse, Y + dual.b)
+        found = solver.minimise(local(dual.data, Quadratic()), Y, W, kappa, 1.0, 1.0)
+        bound = (1 - kappa / 32) / 4 if delta == "theorem" else delta
+        assert (np.sum((found - exact) ** 2, axis=1) <= bound * np.sum((W - exact) ** 2, axis=1) * (1 + 1e-9)).all()
+
+
+def test_the_accuracy_of_theorem_5_2_has_the_kappa_of_theorem_5_2():
+    """α/β = 0.3, τ = 3 of N = 5: κ = 0.6/128, δ = 0.249, and 0.7^(2·2) is below that."""
+    data, counted = quadratics(np.tile(np.diag([0.3, 1.0]), (5, 1, 1)), np.ones((5, 2))), []
+    run = Run(
+        build("feddcd", {"eta": 0.25, "solver": {"name": "gd", "delta": "theorem"}}),
+        "quadratic",
+        data=data,
+        selection=Uniform(count=3),
+    )
+    gradient = Quadratic.value_grad
+
+    class Counting(Quadratic, tag="counting"):
+        def value_grad(self, block, X):
+            counted.append(len(block))
+            return gradient(self, block, X)
+
+    run.hosts[0].setup = run.hosts[0].setup._replace(problem=Counting())
+    run.rounds(1)
+    kappa = 2 * 0.3 / (32 * 4)
+    assert 0.7**2 > (1 - kappa) / 4 > 0.7**4
+    assert sum(counted) == 3 * 2
+
+
+@pytest.mark.parametrize("table", [{"name": "gd"}, {"name": "gd", "steps": 3, "delta": 0.1}])
+def test_gradient_descent_wants_steps_or_delta(table):
+    with pytest.raises(UserError, match=r"^algorithm\.solver: the solver gd needs either steps or delta$"):
+        build("feddcd", {"solver": table})
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ({"name": "gd", "steps": 0}, "steps = 0 is wrong"),
+        ({"name": "gd", "delta": 1.5}, r"delta = 1\.5 is wrong"),
+        ({"name": "gd", "delta": "theory"}, 'delta = "theory" is wrong'),
+        ({"name": "newton", "tol": 0.0}, r"tol = 0\.0 is wrong"),
+        ({"name": "newtom"}, "did you mean 'newton'"),
+    ],
+)
+def test_wrong_solvers_are_refused(table, sentence):
+    with pytest.raises(UserError, match=sentence):
+        build("feddcd", {"solver": table})
+
+
+def test_solvers_say_what_they_need():
+    assert Newton().needs() == ("hessian",)
+    assert GradientDescent(steps=1).needs() == ()
+    assert set(build("feddcd").needs()) == {"convexity", "lipschitz", "hessian"}
+    assert set(build("feddcd", {"solver": {"name": "gd", "steps": 1}}).needs()) == {"convexity", "lipschitz"}
+    recorded = build("feddcd", {"solver": {"name": "gd", "steps": 1}, "dual": True})
+    assert set(recorded.needs()) == {"convexity", "lipschitz", "hessian"}
+    assert all(Solver.member(name, "solver").label() == name for name in Solver.choices)
+
+
+def clients(problem, kind="dense", c=5, seed=0):
+    """c clients of one padded size as a Local, the second of large and the last of small features."""
+    rng, sizes = np.random.default_rng(seed), 9 + np.arange(c) % 4
+    if isinstance(problem, Quadratic):
+        Q, b = systems(c, 6, seed)
+        data = quadratics(Q, b)
+    else:
+        A = rng.standard_normal((sizes.sum(), 6)) * (rng.random((sizes.sum(), 6)) < 0.8)
+        A[sizes[0] : sizes[:2].sum()] *= 20
+        A[-sizes[-1] :] *= 0.01
+        y = rng.integers(0, 3 if isinstance(problem, Softmax) else 2, len(A)).astype(float)
+        data = Pool(sp.csr_array(A) if kind == "csr" else A, y, None, sizes)
+    return local(data, problem)
+
+
+CONVEX = [Quadratic(), Softmax(lam=0.05, bias=False), Logistic(mu=0.5), Logistic(mu=1e-3, regulariser="whole")]
+
+
+convex = pytest.mark.parametrize("problem", CONVEX, ids=repr)
+
+
+@convex
+@pytest.mark.parametrize("tol", [1e-4, 1e-10])
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_newton_reaches_its_tolerance(problem, tol, kind):
+    f = clients(problem, kind)
+    rng = np.random.default_rng(1)
+    Y = 0.01 * rng.standard_normal((len(f), f.n))
+    for W in (f.zeros(), rng.standard_normal((len(f), f.n)), 30 * rng.standard_normal((len(f), f.n))):
+        before = W.copy()
+        found = newton(f, Y, W, tol)
+        assert (np.linalg.norm(f.grad(found) - Y, axis=1) <= tol).all()
+        assert np.array_equal(W, before)
+
+
+@convex
+def test_newton_has_the_same_bits_whoever_else_solves(problem):
+    f = clients(problem)
+    rng = np.random.default_rng(2)
+    Y, W = 0.01 * rng.standard_normal((len(f), f.n)), 5 * rng.standard_normal((len(f), f.n))
+    together = newton(f, Y, W, 1e-10)
+    for rows in (np.array([1]), np.array([4]), np.array([0, 3]), np.array([1, 2, 4])):
+        alone = newton(f.take(rows), Y[rows], W[rows], 1e-10)
+        assert together[rows].tobytes() == alone.tobytes()
+
+
+@convex
+def test_newton_stays_where_it_has_arrived(problem):
+    f = clients(problem)
+    Y = np.zeros((len(f), f.n))
+    W = newton(f, Y, f.zeros(), 1e-10)
+    assert newton(f, Y, W, 1e-10).tobytes() == W.tobytes()
+
+
+def test_newton_finds_the_minimiser_of_a_quadratic():
+    f = clients(Quadratic())
+    Y = np.random.default_rng(3).standard_normal((len(f), f.n))
+    H, b = systems(5, 6)
+    assert np.allclose(newton(f, Y, f.zeros(), 1e-12), np.linalg.solve(H, (b + Y)[..., None])[..., 0], rtol=1e-9)
+
+
+def test_newton_ends_where_rounding_ends_it():
+    """A tolerance that cannot be reached is no endless loop, and the result is as good as rounding allows."""
+    f = clients(Softmax(lam=0.05, bias=False))
+    found = newton(f, np.zeros((len(f), f.n)), f.zeros(), 0.0)
+    assert np.linalg.norm(f.grad(found), axis=1).max() < 1e-12
+
+
+@pytest.mark.parametrize("steps", [0, 1, 7])
+def test_gradient_descent_takes_its_steps(steps):
+    f = clients(Logistic(mu=0.5))
+    rng = np.random.default_rng(4)
+    Y, W = 0.1 * rng.standard_normal((2, len(f), f.n))
+    wanted = W
+    for _ in range(steps):
+        wanted = wanted - 0.02 * (f.grad(wanted) - Y)
+    assert np.array_equal(gradient_descent(f, Y, W, steps, 0.02), wanted)

@@ -1,0 +1,100 @@
+"""Settings with which every method runs in the tests, and how to start it."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+import pytest
+
+from mpifed.algorithms.base import Algorithm
+from mpifed.problems.base import Problem
+from tests.helpers.algorithm_runs import SHARE, M, Run, build
+
+CHOSEN = ceil(SHARE * M)
+
+
+def constant(a):
+    return {"name": "constant", "a": a}
+
+
+# An algorithm that is not named here runs with its defaults.
+SETTINGS = {
+    "fedgia": {"k0": 5},
+    "fedadmm": {"k0": 5},
+    "fedavg": {"step": constant(0.02)},
+    "fedprox": {"step": constant(0.004), "mu": 0.1},
+    "fedpd": {"eta": 0.5, "step": constant(0.05)},
+    "scaffold": {"step": constant(0.01)},
+    "fedepm": {"noise": "none", "step_scale": "one", "mu0": 30.0, "k0": 3, "lam": 1e-3, "eta": 2e-3},
+    "sfedavg": {"noise": "none", "step": constant(0.01), "k0": 4},
+    "sfedprox": {"noise": "none", "step": constant(0.004), "k0": 4},
+    "feddcd": {},
+    "accfeddcd": {},
+    "flame": {"lam": 20.0, "lr": 0.01, "rho": 1.0, "batch_size": 0},
+    "pfedme": {"lam": 5.0, "lr": 0.02, "eta": 0.2, "batch_size": 0},
+    "fedadmm-deep": {"rho": 1.0, "lr": 0.02, "batch_size": 0},
+}
+
+
+PROBLEMS = {"feddcd": "quadratic", "accfeddcd": "quadratic"}  # what it runs on; otherwise least squares
+
+
+CASES = [(name, SETTINGS.get(name, {})) for name in Algorithm.choices] + [
+    ("fedgia", {"H": "gram"}),
+    ("fedgia", {"H": "zero", "k0": 1, "t": 2.0}),
+    ("fedadmm", {"inner_max": 1, "k0": 1}),
+    ("fedavg", {"aggregate": "all", "scale": "1/m", "step": constant(0.2)}),
+    ("fedavg", {"step": constant(0.01), "batch_size": 4}),
+    ("fedavg", {"step": constant(0.01), "batch_size": 7, "epochs": 2, "aggregate": "all"}),
+    ("fedprox", {"aggregate": "all", "inner": 2, "step": {"name": "sqrt-samples", "a": 0.002}}),
+    ("fedprox", {"step": constant(0.004), "mu": 0.1, "batch_size": 5, "epochs": 1}),
+    ("fedpd", {"scale": "1/m", "step": constant(0.2)}),
+    ("scaffold", {"step": constant(0.004), "batch_size": 7, "epochs": 2}),
+    ("scaffold", {"step": constant(0.01), "batch_size": 5, "server_lr": 0.5}),
+    ("fedepm", {"noise": "none", "mu0": 400.0, "k0": 2, "lam": 1e-2, "eta": 2e-2}),
+    ("fedepm", {"epsilon": 100.0, "step_scale": "one", "mu0": 30.0, "k0": 3, "lam": 1e-3, "eta": 2e-3}),
+    ("fedepm", {"noise": "clipped", "clip": 50.0, "epsilon": 1e4, "step_scale": "one", "mu0": 30.0, "k0": 2}),
+    ("sfedavg", {"noise": "matched", "epsilon": 100.0, "step": constant(0.01), "k0": 4}),
+    ("sfedavg", {"noise": "matched", "epsilon": 100.0, "step": constant(0.01), "k0": 4, "average": "new"}),
+    ("feddcd", {"solver": {"name": "gd", "steps": 5}, "eta": 0.5, "dual": True}),
+    ("accfeddcd", {"solver": {"name": "gd", "delta": 0.1}, "r": 0.3, "kappa": 0.2}),
+    (
+        "flame",
+        {"lam": 10.0, "lr": 0.02, "rho": 0.3, "epochs": 10, "batch_size": 5, "center": "local", "weight_decay": 0.01},
+    ),
+    ("pfedme", {"lam": 5.0, "lr": 0.02, "eta": 0.2, "batch_size": 5, "epochs": 3, "weight_decay": 0.01}),
+    ("fedadmm-deep", {"rho": 5.0, "lr": 0.01, "batch_size": 5, "weight_decay": 0.01}),
+]
+
+
+VECTORS = {"scaffold": 2}  # how many vectors go down and up together, where it is not one
+
+
+def members(table):
+    ids = [f"{name}-{k}" for k, (name, _) in enumerate(table)]
+    return pytest.mark.parametrize("algorithm", [build(*case) for case in table], ids=ids)
+
+
+def start(algorithm, **options):
+    """The algorithm at work on a problem that it takes."""
+    return Run(algorithm, PROBLEMS.get(algorithm.label(), "least-squares"), **options)
+
+
+class Still(Problem, tag="still"):
+    """f_i = 0, with a start model that is not 0."""
+
+    def initial(self, data, seed):
+        return np.linspace(-1, 2, data.n)
+
+    def value_grad(self, block, X):
+        return np.zeros(len(block), block.b.dtype), np.zeros((len(block), block.n), block.b.dtype)
+
+    def lipschitz(self, block):
+        return np.ones(len(block))
+
+    def majorizer_inverse(self, block, scale, shift):
+        return lambda V: V / (scale + shift)
+
+    def clipped_grad(self, block, X, bound):
+        return self.grad(block, X)

@@ -1,0 +1,88 @@
+"""Functions whose dual is known, and dual methods at work on them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from mpifed.data.sources.lower_bound import LowerBound
+from mpifed.data.sources.quadratic import RandomQuadratic
+from mpifed.federation.selection import Selection, Selector, Uniform
+from mpifed.problems.quadratic import Quadratic
+from tests.helpers.algorithm_runs import Run, build, quadratics
+
+
+class Loose(Quadratic, tag="loose"):
+    """A quadratic that knows but a bound ``alpha`` of its strong convexity."""
+
+    alpha: float
+
+    def convexity(self, block):
+        return np.full(len(block), self.alpha)
+
+
+class Fixed(Selection, tag="fixed"):
+    """The same clients ``first`` at every first draw of a round, ``second`` at every second one."""
+
+    first: tuple[int, ...]
+    second: tuple[int, ...] = ()
+
+    def selector(self, seed, m, rounds):
+        return Selector(len(self.first), lambda round, again: np.array(self.second if again else self.first))
+
+
+class Dual:
+    """G(y) = Σ f_i*(y_i) of f_i = ½wᵀQ_i w − b_iᵀw, whose minimum over Σ y_i = 0 is at y_i* = ∇f_i(w*)."""
+
+    def __init__(self, data):
+        X, y = data.rows(0, data.m)
+        self.data, self.Q, self.b = data, X.reshape(data.m, data.n, data.n), y.reshape(data.m, data.n)
+        self.inverse = np.linalg.inv(self.Q)
+        self.w = np.linalg.solve(self.Q.sum(axis=0), self.b.sum(axis=0))
+        self.y = self.Q @ self.w - self.b
+        eigenvalues = np.linalg.eigvalsh(self.Q)
+        self.alpha, self.beta, self.m = eigenvalues.min(), eigenvalues.max(), data.m
+
+    def gap(self, y):
+        """G(y) − G*."""
+        e = y - self.y
+        return np.vecdot(e, np.matvec(self.inverse, e)).sum() / 2
+
+    def value(self, y):
+        return np.vecdot(y + self.b, np.matvec(self.inverse, y + self.b)).sum() / 2
+
+
+def put(run, **fields):
+    """Give the clients these states, in client order."""
+    host = run.hosts[0]
+    for name, value in fields.items():
+        getattr(host.state, name)[:] = value[host.order]
+
+
+def sharp(c, alpha, m=10, n=40):
+    """f_i = (c/2)‖w − m_i‖², of which the algorithm knows α = alpha."""
+    centres = np.random.default_rng(0).standard_normal((m, n)) * np.linspace(0.5, 2, m)[:, None]
+    return Loose(alpha=alpha), quadratics(np.tile(c * np.eye(n), (m, 1, 1)), c * centres)
+
+
+@cache
+def duals():
+    """Random quadratics and the lower-bound functions (41)–(42)."""
+    sources = [RandomQuadratic(clients=5, features=4, mu=mu, L=1.0) for mu in (0.05, 0.3, 0.9)]
+    sources += [LowerBound(clients=5, features=12, alpha=alpha, beta=1.0) for alpha in (0.01, 0.15)]
+    return [Dual(source.load(seed, "float64")) for seed, source in enumerate(sources)]
+
+
+every_dual = pytest.mark.parametrize("place", range(5))
+
+
+def trajectory(name, data, rounds, keep=4):
+    """The states of the clients before some of the rounds, of two runs with random draws."""
+    for seed in range(2):
+        run = Run(build(name), "quadratic", data=data, selection=Uniform(count=2), seed=seed)
+        for k in range(rounds):
+            if k % keep == 0:
+                yield run.states()
+            run.rounds(1)

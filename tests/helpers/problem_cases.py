@@ -1,0 +1,82 @@
+"""Problems, data and sizes on which the tests of problems run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mpifed.data.base import Dataset
+from mpifed.data.fill import Layout, fill
+from mpifed.data.pool import Pool
+from mpifed.problems.base import Problem
+from mpifed.problems.least_squares import LeastSquares
+from mpifed.problems.logistic import LogisticLoss
+from mpifed.problems.quadratic import Quadratic
+
+LAYERS = {"hidden": [5, 4]}
+
+
+TORCH = ("cnn", "torch")  # test_torch
+
+
+PROBLEMS = {  # every other problem, some with more than one set of options
+    **{name: {"name": name} for name in Problem.choices if name not in TORCH},
+    "mlp": {"name": "mlp", **LAYERS},
+    "logistic, whole": {"name": "logistic", "mu": 0.5, "regulariser": "whole"},
+    "softmax, lam": {"name": "softmax", "lam": 0.3},
+    "softmax, no bias": {"name": "softmax", "lam": 0.3, "bias": False},
+    "svm, lam": {"name": "svm", "lam": 0.3, "bias": False},
+    "mlp, lam": {"name": "mlp", "lam": 0.3, **LAYERS},
+}
+
+
+NAMES = list(PROBLEMS)
+
+
+REAL_LABELS = ("least-squares", "quadratic")
+
+
+CLASSES = ("softmax", "svm", "mlp")  # labels 0, 1, 2; of the others 0 and 1
+
+
+def having(method):
+    return [name for name in NAMES if Problem.member(PROBLEMS[name]["name"], "problem").has(method)]
+
+
+CURVED, BOUNDED, TWICE, CLIPPED = map(having, ("majorizer_inverse", "lipschitz", "hessian", "clipped_grad"))
+
+
+def problem_of(name):
+    return Problem.build(PROBLEMS[name], "problem")
+
+
+def dataset(name, size, kind="dense", dtype="float64", m=4, n=6):
+    """m clients of ``size`` to ``size`` + 2 samples (n of a quadratic, whose matrices are symmetric)."""
+    name, rng = name.split(",")[0], np.random.default_rng([size, n])
+    sizes = np.full(m, n) if name == "quadratic" else size + np.arange(m) % 3
+    X, d = rng.standard_normal((sizes.sum(), n)) * (rng.random((sizes.sum(), n)) < 0.7), sizes.sum()
+    if name == "quadratic":
+        X = np.concatenate([Q + Q.T + 6 * np.eye(n) for Q in X.reshape(m, n, n)])
+    y = rng.standard_normal(d) if name in REAL_LABELS else rng.integers(0, 3 if name in CLASSES else 2, d).astype(float)
+    if name in CLASSES:
+        y[:3] = 0, 1, 2
+    return Pool(sp.csr_array(X) if kind == "csr" else X, y, None, sizes, dtype)
+
+
+def one_block(problem, data: Dataset):
+    """All clients of ``data`` in one block: their sizes have one padded size."""
+    (block,) = fill(data, data.rows, Layout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype)), problem.labels)
+    return block
+
+
+def majorizer(problem, block, i):
+    """H_i of fedgia, Table III, written out."""
+    A, d, n = block.dense(i), block.d[i], block.n
+    if isinstance(problem, Quadratic):
+        return A
+    if isinstance(problem, LeastSquares):
+        return A.T @ A / d
+    if isinstance(problem, LogisticLoss):
+        return A.T @ A / (4 * d) + problem.mu / (1 if getattr(problem, "regulariser", "") == "whole" else d) * np.eye(n)
+    return pytest.fail(f"write H_i of {problem.label()} out here")

@@ -1,0 +1,27 @@
+"""What tests of problems share: clients with fewer and more samples than features, dense and sparse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.helpers.problem_cases import dataset, one_block, problem_of
+
+
+@pytest.fixture(params=["d_i < n", "d_i > n"])
+def size(request):
+    return 2 if request.param == "d_i < n" else 9
+
+
+@pytest.fixture(params=["dense", "csr"])
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def case(name, size, kind):
+    """The problem, a block and a point a client."""
+    problem = problem_of(name)
+    data = dataset(name, size, kind)
+    X = np.random.default_rng(3).standard_normal((data.m, problem.dim(data)))
+    return problem, one_block(problem, data), X

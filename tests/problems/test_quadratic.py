@@ -1,0 +1,50 @@
+"""Quadratic functions: value, curvature, and which data they take."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mpifed
+from mpifed.core.errors import UserError
+from mpifed.problems.quadratic import Quadratic
+from tests.helpers.problem_cases import dataset, one_block
+
+
+def test_the_quadratic_knows_its_smallest_and_largest_curvature(kind):
+    problem, data = Quadratic(), dataset("quadratic", 6, kind)
+    block = one_block(problem, data)
+    spectra = np.array([np.linalg.eigvalsh(block.dense(i)) for i in range(data.m)])
+    assert np.allclose(problem.convexity(block), spectra[:, 0])
+    assert np.allclose(problem.lipschitz(block), spectra[:, -1])
+
+
+def test_a_quadratic_is_written_out_right():
+    data = dataset("quadratic", 6)
+    block, x = one_block(Quadratic(), data), np.arange(6.0)
+    wanted = [x @ block.dense(i) @ x / 2 - block.b[i, :6] @ x for i in range(data.m)]
+    assert np.allclose(Quadratic().value(block, x), wanted)
+
+
+def test_a_quadratic_refuses_clients_that_have_no_square_matrix():
+    with pytest.raises(ValueError, match="every client needs 6 rows, the rows of its matrix, but client 0 has 9"):
+        Quadratic().dim(dataset("logistic", 9))
+
+
+@pytest.mark.parametrize("size", [3, 6, 100])
+def test_a_quadratic_has_no_samples_to_be_drawn(size):
+    """On a "mini-batch" it is what it is, or the pair is refused before round one."""
+
+    def model(batch_size):
+        table = {
+            "data": {"name": "quadratic", "clients": 4, "features": 6},
+            "rounds": 3,
+            "algorithm": {"name": "flame", "lr": 0.1, "batch_size": batch_size},
+        }
+        return mpifed.run(table).x
+
+    try:
+        found = model(size)
+    except UserError:
+        return
+    assert np.allclose(found, model(0))

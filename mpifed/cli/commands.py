@@ -1,4 +1,4 @@
-"""The commands sweep, compare and plot: their options, and what they do with them."""
+"""The commands sweep, compare and plot: from their options to what they print."""
 
 from __future__ import annotations
 
@@ -19,76 +19,8 @@ if TYPE_CHECKING:
 REFUSED = {"timeline": ("x", "y", "log", "all"), "page": ("x", "y", "all"), "box": ("x",)}  # options without effect
 
 
-def options(commands: Any) -> None:
-    """Add these commands to the command line."""
-    many = commands.add_parser(
-        "sweep",
-        help="many runs in one launch, each with a result file",
-        description=(
-            "Run every combination of the values given. The same command again goes on: what is finished is skipped."
-        ),
-    )
-    many.add_argument("study", nargs="*", metavar="study.toml | KEY=VALUE", help="experiment file, then overrides")
-    many.add_argument(
-        "--grid",
-        action="append",
-        default=[],
-        metavar="KEY=VALUES",
-        help="values with commas, or a range a:b or a:b:step without b: algorithm.k0=1,5,10 seed=0:20",
-    )
-    many.add_argument(
-        "--zip", action="append", default=[], metavar="KEY=VALUES;KEY=VALUES", help="keys that go together"
-    )
-    many.add_argument("-o", "--output", default="results", metavar="FOLDER", help="where results go (default: results)")
-    many.add_argument(
-        "--order", choices=("cost", "grid"), default="cost", help="cheapest first (default), or as the grids"
-    )
-    many.add_argument("--part", metavar="I/N", help="only the points I, I + N, I + 2N … of that order, counted from 0")
-    many.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
-    many.add_argument(
-        "--slurm", action="store_true", help="write sweep.sbatch, an array job, into the folder; run nothing"
-    )
-    many.add_argument("--tasks", type=int, metavar="N", help="tasks of the array job (default: by the estimate)")
-    many.add_argument("--force", action="store_true", help="overwrite files of other configurations")
-    many.add_argument("-q", "--quiet", action="store_true", help="say only what failed")
-    table = commands.add_parser(
-        "compare",
-        help="runs in a table, mean ± sd over seeds",
-        description=(
-            "A row for all runs that differ in nothing but the seed, led by the settings in which rows differ."
-        ),
-    )
-    table.add_argument("result", nargs="+", help="result files")
-    table.add_argument("--by", default="seed", metavar="KEYS", help="settings to take means over (default: seed); none")
-    table.add_argument("--columns", metavar="NAMES", help="objective,rounds,tct,lct,bytes … or any recorded column")
-    table.add_argument("--format", default="terminal", help="terminal, markdown, latex or csv")
-    table.add_argument("--sort", metavar="COLUMN", help="a setting, from small to large, or a column, best first")
-    table.add_argument("--all", action="store_true", help="count runs that did not finish too")
-    figure = commands.add_parser(
-        "plot",
-        help="pictures of runs",
-        description=("Curves of recorded columns; runs that differ in nothing but the seed are one curve on a band."),
-    )
-    figure.add_argument("result", nargs="+", help="result files")
-    figure.add_argument(
-        "--x", help="round (default), exchanges, bytes, bytes_up, seconds, simulated_seconds or any column"
-    )
-    figure.add_argument("--y", action="append", help="columns, a panel each (default: objective); error: f − f*")
-    figure.add_argument("--log", help="logarithmic axes: x, y, xy or none (default: y where values span two decades)")
-    figure.add_argument("--box", metavar="KEY", help="boxes of the last value of y over a setting: algorithm.k0")
-    figure.add_argument("--all", action="store_true", help="boxes of runs that did not finish too")
-    figure.add_argument("--timeline", action="store_true", help="where the time of one run went, by round and by rank")
-    figure.add_argument("--page", action="store_true", help="objective, error and accuracy by rounds, bytes, seconds")
-    figure.add_argument("--width", metavar="INCHES", help="single (3.4), double (7) or inches")
-    figure.add_argument("--title")
-    figure.add_argument(
-        "-o", "--output", default="figure.png", help="picture: .png, .pdf or .svg (default: figure.png)"
-    )
-    figure.add_argument("--force", action="store_true", help="overwrite the picture")
-
-
 def swept(args: argparse.Namespace, base: Callable[[Sequence[str]], dict[str, Any]], world: World) -> Iterator[Line]:
-    """What there is to report of a sweep, while it runs; on every rank. ``base`` reads the experiment file."""
+    """Carry out a sweep, on every rank, and yield the lines to print. ``base`` reads the experiment file."""
     from mpifed.experiment.progress import Overall
     from mpifed.sweep import runner, slurm
 
@@ -111,7 +43,7 @@ def swept(args: argparse.Namespace, base: Callable[[Sequence[str]], dict[str, An
 
 
 def planned(args: argparse.Namespace, base: Callable[[Sequence[str]], dict[str, Any]], world: World) -> list[Point]:
-    """The points of a sweep in their order. UserError for what cannot be."""
+    """The points of a sweep in their order. UserError where an option or a point is invalid."""
     from mpifed.mpi.launcher import announced
     from mpifed.sweep import grid
 

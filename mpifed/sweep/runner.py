@@ -1,4 +1,4 @@
-"""Many runs in one launch: the points of a sweep one after the other, each with a result file of its own."""
+"""Many runs in one launch: the points of a sweep one after the other, each with its own result file."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from mpifed.results.validate import attributes
 from mpifed.results.validate import configuration as recorded
 from mpifed.sweep.grid import Point
 
-RUN, RESUME, AGAIN, SKIP, BUSY = "run", "resume", "start again", "skip", "left to the run that writes it"  # before
+RUN, RESUME, AGAIN, SKIP, BUSY = "run", "resume", "start again", "skip", "being written by another run"  # before
 FINISHED, STOPPED, FAILED, STOP = "finished", "stopped", "failed", "no more"  # and after
 
 
 class Line(NamedTuple):
-    """What is told of a point or of all; ``fine`` says whether it went well."""
+    """A line to print about one point or all of them; ``fine``: not a failure."""
 
     text: str
     fine: bool = True
 
 
 def state(config: Experiment, path: str, force: bool) -> str:
-    """What is to be done for a point whose file is ``path``: RUN, RESUME, AGAIN, SKIP or BUSY.
+    """What to do for a point whose file is ``path``: RUN, RESUME, AGAIN, SKIP or BUSY.
 
-    Raises UserError where the file is no result, or one of another configuration; ``force`` starts such a one again.
+    UserError where the file is not a result, or belongs to another configuration; with ``force``, AGAIN.
     """
     if not os.path.lexists(path):
         return RUN
@@ -66,7 +66,7 @@ def state(config: Experiment, path: str, force: bool) -> str:
 
 
 def difference(config: Experiment, attrs: dict[str, Any], path: str) -> str:
-    """The first key in which the configuration of a result differs, or nothing; [checkpoint] does not count."""
+    """The first key, except in [checkpoint], in which the configuration of a result differs; empty if there is none."""
     before = configuration.experiment(recorded(attrs.get("config", ""), path))
     old, new = (flat(msgspec.to_builtins(one)) for one in (before, config))
     for key in sorted(old.keys() | new.keys()):
@@ -76,7 +76,7 @@ def difference(config: Experiment, attrs: dict[str, Any], path: str) -> str:
 
 
 def listing(points: Sequence[Point], folder: Path, force: bool) -> Iterator[Line]:
-    """What a sweep would do: file, what is done, estimate, overrides; nothing is changed."""
+    """What a sweep would do: file, action, estimated cost and overrides of each point."""
     rows = [
         (point.file, state(point.config, str(folder / point.file), force), duration(point.cost), " ".join(point.words))
         for point in points
@@ -85,16 +85,14 @@ def listing(points: Sequence[Point], folder: Path, force: bool) -> Iterator[Line
     for row in rows:
         yield Line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     todo = sum(point.cost for point, row in zip(points, rows, strict=True) if row[1] != SKIP)
-    yield Line(
-        f"{len(points)} points; what is to be run takes at most {duration(todo)} on one core, by a rough estimate"
-    )
+    yield Line(f"{len(points)} points; running them takes at most {duration(todo)} on one core, by a rough estimate")
 
 
 def sweep(points: Sequence[Point], folder: Path, world: World, force: bool, progress: Overall) -> Iterator[Line]:
-    """Run the points that are not finished; on every rank, but rank 0 alone has ``points`` and is told of them.
+    """Run the points that are not finished, on every rank; rank 0 alone has ``points``, and yields lines about them.
 
-    A point that fails does not stop the others; a signal does, after the round it falls in. Raises UserError, on every rank
-    and before anything runs, where a file is in the way.
+    A point that fails does not stop the others. A signal stops the sweep after the present round. UserError, on every
+    rank and before anything runs, where an existing file must not be overwritten.
     """
     todo, failed, busy = list[Point](), list[str](), 0
     with world.agreeing():
@@ -126,7 +124,7 @@ def sweep(points: Sequence[Point], folder: Path, world: World, force: bool, prog
 
 
 def everywhere(points: Sequence[Point], world: World) -> list[Experiment]:
-    """The configurations of rank 0's points on every rank; UserError where one of them has not what they name."""
+    """The configurations of rank 0's points, on every rank. UserError where a rank lacks a file that they name."""
     configs = [point.config for point in points]
     tables = world.share([msgspec.to_builtins(config) for config in configs])
     with world.agreeing():
@@ -143,24 +141,24 @@ def make_folder(folder: Path) -> None:
 
 
 def summary(total: int, finished: int, busy: int, failed: Sequence[str]) -> Line:
-    """58 of 60 finished, 2 failed: … and how to go on."""
+    """58 of 60 finished, 2 failed: …; and how to continue."""
     text = f"{finished} of {total} finished"
-    text += f", {busy} left to the runs that write them" if busy else ""
+    text += f", {busy} being written by other runs" if busy else ""
     text += f", {len(failed)} failed: {'; '.join(failed)}" if failed else ""
-    return Line(text + ("; the same command goes on" if finished < total else ""), not failed)
+    return Line(text + ("; run the same command again to continue" if finished < total else ""), not failed)
 
 
 class Runs:
-    """The runs of a sweep on the ranks of ``world``, one after the other; they share the data sets."""
+    """Runs the points of a sweep on the ranks of ``world``; data sets are kept from one to the next."""
 
     def __init__(self, folder: Path, world: World, force: bool, progress: Overall) -> None:
         self.folder, self.world, self.force, self.progress = folder, world, force, progress
         self.cache, self.stopped = Cache(), False
 
     def one(self, config: Experiment, point: Point | None) -> tuple[str, str]:
-        """Run a point, which rank 0 knows: FINISHED, STOPPED, FAILED or BUSY, and what to tell of it; STOP: no more of them.
+        """Run a point, given on rank 0: FINISHED, STOPPED, FAILED, BUSY or STOP (run no more), and a line about it.
 
-        An error ends the point alone where the ranks can go on together; where not, it is raised.
+        An error fails the point alone if the ranks can continue together; otherwise it is raised.
         """
         path, what, saved, before, error = "", "", None, None, None
         begun = time.perf_counter()

@@ -217,7 +217,7 @@ def test_without_a_checkpoint_it_starts_again(tmp_path):
     process.communicate()
     run("run", *ENDLESS, "rounds=30", "-q", "-o", whole)
     done = run("resume", path, "rounds=30")
-    assert "has no checkpoint: it starts again" in done.err
+    assert "has no checkpoint: starting again" in done.err
     assert content(path) == content(whole)
 
 

@@ -120,7 +120,7 @@ COMMANDS = [
     (["run", "--rounds", "3"], "--rounds"),
     (["run", "rounds"], "rounds"),
     (["run", "=3"], "'=3' is not an override: write KEY=VALUE"),
-    (["run", "a.toml", "b.toml"], "there is one experiment file to a run, not 2: a.toml, b.toml"),
+    (["run", "a.toml", "b.toml"], "a run has one experiment file, not 2: a.toml, b.toml"),
     (["run", "nothing.toml"], "'nothing.toml' cannot be read: No such file"),
     (["run", "folder"], "'folder' is not an experiment file: it is a folder, a pipe or a device"),
     (["run", "pipe"], "'pipe' is not an experiment file"),

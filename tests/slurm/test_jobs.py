@@ -211,7 +211,7 @@ def test_restart_at_the_time_limit(cluster):
         assert done.state == "COMPLETED", done.log
         assert done.restarts >= 1
         for reached in re.findall(rf"stopped \({signal} after round (\d+); resume goes on\)", done.log):
-            assert f"{path} goes on after round {reached}" in done.log
+            assert f"{path} continues after round {reached}" in done.log
         with h5py.File(path) as file:
             assert "resumed" in file.attrs
         assert content(path) == whole(cluster, 240)

@@ -207,7 +207,9 @@ def test_ranks_start_once_and_a_point_that_fails_does_not_stop_the_rest(here, ca
     ]
     assert any("f diverges" in why for _, why in failed)
     assert any("selection.count = 70 is wrong" in why for _, why in failed)
-    assert re.search(r"^mpifed: 2 of 6 finished, 4 failed: a=\S+; .*; the same command goes on$", done.err, re.M)
+    assert re.search(
+        r"^mpifed: 2 of 6 finished, 4 failed: a=\S+; .*; run the same command again to continue$", done.err, re.M
+    )
     assert done.out.count("finished (rounds: 4)") == 2
     sweep(*words, "-o", "alone", code=1)
     name = "a=0.001,seed=1,count=2.h5"
@@ -232,7 +234,7 @@ def test_an_error_of_the_program_fails_its_point_alone_in_one_process(here, caps
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err.count("a disk is gone") == 2
-    assert "2 of 4 finished, 2 failed: k0=2,seed=0; k0=2,seed=1; the same command goes on" in told.err
+    assert "2 of 4 finished, 2 failed: k0=2,seed=0; k0=2,seed=1; run the same command again to continue" in told.err
 
 
 def test_a_signal_ends_the_sweep_after_the_round_and_the_same_command_goes_on(here, capsys, monkeypatch):
@@ -249,7 +251,7 @@ def test_a_signal_ends_the_sweep_after_the_round_and_the_same_command_goes_on(he
 
     monkeypatch.setattr(FedAvg, "round", round_)
     sweep(*GRIDS, "-o", "part")
-    assert "1 of 4 finished; the same command goes on" in capsys.readouterr().out
+    assert "1 of 4 finished; run the same command again to continue" in capsys.readouterr().out
     assert package.load(here / "part" / FILES[1]).status == "stopped"
     assert not (here / "part" / FILES[2]).exists()
     monkeypatch.setattr(signals, "stop_signal", "")
@@ -296,8 +298,8 @@ def test_a_file_that_another_run_writes_is_left_to_it(here, capsys):
         program = "import sys; from mpifed.cli.main import main; sys.exit(main(sys.argv[1:]))"
         done = execute([sys.executable, "-c", program, "sweep", *SMALL, "--grid", "seed=0:2"], cwd=here)
     assert done.code == 0, done.err
-    assert "seed=0.h5  left to the run that writes it" in done.out
-    assert "1 of 2 finished, 1 left to the runs that write them" in done.out
+    assert "seed=0.h5  being written by another run" in done.out
+    assert "1 of 2 finished, 1 being written by other runs" in done.out
 
 
 def test_a_dry_run_changes_nothing(here, capsys):
@@ -306,7 +308,7 @@ def test_a_dry_run_changes_nothing(here, capsys):
     assert [row.split() for row in rows] == [
         [f"k0={k0},seed={s}.h5", "run", "0", "s", f"algorithm.k0={k0}", f"seed={s}"] for k0 in (1, 2) for s in (0, 1)
     ]
-    assert re.match(r"4 points; what is to be run takes at most \d+ s on one core", last)
+    assert re.match(r"4 points; running them takes at most \d+ s on one core", last)
     assert not listed(here)
 
 
@@ -355,7 +357,7 @@ def test_the_time_left_follows_from_costs_and_what_they_took():
 
 def test_the_summary_says_what_failed():
     assert summary(60, 58, 0, ["k0=1,seed=3", "k0=5,seed=0"]) == (
-        "58 of 60 finished, 2 failed: k0=1,seed=3; k0=5,seed=0; the same command goes on",
+        "58 of 60 finished, 2 failed: k0=1,seed=3; k0=5,seed=0; run the same command again to continue",
         False,
     )
 
@@ -413,5 +415,5 @@ def test_ranks_of_a_sweep_are_asked_to_end_together(here):
         process.terminate()
         out, err = process.communicate(timeout=20)
     assert process.returncode == 0, err
-    assert out.splitlines()[-1] == "0 of 3 finished; the same command goes on"
+    assert out.splitlines()[-1] == "0 of 3 finished; run the same command again to continue"
     assert "stopped (SIGTERM after round" in out

@@ -36,13 +36,10 @@ def failure(rank: int, error: BaseException) -> str:
 def unknown(what: str, name: Any, known: Collection[str], path: str = "") -> NoReturn:
     """Raise a UserError for an unknown ``name``, with the most similar known name or else a list of all."""
     near = difflib.get_close_matches(str(name), list(known), 1)
-    hint = (
-        f"did you mean {near[0]!r}?"
-        if near
-        else "the choices are " + ", ".join(known)
-        if known
-        else "there are none here"
-    )
+    if near:
+        hint = f"did you mean {near[0]!r}?"
+    else:
+        hint = "the choices are " + ", ".join(known) if known else "there are none here"
     raise UserError(f"unknown {what} {(f'{path}.{name}' if path else str(name))!r}; {hint}")
 
 

@@ -71,5 +71,6 @@ def size_in_bytes(value: Any) -> int:
         return int(value.nbytes)
     if hasattr(value, "indptr"):
         return size_in_bytes((value.data, value.indices, value.indptr))
-    parts = vars(value).values() if isinstance(value, Dataset) else value if isinstance(value, tuple) else ()
-    return sum(map(size_in_bytes, parts))
+    if isinstance(value, Dataset):
+        return size_in_bytes(tuple(vars(value).values()))
+    return sum(map(size_in_bytes, value)) if isinstance(value, tuple) else 0

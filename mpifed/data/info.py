@@ -28,19 +28,13 @@ class Survey(NamedTuple):
 def describe(dataset: Dataset) -> str:
     """A table of clients, samples, features and classes and their distribution; reads every row once."""
     found, d = survey(dataset), int(dataset.sizes.sum())
+    no_classes = "none (labels are -1 and 1)" if found.binary else "none (labels are not classes)"
     lines = [
         ("clients m", f"{dataset.m}"),
         ("samples d", f"{d}"),
         ("features n", f"{dataset.n}"),
         ("test samples", "none" if dataset.sizes_test is None else f"{int(dataset.sizes_test.sum())}"),
-        (
-            "classes",
-            f"{dataset.classes}"
-            if dataset.classes
-            else "none (labels are -1 and 1)"
-            if found.binary
-            else "none (labels are not classes)",
-        ),
+        ("classes", f"{dataset.classes or no_classes}"),
         ("matrix", f"{'CSR' if dataset.sparse else 'dense'}, {100 * found.nonzeros / (d * dataset.n):.3g} % nonzero"),
         ("samples per client", quantiles(dataset.sizes)),
     ]
@@ -89,8 +83,9 @@ def quantiles(values: Array) -> str:
 def clients(dataset: Dataset, found: Survey) -> Iterator[str]:
     """A header, then a line for each client."""
     tests = dataset.sizes_test
-    last = "ones" if found.binary else "classes" if dataset.classes else "mean y"
-    column = found.ones if found.binary else found.labels if dataset.classes else found.mean
+    last, column = ("classes", found.labels) if dataset.classes else ("mean y", found.mean)
+    if found.binary:
+        last, column = "ones", found.ones
     yield f"{'client':>6}{'samples':>10}" + (f"{'test':>10}" if tests is not None else "") + f"{last:>10}"
     for i in range(dataset.m):
         test = f"{tests[i]:>10}" if tests is not None else ""

@@ -79,8 +79,8 @@ def read_mat(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} is a MATLAB 7.3 file: save it with -v7, or as HDF5 with the suffix .h5")
     found = {}
     for kind, part in elements(content[HEADER:], order):
-        packed = zlib.decompressobj() if kind == PACKED else None
-        head = memoryview(packed.decompress(part, FRONT))[8:] if packed else part
+        unpacker = zlib.decompressobj() if kind == PACKED else None
+        head = memoryview(unpacker.decompress(part, FRONT))[8:] if unpacker else part
         if kind not in (MATRIX, PACKED):
             raise ValueError(f"there is an element of type {kind} among its variables")
         front = front_of(head, order)
@@ -90,9 +90,9 @@ def read_mat(path: Path) -> dict[str, Any]:
         what = f"{front.name} of {path}"
         check_declared(front.size(), len(part), what)
         check_memory(front.size(), what)
-        if packed:
-            part = memoryview(bytes(head) + packed.decompress(packed.unconsumed_tail, 2 * front.size() + FRONT))
-            if not packed.eof:
+        if unpacker:
+            part = memoryview(bytes(head) + unpacker.decompress(unpacker.unconsumed_tail, 2 * front.size() + FRONT))
+            if not unpacker.eof:
                 raise ValueError(f"{front.name} is longer or shorter than it says")
         found[front.name] = array_of(front, part, order)
     return found

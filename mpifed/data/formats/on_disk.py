@@ -83,12 +83,12 @@ class Stored:
     def gather(self, rows: Reader, index: Array) -> Any:
         """The rows ``index``, in that order, from one pass over the file; HDF5 reads lists of rows far more slowly."""
         at = np.argsort(index, kind="stable")
-        wanted, found, step = index[at], [], self.block()
-        for lo in range(int(wanted[0]), int(wanted[-1]) + 1, step) if len(wanted) else ():
-            here = wanted[np.searchsorted(wanted, lo) : np.searchsorted(wanted, lo + step)]
+        rising, parts, step = index[at], [], self.block()
+        for lo in range(int(rising[0]), int(rising[-1]) + 1, step) if len(rising) else ():
+            here = rising[np.searchsorted(rising, lo) : np.searchsorted(rising, lo + step)]
             if here.size:
-                found.append(rows(lo, min(lo + step, self.shape[0]))[here - lo])
-        stacked = (sp.vstack if self.sparse else np.concatenate)(found or [rows(0, 0)])
+                parts.append(rows(lo, min(lo + step, self.shape[0]))[here - lo])
+        stacked = (sp.vstack if self.sparse else np.concatenate)(parts or [rows(0, 0)])
         back = np.empty_like(at)
         back[at] = np.arange(len(at))
         return stacked[back]

@@ -12,11 +12,11 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.data.base import Clients, Dataset, Test
 from mpifed.data.download import find
+from mpifed.data.formats.arrays import read_samples
 from mpifed.data.formats.idx import Pixels, read_idx
 from mpifed.data.formats.image_folder import FolderImages, find_images
 from mpifed.data.formats.on_disk import reading
 from mpifed.data.partition import Partition, Shards
-from mpifed.data.sources.file import read_samples
 from mpifed.data.split import Pooled
 
 

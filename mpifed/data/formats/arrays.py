@@ -1,0 +1,107 @@
+"""Samples from the arrays of a data file: checks of names, shapes and types, and CSR matrices from their parts."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mpifed.core.errors import UserError
+from mpifed.core.memory import check_memory
+from mpifed.core.typing import Array
+from mpifed.data.formats.on_disk import Stored, StoredCsr
+from mpifed.data.pool import Samples, check_finite
+
+
+def read_samples(arrays: dict[str, Any], path: Path, part: str) -> tuple[Any, Array]:
+    """X and y (d,) of the training (part "") or test ("_test") samples; UserError for wrong shapes and types."""
+    X_name, y_name = f"X{part}", f"y{part}"
+    X = arrays[X_name] if X_name in arrays else csr_of(arrays, path, X_name)
+    check_real(X, X_name, path)
+    if len(X.shape) != 2 or 0 in X.shape:
+        raise UserError(f"{X_name} of {path} has the shape {tuple(X.shape)}: it must be (d, n) with d > 0 and n > 0")
+    check_memory(8 * int(X.shape[1]), f"{X_name} of {path} has {X.shape[1]:,} columns: a model with as many parameters")
+    y = read_vector(arrays, y_name, path)
+    if len(y) != X.shape[0]:
+        raise UserError(f"{y_name} of {path} has {len(y)} entries, but {X_name} has {X.shape[0]} rows")
+    check_finite(y.astype(np.float64), range(len(y)), f"{y_name} of {path}")
+    return X, y
+
+
+def read_test_samples(arrays: dict[str, Any], path: Path, X: Any, sizes: Array | None) -> Samples:
+    """X_test, y_test and sizes_test, checked against the training samples X and ``sizes``."""
+    if sizes is None or "sizes_test" not in arrays:
+        lacking = "sizes" if sizes is None else "sizes_test"
+        raise UserError(f"{path} has test samples but no {lacking}: they need X_test, y_test, sizes and sizes_test")
+    X_test, y_test = read_samples(arrays, path, "_test")
+    sizes_test = read_sizes(arrays, "sizes_test", path, X_test, 0)
+    if len(sizes_test) != len(sizes):
+        raise UserError(f"sizes_test of {path} has {len(sizes_test)} entries, but sizes has {len(sizes)}")
+    if X_test.shape[1] != X.shape[1]:
+        raise UserError(f"X_test of {path} has {X_test.shape[1]} columns, but X has {X.shape[1]}")
+    return Samples(X_test, y_test, None, sizes_test)
+
+
+def csr_of(arrays: dict[str, Any], path: Path, name: str) -> StoredCsr:
+    """The CSR matrix stored as name_data, name_indices, name_indptr and name_shape."""
+    keys = [f"{name}_{key}" for key in ("data", "indices", "indptr", "shape")]
+    missing = [key for key in keys if key not in arrays]
+    if missing:
+        what = f"no {name}" if len(missing) == 4 else f"no {missing[0]}"
+        raise UserError(f"{path} has {what}: it needs {name}, or {', '.join(keys[:3])} and {keys[3]}")
+    data, indices = arrays[keys[0]], arrays[keys[1]]
+    if not isinstance(data, Stored):
+        raise UserError(f"{keys[0]} of {path}: a MATLAB file holds a sparse matrix as {name} itself")
+    indptr, shape = read_vector(arrays, keys[2], path), read_vector(arrays, keys[3], path)
+    for array, key in ((data, keys[0]), (indices, keys[1])):
+        check_real(array, key, path)
+    if indices.dtype.kind not in "iu":
+        raise UserError(f"{keys[1]} of {path} has the type {indices.dtype}: it must be an integer type")
+    if len(shape) != 2 or not is_counts(shape):
+        raise UserError(f"{keys[3]} of {path} must be two whole numbers >= 0, rows and columns")
+    d, n = (int(length) for length in shape)
+    if len(indptr) != d + 1 or not is_counts(indptr) or indptr[0] != 0 or np.any(np.diff(indptr.astype(np.int64)) < 0):
+        raise UserError(f"{keys[2]} of {path} must be {d + 1} whole numbers that start at 0 and never decrease")
+    for array, key in ((data, keys[0]), (indices, keys[1])):
+        if array.shape != (int(indptr[-1]),):
+            raise UserError(f"{key} of {path} has the shape {array.shape}, but {keys[2]} ends at {int(indptr[-1])}")
+    return StoredCsr(data, indices, indptr, (d, n))
+
+
+def check_real(array: Any, name: str, path: Path) -> None:
+    """UserError where an array holds anything but real numbers, such as objects, text or complex numbers."""
+    dtype = getattr(array, "dtype", np.dtype(object))
+    if dtype.kind not in "biuf":
+        never = "; pickled objects are never loaded" if dtype.hasobject else ""
+        raise UserError(f"{name} of {path} has the type {dtype}: it must be an array of real numbers{never}")
+
+
+def is_counts(values: Array) -> bool:
+    """Whether all values are whole numbers >= 0 that fit into 64 bits."""
+    return bool(np.all((values >= 0) & (values < 2.0**63) & (values == np.floor(values))))
+
+
+def read_vector(arrays: dict[str, Any], name: str, path: Path) -> Array:
+    """The array ``name`` as a vector (d,); in the file it may also be (d, 1) or (1, d)."""
+    if name not in arrays:
+        raise UserError(f"{path} has no {name}; it has {', '.join(arrays) or 'no arrays'}")
+    check_real(arrays[name], name, path)
+    shape = tuple(arrays[name].shape)
+    if len(shape) == 0 or math.prod(shape) not in shape:
+        raise UserError(f"{name} of {path} has the shape {shape}: it must be a vector")
+    values = arrays[name][:]
+    return np.asarray(values.toarray() if sp.issparse(values) else values).ravel()
+
+
+def read_sizes(arrays: dict[str, Any], name: str, path: Path, X: Any, least: int) -> Array:
+    """The number of rows of each client (m,), each at least ``least``; their sum must be the number of rows of X."""
+    sizes = read_vector(arrays, name, path)
+    if not len(sizes) or not is_counts(sizes) or sizes.min() < least:
+        raise UserError(f"{name} of {path} must be whole numbers, the rows of each client, each at least {least}")
+    total = sum(map(int, sizes)) if sizes.max() > X.shape[0] else int(sizes.sum())  # int64 may overflow
+    if total != X.shape[0]:
+        raise UserError(f"{name} of {path} add up to {total}, but X{name.removeprefix('sizes')} has {X.shape[0]} rows")
+    return sizes.astype(np.int64)

@@ -37,7 +37,7 @@ class Solver(Component):
 
     @abstractmethod
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
-        """Nearly argmin f_i(w) − ⟨y_i, w⟩, from W: (c, n); ``share`` is (τ − 1)/(N − 1)."""
+        """Approximate minimisers of f_i(w) − ⟨y_i, w⟩, from W: (c, n); ``share`` is (τ − 1)/(N − 1)."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""Proximal operators and inexact solvers that algorithms share."""
+"""Proximal operators."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def soft(V: Array, lam: float) -> Array:
 def elastic_net_mean(Z: Array, lam: float, eta: float) -> Array:
     """argmin_w Σ_i lam|w − z_i| + (eta/2)(w − z_i)² for each column of Z (m, n): (n,).
 
-    With s of the z_i above it the minimiser is w(s) = mean + (lam/eta)(2s − m)/m, or one of the z_i where no s fits:
-    the middle one of the 2m + 1 numbers z_1 … z_m, w(0) … w(m). Both are sorted, so the middle is found by bisection.
-    Source: fedepm Lemma III.2, (15) with its sign put right (errata).
+    If s of the z_i lie above it, the minimiser is w(s) = mean + (lam/eta)(2s − m)/m; if no s fits, it is one of the
+    z_i. Either way it is the median of the 2m + 1 numbers z_1 … z_m, w(0) … w(m). Both lists are sorted, so bisection
+    finds it.  Source: fedepm (Zhou, Li, arXiv:2208.11231, 2022), Lemma III.2, (15) with its sign corrected (errata).
     """
     m = len(Z)
     Z = np.sort(Z, axis=0)

@@ -32,7 +32,7 @@ class Step(Component):
 
 
 class Log2(Step, tag="log2"):
-    """γ_k = a / log2(k + 2) (fedgia, section V.D)."""
+    """γ_k = a / log2(k + 2).  Source: fedgia (Zhou, Li, arXiv:2205.01438, 2022), section V.D."""
 
     a: Factor = 0.01
 
@@ -50,7 +50,7 @@ class Constant(Step, tag="constant"):
 
 
 class SqrtSamples(Step, tag="sqrt-samples"):
-    """γ_i = a d_i / √(2 k0 + ⌊k/k0⌋) (fedepm (38))."""
+    """γ_i = a d_i / √(2 k0 + ⌊k/k0⌋).  Source: fedepm (Zhou, Li, arXiv:2208.11231, 2022), (38)."""
 
     a: Factor = 2.0
 

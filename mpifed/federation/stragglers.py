@@ -12,10 +12,9 @@ from mpifed.core.component import Table
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.toml import toml_value
-from mpifed.core.typing import Array
+from mpifed.core.typing import Array, Positive
 from mpifed.federation.distributions import Distribution
 
-Positive = Annotated[float, Meta(gt=0)]
 RATES = ("speed", "bandwidth_down", "bandwidth_up")
 DROPOUT, JITTER = 0, 1  # the streams of a round; those of the clients are in round 0
 

@@ -8,7 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from mpifed import Algorithm, Array
+import mpifed
+from mpifed import Algorithm, Array, UserError
 from mpifed.algorithms.accfeddcd import AccFedDCD
 from mpifed.algorithms.base import passes
 from mpifed.algorithms.feddcd import FedDCD
@@ -93,3 +94,13 @@ def test_the_accelerated_method_is_no_subclass_of_the_plain_one():
     assert not issubclass(AccFedDCD, FedDCD)
     names = [[field.name for field in msgspec.structs.fields(cls)] for cls in (FedDCD, AccFedDCD)]
     assert names == [["eta", "solver", "dual"], ["eta", "solver", "dual", "r", "kappa"]]
+
+
+@pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])
+def test_dual_methods_refuse_to_select_one_client_and_say_why(name):
+    with pytest.raises(UserError) as refused:
+        mpifed.run({"algorithm": name, "data": "quadratic", "selection": {"count": 1}, "rounds": 1})
+    assert str(refused.value) == (
+        f"selection takes 1 client a round, but {name} needs at least 2: with one client the mean equals its own "
+        "model, so the dual variables never change"
+    )

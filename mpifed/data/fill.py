@@ -33,7 +33,7 @@ def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Bloc
         what = f"the {int(sizes.sum()):,} samples of {data.n:,} features of clients {lo} to {lo + len(sizes) - 1}"
         check_memory(int(sizes.sum()) * data.n * dtype.itemsize, what)
     blocks = [None if data.sparse else dense_block(sizes[group], data.n, dtype) for group in groups]
-    home = np.empty((len(sizes), 2), np.int64)
+    home = np.empty((len(sizes), 2), np.int64)  # block and position in it of each client
     for k, group in enumerate(groups):
         home[group] = np.column_stack([np.full(len(group), k), np.arange(len(group))])
     parts: dict[int, Any] = {}

@@ -120,7 +120,7 @@ class Shards(Partition, tag="shards"):
         if len(members) > count:
             raise UserError(
                 f"data.partition.pure = true needs a shard for each of the {len(members)} classes, "
-                f"but there are {count}: raise data.partition.per_client"
+                f"but there are only {count} shards: raise data.partition.per_client"
             )
         shards = np.ones(len(members), dtype=np.int64)
         for _ in range(count - len(members)):

@@ -91,6 +91,7 @@ class Mnist(IdxImages, tag="mnist"):
 
     Default partition: two shards of one class each per client; 80/20 for training and testing at each (errata, FLAME).
     Files: train-images-idx3-ubyte.gz and so on.
+    Source: FLAME, 2023, arXiv 2311.06756.
     """
 
     scale = (0.1307, 0.3081)
@@ -101,6 +102,7 @@ class Fmnist(IdxImages, tag="fmnist"):
 
     Default partition: two shards of one class each per client; 80/20 for training and testing at each (errata, FLAME).
     Files: train-images-idx3-ubyte.gz and so on.
+    Sources: FLAME, 2023, arXiv 2311.06756; Xiao, Rasul and Vollgraf, Fashion-MNIST, 2017, arXiv 1708.07747.
     """
 
     scale = (0.2860, 0.3530)
@@ -112,6 +114,7 @@ class MedicalMnist(ImageSet, tag="medical-mnist"):
     Each class is a folder of JPEG or PNG images; classes are numbered in the alphabetical order of the folders. A row
     of X is an image (3, 64, 64) in row-major order, 12,288 features. A rank opens the images of its own clients only.
     Default partition: two shards of one class each per client; 80/20 for training and testing at each (errata, FLAME).
+    Source: FLAME, 2023, arXiv 2311.06756.
     """
 
     colour: Annotated[bool, Meta(description="true: three channels, as the CNN of flame expects; false: one, grey")] = (

@@ -52,6 +52,7 @@ class Qot(UnitColumns, tag="qot"):
 
     Files: toxicity.mat with toxicityclass.mat, or UCI's qsar_oral_toxicity.csv. Default partition: random cut points
     with min d_i > 0.025·d/m.
+    Sources: FedGiA, 2022, arXiv 2205.01438; FedADMM, 2022, arXiv 2204.10607.
     """
 
     def read(self) -> tuple[Path, Matrix, Array]:
@@ -74,6 +75,7 @@ class Sct(UnitColumns, tag="sct"):
     """Santander customer transaction, 200,000 samples of 200 features (Kaggle; Example V.2 of fedgia, 5.2 of fedadmm).
 
     File: Kaggle's train.csv with the columns ID_code, target, var_0 … var_199.
+    Sources: FedGiA, 2022, arXiv 2205.01438; FedADMM, 2022, arXiv 2204.10607.
     """
 
     def read(self) -> tuple[Path, Matrix, Array]:
@@ -92,6 +94,7 @@ class Adult(UnitColumns, tag="adult"):
     Files: adult.mat with adultclass.mat, or UCI's adult.test and adult.data, prepared as in the paper: persons with a
     missing value are dropped, words become integers, columns are scaled to unit norm (no centring: errata).
     Default partition: random cut points with min d_i > 0.01·d/m.
+    Source: FedEPM, 2022, arXiv 2208.11231.
     """
 
     usual: ClassVar[Partition] = Sizes(least=0.01)

@@ -1,0 +1,83 @@
+"""Files appear under their name when they are complete, and never otherwise."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from mpifed.core import sealed
+from mpifed.core.errors import UserError
+from mpifed.core.files import atomic_file, replacing
+
+
+def test_an_atomic_file_appears_when_it_is_complete(tmp_path):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    with atomic_file(path) as part:
+        part.write_text("new")
+        assert path.read_text() == "old"
+    assert path.read_text() == "new"
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, error):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+
+    def write():
+        with atomic_file(path) as part:
+            part.write_text("new")
+            raise error
+
+    with pytest.raises(error):
+        write()
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_two_writers_of_one_name_do_not_share_a_file(tmp_path):
+    path = tmp_path / "out.txt"
+    with atomic_file(path) as first, atomic_file(path) as second:
+        first.write_text("first")
+        second.write_text("second")
+    assert path.read_text() == "first"  # the last one to finish
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+def test_replacing_keeps_a_file_without_force(tmp_path):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+    with pytest.raises(UserError, match=r"out\.txt exists; say --force"), replacing(path, force=False) as part:
+        part.write_text("new")
+    with replacing(path, force=True) as part:
+        part.write_text("new")
+    assert path.read_text() == "new"
+
+
+def test_an_error_of_the_caller_is_not_taken_for_one_of_the_disk(tmp_path):
+    with pytest.raises(ValueError, match="mine"), replacing(tmp_path / "out.txt", force=False):
+        raise ValueError("mine")
+    assert os.listdir(tmp_path) == []
+
+
+def test_sealed_files_are_read_as_they_were_written_and_refused_where_a_byte_or_the_name_has_changed(tmp_path):
+    path = tmp_path / "state.npz"
+    arrays = {"x": np.arange(5.0), "k": np.array(3)}
+    sealed.write(path, arrays)
+    read = sealed.read(path)
+    assert read.keys() == arrays.keys()
+    assert all(np.array_equal(read[name], arrays[name]) for name in arrays)
+    content = path.read_bytes()
+    path.write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
+    with pytest.raises(UserError, match=r"state\.npz is damaged or missing \(its checksum is wrong\)"):
+        sealed.read(path)
+    path.write_bytes(content)
+    path.rename(tmp_path / "other.npz")
+    with pytest.raises(UserError, match=r"other\.npz is damaged or missing"):
+        sealed.read(tmp_path / "other.npz")
+    with pytest.raises(UserError, match=r"state\.npz is damaged or missing"):
+        sealed.read(path)
+    assert sealed.read_text(tmp_path / "state.json") is None

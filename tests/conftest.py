@@ -1,4 +1,4 @@
-"""What every test has: one BLAS thread a process, as in a run, and few random examples unless the slow tests run too."""
+"""What every test has: one BLAS thread a process, as in a run, and few random examples unless slow tests run too."""
 
 from __future__ import annotations
 

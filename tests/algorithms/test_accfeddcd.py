@@ -43,7 +43,7 @@ def test_theorem_6_1_the_lyapunov_function_contracts_by_one_minus_a(place, tau):
 
 
 def test_theorem_6_1_as_printed_is_false():
-    """Errata: (10) drops the z-term; with everyone, α = β/10 and all error where the curvature is β: 1.066 times the bound."""
+    """Errata: (10) drops the z-term; with all clients, α = β/10, all error at curvature β: 1.066 times the bound."""
     problem, data = sharp(1.0, 0.1)
     dual, run = Dual(data), Run(build("accfeddcd"), problem, data=data, selection=All())
     first = dual.gap(run.states().y)

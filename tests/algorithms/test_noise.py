@@ -62,7 +62,7 @@ def test_the_ratio_of_signal_and_noise():
 
 
 def uploads(run, rounds):
-    """After every round: who trained (ids), the model they were sent, their state before, after, and their noise (s, n)."""
+    """After every round: the ids selected, the model sent to them, their state before and after, their noise (s, n)."""
     for _ in range(rounds):
         x, before = run.server.x, run.states()
         run.rounds(1)
@@ -91,7 +91,7 @@ EPM = {"k0": 3, "step_scale": "one", "mu0": 30.0, "lam": 1e-3, "eta": 2e-3, "eps
     ids=str,
 )
 def test_the_noise_of_fedepm_has_its_scale(options):
-    """(39), 2‖g_i‖₁/(ε μ_i) with μ_i of the last iteration; "matched" times d_i with steps μ_i/d_i; "clipped" reach/ε."""
+    """(39), 2‖g_i‖₁/(ε μ_i) with μ_i of the last iteration; "matched" times d_i, steps μ_i/d_i; "clipped" reach/ε."""
     algorithm = build("fedepm", EPM | options)
     run, found, k = Run(algorithm), [], 0
     for chosen, x, before, after, noise in uploads(run, 30):
@@ -203,7 +203,7 @@ def test_none_is_no_noise_at_all(name):
 
 
 def neighbours(pairs, d, n, rng, binary):
-    """The samples of ``pairs`` clients, then of the same clients with one sample replaced by any other, or its opposite."""
+    """Samples of ``pairs`` clients, then of the same clients with one sample replaced by any other or its opposite."""
     A = rng.standard_normal((pairs, d, n)) * np.exp(rng.uniform(-2, 2, (pairs, 1, 1)))
     b = rng.integers(0, 2, (pairs, d)).astype(float) if binary else 3 * rng.standard_normal((pairs, d))
     other, c = A.copy(), b.copy()

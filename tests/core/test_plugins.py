@@ -37,7 +37,8 @@ def package(folder):
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
-        "[mpifed.algorithms]\ngd = my_package.methods:GradientDescent\nbad = my_package.methods:Client\nfedavg = no:Thing\n"
+        "[mpifed.algorithms]\ngd = my_package.methods:GradientDescent\n"
+        "bad = my_package.methods:Client\nfedavg = no:Thing\n"
     )
     (folder / "site" / "my_package").mkdir()
     (folder / "site" / "my_package" / "methods.py").write_text(METHODS, "utf-8")
@@ -117,7 +118,8 @@ def test_entry_points_are_listed_and_described(package, monkeypatch):
 
 def test_packages_are_searched_only_for_names_that_mpifed_does_not_have(folder):
     script = (
-        "import sys; from mpifed.core import plugins; from mpifed.experiment import config; config.experiment({'algorithm': 'fedavg', 'data': 'qot'}); "
+        "import sys; from mpifed.core import plugins; from mpifed.experiment import config; "
+        "config.experiment({'algorithm': 'fedavg', 'data': 'qot'}); "
         "config.experiment({'algorithm': 'my_methods.py:GradientDescent'}); "
         "sys.exit(plugins.installed.cache_info().misses)"
     )

@@ -29,7 +29,7 @@ def system(**table):
 
 
 def devices(m=6, sizes=None, model=80, algorithm=None, seed=0, chosen=1, **table):
-    """Clients of 10 samples each on the devices of ``table``, for FedAvg with one local step and a model of 10 numbers."""
+    """Clients of 10 samples each on the devices of ``table``, for FedAvg with one local step and 10 parameters."""
     sizes = np.full(m, 10) if sizes is None else np.array(sizes)
     return system(**table).devices(seed, sizes, model, algorithm or FedAvg(k0=1), chosen)
 
@@ -356,7 +356,10 @@ def test_the_complete_file_describes_the_same_system():
 
 
 DCD = ["algorithm=feddcd", "data=gaussian"]
-EVERYONE = "fedgia needs a gradient of every client in every round, also of those that are not selected, so no client can be absent"
+EVERYONE = (
+    "fedgia needs a gradient of every client in every round, also of those that are not selected, "
+    "so no client can be absent"
+)
 WRONG = {
     "unknown key": (["system.dropuot=0.1"], "unknown key 'system.dropuot'; did you mean 'dropout'?"),
     "no table": (["system=3"], "system = 3 is wrong: system is a table, so write system.KEY = VALUE"),

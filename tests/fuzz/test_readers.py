@@ -1,4 +1,4 @@
-"""Random damage to experiments, data files, results and checkpoints: a reader answers, or refuses with a UserError, and soon.
+"""Random damage to experiments, data files, results and checkpoints: a reader answers or raises UserError, and soon.
 
 MPIFED_FUZZ=100000 tries as many examples of each kind, at random; otherwise few, or with the slow tests more.
 """
@@ -199,7 +199,7 @@ SMALL = ["algorithm=fedadmm", "data.clients=13", "data.features=9", "rounds=4", 
 
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory):
-    """The result file of a run on two hosts, the files of its checkpoint and what they hold; the same of another seed."""
+    """The result file of a run on two hosts, the files of its checkpoint and their content, for two seeds."""
     found = []
     for seed in (3, 4):
         path = tmp_path_factory.mktemp("checkpoint") / "out.h5"

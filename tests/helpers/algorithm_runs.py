@@ -65,7 +65,7 @@ class Several:
 
 
 class Run:
-    """An algorithm at work, by default on M clients of a small problem; ``data`` in its place: a data set of your own."""
+    """An algorithm at work, by default on M clients of a small problem; ``data`` takes its place."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Kill runs at random and compare what they resume to: ``python -m tests.helpers.killed_runs --kills 100``.
 
-Three ranks, rounds of about 10 ms; a random rank gets SIGKILL at a random time. After every kill the run is resumed, and
-may be killed again; the final file must hold the same rounds, model and selection, to the bit. Prints how many did. With
-``--survive 20``, under Open MPI, a client rank of four is killed and the others go on.
+Three ranks, rounds of about 10 ms; a random rank gets SIGKILL at a random time. After every kill the run is resumed,
+and may be killed again; the final file must hold the same rounds, model and selection, to the bit. Prints how many did.
+With ``--survive 20``, under Open MPI, a client rank of four is killed and the others go on.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def finish(process: subprocess.Popen, seconds: float = 60) -> int:
 
 
 def killed(path: Path, ranks: int, rng: random.Random, words: list[str | Path], longest: float) -> bool:
-    """Start a run and kill one of its ranks some time after its file is there; whether it was killed before it was done."""
+    """Start a run and kill one of its ranks some time after its file is there; whether it was killed before its end."""
     process = start(ranks, *words)
     deadline = time.monotonic() + 30
     while not path.exists() or not path.stat().st_size:

@@ -1,4 +1,4 @@
-"""Wrong and hostile input from a table: each is refused by one sentence and exit code 2, soon, and nothing is written."""
+"""Wrong and hostile input from a table is refused by one sentence and exit code 2, soon, and nothing is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrong input ends every rank with one sentence that names the key, the value and what would be right, and exit code 2."""
+"""Wrong input ends every rank with exit code 2 and one sentence that names key, value and what would be right."""
 
 from __future__ import annotations
 

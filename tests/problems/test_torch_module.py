@@ -322,5 +322,8 @@ def test_without_torch_the_problem_says_what_to_install(monkeypatch):
 
 
 def test_torch_is_imported_by_those_who_use_it_only():
-    script = "import sys; from mpifed.experiment import config; config.experiment({'problem': 'cnn'}); sys.exit('torch' in sys.modules)"
+    script = (
+        "import sys; from mpifed.experiment import config; "
+        "config.experiment({'problem': 'cnn'}); sys.exit('torch' in sys.modules)"
+    )
     assert execute([sys.executable, "-c", script]).code == 0

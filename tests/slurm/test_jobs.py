@@ -2,8 +2,8 @@
 
     python -m pytest -m slurm
 
-uses the SLURM that answers (--basetemp must be a folder that all its nodes see). Where there is none it starts one of two
-emulated nodes and ends it: as root, where the packages of ``tests/slurm/slurm-up.sh --install`` are.
+uses the SLURM that answers (--basetemp must be a folder that all its nodes see). Where there is none it starts one of
+two emulated nodes and ends it: as root, where the packages of ``tests/slurm/slurm-up.sh --install`` are.
 """
 
 from __future__ import annotations
@@ -325,5 +325,6 @@ def test_gpu_none_is_refused_unless_the_cpu_is_asked_for(cluster, word, state):
     assert path.exists() == (state == "COMPLETED")
     if state == "FAILED":
         assert re.findall("^mpifed: .*", done.log, re.M) == [
-            'mpifed: problem.device = "cuda" is wrong: PyTorch finds no GPU on a node of this run; write "auto" or "cpu"'
+            'mpifed: problem.device = "cuda" is wrong: PyTorch finds no GPU on a node of this run; '
+            'write "auto" or "cpu"'
         ]

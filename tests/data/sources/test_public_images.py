@@ -1,4 +1,4 @@
-"""Images: IDX files and folders of pictures are read as they are, hostile ones are refused, shards keep to one label."""
+"""Images: IDX files and folders of pictures are read as they are, hostile ones are refused, shards have one label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Public data sets: their files are read as they are published, downloads are checked, what is absent says what to do."""
+"""Public data sets: their files are read as they are published, downloads are checked, missing data say what to do."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ PEOPLE = """|1x3 Cross validator
 44, ?, 160323, HS-grad, 9, Divorced, Sales, Husband, White, Male, 7688, 0, 40, United-States, >50K.
 
 """
-MORE = """39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, Cuba, >50K
+MORE = """\
+39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, Cuba, >50K
 50, Private, 83311, Bachelors, 13, Divorced, Sales, Husband, White, Female, 0, 0, 13, United-States, <=50K
 """
 CODES = np.array(

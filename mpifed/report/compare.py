@@ -41,9 +41,9 @@ def compare(results: Sequence[Result], layout: Layout) -> str:
     """The table of results.
 
     One row per group of runs that agree in all settings except ``layout.by``. A row begins with the settings in which
-    rows differ, and with n, its number of runs, where that is not 1 everywhere. A column holds the final value, or the
-    sum of a column of amounts a round. The best means among rows with the same data and problem are bold. Runs that did
-    not finish are listed below the table with their status. UserError for a setting or column that no run has.
+    rows differ, and with n, its number of runs, where that is not 1 everywhere. A column holds final values, or the sum
+    over rounds of what is recorded per round. The best means among rows with the same data and problem are bold. Runs
+    that did not finish are listed below the table with their status. UserError for a setting or column that no run has.
     """
     form = layout.form
     if form not in FORMATS:

@@ -57,7 +57,7 @@ def requested(results: Sequence[Result], names: Sequence[str] | None) -> list[st
 
 
 def final(result: Result, name: str) -> float:
-    """A metric at the end of a run: the last finite value, or the sum of a column of amounts a round; nan if none."""
+    """A metric at the end of a run: the last finite value, or the sum of what is recorded per round; nan if none."""
     if name == "bytes":
         return final(result, "bytes_up") + final(result, "bytes_down")
     if name in DERIVED:

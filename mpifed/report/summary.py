@@ -19,23 +19,19 @@ WIDTH, HEIGHT = 100, 40
 MARGIN = 15  # characters on the left, for the name of a part
 LONG = 42  # a cell of more characters has a line of its own
 LISTED = 16  # most ranks that have a row each
+
 Cell = tuple[str, str]
 
 
 def show(result: Result) -> str:
     """Configuration, outcome, communication, time and ranks of a run, in 40 lines of 100 characters."""
-    upper = [
-        title(result),
-        *(
-            part(name, columns(cells))
-            for name, cells in (
-                ("configuration", list(overrides(result.config).items())),
-                ("outcome", outcome(result)),
-                ("communication", communication(result)),
-                ("time (s)", times(result)),
-            )
-        ),
-    ]
+    cells = {
+        "configuration": list(overrides(result.config).items()),
+        "outcome": outcome(result),
+        "communication": communication(result),
+        "time (s)": times(result),
+    }
+    upper = [title(result), *(part(name, columns(own)) for name, own in cells.items())]
     text = ""
     for listed, gap in ((LISTED, "\n\n"), (LISTED, "\n"), (1, "\n\n"), (1, "\n")):
         parts = [*upper, part("ranks", ranks(result, listed))]
@@ -46,7 +42,7 @@ def show(result: Result) -> str:
 
 
 def title(result: Result) -> list[str]:
-    """What ran on what, and how it ended."""
+    """Method, problem, data and sizes of a run, and how it ended."""
     config = result.config
     name, problem, data = (config.get(key, {}).get("name", "?") for key in ("algorithm", "problem", "data"))
     size = [count(result.m, "client")] + ([count(result.x.size, "parameter")] if result.x is not None else [])
@@ -110,7 +106,7 @@ def communication(result: Result) -> list[Cell]:
 
 def times(result: Result) -> list[Cell]:
     """Where the time went, in seconds over all rounds; LCT is the mean of a round."""
-    cells = [("TCT", number(result.tct)), ("LCT, a round", number(result.lct))]
+    cells = [("TCT", number(result.tct)), ("LCT, per round", number(result.lct))]
     columns = recorded(result, "time")
     if "simulated_seconds" in columns:
         cells.append(("simulated", number(result.rounds["simulated_seconds"][-1])))

@@ -45,11 +45,13 @@ def timeline(result: Result, width: float | None = None, title: str | None = Non
         starts = np.arange(0, size, each)
         counts = np.minimum(each, size - starts)
         means = {part: np.add.reduceat(values, starts) / counts for part, values in rounds.items()}
-        stacked(axes.flat[0], starts + 1 + (counts - 1) / 2, means, 0.9 * counts, "a round")
+        stacked(axes.flat[0], starts + 1 + (counts - 1) / 2, means, 0.9 * counts, "per round")
         axes.flat[0].set_xlabel("round" if each == 1 else f"round (bars: means of {each})")
         if ranks:
             count = len(next(iter(ranks.values())))
-            stacked(axes.flat[1], np.arange(count), ranks, np.full(count, 0.8 if count <= OUTLINED else 1.0), "in all")
+            stacked(
+                axes.flat[1], np.arange(count), ranks, np.full(count, 0.8 if count <= OUTLINED else 1.0), "in total"
+            )
             axes.flat[1].set_xlabel("rank")
         for axis in axes.flat:
             axis.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator("auto", integer=True))
@@ -67,7 +69,7 @@ def seconds(result: Result) -> tuple[dict[str, Array], dict[str, Array]]:
         if of in result.rounds
     }
     if not len(next(iter(rounds.values()), ())):
-        raise UserError(f"there is nothing to draw: {result.path or 'the result'} has no seconds of a round of work")
+        raise UserError(f"there is nothing to draw: {result.path or 'the result'} has no times of a round")
     ranks = {part: np.array(result.ranks[of], float) for part, (_, of) in PARTS.items() if of in result.ranks}
     if "compute" in ranks and "server" in rounds:
         ranks["server"] = np.zeros(len(ranks["compute"]))

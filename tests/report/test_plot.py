@@ -289,8 +289,8 @@ def test_a_timeline_has_rounds_and_ranks():
     figure = timeline.timeline(recorded(ranks=3))
     rounds, ranks = axes_of(figure)
     assert legend(figure) == ["compute", "server", "communication", "waiting", "evaluation", "writing"]
-    assert (rounds.get_xlabel(), rounds.get_ylabel()) == ("round", "s a round")
-    assert (ranks.get_xlabel(), ranks.get_ylabel()) == ("rank", "s in all")
+    assert (rounds.get_xlabel(), rounds.get_ylabel()) == ("round", "s per round")
+    assert (ranks.get_xlabel(), ranks.get_ylabel()) == ("rank", "s in total")
     assert heights(rounds) == [[0.25] * 2, [0.125] * 2, [0.0625] * 2, [2.0] * 2]  # round 0 is no round of work
     assert heights(ranks) == [[0, 0.5, 1], [0.375, 0, 0], [0.5] * 3, [1, 0.5, 0], [0.25] * 3, [0.125, 0, 0]]
 
@@ -301,7 +301,7 @@ def test_many_rounds_are_summed_up_and_a_run_without_ranks_has_its_rounds(tmp_pa
     assert axis.get_xlabel() == "round (bars: means of 5)"
     assert [len(bars) for bars in heights(axis)] == [41] * 4
     assert {bar for bars in heights(axis)[:1] for bar in bars} == {0.25}
-    with pytest.raises(UserError, match="there is nothing to draw: the result has no seconds of a round of work"):
+    with pytest.raises(UserError, match="there is nothing to draw: the result has no times of a round"):
         timeline.timeline(recorded(objective=[1.0]))
 
 

@@ -40,7 +40,7 @@ def test_show_tells_the_whole_story(path):
         "up 768 kB (768,000)",
         "down 1.536 MB (1,536,000)",
         "TCT 2",
-        "LCT, a round 0.25",
+        "LCT, per round 0.25",
         "compute, slowest rank 10",
         "compute, all clients 7.5",
         "evaluation 10",

@@ -43,9 +43,7 @@ def rounds(
     history = recorder.history(every)
     round, server, elapsed, reason = -1, None, 0.0, None
     if saved is not None:
-        round, server, elapsed = saved.round, restored(saved, algorithm, fed), saved.elapsed
-        if round % every == 0:
-            verify(history["objective"][-1], evaluate(algorithm, fed, server)["objective"], round)
+        round, server, elapsed = saved.round, restored(config, fed, saved, history), saved.elapsed
         reason = stop.reason(history, fed.m, fed.n) if history else None
     while reason is None and round < config.rounds:
         round += 1
@@ -56,18 +54,13 @@ def rounds(
         elapsed += spent
         row = counters(fed, spent) | {"elapsed_seconds": elapsed}
         if round % every == 0 or round == config.rounds:
-            begun = time.perf_counter()
-            row |= evaluate(algorithm, fed, server)
-            row["evaluate_seconds"] = time.perf_counter() - begun
-            if stop.optimum is not None:
-                row["objective_gap"] = row["objective"] - stop.optimum
+            row |= evaluated(config, fed, server)
             remember(history, row)
             reason = stop.reason(history, fed.m, fed.n)
         recorder.row(row, fed.selected if round else NO_CLIENT)
         progress.show(round, config.rounds, row)
         refuse_divergence(stop.diverged, history["objective"], round, algorithm.steering())
-        signal = fed.stop_signal
-        if reason is None and (signal or checkpoints.due(round)):
+        if reason is None and ((signal := fed.stop_signal) or checkpoints.due(round)):
             recorder.flush()
             written = checkpoints.save(fed, server, round, elapsed)
             if signal:
@@ -77,13 +70,20 @@ def rounds(
     return Outcome(server, "finished", reason or f"rounds: {config.rounds}")
 
 
-def restored(saved: Saved, algorithm: Any, fed: Federation) -> Any:
-    """The server's state of a checkpoint; the federation counts on from there."""
-    server, fed.times_selected = saved.server(algorithm)
+def restored(config: Experiment, fed: Federation, saved: Saved, history: dict[str, list[float]]) -> Any:
+    """The server's state of a checkpoint; the federation counts on from there. UserError where f is not what it was."""
+    server, fed.times_selected = saved.server(config.algorithm)
     vars(fed.ledger).update(saved.ledger)
     if fed.devices is not None:
         fed.devices.seconds = saved.simulated
     fed.begin(saved.round)
+    if saved.round % config.evaluate.every == 0:
+        before, now = history["objective"][-1], evaluate(config.algorithm, fed, server)["objective"]
+        if not abs(now - before) <= 1e-6 * abs(before):
+            raise UserError(
+                f"the data or the program have changed: after round {saved.round} the objective was {before!r}, "
+                f"and now it is {now!r}"
+            )
     return server
 
 
@@ -116,6 +116,15 @@ def evaluate(algorithm: Any, fed: Federation, server: Any) -> dict[str, float]:
     return fed.evaluation.means(sums, fed.m, fed.samples) | algorithm.report(server, watched, fed.m)
 
 
+def evaluated(config: Experiment, fed: Federation, server: Any) -> dict[str, float]:
+    """The same, the gap to the optimum where that is known, and the seconds that evaluation took."""
+    begun = time.perf_counter()
+    row = evaluate(config.algorithm, fed, server)
+    if config.stop.optimum is not None:
+        row["objective_gap"] = row["objective"] - config.stop.optimum
+    return row | {"evaluate_seconds": time.perf_counter() - begun}
+
+
 def remember(history: dict[str, list[float]], row: dict[str, float]) -> None:
     """Add a row to the evaluations that stop rules look back on."""
     for name, value in row.items():
@@ -130,13 +139,4 @@ def refuse_divergence(factor: float, f: list[float], round: int, steering: str) 
         raise Trouble(
             f"f diverges: {f[-1]:.3g} in round {round} after {f[0]:.3g} at the start, so look at {steering}; "
             "stop.diverged = 0 goes on all the same"
-        )
-
-
-def verify(before: float, now: float, round: int) -> None:
-    """Raise UserError where f is not what it was after ``round``."""
-    if not abs(now - before) <= 1e-6 * abs(before):
-        raise UserError(
-            f"the data or the program have changed: after round {round} the objective was {before!r}, "
-            f"and now it is {now!r}"
         )

@@ -56,7 +56,7 @@ COLUMNS: dict[str, Column] = {
     "personal_objective": Column(
         "1", "Mean over clients of the local objectives, each at the client's own model.", better=-1
     ),
-    "dual_objective": Column("1", "Value of the dual problem at the present dual variables.", better=1),
+    "dual_objective": Column("1", "Dual objective Σ f_i*(y_i), which the dual methods minimise.", better=-1),
     "snr": Column("1", "Signal-to-noise ratio of the uploads: least log10(‖w_i‖/‖noise‖) over clients.", symbol="SNR"),
     "epsilon": Column(
         "1",

@@ -43,7 +43,7 @@ def test_a_title_is_the_symbol_or_the_name_and_the_unit():
 
 def test_which_value_is_better():
     names = ("objective", "bytes", "accuracy", "dual_objective", "snr", "asked", "column of an algorithm")
-    assert [column(name).better for name in names] == [-1, -1, 1, 1, 0, 0, 0]
+    assert [column(name).better for name in names] == [-1, -1, 1, -1, 0, 0, 0]
 
 
 def test_the_final_value_is_the_last_finite_one_or_a_sum_over_rounds():

@@ -30,7 +30,7 @@ class Optima:
         self.file, self.cache = folder / "optima.json", Cache()
         try:
             self.known = msgspec.json.decode(self.file.read_bytes(), type=dict[str, float])
-        except (FileNotFoundError, msgspec.DecodeError):
+        except (OSError, msgspec.DecodeError):
             self.known = {}
 
     def given(self, config: Experiment) -> Experiment:

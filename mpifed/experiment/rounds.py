@@ -35,7 +35,7 @@ def rounds(
     checkpoints: CheckpointWriter,
     saved: Saved | None = None,
 ) -> Outcome:
-    """Run and record the rounds of ``config`` after those of ``saved``; round 0 is the start. Trouble where f diverges."""
+    """Run and record the rounds of ``config`` after those of ``saved``; round 0 is the start. Trouble if f diverges."""
     algorithm, stop, every = config.algorithm, config.stop, config.evaluate.every
     history = recorder.history(every)
     round, server, elapsed, reason = -1, None, 0.0, None

@@ -110,7 +110,7 @@ COMMANDS = [
     (["describe", "\x1b[31mred\nmpifed, all is well"], r"unknown name '.*x1b\[31mred.*n?mpifed, all is well'"),
     (["data", "put", "x"], "invalid choice: 'put'"),
     (["data", "get", "../../etc"], "unknown data set '../../etc'; the choices are qot"),
-    (["data", "get", "sct"], "sct cannot be downloaded without a login where it is published"),
+    (["data", "get", "sct"], "sct cannot be downloaded without a login: download train.csv of "),
     (["data", "info", "nothing.npz"], 'data.path = "nothing.npz" is not a file'),
     (["data", "info", "folder.h5"], 'data.path = "folder.h5" is not a file'),
     (["data", "info", "pipe.csv"], 'data.path = "pipe.csv" is not a file'),

@@ -27,7 +27,7 @@ class Chosen(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What to do: the runs of each benchmark, the points still in question, and why some runs cannot be done."""
+    """What to do: the runs of each benchmark, as points of a sweep, and why some runs cannot be done."""
 
     chosen: list[Chosen]
     runs: list[list[Run]]

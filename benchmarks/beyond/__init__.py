@@ -1,1 +1,1 @@
-"""What no paper shows: every algorithm on the same problem, and how its step was chosen."""
+"""Beyond the papers: all algorithms on the same problems, and the tuning of their step sizes."""

@@ -84,10 +84,10 @@ class FedDCD(feddcd.FedDCD):
     """
 
     def round(self, fed: Federation, server: feddcd.Server) -> feddcd.Server:
-        chosen = fed.select(server.x)
-        fed.call(self.restart, server.x, to=chosen)
-        x = fed.mean(self.solve, *server[1:], to=chosen)
-        fed.call(self.ascend, x, server.alpha, to=chosen)
+        selected = fed.select(server.x)
+        fed.call(self.restart, server.x, to=selected)
+        x = fed.mean(self.solve, *server[1:], to=selected)
+        fed.call(self.ascend, x, server.alpha, to=selected)
         return server._replace(x=x)
 
     def restart(self, f: Local, client: feddcd.Client, x: Array) -> tuple[feddcd.Client, None]:
@@ -102,10 +102,10 @@ class AccFedDCD(accfeddcd.AccFedDCD):
         x, alpha, beta, share, a, b, r = server
         fed.call(self.extrapolate, a, b)
         for step, scale in ((self.step_y, alpha), (self.step_z, alpha * a * r / (a * a + b))):
-            chosen = fed.select(x)
-            fed.call(self.restart, x, to=chosen)
-            x = fed.mean(self.solve, alpha, beta, share, to=chosen)
-            fed.call(step, x, scale, to=chosen)
+            selected = fed.select(x)
+            fed.call(self.restart, x, to=selected)
+            x = fed.mean(self.solve, alpha, beta, share, to=selected)
+            fed.call(step, x, scale, to=selected)
         return server._replace(x=x)
 
     def restart(self, f: Local, client: accfeddcd.Client, x: Array) -> tuple[accfeddcd.Client, None]:

@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -152,21 +154,22 @@ def prepared(args: argparse.Namespace, folder: Path) -> Work:
     ordered([], "grid", args.part)  # refuse a wrong --part before anything else
     found = chosen(args)
     listed = [list(runs(one.bench, one.seeds, one.name, getattr(args, "only", ""))) for one in found]
-    points, failed = running.points([run for some in listed for run in some], folder)
-    points = ordered(points, "grid", args.part)
-    create_folders(points, folder)
+    with writing_to(folder):
+        points, failed = running.points([run for some in listed for run in some], folder)
+        points = ordered(points, "grid", args.part)
+        for parent in {(folder / point.file).parent for point in points}:
+            parent.mkdir(parents=True, exist_ok=True)
     return Work(found, listed, points, failed)
 
 
-def create_folders(points: list[Any], folder: Path) -> None:
-    """Create the folders of the result files. UserError where that fails."""
+@contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """Raise UserError if the folder of --to cannot be written."""
     try:
-        for parent in {(folder / point.file).parent for point in points}:
-            parent.mkdir(parents=True, exist_ok=True)
-    except OSError as refused:
-        raise UserError(
-            f"--to {folder} is wrong: {refused.strerror or refused}; it must be a folder that can be written"
-        ) from None
+        yield
+    except OSError as error:
+        why = error.strerror or error
+        raise UserError(f"--to {folder} is wrong: {why}; it must be a folder that can be written") from None
 
 
 def show(one: Chosen, runs: list[Run], folder: Path, failed: dict[str, str]) -> None:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers.commands import ROOT, execute, mpirun
+from tests.helpers.commands import ROOT, execute, mpifed, mpirun
+from tests.helpers.killed_runs import content
+from tests.helpers.studies import STUDIES
 
 PYTEST = ["-m", "pytest", "--with-mpi", "-q", "-x", "-p", "no:cacheprovider"]
 
@@ -24,6 +26,13 @@ def test_all_on_ranks(ranks):
     passed(ranks, "-m", "mpi", "tests/mpi")
 
 
-@pytest.mark.parametrize("ranks", [1, *(pytest.param(ranks, marks=pytest.mark.slow) for ranks in (2, 5, 8))])
+def test_one_rank_has_the_bits_of_a_process_without_mpi(tmp_path):
+    for ranks in (None, 1):
+        assert mpifed("run", *STUDIES["fedgia"], "-q", "-o", tmp_path / f"{ranks}.h5", ranks=ranks).code == 0
+    assert content(tmp_path / "1.h5") == content(tmp_path / "None.h5")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [1, 2, 5, 8])
 def test_parity_on_other_numbers_of_ranks(ranks):
     passed(ranks, "-m", "mpi", "-k", "do_not_change", "tests/mpi/test_parity.py", timeout=400)

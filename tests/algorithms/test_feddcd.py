@@ -18,11 +18,11 @@ from tests.helpers.dual_methods import Dual, Fixed, duals, every_dual, put, shar
     ("c", "alpha", "eta", "tau"),
     [
         (2.0, 2.0, 1.0, 4),
-        (2.0, 2.0, 0.4, 4),
-        (2.0, 0.5, 1.0, 4),
+        pytest.param(2.0, 2.0, 0.4, 4, marks=pytest.mark.slow),
+        pytest.param(2.0, 0.5, 1.0, 4, marks=pytest.mark.slow),
         (0.5, 0.2, 0.7, 2),
-        (3.0, 3.0, 1.0, 10),
-        (1.0, 1.0, 1.8, 3),
+        pytest.param(3.0, 3.0, 1.0, 10, marks=pytest.mark.slow),
+        pytest.param(1.0, 1.0, 1.8, 3, marks=pytest.mark.slow),
     ],
 )
 def test_the_expected_gap_ratio_is_exactly_the_formula_of_the_errata(c, alpha, eta, tau):

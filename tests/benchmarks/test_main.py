@@ -23,6 +23,7 @@ def command(monkeypatch, *words):
     return program.main()
 
 
+@pytest.mark.slow
 def test_a_signal_ends_the_processes_too(tmp_path):
     words = ["-m", "benchmarks", "run", "fedgia/table4", "--seeds", "9", "--processes", "2", "--to", str(tmp_path)]
     run = subprocess.Popen(
@@ -37,6 +38,7 @@ def test_a_signal_ends_the_processes_too(tmp_path):
     assert run.returncode == 1
 
 
+@pytest.mark.slow
 def test_a_mistake_on_ranks_ends_all_of_them():
     done = execute(mpirun(3, "-m", "benchmarks", "run", "fedgia/table5"), timeout=60, cwd=ROOT)
     assert (done.code, done.out) == (2, "")

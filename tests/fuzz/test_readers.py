@@ -233,6 +233,7 @@ def tried_on(path, files, wanted):
     return answered
 
 
+@pytest.mark.slow
 def test_checkpoints(checkpoints):
     path, files, whole = checkpoints[0]
 
@@ -248,6 +249,7 @@ def test_checkpoints(checkpoints):
     assert tried_on(path, files | {"state.json.part": b"{", "1-0.npz": b"of an earlier one"}, whole)
 
 
+@pytest.mark.slow
 def test_digits_of_a_checkpoint(checkpoints):
     """A number that has changed is a number all the same."""
     path, files, whole = checkpoints[0]
@@ -257,6 +259,7 @@ def test_digits_of_a_checkpoint(checkpoints):
         assert not tried_on(path, files | {"state.json": state[:place] + digit + state[place + 1 :]}, whole)
 
 
+@pytest.mark.slow
 def test_pieces_that_are_not_where_they_belong(checkpoints):
     """A file in the place of another one, a sound file of another kind, and one of another run."""
     (path, files, whole), (_, others, _) = checkpoints

@@ -8,9 +8,9 @@ import pytest
 @pytest.fixture
 def world():
     """The ranks of this test."""
-    from mpifed.mpi.world import World
+    from mpifed.mpi.communicator import Communicator
 
-    return World()
+    return Communicator()
 
 
 @pytest.fixture(autouse=True)

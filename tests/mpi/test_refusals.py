@@ -31,9 +31,9 @@ HOSTILE = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder of hostile files, the same one on every rank."""
-    from mpifed.mpi.world import World
+    from mpifed.mpi.communicator import Communicator
 
-    world = World()
+    world = Communicator()
     return world.share(filled(tmp_path_factory.mktemp("hostile")) if world.rank == 0 else None)
 
 

@@ -443,7 +443,7 @@ def test_nothing_to_draw_is_told():
 
 def test_a_real_run_can_be_drawn_in_every_way(tmp_path):
     out = tmp_path / "out.h5"
-    assert mpifed("run", "data.clients=6", "data.features=5", "rounds=4", "-q", "-o", out, ranks=3).code == 0
+    assert mpifed("run", "data.clients=6", "data.features=5", "rounds=4", "-q", "-o", out).code == 0
     result = load(out)
     for figure in (
         plot.lines([result], "seconds", metrics.requested([result], None)[:1]),

@@ -492,7 +492,7 @@ def test_a_run_that_is_killed_leaves_its_rounds(tmp_path):
             assert len(load(path).rounds["round"]) == examine(path, done)
 
 
-@pytest.mark.parametrize(("rows", "step", "chunk"), [(12, 1, 16), (370, 37, 4)])
+@pytest.mark.parametrize(("rows", "step", "chunk"), [(12, 1, 16), pytest.param(370, 37, 4, marks=pytest.mark.slow)])
 def test_between_any_two_writes_the_file_opens_with_every_row_that_was_flushed(path, monkeypatch, rows, step, chunk):
     """What a kill finds: a flush has many pieces, and the process may end between any two of them."""
     images, flushed, copy = [], 0, path.with_name("copy.h5")

@@ -18,7 +18,7 @@ from mpifed.data.cache import Cache, size_in_bytes
 from mpifed.data.sources.linreg_noniid import LinregNoniid
 from mpifed.experiment.progress import Overall
 from mpifed.sweep.runner import summary
-from tests.helpers.commands import execute, mpifed, mpirun
+from tests.helpers.commands import execute, mpirun
 from tests.helpers.killed_runs import content
 
 SMALL = ["data.clients=6", "data.features=5", "rounds=4", "algorithm=fedavg"]
@@ -75,16 +75,6 @@ def test_all_points_are_validated_before_anything_runs(words, sentence, here, ca
     assert not listed(here)
 
 
-def test_more_ranks_than_a_point_can_use_are_one_sentence(here):
-    done = mpifed("sweep", "data.features=5", "--grid", "data.clients=9,3", ranks=5, cwd=here, timeout=30)
-    assert (done.code, done.err) == (
-        2,
-        "mpifed: 5 ranks are too many for point clients=3 of 3 clients: start at most 4, "
-        "one for the server and one for each client\n",
-    )
-    assert not listed(here)
-
-
 # running
 
 
@@ -102,37 +92,6 @@ def test_a_point_has_the_bits_of_a_single_run_and_is_skipped_the_next_time(here,
     sweep(*GRIDS, "-o", "out", "--force")
     assert capsys.readouterr().out == "4 of 4 points are finished already\n4 of 4 finished\n"
     assert {name: (here / "out" / name).read_bytes() for name in FILES} == before
-
-
-def test_ranks_start_once_and_a_point_that_fails_does_not_stop_the_rest(here, capsys):
-    """One diverges, one has not so many clients to choose; both are failures of these points alone."""
-    words = [
-        "algorithm.step=constant",
-        "--zip",
-        "algorithm.step.a=1e-3,9.0,1e-3;selection.count=2,2,70",
-        "--grid",
-        "seed=0:2",
-    ]
-    done = mpifed("sweep", *SMALL, *words, ranks=3, cwd=here)
-    assert done.code == 1
-    failed = re.findall(r"^mpifed: (\S+)\.h5  failed: (.*)$", done.err, re.M)
-    assert sorted(name for name, _ in failed) == [
-        "a=0.001,seed=0,count=70",
-        "a=0.001,seed=1,count=70",
-        "a=9.0,seed=0,count=2",
-        "a=9.0,seed=1,count=2",
-    ]
-    assert any("f diverges" in why for _, why in failed)
-    assert any("selection.count = 70 is wrong" in why for _, why in failed)
-    assert re.search(
-        r"^mpifed: 2 of 6 finished, 4 failed: a=\S+; .*; run the same command again to continue$", done.err, re.M
-    )
-    assert done.out.count("finished (rounds: 4)") == 2
-    sweep(*words, "-o", "alone", code=1)
-    name = "a=0.001,seed=1,count=2.h5"
-    assert content(here / "results" / name) == content(here / "alone" / name)
-    with h5py.File(here / "results" / name) as file:
-        assert file.attrs["ranks"] == 3
 
 
 def test_an_error_of_the_program_fails_its_point_alone_in_one_process(here, capsys, monkeypatch):

@@ -1,0 +1,169 @@
+"""The commands on several ranks: rank 0 speaks and writes, all end together."""
+
+from __future__ import annotations
+
+import re
+
+import h5py
+import numpy as np
+import pytest
+
+import mpifed as package
+from mpifed.experiment.checkpoint import folder as checkpoint_of
+from tests.core.test_plugins import METHODS, STUDY_PY, STUDY_TOML
+from tests.helpers.commands import alone, mpifed
+from tests.helpers.killed_runs import content
+
+pytestmark = pytest.mark.mpi(min_size=3)
+SMALL = ["data.clients=6", "data.features=5", "rounds=4"]
+
+
+@pytest.fixture
+def folder(world, mpi_tmp_path, monkeypatch):
+    """A folder with the guide's files, the current one on every rank."""
+    if world.rank == 0:
+        (mpi_tmp_path / "my_methods.py").write_text(METHODS, "utf-8")
+        (mpi_tmp_path / "my_study.py").write_text(STUDY_PY, "utf-8")
+        (mpi_tmp_path / "study.toml").write_text(STUDY_TOML, "utf-8")
+        (mpi_tmp_path / "elsewhere").mkdir()
+    world.meet()
+    monkeypatch.chdir(mpi_tmp_path)
+    return mpi_tmp_path
+
+
+def refused(world, done, pattern, code=2):
+    """Every rank ends with the code, rank 0 with a sentence too."""
+    assert not done.out
+    if world.rank:
+        assert not done.err
+    else:
+        assert done.code == code
+        assert re.fullmatch(f"mpifed: {pattern}\n", done.err), done.err
+
+
+def test_only_rank_0_speaks_and_quiet_is_quiet(world, folder):
+    loud, quiet = mpifed("run", *SMALL, "-o", "loud.h5"), mpifed("run", *SMALL, "-q", "-o", "quiet.h5")
+    assert loud.code == 0
+    assert loud.out.count("written to") == (world.rank == 0)
+    assert (quiet.code, quiet.out, quiet.err) == (0, "", "")
+
+
+def test_the_result_file_says_everything(world, folder):
+    assert mpifed("run", *SMALL, "selection.share=0.5", "-q", "-o", "out.h5").code == 0
+    if world.rank:
+        return
+    with h5py.File("out.h5") as file:
+        assert file.attrs["status"] == "finished"
+        assert file.attrs["ranks"] == world.size
+        assert "MPI" in file.attrs["mpi_library"].upper()
+        rounds = file["rounds"]
+        np.testing.assert_array_equal(rounds["round"], np.arange(5))
+        np.testing.assert_array_equal(rounds["exchanges"], np.arange(5))
+        np.testing.assert_array_equal(rounds["bytes_up"], np.arange(5) * 6 * 5 * 8)  # FedGiA: all 6 clients upload
+        assert (np.diff(rounds["elapsed_seconds"]) > 0).all()
+        assert (rounds["client_seconds"][1:] >= rounds["compute_seconds"][1:]).all()
+        np.testing.assert_array_equal(file["ranks/clients"][()].sum(), 6)
+        np.testing.assert_array_equal(file["ranks/clients"][0], 0)
+        assert (file["ranks/mpi_calls"][()] > 0).all()
+        assert file["selection"].shape == (5, 3)
+        assert (file["selection"][0] == -1).all()
+        np.testing.assert_array_equal(
+            np.bincount(file["selection"][1:].ravel(), minlength=6), file["clients/times_selected"]
+        )
+        assert (file["clients/compute_seconds"][()] > 0).all()
+        assert file["model/x"].shape == (5,)
+
+
+@pytest.mark.parametrize(
+    ("study", "below"),
+    [
+        (["algorithm=my_methods.py:GradientDescent", "algorithm.gamma=0.1", *SMALL], "."),
+        (["../study.toml"], "elsewhere"),
+    ],
+    ids=["a file", "a study in another folder"],
+)
+def test_classes_of_the_guide_have_the_same_bits_on_ranks(study, below, world, folder, monkeypatch):
+    monkeypatch.chdir(folder / below)
+    assert mpifed("run", *study, "-q", "-o", folder / "ranks.h5").code == 0
+    if world.rank == 0:
+        with alone():
+            assert mpifed("run", *study, "-q", "-o", folder / "alone.h5").code == 0
+        assert content(folder / "ranks.h5") == content(folder / "alone.h5")
+
+
+def test_a_file_that_fails_on_one_rank_only_ends_all_of_them(world, folder):
+    if world.rank == 0:
+        (folder / "fails.py").write_text(
+            "from mpifed.mpi.communicator import Communicator\nassert Communicator().rank != 1, 'not here'\n" + METHODS,
+            "utf-8",
+        )
+    world.meet()
+    sentence = re.escape(
+        'algorithm = "fails.py:GradientDescent" is wrong: fails.py cannot be imported: '
+        "AssertionError: not here (fails.py, line 2)"
+    )
+    refused(world, mpifed("run", "algorithm=fails.py:GradientDescent", *SMALL, "-q"), sentence)
+
+
+def test_a_damaged_checkpoint_is_refused(world, folder):
+    path = folder / "out.h5"
+    assert mpifed("run", *SMALL, "checkpoint.keep=true", "-q", "-o", path).code == 0
+    if world.rank == 0:
+        next(checkpoint_of(path).glob("*-0.npz")).unlink()
+    world.meet()
+    refused(world, mpifed("resume", path, "rounds=6", "-q"), r"checkpoint file \S+ is damaged or missing.*")
+
+
+def test_numbers_that_are_not_finite_end_the_run_and_name_the_client(world, folder):
+    words = ["algorithm=fedavg", "algorithm.step=constant", "algorithm.step.a=1e200", "stop.diverged=0", "rounds=9"]
+    done = mpifed("run", *words, "data.clients=13", "-q", "-o", "out.h5")
+    refused(
+        world,
+        done,
+        r"the (reply|loss or gradient) of client \d+ is not finite in round \d, .* look at algorithm\.step",
+        1,
+    )
+
+
+def test_where_the_launcher_ends_all_ranks_survive_is_refused(world, folder):
+    if world.survives():
+        pytest.skip("this launcher lets the others live")
+    refused(
+        world, mpifed("run", "--survive", "-q", "-o", "out.h5"), "--survive needs Open MPI's mpirun --with-ft ulfm, .*"
+    )
+
+
+def test_a_point_of_a_sweep_that_fails_does_not_stop_the_rest(world, folder):
+    """One diverges, one has not so many clients to choose; both are failures of these points alone."""
+    study = ["algorithm=fedavg", "data.clients=6", "data.features=5", "rounds=4", "stop.gradient=0.0"]
+    words = [*study, "algorithm.step=constant", "--zip", "algorithm.step.a=1e-3,9.0,1e-3;selection.count=2,2,70"]
+    done = mpifed("sweep", *words, "--grid", "seed=0:2", "-o", "ranks")
+    if world.rank:
+        assert (done.out, done.err) == ("", "")
+        return
+    assert done.code == 1
+    failed = re.findall(r"^mpifed: (\S+)\.h5  failed: (.*)$", done.err, re.M)
+    assert sorted(name for name, _ in failed) == [
+        "a=0.001,seed=0,count=70",
+        "a=0.001,seed=1,count=70",
+        "a=9.0,seed=0,count=2",
+        "a=9.0,seed=1,count=2",
+    ]
+    assert any("f diverges" in why for _, why in failed)
+    assert any("selection.count = 70 is wrong" in why for _, why in failed)
+    assert re.search(
+        r"^mpifed: 2 of 6 finished, 4 failed: a=\S+; .*; run the same command again to continue$", done.err, re.M
+    )
+    assert done.out.count("finished (rounds: 4)") == 2
+    with alone():
+        assert mpifed("sweep", *words, "--grid", "seed=0:2", "-o", "alone").code == 1
+    name = "a=0.001,seed=1,count=2.h5"
+    assert content(folder / "ranks" / name) == content(folder / "alone" / name)
+    assert package.load(folder / "ranks" / name).attrs["ranks"] == world.size
+
+
+def test_more_ranks_than_a_point_can_use_are_one_sentence(world, folder):
+    few = world.size - 2
+    done = mpifed("sweep", "data.features=5", "--grid", f"data.clients=9,{few}")
+    refused(world, done, f"{world.size} ranks are too many for point clients={few} of {few} clients?: start at most .*")
+    assert not (folder / "results").exists()

@@ -31,6 +31,7 @@ class Theory(NamedTuple):
 
     @property
     def r(self) -> float:
+        """r = (τ − 1)/(N − 1)."""
         return (self.tau - 1) / (self.N - 1)
 
     @property

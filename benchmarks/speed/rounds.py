@@ -78,8 +78,8 @@ def ours(setup: config.Experiment, count: int) -> tuple[float, np.ndarray]:
 
     with tempfile.TemporaryDirectory() as folder, patch.object(launch, "rounds", clocked):
         recorder = launch.start(Job(setup, os.path.join(folder, "out.h5")))
-    assert recorder is not None
-    result = recorder.result()
+        assert recorder is not None
+        result = recorder.result()
     assert result.x is not None
     return spent[0] / count, result.x
 

@@ -18,7 +18,8 @@ from itertools import pairwise
 import h5py
 import pytest
 
-from benchmarks import bench as benchmark
+from benchmarks import bench
+from benchmarks.grid import runs
 from mpifed.core.errors import UserError
 from mpifed.mpi.library import library
 from mpifed.sweep.grid import points
@@ -106,7 +107,7 @@ def test_single_refuses_a_launcher_of_another_library(cluster):
     (done,) = cluster.wait(job)
     assert done.state == "FAILED"
     assert re.search(
-        "^mpifed: the launcher started 3 processes, but mpi4py uses .*, which knows nothing", done.log, re.M
+        "^mpifed: the launcher started 3 processes, but mpi4py uses .*, which does not know of them", done.log, re.M
     )
     assert not path.exists()
 
@@ -173,8 +174,8 @@ def test_array_that_a_benchmark_writes(cluster):
     assert f"sbatch {script}" in ask("--slurm", "--tasks=2").out
     done = cluster.wait(cluster.submit("--ntasks=3", script, MPIFED_LAUNCH=MPIRUN))
     assert [job.state for job in done] == ["COMPLETED"] * 2, done
-    quick = benchmark.read(name).reduced()
-    expected = [run for run in benchmark.runs(quick, quick.quick.seeds, name) if at_hand(run.config)]
+    quick = bench.read(name).reduced()
+    expected = [run for run in runs(quick, quick.quick.seeds, name) if at_hand(run.config)]
     files = sorted(folder.rglob("*.h5"))
     assert files == sorted(folder / "quick" / f"{run.name}.h5" for run in expected)
     times = [file.stat().st_mtime_ns for file in files]

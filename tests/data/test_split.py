@@ -13,14 +13,17 @@ from mpifed.data.base import Data, Dataset
 from mpifed.data.info import describe
 from mpifed.data.pool import Samples
 from mpifed.data.split import split_generated, split_pool
-from tests.data.sources.test_file import DENSE, TEST, X, dense, load, refused, same_rows_however_asked, write, y
-
-
-def same_tests_however_asked(dataset):
-    whole, ends = dense(dataset.rows_test(0, dataset.m)[0]), np.cumsum(dataset.sizes_test)
-    assert len(whole) == ends[-1]
-    for i in range(dataset.m):
-        assert np.array_equal(dense(dataset.rows_test(i, i + 1)[0]), whole[ends[i] - dataset.sizes_test[i] : ends[i]])
+from tests.helpers.data_files import (
+    DENSE,
+    TEST,
+    X,
+    load,
+    refused,
+    same_rows_however_asked,
+    same_tests_however_asked,
+    write,
+    y,
+)
 
 
 class Made(Dataset):

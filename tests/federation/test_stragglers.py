@@ -11,21 +11,16 @@ from mpifed.algorithms.fedavg import FedAvg
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment, override
-from mpifed.federation.distributions import Distribution
 from mpifed.federation.local import Local
 from mpifed.federation.selection import All
 from mpifed.federation.stragglers import System
 from mpifed.report.summary import show
 from tests.helpers.algorithm_runs import Run, build
 from tests.helpers.commands import mpifed
+from tests.helpers.devices import M, system
 from tests.helpers.studies import STUDIES
 
-M = 20000  # clients, where shares and means are measured
 NEW = ("asked", "dropped", "late", "simulated_seconds")
-
-
-def system(**table):
-    return System.build(table, "system")
 
 
 def devices(m=6, sizes=None, model=80, algorithm=None, seed=0, chosen=1, **table):
@@ -40,38 +35,6 @@ def run(**tables):
     return package.run(small | tables)
 
 
-# distributions
-
-
-@pytest.mark.parametrize(
-    ("table", "median", "mean"),
-    [
-        (3.5, 3.5, 3.5),
-        ({"name": "constant", "value": 2}, 2, 2),
-        ({"name": "uniform", "low": 1, "high": 5}, 3, 3),
-        ({"name": "lognormal", "median": 100, "sigma": 0.5}, 100, 100 * np.exp(0.125)),
-        ({"name": "exponential", "mean": 4}, 4 * np.log(2), 4),
-        ({"name": "pareto", "scale": 2, "shape": 4}, 2 * 2**0.25, 2 * 4 / 3),
-    ],
-)
-def test_a_distribution_has_the_median_and_the_mean_it_says(table, median, mean):
-    values = system(speed=table).drawn(1, "speed", M)
-    assert values.shape == (M,)
-    assert np.median(values) == pytest.approx(median, rel=0.03)
-    assert values.mean() == pytest.approx(mean, rel=0.03)
-
-
-def test_the_spread_of_a_lognormal_is_that_of_its_logarithm():
-    values = system(speed={"name": "lognormal", "median": 7, "sigma": 1.3}).drawn(1, "speed", M)
-    assert np.log(values).std() == pytest.approx(1.3, rel=0.03)
-
-
-def test_pareto_begins_at_its_scale_and_has_its_tail():
-    values = system(latency={"name": "pareto", "scale": 2, "shape": 1.5}).drawn(1, "latency", M)
-    assert values.min() >= 2
-    assert (values > 8).mean() == pytest.approx(4**-1.5, abs=0.01)
-
-
 def test_what_a_client_has_depends_on_the_seed_and_is_drawn_for_each_property_by_itself():
     table = {"name": "lognormal", "median": 10}
     one = devices(m=50, speed=table, bandwidth_up=table, bandwidth_down=table)
@@ -79,14 +42,6 @@ def test_what_a_client_has_depends_on_the_seed_and_is_drawn_for_each_property_by
     assert np.array_equal(one.speed, again.speed)
     assert not np.array_equal(one.speed, other.speed)
     assert len({values.tobytes() for values in (one.speed, one.up, one.down)}) == 3
-
-
-@pytest.mark.parametrize("name", Distribution.choices)
-def test_every_distribution_has_its_name(name):
-    assert Distribution.member(name, "speed").label() == name
-
-
-# who answers
 
 
 def test_everybody_answers_where_nothing_says_otherwise():
@@ -178,11 +133,12 @@ def test_somebody_always_answers():
     assert all(len(gone.reply(None, round, 0)) == 1 for round in range(1, 50))
 
 
-# simulated time
-
-
 LOGISTIC = {"name": "gaussian", "clients": 9, "samples": 11, "features": 5}
+
+
 GD = {"solver": {"name": "gd", "steps": 3}}
+
+
 HAND = {"speed": 1000, "latency": 0.1, "bandwidth_down": 100, "bandwidth_up": 50}
 
 
@@ -279,9 +235,6 @@ def test_fedadmm_says_at_most():
     assert build("fedadmm", {"k0": 4, "inner_max": 3}).work(np.array([10])) == 90
 
 
-# runs
-
-
 @pytest.mark.parametrize(
     "name", [name for name in Algorithm.choices if not Algorithm.member(name, "algorithm").everyone]
 )
@@ -352,14 +305,15 @@ def test_the_complete_file_describes_the_same_system():
     assert experiment(first).system == system(**table)
 
 
-# wrong input
-
-
 DCD = ["algorithm=feddcd", "data=gaussian"]
+
+
 EVERYONE = (
     "fedgia needs a gradient of every client in every round, also of those that are not selected, "
     "so no client can be absent"
 )
+
+
 WRONG = {
     "unknown key": (["system.dropuot=0.1"], "unknown key 'system.dropuot'; did you mean 'dropout'?"),
     "no table": (["system=3"], "system = 3 is wrong: system is a table, so write system.KEY = VALUE"),

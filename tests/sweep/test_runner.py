@@ -8,37 +8,16 @@ import sys
 import time
 
 import h5py
-import numpy as np
 import pytest
 
 import mpifed as package
 from mpifed.cli.main import main
 from mpifed.core import signals
-from mpifed.data.cache import Cache, size_in_bytes
-from mpifed.data.sources.linreg_noniid import LinregNoniid
 from mpifed.experiment.progress import Overall
 from mpifed.sweep.runner import summary
 from tests.helpers.commands import execute, mpirun
 from tests.helpers.killed_runs import content
-
-SMALL = ["data.clients=6", "data.features=5", "rounds=4", "algorithm=fedavg"]
-GRIDS = ["--grid", "algorithm.k0=1,2", "--grid", "seed=0:2"]
-FILES = [f"k0={k0},seed={seed}.h5" for k0 in (1, 2) for seed in (0, 1)]
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(signals, "stop_signal", "")
-    return tmp_path
-
-
-def sweep(*words, code=0):
-    assert main(["sweep", *SMALL, *map(str, words)]) == code
-
-
-def listed(folder):
-    return sorted(path.name for path in folder.iterdir())
+from tests.sweep.conftest import FILES, GRIDS, SMALL, listed, sweep
 
 
 @pytest.mark.parametrize(
@@ -73,9 +52,6 @@ def test_all_points_are_validated_before_anything_runs(words, sentence, here, ca
     sweep(*words, code=2)
     assert sentence in capsys.readouterr().err
     assert not listed(here)
-
-
-# running
 
 
 def test_a_point_has_the_bits_of_a_single_run_and_is_skipped_the_next_time(here, capsys):
@@ -188,40 +164,6 @@ def test_a_dry_run_changes_nothing(here, capsys):
     assert not listed(here)
 
 
-def test_the_array_job_shares_the_points(here, capsys):
-    sweep(*GRIDS, "--slurm", "--tasks", "2", "-o", "my results")
-    assert capsys.readouterr().out == "sbatch 'my results/sweep.sbatch'\n"
-    script = here / "my results" / "sweep.sbatch"
-    assert listed(here / "my results") == ["sweep.sbatch"]
-    assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
-    text = script.read_text()
-    for word in (
-        "#SBATCH --array=0-1\n",
-        "#SBATCH --ntasks=1\n",
-        "#SBATCH --time=00:10:00\n",
-        "MPIFED_DATA",
-        "${MPIFED_LAUNCH:-mpirun}",
-        '-n "$SLURM_NTASKS" python -m mpifed sweep data.clients=6 ',
-        '--part "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT"',
-    ):
-        assert word in text
-    for task in ("0", "1"):
-        done = execute(
-            ["bash", script],
-            cwd=here.parent,
-            MPIFED_LAUNCH=str(mpirun(1)[0]),
-            SLURM_NTASKS="1",
-            SLURM_ARRAY_TASK_ID=task,
-            SLURM_ARRAY_TASK_COUNT="2",
-        )
-        assert done.code == 0, done.err
-        assert "2 of 2 finished" in done.out
-    assert listed(here / "my results") == [*FILES, "sweep.sbatch"]
-
-
-# what is told, and what is kept
-
-
 def test_the_time_left_follows_from_costs_and_what_they_took():
     progress = Overall(None, [1.0, 1.0, 2.0])
     assert progress.head() == "0 of 3"
@@ -236,30 +178,6 @@ def test_the_summary_says_what_failed():
         "58 of 60 finished, 2 failed: k0=1,seed=3; k0=5,seed=0; run the same command again to continue",
         False,
     )
-
-
-def test_data_sets_are_made_once_as_long_as_there_is_room(monkeypatch):
-    made = []
-    plain = LinregNoniid.load
-    monkeypatch.setattr(LinregNoniid, "load", lambda self, *words: made.append(words) or plain(self, *words))
-    source = LinregNoniid(clients=4, features=3, least=2, most=4)
-    fresh = plain(source, 1, "float64").rows(1, 3)
-    cache = Cache()
-    for _ in range(2):
-        for seed in (0, 1):
-            kept = cache.load(source, seed, "float64")
-            X, y = kept.rows(1, 3)
-    assert len(made) == 2
-    assert cache.load(source, 1, "float64").rows(1, 3)[0] is X
-    np.testing.assert_array_equal(X, fresh[0])
-    np.testing.assert_array_equal(y, fresh[1])
-    cache.load(source, 1, "float32")
-    assert len(made) == 3
-    small = Cache(most=size_in_bytes(fresh) + 500)
-    for seed in range(5):
-        small.load(source, seed, "float64").rows(1, 3)
-        assert sum(kept.bytes for kept in small.sets.values()) <= small.most
-    assert list(Cache(0).sets) == []
 
 
 def test_ranks_of_a_sweep_are_asked_to_end_together(here):

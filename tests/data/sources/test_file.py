@@ -1,93 +1,35 @@
-"""Data sources: what is read is what is in the file, a client's rows are its own, mistakes are named in a sentence."""
+"""Files as data sets: what is read is what is in the file, and a client's rows are its own."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
-import zipfile
 
-import h5py
 import numpy as np
 import pytest
-import scipy.io
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
 from mpifed.data.base import Data
-from mpifed.data.info import describe
 from mpifed.data.partition import Sizes
-from mpifed.data.pool import DenseRows, Pool, unit_columns
-
-SIZES = np.array([2, 3, 1, 4])
-X = np.where(np.arange(60).reshape(10, 6) % 3 == 0, 0.0, np.arange(60).reshape(10, 6) / 7)
-y = np.array([0, 1, 1, 0, 2, 2, 0, 1, 0, 2])
-X_TEST, Y_TEST, SIZES_TEST = X[:4] + 1, np.array([3, 0, 0, 1]), np.array([1, 0, 2, 1])
-
-
-def csr(name, matrix):
-    matrix = sp.csr_array(matrix)
-    return {
-        f"{name}_data": matrix.data,
-        f"{name}_indices": matrix.indices,
-        f"{name}_indptr": matrix.indptr,
-        f"{name}_shape": np.array(matrix.shape),
-    }
-
-
-DENSE = {"X": X, "y": y, "sizes": SIZES}
-SPARSE = {**csr("X", X), "y": y, "sizes": SIZES}
-TEST = {"X_test": X_TEST, "y_test": Y_TEST, "sizes_test": SIZES_TEST}
-
-
-def write(path, arrays):
-    """The arrays as a file of the format its suffix names."""
-    if path.suffix == ".h5":
-        with h5py.File(path, "w") as file:
-            for name, value in arrays.items():
-                file[name] = value
-    elif path.suffix == ".npz":
-        np.savez_compressed(path, **arrays)
-    else:
-        scipy.io.savemat(path, arrays)
-    return path
-
-
-def load(path, dtype="float64", seed=0, **options):
-    return Data.build({"name": "file", "path": str(path), **options}, "data").load(seed, dtype)
-
-
-def load_and_read(path, **options):
-    dataset = load(path, **options)
-    dataset.rows(0, dataset.m)
-
-
-def refused(path, sentence, **options):
-    with pytest.raises(UserError, match=sentence) as caught:
-        load_and_read(path, **options)
-    assert "\n" not in str(caught.value)
-
-
-def dense(matrix):
-    return matrix.toarray() if sp.issparse(matrix) else matrix
-
-
-def same_rows_however_asked(dataset):
-    """Clients one by one, and any range of them, give the rows that all clients together give."""
-    X_all, y_all = dataset.rows(0, dataset.m)
-    assert X_all.shape == (dataset.sizes.sum(), dataset.n)
-    assert y_all.shape == (dataset.sizes.sum(),)
-    ends = np.cumsum(dataset.sizes)
-    for lo in range(dataset.m):
-        for hi in (lo, lo + 1, dataset.m):
-            a, b = ends[lo] - dataset.sizes[lo], ends[hi - 1] if hi > lo else ends[lo] - dataset.sizes[lo]
-            X_part, y_part = dataset.rows(lo, hi)
-            assert np.array_equal(dense(X_part), dense(X_all)[a:b])
-            assert np.array_equal(y_part, y_all[a:b])
-
-
-# ---- files with sizes
+from tests.helpers.data_files import (
+    DENSE,
+    SIZES,
+    SIZES_TEST,
+    SPARSE,
+    TEST,
+    X_TEST,
+    Y_TEST,
+    X,
+    csr,
+    dense,
+    load,
+    load_and_read,
+    refused,
+    same_rows_however_asked,
+    write,
+    y,
+)
 
 
 @pytest.mark.parametrize("suffix", [".h5", ".npz", ".mat"])
@@ -126,22 +68,9 @@ def test_numbers_of_any_kind_become_those_of_the_run(tmp_path, kind, dtype):
             assert np.array_equal(dense(rows), X.astype(kind).astype(dtype))
 
 
-def test_columns_first_arrays_of_npz_are_read_right(tmp_path):
-    dataset = load(write(tmp_path / "fed.npz", {**DENSE, "X": np.asfortranarray(X)}))
-    assert np.array_equal(dataset.rows(1, 3)[0], X[2:6])
-
-
 def test_column_vectors_are_labels_and_sizes_too(tmp_path):
     dataset = load(write(tmp_path / "fed.h5", {"X": X, "y": y[:, None], "sizes": SIZES[None, :]}))
     assert np.array_equal(dataset.rows(0, 4)[1], y)
-
-
-def test_hdf5_reads_only_the_rows_asked_for(tmp_path, monkeypatch):
-    dataset, asked = load(write(tmp_path / "fed.h5", DENSE)), []
-    read = h5py.Dataset.__getitem__
-    monkeypatch.setattr(h5py.Dataset, "__getitem__", lambda self, at: asked.append((self.name, at)) or read(self, at))
-    dataset.rows(1, 3)
-    assert asked == [("/X", slice(2, 6))]
 
 
 @pytest.mark.parametrize(
@@ -150,9 +79,6 @@ def test_hdf5_reads_only_the_rows_asked_for(tmp_path, monkeypatch):
 def test_classes_are_counted_where_labels_are_whole_and_not_negative(tmp_path, labels, classes):
     dataset = load(write(tmp_path / "fed.npz", {"X": X[:3], "y": np.array(labels), "sizes": [2, 1]}))
     assert dataset.classes == classes
-
-
-# ---- files without sizes
 
 
 @pytest.mark.parametrize("suffix", [".h5", ".npz", ".mat"])
@@ -187,118 +113,6 @@ def test_the_data_seed_overrides_that_of_the_run(tmp_path):
     own = Data.build({"name": "file", "path": str(path), "clients": 3, "seed": 1}, "data").load(7, "float64")
     assert np.array_equal(own.rows(0, 3)[0], load(path, clients=3, seed=1).rows(0, 3)[0])
     assert not np.array_equal(own.rows(0, 3)[0], load(path, clients=3, seed=7).rows(0, 3)[0])
-
-
-# ---- text files
-
-LIBSVM = b"""# a comment
-1 1:0.5 3:-2e-1 # another
--1 qid:7 2:4
-
-+1
--1 6:1 1:2
-"""
-WANTED = np.array([[0.5, 0, -0.2, 0, 0, 0], [0, 4, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 1]])
-
-
-def table_of(dataset):
-    rows, labels = dataset.rows(0, dataset.m)
-    table = np.column_stack([labels, dense(rows)])
-    return table[np.lexsort(table.T)]
-
-
-@pytest.mark.parametrize(
-    ("name", "pack"),
-    [
-        ("x.svm", bytes),
-        ("x.libsvm", bytes),
-        ("x.svmlight", bytes),
-        ("x.svm.gz", gzip.compress),
-        ("x.libsvm.bz2", bz2.compress),
-    ],
-)
-def test_libsvm_stays_sparse(tmp_path, name, pack, monkeypatch):
-    monkeypatch.setattr("mpifed.data.formats.svm_csv.CHUNK", 30)  # a chunk ends inside the file
-    (tmp_path / name).write_bytes(pack(LIBSVM))
-    dataset = load(tmp_path / name, clients=2)
-    wanted = np.column_stack([[1, -1, 1, -1], WANTED])
-    assert dataset.sparse
-    assert dataset.classes == 0
-    assert np.array_equal(table_of(dataset), wanted[np.lexsort(wanted.T)])
-
-
-def test_libsvm_indices_count_from_0_if_0_is_there_or_if_told(tmp_path):
-    path = tmp_path / "x.svm"
-    path.write_bytes(b"1 0:5 2:6\n0 1:1\n")
-    assert load(path, clients=1).n == 3
-    refused(path, r"x\.svm has the index 0: .* data\.zero_based = true", zero_based=False, clients=1)
-    path.write_bytes(b"1 1:5 2:6\n0 1:1\n")
-    assert load(path, clients=1).n == 2
-    assert load(path, clients=1, zero_based=True).n == 3
-
-
-@pytest.mark.parametrize(
-    "line", ["x 1:2", "1 1:2 3", "1 1:2:3 4", "1 a:2", "1 1.5:2", "1 1: 2:3", "1,2 3:4", "1 inf:2", "1 nan:2"]
-)
-def test_a_bad_libsvm_line_is_named(tmp_path, line):
-    (tmp_path / "x.svm").write_text(f"1 1:1\n-1 2:1\n{line}\n1 1:1\n")
-    refused(tmp_path / "x.svm", r"x\.svm, line 3: .* is not of the form 'label index:value …'", clients=1)
-
-
-CSV = "a,b,class\n1,2.5,0\n3,-1e2,1\n5,6,1\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "options"),
-    [
-        (CSV, {}),
-        (CSV, {"target": "class"}),
-        (CSV, {"target": -1}),
-        (CSV, {"target": 2}),
-        (CSV.split("\n", 1)[1], {}),
-        (CSV.replace(",", ";"), {}),
-        (CSV.replace(",", "\t"), {}),
-        ("class,a,b\n0,1,2.5\n1,3,-1e2\n1,5,6\n", {"target": "class"}),
-        ("\ufeff" + CSV, {"target": "class"}),
-        (CSV.replace("a,", '"a",').replace("\n", "\r\n"), {}),
-    ],
-)
-def test_csv_with_and_without_header(tmp_path, text, options):
-    (tmp_path / "x.csv").write_text(text, newline="")
-    dataset = load(tmp_path / "x.csv", clients=1, **options)
-    assert np.array_equal(table_of(dataset), [[1, 3, -100], [0, 1, 2.5], [1, 5, 6]])
-    assert dataset.classes == 2
-
-
-def test_csv_may_be_packed(tmp_path):
-    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(CSV.encode()))
-    assert load(tmp_path / "x.csv.gz", clients=1).n == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "sentence"),
-    [
-        (CSV + "7,8\n", {}, r"x\.csv, line 5: 2 columns, but the first line has 3"),
-        (CSV + "7,,8\n", {}, r"x\.csv, line 5: '' is not a number"),
-        (CSV + "7,oak,8\n", {}, r"x\.csv, line 5: 'oak' is not a number"),
-        (
-            CSV,
-            {"target": "klass"},
-            r"data\.target = \"klass\" is not a column of .*x\.csv, which has columns a, b, class",
-        ),
-        ("1,2\n", {"target": "a"}, r"data\.target = \"a\" is not a column of .*x\.csv, which has no header"),
-        (CSV, {"target": 3}, r"data\.target = 3 is not a column of .*x\.csv, which has 3"),
-        ("a,b\n", {}, r"X of .*x\.csv has the shape \(0, 1\)"),
-        ("", {}, r"X of .*x\.csv has the shape"),
-        ("1\n2\n", {}, r"X of .*x\.csv has the shape \(2, 0\)"),
-    ],
-)
-def test_a_bad_csv_is_told_where(tmp_path, text, options, sentence):
-    (tmp_path / "x.csv").write_text(text)
-    refused(tmp_path / "x.csv", sentence, clients=1, **options)
-
-
-# ---- mistakes in files
 
 
 def with_number_7_2(values, other):
@@ -358,21 +172,6 @@ def test_a_number_too_large_for_float32_is_refused_there_alone(tmp_path):
     refused(path, "row 0 of X of .* too large for float32", dtype="float32")
 
 
-def test_objects_are_never_unpickled(tmp_path):
-    with np.errstate(all="ignore"):
-        np.savez(tmp_path / "fed.npz", X=np.array([{"a": 1}], dtype=object), y=y)
-    refused(tmp_path / "fed.npz", "X of .*fed.npz has the type object")
-
-
-def test_text_and_groups_in_hdf5_are_refused(tmp_path):
-    with h5py.File(tmp_path / "text.h5", "w") as file:
-        file["X"], file["y"] = X, np.array([b"cat"] * 10, dtype="S3")
-    refused(tmp_path / "text.h5", "y of .*text.h5 has the type")
-    with h5py.File(tmp_path / "group.h5", "w") as file:
-        file.create_group("X")
-    refused(tmp_path / "group.h5", "group.h5 has no X")
-
-
 @pytest.mark.parametrize("suffix", [".h5", ".npz", ".mat", ".svm.gz", ".csv.bz2"])
 def test_a_damaged_file_is_named(tmp_path, suffix):
     path = tmp_path / f"cut{suffix}"
@@ -386,16 +185,6 @@ def test_a_damaged_file_is_named(tmp_path, suffix):
         path.write_bytes(part)
         if part or suffix in (".h5", ".npz", ".mat"):
             refused(path, rf"cut\{suffix} cannot be read as", clients=None)
-
-
-def test_a_member_cut_short_inside_an_npz_is_named(tmp_path):
-    path = write(tmp_path / "fed.npz", DENSE)
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content[:-100] if name == "X.npy" else content)
-    refused(path, r"X of .*fed\.npz declares the shape \(10, 6\) of float64, 480 bytes, but holds 380")
 
 
 @pytest.mark.parametrize(
@@ -423,41 +212,6 @@ def test_clients_may_agree_with_the_file_and_path_must_be_given(tmp_path):
         Data.build("file", "data")
 
 
-def test_matlab_7_3_is_refused_with_the_way_out(tmp_path):
-    with h5py.File(tmp_path / "x.mat", "w", userblock_size=512) as file:
-        file["X"] = X
-    with (tmp_path / "x.mat").open("r+b") as file:
-        file.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
-    refused(tmp_path / "x.mat", r"x\.mat is a MATLAB 7\.3 file: save it with -v7")
-
-
-# ---- pools and made data
-
-
-@given(
-    sizes=st.lists(st.integers(1, 5), min_size=1, max_size=6),
-    kind=st.sampled_from(["dense", "csr", "densified"]),
-    seed=st.integers(0, 9),
-)
-def test_rows_of_a_pool_do_not_depend_on_the_range_asked(sizes, kind, seed):
-    rng = np.random.default_rng(seed)
-    matrix, d = rng.integers(0, 3, size=(30, 4)), sum(sizes)
-    order = rng.permutation(30)[:d]
-    source = matrix if kind == "dense" else sp.csr_array(matrix)
-    pool = Pool(DenseRows(source) if kind == "densified" else source, np.arange(30), order, np.array(sizes))
-    same_rows_however_asked(pool)
-    rows, labels = pool.rows(0, pool.m)
-    assert sp.issparse(rows) == (kind == "csr") == pool.sparse
-    assert np.array_equal(dense(rows), matrix[order])
-    assert np.array_equal(labels, order)
-
-
-def test_unit_columns_have_norm_one_and_zero_columns_stay():
-    wanted = np.column_stack([X[:, 1] / np.linalg.norm(X[:, 1]), np.zeros(10)])
-    for matrix in (np.column_stack([X[:, 1], np.zeros(10)]), sp.csr_array(np.column_stack([X[:, 1], np.zeros(10)]))):
-        assert np.allclose(dense(unit_columns(matrix)), wanted, atol=1e-15)
-
-
 @pytest.mark.parametrize(
     "table", [{"name": "linreg-noniid", "clients": 7, "features": 3}, {"name": "quadratic", "clients": 5}]
 )
@@ -481,34 +235,6 @@ def test_making_rows_of_some_clients_makes_no_others(monkeypatch):
     assert made == [10, 11, 12]
 
 
-def test_linreg_noniid_is_example_v1():
-    dataset = Data.build({"name": "linreg-noniid", "clients": 300}, "data").load(0, "float64")
-    assert dataset.n == 100
-    assert dataset.classes == 0
-    assert dataset.sizes.min() == 50
-    assert dataset.sizes.max() == 150
-    d = dataset.sizes.sum()
-    assert list(np.bincount(dataset.kinds)) == [d // 3, d // 3, d - 2 * (d // 3)]
-    rows, b = dataset.rows(0, 300)
-    variance = np.array([rows[dataset.kinds == kind].var() for kind in range(3)])
-    assert np.allclose(variance, [1, 5 / 3, 100 / 12], rtol=0.03)  # normal, t(5), uniform in [-5, 5]
-    assert np.allclose([b[dataset.kinds == kind].var() for kind in range(3)], [1, 5 / 3, 100 / 12], rtol=0.1)
-    assert np.abs(rows[dataset.kinds == 2]).max() <= 5
-    mixed = [len(set(dataset.kinds[a : a + 50])) for a in np.cumsum(dataset.sizes) - dataset.sizes]
-    assert min(mixed) == 3  # every client has all three
-
-
-def test_quadratics_have_the_eigenvalues_asked_for():
-    table = {"name": "quadratic", "clients": 3, "features": 8, "mu": 0.5, "L": 4.0}
-    dataset = Data.build(table, "data").load(0, "float64")
-    rows, b = dataset.rows(0, 3)
-    for Q in rows.reshape(3, 8, 8):
-        assert np.array_equal(Q, Q.T)
-        assert np.allclose(np.linalg.eigvalsh(Q)[[0, -1]], [0.5, 4.0])
-    assert list(dataset.sizes) == [8, 8, 8]
-    assert b.shape == (24,)
-
-
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
@@ -522,45 +248,6 @@ def test_quadratics_have_the_eigenvalues_asked_for():
 def test_values_that_cannot_be_are_refused(table, sentence):
     with pytest.raises(UserError, match=sentence):
         Data.build(table, "data")
-
-
-# ---- info
-
-
-def test_info_tells_sizes_and_classes_of_every_client(tmp_path):
-    text = describe(load(write(tmp_path / "fed.h5", {**SPARSE, **TEST})))
-    for line in (
-        "clients m                 4",
-        "samples d                 10",
-        "features n                6",
-        "test samples              4",
-        "classes                   4",
-        "matrix                    CSR, 66.7 % nonzero",
-        "samples per client        min 1, quartiles 1.75 / 2.5 / 3.25, max 4",
-        "classes per client        min 1, quartiles 1.75 / 2.5 / 3, max 3",
-    ):
-        assert line in text.splitlines()
-    assert [line.split() for line in text.splitlines()[-5:]] == [
-        ["client", "samples", "test", "classes"],
-        ["0", "2", "1", "2"],
-        ["1", "3", "0", "3"],
-        ["2", "1", "2", "1"],
-        ["3", "4", "1", "3"],
-    ]
-
-
-@pytest.mark.parametrize("labels", [[0, 1, 1, 1], [-1, 1, 1, 1]])
-def test_info_tells_the_share_of_ones_of_binary_labels(labels, monkeypatch):
-    monkeypatch.setattr("mpifed.data.info.BLOCK", 1)  # client by client
-    text = describe(Pool(np.ones((4, 2)), np.array(labels), None, np.array([2, 2])))
-    assert "share of ones per client  min 0.5, quartiles 0.625 / 0.75 / 0.875, max 1" in text
-    assert [line.split()[-1] for line in text.splitlines()[-2:]] == ["0.5", "1"]
-
-
-def test_info_of_many_clients_has_no_line_a_client():
-    text = describe(Data.build({"name": "linreg-noniid", "clients": 21, "features": 2}, "data").load(0, "float64"))
-    assert "classes                   none (labels are not classes)" in text
-    assert len(text.splitlines()) == 7
 
 
 def test_partition_of_a_table_is_read_from_its_own_table():

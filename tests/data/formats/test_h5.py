@@ -1,0 +1,25 @@
+"""HDF5 files."""
+
+from __future__ import annotations
+
+import h5py
+import numpy as np
+
+from tests.helpers.data_files import DENSE, X, load, refused, write
+
+
+def test_hdf5_reads_only_the_rows_asked_for(tmp_path, monkeypatch):
+    dataset, asked = load(write(tmp_path / "fed.h5", DENSE)), []
+    read = h5py.Dataset.__getitem__
+    monkeypatch.setattr(h5py.Dataset, "__getitem__", lambda self, at: asked.append((self.name, at)) or read(self, at))
+    dataset.rows(1, 3)
+    assert asked == [("/X", slice(2, 6))]
+
+
+def test_text_and_groups_in_hdf5_are_refused(tmp_path):
+    with h5py.File(tmp_path / "text.h5", "w") as file:
+        file["X"], file["y"] = X, np.array([b"cat"] * 10, dtype="S3")
+    refused(tmp_path / "text.h5", "y of .*text.h5 has the type")
+    with h5py.File(tmp_path / "group.h5", "w") as file:
+        file.create_group("X")
+    refused(tmp_path / "group.h5", "group.h5 has no X")

@@ -1,0 +1,32 @@
+"""The cache of data sets: made once, as long as there is room."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpifed.data.cache import Cache, size_in_bytes
+from mpifed.data.sources.linreg_noniid import LinregNoniid
+
+
+def test_data_sets_are_made_once_as_long_as_there_is_room(monkeypatch):
+    made = []
+    plain = LinregNoniid.load
+    monkeypatch.setattr(LinregNoniid, "load", lambda self, *words: made.append(words) or plain(self, *words))
+    source = LinregNoniid(clients=4, features=3, least=2, most=4)
+    fresh = plain(source, 1, "float64").rows(1, 3)
+    cache = Cache()
+    for _ in range(2):
+        for seed in (0, 1):
+            kept = cache.load(source, seed, "float64")
+            X, y = kept.rows(1, 3)
+    assert len(made) == 2
+    assert cache.load(source, 1, "float64").rows(1, 3)[0] is X
+    np.testing.assert_array_equal(X, fresh[0])
+    np.testing.assert_array_equal(y, fresh[1])
+    cache.load(source, 1, "float32")
+    assert len(made) == 3
+    small = Cache(most=size_in_bytes(fresh) + 500)
+    for seed in range(5):
+        small.load(source, seed, "float64").rows(1, 3)
+        assert sum(kept.bytes for kept in small.sets.values()) <= small.most
+    assert list(Cache(0).sets) == []

@@ -1,0 +1,26 @@
+"""What is in a figure: axes, curves, bands, the legend."""
+
+from __future__ import annotations
+
+from tests.helpers.recorded_runs import recorded
+
+
+def axes_of(figure):
+    return figure.get_axes()
+
+
+def curve(axis, number=0):
+    return [values.tolist() for values in axis.get_lines()[number].get_data()]
+
+
+def legend(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def grid(*ends):
+    """Two seeds of two step numbers."""
+    return [
+        recorded(seed=seed, k0=k, objective=(8.0, 4.0, end + seed))
+        for k, end in zip((5, 10), ends, strict=True)
+        for seed in range(2)
+    ]

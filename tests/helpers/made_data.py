@@ -1,0 +1,9 @@
+"""Settings of every synthetic data set."""
+
+from __future__ import annotations
+
+from mpifed.data.base import Data
+
+
+def build(table, seed=0, dtype="float64"):
+    return Data.build(table, "data").load(seed, dtype)

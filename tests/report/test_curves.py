@@ -1,0 +1,98 @@
+"""Curves over seeds, and the error above the optimum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mpifed.report import curves, plot
+from tests.helpers.figures import axes_of, curve, grid, legend
+from tests.helpers.recorded_runs import recorded
+
+
+def bands(axis):
+    """Least and greatest y of every band at every x."""
+    outlines = [area.get_paths()[0].vertices for area in axis.collections]
+    return [
+        {x: (points[points[:, 0] == x, 1].min(), points[points[:, 0] == x, 1].max()) for x in points[:, 0]}
+        for points in outlines
+    ]
+
+
+def test_seeds_are_one_curve_on_a_band_from_least_to_greatest():
+    figure = plot.lines(grid(2.0, 1.0))
+    (axis,) = axes_of(figure)
+    assert legend(figure) == ["k0=5", "k0=10"]
+    assert figure.legends[0].get_title().get_text() == "mean and min–max of 2 runs"
+    assert curve(axis, 0) == [[0, 1, 2], [8, 4, 2.5]]
+    assert [band[2.0] for band in bands(axis)] == [(2, 3), (1, 2)]
+
+
+def test_the_mean_on_a_logarithmic_axis_is_the_geometric_one():
+    figure = plot.lines([recorded(seed=s, objective=(100.0, end)) for s, end in enumerate((0.01, 0.04))])
+    (axis,) = axes_of(figure)
+    assert curve(axis)[1] == pytest.approx([100, 0.02])
+    assert "geometric mean and min–max" in figure.get_suptitle()
+
+
+def test_ten_runs_have_a_band_without_the_outermost():
+    figure = plot.lines([recorded(seed=s, objective=(20.0, 10.0 + s)) for s in range(11)])
+    assert bands(axes_of(figure)[0])[0][1.0] == (11, 19)
+    assert "10–90 %" in figure.get_suptitle()
+
+
+def test_a_run_that_finished_keeps_its_last_value_and_another_does_not():
+    def means(**options):
+        runs = [recorded(seed=0, objective=(8.0, 4.0, 2.0)), recorded(seed=1, objective=(8.0, 6.0), **options)]
+        return curve(axes_of(plot.lines(runs))[0])[1]
+
+    assert means() == [8, 5, 4]
+    assert means(status="failed") == [8, 5, 2]
+    runs = [recorded(seed=s, objective=(8.0,) * n, columns={"inner_steps": (3 * s,) * 3}) for s, n in ((0, 3), (1, 2))]
+    assert curve(axes_of(plot.lines(runs, y=["inner_steps"]))[0])[1] == [
+        1.5,
+        1.5,
+        0,
+    ]  # a number of each round ends with it
+
+
+def test_curves_are_averaged_at_equal_x_between_their_points():
+    runs = [
+        recorded(seed=0, seconds=1.0, objective=(8.0, 4.0, 0.0)),
+        recorded(seed=1, seconds=2.0, objective=(8.0, 4.0, 0.0)),
+    ]
+    (axis,) = axes_of(plot.lines(runs, x="seconds", log="none"))
+    assert curve(axis) == [[0, 1, 2, 4], [8, 5, 2, 0]]
+
+
+def test_an_x_that_goes_back_leaves_every_run_its_curve():
+    runs = [recorded(seed=s, columns={"accuracy": (0.1, 0.5, 0.3)}) for s in range(2)]
+    (axis,) = axes_of(plot.lines(runs, x="accuracy"))
+    assert len(axis.get_lines()) == 2
+
+
+def test_a_curve_of_many_runs_has_few_points():
+    rng = np.random.default_rng(0)
+    many = [(np.cumsum(rng.random(500)), np.ones(500)) for _ in range(5)]
+    assert len(curves.band(many, [True] * 5, log=True).x) <= curves.POINTS
+
+
+def test_the_error_is_the_gap_where_the_optimum_is_known():
+    (axis,) = axes_of(plot.lines([recorded(columns={"objective_gap": (7.0, 3.0, 1.0)})], y=["error"]))
+    assert axis.get_ylabel() == "f − f*"
+    assert curve(axis)[1] == [7, 3, 1]
+
+
+def test_else_it_is_above_the_least_objective_found_on_the_same_data():
+    runs = [
+        recorded(k0=5, objective=(8.0, 2.5)),
+        recorded(k0=10, objective=(8.0, 2.0)),
+        recorded(k0=10, objective=(9.0, 1.0), seed=1),
+    ]  # the seed makes the data
+    (axis,) = axes_of(plot.lines(runs, y=["error"], log="none"))
+    assert axis.get_ylabel() == "f − least f found"
+    assert curve(axis, 0)[1] == [6, 0.5]
+    assert curve(axis, 1)[1] == [7, 0]
+    (axis,) = axes_of(plot.lines([recorded(objective=(8.0, 1.01, 1.0))], y=["error"]))
+    assert axis.get_yscale() == "log"  # the nought of the best run does not forbid it
+    assert curve(axis)[0] == [0, 1]

@@ -1,0 +1,62 @@
+"""Which runs form a row, and which settings lead it."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpifed.core.errors import UserError
+from mpifed.report.groups import study
+from tests.helpers.compared_runs import cells, compare, seeds
+from tests.helpers.recorded_runs import recorded
+
+
+def test_runs_that_differ_only_in_the_seed_are_a_row_with_mean_and_deviation():
+    head, [row] = cells(compare(seeds(1.0, 2.0, 3.0), columns=["objective"]))
+    assert head == ["algorithm", "n", "objective"]
+    assert row == ["fedgia", "3", "2.0 ± 1.0"]  # of a sample: ((1 + 0 + 1) / 2) ** ½
+
+
+def test_one_run_has_no_deviation_and_no_n():
+    assert cells(compare(seeds(1.25), columns=["objective"])) == (["algorithm", "objective"], [["fedgia", "1.25"]])
+
+
+def test_only_settings_that_differ_lead_a_row_under_short_names():
+    head, rows = cells(compare([*seeds(1.0, k0=5), *seeds(2.0, k0=10)], columns=["objective"]))
+    assert head == ["algorithm", "k0", "objective"]
+    assert rows == [["fedgia", "5", "1"], ["fedgia", "10", "2"]]  # 5 before 10: by number
+
+
+def test_options_of_other_algorithms_are_no_difference():
+    made = study([*seeds(1.0), *seeds(1.0, name="fedadmm", nu=0.9, inner_max=3)])
+    assert list(made.keys) == ["algorithm"]
+    assert list(study([*seeds(1.0), *seeds(1.0, H="gram")]).keys) == ["algorithm", "algorithm.H"]
+
+
+def test_a_table_that_some_have_is_one_difference():
+    system = {"system": {"speed": 1e4, "latency": 0.1}}
+    assert list(study([*seeds(1.0), *seeds(1.0, config=system)]).keys) == ["algorithm", "system"]
+
+
+def test_keys_of_the_same_name_are_told_whole():
+    results = [recorded(config={"data": {"share": share}, "selection": {"share": share}}) for share in (0.1, 0.2)]
+    assert list(study(results).keys.values()) == ["algorithm", "data.share", "selection.share"]
+    longer = [recorded(config={"rounds": rounds}) for rounds in (100, 200)]
+    assert cells(compare(longer, columns=["rounds"]))[0] == ["algorithm", "rounds (setting)", "CR"]
+
+
+def test_ranks_are_a_setting_and_checkpoints_are_none():
+    results = [recorded(ranks=2), recorded(ranks=4), recorded(ranks=4, config={"checkpoint": {"every_seconds": 1.0}})]
+    made = study(results)
+    assert list(made.keys) == ["algorithm", "ranks"]
+    assert [len(group.runs) for group in made.groups] == [1, 2]
+
+
+def test_means_are_taken_over_other_settings_too_or_none():
+    results = [*seeds(1.0, 3.0, k0=5), *seeds(5.0, 7.0, k0=10)]
+    assert cells(compare(results, by=["seed", "algorithm.k0"], columns=["objective"]))[1] == [
+        ["fedgia", "4", "4.0 ± 2.6"]
+    ]
+    head, rows = cells(compare(results, by=[], columns=["objective"]))
+    assert (head, len(rows)) == (["algorithm", "k0", "seed", "objective"], 4)
+    with pytest.raises(UserError, match=r"unknown setting 'algorithm\.k1'; did you mean 'algorithm\.k0'"):
+        compare(results, by=["algorithm.k1"])

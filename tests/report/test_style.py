@@ -1,0 +1,83 @@
+"""How pictures look, and what files they become."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from mpifed.core.errors import UserError
+from mpifed.report import plot, style
+from tests.helpers.figures import axes_of, grid
+from tests.helpers.recorded_runs import recorded
+
+
+def test_curves_differ_in_colour_marker_and_line():
+    (axis,) = axes_of(plot.lines([recorded(k0=k) for k in range(1, 13)]))
+    looks = [(line.get_color(), line.get_marker(), line.get_linestyle()) for line in axis.get_lines()]
+    assert len(set(looks)) == 12
+    for k in range(3):
+        assert len({look[k] for look in looks[:4]}) == 4
+    assert len({str(style.look(place)) for place in range(280)}) == 280
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_title_is_there_where_it_is_asked_for_and_no_formula(runs):
+    figure = plot.lines([recorded(k0=k) for k in range(runs)], title="cost $1$")
+    assert (figure.legends[0].get_title().get_text() if runs > 1 else figure.get_suptitle()) == r"cost \$1\$"
+
+
+def test_a_figure_is_as_wide_as_a_column_or_a_page():
+    assert plot.lines([recorded()]).get_size_inches()[0] == 3.4
+    assert plot.lines([recorded()], y=["objective", "grad_norm_sq"]).get_size_inches()[0] == 7.0
+    assert plot.lines([recorded()], width=5.0).get_size_inches()[0] == 5.0
+    for width in (0.0, 0.5, 41.0, float("nan")):
+        with pytest.raises(UserError, match=r"width = .* is wrong: it must be from 2 to 40 inches"):
+            plot.lines([recorded()], width=width)
+
+
+def test_nothing_is_cut_off():
+    runs = [recorded(k0=k, config={"data": {"path": f"/scratch/{'long-' * 9}{k}.h5"}}) for k in range(4)]
+    figure = plot.lines(runs, y=["objective", "grad_norm_sq"], title="a title of many words " * 5)
+    figure.draw_without_rendering()
+    for part in (*axes_of(figure), figure.legends[0]):
+        box = part.get_tightbbox()
+        assert box.x0 > -2
+        assert box.y0 > -2
+        assert box.x1 < figure.bbox.x1 + 2
+        assert box.y1 < figure.bbox.y1 + 2
+    assert axes_of(figure)[0].get_window_extent().y1 <= figure.legends[0].get_window_extent().y0 + 2
+
+
+def test_matplotlib_is_left_as_it_was():
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    plot.lines([recorded()])
+    assert dict(matplotlib.rcParams) == before
+
+
+@pytest.mark.parametrize(("name", "begins"), [("a.png", b"\x89PNG"), ("a.pdf", b"%PDF"), ("a.SVG", b"<?xml")])
+def test_the_ending_says_what_file_it_is(tmp_path, name, begins):
+    for path in (tmp_path / name, tmp_path / f"again-{name}"):
+        style.save(plot.lines(grid(2.0, 1.0)), path)
+    data = (tmp_path / name).read_bytes()
+    assert data.startswith(begins)
+    assert len(data) > 5000
+    assert data == (tmp_path / f"again-{name}").read_bytes()  # the same runs, the same bytes
+
+
+def test_a_png_has_200_dots_an_inch(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    style.save(plot.lines([recorded()]), tmp_path / "a.png")
+    with image.open(tmp_path / "a.png") as picture:
+        assert picture.width == 680
+
+
+def test_the_letters_of_an_svg_are_text(tmp_path):
+    style.save(plot.lines(grid(2.0, 1.0)), tmp_path / "a.svg")
+    words = {
+        "".join(text.itertext()).strip()
+        for text in ET.parse(tmp_path / "a.svg").iter("{http://www.w3.org/2000/svg}text")
+    }
+    assert {"round", "objective", "k0=5", "k0=10"} <= words

@@ -1,0 +1,118 @@
+"""Numbers and tables in four formats."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from mpifed.report.tables import Number, Table, comma_separated, digits, escaped, latex, markdown, plain, terminal
+from tests.helpers.compared_runs import BOLD, cells, compare, seeds
+from tests.helpers.recorded_runs import recorded
+
+
+@pytest.mark.parametrize(
+    ("mean", "sd", "told"),
+    [
+        (1.23456, 0.01234, "1.235 ± 0.012"),
+        (1234.5, 56.7, "1234 ± 57"),
+        (12345.6, 6789.0, "12346 ± 6789"),
+        (0.0996, 0.0996, "0.100 ± 0.100"),
+        (1.5e-8, 2.5e-9, "(1.50 ± 0.25)e-8"),
+        (1e-9, 3e-8, "(0.1 ± 3.0)e-8"),
+        (3.0, 0.0, "3 ± 0"),
+        (1.0, 1e-12, "1.00000 ± 1e-12"),
+        (2.5, float("nan"), "2.5"),
+        (123456, float("nan"), "123456"),
+        (1234567.8, float("nan"), "1.235e6"),
+        (-0.00123456, float("nan"), "-0.001235"),
+        (0.0, float("nan"), "0"),
+        (0.0, 0.0, "0 ± 0"),
+        (1e300, 1e299, "(1.00 ± 0.10)e300"),
+        (float("nan"), 1.0, "–"),
+    ],
+)
+def test_the_deviation_decides_on_digits(mean, sd, told):
+    assert plain(Number(mean, sd), 1.0) == told
+
+
+def test_a_mean_is_rounded_where_it_has_too_many_digits():
+    assert digits(123.456789, 1e-9) == ("123.457", "1e-09", 0)
+
+
+def test_what_diverged_has_a_mean_still():
+    assert cells(compare(seeds(1e200, 3e200), columns=["objective"]))[1] == [["fedgia", "2", "(2.0 ± 1.4)e200"]]
+
+
+def test_bytes_have_one_unit_in_a_column():
+    results = [recorded(k0=k, columns={"bytes_up": (0, 0, size)}) for k, size in ((1, 500), (2, 2_500_000))]
+    head, rows = cells(compare(results, columns=["bytes_up"]))
+    assert head[-1] == "up (MB)"
+    assert [row[-1] for row in rows] == ["0.0005", "2.5"]
+
+
+TABLE = Table(
+    [("method", "method"), ("‖∇f‖²", r"$\|\nabla f\|^2$")],
+    ["method", "grad_norm_sq"],
+    [["a_b|c*", Number(1.5e-8, 2.5e-9, True)], ["50% $x$ & #1 {~^\\}", Number(2.0)]],
+    [1.0, 1.0],
+)
+
+
+def test_a_terminal_has_columns_in_line():
+    text = terminal(TABLE)
+    assert text == (
+        "method                         ‖∇f‖²\n"
+        "a_b|c*              (1.50 ± 0.25)e-8\n"
+        "50% $x$ & #1 {~^\\}                 2"
+    )
+    assert terminal(TABLE, bold=True).replace(BOLD, "").replace("\033[0m", "") == text
+
+
+def test_markdown_escapes_what_it_would_obey():
+    assert markdown(TABLE).split("\n") == [
+        "| method | ‖∇f‖² |",
+        "| :-- | --: |",
+        r"| a\_b\|c\* | **(1.50 ± 0.25)e-8** |",
+        r"| 50% $x$ & #1 {~^\\} | 2 |",
+    ]
+
+
+def test_latex_is_of_booktabs_and_escapes_what_it_would_obey():
+    text = latex(TABLE)
+    assert text.split("\n") == [
+        r"\begin{tabular}{lr}",
+        r"\toprule",
+        r"method & $\|\nabla f\|^2$ \\",
+        r"\midrule",
+        r"a\_b\textbar{}c* & {\boldmath$(1.50 \pm 0.25) \times 10^{-8}$} \\",
+        r"50\% \$x\$ \& \#1 \{\textasciitilde{}\textasciicircum{}\textbackslash{}\} & $2$ \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    for sign in "&%$#_{}~^\\":
+        assert escaped(sign) != sign
+
+
+def test_csv_is_read_back_as_it_was():
+    results = [*seeds(1.0, 2.5), recorded(k0=10, objective=(8.0, 1 / 3), config={"data": {"path": 'a,"b"'}})]
+    rows = list(csv.DictReader(io.StringIO(compare(results, form="csv"))))
+    assert [row["algorithm.k0"] for row in rows] == ["5", "10"]
+    assert [row["n"] for row in rows] == ["2", "1"]
+    assert rows[1]["data.path"] == 'a,"b"'
+    assert float(rows[0]["objective"]) == 1.75
+    assert float(rows[0]["objective_sd"]) == np.std([1.0, 2.5], ddof=1)
+    assert float(rows[1]["objective"]) == 1 / 3
+    assert rows[1]["objective_sd"] == ""
+    assert rows[0]["bytes_up"] == "2000"
+    assert {"tct_seconds", "lct_seconds", "rounds", "rounds_sd"} <= set(rows[0])
+
+
+def test_names_of_csv_are_unique():
+    table = Table([("a", "a")], ["a"], [["x"]], [1.0])
+    assert comma_separated(table) == "a\nx"
+    results = [recorded(config={"rounds": rounds}) for rounds in (100, 200)]
+    names = compare(results, form="csv").split("\n")[0].split(",")
+    assert len(names) == len(set(names))

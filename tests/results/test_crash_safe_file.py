@@ -1,0 +1,220 @@
+"""A result file can be read after a kill at any moment, and after a full or broken disk."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import zlib
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from mpifed.core.errors import Trouble, UserError
+from mpifed.core.files import replacing
+from mpifed.results import crash_safe_file as disk
+from mpifed.results import netcdf, rounds_table, selection_log
+from mpifed.results import recorder as record
+from mpifed.results.columns import CLIENTS, RANKS
+from mpifed.results.recorder import Recorder
+from mpifed.results.result import load
+from tests.results.conftest import ATTRS, examine, row, written
+
+
+@pytest.mark.parametrize(("rows", "step", "chunk"), [(12, 1, 16), pytest.param(370, 37, 4, marks=pytest.mark.slow)])
+def test_between_any_two_writes_the_file_opens_with_every_row_that_was_flushed(path, monkeypatch, rows, step, chunk):
+    """What a kill finds: a flush has many pieces, and the process may end between any two of them."""
+    images, flushed, copy = [], 0, path.with_name("copy.h5")
+
+    def watched(change):
+        def call(*words):
+            result = change(*words)
+            if path.exists():
+                images.append((zlib.compress(path.read_bytes(), 1), flushed))
+            return result
+
+        return call
+
+    for name in ("pwrite", "ftruncate", "posix_fallocate", "replace", "link"):
+        monkeypatch.setattr(os, name, watched(getattr(os, name)))
+    monkeypatch.setattr(record, "FLUSH_SECONDS", 1e9)
+    monkeypatch.setattr(rounds_table, "CHUNK", chunk)  # small, so that the trees of chunks split
+    monkeypatch.setattr(selection_log, "CHUNK_IDS", 16 * chunk)
+    rng = np.random.default_rng(0)
+    recorder = Recorder(path, ATTRS, 64)
+    for k in range(rows):
+        late = {"snr": k} if k > 5 else {}
+        mean = k if k < 9 else 0.5
+        recorder.row(
+            {"objective": k, "uploads": k, "compute_seconds": k, "inner_steps": mean, **late},
+            rng.permutation(64)[: 8 + 4 * k // rows],
+        )
+        if k % step == 0:
+            recorder.flush()
+            flushed = k + 1
+    recorder.clients(dict.fromkeys(CLIENTS, np.arange(64)))
+    recorder.ranks({**dict.fromkeys(RANKS, np.arange(40)), "hostname": [f"node{k}" for k in range(40)]})
+    recorder.model(np.zeros(100))
+    recorder.finish("finished", "because")
+    monkeypatch.undo()
+    assert len({image for image, _ in images}) > 150
+    for image, done in dict(images).items():
+        copy.write_bytes(zlib.decompress(image))
+        examine(copy, done)
+    assert load(copy).stop_reason == "because"
+
+
+def test_what_needs_a_copy_goes_to_the_file_where_there_can_be_none(path, monkeypatch):
+    recorder = Recorder(path, ATTRS, 4)
+    monkeypatch.setattr(disk, "LARGEST", 0)
+    for k in range(5):
+        recorder.row(row(k), np.array([0, 2]))
+        recorder.flush()
+    recorder.finish("finished", "")
+    assert load(path).selection.tolist() == [[-1, -1]] + [[0, 2]] * 4
+
+
+def test_a_file_that_is_moved_takes_its_rounds_along_and_leaves_others_alone(path):
+    recorder, moved = Recorder(path, ATTRS, 4), path.with_name("moved.h5")
+    path.rename(moved)
+    path.write_text("mine")
+    for k in range(3):
+        recorder.row(row(k), np.array([0, 2]))
+    recorder.finish("finished", "")
+    assert path.read_text() == "mine"
+    assert load(moved).cr == 2
+    assert {*os.listdir(path.parent)} == {"out.h5", "moved.h5"}
+
+
+def test_the_lock_goes_with_the_file(path):
+    recorder = Recorder(path, ATTRS, 4)
+    before = path.stat().st_ino
+    recorder.row(row(0), None)
+    assert path.stat().st_ino != before  # its columns were made in a copy
+    with pytest.raises(UserError, match=r"out\.h5 is being written by another run"):
+        Recorder(path, ATTRS, 4, force=True)
+
+
+def refuse(number):
+    def call(*_):
+        raise OSError(number, os.strerror(number))
+
+    return call
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["hard links", "no hard links"])
+def test_of_two_runs_that_begin_together_one_gets_the_name(path, monkeypatch, links):
+    def late():
+        with replacing(path, False) as place:
+            place.write_text("late")
+            path.write_text("early")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refuse(errno.EPERM))
+    with pytest.raises(UserError, match=r"out\.h5 exists; say --force"):
+        late()
+    assert path.read_text() == "early"
+    assert os.listdir(path.parent) == ["out.h5"]
+
+
+def test_a_file_system_needs_no_hard_links(path, monkeypatch):
+    monkeypatch.setattr(os, "link", refuse(errno.EPERM))
+    written(path)
+    assert load(path).cr == 4
+    assert os.listdir(path.parent) == ["out.h5"]
+
+
+def test_what_a_kill_left_of_a_copy_is_removed(path):
+    path.with_name(".out.h5.part").write_text("half")
+    written(path)
+    assert os.listdir(path.parent) == ["out.h5"]
+
+
+def test_a_full_disk_is_noticed_before_anything_is_lost(path, monkeypatch):
+    recorder = Recorder(path, ATTRS, 4)
+
+    def run():
+        with recorder:
+            for k in range(3):
+                recorder.row(row(k), np.array([1]))
+                recorder.flush()
+            monkeypatch.setattr(os, "posix_fallocate", refuse(errno.ENOSPC))
+            recorder.row(row(3), np.array([0, 1]))  # a wider table needs room
+            recorder.flush()
+
+    with pytest.raises(
+        Trouble, match=r"out\.h5 cannot grow: no space left on device; the rounds in it are safe, and resume"
+    ):
+        run()
+    result = load(path)
+    assert (result.status, result.cr) == ("failed", 2)
+    assert "no space left" in result.stop_reason
+
+
+@pytest.mark.parametrize("after", [0, 1, 4, 9, 20, 40])
+def test_a_disk_that_breaks_leaves_what_was_there(path, monkeypatch, after):
+    recorder, write, left = Recorder(path, ATTRS, 4), os.pwrite, [after]
+
+    def breaking(*words):
+        left[0] -= 1
+        return refuse(errno.EIO)() if left[0] < 0 else write(*words)
+
+    def run():
+        with recorder:
+            for k in range(40):
+                if k == 8:
+                    monkeypatch.setattr(os, "pwrite", breaking)
+                recorder.row({"objective": k, "uploads": k, "compute_seconds": k}, np.array([0, 2]))
+                recorder.flush()
+
+    with pytest.raises(Trouble, match=r"out\.h5 cannot be written: input/output error; the rounds in it are safe"):
+        run()
+    monkeypatch.undo()
+    assert not recorder.file
+    examine(path, 8)
+    assert load(path).status == "running"
+
+
+PIECES = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.integers(0, 200), st.binary(min_size=1, max_size=40)),
+        st.tuples(st.just("read"), st.integers(0, 200), st.integers(1, 60)),
+        st.tuples(st.just("truncate"), st.integers(0, 200), st.none()),
+        st.tuples(st.just("flush"), st.none(), st.none()),
+        st.tuples(st.just("renew"), st.none(), st.none()),
+    ),
+    max_size=30,
+)
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(PIECES)
+def test_a_disk_holds_what_was_written_last(tmp_path, pieces):
+    path, plain = tmp_path / "file", io.BytesIO()
+    path.write_bytes(b"")
+    file = disk.CrashSafeFile(path, netcdf.urgency)
+    file.publish(path)
+    for action, place, value in pieces:
+        if action == "write":
+            file.seek(place)
+            plain.seek(place)
+            file.write(memoryview(value))
+            plain.write(value)
+        elif action == "read":
+            file.seek(place)
+            plain.seek(place)
+            assert file.read(value)[: max(0, len(plain.getvalue()) - place)] == plain.read(value)
+        elif action == "truncate" and place >= len(plain.getvalue()):  # HDF5 that uses no space twice only adds
+            file.truncate(place)
+            plain = io.BytesIO(plain.getvalue().ljust(place, b"\0"))
+        elif action == "flush":
+            file.flush()
+            assert path.read_bytes() == plain.getvalue()
+        elif action == "renew":
+            with file.renewed(file.flush, False):
+                pass
+    file.flush()
+    file.close()
+    assert path.read_bytes() == plain.getvalue()

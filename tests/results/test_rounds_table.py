@@ -1,0 +1,72 @@
+"""Columns of rounds: their types, and columns that appear late."""
+
+from __future__ import annotations
+
+import h5py
+import numpy as np
+import pytest
+
+from mpifed.results import recorder as record
+from mpifed.results.columns import COLUMNS
+from tests.results.conftest import written
+
+
+def test_rows_are_columns_of_their_kind(path):
+    written(path)
+    with h5py.File(path) as file:
+        rounds = file["rounds"]
+        assert rounds["round"][:].tolist() == [0, 1, 2, 3, 4]
+        assert rounds["uploads"][:].tolist() == [0, 4, 8, 12, 16]
+        assert rounds["uploads"].dtype == np.int64
+        assert rounds["objective"].dtype == np.float64
+
+
+def test_a_column_that_appears_late_was_not_a_number_before(memory):
+    memory.row({"objective": 1.0}, None)
+    memory.flush()
+    memory.row({"objective": 0.5, "snr": 7.0, "inner_steps": 3}, None)
+    memory.row({"snr": 8.0}, None)
+    rounds = memory.result().rounds
+    np.testing.assert_equal(rounds["snr"], [np.nan, 7, 8])
+    np.testing.assert_equal(rounds["objective"], [1, 0.5, np.nan])
+    assert rounds["inner_steps"].tolist() == [0, 3, 0]  # a count: none is 0
+
+
+def test_large_counts_are_exact(memory):
+    memory.row({"bytes_up": 2**60 + 1}, None)
+    assert memory.result().rounds["bytes_up"][0] == 2**60 + 1
+
+
+def test_a_count_that_turns_out_to_be_a_mean_loses_nothing(memory):
+    for value in (2, 3.0, 2.5):
+        memory.row({"inner_steps": value}, None)
+        memory.flush()
+    assert memory.result().rounds["inner_steps"].tolist() == [2, 3, 2.5]
+    assert len(memory.file["rounds/inner_steps"].dims[0]) == 1
+
+
+def test_an_algorithm_may_say_what_its_column_is(memory):
+    memory.declare("tilt", "rad", "Angle between the last two steps.")
+    memory.declare("objective", "km", "Something else.")
+    memory.row({"tilt": 0.1, "objective": 1, "other": 2}, None)
+    about = memory.result().about
+    assert about["tilt"] == ("rad", "Angle between the last two steps.")
+    assert about["objective"] == COLUMNS["objective"][:2]  # the fixed names mean the same in every file
+    assert about["other"] == ("1", "Reported by the algorithm.")
+
+
+@pytest.mark.parametrize("name", ["a/b", "round"])
+def test_a_column_cannot_be_called(memory, name):
+    with pytest.raises(ValueError, match=name):
+        memory.row({name: 1}, None)
+
+
+def test_a_row_may_be_changed_after_it_was_recorded(memory, monkeypatch):
+    monkeypatch.setattr(record, "FLUSH_SECONDS", 1e9)
+    values, ids = {"objective": 0.0}, np.array([3])
+    for k in range(3):
+        values["objective"] = ids[0] = k
+        memory.row(values, ids)
+    result = memory.result()
+    assert result.rounds["objective"].tolist() == [0, 1, 2]
+    assert result.selection.tolist() == [[-1], [1], [2]]

@@ -85,7 +85,7 @@ COLUMNS: dict[str, Column] = {
     "bytes_down": Column(
         "byte", "Bytes sent by the server to clients so far.", True, "total", -1, symbol="down", part="communication"
     ),
-    "inner_steps": Column("1", "Local steps of all clients in the round.", True, "round", better=-1),
+    "inner_steps": Column("1", "Inner steps of all clients so far.", True, "total", better=-1),
     "compute_seconds": Column(
         "s",
         "Local computation of the round on the slowest rank.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import mpifed
 from mpifed.algorithms.fedadmm import FedADMM
 from tests.helpers.algorithm_cases import CHOSEN
 from tests.helpers.algorithm_runs import M, N, Run, gradients, minimiser
@@ -57,3 +58,14 @@ def test_fedadmm_shrinks_eps_of_those_who_train_before_every_iteration():
     run = Run(FedADMM(k0=3, nu=0.9, eps0=2.0))
     run.rounds(4)
     assert np.allclose(run.states().eps, 2.0 * 0.9 ** (3 * run.fed.times_selected))
+
+
+def test_inner_steps_are_recorded_as_a_total():
+    """One inner step an iteration of every selected client: 4 of 8 clients, k0 = 3."""
+    study = {
+        "algorithm": {"name": "fedadmm", "k0": 3, "inner_max": 1},
+        "data": {"clients": 8, "features": 5},
+        "rounds": 3,
+        "stop": {"gradient": 0.0},
+    }
+    assert mpifed.run(study).rounds["inner_steps"].tolist() == [0, 12, 24, 36]

@@ -48,8 +48,10 @@ def test_a_run_that_finished_keeps_its_last_value_and_another_does_not():
 
     assert means() == [8, 5, 4]
     assert means(status="failed") == [8, 5, 2]
-    runs = [recorded(seed=s, objective=(8.0,) * n, columns={"inner_steps": (3 * s,) * 3}) for s, n in ((0, 3), (1, 2))]
-    assert curve(axes_of(plot.lines(runs, y=["inner_steps"]))[0])[1] == [
+    runs = [
+        recorded(seed=s, objective=(8.0,) * n, columns={"compute_seconds": (3 * s,) * 3}) for s, n in ((0, 3), (1, 2))
+    ]
+    assert curve(axes_of(plot.lines(runs, y=["compute_seconds"]))[0])[1] == [
         1.5,
         1.5,
         0,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
@@ -13,6 +15,11 @@ settings.register_profile("many", max_examples=200, deadline=None, database=None
 def pytest_configure(config: pytest.Config) -> None:
     default = config.getini("addopts")
     settings.load_profile("few" if config.option.markexpr in default else "many")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Two processes for a whole run; one where paths are named, and on each of several ranks."""
+    return 2 if config.args == config.getini("testpaths") and (os.cpu_count() or 1) > 1 else 0
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -21,7 +21,12 @@ def passed(ranks, *words, timeout=240):
     assert "skipped" not in done.out, done.out
 
 
-@pytest.mark.parametrize("ranks", [3, pytest.param(4, marks=pytest.mark.slow)])
+def test_on_three_ranks():
+    passed(3, "-m", "mpi and not slow", "tests/mpi")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [3, 4])
 def test_all_on_ranks(ranks):
     passed(ranks, "-m", "mpi", "tests/mpi")
 

@@ -40,8 +40,8 @@ def moreau(run, lam):
     ("name", "options"),
     [
         ("flame", {"rho": 1.0}),
-        ("flame", {"rho": 1.0, "center": "local"}),
-        ("flame", {"rho": 2.0}),
+        pytest.param("flame", {"rho": 1.0, "center": "local"}, marks=pytest.mark.slow),
+        pytest.param("flame", {"rho": 2.0}, marks=pytest.mark.slow),
         ("pfedme", {"eta": 0.1}),
     ],
     ids=str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import shutil
 import subprocess
 import sys
 
@@ -14,12 +15,19 @@ from tests.helpers.compared_runs import BOLD, cells
 from tests.helpers.recorded_runs import recorded
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
     for seed in range(3):
         for name in ("fedgia", "fedadmm"):
-            recorded(tmp_path / f"{name}-{seed}.h5", seed, (8.0, 4.0 + seed + (name == "fedgia")), name=name)
-    return tmp_path
+            recorded(folder / f"{name}-{seed}.h5", seed, (8.0, 4.0 + seed + (name == "fedgia")), name=name)
+    return folder
+
+
+@pytest.fixture
+def folder(files, tmp_path):
+    """A folder of its own with the recorded files."""
+    return shutil.copytree(files, tmp_path, dirs_exist_ok=True)
 
 
 def test_the_command_prints_a_table(folder):

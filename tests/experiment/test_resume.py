@@ -18,7 +18,7 @@ from mpifed.experiment.checkpoint import STATE, Checkpoint, CheckpointWriter, fi
 from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun
 from tests.helpers.killed_runs import STUDY as KILLED
 from tests.helpers.killed_runs import children, content, finish, start
-from tests.helpers.studies import STUDIES, endless
+from tests.helpers.studies import SEVERAL, endless
 
 KILLS = "tests.helpers.killed_runs"
 
@@ -34,7 +34,7 @@ def status(path):
         return file.attrs["status"], file.attrs["stop_reason"]
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", SEVERAL)
 def test_a_resumed_run_has_the_bits_of_one_that_was_not_interrupted(name, tmp_path):
     whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
     run("run", *endless(name), "rounds=7", "-q", "-o", whole)

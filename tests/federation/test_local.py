@@ -127,7 +127,7 @@ def test_the_gradient_of_a_batch_is_that_of_its_samples(kind):
             assert np.allclose(batch.value(x)[i], value, rtol=1e-12)
 
 
-@pytest.mark.parametrize("size", [1, 3, 7, 9])
+@pytest.mark.parametrize("size", [3, *(pytest.param(size, marks=pytest.mark.slow) for size in (1, 7, 9))])
 def test_the_gradient_of_a_random_batch_is_right_on_average(size, kind):
     f, draws, x = numbers_of([5, 7, 8], kind), 4000, np.array([40.0, -3.0])
     g = np.array([batch.grad(x) for _, batch, _ in f.steps(draws, 0, size)])

@@ -75,7 +75,9 @@ def duals():
     return [Dual(source.load(seed, "float64")) for seed, source in enumerate(sources)]
 
 
-every_dual = pytest.mark.parametrize("place", range(5))
+every_dual = pytest.mark.parametrize(
+    "place", [0, *(pytest.param(place, marks=pytest.mark.slow) for place in range(1, 5))]
+)
 
 
 def trajectory(name, data, rounds, keep=4):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mpifed.algorithms.base import Algorithm
 
 PLAIN = ["data.clients=13", "data.features=23", "rounds=6", "stop.diverged=0"]
@@ -39,6 +41,8 @@ STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in Algorithm.choices} | 
     "scaffold, flaky": ["algorithm=scaffold", *FLAKY],
     "accfeddcd, flaky": ["algorithm=accfeddcd", "algorithm.solver={name='gd',steps=3}", *FLAKY],
 }
+RARE = {"fedgia, long", "sfedprox, long", "fedavg, flaky", "fedadmm, flaky", "fedepm, flaky"}  # others show the same
+SEVERAL = [pytest.param(name, marks=pytest.mark.slow) if name in RARE else name for name in STUDIES]
 
 
 def endless(name: str) -> list[str]:

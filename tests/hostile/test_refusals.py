@@ -360,6 +360,11 @@ def folder(tmp_path_factory):
     return filled(tmp_path_factory.mktemp("hostile"))
 
 
+def costly(name):
+    """Whether a case takes a second: it unpacks much, which another case does too, or makes many sizes."""
+    return name.startswith("run bomb") or "data.most=1000000000" in CASES[name][0]
+
+
 def listing(folder):
     """Every file with its kind, size and the time of its last change."""
     found = {}
@@ -371,7 +376,9 @@ def listing(folder):
     return found
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if costly(name) else name for name in CASES]
+)
 def test_a_sentence_and_nothing_else(name, folder, monkeypatch, capsys):
     words, told = CASES[name]
     before = listing(folder)

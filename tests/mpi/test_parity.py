@@ -10,9 +10,13 @@ import pytest
 
 from tests.helpers.commands import alone, mpifed
 from tests.helpers.killed_runs import content
-from tests.helpers.studies import STUDIES, endless
+from tests.helpers.studies import SEVERAL, STUDIES, endless
 
 pytestmark = pytest.mark.mpi
+
+
+def slow(name):
+    return pytest.param(name, marks=pytest.mark.slow)
 
 
 def run(*words):
@@ -20,7 +24,7 @@ def run(*words):
     assert (done.code, done.err) == (0, "")
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", SEVERAL)
 def test_ranks_do_not_change_a_bit(name, world, mpi_tmp_path):
     path, reference = mpi_tmp_path / "ranks.h5", mpi_tmp_path / "alone.h5"
     run("run", *STUDIES[name], "-o", path)
@@ -32,7 +36,7 @@ def test_ranks_do_not_change_a_bit(name, world, mpi_tmp_path):
             assert file.attrs["ranks"] == world.size
 
 
-@pytest.mark.parametrize("name", ["fedadmm", "fedepm, long", "flame, biased", "fedadmm, flaky"])
+@pytest.mark.parametrize("name", ["fedadmm", "flame, biased", slow("fedepm, long"), slow("fedadmm, flaky")])
 def test_a_run_is_resumed_by_more_and_by_fewer_ranks(name, world, mpi_tmp_path):
     whole, up, down = (mpi_tmp_path / f"{part}.h5" for part in ("whole", "up", "down"))
     if world.rank == 0:
@@ -52,7 +56,7 @@ def test_a_run_is_resumed_by_more_and_by_fewer_ranks(name, world, mpi_tmp_path):
                 assert re.fullmatch(rf"\S+ from round 3 on {ranks} ranks?", file.attrs["resumed"])
 
 
-@pytest.mark.parametrize("name", ["fedgia", "fedadmm", "fedavg", "flame", "scaffold, float32"])
+@pytest.mark.parametrize("name", ["fedgia", "scaffold, float32", slow("fedadmm"), slow("fedavg"), slow("flame")])
 def test_plain_sums_differ_by_rounding_only(name, world, mpi_tmp_path):
     exact, plain, several = (mpi_tmp_path / f"{part}.h5" for part in ("exact", "plain", "several"))
     run("run", *STUDIES[name], "reproducible=false", "-o", several)

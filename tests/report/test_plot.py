@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 
 import pytest
@@ -99,12 +100,19 @@ def test_a_page_tells_a_study(columns, panels):
     assert [f"{axis.get_xlabel()} {axis.get_ylabel()}" for axis in axes_of(figure)] == panels
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
     for seed in range(2):
         for k in (5, 10):
-            recorded(tmp_path / f"k{k}-{seed}.h5", seed, (8.0, 4.0, 0.5 / k), k0=k, ranks=2)
-    return tmp_path
+            recorded(folder / f"k{k}-{seed}.h5", seed, (8.0, 4.0, 0.5 / k), k0=k, ranks=2)
+    return folder
+
+
+@pytest.fixture
+def folder(files, tmp_path):
+    """A folder of its own with the recorded files."""
+    return shutil.copytree(files, tmp_path, dirs_exist_ok=True)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 import mpifed
+from mpifed.experiment.config import override
 from mpifed.results.columns import CLIENTS, COLUMNS, MODEL, RANKS, SCALES, SELECTION, UNKNOWN
+from tests.helpers.studies import STUDIES
 
 ROOT = Path(mpifed.__file__).parent
 CODE = "".join(path.read_text("utf-8") for path in ROOT.rglob("*.py") if path.name != "columns.py")
@@ -36,3 +38,15 @@ def test_names_units_and_spans_agree():
             assert column.span != "state"
     names = [column.symbol or name for name, column in COLUMNS.items()]
     assert len(set(names)) == len(names)
+
+
+def test_every_column_is_written_by_some_run():
+    studies = [
+        ["algorithm=fedadmm", "stop.optimum=0.0"],
+        ["algorithm=feddcd", "algorithm.dual=true", "data=gaussian", "data.clients=13"],
+        ["algorithm=flame", "data=digits", "data.clients=13"],
+        ["algorithm=fedepm", "data=gaussian", "data.clients=13", "algorithm.noise=clipped", "algorithm.delta=1e-5"],
+        STUDIES["fedavg, flaky"],
+    ]
+    results = [mpifed.run(override({}, [*study, "rounds=2", "stop.diverged=0"])) for study in studies]
+    assert set(COLUMNS) == {name for result in results for name in result.rounds} - {"round"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import mpifed
 from mpifed.core.typing import Array as ArrayOfTheCore
 from tests.helpers.commands import ROOT, execute
 
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROGRAM = Path(__file__).with_name("public_api.py")
 
 
@@ -59,6 +61,17 @@ def test_names_are_what_type_checkers_are_told():
 def test_importing_it_imports_neither_numpy_nor_mpi():
     done = execute([sys.executable, "-c", "import mpifed, sys; print(*sys.modules)"])
     assert not {"numpy", "mpi4py", "h5py", "msgspec"} & set(done.out.split())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_programs_in_the_pages_import_public_names_only(page):
+    for program in re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S):
+        for node in ast.walk(ast.parse(program)):
+            if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] == "mpifed":
+                assert node.module == "mpifed", f"{page.name}: from {node.module} import"
+                assert {alias.name for alias in node.names} <= set(mpifed.__all__)
+            if isinstance(node, ast.Import):
+                assert not any(alias.name.startswith("mpifed.") for alias in node.names), page.name
 
 
 def test_an_unknown_name_is_an_attribute_error():

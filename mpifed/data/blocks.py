@@ -31,9 +31,9 @@ class Block:
         self.A, self.b, self.d, self.n = A, b, d, n
         self.w = weights(d, b) if w is None else w
         self.tests: list[tuple[Array, Block]] = []
-        self.cache: dict[str, Array] = {}
-        self.notes: dict[str, Any] = {}
-        self.parts: list[tuple[Block, Array]] = []
+        self.cache: dict[str, Array] = {}  # of once(): of whole blocks, as long as the run
+        self.notes: dict[str, Any] = {}  # of note(): of this block alone
+        self.parts: list[tuple[Block, Array]] = []  # of a block made by gather(): where its clients are from
 
     def __len__(self) -> int:
         return len(self.d)
@@ -163,8 +163,8 @@ def padded(d: Array) -> Array:
     return -(-d // PAD) * PAD
 
 
-def most(D: int, n: int, itemsize: int) -> int:
-    """The number of clients with D padded rows in a block, at most."""
+def capacity(D: int, n: int, itemsize: int) -> int:
+    """The number of clients with D padded rows that a block may have."""
     return max(1, int(BLOCK_BYTES // max(1, D * n * itemsize)))
 
 
@@ -174,7 +174,7 @@ def plan(sizes: Array, n: int, itemsize: int) -> Iterator[Array]:
     order = np.argsort(D, kind="stable")
     for group in np.split(order, np.flatnonzero(np.diff(D[order])) + 1):
         if len(group):
-            step = most(int(D[group[0]]), n, itemsize)
+            step = capacity(int(D[group[0]]), n, itemsize)
             yield from (group[k : k + step] for k in range(0, len(group), step))
 
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core import signals
-from mpifed.core.sealed import write
+from mpifed.core import sealed, signals
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.data.blocks import most, plan
+from mpifed.data.blocks import capacity, plan
 from mpifed.data.fill import Layout, add_tests, fill
 from mpifed.federation import sums
 from mpifed.federation.evaluation import Evaluation
@@ -93,7 +92,7 @@ class Host:
         code = 0
         state = {name: field[self.slot] for name, field in zip(self.state._fields, self.state, strict=True)}
         try:
-            write(self.checkpoint(serial), state | {"compute seconds": self.seconds[self.slot]})
+            sealed.write(self.checkpoint(serial), state | {"compute seconds": self.seconds[self.slot]})
         except OSError as error:
             code = error.errno or 1
         return Reply(np.full((1, 1), code, self.dtype), ((),))
@@ -163,7 +162,7 @@ class Host:
         for k in np.flatnonzero(np.diff(edges)):
             block, a, b = self.blocks[k], int(self.starts[k]), int(self.starts[k + 1])
             rows = slots[edges[k] : edges[k + 1]] - a
-            room = most(block.b.shape[1], block.n, self.dtype.itemsize)
+            room = capacity(block.b.shape[1], block.n, self.dtype.itemsize)
             if parts and (edges[k + 1] - first > room or parts[0][0].b.shape[1] != block.b.shape[1]):
                 yield slots[first : edges[k]], self._gathered(parts, slots[first : edges[k]], key)
                 parts, first = [], int(edges[k])

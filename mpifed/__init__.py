@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mpifed.core.typing import Array as Array
     from mpifed.data.base import Data as Data
     from mpifed.data.base import Dataset as Dataset
+    from mpifed.data.blocks import Block as Block
     from mpifed.data.partition import Partition as Partition
     from mpifed.data.pool import Pool as Pool
     from mpifed.experiment.run import run as run
@@ -41,6 +42,7 @@ PUBLIC = {
     "Solver": "mpifed.algorithms.local_solvers:Solver",
     "Step": "mpifed.algorithms.step_sizes:Step",
     "Problem": "mpifed.problems.base:Problem",
+    "Block": "mpifed.data.blocks:Block",
     "LinearModel": "mpifed.problems.linear_model:LinearModel",
     "Data": "mpifed.data.base:Data",
     "Dataset": "mpifed.data.base:Dataset",

@@ -17,6 +17,7 @@ import mpifed
 from mpifed import (
     Algorithm,
     Array,
+    Block,
     Data,
     Dataset,
     Distribution,
@@ -146,6 +147,14 @@ class InTurn(Selection):
         )
 
 
+class MeanOfSamples(Problem):
+    """f_i(x) = ½‖x‖² − ⟨mean of the samples of client i, x⟩."""
+
+    def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
+        mean = block.vecmat(block.w)
+        return np.vecdot(X, X) / 2 - np.vecdot(mean, X), X - mean
+
+
 def smoothness(problem: Problem) -> float:
     """The curvature that a linear model declares."""
     return problem.curvature if isinstance(problem, LinearModel) else float("nan")
@@ -161,6 +170,11 @@ def study(path: str | os.PathLike[str]) -> Result:
         "algorithm": {"name": f"{here}:Relaxed", "solver": {"name": f"{here}:FewSteps", "steps": 5}},
         "selection": f"{here}:InTurn",
     }
+    means = run(
+        {"rounds": 2, "data": {"clients": 4, "features": 3}, "problem": f"{here}:MeanOfSamples"}
+        | {"algorithm": {"name": "fedavg"}}
+    )
+    assert means is None or means.cr == 2
     kept: Result | None = run(config, path)
     assert kept is not None, "every rank but the first gets None"
     assert smoothness(Huber()) == 1.0

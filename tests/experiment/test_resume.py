@@ -1,10 +1,9 @@
-"""Nothing is lost: a run that is stopped, killed or fails goes on from its checkpoint, with the same bits."""
+"""Nothing is lost: a run that is stopped, killed or fails resumes from its checkpoint, with the same bits."""
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,24 +13,14 @@ import h5py
 import numpy as np
 import pytest
 
-from mpifed.experiment.checkpoint import STATE, Checkpoint, CheckpointWriter, find, folder
-from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun
+from mpifed.experiment.checkpoint import STATE, find, folder
+from tests.experiment.conftest import run, status
+from tests.helpers.commands import ROOT, SETTINGS, execute, mpirun
 from tests.helpers.killed_runs import STUDY as KILLED
 from tests.helpers.killed_runs import children, content, finish, start
 from tests.helpers.studies import SEVERAL, endless
 
 KILLS = "tests.helpers.killed_runs"
-
-
-def run(*words, ranks=None, code=0, **more):
-    done = mpifed(*words, ranks=ranks, **more)
-    assert done.code == code, done.err
-    return done
-
-
-def status(path):
-    with h5py.File(path) as file:
-        return file.attrs["status"], file.attrs["stop_reason"]
 
 
 @pytest.mark.parametrize("name", SEVERAL)
@@ -174,25 +163,6 @@ def test_what_is_finished_or_damaged_is_refused(tmp_path):
     assert "cannot be read" in run("resume", tmp_path / "no.h5", code=2).err
 
 
-def test_a_kill_while_a_checkpoint_is_removed_leaves_none_or_all_of_it(tmp_path, monkeypatch):
-    path = tmp_path / "out.h5"
-    run("run", "data.clients=13", "rounds=2", "checkpoint.keep=true", "-q", "-o", path)
-    keeper, remove = CheckpointWriter(Checkpoint(), path, find(path), [0, 13]), shutil.rmtree
-
-    def killed(place, ignore_errors=False):
-        if os.path.isdir(place):
-            os.unlink(os.path.join(place, os.listdir(place)[0]))
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(shutil, "rmtree", killed)
-    with pytest.raises(KeyboardInterrupt):
-        keeper.drop()
-    assert "is finished" in run("resume", path, code=2).err
-    monkeypatch.setattr(shutil, "rmtree", remove)
-    keeper.drop()
-    assert os.listdir(tmp_path) == ["out.h5"]
-
-
 def test_data_that_have_changed_are_noticed(tmp_path):
     path, data = tmp_path / "out.h5", tmp_path / "data.npz"
     rng = np.random.default_rng(0)
@@ -224,48 +194,6 @@ def test_without_a_checkpoint_it_starts_again(tmp_path):
     done = run("resume", path, "rounds=30")
     assert "has no checkpoint: starting again" in done.err
     assert content(path) == content(whole)
-
-
-def test_numbers_that_are_not_finite_end_the_run_and_name_the_client(tmp_path):
-    path = tmp_path / "out.h5"
-    done = run(
-        "run",
-        "algorithm=fedavg",
-        "algorithm.step=constant",
-        "algorithm.step.a=1e200",
-        "data.clients=13",
-        "rounds=9",
-        "stop.diverged=0",
-        "-q",
-        "-o",
-        path,
-        code=1,
-    )
-    assert re.search(
-        r"^mpifed: the (reply|loss or gradient) of client \d+ is not finite in round \d, method \w+: .* look at "
-        r"algorithm\.step$",
-        done.err,
-        re.M,
-    ), done.err
-    assert "Warning" not in done.err
-    assert status(path)[0] == "failed"
-
-
-def test_divergence_ends_the_run_unless_told_to_go_on(tmp_path):
-    path = tmp_path / "out.h5"
-    study = [
-        "run",
-        "algorithm=fedavg",
-        "algorithm.step=constant",
-        "algorithm.step.a=3.0",
-        "data.clients=13",
-        "rounds=9",
-        "-q",
-    ]
-    done = run(*study, "-o", path, code=1)
-    assert re.search(r"f diverges: \S+ in round \d after \S+ at the start, so look at algorithm.step", done.err)
-    assert status(path)[0] == "failed"
-    run(*study, "stop.diverged=0", "-o", tmp_path / "on.h5")
 
 
 def test_a_host_that_fails_leaves_a_file_that_says_so_and_can_be_resumed(tmp_path):

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
+
+if (
+    "--with-mpi" in sys.argv
+):  # MPI starts before mpifed tells mpi4py to wait: pytest-mpi asks for the ranks at collection
+    from mpi4py import MPI  # noqa: F401
 
 
 @pytest.fixture

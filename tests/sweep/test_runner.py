@@ -13,7 +13,6 @@ import pytest
 import mpifed as package
 from mpifed.cli.main import main
 from mpifed.core import signals
-from mpifed.experiment.progress import Overall
 from mpifed.sweep.runner import summary
 from tests.helpers.commands import execute, mpirun
 from tests.helpers.killed_runs import content
@@ -162,15 +161,6 @@ def test_a_dry_run_changes_nothing(here, capsys):
     ]
     assert re.match(r"4 points; running them takes at most \d+ s on one core", last)
     assert not listed(here)
-
-
-def test_the_time_left_follows_from_costs_and_what_they_took():
-    progress = Overall(None, [1.0, 1.0, 2.0])
-    assert progress.head() == "0 of 3"
-    progress.over(1.0, None)
-    assert progress.head() == "1 of 3"
-    progress.over(1.0, 30.0)
-    assert progress.head() == "2 of 3, about 60 s left"
 
 
 def test_the_summary_says_what_failed():

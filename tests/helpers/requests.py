@@ -1,0 +1,42 @@
+"""Requests of every kind."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpifed.federation.request import Request
+
+REQUESTS = [
+    Request(
+        "update",
+        (np.arange(7.0), 3, 0.1, None, True),
+        np.array([1, 5]),
+        np.array([True, False]),
+        "sum",
+        "z",
+        None,
+        (4, 2),
+    ),
+    Request("update", (np.arange(20_000.0), np.arange(7, dtype=np.float32), -2), reduce="plain sum", key=(1, 0)),
+    Request("bound"),
+    Request(
+        "update",
+        (np.arange(7.0), 4, 0.2, None, False),
+        np.array([2, 8]),
+        np.array([False, True]),
+        "sum",
+        "z",
+        None,
+        (5, 0),
+    ),
+    Request("evaluate", (np.ones(7),), reduce="max", evaluation=True),
+]
+
+
+def equal(one, other):
+    """Of two requests, or of parts of them."""
+    if isinstance(one, tuple):
+        return len(one) == len(other) and all(map(equal, one, other))
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other)
+    return type(one) is type(other) and one == other

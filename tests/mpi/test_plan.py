@@ -1,0 +1,20 @@
+"""Plans: a request becomes one message, and comes out of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpifed.mpi.plan import Plan, form
+from tests.helpers.requests import REQUESTS, equal
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: request.method)
+def test_a_message_survives_the_journey(request_):
+    there, here = (Plan(3, form(request_), 10) for _ in range(2))
+    apart = there.write(request_)
+    here.message[:] = there.message
+    for mine, theirs in zip(here.apart, apart, strict=True):
+        mine[...] = theirs
+    assert equal(here.read(), request_)

@@ -261,8 +261,8 @@ def test_a_reader_follows_a_file_that_is_being_written(path):
 
 
 def test_a_run_that_is_killed_leaves_its_rounds(tmp_path):
-    assert writer(tmp_path / "out", 0, 40).wait(60) == 0
-    for k in range(40):
+    assert writer(tmp_path / "out", 0, 15).wait(60) == 0
+    for k in range(15):
         path, marks = tmp_path / f"out-{k}.h5", tmp_path / f"out-{k}.h5.done"
         done = int(marks.read_text() or 0) if marks.exists() else 0
         assert path.exists() or not done

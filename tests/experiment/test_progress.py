@@ -1,0 +1,62 @@
+"""The progress of a run: silent, one line on a terminal, or a line now and then in a log."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from mpifed.experiment import progress
+from mpifed.experiment.progress import Progress
+
+ROW = {"objective": 0.5, "grad_norm_sq": 1e-3}
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def always(monkeypatch):
+    for name in ("SECONDS_TERMINAL", "SECONDS_LOG"):
+        monkeypatch.setattr(progress, name, 0.0)
+
+
+def test_a_log_has_a_line_a_round(always):
+    log = io.StringIO()
+    shown = Progress(log)
+    shown.show(1, 4, ROW)
+    shown.show(2, 4, {})  # a round without evaluation repeats the last values
+    shown.close()
+    lines = log.getvalue().splitlines()
+    assert len(lines) == 2
+    for k, line in enumerate(lines, 1):
+        assert line.startswith(f"round {k} of at most 4  f 0.5  ‖∇f‖² 1.00e-03  at most ")
+
+
+def test_a_terminal_has_one_line_that_is_cleared_at_the_end(always):
+    terminal = Terminal()
+    shown = Progress(terminal)
+    shown.show(1, 4, ROW)
+    shown.show(2, 4, ROW)
+    shown.close()
+    assert "\n" not in terminal.getvalue()
+    assert terminal.getvalue().count("\r") == 3
+    assert terminal.getvalue().endswith("\r\033[K")
+
+
+def test_it_is_not_written_too_often():
+    log = io.StringIO()
+    shown = Progress(log)
+    for k in range(100):
+        shown.show(k, 100, ROW)
+    assert log.getvalue() == ""
+
+
+def test_without_a_stream_nothing_is_written(capsys, always):
+    shown = Progress(None)
+    shown.show(1, 4, ROW)
+    shown.note("x")
+    shown.close()
+    assert capsys.readouterr() == ("", "")

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from pathlib import Path
 
 import pytest
 
 if "--with-mpi" in sys.argv:
-    from mpi4py import MPI  # pytest-mpi asks for the ranks before mpifed starts MPI
+    import mpi4py.MPI  # noqa: F401  # pytest-mpi asks for the ranks before mpifed starts MPI
 
-    own = Path(tempfile.gettempdir()) / f"pytest-of-{os.getuid()}-rank-{MPI.COMM_WORLD.rank}"
-    own.mkdir(exist_ok=True)  # ranks that share a folder remove each other's old ones
-    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(own)
+    own = tempfile.TemporaryDirectory(prefix="pytest-rank-")  # ranks that share a folder remove each other's old ones
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = own.name
 
 
 @pytest.fixture

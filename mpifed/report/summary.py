@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mpifed.core.toml import flat, toml_value
+from mpifed.core.typing import Array
 from mpifed.report.metrics import column, scale
 from mpifed.results.columns import RANKS, Column
 from mpifed.results.result import Result
@@ -176,7 +176,7 @@ def number(value: float) -> str:
     return f"{float(f'{value:.4g}'):g}"
 
 
-def aligned(values: NDArray[Any]) -> list[str]:
+def aligned(values: Array) -> list[str]:
     """Values with their decimal points in line: four significant digits in the largest, at most four decimals."""
     most = float(np.max(np.abs(values), initial=0.0))
     if np.all(values == np.floor(values)) or not most < math.inf:

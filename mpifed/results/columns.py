@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
-
-from numpy.typing import NDArray
+from typing import Literal, NamedTuple
 
 from mpifed.core.errors import unknown
+from mpifed.core.typing import Array
 
 Span = Literal["state", "round", "total"]
 Part = Literal["outcome", "communication", "time"]
@@ -202,8 +201,8 @@ EVERYBODY_LISTED = 4096  # most clients whose ids are written out where all were
 ALL = -2  # first entry of a row of /selection where all of more clients were selected
 
 
-class Columns(dict[str, NDArray[Any]]):
+class Columns(dict[str, Array]):
     """Arrays by name. UserError, with the nearest name, for a column that is not there."""
 
-    def __missing__(self, name: str) -> NDArray[Any]:
+    def __missing__(self, name: str) -> Array:
         unknown("column", name, self)

@@ -12,7 +12,6 @@ from typing import Any
 
 import h5py
 import numpy as np
-from numpy.typing import NDArray
 
 from mpifed.core.errors import Trouble, reason
 from mpifed.core.files import replacing, synchronise
@@ -147,7 +146,7 @@ def dataset(
     return stored
 
 
-def numbers(values: Sequence[float], integer: bool) -> NDArray[Any]:
+def numbers(values: Sequence[float], integer: bool) -> Array:
     """``values`` as int64 where ``integer`` and all of them are whole, else as float64."""
     found = np.array(values)
     if found.dtype.kind not in "iub":
@@ -156,7 +155,7 @@ def numbers(values: Sequence[float], integer: bool) -> NDArray[Any]:
     return found.astype(np.int64 if whole else np.float64)
 
 
-def append(column: Dataset, first: int, values: NDArray[Any]) -> None:
+def append(column: Dataset, first: int, values: Array) -> None:
     column.resize((first + len(values),))
     column[first:] = values
 

@@ -1,0 +1,53 @@
+"""What a rank prepares before round one, and what it refuses there."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from mpifed.core.errors import UserError
+from mpifed.experiment.config import experiment
+from mpifed.experiment.job import Job
+from mpifed.experiment.prepare import prepare
+from mpifed.mpi.world import World
+
+STUDY = {"data": {"clients": 9, "features": 4}, "dtype": "float32"}
+
+
+class Rank(World):
+    """One of several ranks, as far as prepare() looks at it."""
+
+    def __init__(self, rank, size):
+        self.rank, self.size = rank, size
+
+
+def test_clients_live_on_the_ranks_above_zero():
+    job = Job(experiment(STUDY))
+    parts = [prepare(job, Rank(rank, 4)) for rank in range(4)]
+    cuts = parts[0].cuts
+    assert parts[0].host is None
+    assert [(part.host.lo, part.host.hi) for part in parts[1:]] == list(pairwise(cuts))
+    assert (cuts[0], cuts[-1]) == (0, 9)
+
+
+def test_without_mpi_one_host_has_them_all():
+    parts = prepare(Job(experiment(STUDY)), World())
+    assert (parts.host.lo, parts.host.hi, parts.setup.m) == (0, 9, 9)
+    assert parts.setup.start.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("table", "ranks", "sentence"),
+    [
+        ({}, 11, "11 ranks are too many for 9 clients: start at most 10"),
+        ({"algorithm": "fedgia", "problem": "svm"}, 1, "fedgia cannot run on svm: it needs lipschitz"),
+        ({"record": {"personal": True}}, 1, "record.personal = true is wrong: fedgia has no personal models"),
+        ({"problem": "softmax"}, 1, "problem 'softmax' cannot use these data"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(table, ranks, sentence):
+    with pytest.raises(UserError) as error:
+        prepare(Job(experiment(STUDY | table)), Rank(0, ranks))
+    assert sentence in str(error.value)

@@ -1,0 +1,59 @@
+"""One way to start a run, and the world of a single rank that agrees with itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mpifed.core.errors import UserError
+from mpifed.experiment.config import experiment
+from mpifed.experiment.job import Job
+from mpifed.experiment.run import build, start
+from mpifed.mpi.world import World
+
+STUDY = {"data": {"clients": 6, "features": 5}, "rounds": 4, "stop": {"gradient": 0.0}}
+
+
+def test_a_job_gives_a_recorder_and_goes_on_from_its_checkpoint(tmp_path):
+    path = tmp_path / "out.h5"
+    whole = start(Job(experiment(STUDY | {"rounds": 7}))).result()
+    short = start(Job(experiment(STUDY | {"checkpoint": {"keep": True}}), path))
+    assert short.ended == ("finished", "rounds: 4")
+
+    from mpifed.experiment.resume import resume
+
+    table, saved, before = resume(path, ["rounds=7"])
+    longer = start(Job(experiment(table), path, True, saved, before)).result()
+    assert np.array_equal(longer.x, whole.x)
+    assert np.array_equal(longer.rounds["objective"], whole.rounds["objective"])
+
+
+def test_a_mistake_is_raised_before_anything_is_written(tmp_path):
+    table = {"algorithm": "feddcd", "data": {"name": "quadratic", "clients": 6}, "selection": {"count": 1}}
+    with pytest.raises(UserError, match="needs at least 2"):
+        start(Job(experiment(table), tmp_path / "out.h5"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_survive_is_refused_where_the_launcher_ends_all_ranks():
+    with pytest.raises(UserError, match="--survive needs Open MPI"):
+        start(Job(experiment(STUDY), survive=True))
+
+
+def test_a_world_of_one_rank_agrees_with_itself():
+    world = World()
+    assert world.first
+    assert (world.size, world.library, world.share("value"), world.collect(3)) == (1, "none", "value", [3])
+    with world.agreeing():
+        config = build(STUDY, world)
+    assert config.rounds == 4
+
+
+def test_a_mistake_under_agreeing_is_one_sentence_and_other_errors_pass():
+    world = World()
+    with pytest.raises(UserError, match=r"^no such key$"), world.agreeing():
+        raise UserError("no such key")
+    with pytest.raises(UserError, match=r"^this run does not fit in the memory of rank 0: 9 GB$"), world.agreeing():
+        raise MemoryError("9 GB")
+    with pytest.raises(ZeroDivisionError), world.agreeing():
+        1 / 0  # noqa: B018

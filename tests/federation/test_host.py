@@ -1,0 +1,86 @@
+"""Hosts: what they reply, what they report of a request, and what they say of numbers that are not finite."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from mpifed.core import signals
+from mpifed.federation.request import EVALUATE, FAILED, SAVE, Request
+from tests.helpers.algorithm_runs import M, N, Run, build
+
+
+@pytest.fixture
+def host():
+    run = Run(build("fedavg"))
+    run.rounds(1)
+    return run.hosts[0]
+
+
+def test_a_request_is_charged_to_computing_or_to_evaluating(host):
+    _, report = host.handle(Request("update", (np.zeros(N), 0)))
+    assert report.computing > 0 == report.evaluating
+    assert host.computed >= report.computing
+    before = host.computed
+    _, report = host.handle(Request(EVALUATE, (np.zeros(N),), reduce="sum", evaluation=True))
+    assert report.evaluating > 0 == report.computing
+    assert host.computed == before
+
+
+def test_the_report_has_the_signal_of_this_rank(host, monkeypatch):
+    request = Request("update", (np.zeros(N), 0))
+    assert host.handle(request)[1].signal == 0
+    monkeypatch.setattr(signals, "stop_signal", "SIGUSR1")
+    assert signals.name(host.handle(request)[1].signal) == "SIGUSR1"
+
+
+def test_the_fault_is_the_first_client_whose_numbers_are_not_finite(host):
+    own = np.zeros((M, N))
+    own[[7, 9], 3] = np.nan
+    host.algorithm = Echo()
+    _, report = host.handle(Request("echo", each=own))
+    assert report.fault == 1 + 7
+    to = np.array([2, 9, 11])
+    _, report = host.handle(Request("echo", to=to, each=own[to]))
+    assert report.fault == 1 + 9
+    assert host.handle(Request("echo", each=np.ones((M, N))))[1].fault == 0
+
+
+def test_the_excuse_of_a_failed_request_has_as_many_rows_as_the_reply_would_have(host):
+    for to in (None, np.array([0, 5])):
+        for reduce in ("rows", "sum", "plain sum", "max"):
+            request = Request("update", (np.zeros(N), 0), to=to, reduce=reduce)
+            reply, report = host.excuse(request)
+            assert len(reply.rows) == len(host.handle(request)[0].rows)
+            assert report.fault == FAILED
+
+
+@pytest.mark.parametrize("to", [None, np.array([0, 3, 4, 10]), np.array([7])])
+def test_rows_are_in_client_order_on_any_number_of_hosts(to):
+    cuts = (0, 2, 7, M)
+    hosts = Run(build("fedavg"), cuts=cuts).hosts
+    ids = np.arange(M) if to is None else to
+    own = np.arange(len(ids) * N, dtype=float).reshape(len(ids), N)
+    rows = []
+    for host, (lo, hi) in zip(hosts, pairwise(cuts), strict=True):
+        host.algorithm = Echo()
+        mine = (lo <= ids) & (ids < hi)
+        rows.append(host.handle(Request("echo", to=to, each=own[mine]))[0].rows.reshape(-1, N))
+    assert np.array_equal(np.concatenate(rows), own + ids[:, None])
+
+
+def test_a_disk_that_refuses_a_checkpoint_is_the_number_of_its_error(host, tmp_path):
+    host.checkpoint = lambda serial: tmp_path / f"{serial}.npz"
+    assert host.handle(Request(SAVE, (3,), reduce="max", evaluation=True))[0].rows == 0
+    assert (tmp_path / "3.npz").exists()
+    host.checkpoint = lambda serial: tmp_path / "nowhere" / f"{serial}.npz"
+    assert host.handle(Request(SAVE, (4,), reduce="max", evaluation=True))[0].rows > 0
+
+
+class Echo:
+    """A method whose clients send back their own row plus their number."""
+
+    def echo(self, f, client, own):
+        return client, own + f.ids[:, None]

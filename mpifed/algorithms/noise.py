@@ -16,7 +16,8 @@ from mpifed.federation.local import Local
 MEANING = "Laplace noise on uploads: the printed scale or that of the step taken, neither of them a guarantee"
 Unproven = Annotated[Literal["released", "matched", "none"], Meta(description=MEANING)]
 Guaranteed = Annotated[
-    Literal["released", "matched", "clipped", "none"], Meta(description=f"{MEANING}; clipped has one")
+    Literal["released", "matched", "clipped", "none"],
+    Meta(description=f"{MEANING}; clipped has one for the uploads, as long as the run's seed is secret"),
 ]
 
 
@@ -87,7 +88,10 @@ class Matched(Noise, frozen=True):
 
 
 class Clipped(Noise, frozen=True):
-    """Samples' gradients are clipped to 1-norm ``clip`` and s_i bounds how far a sample moves w_i: ε is guaranteed."""
+    """Samples' gradients are clipped to 1-norm ``clip`` and s_i bounds how far a sample moves w_i.
+
+    ε then holds for the uploads while the run's seed is secret: the noise is drawn from it, and the result file has it.
+    """
 
     def needs(self) -> tuple[str, ...]:
         return ("clipped_grad",)

@@ -170,7 +170,7 @@ def results() -> str:
     )
     lines += group(
         "/selection",
-        f"(round, slot). Where all of more than {columns.EVERYBODY_LISTED} clients are selected their ids are "
+        f"(round, slot). Where all of more than {columns.ALL_LISTED} clients are selected their ids are "
         f"not listed: {columns.ALL} stands for them.",
         {"slot": columns.SCALES["slot"], "selection": columns.SELECTION},
     )

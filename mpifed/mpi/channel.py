@@ -135,7 +135,7 @@ class Server(Channel):
         if plan is None:
             made = form(request)
             text = msgspec.msgpack.encode(made)
-            plan = plans.make(made, plans.known)
+            plan = plans.make(made, plans.count)
             plans.by_kind[key] = plan
         apart = plan.write(request)
         if plan is expected:

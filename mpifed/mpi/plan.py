@@ -127,7 +127,7 @@ class Plans:
     """The plans of a rank; server and hosts make the same ones in the same order."""
 
     def __init__(self, m: int) -> None:
-        self.m, self.known = m, 0
+        self.m, self.count = m, 0
         self.numbered: dict[int, Plan] = {}
         self.by_kind: dict[Any, Plan] = {}
         self.before = self.none = Plan(-1, Form(""), m)
@@ -144,7 +144,7 @@ class Plans:
             self.by_kind.clear()
             self.before = self.none
             self.none.follower = None
-        self.known = number + 1
+        self.count = number + 1
         self.numbered[number] = Plan(number, form, self.m)
         return self.numbered[number]
 

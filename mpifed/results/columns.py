@@ -197,7 +197,7 @@ UNKNOWN = Column("1", "Reported by the algorithm.")
 SELECTION = Column(
     "1", "Ids of the clients selected in the round, padded with -1; none in row 0; -2: all clients.", True
 )
-EVERYBODY_LISTED = 4096  # most clients whose ids are written out where all were selected
+ALL_LISTED = 4096  # most clients whose ids are written out where all were selected
 ALL = -2  # first entry of a row of /selection where all of more clients were selected
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.results.columns import ALL, EVERYBODY_LISTED, SELECTION
+from mpifed.results.columns import ALL, ALL_LISTED, SELECTION
 from mpifed.results.netcdf import Dataset, Group, dataset, dimension, pieces
 
 CHUNK_IDS = 1 << 12  # ids that are stored together, where a row is not longer
@@ -25,12 +25,12 @@ class SelectionLog:
         self.file, self.rounds = file, rounds
         self.stored: Dataset | None = None
         self.dtype = np.dtype(np.int32 if clients < 2**31 else np.int64)
-        self.everybody = np.arange(clients) if clients <= EVERYBODY_LISTED else np.array([ALL])
+        self.all_clients = np.arange(clients) if clients <= ALL_LISTED else np.array([ALL])
 
     def rows(self, selected: Sequence[Array | None], first: int) -> list[Array]:
         """The ids to store for the rounds from ``first`` on (None: all clients); none for round 0."""
-        ids = [self.everybody if some is None else some for some in selected]
-        return [self.everybody[:0], *ids[1:]] if first == 0 else ids
+        ids = [self.all_clients if some is None else some for some in selected]
+        return [self.all_clients[:0], *ids[1:]] if first == 0 else ids
 
     def width(self) -> int:
         """Most ids that a row of the dataset has room for."""

@@ -171,12 +171,11 @@ def test_an_algorithm_is_at_most_80_lines():
 
 
 def test_functions_take_at_most_six_parameters():
-    """self left out; each exception is one that a reader would not thank us for bundling."""
-    exceptions = {"cli/commands.py:tune"}
+    """self and cls left out."""
     many = {
         f"{path.relative_to(ROOT)}:{f.name} {n}"
         for path in FILES
         for f in functions(path)
         if (n := sum(a.arg not in ("self", "cls") for a in [*f.args.posonlyargs, *f.args.args, *f.args.kwonlyargs])) > 6
     }
-    assert {name for name in many if name.rsplit(" ", 1)[0] not in exceptions} == set()
+    assert not many

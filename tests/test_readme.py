@@ -79,7 +79,7 @@ def test_a_mistake_is_answered_as_the_page_says():
     text = (ROOT / "docs" / "experiments.md").read_text("utf-8")
     ranks, command, answer = re.search(r"\$ mpirun -n (\d) python -m mpifed (.*)\n(mpifed: .*)\n", text).groups()
     done = mpifed(*command.split(), ranks=int(ranks))
-    assert (done.code, done.err.strip()) == (2, answer)
+    assert (done.code, done.err.splitlines()[0]) == (2, answer)  # Open MPI's own words may come after
 
 
 def test_every_algorithm_is_in_its_table_with_a_link_to_its_paper():

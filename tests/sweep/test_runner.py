@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import mpifed as package
 from mpifed.cli.main import main
 from mpifed.core import signals
 from mpifed.sweep.runner import summary
-from tests.helpers.commands import execute, mpirun
+from tests.helpers.commands import ROOT, SETTINGS, execute, mpirun
 from tests.helpers.killed_runs import content
 from tests.sweep.conftest import FILES, GRIDS, SMALL, listed, sweep
 
@@ -183,7 +184,8 @@ def test_ranks_of_a_sweep_are_asked_to_end_together(here):
         "seed=0:3",
     ]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, **pipes, start_new_session=True) as process:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
+    with subprocess.Popen(command, **pipes, env=environment, start_new_session=True) as process:
         path = here / "results" / "seed=0.h5"
         while not path.exists() or path.stat().st_size < 20_000:
             assert process.poll() is None

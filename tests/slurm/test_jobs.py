@@ -326,6 +326,6 @@ def test_gpu_none_is_refused_unless_the_cpu_is_asked_for(cluster, word, state):
     assert path.exists() == (state == "COMPLETED")
     if state == "FAILED":
         assert re.findall("^mpifed: .*", done.log, re.M) == [
-            'mpifed: problem.device = "cuda" is wrong: PyTorch finds no GPU on a node of this run; '
+            'mpifed: problem.device = "cuda" is wrong: PyTorch finds no GPU on a node of this run: '
             'write "auto" or "cpu"'
         ]

@@ -25,6 +25,7 @@ if "mpi4py.MPI" not in sys.modules:
 from mpi4py import MPI
 
 FAULT_TOLERANT = "OMPI_MCA_mpi_ft_enable"  # what mpirun --with-ft ulfm sets
+DETECTED = 2.0  # seconds in which MPI has noticed that a rank is dead
 NAP, LONGEST_NAP = 2e-5, 1e-3  # seconds between looks whether all ranks are there
 
 shrunk = False  # whether ranks have died
@@ -96,8 +97,15 @@ class Communicator(World):
         return self.size > 1 and os.environ.get(FAULT_TOLERANT) == "1" and "Open MPI" in self.library
 
     def lost(self, error: BaseException) -> bool:
-        """Whether an error says that a rank is dead."""
-        return isinstance(error, MPI.Exception) and error.Get_error_class() in (MPI.ERR_PROC_FAILED, MPI.ERR_REVOKED)
+        """Whether an error says that a rank is dead, or comes from a message that its death cut off."""
+        if isinstance(error, MPI.Exception):
+            return error.Get_error_class() in (MPI.ERR_PROC_FAILED, MPI.ERR_REVOKED)
+        deadline = time.monotonic() + (0 if isinstance(error, UserError | Trouble) else DETECTED)
+        while not (self.comm.Is_revoked() or self.comm.Get_failed().size):
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(LONGEST_NAP)
+        return True
 
     def unhurt(self) -> bool:
         """Whether all ranks come here; the same answer on all that live, and on those in ``hurt``."""

@@ -1,7 +1,8 @@
 """mpifed: federated optimisation on an MPI cluster.
 
 The names in ``__all__`` are the public API; everything else is private and may change from one version to the next.
-They are loaded when they are first used, so that ``import mpifed`` imports neither numpy nor MPI."""
+They are loaded when they are first used, so that ``import mpifed`` imports neither numpy nor MPI.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ class Job(NamedTuple):
 
     ``path`` None keeps the result in memory; ``force`` replaces a file of that name. ``saved`` is the checkpoint that
     the run goes on from and ``before``, on rank 0, the result so far. With ``survive`` ranks that live go on from the
-    last checkpoint when others die."""
+    last checkpoint when others die.
+    """
 
     config: Experiment
     path: str | os.PathLike[str] | None = None

@@ -26,7 +26,8 @@ def resume(
     """The experiment with the overrides ``words``, the last checkpoint (None: start again) and the result so far.
 
     Raises UserError where the run is finished, where the file or the checkpoint cannot be read, and for an override
-    that would make it another run."""
+    that would make it another run.
+    """
     with contextlib.suppress(OSError):  # load says what is wrong
         mend(path)
     before = load(path)

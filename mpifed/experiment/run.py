@@ -59,11 +59,11 @@ def build(table: dict[str, Any], world: World) -> Experiment:
 def start(
     job: Job, world: World | None = None, progress: Progress | None = None, cache: Cache | None = None
 ) -> Recorder | None:
-    """Run a job on the ranks of ``world`` (default: this process alone); data sets come from ``cache``, if there is
-    one.
+    """Run a job on the ranks of ``world`` (default: this process alone), with data sets from ``cache`` if given.
 
     Returns the recorder of the result on rank 0, None on the others. Raises UserError, the same on every rank, before
-    the first round."""
+    the first round.
+    """
     world, progress = world or World(), progress or Progress(None)
     if job.survive and not world.survives():
         raise UserError(

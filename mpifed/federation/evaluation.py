@@ -16,7 +16,8 @@ class Evaluation:
 
     ``objective`` f_i(x), ``objective_samples`` d_i f_i(x), ``gradient`` ∇f_i(x); for a problem with classes
     ``accuracy`` and the numbers of samples ``correct`` and ``tested``; for an algorithm with personal models
-    ``personal_objective`` and ``personal_accuracy``; then what the algorithm ``watches``."""
+    ``personal_objective`` and ``personal_accuracy``; then what the algorithm ``watches``.
+    """
 
     def __init__(self, setup: Setup) -> None:
         self.algorithm = setup.algorithm

@@ -62,8 +62,9 @@ class Local:
         ``classes`` (c, D) are those predicted for the training samples, where they have been computed already.
         """
         correct, tested = np.zeros(len(self)), np.zeros(len(self))
-        parts = list(self.block.tests)
-        rest = np.setdiff1d(np.arange(len(self)), np.concatenate([np.arange(0), *(rows for rows, _ in parts)]))
+        parts, rest = list(self.block.tests), np.arange(len(self))
+        if parts:
+            rest = np.setdiff1d(rest, np.concatenate([rows for rows, _ in parts]))
         if len(rest):
             parts.append((rest, self.block if len(rest) == len(self) else self.block.take(rest)))
         for rows, block in parts:
@@ -114,7 +115,8 @@ class Local:
         ``weight`` is 1, or (c, 1) with 0 for the clients that have no sample left in this mini-batch. With ``epochs``
         that many passes over the samples in random order, otherwise ``k0`` mini-batches, each drawn anew; j counts
         epochs or iterations. ``size`` 0 is the full batch; then an epoch is one step. Random numbers come from each
-        client's own stream."""
+        client's own stream.
+        """
         if size == 0:
             for j in range(epochs or k0):
                 yield j, self, 1

@@ -88,7 +88,8 @@ class Ledger:
 
     An exchange is one download and one upload of the clients called, in either order. Arrays of real numbers are
     charged, to each client that receives or sends them; single numbers (a step size, the round) and the selection are
-    not. A client that does not reply in time ([system]) is charged nothing."""
+    not. A client that does not reply in time ([system]) is charged nothing.
+    """
 
     def __init__(self) -> None:
         self.uploads = self.downloads = self.bytes_up = self.bytes_down = 0

@@ -89,7 +89,8 @@ class Cover(Sampled, tag="cover"):
     """Every client at least once in every s0 rounds (fedadmm, Scheme 4.1).
 
     In each group of s0 rounds a random permutation is dealt out, about m/s0 clients a round; the rest of a set is
-    uniform."""
+    uniform.
+    """
 
     s0: Annotated[
         Annotated[int, Meta(ge=1)] | None,
@@ -120,7 +121,8 @@ class Biased(Sampled, tag="biased"):
     """Of uniformly drawn ``candidates`` those with the largest gradient norms on one random mini-batch.
 
     The norm is that of the gradient of the algorithm's own local objective. The server sends candidates the model and
-    they reply with one number; both are charged.  Source: flame, Algorithm 1 (biased client selection); errata."""
+    they reply with one number; both are charged.  Source: flame, Algorithm 1 (biased client selection); errata.
+    """
 
     candidates: Annotated[
         Annotated[int, Meta(ge=1)] | None, Meta(description="size of the pool (default: all clients)")

@@ -27,7 +27,8 @@ class Federation:
 
     ``m`` clients, ``n`` parameters, ``samples`` of all clients together, ``cohort`` the number of clients that a round
     selects, ``selected`` those selected last (None: all), ``dtype`` of models and messages. Sums have the same bits for
-    any number of ranks, unless ``reproducible`` is false."""
+    any number of ranks, unless ``reproducible`` is false.
+    """
 
     def __init__(
         self,
@@ -68,7 +69,8 @@ class Federation:
         """The clients selected for this round, rising, or None for all; a second call selects anew.
 
         A biased selection sends the model x to candidates, which reply with one number (``score`` of the algorithm).
-        With a table [system], those of the selected clients that reply."""
+        With a table [system], those of the selected clients that reply.
+        """
         again, selector = self.selections, self._selector
         self.selected = selector.select(self.round, again)
         if selector.batch_size is not None and self.selected is not None:
@@ -106,7 +108,8 @@ class Federation:
         """The same, with the replies added up on their way.
 
         With ``last`` every client's field of that name is added up instead, also of those not called: their last
-        upload. Without ``charge`` nothing is charged: for what the server has already."""
+        upload. Without ``charge`` nothing is charged: for what the server has already.
+        """
         return self._ask(method.__name__, args, to, each=each, reduce=self._sum, last=last, charge=charge)
 
     def mean(

@@ -36,7 +36,8 @@ class System(Table):
     the others exchange. A selection lasts as long as the largest T of the clients that reply (FedGiA: of all clients,
     because it uses all), and at least ``deadline`` if a client is late. All candidates of a biased selection are
     awaited, each with the model down, one number up and its samples between. simulated_seconds adds these times up.
-    Numbers that an algorithm derives from the size of the selection do not change when clients are absent."""
+    Numbers that an algorithm derives from the size of the selection do not change when clients are absent.
+    """
 
     speed: Annotated[
         Distribution | None, Meta(description="sample gradients a second of a client; absent: no time")

@@ -2,7 +2,8 @@
 
 A request is one broadcast. All ranks expect the message that followed the last one the time before, so they know its
 length and its layout; only when another comes does a second broadcast say what it is. Long arrays follow in broadcasts
-of their own. Replies travel in one gather or reduction of short rows; long ones are reduced in slices (replies.py)."""
+of their own. Replies travel in one gather or reduction of short rows; long ones are reduced in slices (replies.py).
+"""
 
 from __future__ import annotations
 

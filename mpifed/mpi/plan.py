@@ -65,7 +65,8 @@ class Plan:
 
     ``message`` begins with this plan's number, 0, round, call and ``patient``, and the numbers; small arrays follow,
     each at a multiple of 64 bytes. ``apart`` are the arrays that travel on their own. Both are buffers, reused for
-    every message."""
+    every message.
+    """
 
     def __init__(self, number: int, form: Form, m: int) -> None:
         self.number, self.form = number, form

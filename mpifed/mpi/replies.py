@@ -1,7 +1,8 @@
 """How the replies to requests of one plan travel to rank 0, with the report of every host.
 
 Short rows travel with the report in one message a rank. Long ones are reduced in slices of coordinates: every rank gets
-its slice of all rows, reduces it, and sends the result on; so no rank receives more than its share."""
+its slice of all rows, reduces it, and sends the result on; so no rank receives more than its share.
+"""
 
 from __future__ import annotations
 

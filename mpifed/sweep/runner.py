@@ -160,24 +160,20 @@ class Runs:
 
         An error fails the point alone if the ranks can continue together; otherwise it is raised.
         """
-        path, what, saved, before, error = "", "", None, None, None
+        path, what, saved, before = "", "", None, None
         begun = time.perf_counter()
-        if point is not None:
-            path, self.progress.name = str(self.folder / point.file), point.name
-            try:
-                what = STOP if self.stopped or signals.stop_signal else state(config, path, self.force)
-                if what == RESUME:
-                    _, saved, before = resume(path, ())
-            except UserError as mistake:
-                error = str(mistake)
-        path, what, saved, error = self.world.share((path, what, saved, error))
-        if what in (STOP, BUSY):
-            return what, what
-        if what == SKIP:
-            return FINISHED, "finished by another run"
         try:
-            if error is not None:
-                raise UserError(error)
+            with self.world.agreeing():
+                if point is not None:
+                    path, self.progress.name = str(self.folder / point.file), point.name
+                    what = STOP if self.stopped or signals.stop_signal else state(config, path, self.force)
+                    if what == RESUME:
+                        _, saved, before = resume(path, ())
+            path, what, saved = self.world.share((path, what, saved))
+            if what in (STOP, BUSY):
+                return what, what
+            if what == SKIP:
+                return FINISHED, "finished by another run"
             job = Job(config, path, what != RUN, saved, before)
             recorder = start(job, self.world, self.progress, self.cache)
         except (UserError, Trouble) as mistake:

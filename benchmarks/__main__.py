@@ -149,7 +149,7 @@ def work(args: argparse.Namespace) -> int:
 def prepared(args: argparse.Namespace, folder: Path) -> Work:
     """Read the benchmarks, list their runs and create the folders of their results."""
     from benchmarks import running
-    from mpifed.sweep.grid import ordered
+    from mpifed.sweeps.grid import ordered
 
     ordered([], "grid", args.part)  # refuse a wrong --part before anything else
     found = chosen(args)

@@ -26,9 +26,9 @@ from mpifed.mpi.launcher import announced
 from mpifed.mpi.world import World
 from mpifed.results.result import read
 from mpifed.results.validate import attributes
-from mpifed.sweep import cost, slurm
-from mpifed.sweep import runner as sweep
-from mpifed.sweep.grid import Point
+from mpifed.sweeps import cost, slurm
+from mpifed.sweeps import runner as sweep
+from mpifed.sweeps.grid import Point
 
 worker: sweep.Runs  # one in every process of the pool
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mpifed.algorithms.base import Algorithm as Algorithm
     from mpifed.algorithms.local_solvers import Solver as Solver
     from mpifed.algorithms.step_sizes import Step as Step
+    from mpifed.api.run import run as run
     from mpifed.core.errors import UserError as UserError
     from mpifed.core.streams import stream as stream
     from mpifed.core.typing import Array as Array
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from mpifed.data.blocks import Block as Block
     from mpifed.data.partition import Partition as Partition
     from mpifed.data.pool import Pool as Pool
-    from mpifed.experiment.run import run as run
     from mpifed.federation.distributions import Distribution as Distribution
     from mpifed.federation.local import Local as Local
     from mpifed.federation.selection import Selection as Selection
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 PUBLIC = {
-    "run": "mpifed.experiment.run:run",
+    "run": "mpifed.api.run:run",
     "load": "mpifed.results.result:load",
     "Result": "mpifed.results.result:Result",
     "UserError": "mpifed.core.errors:UserError",

@@ -17,9 +17,10 @@ ARROWS = {  # room -> the rooms right below it; what lies further down may be im
     "algorithms": ("federation",),
     "mpi": ("federation",),
     "experiment": ("algorithms", "mpi", "results"),
-    "sweep": ("experiment", "results"),
-    "cli": ("sweep", "report"),
-    "mpifed": ("cli",),
+    "sweeps": ("experiment", "results"),
+    "api": ("sweeps", "report"),
+    "cli": ("sweeps", "report"),
+    "mpifed": ("api", "cli"),
 }
 
 

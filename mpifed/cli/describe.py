@@ -1,4 +1,4 @@
-"""The commands list, describe and data, and --version: what an experiment file can name, read from the code."""
+"""The commands list and describe, and --version: what an experiment file can name, read from the code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import inspect
 import re
 import sys
 import typing
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -38,6 +37,14 @@ KINDS: dict[str, type[Component]] = {
         Distribution,
     )
 }
+
+
+def options(commands: Any) -> None:
+    """The commands list and describe."""
+    names = commands.add_parser("list", help="list what an experiment file can name")
+    names.add_argument("kind", nargs="?", help="algorithms, problems, data, partitions or selections")
+    one = commands.add_parser("describe", help="formula, options and source of an algorithm, a problem …")
+    one.add_argument("name")
 
 
 def names(kind: str | None = None) -> str:
@@ -145,23 +152,6 @@ def default_of(field: Any) -> str:
 def sentence(cls: type) -> str:
     """The first sentence of a docstring."""
     return (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " ").split(":  ")[0]
-
-
-def data(action: str, name: str, to: Path) -> str:
-    """Download a data set (``get``), or describe a data file or data set (``info``)."""
-    from mpifed.data import download, info
-
-    if action == "get":
-        return "written to " + ", ".join(map(str, download.fetch(name, to)))
-    family = Data
-    if (name in family.names() and name != "file") or plugins.FILE.fullmatch(name):
-        source = family.build(name, "data")
-    elif Path(name).suffix:
-        source = family.build({"name": "file", "path": name}, "data")
-    else:
-        choices = ", ".join(family.names())
-        raise UserError(f"{name!r} is neither a data file nor a data set; the data sets are {choices}")
-    return info.describe(source.load(0, "float64"))
 
 
 def versions() -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from mpifed.core.errors import Trouble, UserError, failure
 from mpifed.data.cache import Cache
@@ -21,32 +19,9 @@ from mpifed.experiment.progress import Progress
 from mpifed.experiment.rounds import rounds
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
-from mpifed.mpi import launcher
 from mpifed.mpi.world import World
 from mpifed.results.recorder import Recorder
-from mpifed.results.result import Result, load
-
-
-def run(
-    config: dict[str, Any] | None = None, path: str | os.PathLike[str] | None = None, force: bool = False
-) -> Result | None:
-    """Run an experiment given as a nested dictionary (see the experiment file) and return its result.
-
-    Under mpirun every rank calls it, and the result is there on rank 0, None elsewhere. With ``path`` the result is
-    written as it grows. Raises UserError for a mistake in ``config``, on every rank; any other error on one of several
-    ranks ends all of them.
-    """
-    world = launcher.connect()
-    try:
-        with threadpool_limits(1, "blas"):
-            recorder = start(Job(build(config or {}, world), path, force), world)
-            return None if recorder is None else recorder.result()
-    except UserError:
-        raise
-    except Exception as error:
-        if world.size > 1:
-            fail(world, error)  # or the other ranks would wait for ever
-        raise
+from mpifed.results.result import load
 
 
 def build(table: dict[str, Any], world: World) -> Experiment:

@@ -22,7 +22,7 @@ from benchmarks import bench
 from benchmarks.grid import runs
 from mpifed.core.errors import UserError
 from mpifed.mpi.library import library
-from mpifed.sweep.grid import points
+from mpifed.sweeps.grid import points
 from tests.helpers.commands import ROOT, execute, mpifed
 from tests.helpers.killed_runs import content
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 from tests.helpers.commands import execute, mpirun
-from tests.sweep.conftest import FILES, GRIDS, listed, sweep
+from tests.sweeps.conftest import FILES, GRIDS, listed, sweep
 
 
 def test_the_array_job_shares_the_points(here, capsys):

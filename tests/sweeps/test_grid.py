@@ -7,8 +7,8 @@ import re
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.sweep import grid
-from mpifed.sweep.grid import Point, named, ordered, points, split, together
+from mpifed.sweeps import grid
+from mpifed.sweeps.grid import Point, named, ordered, points, split, together
 
 SMALL = ["data.clients=6", "data.features=5", "rounds=4", "algorithm=fedavg"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mpifed.core.errors import UserError, reason
 from mpifed.core.files import replacing
-from mpifed.sweep.grid import Point, ordered
+from mpifed.sweeps.grid import Point, ordered
 
 TASK_SECONDS = 1800  # estimated seconds that a task should take
 TASKS = 100  # most tasks by default

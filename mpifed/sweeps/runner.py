@@ -26,7 +26,7 @@ from mpifed.mpi.world import World
 from mpifed.results.result import read
 from mpifed.results.validate import attributes
 from mpifed.results.validate import configuration as recorded
-from mpifed.sweep.grid import Point
+from mpifed.sweeps.grid import Point
 
 RUN, RESUME, AGAIN, SKIP, BUSY = "run", "resume", "start again", "skip", "being written by another run"  # before
 FINISHED, STOPPED, FAILED, STOP = "finished", "stopped", "failed", "no more"  # and after

@@ -15,10 +15,10 @@ import pytest
 import mpifed as package
 from mpifed.cli.main import main
 from mpifed.core import signals
-from mpifed.sweep.runner import summary
+from mpifed.sweeps.runner import summary
 from tests.helpers.commands import ROOT, SETTINGS, execute, mpirun
 from tests.helpers.killed_runs import content
-from tests.sweep.conftest import FILES, GRIDS, SMALL, listed, sweep
+from tests.sweeps.conftest import FILES, GRIDS, SMALL, listed, sweep
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.experiment import config as configuration
 from mpifed.experiment.config import Experiment
-from mpifed.sweep.cost import cost
+from mpifed.sweeps.cost import cost
 
 MOST = 100_000  # points of a sweep
 LONGEST = 100  # characters of a name without its hash

@@ -1,0 +1,84 @@
+"""The command plot."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from mpifed.cli.compare import names
+from mpifed.core.errors import UserError
+
+REFUSED = {"timeline": ("x", "y", "log", "all"), "page": ("x", "y", "all"), "box": ("x",)}  # options without effect
+
+
+def options(commands: Any) -> None:
+    """The command plot."""
+    plot = commands.add_parser(
+        "plot",
+        help="pictures of runs",
+        description="Curves of recorded columns; runs that differ in the seed alone are one curve with a band.",
+    )
+    plot.add_argument("result", nargs="+", help="result files")
+    plot.add_argument(
+        "--x", help="round (default), exchanges, bytes, bytes_up, seconds, simulated_seconds or any column"
+    )
+    plot.add_argument("--y", action="append", help="columns, one panel each (default: objective); error: f − f*")
+    plot.add_argument("--log", help="logarithmic axes: x, y, xy or none (default: y where values span two decades)")
+    plot.add_argument("--box", metavar="KEY", help="boxes of the final value of y over a setting: algorithm.k0")
+    plot.add_argument("--all", action="store_true", help="boxes of runs that did not finish too")
+    plot.add_argument("--timeline", action="store_true", help="where the time of one run went, by round and by rank")
+    plot.add_argument("--page", action="store_true", help="objective, error and accuracy by rounds, bytes, seconds")
+    plot.add_argument("--width", metavar="INCHES", help="single (3.4), double (7) or inches")
+    plot.add_argument("--title", help="title of the picture")
+    plot.add_argument("-o", "--output", default="figure.png", help="picture: .png, .pdf or .svg (default: figure.png)")
+    plot.add_argument("--force", action="store_true", help="overwrite the picture")
+
+
+def plot(args: argparse.Namespace) -> str:
+    """Draw the picture; the line that says where it is."""
+    from mpifed.report import boxplot, plot, style, timeline
+    from mpifed.report.groups import finished, read
+
+    style.kind(args.output)
+    check_picture(args)
+    results, width, y = read(args.result), inches(args.width), names(args.y or ["objective"])
+    if args.timeline:
+        if len(results) > 1:
+            raise UserError(f"--timeline draws one run, not {len(results)}")
+        figure = timeline.timeline(results[0], width, args.title)
+    elif args.page:
+        figure = plot.page(results, args.log, width, args.title)
+    elif args.box:
+        if len(y) > 1:
+            raise UserError(f"--box draws one column, not {len(y)}: {', '.join(y)}")
+        runs = results if args.all else finished(results)
+        figure = boxplot.box(runs, args.box, y[0], args.log, width, args.title)
+    else:
+        figure = plot.lines(results, args.x or "round", y, args.log, width, args.title)
+    style.save(figure, args.output, args.force)
+    return f"written to {args.output}"
+
+
+def check_picture(args: argparse.Namespace) -> None:
+    """UserError for two pictures at once, and for an option that has no effect on the picture."""
+    pictures = [picture for picture in REFUSED if getattr(args, picture)]
+    if len(pictures) > 1:
+        raise UserError(f"--{pictures[0]} and --{pictures[1]} are two pictures: draw them one at a time")
+    if not pictures and args.all:
+        raise UserError("--all has no effect on curves, which show all runs: it goes with --box")
+    for picture in pictures:
+        for option in REFUSED[picture]:
+            if getattr(args, option):
+                raise UserError(f"--{option} has no effect on --{picture}: leave it out")
+
+
+def inches(width: str | None) -> float | None:
+    """A width: single, double or a number."""
+    from mpifed.report.style import WIDTHS
+
+    if width is None or width in WIDTHS:
+        return None if width is None else WIDTHS[width]
+    try:
+        return float(width)
+    except ValueError:
+        raise UserError(f"--width {width} is wrong: it must be single, double or a number of inches") from None

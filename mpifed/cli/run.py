@@ -1,0 +1,120 @@
+"""The commands run and resume."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mpifed.cli.output import say
+from mpifed.core.errors import UserError
+from mpifed.experiment.progress import Progress
+from mpifed.mpi.world import World
+
+if TYPE_CHECKING:
+    from mpifed.experiment.checkpoint import Saved
+    from mpifed.results.result import Result
+
+
+def options(commands: Any) -> None:
+    """The commands run and resume."""
+    run = commands.add_parser(
+        "run",
+        help="run an experiment (the default command)",
+        description="Run an experiment file with overrides; every key has a default.",
+    )
+    study_words(run)
+    run.add_argument("-o", "--output", help="result file (default: mpifed-<algorithm>-<data>-<n>.h5)")
+    run.add_argument("--force", action="store_true", help="overwrite the result file")
+    resume = commands.add_parser(
+        "resume",
+        help="continue from the last checkpoint of a result file",
+        description="Continue a run, with the same bits; only rounds, stop and checkpoint may change.",
+    )
+    resume.add_argument("result", help="result file of a run that was stopped, killed or failed")
+    resume.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="rounds=2000, stop.seconds=600 …")
+    for one in (run, resume):
+        one.add_argument("-q", "--quiet", action="store_true", help="print neither progress nor summary")
+        one.add_argument("-v", "--verbose", action="store_true", help="print the complete configuration first")
+        one.add_argument(
+            "--survive", action="store_true", help="continue when client ranks die (Open MPI's mpirun --with-ft ulfm)"
+        )
+
+
+def study_words(command: Any) -> None:
+    """The experiment file and its overrides."""
+    command.add_argument(
+        "study", nargs="*", metavar="study.toml | KEY=VALUE", help="experiment file, then overrides: algorithm.k0=5"
+    )
+
+
+def run(args: argparse.Namespace, world: World) -> int:
+    """The commands run and resume, on every rank; rank 0 reads the files."""
+    from mpifed.experiment.job import Job
+    from mpifed.experiment.run import build, start
+
+    table: dict[str, Any] = {}
+    path, saved, before = "", None, None
+    with world.agreeing():
+        if world.first:
+            table, path, saved, before = continued(args) if args.command == "resume" else begun(args)
+    table, path, saved = world.share((table, path, saved))
+    config = build(table, world)
+    loud = world.first and not args.quiet
+    if args.verbose and loud:
+        say(config.toml() + "\n")
+    progress = Progress(sys.stderr if loud else None)
+    if args.command == "resume":
+        found = "has no checkpoint: starting again" if saved is None else f"continues after round {saved.round}"
+        progress.note(f"{path} {found}")
+    force = args.command == "resume" or args.force
+    recorder = start(Job(config, path, force, saved, before, args.survive), world, progress)
+    if recorder is not None and loud:
+        from mpifed.report.summary import show
+
+        say(show(recorder.result()))
+        say(f"\nwritten to {path}")
+    return 0
+
+
+def begun(args: argparse.Namespace) -> tuple[dict[str, Any], str, None, None]:
+    """The table of a new run, and the path of its result."""
+    from mpifed.experiment.config import experiment
+
+    table = study(args.study)
+    config = experiment(table)
+    return table, free_name(config) if args.output is None else args.output, None, None
+
+
+def continued(args: argparse.Namespace) -> tuple[dict[str, Any], str, Saved | None, Result | None]:
+    """The table of a resumed run, its path, checkpoint and result so far; the latter None if it has no checkpoint."""
+    from mpifed.experiment.resume import resume
+
+    table, saved, before = resume(args.result, args.overrides)
+    return table, args.result, saved, None if saved is None else before
+
+
+def study(words: Sequence[str]) -> dict[str, Any]:
+    """The table of an experiment file and overrides."""
+    from mpifed.experiment import config as configuration
+
+    files = [word for word in words if "=" not in word]
+    if len(files) > 1:
+        raise UserError(f"a run has one experiment file, not {len(files)}: {', '.join(files)}; overrides are KEY=VALUE")
+    table = configuration.read(files[0]) if files else copy.deepcopy(configuration.DEFAULT_STUDY)
+    return configuration.override(table, [word for word in words if "=" in word])
+
+
+def free_name(config: Any) -> str:
+    """mpifed-<algorithm>-<data>-<n>.h5 with the first n for which there is no file."""
+    n = 1
+    while True:
+        name = "-".join(
+            ["mpifed", *(part.label().rpartition(":")[2] for part in (config.algorithm, config.data)), f"{n}.h5"]
+        )
+        if not os.path.lexists(name):
+            return name
+        n += 1

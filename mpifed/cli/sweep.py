@@ -1,0 +1,102 @@
+"""The command sweep."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpifed.cli.output import say
+from mpifed.cli.run import study, study_words
+from mpifed.core.errors import UserError, sentence
+from mpifed.mpi.world import World
+
+if TYPE_CHECKING:
+    from mpifed.sweeps.grid import Point
+    from mpifed.sweeps.runner import Line
+
+
+def options(commands: Any) -> None:
+    """The command sweep."""
+    sweep = commands.add_parser(
+        "sweep",
+        help="many runs in one launch, each with a result file",
+        description="Run every combination of the values given. The same command again skips the runs that finished.",
+    )
+    study_words(sweep)
+    sweep.add_argument(
+        "--grid",
+        action="append",
+        default=[],
+        metavar="KEY=VALUES",
+        help="values with commas, or a range a:b or a:b:step without b: algorithm.k0=1,5,10 seed=0:20",
+    )
+    sweep.add_argument(
+        "--zip", action="append", default=[], metavar="KEY=VALUES;KEY=VALUES", help="keys that change together"
+    )
+    sweep.add_argument(
+        "-o", "--output", default="results", metavar="FOLDER", help="folder of results (default: results)"
+    )
+    sweep.add_argument(
+        "--order", choices=("cost", "grid"), default="cost", help="cheapest first (default), or the order of the grids"
+    )
+    sweep.add_argument("--part", metavar="I/N", help="only the points I, I + N, I + 2N … of that order, counted from 0")
+    sweep.add_argument("--dry-run", action="store_true", help="print what would be run, and run nothing")
+    sweep.add_argument(
+        "--slurm", action="store_true", help="write sweep.sbatch, an array job, into the folder; run nothing"
+    )
+    sweep.add_argument("--tasks", type=int, metavar="N", help="tasks of the array job (default: by estimated cost)")
+    sweep.add_argument("--force", action="store_true", help="overwrite results of other configurations")
+    sweep.add_argument("-q", "--quiet", action="store_true", help="print only failures")
+
+
+def sweep(args: argparse.Namespace, world: World) -> int:
+    """The command sweep, on every rank; 1 if a point failed."""
+    failed = False
+    for line in swept(args, world):
+        failed = failed or not line.fine
+        if world.first and not line.fine:
+            sys.stderr.write(f"mpifed: {sentence(line.text)}\n")
+        else:
+            say(line.text, world.first and not args.quiet)
+    return int(failed)
+
+
+def swept(args: argparse.Namespace, world: World) -> Iterator[Line]:
+    """Carry out a sweep, on every rank, and yield the lines to print."""
+    from mpifed.experiment.progress import Overall
+    from mpifed.sweeps import runner, slurm
+
+    folder = Path(args.output)
+    points: list[Point] = []
+    with world.agreeing():
+        if world.first:
+            points = planned(args, world)
+    if args.slurm:
+        given = [f"--{key}={value}" for key in ("grid", "zip") for value in getattr(args, key)]
+        more = ["--force"] * args.force + ["-q"] * args.quiet
+        words = [*args.study, *given, f"--output={args.output}", f"--order={args.order}", *more]
+        script = slurm.write(points, folder, words, args.order, args.tasks)
+        yield runner.Line(f"sbatch {shlex.quote(str(script))}")
+    elif args.dry_run:
+        yield from runner.listing(points, folder, args.force)
+    else:
+        progress = Overall(sys.stderr if world.first and not args.quiet else None, [point.cost for point in points])
+        yield from runner.sweep(points, folder, world, args.force, progress)
+
+
+def planned(args: argparse.Namespace, world: World) -> list[Point]:
+    """The points of a sweep in their order. UserError where an option or a point is invalid."""
+    from mpifed.mpi.launcher import announced
+    from mpifed.sweeps import grid
+
+    if (args.part or args.dry_run) if args.slurm else args.tasks is not None:
+        raise UserError("--tasks goes with --slurm, and --part and --dry-run do not")
+    words = [word for word in args.study if "=" in word]
+    table = study([word for word in args.study if "=" not in word])
+    points = grid.ordered(grid.points(table, words, args.grid, args.zip), args.order, args.part)
+    grid.hosted(points, max(world.size, announced()[0] or 1))
+    return points

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
 from msgspec import Meta
 
 from mpifed.core.component import Component
+from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Matrix
 
 # types of fields whose defaults differ between sources
@@ -87,6 +90,16 @@ class Data(Component):
     seed: Annotated[
         Annotated[int, Meta(ge=0)] | None, Meta(description="seed of the data alone (default: the seed of the run)")
     ] = None
+
+    def locate(self) -> list[Path]:
+        """The files and folders that load() reads; none for generated data. UserError where one is missing."""
+        return []
+
+    def check(self) -> None:
+        """Raise UserError where load() would find no data: files are looked for, but not read."""
+        for path in self.locate():
+            if not os.access(path, os.R_OK):
+                raise UserError(f"{path} cannot be read: permission denied")
 
     @abstractmethod
     def load(self, seed: int, dtype: str) -> Dataset:

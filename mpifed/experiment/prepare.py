@@ -92,7 +92,5 @@ def start(config: Experiment, data: Dataset, ranks: int) -> Array:
             f"{ranks} ranks are too many for {data.m} clients: start at most {data.m + 1}, one for the server "
             "and one for each client"
         )
-    try:
+    with problem.refusing():
         return problem.initial(data, config.seed).astype(config.dtype)
-    except ValueError as error:
-        raise UserError(f"problem {problem.label()!r} cannot use these data: {error}") from None

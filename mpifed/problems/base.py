@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 import numpy as np
@@ -53,8 +54,14 @@ class Problem(Component):
 
     def checked_labels(self, b: Array) -> Array:
         """The same; UserError where they do not fit."""
-        try:
+        with self.refusing():
             return self.labels(b)
+
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Turn a ValueError about data that this problem cannot use into a UserError."""
+        try:
+            yield
         except ValueError as error:
             raise UserError(f"problem {self.label()!r} cannot use these data: {error}") from None
 

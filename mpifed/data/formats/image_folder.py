@@ -13,6 +13,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.data.formats.idx import levels
 
+NO_PILLOW = 'data = "medical-mnist" needs Pillow to read images: pip install "mpifed[data]"'
 SUFFIXES = (".jpeg", ".jpg", ".png")
 
 
@@ -47,7 +48,7 @@ class FolderImages:
         try:
             from PIL import Image
         except ImportError:
-            raise UserError('data = "medical-mnist" needs Pillow to read images: pip install mpifed[data]') from None
+            raise UserError(NO_PILLOW) from None
         selected = np.arange(len(self.paths))[index]
         rows = np.empty((len(selected), self.shape[1]))
         with warnings.catch_warnings():

@@ -57,11 +57,17 @@ class File(Data, kw_only=True, tag="file"):
         bool | None, Meta(description="whether LIBSVM indices count from 0 (default: if an index 0 is there)")
     ] = None
 
-    def load(self, seed: int, dtype: str) -> Dataset:
+    def locate(self) -> list[Path]:
         path = Path(os.path.expanduser(self.path))
-        kind = kind_of(path)
+        kind_of(path)
         if not os.path.isfile(path):
             raise UserError(f'data.path = "{self.path}" is not a file: give an HDF5, NPZ, MATLAB, LIBSVM or CSV file')
+        return [path]
+
+    def load(self, seed: int, dtype: str) -> Dataset:
+        self.check()
+        (path,) = self.locate()
+        kind = kind_of(path)
         with reading(path, kind):
             arrays = self.read(path, kind)
             X, y = read_samples(arrays, path, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -14,10 +15,12 @@ from mpifed.data.base import Clients, Dataset, Test
 from mpifed.data.download import find
 from mpifed.data.formats.arrays import read_samples
 from mpifed.data.formats.idx import Pixels, read_idx
-from mpifed.data.formats.image_folder import FolderImages, find_images
+from mpifed.data.formats.image_folder import NO_PILLOW, FolderImages, find_images
 from mpifed.data.formats.on_disk import reading
 from mpifed.data.partition import Partition, Shards
 from mpifed.data.split import Pooled
+
+LACKING = 'data = "digits" needs scikit-learn, which contains them: pip install "mpifed[data]"'
 
 
 class ImageSet(Pooled):
@@ -35,13 +38,15 @@ class Digits(ImageSet, tag="digits"):
     Default partition, as in flame: two shards of one class each per client; 80/20 for training and testing at each.
     """
 
+    def check(self) -> None:
+        if find_spec("sklearn") is None:
+            raise UserError(LACKING)
+
     def load(self, seed: int, dtype: str) -> Dataset:
         try:
             from sklearn.datasets import load_digits
         except ImportError:
-            raise UserError(
-                'data = "digits" needs scikit-learn, which contains them: pip install mpifed[data]'
-            ) from None
+            raise UserError(LACKING) from None
         bunch: Any = load_digits()
         return self.deal(bunch.data / 16, bunch.target, seed, dtype, "scikit-learn's digits")
 
@@ -65,6 +70,10 @@ class IdxImages(ImageSet):
             )
         X, y = (np.concatenate(arrays) for arrays in list(zip(*read, strict=True))[1:])
         return self.deal(Pixels(X, *self.scale), y, seed, dtype, str(read[0][0]))
+
+    def locate(self) -> list[Path]:
+        kinds = ("images-idx3", "labels-idx1")
+        return [find(self.label(), *names(part, kind)) for part in self.parts() for kind in kinds]
 
     def parts(self) -> list[str]:
         """The first word in the names of the files to read: train, t10k or both."""
@@ -122,8 +131,16 @@ class MedicalMnist(ImageSet, tag="medical-mnist"):
     )
     size: Annotated[int, Meta(ge=1, le=1024, description="side in pixels; images of another size are resized")] = 64
 
+    def locate(self) -> list[Path]:
+        return [find("medical-mnist", "")]
+
+    def check(self) -> None:
+        super().check()
+        if find_spec("PIL") is None:
+            raise UserError(NO_PILLOW)
+
     def load(self, seed: int, dtype: str) -> Dataset:
-        root = find("medical-mnist", "")
+        (root,) = self.locate()
         with reading(root, "the data set medical-mnist"):
             paths, y = find_images(root)
         if not paths:

@@ -55,14 +55,18 @@ class Qot(UnitColumns, tag="qot"):
     Sources: FedGiA, 2022, arXiv 2205.01438; FedADMM, 2022, arXiv 2204.10607.
     """
 
-    def read(self) -> tuple[Path, Matrix, Array]:
+    def locate(self) -> list[Path]:
         path = find("qot", "toxicity.mat", "qsar_oral_toxicity.csv")
+        return [path] if path.suffix == ".csv" else [path, find("qot", "toxicityclass.mat")]
+
+    def read(self) -> tuple[Path, Matrix, Array]:
+        path, *classes = self.locate()
         with reading(path, "the data set qot"):
             if path.suffix == ".csv":
                 with path.open("rb") as file:
                     table = np.loadtxt(zero_one(file), delimiter=";", dtype=np.int8, ndmin=2)
                 return path, sp.csr_array(table[:, :-1].astype(np.float64)), table[:, -1]
-            labels = read_mat(find("qot", "toxicityclass.mat"))["y"].ravel()
+            labels = read_mat(classes[0])["y"].ravel()
             return path, sp.csr_array(read_mat(path)["X"]), np.where(labels == -1, 0, labels)
 
 
@@ -78,8 +82,11 @@ class Sct(UnitColumns, tag="sct"):
     Sources: FedGiA, 2022, arXiv 2205.01438; FedADMM, 2022, arXiv 2204.10607.
     """
 
+    def locate(self) -> list[Path]:
+        return [find("sct", "train.csv")]
+
     def read(self) -> tuple[Path, Matrix, Array]:
-        path = find("sct", "train.csv")
+        (path,) = self.locate()
         with reading(path, "the data set sct"), path.open("rb") as file:
             head = file.readline().decode("utf-8-sig").strip().split(",")
             if head[:2] != ["ID_code", "target"]:
@@ -101,12 +108,16 @@ class Adult(UnitColumns, tag="adult"):
 
     clients: Clients = 50
 
-    def read(self) -> tuple[Path, Matrix, Array]:
+    def locate(self) -> list[Path]:
         path = find("adult", "adult.mat", "adult.data")
+        return [path, find("adult", "adultclass.mat" if path.suffix == ".mat" else "adult.test")]
+
+    def read(self) -> tuple[Path, Matrix, Array]:
+        path, second = self.locate()
         with reading(path, "the data set adult"):
             if path.suffix == ".mat":
-                return path, read_mat(path)["X"], read_mat(find("adult", "adultclass.mat"))["y"].ravel()
-            table = np.array([*persons(find("adult", "adult.test")), *persons(path)])
+                return path, read_mat(path)["X"], read_mat(second)["y"].ravel()
+            table = np.array([*persons(second), *persons(path)])
             labels = np.char.startswith(table[:, -1], ">50K")  # adult.test has a full stop after it
             return path, np.column_stack([integers(column) for column in table[:, :-1].T]), labels.astype(np.int64)
 
@@ -138,8 +149,11 @@ class Rcv1(Pooled, tag="rcv1"):
     clients: Clients = 100
     labels: Annotated[Literal["binary", "multiclass"], Meta(description="which of the two LIBSVM files")] = "binary"
 
+    def locate(self) -> list[Path]:
+        return [find("rcv1", f"rcv1_train.{self.labels}", f"rcv1_train.{self.labels}.bz2")]
+
     def load(self, seed: int, dtype: str) -> Dataset:
-        path = find("rcv1", f"rcv1_train.{self.labels}", f"rcv1_train.{self.labels}.bz2")
+        (path,) = self.locate()
         with reading(path, "LIBSVM"):
             X, y = read_samples(dict(zip("Xy", read_svm(path, None), strict=True)), path, "")
         return self.deal(X, np.unique(y, return_inverse=True)[1], seed, dtype, str(path))

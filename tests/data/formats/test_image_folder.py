@@ -103,5 +103,5 @@ def test_no_class_folders(tmp_path, monkeypatch):
 def test_pictures_without_pillow_say_what_to_install(pictures, monkeypatch):
     dataset = build("medical-mnist", clients=1, partition="iid")
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(UserError, match=r"data = \"medical-mnist\" needs Pillow .*: pip install mpifed\[data\]"):
+    with pytest.raises(UserError, match=r"data = \"medical-mnist\" needs Pillow .*: pip install \"mpifed\[data\]\""):
         dataset.rows(0, 1)

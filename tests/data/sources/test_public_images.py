@@ -136,5 +136,5 @@ def test_digits_come_with_scikit_learn():
 
 def test_digits_without_scikit_learn_say_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(UserError, match=r"data = \"digits\" needs scikit-learn, .*: pip install mpifed\[data\]"):
+    with pytest.raises(UserError, match=r"data = \"digits\" needs scikit-learn, .*: pip install \"mpifed\[data\]\""):
         build("digits")

@@ -20,6 +20,7 @@ class Partition(Component):
 
     choices: ClassVar[dict[str, str]] = {
         "iid": "mpifed.data.partition:Iid",
+        "contiguous": "mpifed.data.partition:Contiguous",
         "sizes": "mpifed.data.partition:Sizes",
         "shards": "mpifed.data.partition:Shards",
         "classes": "mpifed.data.partition:Classes",
@@ -50,6 +51,14 @@ class Iid(Partition, tag="iid"):
 
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         return rng.permutation(len(y)), np.diff(edges(len(y), m))
+
+
+class Contiguous(Partition, tag="contiguous"):
+    """Consecutive samples in the order of the data, not shuffled; the first d mod m clients have one more."""
+
+    def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        least, more = divmod(len(y), m)
+        return np.arange(len(y)), least + (np.arange(m) < more)
 
 
 class Sizes(Partition, tag="sizes"):

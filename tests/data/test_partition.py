@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
-from mpifed.data.partition import Classes, Dirichlet, Iid, Partition, Shards, Sizes
+from mpifed.data.partition import Classes, Contiguous, Dirichlet, Iid, Partition, Shards, Sizes
+from tests.helpers.data_files import X, load, write, y
 
 RULES = [
     Iid(),
+    Contiguous(),
     Sizes(),
     Sizes(least=0.9),
     Shards(),
@@ -63,7 +65,7 @@ def test_same_seed_same_partition_another_seed_another(rule):
     first, again, other = split(rule, y, 5), split(rule, y, 5), split(rule, y, 5, seed=1)
     assert np.array_equal(first[0], again[0])
     assert np.array_equal(first[1], again[1])
-    assert not np.array_equal(first[0], other[0])
+    assert np.array_equal(first[0], other[0]) == isinstance(rule, Contiguous)  # the only one without random numbers
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)
@@ -83,6 +85,23 @@ def test_iid_sizes_differ_by_at_most_one():
     _, sizes = split(Iid(), np.zeros(103), 10)
     assert sizes.min() == 10
     assert sizes.max() == 11
+
+
+@given(m=st.integers(1, 30), d=st.integers(30, 200))
+def test_contiguous_parts_are_equal_runs_the_larger_ones_first(m, d):
+    order, sizes = split(Contiguous(), labels(d, 3), m)
+    assert np.array_equal(order, np.arange(d))
+    assert list(sizes) == [len(part) for part in np.array_split(order, m)]
+    assert list(sizes) == sorted(sizes, reverse=True)
+    assert sizes[0] - sizes[-1] <= 1
+
+
+def test_contiguous_keeps_the_order_of_a_file(tmp_path):
+    path = write(tmp_path / "pool.npz", {"X": X, "y": y})
+    dataset = load(path, clients=3, partition="contiguous")
+    assert list(dataset.sizes) == [4, 3, 3]
+    assert np.array_equal(dataset.rows(0, 3)[0], X)
+    assert np.array_equal(dataset.rows(1, 2)[1], y[4:7])
 
 
 def test_random_sizes_stay_above_the_least_share_of_the_mean():

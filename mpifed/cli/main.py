@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from mpifed.cli.compare import compare, show
 from mpifed.cli.data import data
-from mpifed.cli.options import parse
+from mpifed.cli.editors import completion, schema
+from mpifed.cli.options import parse, parser
 from mpifed.cli.output import say
 from mpifed.cli.plot import plot
 from mpifed.cli.run import run
@@ -72,6 +73,10 @@ def answer(args: argparse.Namespace) -> str:
         return plot(args)
     if args.command == "data":
         return data(args)
+    if args.command == "schema":
+        return schema(args)
+    if args.command == "completion":
+        return completion(args, parser())
     from mpifed.cli import describe
 
     if args.version:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mpifed.core.errors import UserError
 
-COMMANDS = ("run", "resume", "sweep", "show", "compare", "plot", "list", "describe", "data")
+COMMANDS = ("run", "resume", "sweep", "show", "compare", "plot", "list", "describe", "data", "schema", "completion")
 OVERRIDING = {"run": "study", "sweep": "study", "resume": "overrides"}  # command -> where its overrides KEY=VALUE go
 EXAMPLES = """examples:
   mpirun -n 5 python -m mpifed                          the default study: FedGiA, Example V.1, 128 clients
@@ -45,7 +45,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of all commands; each command's file adds its own options."""
-    from mpifed.cli import compare, data, describe, plot, run, sweep
+    from mpifed.cli import compare, data, describe, editors, plot, run, sweep
 
     top = Parser(
         prog="python -m mpifed",
@@ -55,6 +55,6 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="store_true", help="print the versions of mpifed and its libraries")
     commands = top.add_subparsers(dest="command", metavar="command", parser_class=Parser)
-    for part in (run, sweep, compare, plot, describe, data):
+    for part in (run, sweep, compare, plot, describe, data, editors):
         part.options(commands)
     return top

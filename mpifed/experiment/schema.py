@@ -1,0 +1,67 @@
+"""The JSON schema of experiment files, for editors that check and complete TOML."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from mpifed.core.component import Component, Table, fields_of, within
+from mpifed.experiment.config import Experiment
+from mpifed.federation.distributions import Distribution
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+ABOUT = "An experiment of mpifed. Every key has a default. A family, such as algorithm, takes a name or a table."
+
+
+def schema() -> dict[str, Any]:
+    """The schema of an experiment file, JSON Schema 2020-12.
+
+    A name of mpifed brings its own keys. Other names, those of plugins and path.py:Class, may have any keys.
+    """
+    tables = reached(Experiment)
+    refs, parts = msgspec.json.schema_components(tables, ref_template="#/$defs/{name}")
+    names = {table: ref["$ref"].rpartition("/")[2] for table, ref in zip(tables, refs, strict=True)}
+    for table, name in names.items():
+        if issubclass(table, Component) and "choices" in vars(table):
+            members = [names[table.member(label, "name")] for label in table.choices]
+            parts[name] = family(table, [f"#/$defs/{member}" for member in members])
+            for label, member in zip(table.choices, members, strict=True):
+                if table.kind == "problems" or label == table.default:
+                    parts[member]["required"].remove("name")
+    root = parts.pop(names[Experiment])
+    del root["required"]
+    return {"$schema": DRAFT, **root, "title": "mpifed experiment", "description": ABOUT, "$defs": parts}
+
+
+def family(base: type[Component], members: list[str]) -> dict[str, Any]:
+    """The schema of a family: a name, or a table of one of its members or of a plugin.
+
+    A table without a name is one of the default; the default problem depends on the data, so it may be any.
+    """
+    ours = list(base.choices)
+    plugin = {
+        "description": "a member from outside mpifed",
+        "type": "object",
+        "properties": {"name": {"type": "string", "not": {"enum": ours}}},
+        "required": ["name"],
+    }
+    number = [{"type": "number"}] if issubclass(base, Distribution) else []  # stands for the constant
+    tables = [{"$ref": member} for member in members]
+    return {"anyOf": [{"enum": ours}, *tables, plugin, {"type": "string"}, *number]}
+
+
+def reached(table: type[Table]) -> list[type[Table]]:
+    """A table, the tables that its fields name, the members of the families among them, and so on."""
+    found: list[type[Table]] = []
+    todo: list[type[Table]] = [table]
+    while todo:
+        table = todo.pop(0)
+        if table in found:
+            continue
+        found.append(table)
+        for field in fields_of(table).values():
+            todo += [kind for kind in within(field.type) if isinstance(kind, type) and issubclass(kind, Table)]
+        if issubclass(table, Component) and "choices" in vars(table):
+            todo += [table.member(name, "name") for name in table.choices]
+    return found

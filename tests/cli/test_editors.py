@@ -1,0 +1,55 @@
+"""The commands schema and completion."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from mpifed.cli.editors import SHELLS
+from tests.helpers.commands import mpifed
+
+PROBE = """
+source ./completion
+complete() {{ COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _shtab_mpifed; echo "${{COMPREPLY[@]}}"; }}
+complete
+"""
+
+
+def test_the_schema_is_printed_or_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    printed = mpifed("schema")
+    assert mpifed("schema", "-o", "mpifed.schema.json").out.endswith("written to mpifed.schema.json\n")
+    assert json.loads((tmp_path / "mpifed.schema.json").read_text("utf-8")) == json.loads(printed.out)
+    again = mpifed("schema", "-o", "mpifed.schema.json")
+    assert again.code == 2
+    assert "mpifed.schema.json exists" in again.err
+    assert mpifed("schema", "-o", "mpifed.schema.json", "--force").code == 0
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_there_is_a_script_for_every_shell(shell):
+    pytest.importorskip("shtab")
+    done = mpifed("completion", shell)
+    assert done.code == 0
+    assert "mpifed" in done.out
+    assert "resume" in done.out
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="this machine has no bash")
+@pytest.mark.parametrize(("words", "found"), [("mpifed res", "resume"), ("mpifed plot --tit", "--title")])
+def test_bash_completes_commands_and_options(words, found, tmp_path):
+    pytest.importorskip("shtab")
+    (tmp_path / "completion").write_text(mpifed("completion", "bash").out, "utf-8")
+    done = subprocess.run(["bash", "-c", PROBE.format(words=words)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.split() == [found]
+
+
+def test_completion_without_shtab_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    done = mpifed("completion", "bash")
+    assert done.code == 2
+    assert done.err == 'mpifed: completion needs shtab: pip install "mpifed[completion]"\n'

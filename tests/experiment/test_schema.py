@@ -1,0 +1,74 @@
+"""The JSON schema of experiment files accepts what mpifed accepts, and refuses misspelt keys and wrong values."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import jsonschema
+import msgspec
+import pytest
+
+from mpifed.core.component import fields_of
+from mpifed.core.toml import from_toml
+from mpifed.experiment.config import FAMILIES, experiment
+from mpifed.experiment.schema import schema
+from tests.helpers.commands import ROOT
+
+SCHEMA = schema()
+CHECK = jsonschema.Draft202012Validator(SCHEMA)
+MEMBERS = [(key, name) for key, family in FAMILIES.items() for name in family.choices]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+
+
+def test_it_is_a_schema():
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize(("key", "name"), MEMBERS)
+def test_every_name_is_valid_alone_and_as_a_table(key, name):
+    assert CHECK.is_valid({key: name})
+    fields = fields_of(FAMILIES[key].member(name, key)).values()
+    assert CHECK.is_valid({key: {"name": name}}) == (not any(field.required for field in fields))
+
+
+@pytest.mark.parametrize(("key", "name"), MEMBERS)
+def test_a_key_that_a_member_does_not_have_is_refused(key, name):
+    assert not CHECK.is_valid({key: {"name": name, "no such key": 1}})
+
+
+def test_the_complete_configuration_of_a_run_is_valid():
+    table = experiment({"algorithm": {"name": "feddcd", "solver": {"name": "gd", "steps": 3}}, "system": {"speed": 1e4}})
+    CHECK.validate(msgspec.to_builtins(table))
+    CHECK.validate(from_toml(table.toml(), "it"))
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_experiment_files_in_the_pages_are_valid(path):
+    for block in re.findall(r"<!-- file: \S+\.toml -->\n```toml\n(.*?)```", path.read_text("utf-8"), re.S):
+        if not re.search(r"^\[(project|env|tune)", block, re.M):
+            CHECK.validate(tomllib.loads(block))
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"round": 3},
+        {"rounds": -1},
+        {"rounds": "many"},
+        {"dtype": "float16"},
+        {"algorithm": {"name": "fedgia", "k0": 0}},
+        {"algorithm": {"k": 3}},
+        {"problem": {"lamb": 0.1}},
+        {"data": {"name": "digits", "partition": {"name": "dirichlet", "alfa": 1}}},
+        {"stop": {"gradient_scale": "m"}},
+    ],
+    ids=str,
+)
+def test_what_a_run_refuses_is_refused(table):
+    assert not CHECK.is_valid(table)
+
+
+@pytest.mark.parametrize("table", [{}, {"algorithm": "mine.py:Mine"}, {"algorithm": {"name": "mine.py:Mine", "a": 1}}])
+def test_plugins_may_have_any_keys(table):
+    CHECK.validate(table)

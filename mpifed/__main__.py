@@ -1,13 +1,13 @@
 """python -m mpifed"""
 
-import os
 import sys
+
+from mpifed.core import threads
 
 
 def entry() -> int:
     """Run the command line with one BLAS thread a rank, set before numpy loads its BLAS."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
+    threads.limit()
     if not set(sys.argv[1:2]) & {"show", "compare", "plot", "list", "describe", "data", "--version", "-h", "--help"}:
         from mpifed.core import signals
 

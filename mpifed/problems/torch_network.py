@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mpifed.core import threads
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
@@ -34,8 +35,7 @@ class Network:
 
     def __init__(self, make: Callable[[], Any], shape: tuple[int, ...], lam: float, device: str, seed: int) -> None:
         self.torch, self.shape, self.lam, self.device = pytorch(), shape, lam, device_of(device)
-        # One thread: the last bits of a sum depend on the number of threads, and the cores are used by other ranks.
-        self.torch.set_num_threads(1)
+        self.torch.set_num_threads(threads.of_networks())
         with self.seeded(seed), self.torch.no_grad():
             self.module = make().eval()
             self._check_module()

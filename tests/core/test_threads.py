@@ -49,9 +49,8 @@ def test_a_variable_of_the_blas_itself_stays(monkeypatch):
 @pytest.mark.torch
 def test_a_network_runs_with_the_threads_of_its_rank(monkeypatch):
     torch = pytest.importorskip("torch")
-    before, asked = torch.get_num_threads(), []
+    asked = []
     monkeypatch.setattr(torch, "set_num_threads", asked.append)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     mpifed.run(NETWORK)
-    assert asked == [3]
-    assert torch.get_num_threads() == before
+    assert set(asked) == {3}

@@ -38,7 +38,9 @@ def test_a_key_that_a_member_does_not_have_is_refused(key, name):
 
 
 def test_the_complete_configuration_of_a_run_is_valid():
-    table = experiment({"algorithm": {"name": "feddcd", "solver": {"name": "gd", "steps": 3}}, "system": {"speed": 1e4}})
+    table = experiment(
+        {"algorithm": {"name": "feddcd", "solver": {"name": "gd", "steps": 3}}, "system": {"speed": 1e4}}
+    )
     CHECK.validate(msgspec.to_builtins(table))
     CHECK.validate(from_toml(table.toml(), "it"))
 

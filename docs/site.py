@@ -1,0 +1,112 @@
+"""Pages of the site that are not files of docs/: README and other pages of the repository, the API, and source files.
+
+MkDocs calls these functions, see .mkdocs.yml. Links of the pages lead to files of the repository, as they do on a
+forge; here they are turned into links to pages of the site.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = {"README.md": "index.md"} | {name: name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md")}
+LINK = re.compile(r"(!?\[[^\]]*\]\()([^)#\s:]+)((?:#[^)\s]*)?\))")
+FENCE = re.compile(r"(^```.*?^```$)", re.M | re.S)
+LANGUAGES = {".py": "python", ".toml": "toml", ".sbatch": "bash", ".sh": "bash", ".yml": "yaml", ".cff": "yaml"}
+
+API = """# Python API
+
+What a program may import from `mpifed`; everything else is private. How to write components of your own is in
+[extending](extending.md).
+"""
+GROUPS = {
+    "Running and reading": ("run", "resume", "sweep", "load", "frame", "arrays", "Result", "UserError"),
+    "Components": (
+        "Algorithm",
+        "Problem",
+        "LinearModel",
+        "Data",
+        "Partition",
+        "Selection",
+        "Step",
+        "Solver",
+        "Distribution",
+    ),
+    "What methods of components get": ("Federation", "Local", "Block", "Dataset", "Pool", "Selector", "stream"),
+}
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages of the repository outside docs/, the API, and a page for every file that a page links to."""
+    for path, uri in PAGES.items():
+        files.append(File.generated(config, uri, content=(ROOT / path).read_text("utf-8")))
+    files.append(File.generated(config, "api.md", content=api()))
+    origins = [*PAGES, *(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
+    linked = {target for origin in origins for target in targets(origin)}
+    for target in sorted(linked - set(PAGES)):
+        if not target.startswith("docs/") or target.endswith(".py"):
+            files.append(File.generated(config, source_uri(target), content=source(target)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
+    """Turn the links to files of the repository into links to pages of the site."""
+    uri = page.file.src_uri
+    if uri.startswith("source/"):
+        return markdown
+    origin = next((path for path, own in PAGES.items() if own == uri), f"docs/{uri}")
+
+    def replaced(link: re.Match[str]) -> str:
+        target = page_of(resolved(origin, link[2]))
+        return link[1] + os.path.relpath(target, os.path.dirname(uri) or ".") + link[3]
+
+    parts = FENCE.split(markdown)
+    return "".join(part if part.startswith("```") else LINK.sub(replaced, part) for part in parts)
+
+
+def targets(origin: str) -> set[str]:
+    """The files of the repository that a page links to."""
+    text = FENCE.sub("", (ROOT / origin).read_text("utf-8"))
+    return {resolved(origin, link[1]) for link in LINK.findall(text)}
+
+
+def resolved(origin: str, target: str) -> str:
+    """The path from the top of the repository that a link in ``origin`` means."""
+    return os.path.normpath(os.path.join(os.path.dirname(origin), target))
+
+
+def page_of(path: str) -> str:
+    """The page of the site that stands for a file of the repository."""
+    if path in PAGES:
+        return PAGES[path]
+    return path.removeprefix("docs/") if path.startswith("docs/") and not path.endswith(".py") else source_uri(path)
+
+
+def source_uri(path: str) -> str:
+    return f"source/{path}.md"
+
+
+def source(path: str) -> str:
+    """A page that shows a file, or lists a folder."""
+    if (ROOT / path).is_dir():
+        names = subprocess.check_output(["git", "ls-files", path], cwd=ROOT, text=True).split()
+        return f"# {path}\n\n" + "\n".join(f"- `{name}`" for name in names) + "\n"
+    language = LANGUAGES.get(Path(path).suffix, "text")
+    return f"# {path}\n\n````{language}\n{(ROOT / path).read_text('utf-8')}\n````\n"
+
+
+def api() -> str:
+    """The page of the public names, from their docstrings."""
+    import mpifed
+
+    lines, named = [API], {name for names in GROUPS.values() for name in names}
+    groups = GROUPS | {"Types": tuple(name for name in mpifed.PUBLIC if name not in named)}
+    for title, names in groups.items():
+        lines += [f"\n## {title}\n", *(f"::: mpifed.{name}\n" for name in names if name in mpifed.PUBLIC)]
+    return "\n".join(lines)

@@ -30,7 +30,7 @@ FAMILIES: dict[str, type[Component]] = {
     "algorithm": Algorithm,
     "selection": Selection,
 }
-DEFAULT_STUDY = {"stop": {"gradient": 1e-7, "gradient_scale": "m^2", "gradient_relative": 0.1}}
+DEFAULT_STUDY = {"stop": {"gradient": 1e-20}}  # of a run without a file: some twenty rounds of FedGiA, Example V.1
 LARGEST = 1 << 20  # bytes of an experiment file
 
 

@@ -42,25 +42,33 @@ class Stop(Table):
 
     def reason(self, history: Mapping[str, Sequence[float]], m: int, n: int) -> str | None:
         """Why to stop after the rounds recorded so far (columns of evaluated rounds), or None."""
-        f = history["objective"]
-        scale = 1 if self.gradient_scale == "1" else m * m
-        error, first = history["grad_norm_sq"][-1] / scale, history["grad_norm_sq"][0] / scale
-        bound = min(self.gradient, self.gradient_relative * first) if self.gradient_relative else self.gradient
-        if self.gradient and error <= bound:
-            return f"gradient: {error:.3g} <= {bound:.3g}"
+        f, errors = history["objective"], history["grad_norm_sq"]
+        reason = self.small_gradient(errors[0], errors[-1], m)
+        if reason is not None:
+            return reason
         if self.objective_gap and self.optimum is not None and f[-1] - self.optimum <= self.objective_gap:
-            return f"objective_gap: {f[-1] - self.optimum:.3g} <= {self.objective_gap:.3g}"
+            return f"objective_gap: f − f* {f[-1] - self.optimum:.3g} <= {self.objective_gap:.3g}"
         if self.accuracy and history.get("accuracy", [0.0])[-1] >= self.accuracy:
             return f"accuracy: {history['accuracy'][-1]:.4g} >= {self.accuracy:.4g}"
         if self.variance and len(f) >= 4:
             bound, spread = self.variance * n / (1 + f[-1]), float(np.var(f[-4:], ddof=1))
             if spread <= bound:
-                return f"variance: {spread:.3g} <= {bound:.3g}"
-        errors = history["grad_norm_sq"]
+                return f"variance: that of the last four f {spread:.3g} <= {bound:.3g}"
         if self.rising and len(f) >= 4 and f[-1] > max(f[-4:-1]) and errors[-1] > max(errors[-4:-1]):
             return "rising: f and ‖∇f‖² are above those of the three rounds before"
         if self.seconds and history["elapsed_seconds"][-1] >= self.seconds:
-            return f"seconds: {history['elapsed_seconds'][-1]:.3g} >= {self.seconds:.3g}"
+            return f"seconds: elapsed time {history['elapsed_seconds'][-1]:.3g} s >= {self.seconds:.3g} s"
         if self.simulated_seconds and history["simulated_seconds"][-1] >= self.simulated_seconds:
-            return f"simulated_seconds: {history['simulated_seconds'][-1]:.3g} >= {self.simulated_seconds:.3g}"
+            simulated = history["simulated_seconds"][-1]
+            return f"simulated_seconds: simulated time {simulated:.3g} s >= {self.simulated_seconds:.3g} s"
+        return None
+
+    def small_gradient(self, first: float, last: float, m: int) -> str | None:
+        """Why ``last``, the newest ‖∇f‖² after the ``first``, is small enough to stop, or None."""
+        scale, name = (1, "‖∇f‖²") if self.gradient_scale == "1" else (m * m, "‖∇f‖²/m²")
+        error, bound, origin = last / scale, self.gradient, ""
+        if self.gradient_relative and self.gradient_relative * (first / scale) < bound:
+            bound, origin = self.gradient_relative * (first / scale), f", {self.gradient_relative:.3g} of round 0"
+        if self.gradient and error <= bound:
+            return f"gradient: {name} {error:.3g} <= {bound:.3g}{origin}"
         return None

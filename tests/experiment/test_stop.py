@@ -103,8 +103,35 @@ def test_a_run_that_diverges_is_never_taken_for_converged():
     assert stops(stop, objective=nan * 5, grad_norm_sq=nan * 5, accuracy=nan) is None
 
 
-def test_the_reason_tells_the_numbers():
-    assert Stop(gradient=0.5).reason({"objective": [1.0], "grad_norm_sq": [0.25]}, 3, 4) == "gradient: 0.25 <= 0.5"
+@pytest.mark.parametrize(
+    ("stop", "columns", "reason"),
+    [
+        ({"gradient": 0.5}, {"grad_norm_sq": [0.25]}, "gradient: ‖∇f‖² 0.25 <= 0.5"),
+        ({"gradient": 0.5, "gradient_scale": "m^2"}, {"grad_norm_sq": [0.9]}, "gradient: ‖∇f‖²/m² 0.1 <= 0.5"),
+        (
+            {"gradient": 0.5, "gradient_relative": 0.1},
+            {"grad_norm_sq": [4.0, 0.3]},
+            "gradient: ‖∇f‖² 0.3 <= 0.4, 0.1 of round 0",
+        ),
+        ({"gradient": 0.5, "gradient_relative": 0.1}, {"grad_norm_sq": [9.0, 0.3]}, "gradient: ‖∇f‖² 0.3 <= 0.5"),
+        ({"objective_gap": 0.5, "optimum": 1.0}, {"objective": [1.25]}, "objective_gap: f − f* 0.25 <= 0.5"),
+        ({"accuracy": 0.5}, {"accuracy": [0.75]}, "accuracy: 0.75 >= 0.5"),
+        ({"variance": 0.5}, {"objective": [1.0] * 4}, "variance: that of the last four f 0 <= 1"),
+        (
+            {"rising": True},
+            {"objective": [1.0, 1.0, 1.0, 2.0], "grad_norm_sq": [1.0, 1.0, 1.0, 2.0]},
+            "rising: f and ‖∇f‖² are above those of the three rounds before",
+        ),
+        ({"seconds": 5.0}, {"elapsed_seconds": [6.0]}, "seconds: elapsed time 6 s >= 5 s"),
+        (
+            {"simulated_seconds": 5.0},
+            {"simulated_seconds": [6.0]},
+            "simulated_seconds: simulated time 6 s >= 5 s",
+        ),
+    ],
+)
+def test_the_reason_names_its_quantity_and_the_numbers(stop, columns, reason):
+    assert Stop(**stop).reason({"objective": [1.0], "grad_norm_sq": [1.0]} | columns, 3, 4) == reason
 
 
 @pytest.mark.parametrize("key", ["gradient", "gradient_relative", "objective_gap", "variance", "seconds", "accuracy"])

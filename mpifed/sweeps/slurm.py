@@ -25,23 +25,29 @@ SCRIPT = """#!/usr/bin/env bash
 #   --array        {array}: {tasks} tasks, {array}%4: at most four of them at a time; always from 0 on, in steps of 1
 #   --ntasks       ranks of a task, which work on one point together; 1: server and clients in one process
 #   --time         wall-clock limit of a task; submit again to run what is left; --partition, --account if needed
-#   module, VENV   the modules of your site, and the virtual environment that has mpifed
+#   --mem-per-cpu  memory of a rank; `python -m mpifed show` of an earlier result suggests a value
+#   MPIFED_ENV     a file with the modules, VENV, MPIFED_LAUNCH and MPIFED_DATA of your site: see jobs/env.example.sh
+#   VENV           the virtual environment with mpifed (default: .venv)
 #   MPIFED_LAUNCH  the command that starts ranks with your MPI: mpirun, "srun --mpi=pmix", "srun --mpi=pmi2"
 #   MPIFED_DATA    the folder of the data sets, filled once on a login node by `python -m mpifed data get NAME --to DIR`
 #SBATCH --job-name=mpifed-sweep
 #SBATCH --array={array}
 #SBATCH --ntasks={ntasks}
 #SBATCH --cpus-per-task=1
+#SBATCH --mem-per-cpu=1G
 #SBATCH --time={time}
 #SBATCH --output=mpifed-%A-%a.log
-set -euo pipefail
 
-cd {here}
-# module load python openmpi
-VENV=${{VENV:-.venv}}
+cd {here} || exit
+[ -r "${{MPIFED_ENV:=/dev/null}}" ] ||
+    {{ echo "MPIFED_ENV=$MPIFED_ENV is wrong: there is no such file" >&2 && exit 2; }}
+# shellcheck disable=SC1090
+source "$MPIFED_ENV"    # before the next line, which the scripts of some modules do not survive
+set -euo pipefail
+VENV=${{VENV-.venv}}
 # shellcheck disable=SC1091
 [ ! -f "$VENV/bin/activate" ] || source "$VENV/bin/activate"
-export OMP_NUM_THREADS=1
+export OMP_NUM_THREADS=${{SLURM_CPUS_PER_TASK:-1}} SRUN_CPUS_PER_TASK=${{SLURM_CPUS_PER_TASK:-1}}
 read -ra launch <<< "${{MPIFED_LAUNCH:-mpirun}}"
 
 "${{launch[@]}}" -n "$SLURM_NTASKS" python -m {program} {words} \\

@@ -97,7 +97,7 @@ cp /etc/hosts "$base/etc/hosts"
 for k in $(seq "$nodes"); do
     name=$host
     [ -z "$own" ] || name=node$k
-    echo "NodeName=node$k NodeHostname=$name NodeAddr=127.0.0.1 Port=$((port + k)) CPUs=$cpus Gres=gpu:4" >> "$SLURM_CONF"
+    echo "NodeName=node$k NodeHostname=$name NodeAddr=127.0.0.1 Port=$((port + k)) CPUs=$cpus RealMemory=65536 Gres=gpu:4" >> "$SLURM_CONF"
     echo "127.0.0.1 node$k" >> "$base/etc/hosts"
     mkdir -p "$base/spool/node$k" "$base/tmp/node$k"
     chmod 1777 "$base/tmp/node$k"

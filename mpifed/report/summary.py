@@ -11,6 +11,7 @@ import numpy as np
 
 from mpifed.core.toml import flat, toml_value
 from mpifed.core.typing import Array
+from mpifed.report import memory
 from mpifed.report.metrics import column, scale
 from mpifed.results.columns import RANKS, Column
 from mpifed.results.result import Result
@@ -136,7 +137,14 @@ def ranks(result: Result, listed: int) -> list[str]:
         (" " * apart).join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
         for row in zip(*table, strict=True)
     ]
-    return ["seconds; number of MPI calls; MB sent, received and peak memory", *lines]
+    return [f"seconds; MPI calls; MB sent, received and peak memory{asked_memory(result)}", *lines]
+
+
+def asked_memory(result: Result) -> str:
+    """What a job of this run should ask for, where it has several ranks."""
+    peaks = result.ranks.get("max_rss_bytes", np.zeros(0))
+    found = memory.option(peaks) if len(peaks) > 1 else ""
+    return f"; ask for {found}" if found else ""
 
 
 def part(name: str, lines: list[str]) -> list[str]:

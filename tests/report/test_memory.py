@@ -1,0 +1,40 @@
+"""How much memory a summary suggests to ask for."""
+
+import re
+
+import numpy as np
+import pytest
+
+from mpifed.report.memory import option, per_rank
+from mpifed.report.summary import show
+from tests.helpers.recorded_runs import detailed as run
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("peak", "suggested"), [(1, 2), (79, 99), (80, 100), (81, 110), (100, 130), (800, 1000), (801, 1100), (5000, 6300)]
+)
+def test_a_quarter_more_than_the_largest_peak_in_two_digits(peak, suggested):
+    assert per_rank(np.array([0.2, peak, 0.5]) * MIB) == suggested
+
+
+@pytest.mark.parametrize("peak", np.geomspace(1, 1e6, 50))
+def test_the_suggestion_is_never_below_the_peak_and_never_far_above(peak):
+    assert 1.25 * peak <= per_rank(np.array([peak]) * MIB) <= 1.25 * peak * 1.1 + 1
+
+
+def test_nothing_is_suggested_where_nothing_was_measured():
+    assert option(np.zeros(3)) == ""
+    assert option(np.zeros(0)) == ""
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 1000])
+def test_the_summary_of_several_ranks_has_the_option(ranks):
+    result = run(ranks=ranks)
+    (found,) = re.findall(r"peak memory; ask for (--mem-per-cpu=\d+M)$", show(result), re.M)
+    assert found == option(result.ranks["max_rss_bytes"])
+
+
+def test_the_summary_of_one_rank_has_not():
+    assert "--mem-per-cpu" not in show(run(ranks=1))

@@ -32,6 +32,7 @@ PLACES = {
     "selections": "selection",
     "steps": "algorithm.step",
     "solvers": "algorithm.solver",
+    "optimizers": "algorithm.optimizer",
     "distributions": "system.speed",
 }
 

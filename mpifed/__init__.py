@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mpifed.algorithms.base import Algorithm as Algorithm
     from mpifed.algorithms.local_solvers import Solver as Solver
+    from mpifed.algorithms.optimizers import Optimizer as Optimizer
     from mpifed.algorithms.step_sizes import Step as Step
     from mpifed.api.run import run as run
     from mpifed.core.errors import UserError as UserError
@@ -41,6 +42,7 @@ PUBLIC = {
     "UserError": "mpifed.core.errors:UserError",
     "Algorithm": "mpifed.algorithms.base:Algorithm",
     "Solver": "mpifed.algorithms.local_solvers:Solver",
+    "Optimizer": "mpifed.algorithms.optimizers:Optimizer",
     "Step": "mpifed.algorithms.step_sizes:Step",
     "Problem": "mpifed.problems.base:Problem",
     "Block": "mpifed.data.blocks:Block",

@@ -49,6 +49,7 @@ class Algorithm(Component):
     personal: ClassVar[bool] = False  # whether clients keep a model of their own, returned by ``personalised``
     tuned_by: ClassVar[str] = ""  # the option to change where the iterates diverge
     watches: ClassVar[tuple[str, ...]] = ()  # names of the numbers that ``watch`` returns
+    refused: ClassVar[dict[str, str]] = {"optimizer": "it has no local gradient steps with a step size γ"}
     extremes: ClassVar[tuple[str, ...]] = ()  # names of the numbers that ``extreme`` returns
 
     def needs(self) -> tuple[str, ...]:

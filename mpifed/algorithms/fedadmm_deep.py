@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.optimizers import SGD, LocalOptimizer
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
@@ -31,6 +32,7 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
     rho: Annotated[float, Meta(gt=0, description="penalty ρ")] = 0.01
     lr: Annotated[float, Meta(gt=0, description="step size of the local epochs")] = 0.01
     epochs: Annotated[int, Meta(ge=1, description="local epochs H")] = 5
+    optimizer: LocalOptimizer = SGD()
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 100
     weight_decay: Annotated[float, Meta(ge=0, description="weight decay in every gradient")] = 0.0
 
@@ -50,10 +52,10 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """Local epochs, dual step and upload."""
-        theta = np.broadcast_to(w, client.pi.shape)
+        theta, memory = np.broadcast_to(w, client.pi.shape), None
         for _, batch, has in f.steps(0, self.epochs, self.batch_size):
             g = batch.grad(theta) + client.pi + self.rho * (theta - w) + self.weight_decay * theta
-            theta = theta - self.lr * has * g
+            theta, memory = self.optimizer.step(theta, g, self.lr * has, memory)
         pi = client.pi + self.rho * (theta - w)
         z = theta + pi / self.rho
         return Client(pi, z), z

@@ -1,11 +1,12 @@
 """FedAvg, Algorithm 1 of H. B. McMahan, E. Moore, D. Ramage, S. Hampson, B. Agüera y Arcas, "Communication-efficient
 learning of deep networks from decentralized data", arXiv:1602.05629 (2017)."""
 
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta
 
 from mpifed.algorithms.base import Algorithm, passes
+from mpifed.algorithms.optimizers import SGD, LocalOptimizer
 from mpifed.algorithms.step_sizes import Log2, Step
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
@@ -25,11 +26,13 @@ class FedAvg(Algorithm, tag="fedavg"):
     """Clients take k0 gradient steps from the server's model, the server averages.
 
     w_i ← w_i − γ_k ∇f_i(w_i), from w_i = x;  x⁺ = mean of w_i over the selected clients, or of the last w_i of all.
+    An ``optimizer`` puts another direction in the place of ∇f_i.
     Source: Algorithm 1, as compared in fedadmm (3.14)–(3.16) and fedgia, section V.D.
     """
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
     step: Annotated[Step, Meta(description="step size γ_k, k over the whole run")] = Log2()
+    optimizer: LocalOptimizer = SGD()
     scale: Annotated[Literal["1", "1/m"], Meta(description="factor of ∇f_i")] = "1"
     aggregate: Annotated[Literal["chosen", "all"], Meta(description="whose models are averaged")] = "chosen"
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
@@ -53,15 +56,15 @@ class FedAvg(Algorithm, tag="fedavg"):
 
     def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
         """k0 iterations from the server's model."""
-        w = x
+        w, memory = x, None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
-            w = self.iterate(batch, w, x, gamma)
+            w, memory = self.iterate(batch, w, x, gamma, memory)
         return (client._replace(w=w) if self.aggregate == "all" else client), w
 
-    def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float) -> Array:
-        """(3.16): one gradient step."""
-        return w - self.rate(f, gamma) * f.grad(w)
+    def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:
+        """(3.16): one step."""
+        return self.optimizer.step(w, f.grad(w), self.rate(f, gamma), memory)
 
     def rate(self, f: Local, gamma: Array | float) -> Array | float:
         return gamma if self.scale == "1" else gamma / f.m

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 from msgspec import Meta
 
 from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.optimizers import SGD, LocalOptimizer
 from mpifed.algorithms.step_sizes import Log2, Step
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
@@ -34,6 +35,7 @@ class FedPD(Algorithm, tag="fedpd"):
     eta: Annotated[float, Meta(gt=0, description="η, the inverse of the penalty")] = 1.0
     inner: Annotated[int, Meta(ge=1, description="gradient steps an iteration")] = 5
     step: Annotated[Step, Meta(description="step size γ_k of the inner descent, k over the whole run")] = Log2()
+    optimizer: LocalOptimizer = SGD()
     scale: Annotated[Literal["1", "1/m"], Meta(description="factor of ∇f_i")] = "1"
 
     tuned_by: ClassVar[str] = "step"
@@ -57,10 +59,10 @@ class FedPD(Algorithm, tag="fedpd"):
         first = self.data_grad(f, x)
         for j in range(self.k0):
             gamma = self.step.gamma(k + j, self.k0, f.samples)
-            w, g = x, first
+            w, g, memory = x, first, None
             for inner in range(self.inner):
                 g = self.data_grad(f, w) if inner else first
-                w = w - gamma * (g + pi + (w - x) / self.eta)
+                w, memory = self.optimizer.step(w, g + pi + (w - x) / self.eta, gamma, memory)
             pi = pi + (w - x) / self.eta
         z = w + self.eta * pi
         return Client(pi=pi, z=z), z

@@ -1,11 +1,12 @@
 """FedProx, Algorithm 2 of T. Li, A. K. Sahu, M. Zaheer, M. Sanjabi, A. Talwalkar, V. Smith, "Federated optimization in
 heterogeneous networks", arXiv:1812.06127 (2020)."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
 
 from mpifed.algorithms.fedavg import FedAvg
+from mpifed.algorithms.optimizers import SGD
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 
@@ -23,8 +24,11 @@ class FedProx(FedAvg, tag="fedprox"):
     def work(self, d: Array) -> Array:
         return self.inner * super().work(d)
 
-    def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float) -> Array:
-        rate = self.rate(f, gamma)
+    def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:
+        rate, mu = self.rate(f, gamma), self.mu * (1 if self.scale == "1" else f.m)
         for _ in range(self.inner):
-            w = w - rate * f.grad(w) - gamma * self.mu * (w - x)
-        return w
+            if isinstance(self.optimizer, SGD):
+                w = w - rate * f.grad(w) - gamma * self.mu * (w - x)
+            else:
+                w, memory = self.optimizer.step(w, f.grad(w) + mu * (w - x), rate, memory)
+        return w, memory

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.optimizers import SGD, LocalOptimizer
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
@@ -24,6 +25,7 @@ class Personal(Algorithm):
     lam: Annotated[float, Meta(gt=0, description="pull λ of personal models to the centre")] = 5.0
     lr: Annotated[float, Meta(gt=0, description="step size of the local epochs")] = 0.01
     epochs: Annotated[int, Meta(ge=1, description="local epochs H")] = 5
+    optimizer: LocalOptimizer = SGD()
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 100
     weight_decay: Annotated[float, Meta(ge=0, description="weight decay in every gradient")] = 0.0
 
@@ -46,9 +48,10 @@ class Personal(Algorithm):
 
     def train(self, f: Local, theta: Array, centre: Array) -> Array:
         """H epochs on f_i(θ) + (λ/2)‖θ − centre‖² from θ."""
+        memory = None
         for _, batch, has in f.steps(0, self.epochs, self.batch_size):
             g = batch.grad(theta) + self.lam * (theta - centre) + self.weight_decay * theta
-            theta = theta - self.lr * has * g
+            theta, memory = self.optimizer.step(theta, g, self.lr * has, memory)
         return theta
 
     def centre(self, client: Any, w: Array) -> Array:

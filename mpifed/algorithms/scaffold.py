@@ -37,6 +37,9 @@ class Scaffold(Algorithm, tag="scaffold"):
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
     vectors: ClassVar[int] = 2
+    refused: ClassVar[dict[str, str]] = {
+        "optimizer": "(x − y)/Σγ renews the control variates, and is a mean gradient for plain gradient steps only"
+    }
     tuned_by: ClassVar[str] = "step"
 
     def work(self, d: Array) -> Array:

@@ -39,6 +39,7 @@ class SFedAvg(Noisy, tag="sfedavg"):
     noise: Unproven = "released"
     average: Annotated[Literal["trained", "new"], Meta(description="over the old or the new selection")] = "trained"
     tuned_by: ClassVar[str] = "step"
+    refused: ClassVar[dict[str, str]] = {"optimizer": "the noise is calibrated for plain gradient steps"}
 
     def mechanism(self) -> Noise:
         return NOISES[self.noise](self.epsilon, MU0)

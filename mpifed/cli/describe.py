@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mpifed.algorithms.local_solvers import Solver
+from mpifed.algorithms.optimizers import Optimizer
 from mpifed.algorithms.step_sizes import Step
 from mpifed.core import plugins
 from mpifed.core.component import Component, Table
@@ -34,6 +35,7 @@ KINDS: dict[str, type[Component]] = {
         FAMILIES["selection"],
         Step,
         Solver,
+        Optimizer,
         Distribution,
     )
 }

@@ -20,6 +20,8 @@ from mpifed.core.toml import join, toml_value
 class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A table of an experiment file. Its fields are the keys, with types, defaults and descriptions."""
 
+    refused: ClassVar[dict[str, str]] = {}  # keys of similar tables that this one cannot have, and why not
+
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
         """The table at ``path`` with its values checked against the fields; UserError names the key that is wrong."""
@@ -32,6 +34,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """The same for a dict without the key ``name``."""
         fields = fields_of(cls)
         for key in table:
+            if key not in fields and key in cls.refused:
+                raise UserError(f"{join(path, key)} cannot be set: {cls.refused[key]}")
             if key not in fields:
                 unknown("key", key, fields, path)
         values = {key: convert(value, fields[key].type, join(path, key)) for key, value in table.items()}

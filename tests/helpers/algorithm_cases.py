@@ -50,6 +50,18 @@ CASES = [(name, SETTINGS.get(name, {})) for name in Algorithm.choices] + [
     ("fedprox", {"aggregate": "all", "inner": 2, "step": {"name": "sqrt-samples", "a": 0.002}}),
     ("fedprox", {"step": constant(0.004), "mu": 0.1, "batch_size": 5, "epochs": 1}),
     ("fedpd", {"scale": "1/m", "step": constant(0.2)}),
+    ("fedavg", {"step": constant(0.05), "optimizer": "adam", "batch_size": 7, "epochs": 1}),
+    (
+        "fedprox",
+        {
+            "step": constant(0.002),
+            "mu": 0.1,
+            "batch_size": 5,
+            "epochs": 1,
+            "optimizer": {"name": "momentum", "beta": 0.5},
+        },
+    ),
+    ("flame", {"lam": 20.0, "lr": 0.002, "rho": 1.0, "batch_size": 7, "optimizer": "momentum"}),
     ("scaffold", {"step": constant(0.004), "batch_size": 7, "epochs": 2}),
     ("scaffold", {"step": constant(0.01), "batch_size": 5, "server_lr": 0.5}),
     ("fedepm", {"noise": "none", "mu0": 400.0, "k0": 2, "lam": 1e-2, "eta": 2e-2}),

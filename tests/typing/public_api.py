@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -24,6 +24,7 @@ from mpifed import (
     Federation,
     LinearModel,
     Local,
+    Optimizer,
     Partition,
     Pool,
     Problem,
@@ -55,6 +56,13 @@ class Harmonic(Step):
 
     def gamma(self, k: int, k0: int, d: Array) -> float:
         return self.a / (1 + k)
+
+
+class Sign(Optimizer):
+    """d = sign(g)."""
+
+    def direction(self, memory: Any, g: Array, w: Array) -> tuple[Array, Any]:
+        return np.sign(g), memory
 
 
 class FewSteps(Solver):
@@ -172,7 +180,7 @@ def study(path: str | os.PathLike[str]) -> Result:
     }
     means = run(
         {"rounds": 2, "data": {"clients": 4, "features": 3}, "problem": f"{here}:MeanOfSamples"}
-        | {"algorithm": {"name": "fedavg"}}
+        | {"algorithm": {"name": "fedavg", "optimizer": f"{here}:Sign"}}
     )
     assert means is None or means.cr == 2
     kept: Result | None = run(config, path)

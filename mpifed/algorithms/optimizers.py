@@ -1,0 +1,130 @@
+"""Optimisers of local steps: which direction a client takes, given the gradient."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.core.component import Component
+from mpifed.core.typing import Array
+
+Decay = Annotated[float, Meta(ge=0, description="weight decay λ")]
+
+
+class Optimizer(Component):
+    """A rule for the direction d of a local step w ← w − γ d. The algorithm's step size (``step`` or ``lr``) is γ.
+
+    ``direction`` returns d (c, n) and the new memory: a NamedTuple of arrays whose leading axis is clients. A client's
+    memory starts anew in every round, so that nothing but models travels and a resumed run needs nothing more.
+    """
+
+    choices: ClassVar[dict[str, str]] = {
+        "sgd": "mpifed.algorithms.optimizers:SGD",
+        "momentum": "mpifed.algorithms.optimizers:Momentum",
+        "adam": "mpifed.algorithms.optimizers:Adam",
+        "adamw": "mpifed.algorithms.optimizers:AdamW",
+    }
+    default: ClassVar[str] = "sgd"
+    kind: ClassVar[str] = "optimizers"
+
+    def begin(self, g: Array) -> Any:
+        """The memory before the first step, for gradients like ``g`` (c, n)."""
+        return ()
+
+    @abstractmethod
+    def direction(self, memory: Any, g: Array, w: Array) -> tuple[Array, Any]:
+        """d for gradients g (c, n) at w, (c, n) or (n,), and the new memory."""
+        raise NotImplementedError
+
+    def step(self, w: Array, g: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:
+        """w − γ d (c, n) for gradients g (c, n) at w, and the new memory; ``memory`` is None at the first step.
+
+        Clients with γ = 0 rest: w and their memory stay.
+        """
+        memory = self.begin(g) if memory is None else memory
+        d, new = self.direction(memory, g, w)
+        if isinstance(gamma, np.ndarray) and not (gamma > 0).all():
+            new = type(new)(*(np.where(gamma > 0, after, before) for before, after in zip(memory, new, strict=True)))
+        return w - gamma * d, new
+
+
+LocalOptimizer = Annotated[Optimizer, Meta(description="direction of the local steps; starts anew in every round")]
+
+
+class SGD(Optimizer, tag="sgd"):
+    """d = g: plain gradient steps."""
+
+    def direction(self, memory: Any, g: Array, w: Array) -> tuple[Array, Any]:
+        return g, memory
+
+
+class Buffer(NamedTuple):
+    v: Array  # (c, n) velocity
+
+
+class Momentum(Optimizer, tag="momentum"):
+    """v ← beta v + g, from v = 0;  d = v, or g + beta v with ``nesterov``.  With weight decay, g is g + λw.
+
+    Source: the heavy ball of B. T. Polyak, 1964, as torch.optim.SGD has it.
+    """
+
+    beta: Annotated[float, Meta(ge=0, lt=1, description="momentum β")] = 0.9
+    nesterov: Annotated[bool, Meta(description="Nesterov's momentum")] = False
+    weight_decay: Decay = 0.0
+
+    def begin(self, g: Array) -> Buffer:
+        return Buffer(np.zeros_like(g))
+
+    def direction(self, memory: Buffer, g: Array, w: Array) -> tuple[Array, Buffer]:
+        g = g + self.weight_decay * w if self.weight_decay else g
+        v = self.beta * memory.v + g
+        return (g + self.beta * v if self.nesterov else v), Buffer(v)
+
+
+class Moments(NamedTuple):
+    m: Array  # (c, n) mean of the gradients
+    v: Array  # (c, n) mean of their squares
+    left: Array  # (c, 2) beta1^t and beta2^t after t steps, in double precision
+
+
+class Adam(Optimizer, tag="adam"):
+    """m ← beta1 m + (1 − beta1) g, v ← beta2 v + (1 − beta2) g², from 0;  d = m̂/(√v̂ + eps).
+
+    m̂ = m/(1 − beta1^t) and v̂ = v/(1 − beta2^t) at step t of the round. With weight decay, g is g + λw.
+    Source: D. P. Kingma, J. Ba, "Adam: A method for stochastic optimization", arXiv:1412.6980 (2015), Algorithm 1.
+    """
+
+    beta1: Annotated[float, Meta(ge=0, lt=1, description="β₁, memory of the mean")] = 0.9
+    beta2: Annotated[float, Meta(ge=0, lt=1, description="β₂, memory of the squares")] = 0.999
+    eps: Annotated[float, Meta(gt=0, description="ε, against division by zero")] = 1e-8
+    weight_decay: Decay = 0.0
+
+    def begin(self, g: Array) -> Moments:
+        return Moments(np.zeros_like(g), np.zeros_like(g), np.ones((len(g), 2)))
+
+    def direction(self, memory: Moments, g: Array, w: Array) -> tuple[Array, Moments]:
+        return self.adapt(memory, g + self.weight_decay * w if self.weight_decay else g)
+
+    def adapt(self, memory: Moments, g: Array) -> tuple[Array, Moments]:
+        """m̂/(√v̂ + eps) without weight decay, and the new memory."""
+        m = self.beta1 * memory.m + (1 - self.beta1) * g
+        v = self.beta2 * memory.v + (1 - self.beta2) * (g * g)
+        left = memory.left * (self.beta1, self.beta2)
+        first, second = np.split((1 - left).astype(g.dtype), 2, axis=1)
+        return m / first / (np.sqrt(v / second) + self.eps), Moments(m, v, left)
+
+
+class AdamW(Adam, tag="adamw"):
+    """Adam with decoupled weight decay: d = m̂/(√v̂ + eps) + λw.
+
+    Source: I. Loshchilov, F. Hutter, "Decoupled weight decay regularization", arXiv:1711.05101 (2019), Algorithm 2.
+    """
+
+    weight_decay: Decay = 0.01
+
+    def direction(self, memory: Moments, g: Array, w: Array) -> tuple[Array, Moments]:
+        d, memory = self.adapt(memory, g)
+        return d + self.weight_decay * w, memory

@@ -1,0 +1,225 @@
+"""Optimisers of local steps: against loops written out, against torch.optim, and in the algorithms that take one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.fedavg import FedAvg
+from mpifed.algorithms.fedprox import FedProx
+from mpifed.algorithms.optimizers import SGD, Adam, AdamW, Momentum, Optimizer
+from mpifed.algorithms.step_sizes import Constant
+from mpifed.core.errors import UserError
+from mpifed.federation.selection import Uniform
+from tests.helpers.algorithm_runs import M, N, Run, build, gradients
+
+STEPS, GAMMA = 40, 0.03
+RULES = [
+    SGD(),
+    Momentum(),
+    Momentum(beta=0.5, nesterov=True),
+    Momentum(beta=0.7, weight_decay=0.2),
+    Adam(),
+    Adam(beta1=0.5, beta2=0.9, eps=1e-3, weight_decay=0.2),
+    AdamW(),
+    AdamW(beta1=0.8, weight_decay=0.3),
+]
+rules = pytest.mark.parametrize("rule", RULES, ids=repr)
+H, CENTRE = np.diag([0.1, 1.0, 4.0]) + 0.1, np.array([1.0, -2.0, 0.5])
+
+
+def gradient(w):
+    return H @ (w - CENTRE)
+
+
+def written_out(rule, gradient, w, steps, gamma):
+    """The rule for one client, one number at a time."""
+    v, mean, squares = [0.0] * len(w), [0.0] * len(w), [0.0] * len(w)
+    for t in range(1, steps + 1):
+        g, new = gradient(w), w.copy()
+        for j in range(len(w)):
+            gj = g[j]
+            if isinstance(rule, Momentum | Adam) and not isinstance(rule, AdamW):
+                gj += rule.weight_decay * w[j]
+            if isinstance(rule, SGD):
+                d = gj
+            elif isinstance(rule, Momentum):
+                v[j] = rule.beta * v[j] + gj
+                d = gj + rule.beta * v[j] if rule.nesterov else v[j]
+            else:
+                mean[j] = rule.beta1 * mean[j] + (1 - rule.beta1) * gj
+                squares[j] = rule.beta2 * squares[j] + (1 - rule.beta2) * gj**2
+                d = mean[j] / (1 - rule.beta1**t) / ((squares[j] / (1 - rule.beta2**t)) ** 0.5 + rule.eps)
+                d += rule.weight_decay * w[j] if isinstance(rule, AdamW) else 0
+            new[j] = w[j] - gamma * d
+        w = new
+    return w
+
+
+@rules
+def test_an_optimizer_is_its_formula(rule):
+    W, memory = np.zeros(3), None
+    for _ in range(STEPS):
+        W, memory = rule.step(W, np.atleast_2d(gradient(np.ravel(W))), GAMMA, memory)
+    assert np.allclose(W, written_out(rule, gradient, np.zeros(3), STEPS, GAMMA), rtol=1e-12, atol=1e-13)
+    assert np.linalg.norm(W - CENTRE) < np.linalg.norm(CENTRE)
+
+
+@pytest.mark.torch
+@rules
+def test_an_optimizer_is_that_of_torch(rule):
+    torch = pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
+    x = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    theirs = {
+        SGD: lambda: torch.optim.SGD([x], lr=GAMMA),
+        Momentum: lambda: torch.optim.SGD(
+            [x], lr=GAMMA, momentum=rule.beta, nesterov=rule.nesterov, weight_decay=rule.weight_decay
+        ),
+        Adam: lambda: adam(torch.optim.Adam),
+        AdamW: lambda: adam(torch.optim.AdamW),
+    }
+
+    def adam(kind):
+        return kind([x], lr=GAMMA, betas=(rule.beta1, rule.beta2), eps=rule.eps, weight_decay=rule.weight_decay)
+
+    optimizer, W, memory = theirs[type(rule)](), np.zeros((1, 3)), None
+    for _ in range(STEPS):
+        x.grad = torch.tensor(gradient(x.detach().numpy()))
+        optimizer.step()
+        W, memory = rule.step(W, gradient(W[0])[None], GAMMA, memory)
+        assert np.allclose(W[0], x.detach().numpy(), rtol=1e-12, atol=1e-13)
+
+
+@rules
+def test_a_client_that_rests_keeps_its_memory_and_does_not_depend_on_the_others(rule):
+    """Two clients of which the second has no sample left in every third mini-batch."""
+    memory, memories = None, [None, None]
+    W, own = np.zeros((2, 3)), [np.zeros((1, 3)), np.zeros((1, 3))]
+    for k in range(12):
+        gamma = GAMMA * np.array([[1.0], [float(k % 3 != 2)]])
+        W, memory = rule.step(W, np.array([gradient(w) for w in W]), gamma, memory)
+        for i in range(2):
+            if gamma[i, 0]:
+                own[i], memories[i] = rule.step(own[i], gradient(own[i][0])[None], GAMMA, memories[i])
+    assert W.tobytes() == np.concatenate(own).tobytes()
+
+
+@rules
+def test_single_precision_stays_single(rule):
+    W, memory = np.zeros((2, 3), np.float32), None
+    for _ in range(3):
+        W, memory = rule.step(W, (W - 1).astype(np.float32), 0.1, memory)
+    assert W.dtype == np.float32
+
+
+@rules
+def test_fedavg_takes_its_steps_in_the_direction_of_the_optimizer_and_forgets_at_the_end_of_a_round(rule):
+    run = Run(FedAvg(k0=4, step=Constant(a=0.02), optimizer=rule), selection=Uniform(share=1.0))
+    x = np.zeros(N)
+    for model in run.rounds(3):
+        own = [
+            written_out(rule, lambda w, i=i: gradients(run, np.tile(w, (M, 1)))[i], x, 4, 0.02)  # a new memory
+            for i in range(M)
+        ]
+        x = np.mean(own, axis=0)
+        assert np.allclose(model, x, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", ["1", "1/m"])
+def test_fedprox_gives_the_optimizer_the_gradient_of_its_whole_local_objective(scale):
+    """With scale 1/m that is f_i/m + (mu/2)‖w − x‖²; momentum is linear, so the factor may stand before or after."""
+    rule, factor = Momentum(beta=0.8), 1.0 if scale == "1" else 1 / M
+    run = Run(
+        FedProx(k0=2, inner=3, mu=0.5, scale=scale, step=Constant(a=0.02), optimizer=rule),
+        selection=Uniform(share=1.0),
+    )
+    x = np.zeros(N)
+    for model in run.rounds(2):
+        own = [
+            written_out(
+                rule, lambda w, i=i, x=x: factor * gradients(run, np.tile(w, (M, 1)))[i] + 0.5 * (w - x), x, 6, 0.02
+            )
+            for i in range(M)
+        ]
+        x = np.mean(own, axis=0)
+        assert np.allclose(model, x, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("fedadmm-deep", {"lr": 0.02, "batch_size": 0, "rho": 0.1}),
+        ("flame", {"lr": 0.02, "batch_size": 0}),
+        ("pfedme", {"lr": 0.02, "batch_size": 0}),
+        ("fedpd", {"step": {"name": "constant", "a": 0.02}}),
+    ],
+)
+def test_other_methods_with_local_steps_take_it_too(name, options):
+    """beta = 0 is the plain step, and momentum is another one."""
+    plain, none, some = (
+        Run(build(name, options | {"optimizer": rule})).rounds(2)[-1]
+        for rule in ("sgd", {"name": "momentum", "beta": 0.0}, "momentum")
+    )
+    assert np.allclose(plain, none, rtol=1e-12, atol=1e-14)
+    assert not np.allclose(plain, some, rtol=1e-3)
+
+
+TAKES = ["fedavg", "fedprox", "fedpd", "flame", "pfedme", "fedadmm-deep"]
+
+
+@pytest.mark.parametrize("name", [name for name in Algorithm.choices if name not in TAKES])
+def test_a_method_that_cannot_take_an_optimizer_says_why(name):
+    why = {
+        "scaffold": r"\(x − y\)/Σγ renews the control variates, and is a mean gradient for plain gradient steps only",
+        "sfedavg": "the noise is calibrated for plain gradient steps",
+        "sfedprox": "the noise is calibrated for plain gradient steps",
+    }.get(name, "it has no local gradient steps with a step size γ")
+    with pytest.raises(UserError, match=rf"^algorithm\.optimizer cannot be set: {why}$"):
+        build(name, {"optimizer": "adam"})
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        ("adm", "unknown optimizer 'adm'; did you mean 'adam'"),
+        ({"name": "adam", "beta1": 1.0}, r"algorithm\.optimizer\.beta1 = 1\.0 is wrong: expected float < 1\.0"),
+        ({"name": "momentum", "beta": -0.1}, r"algorithm\.optimizer\.beta = -0\.1 is wrong"),
+        ({"name": "sgd", "beta": 0.1}, r"unknown key 'algorithm\.optimizer\.beta'"),
+        ({"name": "adam", "eps": 0}, r"algorithm\.optimizer\.eps = 0 is wrong: expected float > 0"),
+    ],
+)
+def test_wrong_optimizers_are_refused(table, sentence):
+    with pytest.raises(UserError, match=sentence):
+        build("fedavg", {"optimizer": table})
+
+
+OWN = '''
+from typing import Annotated, Any
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed import Optimizer
+
+
+class Sign(Optimizer):
+    """d = sign(g)."""
+
+    scale: Annotated[float, Meta(gt=0, description="length of d in each coordinate")] = 1.0
+
+    def direction(self, memory, g, w):
+        return self.scale * np.sign(g), memory
+'''
+
+
+def test_an_optimizer_of_your_own_is_named_by_its_file(tmp_path):
+    (tmp_path / "rules.py").write_text(OWN)
+    rule = {"name": f"{tmp_path / 'rules.py'}:Sign", "scale": 2.0}
+    run = Run(
+        build("fedavg", {"k0": 1, "step": {"name": "constant", "a": 0.01}, "optimizer": rule}),
+        selection=Uniform(share=1.0),
+    )
+    wanted = -0.02 * np.sign(gradients(run, np.zeros(N))).mean(axis=0)
+    assert np.allclose(run.rounds(1)[-1], wanted, rtol=1e-12)
+    assert {Optimizer.member(name, "optimizer").label() for name in Optimizer.choices} == set(Optimizer.choices)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
-import time
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
@@ -20,17 +18,17 @@ import msgspec
 from benchmarks.grid import Run
 from benchmarks.optimum import Optima
 from mpifed import UserError
-from mpifed.experiment import config as configuration
-from mpifed.experiment.progress import Overall, duration
+from mpifed.experiment.progress import duration
 from mpifed.mpi.launcher import announced
 from mpifed.mpi.world import World
 from mpifed.results.result import read
 from mpifed.results.validate import attributes
 from mpifed.sweeps import cost, slurm
-from mpifed.sweeps import runner as sweep
 from mpifed.sweeps.grid import Point
-
-worker: sweep.Runs  # one in every process of the pool
+from mpifed.sweeps.overall import Overall
+from mpifed.sweeps.runner import Layout, carried_out
+from mpifed.sweeps.runs import FAILED, Runs
+from mpifed.sweeps.state import difference
 
 
 def points(runs: Iterable[Run], folder: Path) -> tuple[list[Point], dict[str, str]]:
@@ -50,37 +48,28 @@ def points(runs: Iterable[Run], folder: Path) -> tuple[list[Point], dict[str, st
 
 
 def do(todo: Sequence[Point], folder: Path, world: World, processes: int) -> dict[str, str]:
-    """Run what is missing, on every rank of ``world``; returns name -> reason of failed runs."""
-    if world.size > 1:
-        progress = Overall(sys.stderr if world.first else None, [point.cost for point in todo])
-        lines = [line.text.partition(".h5  failed: ") for line in sweep.sweep(todo, folder, world, True, progress)]
-        return {name: reason for name, found, reason in lines if found}
-    return several(todo, folder, processes)
+    """Run what is missing, seed by seed, the most expensive first; returns name -> reason of failed runs.
 
-
-def several(todo: Sequence[Point], folder: Path, processes: int) -> dict[str, str]:
-    """Run what is missing in processes of this machine, one run each: seed by seed, the most expensive first."""
+    In so many processes of this machine, or on all ranks of ``world``.
+    """
     failed = dict[str, str]()
     left = sorted(
         (point for point in todo if not done(point, folder)), key=lambda point: (point.config.seed, -point.cost)
     )
-    if not left:
-        return failed
-    progress = Remaining(sys.stderr, [point.name for point in left], len(todo), processes)
-    with closing(progress), pool(min(processes, len(left)), initializer=prepare, initargs=(folder,)) as workers:
-        jobs = {workers.submit(one, point.name, point.config.toml()): point for point in left}
-        for job in as_completed(jobs):
-            point, (what, text, seconds) = jobs[job], job.result()
-            progress.finished(point.name, seconds)
-            if what == sweep.FAILED:
-                failed[point.name] = text.removeprefix("failed: ")
+    lanes = 1 if world.size > 1 else processes
+    progress = Remaining(sys.stderr if left else None, [point.name for point in left], len(todo), lanes)
+    with closing(progress):
+        for ended in carried_out(left, Runs(folder, world, True, progress), Layout(lanes)):
+            progress.finished(ended.point.name, ended.seconds)
+            if ended.what == FAILED:
+                failed[ended.point.name] = ended.text
     return failed
 
 
 @contextmanager
-def pool(processes: int, **options: Any) -> Iterator[ProcessPoolExecutor]:
+def pool(processes: int) -> Iterator[ProcessPoolExecutor]:
     """A pool of processes that an interrupt ends as well."""
-    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn"), **options) as workers:
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as workers:
         try:
             yield workers
         except KeyboardInterrupt:
@@ -106,21 +95,9 @@ def done(point: Point, folder: Path) -> bool:
         return False
     try:
         attrs = read(path, attributes)
-        return attrs.get("status") in ("finished", "failed") and not sweep.difference(point.config, attrs, str(path))
+        return attrs.get("status") in ("finished", "failed") and not difference(point.config, attrs, str(path))
     except UserError:
         return False
-
-
-def prepare(folder: Path) -> None:
-    """Initialise a process of the pool."""
-    global worker
-    worker = sweep.Runs(folder, World(), True, Quiet(None, []))
-
-
-def one(name: str, text: str) -> tuple[str, str, float]:
-    """Run a point in a process of the pool. The configuration is text, because classes from files cannot be pickled."""
-    config, begun = configuration.experiment(tomllib.loads(text)), time.monotonic()
-    return *worker.one(config, Point(name, (), config, 0.0)), time.monotonic() - begun
 
 
 class Remaining(Overall):
@@ -136,12 +113,12 @@ class Remaining(Overall):
         """Count a finished run, which took so many seconds in one process."""
         self.open[cell(name)] -= 1
         self.took.setdefault(cell(name), []).append(seconds)
-        self.over(0.0, None)
-        if self.due():
-            self.put(self.head())
+        self.over(0.0, 0.0)
 
     def head(self) -> str:
         """For example "12 of 60, about 3 min left"."""
+        if not self.took:
+            return f"{self.done} of {self.total}"
         usual = fmean(chain(*self.took.values()))
         left = sum(count * fmean(self.took.get(name, [usual])) for name, count in self.open.items())
         return f"{self.done} of {self.total}, about {duration(left / self.processes)} left"
@@ -150,13 +127,6 @@ class Remaining(Overall):
 def cell(name: str) -> str:
     """The name of a run without its seed."""
     return name.rpartition("-seed-")[0]
-
-
-class Quiet(Overall):
-    """Progress that prints nothing."""
-
-    def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
-        """Print nothing."""
 
 
 def array(todo: Sequence[Point], folder: Path, words: Sequence[str], tasks: int | None) -> Path:

@@ -16,7 +16,7 @@ from mpifed.mpi.world import World
 
 if TYPE_CHECKING:
     from mpifed.sweeps.grid import Point
-    from mpifed.sweeps.runner import Line
+    from mpifed.sweeps.runner import Layout, Line
 
 
 def options(commands: Any) -> None:
@@ -43,6 +43,7 @@ def options(commands: Any) -> None:
     sweep.add_argument(
         "--order", choices=("cost", "grid"), default="cost", help="cheapest first (default), or the order of the grids"
     )
+    share(sweep)
     sweep.add_argument("--part", metavar="I/N", help="only the points I, I + N, I + 2N … of that order, counted from 0")
     sweep.add_argument("--dry-run", action="store_true", help="print what would be run, and run nothing")
     sweep.add_argument(
@@ -51,6 +52,45 @@ def options(commands: Any) -> None:
     sweep.add_argument("--tasks", type=int, metavar="N", help="tasks of the array job (default: by estimated cost)")
     sweep.add_argument("--force", action="store_true", help="overwrite results of other configurations")
     sweep.add_argument("-q", "--quiet", action="store_true", help="print only failures")
+
+
+def share(command: Any) -> None:
+    """How runs share the machine."""
+    command.add_argument(
+        "-j",
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="run N points at a time, each in one process (default: the cores; fewer for a few seconds of work)",
+    )
+    command.add_argument(
+        "--each",
+        type=int,
+        metavar="R",
+        help="under mpirun: groups of R ranks for clients and one for the server run a point each (0: one for all)",
+    )
+
+
+def layout(args: argparse.Namespace) -> Layout:
+    """The layout that the options ask for. UserError where they do not fit each other or the launcher."""
+    from mpifed.mpi.launcher import announced
+    from mpifed.sweeps.runner import Layout
+
+    launched = announced()[0] is not None
+    for name, least in (("jobs", 1), ("each", 0)):
+        value = getattr(args, name)
+        if value is not None and value < least:
+            raise UserError(f"--{name} {value} is wrong: it must be at least {least}")
+    if launched and args.jobs is not None and args.jobs > 1:
+        raise UserError(
+            f"--jobs {args.jobs} is wrong under mpirun: say --each 1, which gives every point two ranks, or start "
+            "without mpirun"
+        )
+    if args.each is not None and not launched:
+        raise UserError(
+            f"--each {args.each} is wrong without mpirun: say --jobs N, which runs N points at a time, a process each"
+        )
+    return Layout(args.jobs, args.each)
 
 
 def sweep(args: argparse.Namespace, world: World) -> int:
@@ -67,12 +107,13 @@ def sweep(args: argparse.Namespace, world: World) -> int:
 
 def swept(args: argparse.Namespace, world: World) -> Iterator[Line]:
     """Carry out a sweep, on every rank, and yield the lines to print."""
-    from mpifed.experiment.progress import Overall
     from mpifed.sweeps import runner, slurm
+    from mpifed.sweeps.overall import Overall
 
     folder = Path(args.output)
     points: list[Point] = []
     with world.agreeing():
+        shape = layout(args)
         if world.first:
             points = planned(args, world)
     if args.slurm:
@@ -81,11 +122,15 @@ def swept(args: argparse.Namespace, world: World) -> Iterator[Line]:
         words = [*args.study, *given, f"--output={args.output}", f"--order={args.order}", *more]
         script = slurm.write(points, folder, words, args.order, args.tasks)
         yield runner.Line(f"sbatch {shlex.quote(str(script))}")
+        try:
+            runner.look_for_data(points)
+        except UserError as mistake:
+            yield runner.Line(f"on this machine, {mistake}", False)
     elif args.dry_run:
         yield from runner.listing(points, folder, args.force)
     else:
         progress = Overall(sys.stderr if world.first and not args.quiet else None, [point.cost for point in points])
-        yield from runner.sweep(points, folder, world, args.force, progress)
+        yield from runner.sweep(points, folder, world, args.force, progress, shape)
 
 
 def planned(args: argparse.Namespace, world: World) -> list[Point]:

@@ -11,11 +11,13 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 
 HANDLED = ("SIGTERM", "SIGUSR1", "SIGINT")
 TOGETHER = 2.0  # seconds
 
 stop_signal = ""  # name of the first signal received; empty: none yet
+before_exit: list[Callable[[], None]] = []  # what a second signal does before it ends the process
 
 
 def number() -> int:
@@ -50,4 +52,6 @@ def _read(pipe: int) -> None:
             if not stop_signal:
                 stop_signal, first = numbers[number], time.monotonic()
             elif time.monotonic() - first > TOGETHER:
+                for act in before_exit:
+                    act()
                 os._exit(128 + number)

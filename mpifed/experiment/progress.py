@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
 from typing import TextIO
 
 SECONDS_TERMINAL = 0.1
@@ -57,40 +56,6 @@ class Progress:
         if self.terminal and self.stream is not None:
             self.stream.write("\r\033[K")
             self.stream.flush()
-
-
-class Overall(Progress):
-    """The progress of a sweep: points done, and the time left, estimated from the costs and seconds of those done."""
-
-    def __init__(self, stream: TextIO | None, costs: Sequence[float]) -> None:
-        super().__init__(stream)
-        self.total, self.done, self.left = len(costs), 0, sum(costs)
-        self.seconds = self.cost = 0.0
-        self.name = ""
-        self.notes: set[str] = set()
-
-    def over(self, cost: float, seconds: float | None) -> None:
-        """Count a point of this cost as done; it took so many seconds (None: there was nothing to run)."""
-        self.done, self.left = self.done + 1, self.left - cost
-        if seconds is not None:
-            self.seconds, self.cost = self.seconds + seconds, self.cost + cost
-            if self.due():
-                self.put(self.head())
-
-    def head(self) -> str:
-        """12 of 60, about 3 min left."""
-        left = f", about {duration(max(self.left, 0.0) * self.seconds / self.cost)} left" if self.cost else ""
-        return f"{self.done} of {self.total}{left}"
-
-    def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
-        if self.due():
-            self.put(f"{self.head()}; {self.name}: round {round} of at most {rounds}")
-
-    def note(self, text: str) -> None:
-        """Write a message on a line of its own, once for all points."""
-        if text not in self.notes:
-            self.notes.add(text)
-            super().note(text)
 
 
 def duration(seconds: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpifed.experiment.progress import Overall
+from mpifed.sweeps.overall import Overall
 
 
 def test_the_time_left_follows_from_costs_and_what_they_took():

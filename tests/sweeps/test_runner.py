@@ -15,7 +15,6 @@ import pytest
 import mpifed as package
 from mpifed.cli.main import main
 from mpifed.core import signals
-from mpifed.sweeps.runner import summary
 from tests.helpers.commands import ROOT, SETTINGS, execute, mpirun
 from tests.helpers.killed_runs import content
 from tests.sweeps.conftest import FILES, GRIDS, SMALL, listed, sweep
@@ -86,6 +85,9 @@ def test_an_error_of_the_program_fails_its_point_alone_in_one_process(here, caps
     sweep(*GRIDS, "-q", code=1)
     told = capsys.readouterr()
     assert told.out == ""
+    assert re.search("k0=2,seed=0.h5  failed: rank 0 on .* failed: OSError: a disk is gone", told.err)
+    assert "mpifed: 2 points failed: rank 0 on " in told.err
+    assert "a disk is gone; first: k0=2,seed=0" in told.err
     assert told.err.count("a disk is gone") == 2
     assert "2 of 4 finished, 2 failed: k0=2,seed=0; k0=2,seed=1; run the same command again to continue" in told.err
 
@@ -165,11 +167,46 @@ def test_a_dry_run_changes_nothing(here, capsys):
     assert not listed(here)
 
 
-def test_the_summary_says_what_failed():
-    assert summary(60, 58, 0, ["k0=1,seed=3", "k0=5,seed=0"]) == (
-        "58 of 60 finished, 2 failed: k0=1,seed=3; k0=5,seed=0; run the same command again to continue",
-        False,
-    )
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_data_are_looked_for_before_the_first_point(here, capsys, monkeypatch, jobs):
+    monkeypatch.setenv("MPIFED_DATA", str(here))
+    words = ["--grid", "data=linreg-noniid,qot", "--grid", "seed=0:2", "-j", jobs]
+    assert main(["sweep", "rounds=2", *words]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith('mpifed: 2 of 4 points lack their data, first data=qot,seed=0: data = "qot" ')
+    assert err.count("\n") == 1
+    assert not listed(here / "results")
+
+
+def test_a_dry_run_looks_for_data_after_its_list(here, capsys, monkeypatch):
+    monkeypatch.setenv("MPIFED_DATA", str(here))
+    assert main(["sweep", "rounds=2", "--grid", "data=linreg-noniid,qot", "--dry-run"]) == 2
+    told = capsys.readouterr()
+    assert [line.split()[0] for line in told.out.splitlines()] == ["data=qot.h5", "data=linreg-noniid.h5", "2"]
+    assert "mpifed: 1 of 2 points lack their data, first data=qot: " in told.err
+
+
+def test_an_array_job_is_written_where_data_are_missing_and_that_is_said(here, capsys, monkeypatch):
+    """The nodes may have what this machine has not."""
+    monkeypatch.setenv("MPIFED_DATA", str(here))
+    assert main(["sweep", "rounds=2", "--grid", "data=linreg-noniid,qot", "--slurm"]) == 1
+    told = capsys.readouterr()
+    assert told.out == "sbatch results/sweep.sbatch\n"
+    assert told.err.startswith("mpifed: on this machine, 1 of 2 points lack their data, first data=qot: ")
+    assert listed(here / "results") == ["sweep.sbatch"]
+
+
+def test_points_that_are_finished_need_no_data(here, capsys, monkeypatch):
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    np.savez(here / "fed.npz", X=rng.standard_normal((40, 3)), y=rng.standard_normal(40), sizes=[20, 20])
+    words = ["data=file", "data.path=fed.npz", "rounds=2", "algorithm=fedavg", "--grid", "seed=0:2"]
+    assert main(["sweep", *words]) == 0
+    (here / "fed.npz").unlink()
+    capsys.readouterr()
+    assert main(["sweep", *words]) == 0
+    assert capsys.readouterr().out == "2 of 2 points are finished already\n2 of 2 finished\n"
 
 
 def test_ranks_of_a_sweep_are_asked_to_end_together(here):

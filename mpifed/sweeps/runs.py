@@ -1,0 +1,113 @@
+"""The runs of a sweep: one point after another, each with its own result file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mpifed.core import signals
+from mpifed.core.errors import Trouble, UserError, failure
+from mpifed.data.cache import Cache
+from mpifed.experiment import config as configuration
+from mpifed.experiment.job import Job
+from mpifed.experiment.resume import resume
+from mpifed.experiment.run import start
+from mpifed.mpi.world import World
+from mpifed.sweeps.grid import Point
+from mpifed.sweeps.overall import Overall
+from mpifed.sweeps.state import BUSY, RESUME, RUN, SKIP, state
+
+FINISHED, STOPPED, FAILED, STOP = "finished", "stopped", "failed", "no more"
+
+
+class Ended(NamedTuple):
+    """How a point ended: FINISHED, STOPPED, FAILED or BUSY, a text about it, for FAILED the reason, and its seconds."""
+
+    point: Point
+    what: str
+    text: str
+    seconds: float
+
+
+class Runs:
+    """Runs points on the ranks of ``world``, with files in ``folder``; data sets are kept from one to the next."""
+
+    def __init__(self, folder: Path, world: World, force: bool, progress: Overall) -> None:
+        self.folder, self.world, self.force, self.progress = folder, world, force, progress
+        self.cache, self.stopped = Cache(), False
+
+    def one(self, point: Point) -> Ended:
+        """Run a point, on every rank. Of what comes back, rank 0's ``text`` counts; ``what`` may also be STOP: run no
+        more.
+
+        An error fails the point alone if the ranks can continue together; otherwise it is raised.
+        """
+        begun = time.perf_counter()
+        try:
+            what, text = self._attempt(point)
+        except (UserError, Trouble) as mistake:
+            what, text = FAILED, str(mistake).partition("\n")[0]
+        except Exception as mistake:
+            if self.world.size > 1:
+                raise
+            what, text = FAILED, failure(0, mistake).partition("\n")[0]
+        seconds = time.perf_counter() - begun
+        if what in (FINISHED, STOPPED) and self.world.first:
+            rounds, how = text.split("\n")
+            text = f"{rounds}  {seconds:.3g} s  {how}" if how else rounds
+        return Ended(point, what, text, seconds)
+
+    def _attempt(self, point: Point) -> tuple[str, str]:
+        """How the point ended, and at rank 0 its rounds and, on a second line, why."""
+        path, what, saved, before = str(self.folder / point.file), "", None, None
+        with self.world.agreeing():
+            if self.world.first:
+                self.progress.name = point.name
+                what = STOP if self.stopped or signals.stop_signal else state(point.config, path, self.force)
+                if what == RESUME:
+                    _, saved, before = resume(path, ())
+        what, saved = self.world.share((what, saved))
+        if what in (STOP, BUSY):
+            return what, what
+        if what == SKIP:
+            return FINISHED, "finished by another run\n"
+        recorder = start(Job(point.config, path, what != RUN, saved, before), self.world, self.progress, self.cache)
+        if recorder is None:
+            return FINISHED, ""
+        status, why = recorder.ended
+        self.stopped = status == STOPPED
+        rounds = f"{recorder.count - 1} rounds" + (f" ({saved.round} before)" if saved is not None else "")
+        return status, f"{rounds}\n{status} ({why})"
+
+
+def in_turn(todo: Sequence[Point], runs: Runs) -> Iterator[Ended]:
+    """Run points one after another on all ranks; rank 0 alone has ``todo``, and yields how each of them ended."""
+    for point in everywhere(todo, runs.world):
+        ended = runs.one(point)
+        if ended.what == STOP:
+            return
+        if runs.world.first:
+            yield ended
+
+
+def everywhere(points: Sequence[Point], world: World) -> list[Point]:
+    """Rank 0's points, on every rank. UserError where a rank lacks a file that their configurations name."""
+    tables = world.share([packed(point) for point in points])
+    with world.agreeing():
+        if not world.first:
+            points = [unpacked(*table) for table in tables]
+    return list(points)
+
+
+def packed(point: Point) -> tuple[str, Any, float]:
+    """A point for another process; classes from files cannot be pickled, so its configuration is a table."""
+    return point.name, msgspec.to_builtins(point.config), point.cost
+
+
+def unpacked(name: str, table: Any, cost: float) -> Point:
+    """The point that ``packed`` made a tuple of. UserError where this process lacks a file that it names."""
+    return Point(name, (), configuration.experiment(table), cost)

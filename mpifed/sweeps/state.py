@@ -1,0 +1,57 @@
+"""What there is of a point already: nothing, a part, all of it, or a file that must not be overwritten."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mpifed.core.errors import UserError
+from mpifed.core.files import being_written
+from mpifed.core.toml import flat, toml_value
+from mpifed.experiment import checkpoint
+from mpifed.experiment import config as configuration
+from mpifed.experiment.config import Experiment
+from mpifed.results.result import read
+from mpifed.results.validate import attributes
+from mpifed.results.validate import configuration as recorded
+
+RUN, RESUME, AGAIN, SKIP, BUSY = "run", "resume", "start again", "skip", "being written by another run"
+
+
+def state(config: Experiment, path: str, force: bool) -> str:
+    """What to do for a point whose file is ``path``: RUN, RESUME, AGAIN, SKIP or BUSY.
+
+    UserError where the file is not a result, or belongs to another configuration; with ``force``, AGAIN.
+    """
+    if not os.path.lexists(path):
+        return RUN
+    try:
+        if os.path.isfile(path) and not os.path.getsize(path):
+            return BUSY if being_written(Path(path)) else AGAIN
+        attrs = read(path, attributes)
+        if other := difference(config, attrs, path):
+            raise UserError(
+                f"{path} is of another configuration: {other}; say --force to overwrite it or -o for another folder"
+            )
+        if attrs.get("status") == "finished":
+            return SKIP
+        if being_written(Path(path)):
+            return BUSY
+        return AGAIN if checkpoint.find(path) is None else RESUME
+    except UserError:
+        if force:
+            return AGAIN
+        raise
+
+
+def difference(config: Experiment, attrs: dict[str, Any], path: str) -> str:
+    """The first key, except in [checkpoint], in which the configuration of a result differs; empty if there is none."""
+    before = configuration.experiment(recorded(attrs.get("config", ""), path))
+    old, new = (flat(msgspec.to_builtins(one)) for one in (before, config))
+    for key in sorted(old.keys() | new.keys()):
+        if old.get(key) != new.get(key) and not key.startswith("checkpoint."):
+            return f"{key} is {toml_value(old.get(key))} there and {toml_value(new.get(key))} here"
+    return ""

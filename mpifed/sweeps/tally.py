@@ -1,0 +1,70 @@
+"""The count of a sweep: what is finished, what failed and why, and the lines about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from mpifed.sweeps.grid import Point
+from mpifed.sweeps.overall import Overall
+from mpifed.sweeps.runs import FAILED, FINISHED, Ended
+from mpifed.sweeps.state import BUSY
+
+NAMES = 5  # most names of failed points in the summary
+
+
+class Line(NamedTuple):
+    """A line to print about one point or all of them; ``fine``: not a failure."""
+
+    text: str
+    fine: bool = True
+
+
+class Tally:
+    """Counts how the points of a sweep end. The same failure is told when it first happens, and then its number."""
+
+    def __init__(self, points: Sequence[Point], progress: Overall) -> None:
+        self.total, self.progress = len(points), progress
+        self.finished = self.busy = 0
+        self.failed: dict[str, list[str]] = {}  # reason -> names of points
+
+    def skip(self, point: Point) -> None:
+        """Count a point that was finished before."""
+        self.finished += 1
+        self.progress.over(point.cost, None)
+
+    def already(self) -> Iterator[Line]:
+        """How many points were finished before."""
+        if self.finished:
+            yield Line(f"{self.finished} of {self.total} points are finished already")
+
+    def over(self, ended: Ended) -> Iterator[Line]:
+        """Count a point that ended."""
+        point, what, text, seconds = ended
+        self.progress.over(point.cost, seconds)
+        self.finished += what == FINISHED
+        self.busy += what == BUSY
+        if what != FAILED:
+            self.progress.close()
+            yield Line(f"{point.file}  {text}")
+            return
+        names = self.failed.setdefault(text, [])
+        names.append(point.name)
+        if len(names) == 1:
+            self.progress.close()
+            yield Line(f"{point.file}  failed: {text}", False)
+
+    def summary(self) -> Iterator[Line]:
+        """12 points failed: …; first: …, for every reason of several; 58 of 60 finished, 2 failed: …; how to go on."""
+        self.progress.close()
+        for reason, names in self.failed.items():
+            if len(names) > 1:
+                yield Line(f"{len(names)} points failed: {reason}; first: {names[0]}", False)
+        failed = [name for names in self.failed.values() for name in names]
+        text = f"{self.finished} of {self.total} finished"
+        text += f", {self.busy} being written by other runs" if self.busy else ""
+        if failed:
+            more = f" and {len(failed) - NAMES} more" if len(failed) > NAMES else ""
+            text += f", {len(failed)} failed: {'; '.join(failed[:NAMES])}{more}"
+        again = "; run the same command again to continue" if self.finished < self.total else ""
+        yield Line(text + again, not failed)

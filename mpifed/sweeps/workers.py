@@ -1,0 +1,202 @@
+"""Several points of a sweep at a time, each in a process of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection, Pipe, wait
+
+from mpifed.core import signals
+from mpifed.core.errors import Trouble
+from mpifed.mpi.launcher import announced
+from mpifed.sweeps.grid import Point
+from mpifed.sweeps.runs import FAILED, STOP, STOPPED, Ended, Runs, packed
+from mpifed.sweeps.worker import NOTE, OVER, READY, ROUND
+
+PROGRAM = "from mpifed.sweeps.worker import main; main()"
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+WORTH = 1.0  # estimated seconds of work for which another process is started
+PAUSE = 0.2  # seconds between looks for a signal
+GRACE = 10.0  # seconds that a run has to finish its round where the sweep is cut off
+
+
+def processes(todo: Sequence[Point], jobs: int | None) -> int:
+    """How many processes run ``todo``: ``jobs`` or, for None, as many as there are cores and work is worth.
+
+    One where a launcher of MPI started this process: its ranks start no others.
+    """
+    if announced()[0] is not None:
+        return 1
+    if jobs is None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        threads = os.environ.get("OMP_NUM_THREADS", "1")
+        jobs = min(cores // int(threads) if threads.isdecimal() and int(threads) else cores, work(todo))
+    return max(1, min(jobs, len(todo)))
+
+
+def work(todo: Sequence[Point]) -> int:
+    """How many processes the points are worth, by their estimated cost."""
+    return 1 + int(sum(point.cost for point in todo) / WORTH)
+
+
+def side_by_side(todo: Sequence[Point], runs: Runs, jobs: int) -> Iterator[Ended]:
+    """Run points in so many processes, which take them in this order, and yield how each of them ended.
+
+    A process that is killed fails its point alone. After a signal, points stop after their round, and no other begins.
+    """
+    crew = Crew(todo, runs)
+    signals.before_exit.append(crew.kill)
+    runs.progress.lanes = jobs
+    try:
+        yield from crew.run(jobs)
+    except BaseException:
+        crew.stop()
+        raise
+    finally:
+        crew.leave()
+        signals.before_exit.remove(crew.kill)
+
+
+class Worker:
+    """A process with its end of a pipe, and the point that it runs."""
+
+    def __init__(self, runs: Runs) -> None:
+        self.connection, theirs = Pipe()
+        self.ready, self.begun = False, 0.0
+        self.point: Point | None = None
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                env=dict.fromkeys(THREADS, "1") | os.environ,
+            )
+        self.send((runs.folder, runs.force, sys.path, sys.orig_argv))
+
+    def send(self, message: object) -> None:
+        """Send a message; a process that is gone is noticed when it is read from."""
+        with contextlib.suppress(OSError):
+            self.connection.send(message)
+
+    def run(self, point: Point) -> None:
+        """Give the process a point."""
+        self.point, self.begun = point, time.monotonic()
+        self.send(packed(point))
+
+    def end(self) -> str:
+        """How the process ended, which closed its end of the pipe."""
+        code = self.process.wait()
+        return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+
+
+class Crew:
+    """The processes of a sweep and the points that are left for them."""
+
+    def __init__(self, todo: Sequence[Point], runs: Runs) -> None:
+        self.left, self.runs, self.told = deque(todo), runs, ""
+        self.workers: dict[Connection, Worker] = {}
+        self.dismissed: list[Worker] = []
+
+    def run(self, jobs: int) -> Iterator[Ended]:
+        """Hand out the points, and yield how they ended."""
+        for _ in range(jobs):
+            self.hire()
+        while self.workers:
+            for connection in wait(list(self.workers), PAUSE):
+                assert isinstance(connection, Connection)
+                yield from self.hear(self.workers[connection])
+            if signals.stop_signal and not self.told:
+                self.pass_on(signals.stop_signal)
+
+    def hire(self) -> None:
+        """Start a process, if there is a point for it."""
+        if self.left:
+            worker = Worker(self.runs)
+            self.workers[worker.connection] = worker
+            worker.run(self.left.popleft())
+
+    def hear(self, worker: Worker) -> Iterator[Ended]:
+        """Read a message of a worker, and give it the next point after one that is over."""
+        try:
+            kind, *message = worker.connection.recv()
+        except (EOFError, OSError):
+            yield from self.lost(worker)
+            return
+        point = worker.point
+        assert point is not None
+        if kind == READY:
+            worker.ready = True
+        elif kind == NOTE:
+            self.runs.progress.note(*message)
+        elif kind == ROUND:
+            self.runs.progress.name, round, rounds = message
+            self.runs.progress.show(round, rounds, {})
+        elif kind == OVER:
+            ended = Ended(point, *message)
+            if ended.what in (STOP, STOPPED):
+                self.left.clear()
+            self.next(worker)
+            if ended.what != STOP:
+                yield ended
+
+    def next(self, worker: Worker) -> None:
+        """Give a worker the next point, or nothing more."""
+        if self.left:
+            worker.run(self.left.popleft())
+        else:
+            self.dismiss(worker)
+
+    def lost(self, worker: Worker) -> Iterator[Ended]:
+        """A process is gone: its point fails, and another process takes its place."""
+        self.dismiss(worker)
+        assert worker.point is not None
+        why = worker.end()
+        if not worker.ready:
+            raise Trouble(f"a process of the sweep {why} before it ran anything")
+        seconds = time.monotonic() - worker.begun
+        self.hire()
+        yield Ended(worker.point, FAILED, f"its process {why}", seconds)
+
+    def dismiss(self, worker: Worker) -> None:
+        """Close the pipe of a worker, which ends it when it waits for a point."""
+        del self.workers[worker.connection]
+        worker.connection.close()
+        self.dismissed.append(worker)
+
+    def pass_on(self, name: str) -> None:
+        """After a signal: send it on, and hand out no more points."""
+        self.told = name
+        self.left.clear()
+        for worker in self.workers.values():
+            worker.process.send_signal(getattr(signal, name))
+
+    def stop(self) -> None:
+        """Let all runs finish their round, for a while, and then kill them."""
+        running = list(self.workers.values())
+        for worker in running:
+            self.dismiss(worker)
+            worker.process.terminate()
+        deadline = time.monotonic() + GRACE
+        try:
+            for worker in running:
+                worker.process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            self.kill()
+
+    def leave(self) -> None:
+        """Wait for the processes, which have nothing more to do."""
+        for worker in self.dismissed:
+            worker.process.wait()
+
+    def kill(self) -> None:
+        """End all processes at once."""
+        for worker in (*self.workers.values(), *self.dismissed):
+            worker.process.kill()

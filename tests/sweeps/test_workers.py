@@ -1,0 +1,225 @@
+"""Points of a sweep in several processes: the same bits, and what happens when processes are killed or interrupted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import mpifed as package
+from mpifed.core import signals
+from mpifed.mpi.world import World
+from mpifed.sweeps import runner
+from mpifed.sweeps.grid import points
+from mpifed.sweeps.overall import Overall
+from mpifed.sweeps.runner import Layout
+from mpifed.sweeps.workers import processes
+from tests.helpers.commands import ROOT, SETTINGS, mpifed
+from tests.helpers.killed_runs import content
+from tests.sweeps.conftest import FILES, GRIDS, SMALL, listed, sweep
+
+ENDLESS = ["data.clients=6", "algorithm=fedavg", "stop.gradient=0.0", "rounds=10000000"]
+OWN = """
+from mpifed.algorithms.fedavg import FedAvg
+class Mine(FedAvg, tag="mine"):
+    def update(self, f, client, x, k):
+        if self.k0 == 2:
+            raise OSError("a disk is gone")
+        return super().update(f, client, x, k)
+"""
+
+
+def test_two_processes_write_the_files_and_bits_of_one(here, capsys):
+    sweep(*GRIDS, "-q", "-j", "1", "-o", "one")
+    sweep(*GRIDS, "-j", "2", "-o", "two")
+    out = capsys.readouterr().out.splitlines()
+    assert sorted(line.split()[0] for line in out[:-1]) == FILES
+    assert out[-1] == "4 of 4 finished"
+    assert listed(here / "two") == FILES
+    for name in FILES:
+        assert content(here / "one" / name) == content(here / "two" / name)
+    assert (
+        package.load(here / "two" / FILES[0]).attrs["command_line"]
+        == package.load(here / "one" / FILES[0]).attrs["command_line"]
+    )
+    sweep(*GRIDS, "-j", "2", "-o", "two")
+    assert capsys.readouterr().out == "4 of 4 points are finished already\n4 of 4 finished\n"
+
+
+def test_cheap_points_are_not_worth_a_process_and_no_more_are_started_than_there_are_points():
+    cheap = points({}, SMALL, ["seed=0:4"])
+    dear = [point._replace(cost=100.0) for point in cheap]
+    assert processes(cheap, None) == 1
+    assert processes(dear, None) == min(4, len(os.sched_getaffinity(0)))
+    assert processes(cheap, 3) == 3
+    assert processes(cheap, 9) == 4
+    assert processes([], None) == 1
+
+
+def test_threads_that_are_asked_for_leave_fewer_processes(monkeypatch):
+    dear = [point._replace(cost=100.0) for point in points({}, SMALL, ["seed=0:100"])]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(12)))
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    assert processes(dear, None) == 3
+    monkeypatch.setenv("OMP_NUM_THREADS", "16")
+    assert processes(dear, None) == 1
+
+
+def test_a_class_from_a_file_runs_in_processes_and_its_equal_failures_are_told_once(here, capsys):
+    (here / "mine.py").write_text(OWN)
+    words = [word for word in SMALL if not word.startswith("algorithm")]
+    code = mpifed("sweep", *words, "algorithm=mine.py:Mine", *GRIDS, "-j", "2", "-q", process=True, cwd=here)
+    assert code.code == 1
+    assert code.err.count("a disk is gone") == 2
+    assert "mpifed: 2 points failed: rank 0 on " in code.err
+    assert code.err.endswith("run the same command again to continue\n")
+    assert "mpifed: 2 of 4 finished, 2 failed: k0=2,seed=" in code.err
+
+
+@contextmanager
+def endless(folder, *words):
+    """A sweep of four points without end in two processes, once both have a file; its workers."""
+    command = [sys.executable, "-m", "mpifed", "sweep", *ENDLESS, "--grid", "seed=0:4", "-j", "2", *words]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
+    with subprocess.Popen(command, **pipes, cwd=folder, env=environment, start_new_session=True) as process:
+        try:
+            started(process, folder / "results", 2)
+            yield process, workers(process)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def started(process, folder, count):
+    """Wait until so many points have written rounds."""
+    deadline = time.monotonic() + 30
+    while sum(path.stat().st_size > 20_000 for path in folder.glob("*.h5")) < count:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def workers(process):
+    """The processes that a process has started."""
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+def gone(pids, seconds=10.0):
+    """Whether all these processes end within so many seconds."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if not any(alive(pid) for pid in pids):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_killed_process_fails_its_point_alone_and_another_takes_its_place(here):
+    with endless(here) as (process, pids):
+        os.kill(pids[0], signal.SIGKILL)
+        started(process, here / "results", 3)
+        after = workers(process)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=30)
+    assert len(after) == 2
+    assert set(after) & set(pids) == {pids[1]}
+    assert process.returncode == 1
+    assert err.count("failed: its process was killed by SIGKILL") == 1
+    assert out.count("stopped (SIGTERM after round") == 2
+    assert "0 of 4 finished, 1 failed: seed=" in err
+    assert gone(after)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_stops_all_points_after_their_round_and_leaves_no_process(here, name):
+    with endless(here) as (process, pids):
+        process.send_signal(getattr(signal, name))
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert out.count(f"stopped ({name} after round") == 2
+    assert out.splitlines()[-1] == "0 of 4 finished; run the same command again to continue"
+    assert gone(pids)
+    assert {package.load(path).status for path in (here / "results").glob("*.h5")} == {"stopped"}
+    assert len(list((here / "results").glob("*.checkpoint"))) == 2
+
+
+def test_a_second_signal_ends_all_processes_at_once(here):
+    with endless(here) as (process, pids):
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)  # they do not finish their round
+        process.send_signal(signal.SIGINT)
+        time.sleep(signals.TOGETHER + 0.3)
+        assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(5) == 128 + signal.SIGINT
+        assert gone(pids, 5)
+
+
+def test_processes_stop_when_the_one_that_started_them_is_gone(here):
+    with endless(here) as (process, pids):
+        process.kill()
+        process.wait()
+        assert gone(pids)
+    assert {package.load(path).status for path in (here / "results").glob("*.h5")} == {"stopped"}
+
+
+def test_an_interrupt_of_a_program_ends_the_processes(here):
+    """As in a notebook: KeyboardInterrupt, because nothing listens for signals."""
+    found = points({}, ENDLESS, ["seed=0:2"])
+    lines = runner.sweep(found, here, World(), False, Interrupted([point.cost for point in found]), Layout(jobs=2))
+    before = set(workers_here())
+    with pytest.raises(KeyboardInterrupt):
+        list(lines)
+    assert set(workers_here()) <= before
+    assert {package.load(path).status for path in here.glob("*.h5")} == {"stopped"}
+
+
+class Interrupted(Overall):
+    """Progress that is interrupted when both points have shown a round."""
+
+    def __init__(self, costs):
+        super().__init__(None, costs)
+        self.seen = set()
+
+    def show(self, round, rounds, row):
+        self.seen.add(self.name)
+        if len(self.seen) == 2:
+            raise KeyboardInterrupt
+
+
+def workers_here():
+    return Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["-j", "0"], "--jobs 0 is wrong: it must be at least 1"),
+        (["--each", "-1"], "--each -1 is wrong: it must be at least 0"),
+        (["--each", "1"], "--each 1 is wrong without mpirun: say --jobs N"),
+    ],
+)
+def test_layouts_that_cannot_be_are_refused(here, words, sentence, capsys):
+    sweep(*GRIDS, *words, code=2)
+    assert sentence in capsys.readouterr().err
+
+
+def test_ranks_start_no_processes(here):
+    done = mpifed("sweep", *SMALL, *GRIDS, "-j", "2", ranks=2, cwd=here)
+    assert done.code == 2
+    assert done.err.count("--jobs 2 is wrong under mpirun: say --each 1, which gives every point two ranks") == 1
+    assert not listed(here)

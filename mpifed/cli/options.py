@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from mpifed.cli.mistakes import refuse_command, refuse_options
 from mpifed.core.errors import UserError
 
 COMMANDS = ("run", "resume", "sweep", "show", "compare", "plot", "list", "describe", "data", "schema", "completion")
@@ -28,19 +29,28 @@ class Parser(argparse.ArgumentParser):
     """A parser that raises UserError for a wrong command line."""
 
     def error(self, message: str) -> Any:
-        raise UserError(message.replace("argument command: ", ""))
+        raise UserError(message.replace("argument command: ", "").removesuffix(", KEY=VALUE"))
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """The arguments on a command line; without a command, those of ``run``. UserError where they are wrong."""
     if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help", "--version")):
+        if words and not words[0].startswith("-"):
+            refuse_command(words[0], COMMANDS)
         words = ["run", *words]
-    args, more = parser().parse_known_args(words)
+    known = parser()
+    args, more = known.parse_known_args(words)
     if more:  # overrides after an option
         if args.command not in OVERRIDING or not all("=" in word and word[0] != "-" for word in more):
-            raise UserError(f"unrecognized arguments: {' '.join(more)}")
+            refuse_options(more, words, args.command, option_strings(known, args.command))
         vars(args)[OVERRIDING[args.command]] += more
     return args
+
+
+def option_strings(known: argparse.ArgumentParser, command: str) -> list[str]:
+    """The options of a command, such as --output."""
+    commands = next(one.choices for one in known._actions if isinstance(one, argparse._SubParsersAction))
+    return list(commands[command]._option_string_actions) if command in commands else []
 
 
 def parser() -> argparse.ArgumentParser:

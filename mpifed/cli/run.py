@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mpifed.cli.mistakes import refuse_words
 from mpifed.cli.output import say
 from mpifed.core.errors import UserError
 from mpifed.experiment.progress import Progress
@@ -93,6 +94,7 @@ def continued(args: argparse.Namespace) -> tuple[dict[str, Any], str, Saved | No
     """The table of a resumed run, its path, checkpoint and result so far; the latter None if it has no checkpoint."""
     from mpifed.experiment.resume import resume
 
+    refuse_words(args.overrides)
     table, saved, before = resume(args.result, args.overrides)
     return table, args.result, saved, None if saved is None else before
 
@@ -101,6 +103,7 @@ def study(words: Sequence[str]) -> dict[str, Any]:
     """The table of an experiment file and overrides."""
     from mpifed.experiment import config as configuration
 
+    refuse_words(words)
     files = [word for word in words if "=" not in word]
     if len(files) > 1:
         raise UserError(f"a run has one experiment file, not {len(files)}: {', '.join(files)}; overrides are KEY=VALUE")

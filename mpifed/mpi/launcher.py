@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from mpifed.core.errors import UserError
 from mpifed.mpi.world import World
 
 LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PALS_SIZE", "SLURM_STEP_NUM_TASKS")
@@ -20,10 +21,18 @@ def announced() -> tuple[int | None, int]:
 
 
 def connect() -> World:
-    """The ranks of this run: one where no launcher started this process."""
+    """The ranks of this run: one where no launcher started this process. UserError where there is no MPI library."""
     size, _ = announced()
     if size is None:
         return World()
-    from mpifed.mpi.communicator import Communicator
-
+    try:
+        from mpifed.mpi.communicator import Communicator
+    except (ImportError, RuntimeError) as error:
+        if size == 1:
+            return World()
+        what = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(
+            f"the launcher started {size} processes, but mpi4py finds no MPI library ({what}): load the MPI of your "
+            'site or pip install "mpifed[mpich]"; without a launcher mpifed runs in one process and needs none'
+        ) from None
     return Communicator(size, "Open MPI" if "OMPI_COMM_WORLD_SIZE" in os.environ else "")

@@ -103,3 +103,26 @@ def test_a_launcher_of_another_library_is_refused(tmp_path):
     assert "4 processes" in done.err
     assert "mpirun" in done.err
     assert not list(tmp_path.iterdir())
+
+
+NO_LIBRARY = {"MPI4PY_LIBMPI": "/no/libmpi.so"}
+
+
+def test_without_a_launcher_no_mpi_library_is_needed(tmp_path):
+    assert mpifed("run", *SMALL, "-q", "-o", "out.h5", cwd=tmp_path, **NO_LIBRARY).code == 0
+    assert package.load(tmp_path / "out.h5").attrs["mpi_library"] == "none"
+    done = mpifed("run", *SMALL, "-q", "-o", "one.h5", cwd=tmp_path, **NO_LIBRARY, PMI_SIZE="1", PMI_RANK="0")
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize(
+    ("size", "rank"), [("PMI_SIZE", "PMI_RANK"), ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"), ("PALS_SIZE", "PALS_RANKID")]
+)
+@pytest.mark.parametrize("number", ["0", "1"])
+def test_several_processes_without_an_mpi_library_are_told_so_by_rank_0(size, rank, number, tmp_path):
+    done = mpifed("run", *SMALL, cwd=tmp_path, **NO_LIBRARY, **{size: "4", rank: number})
+    told = 'mpifed: the launcher started 4 processes, but mpi4py finds no MPI library .*pip install "mpifed.mpich."'
+    assert done.code == 2
+    assert re.match(told, done.err) if number == "0" else not done.err
+    assert len(done.err.splitlines()) <= 1
+    assert not list(tmp_path.iterdir())

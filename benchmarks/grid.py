@@ -29,6 +29,8 @@ class Run(NamedTuple):
     optimum: bool
     name: str
 
+NO_CHECKPOINTS = {"checkpoint": {"keep": False}}  # of finished runs: they would take more room than the results
+
 
 def runs(bench: Bench, seeds: int, name: str = "", only: str = "") -> Iterator[Run]:
     """The runs of a benchmark; ``only``: those whose "block row" contains this text."""
@@ -39,7 +41,7 @@ def runs(bench: Bench, seeds: int, name: str = "", only: str = "") -> Iterator[R
             cell = Cell(block.name, row["name"], value)
             placeholder: dict[str, Any] = {"stop": {"optimum": 0.0}} if block.optimum else {}
             own = {key: part for key, part in row.items() if key != "name"}
-            study = merge(merge(merge(placeholder, bench.study), block.study), own)
+            study = merge(merge(merge(merge(placeholder, NO_CHECKPOINTS), bench.study), block.study), own)
             for seed in range(seeds):
                 point = merge(study, {"seed": seed})
                 if bench.columns is not None:

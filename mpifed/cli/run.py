@@ -33,9 +33,10 @@ def options(commands: Any) -> None:
     resume = commands.add_parser(
         "resume",
         help="continue from the last checkpoint of a result file",
-        description="Continue a run, with the same bits; only rounds, stop and checkpoint may change.",
+        description="Continue a run that was stopped, was killed or failed, or one that is finished, with more rounds "
+        "or time: the bits are those of a run that was not interrupted. Only rounds, stop and checkpoint may change.",
     )
-    resume.add_argument("result", help="result file of a run that was stopped, killed or failed")
+    resume.add_argument("result", help="result file of the run")
     resume.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="rounds=2000, stop.seconds=600 …")
     for one in (run, resume):
         one.add_argument("-q", "--quiet", action="store_true", help="print neither progress nor summary")

@@ -23,18 +23,26 @@ from mpifed.core import sealed
 from mpifed.core.component import Table
 from mpifed.core.errors import Trouble, UserError, reason
 from mpifed.core.typing import Array
+from mpifed.experiment.stop import ran_out
 
 STATE = "state.json"
 
 
 class Checkpoint(Table):
-    """When what resume needs is written: after so many seconds or rounds, whichever comes first, and on a signal."""
+    """When what resume needs is written: after so many seconds or rounds, whichever comes first, on a signal, and at
+    the end of a run that has not converged: one that ended by `rounds`, `stop.seconds` or `stop.simulated_seconds`.
+    """
 
     every_seconds: Annotated[float, Meta(ge=0, description="seconds from one to the next; 0: never by time")] = 300.0
     every_rounds: Annotated[int, Meta(ge=0, description="rounds from one to the next; 0: never by rounds")] = 0
-    keep: Annotated[bool, Meta(description="keep the last one of a finished run, to resume it with more rounds")] = (
-        False
-    )
+    keep: Annotated[
+        bool | None,
+        Meta(description="keep that of the last round when the run is finished (default: unless it has converged)"),
+    ] = None
+
+    def kept(self, reason: str) -> bool:
+        """Whether a run that is finished for this reason keeps a checkpoint of its last round, to go on from."""
+        return ran_out(reason) if self.keep is None else self.keep
 
 
 class Saved(msgspec.Struct):
@@ -92,6 +100,7 @@ class CheckpointWriter:
         self.options, self.cuts = options, [int(cut) for cut in cuts]
         self.folder = None if path is None else folder(path)
         self.serial = time.time_ns() // 1000 if saved is None else saved.serial  # unique to this run
+        self.round = -1 if saved is None else saved.round  # of the last one
         if saved is None:
             self.drop()  # of an earlier run of this name
         self.last = time.monotonic()
@@ -105,12 +114,12 @@ class CheckpointWriter:
         )
 
     def save(self, fed: Any, server: Any, round: int, elapsed: float) -> bool:
-        """Write a checkpoint of the state after ``round``; False where there is no file to resume.
+        """Write a checkpoint of the state after ``round``, if there is none; False where there is no file to resume.
 
         Raises Trouble where the disk refuses it; the previous one stays.
         """
-        if self.folder is None:
-            return False
+        if self.folder is None or self.round == round:
+            return self.folder is not None
         begun = time.perf_counter()
         try:
             self.folder.mkdir(exist_ok=True)
@@ -128,7 +137,7 @@ class CheckpointWriter:
                 f"the checkpoint of round {round} cannot be written to {self.folder}: "
                 f"{reason(error)}; resume goes on from the previous one"
             ) from None
-        self.serial, self.last = serial, time.monotonic()
+        self.serial, self.round, self.last = serial, round, time.monotonic()
         for file in self.folder.iterdir():
             if file.name != STATE and not file.name.startswith(f"{serial}-"):
                 file.unlink(missing_ok=True)
@@ -136,7 +145,7 @@ class CheckpointWriter:
         return True
 
     def drop(self) -> None:
-        """Remove the checkpoint of a finished run: rename its folder first, so that no part of it can be left."""
+        """Remove the checkpoint: rename its folder first, so that no part of it can be left."""
         if self.folder is not None:
             gone = self.folder.with_name(f".{self.folder.name}")
             shutil.rmtree(gone, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Resuming a run that was stopped, was killed or failed."""
+"""Resuming a run: one that was stopped, was killed or failed, or one that is finished and gets more rounds."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.core.toml import flat, toml_value
 from mpifed.experiment import checkpoint
 from mpifed.experiment import config as configuration
+from mpifed.experiment.config import Experiment
+from mpifed.experiment.stop import Stop, ran_out
+from mpifed.results.columns import COUNTED
 from mpifed.results.netcdf import mend
 from mpifed.results.result import Result, load
 
@@ -25,29 +29,76 @@ def resume(
 ) -> tuple[dict[str, Any], checkpoint.Saved | None, Result]:
     """The experiment with the overrides ``words``, the last checkpoint (None: start again) and the result so far.
 
-    Raises UserError where the run is finished, where the file or the checkpoint cannot be read, and for an override
-    that would make it another run.
+    Raises UserError where the run is finished and cannot go on, where it would have no round to go, where the file or
+    the checkpoint cannot be read, and for an override that would make it another run.
     """
     with contextlib.suppress(OSError):  # load says what is wrong
         mend(path)
     before = load(path)
     saved = checkpoint.find(path)
     if before.status == "finished" and saved is None:
-        raise UserError(
-            f"{os.fspath(path)} is finished ({before.stop_reason}); a finished run can be resumed if it ran with "
-            "checkpoint.keep = true"
-        )
+        raise UserError(lacking(before, os.fspath(path)))
     if saved is not None and before.cr < saved.round:
         raise UserError(
             f"{os.fspath(path)} has {before.cr} rounds and its checkpoint is of round {saved.round}: they do not "
             "belong together"
         )
     table = configuration.override(copy.deepcopy(before.config), words)
-    old, new = (flat(msgspec.to_builtins(configuration.experiment(part))) for part in (before.config, table))
-    for key in sorted(old.keys() | new.keys()):
-        if old.get(key) != new.get(key) and key.split(".")[0] not in FREE:
+    old, new = (configuration.experiment(part) for part in (before.config, table))
+    refuse_another(old, new, os.fspath(path))
+    if saved is not None:
+        refuse_no_round(old, new, before, saved.round, os.fspath(path))
+    return table, saved, before
+
+
+def lacking(before: Result, name: str) -> str:
+    """Why a finished run without a checkpoint cannot go on, and what works."""
+    if ran_out(before.stop_reason):
+        return (
+            f"{name} is finished ({before.stop_reason}) and the checkpoint to go on from, {name}.checkpoint, is not "
+            "there: it was moved or removed, or not kept (checkpoint.keep = false), so run it again with more rounds"
+        )
+    return (
+        f"{name} has converged ({before.stop_reason}) and such a run keeps no checkpoint: run it again with "
+        f"{another(before.stop_reason)}, or with checkpoint.keep = true to go on later"
+    )
+
+
+def another(reason: str) -> str:
+    """The stop rule to change where a run ended, or would end at once, for this reason."""
+    rule = reason.partition(":")[0]
+    if rule not in Stop.__struct_fields__:
+        return "another stop rule"
+    return f"another stop.{rule} ({'false' if rule == 'rising' else '0'} switches it off)"
+
+
+def refuse_another(old: Experiment, new: Experiment, name: str) -> None:
+    """UserError where a setting has changed that makes it another run."""
+    before, after = (flat(msgspec.to_builtins(part)) for part in (old, new))
+    for key in sorted(before.keys() | after.keys()):
+        if before.get(key) != after.get(key) and key.split(".")[0] not in FREE:
             raise UserError(
-                f"{key} = {toml_value(new.get(key))} is wrong: {os.fspath(path)} has {toml_value(old.get(key))}, and "
+                f"{key} = {toml_value(after.get(key))} is wrong: {name} has {toml_value(before.get(key))}, and "
                 f"only {', '.join(FREE[:-1])} and {FREE[-1]} may change when a run is resumed"
             )
-    return table, saved, before
+
+
+def refuse_no_round(old: Experiment, new: Experiment, before: Result, done: int, name: str) -> None:
+    """UserError where there is no round to go after ``done``; a run that was cut off there may still be finished."""
+    finished = before.status == "finished"
+    if new.rounds < done or (new.rounds == done and (finished or new.rounds != old.rounds)):
+        more = f"write a larger number to go on, such as rounds={max(2 * done, 1)}"
+        if new.rounds == old.rounds:
+            raise UserError(f"{name} is finished, with all of its {done} rounds: {more}")
+        raise UserError(f"rounds = {new.rounds} is wrong: {name} has {done} rounds already, so {more}")
+    history = {key: column[: done + 1 : new.evaluate.every].tolist() for key, column in before.rounds.items()}
+    n = 0 if before.x is None else before.x.size
+    if finished and (reason := new.stop.reason(history, before.m, n)) is not None:
+        raise UserError(f"{name} would end at once ({reason}): to go on, write {another(reason)}")
+
+
+def forget_end(before: Result, config: Experiment, last: int) -> None:
+    """Take out of a result what it has of round ``last`` only because that was the last one: a longer run has not."""
+    if last > 0 and last != config.rounds and last % config.evaluate.every:
+        for name in before.rounds.keys() - COUNTED - {"round"}:
+            before.rounds[name][last] = 0 if before.rounds[name].dtype.kind == "i" else np.nan

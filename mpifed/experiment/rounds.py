@@ -62,9 +62,11 @@ def rounds(
             written = checkpoints.save(fed, server, round, elapsed)
             if signal:
                 return Outcome(server, "stopped", f"{signal} after round {round}" + "; resume goes on" * written)
-    if config.checkpoint.keep:
+    reason = reason or f"rounds: {config.rounds}"
+    if config.checkpoint.kept(reason):
+        recorder.flush()
         checkpoints.save(fed, server, round, elapsed)
-    return Outcome(server, "finished", reason or f"rounds: {config.rounds}")
+    return Outcome(server, "finished", reason)
 
 
 def restored(config: Experiment, fed: Federation, saved: Saved, history: dict[str, list[float]]) -> Any:

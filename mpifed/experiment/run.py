@@ -16,6 +16,7 @@ from mpifed.experiment.config import Experiment, experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.prepare import Prepared, prepare
 from mpifed.experiment.progress import Progress
+from mpifed.experiment.resume import forget_end
 from mpifed.experiment.rounds import rounds
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
@@ -99,7 +100,10 @@ def new_recorder(job: Job, world: World, m: int) -> Recorder:
         "ranks": world.size,
         "mpi_library": world.library,
     }
-    return Recorder(job.path, attributes, m, job.force, job.before, -1 if job.saved is None else job.saved.round)
+    last = -1 if job.saved is None else job.saved.round
+    if job.before is not None:
+        forget_end(job.before, job.config, last)
+    return Recorder(job.path, attributes, m, job.force, job.before, last)
 
 
 def host(world: Any, parts: Prepared) -> None:
@@ -143,7 +147,7 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
         recorder.ranks(ranks)
         recorder.ranks({"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
         recorder.finish(outcome.status, outcome.reason)
-        if outcome.status == "finished" and not config.checkpoint.keep:
+        if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
             checkpoints.drop()
     return recorder
 

@@ -10,6 +10,8 @@ from msgspec import Meta
 
 from mpifed.core.component import Table
 
+BUDGETS = ("rounds", "seconds", "simulated_seconds")  # what may run out before a run has converged
+
 
 class Stop(Table):
     """Stop rules; absent or 0 means off. The first that holds ends the run, and `rounds` does in any case."""
@@ -72,3 +74,8 @@ class Stop(Table):
         if self.gradient and error <= bound:
             return f"gradient: {name} {error:.3g} <= {bound:.3g}{origin}"
         return None
+
+
+def ran_out(reason: str) -> bool:
+    """Whether a run that ended for this reason had no rounds or no time left, rather than converged."""
+    return reason.partition(":")[0] in BUDGETS

@@ -156,6 +156,8 @@ COLUMNS: dict[str, Column] = {
     ),
 }
 
+COUNTED = {name for name, column in COLUMNS.items() if column.part != "outcome"} - {"evaluate_seconds"}  # every round
+
 RANKS: dict[str, Column] = {
     "clients": Column("1", "Clients that live on the rank.", True),
     "samples": Column("1", "Training samples of the clients of the rank.", True),

@@ -65,7 +65,7 @@ def test_the_commands_of_the_guide_work(folder):
 
 
 def test_a_run_is_resumed_from_the_same_folder(folder):
-    words = ("algorithm=my_methods.py:GradientDescent", "checkpoint.keep=true", *SMALL)
+    words = ("algorithm=my_methods.py:GradientDescent", *SMALL)
     whole = run(folder, *words)
     run(folder, *words, "rounds=2", to="cut.h5")
     done = mpifed("resume", "cut.h5", "rounds=5", "-q", cwd=folder, process=True)

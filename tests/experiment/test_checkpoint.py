@@ -13,7 +13,7 @@ from tests.experiment.conftest import run
 
 def test_a_kill_while_a_checkpoint_is_removed_leaves_none_or_all_of_it(tmp_path, monkeypatch):
     path = tmp_path / "out.h5"
-    run("run", "data.clients=13", "rounds=2", "checkpoint.keep=true", "-q", "-o", path)
+    run("run", "data.clients=13", "rounds=2", "-q", "-o", path)
     keeper, remove = CheckpointWriter(Checkpoint(), path, find(path), [0, 13]), shutil.rmtree
 
     def killed(place, ignore_errors=False):

@@ -13,9 +13,11 @@ import h5py
 import numpy as np
 import pytest
 
+from mpifed.cli.options import EXAMPLES
 from mpifed.experiment.checkpoint import STATE, find, folder
+from mpifed.results.result import load
 from tests.experiment.conftest import run, status
-from tests.helpers.commands import ROOT, SETTINGS, execute, mpirun
+from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun
 from tests.helpers.killed_runs import STUDY as KILLED
 from tests.helpers.killed_runs import children, content, finish, start
 from tests.helpers.studies import SEVERAL, endless
@@ -24,13 +26,125 @@ KILLS = "tests.helpers.killed_runs"
 
 
 @pytest.mark.parametrize("name", SEVERAL)
-def test_a_resumed_run_has_the_bits_of_one_that_was_not_interrupted(name, tmp_path):
+def test_a_finished_run_goes_on_with_the_bits_of_one_that_had_all_rounds_from_the_start(name, tmp_path):
+    """Also where its last round was evaluated only because it was the last one, and with personal models."""
     whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
-    run("run", *endless(name), "rounds=7", "-q", "-o", whole)
-    run("run", *endless(name), "rounds=3", "checkpoint.keep=true", "-q", "-o", part)
-    run("resume", part, "rounds=7", "checkpoint.keep=false", "-q")
+    study = [*endless(name), "evaluate.every=2", "-q"]
+    if name.split(",")[0] in ("flame", "pfedme"):
+        study.append("record.personal=true")
+    run("run", *study, "rounds=7", "-o", whole)
+    run("run", *study, "rounds=3", "-o", part)
+    run("resume", part, "rounds=7", "-q")
     assert content(part) == content(whole)
-    assert not folder(part).exists()
+
+
+def test_a_run_goes_on_as_often_as_one_likes(tmp_path):
+    whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
+    study = ["algorithm=fedadmm", "data.clients=13", "stop.gradient=0.0", "evaluate.every=3", "-q"]
+    run("run", *study, "rounds=0", "-o", part)
+    for rounds in (1, 6, 8, 11):
+        run("resume", part, f"rounds={rounds}", "-q")
+        whole.unlink(missing_ok=True)
+        run("run", *study, f"rounds={rounds}", "-o", whole)
+        assert content(part) == content(whole), rounds
+
+
+@pytest.mark.parametrize(
+    ("study", "more"),
+    [
+        (["stop.seconds=1e-9"], ["stop.seconds=0"]),
+        (["system.latency=0.1", "stop.simulated_seconds=0.5"], ["stop.simulated_seconds=1.2"]),
+    ],
+    ids=["seconds", "simulated_seconds"],
+)
+def test_a_run_that_ended_for_lack_of_time_goes_on(study, more, tmp_path):
+    whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
+    common = ["algorithm=fedadmm", "data.clients=13", "rounds=9", "stop.gradient=0.0", *study]
+    run("run", *common, "-q", "-o", part)
+    done = load(part)
+    assert done.status == "finished"
+    assert done.stop_reason.split(":")[0] in study[-1]
+    before = part.read_bytes()
+    rule = study[-1].split("=")[0]
+    assert f"would end at once ({done.stop_reason}): to go on, write another {rule}" in run("resume", part, code=2).err
+    assert part.read_bytes() == before
+    run("resume", part, *more, "-q")
+    run("run", *common, *more, "-q", "-o", whole)
+    assert load(part).cr > done.cr
+    assert content(part) == content(whole)
+
+
+def test_the_commands_of_the_help_work_one_after_the_other(tmp_path):
+    (tmp_path / "study.toml").write_text("rounds = 4\n[data]\nclients = 6\n[stop]\ngradient = 1e-30\n", "utf-8")
+    commands = re.findall(r"python -m mpifed ((?:run study|resume).*?)(?:  .*)?\n", EXAMPLES)
+    assert [line.split()[0] for line in commands] == ["run", "resume"]
+    for line in commands:
+        words = line.replace("2000", "6").split()
+        assert mpifed(*words, "-q", cwd=tmp_path).code == 0
+    assert load(tmp_path / "out.h5").cr == 6
+
+
+def test_without_new_rounds_one_sentence_says_what_to_write(tmp_path):
+    path = tmp_path / "out.h5"
+    run("run", "data.clients=13", "rounds=6", "stop.gradient=0.0", "-q", "-o", path)
+    before = path.read_bytes()
+    for words, sentence in (
+        ([], "is finished, with all of its 6 rounds: write a larger number to go on, such as rounds=12"),
+        (["rounds=6"], "is finished, with all of its 6 rounds: write a larger number to go on, such as rounds=12"),
+        (["rounds=4"], "rounds = 4 is wrong: .* has 6 rounds already, so write a larger number to go on"),
+    ):
+        assert re.search(sentence, run("resume", path, *words, code=2).err)
+        assert path.read_bytes() == before
+    run("resume", path, "rounds=12", "-q")
+    assert load(path).cr == 12
+
+
+def test_a_run_that_has_converged_keeps_a_checkpoint_only_on_wish(tmp_path):
+    path, whole = tmp_path / "out.h5", tmp_path / "whole.h5"
+    study = ["data.clients=13", "stop.gradient=1e-3", "-q"]
+    run("run", *study, "-o", path)
+    assert not folder(path).exists()
+    sentence = run("resume", path, "rounds=2000", code=2).err
+    assert re.search(r"has converged \(gradient: .*\) and such a run keeps no checkpoint: run it again with", sentence)
+    assert "another stop.gradient (0 switches it off), or with checkpoint.keep = true to go on later" in sentence
+    run("run", *study, "checkpoint.keep=true", "--force", "-o", path)
+    assert "would end at once (gradient: " in run("resume", path, "rounds=2000", code=2).err
+    run("resume", path, "stop.gradient=1e-6", "checkpoint.keep=false", "-q")
+    run("run", *study, "stop.gradient=1e-6", "-o", whole)
+    assert content(path) == content(whole)
+    assert not folder(path).exists()
+
+
+def test_on_wish_no_finished_run_keeps_a_checkpoint(tmp_path):
+    path = tmp_path / "out.h5"
+    run("run", "data.clients=13", "rounds=2", "checkpoint.keep=false", "-q", "-o", path)
+    assert not folder(path).exists()
+    assert re.search(
+        r"is finished \(rounds: 2\) and the checkpoint to go on from, \S+out.h5.checkpoint, is not there: .* not kept "
+        r"\(checkpoint.keep = false\), so run it again with more rounds",
+        run("resume", path, "rounds=4", code=2).err,
+    )
+
+
+def test_a_selection_with_too_few_rows_for_the_new_rounds_is_refused(tmp_path):
+    path = tmp_path / "out.h5"
+    np.savez(tmp_path / "sel.npz", sel=np.arange(12).reshape(4, 3))
+    study = ["data.clients=13", "selection=replay", f"selection.path={tmp_path / 'sel.npz'}", "-q"]
+    run("run", *study, "rounds=4", "-o", path)
+    before = path.read_bytes()
+    assert "has 4 rows in 'sel', but rounds = 5" in run("resume", path, "rounds=5", code=2).err
+    assert path.read_bytes() == before
+    assert load(path).status == "finished"
+
+
+@pytest.mark.parametrize("name", ["fedgia", "scaffold, flaky"])
+def test_a_finished_run_goes_on_under_mpirun(name, tmp_path):
+    whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
+    study = [*endless(name), "evaluate.every=4", "-q"]
+    run("run", *study, "rounds=9", "-o", whole)
+    run("run", *study, "rounds=6", "-o", part, ranks=3)
+    run("resume", part, "rounds=9", "-q", ranks=3)
+    assert content(part) == content(whole)
 
 
 @pytest.mark.slow
@@ -40,8 +154,8 @@ def test_any_number_of_ranks_goes_on_from_the_checkpoint_of_four(name, tmp_path)
     run("run", *endless(name), "rounds=6", "-q", "-o", whole)
     for ranks in (2, 3, 5):
         part = tmp_path / f"{ranks}.h5"
-        run("run", *endless(name), "rounds=3", "checkpoint.keep=true", "-q", "-o", part, ranks=4)
-        run("resume", part, "rounds=6", "checkpoint.keep=false", "-q", ranks=ranks)
+        run("run", *endless(name), "rounds=3", "-q", "-o", part, ranks=4)
+        run("resume", part, "rounds=6", "-q", ranks=ranks)
         assert content(part) == content(whole), ranks
         with h5py.File(part) as file:
             assert file.attrs["ranks"] == ranks
@@ -137,20 +251,15 @@ def test_a_second_signal_ends_at_once(tmp_path):
 )
 def test_only_rounds_and_stop_rules_may_change(word, sentence, tmp_path):
     path = tmp_path / "out.h5"
-    run("run", "data.clients=13", "rounds=2", "checkpoint.keep=true", "-q", "-o", path)
+    run("run", "data.clients=13", "rounds=2", "-q", "-o", path)
     before = path.read_bytes()
     assert re.match(f"mpifed: {sentence}", run("resume", path, word, code=2).err)
     assert path.read_bytes() == before
 
 
-def test_what_is_finished_or_damaged_is_refused(tmp_path):
+def test_what_is_damaged_is_refused(tmp_path):
     path = tmp_path / "out.h5"
     run("run", "data.clients=13", "rounds=2", "-q", "-o", path)
-    assert (
-        "out.h5 is finished (rounds: 2); a finished run can be resumed if it ran with checkpoint.keep = true"
-        in run("resume", path, code=2).err
-    )
-    run("run", "data.clients=13", "rounds=2", "checkpoint.keep=true", "--force", "-q", "-o", path)
     piece = next(folder(path).glob("*-0.npz"))
     whole = piece.read_bytes()
     piece.write_bytes(whole[: len(whole) // 2] + bytes([whole[len(whole) // 2] ^ 1]) + whole[len(whole) // 2 + 1 :])
@@ -168,17 +277,7 @@ def test_data_that_have_changed_are_noticed(tmp_path):
     rng = np.random.default_rng(0)
     arrays = {"X": rng.normal(size=(40, 3)), "y": rng.normal(size=40), "sizes": np.full(8, 5)}
     np.savez(data, **arrays)
-    run(
-        "run",
-        "data=file",
-        f"data.path={data}",
-        "algorithm=fedavg",
-        "rounds=3",
-        "checkpoint.keep=true",
-        "-q",
-        "-o",
-        path,
-    )
+    run("run", "data=file", f"data.path={data}", "algorithm=fedavg", "rounds=3", "-q", "-o", path)
     np.savez(data, **arrays | {"y": arrays["y"] + 1})
     assert "the data or the program have changed: after round 3" in run("resume", path, "rounds=5", "-q", code=2).err
     np.savez(data, **arrays | {"sizes": np.full(10, 4)})

@@ -17,7 +17,7 @@ STUDY = {"data": {"clients": 6, "features": 5}, "rounds": 4, "stop": {"gradient"
 def test_a_job_gives_a_recorder_and_goes_on_from_its_checkpoint(tmp_path):
     path = tmp_path / "out.h5"
     whole = start(Job(experiment(STUDY | {"rounds": 7}))).result()
-    short = start(Job(experiment(STUDY | {"checkpoint": {"keep": True}}), path))
+    short = start(Job(experiment(STUDY), path))
     assert short.ended == ("finished", "rounds: 4")
 
     from mpifed.experiment.resume import resume

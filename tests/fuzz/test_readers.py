@@ -194,7 +194,7 @@ def test_results(tmp_path, monkeypatch):
     damage()
 
 
-SMALL = ["algorithm=fedadmm", "data.clients=13", "data.features=9", "rounds=4", "checkpoint.keep=true", "-q"]
+SMALL = ["algorithm=fedadmm", "data.clients=13", "data.features=9", "rounds=4", "-q"]
 
 
 @pytest.fixture(scope="module")

@@ -42,13 +42,13 @@ def test_a_run_is_resumed_by_more_and_by_fewer_ranks(name, world, mpi_tmp_path):
     if world.rank == 0:
         with alone():
             run("run", *endless(name), "rounds=6", "-o", whole)
-            run("run", *endless(name), "rounds=3", "checkpoint.keep=true", "-o", up)
+            run("run", *endless(name), "rounds=3", "-o", up)
     world.meet()
-    run("run", *endless(name), "rounds=3", "checkpoint.keep=true", "-o", down)
-    run("resume", up, "rounds=6", "checkpoint.keep=false")
+    run("run", *endless(name), "rounds=3", "-o", down)
+    run("resume", up, "rounds=6")
     if world.rank == 0:
         with alone():
-            run("resume", down, "rounds=6", "checkpoint.keep=false")
+            run("resume", down, "rounds=6")
         assert content(up) == content(down) == content(whole)
         for path, ranks in ((up, world.size), (down, 1)):
             with h5py.File(path) as file:

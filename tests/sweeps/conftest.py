@@ -28,4 +28,4 @@ def sweep(*words, code=0):
 
 
 def listed(folder):
-    return sorted(path.name for path in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir() if path.suffix != ".checkpoint")

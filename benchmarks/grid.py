@@ -29,6 +29,7 @@ class Run(NamedTuple):
     optimum: bool
     name: str
 
+
 NO_CHECKPOINTS = {"checkpoint": {"keep": False}}  # of finished runs: they would take more room than the results
 
 

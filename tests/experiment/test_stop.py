@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
-from mpifed.experiment.stop import Stop
+from mpifed.experiment.stop import Stop, ran_out
 
 positive = st.floats(1e-12, 1e3)
 
@@ -138,3 +138,25 @@ def test_the_reason_names_its_quantity_and_the_numbers(stop, columns, reason):
 def test_a_bound_below_zero_is_refused(key):
     with pytest.raises(UserError, match=rf"^stop\.{key} = -1 is wrong: expected float >= 0"):
         Stop.build({key: -1}, "stop")
+
+
+def test_a_reason_tells_whether_rounds_or_time_ran_out():
+    history = {
+        "objective": [1.0],
+        "grad_norm_sq": [1e-9],
+        "elapsed_seconds": [2.0],
+        "simulated_seconds": [2.0],
+        "accuracy": [1.0],
+    }
+    out = {"rounds": ran_out("rounds: 40")}
+    for rule, stop in {
+        "seconds": Stop(seconds=1.0),
+        "simulated_seconds": Stop(simulated_seconds=1.0),
+        "gradient": Stop(gradient=1e-3),
+        "accuracy": Stop(accuracy=0.5),
+        "objective_gap": Stop(objective_gap=1.0, optimum=0.5),
+    }.items():
+        reason = stop.reason(history, 3, 4)
+        assert reason.startswith(f"{rule}: ")
+        out[rule] = ran_out(reason)
+    assert {rule for rule, ran in out.items() if ran} == {"rounds", "seconds", "simulated_seconds"}

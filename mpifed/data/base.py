@@ -24,7 +24,8 @@ class Dataset:
 
     ``m``: number of clients. ``n``: number of features. ``sizes`` (m,): training samples of each client, at least 1.
     ``sizes_test`` (m,): test samples, or None. ``classes``: number of classes, 0 where labels are not classes.
-    ``sparse``: whether rows() returns CSR matrices.
+    ``sparse``: whether rows() returns CSR matrices. ``names``: the text of each class, where labels were text.
+    ``notes``: sentences that a user should read before a run, such as how labels were mapped.
     """
 
     m: int
@@ -33,6 +34,8 @@ class Dataset:
     sizes_test: Array | None = None
     classes: int = 0
     sparse: bool = False
+    names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
         """Training samples X (rows, n) and labels y (rows,) of the clients lo <= i < hi, in client order."""
@@ -41,6 +44,28 @@ class Dataset:
     def rows_test(self, lo: int, hi: int) -> tuple[Matrix, Array]:
         """Test samples and their labels, likewise."""
         raise NotImplementedError
+
+    def values(self) -> Array | None:
+        """The distinct labels of all samples in rising order, where they are known without generating them."""
+        return None
+
+
+class Wrapped(Dataset):
+    """A data set that is as ``whole`` is, but for what a derived class changes."""
+
+    def __init__(self, whole: Dataset) -> None:
+        self.whole = whole
+        self.m, self.n, self.sizes, self.sizes_test = whole.m, whole.n, whole.sizes, whole.sizes_test
+        self.classes, self.sparse, self.names, self.notes = whole.classes, whole.sparse, whole.names, whole.notes
+
+    def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
+        return self.whole.rows(lo, hi)
+
+    def rows_test(self, lo: int, hi: int) -> tuple[Matrix, Array]:
+        return self.whole.rows_test(lo, hi)
+
+    def values(self) -> Array | None:
+        return self.whole.values()
 
 
 class ClientByClient(Dataset):

@@ -7,18 +7,17 @@ from typing import Any
 import msgspec
 
 from mpifed.core.typing import Array, Matrix
-from mpifed.data.base import Data, Dataset
+from mpifed.data.base import Data, Dataset, Wrapped
 
 MOST = 1 << 27  # bytes of samples that a rank caches
 
 
-class CachedDataset(Dataset):
+class CachedDataset(Wrapped):
     """The data set ``whole``; rows that were read before come from memory if the cache had room for them."""
 
     def __init__(self, whole: Dataset, cache: Cache) -> None:
-        self.whole, self.cache = whole, cache
-        self.m, self.n, self.sizes, self.sizes_test = whole.m, whole.n, whole.sizes, whole.sizes_test
-        self.classes, self.sparse = whole.classes, whole.sparse
+        super().__init__(whole)
+        self.cache = cache
         self.pieces: dict[tuple[int, int, bool], tuple[Matrix, Array]] = {}
         self.bytes = size_in_bytes(whole)
 

@@ -11,6 +11,8 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Dataset
 
+COUNTED = 1 << 20  # labels up to this one are found by counting, which is faster than sorting
+
 
 class Samples(NamedTuple):
     """The training or test samples of m clients. Client i owns the next ``sizes[i]`` rows of ``order``."""
@@ -48,7 +50,7 @@ class Pool(Dataset):
         if test is not None:
             self.sizes_test = np.asarray(test[3], dtype=np.int64)
             self.test, self.starts_test = Samples(*test[:3], self.sizes_test), starts_of(self.sizes_test)
-        self.classes = count_classes(y if test is None else np.concatenate([y, test[1]]))
+        self.classes = count_classes(self.labels())
 
     def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
         return self._read(self.train, slice(self.starts[lo], self.starts[hi]), "")
@@ -58,6 +60,15 @@ class Pool(Dataset):
             raise UserError(f"{self.source} has no test samples: it needs X_test, y_test and sizes_test")
         own_file = self.test.X is not self.train.X
         return self._read(self.test, slice(self.starts_test[lo], self.starts_test[hi]), "_test" if own_file else "")
+
+    def labels(self) -> Array:
+        """All labels, of training and test samples (d,); with a share kept for testing, both are in the same y."""
+        parts = [self.train.y] if self.test is None or self.test.y is self.train.y else [self.train.y, self.test.y]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def values(self) -> Array:
+        y = self.labels()
+        return np.flatnonzero(np.bincount(y.astype(np.int64))) if 0 < self.classes <= COUNTED else np.unique(y)
 
     def _read(self, samples: Samples, own: slice, suffix: str) -> tuple[Matrix, Array]:
         """The rows ``own`` of ``order``, as ``dtype`` and finite; errors name X and y with ``suffix``."""

@@ -43,6 +43,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None) -> Prepared:
         if cache is None
         else cache.load(config.data, config.seed, config.dtype)
     )
+    data = config.problem.fitted(data)
     setup = Setup(config.problem, config.algorithm, config.seed, data.m, start(config, data, world.size))
     if saved is not None and saved.cuts[-1] != data.m:
         raise UserError(

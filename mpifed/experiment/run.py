@@ -131,6 +131,8 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
     checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts)
     if (advice := algorithm.advice(fed.m)) is not None:
         progress.note(advice)
+    for note in parts.data.notes:
+        progress.note(note)
     with recorder:
         try:
             outcome = rounds(config, fed, recorder, progress, checkpoints, job.saved)

@@ -14,6 +14,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
+from mpifed.data.labels import Kind, fitted
 
 
 class Problem(Component):
@@ -47,6 +48,18 @@ class Problem(Component):
     def initial(self, data: Dataset, seed: int) -> Array:
         """The model (n,) that a run starts from."""
         return np.zeros(self.dim(data))
+
+    def takes(self) -> Kind:
+        """Which labels this problem takes: "numbers", "classes" 0, 1 … C−1, or "binary", 0 and 1 or -1 and 1."""
+        return "numbers"
+
+    def fitted(self, data: Dataset) -> Dataset:
+        """The data set with labels that this problem takes; its notes say what was mapped. UserError if impossible."""
+        kind = self.takes()
+        if kind == "numbers" and self.has("predict"):  # a classifier that checks and maps its labels itself
+            return data
+        with self.refusing():
+            return fitted(data, kind)
 
     def labels(self, b: Array) -> Array:
         """The labels in the form that this problem uses (d,); ValueError where they do not fit."""

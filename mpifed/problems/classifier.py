@@ -12,6 +12,7 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
+from mpifed.data.labels import Kind
 from mpifed.problems.base import Problem
 
 
@@ -37,6 +38,9 @@ class Classifier(Problem):
     def initial(self, data: Dataset, seed: int) -> Array:
         n = self.dim(data)
         return np.zeros(n) if self.start == "zero" else stream(seed, "model").uniform(-1, 1, n) / np.sqrt(data.n)
+
+    def takes(self) -> Kind:
+        return "classes"
 
     def labels(self, b: Array) -> Array:
         return whole_labels(b)

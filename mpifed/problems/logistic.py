@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
+from mpifed.data.labels import Kind
 from mpifed.problems.linear_model import LinearModel
 
 
@@ -18,6 +19,9 @@ class LogisticLoss(LinearModel):
 
     curvature: ClassVar[float] = 0.25
     logistic_loss: ClassVar[bool] = True
+
+    def takes(self) -> Kind:
+        return "binary"
 
     def labels(self, b: Array) -> Array:
         if not np.isin(b, (-1, 0, 1)).all() or (np.isin(-1, b) and np.isin(0, b)):

@@ -13,6 +13,7 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array, Count
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
+from mpifed.data.labels import Kind
 from mpifed.problems.base import Problem
 from mpifed.problems.classifier import whole_labels
 from mpifed.problems.softmax import cross_entropy
@@ -33,6 +34,9 @@ class MLP(Problem, tag="mlp"):
             raise ValueError("labels must be whole numbers 0, 1 … C−1 of at least 2 classes")
         widths = (data.n, *self.hidden, data.classes)
         return sum((a + 1) * b for a, b in pairwise(widths))
+
+    def takes(self) -> Kind:
+        return "classes"
 
     def labels(self, b: Array) -> Array:
         return whole_labels(b)

@@ -17,6 +17,7 @@ from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array, Count
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
+from mpifed.data.labels import Kind
 from mpifed.problems.base import Problem
 from mpifed.problems.classifier import whole_labels
 from mpifed.problems.torch_network import Network, first_line, pytorch
@@ -70,6 +71,9 @@ class TorchProblem(Problem):
                 f"{toml_value((2, data.classes))}, one score per class"
             )
         return net.start
+
+    def takes(self) -> Kind:
+        return "classes"
 
     def labels(self, b: Array) -> Array:
         return whole_labels(b)

@@ -10,6 +10,7 @@ from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.run import build, start
 from mpifed.mpi.world import World
+from tests.helpers.commands import mpifed
 
 STUDY = {"data": {"clients": 6, "features": 5}, "rounds": 4, "stop": {"gradient": 0.0}}
 
@@ -57,3 +58,30 @@ def test_a_mistake_under_agreeing_is_one_sentence_and_other_errors_pass():
         raise MemoryError("9 GB")
     with pytest.raises(ZeroDivisionError), world.agreeing():
         1 / 0  # noqa: B018
+
+
+def test_what_was_done_with_labels_is_said_once_before_the_rounds(tmp_path):
+    np.savez(tmp_path / "x.npz", X=np.eye(6), y=np.array(["no", "yes"] * 3))
+    np.savez(tmp_path / "shifted.npz", X=np.eye(6), y=np.array([1, 2, 3] * 2))
+    for name, problem, note in (
+        ("x", "logistic", "labels are text, numbered in sorted order: 'no' is 0, 'yes' is 1"),
+        ("shifted", "softmax", "labels 1 … 3 are numbered 0 … 2"),
+    ):
+        words = ["data=file", f"data.path={tmp_path / name}.npz", "data.clients=3", f"problem={problem}", "rounds=1"]
+        for ranks in (None, 2):
+            done = mpifed("run", *words, "-o", tmp_path / f"{name}{ranks}.h5", ranks=ranks, process=True)
+            assert done.code == 0
+            assert done.err.count(f"mpifed: {note}\n") == 1
+        assert mpifed("run", *words, "-q", "-o", tmp_path / "quiet.h5", "--force").err == ""
+
+
+def test_labels_from_one_give_the_bits_of_labels_from_zero(tmp_path):
+    y = np.arange(12) % 3
+    X = np.random.default_rng(0).standard_normal((12, 2))
+    models = []
+    for first in (0, 1):
+        np.savez(tmp_path / f"{first}.npz", X=X, y=y + first)
+        data = {"name": "file", "path": str(tmp_path / f"{first}.npz"), "clients": 3}
+        models.append(start(Job(experiment({"data": data, "problem": "softmax", "rounds": 5}))).result().x)
+    assert np.array_equal(*models)
+    assert models[0].any()

@@ -15,19 +15,25 @@ from mpifed.core.typing import Array
 from mpifed.data.formats.on_disk import Stored, StoredCsr
 from mpifed.data.pool import Samples, check_finite
 
+TEXT = "SU"  # kinds of numpy's types for bytes and text
 
-def read_samples(arrays: dict[str, Any], path: Path, part: str) -> tuple[Any, Array]:
-    """X and y (d,) of the training (part "") or test ("_test") samples; UserError for wrong shapes and types."""
+
+def read_samples(arrays: dict[str, Any], path: Path, part: str, texts: bool = False) -> tuple[Any, Array]:
+    """X and y (d,) of the training (part "") or test ("_test") samples; UserError for wrong shapes and types.
+
+    Labels may be text where ``texts`` is set.
+    """
     X_name, y_name = f"X{part}", f"y{part}"
     X = arrays[X_name] if X_name in arrays else csr_of(arrays, path, X_name)
     check_real(X, X_name, path)
     if len(X.shape) != 2 or 0 in X.shape:
         raise UserError(f"{X_name} of {path} has the shape {tuple(X.shape)}: it must be (d, n) with d > 0 and n > 0")
     check_memory(8 * int(X.shape[1]), f"{X_name} of {path} has {X.shape[1]:,} columns: a model with as many parameters")
-    y = read_vector(arrays, y_name, path)
+    y = read_vector(arrays, y_name, path, texts)
     if len(y) != X.shape[0]:
         raise UserError(f"{y_name} of {path} has {len(y)} entries, but {X_name} has {X.shape[0]} rows")
-    check_finite(y.astype(np.float64), range(len(y)), f"{y_name} of {path}")
+    if y.dtype.kind not in TEXT:
+        check_finite(y.astype(np.float64), range(len(y)), f"{y_name} of {path}")
     return X, y
 
 
@@ -36,7 +42,7 @@ def read_test_samples(arrays: dict[str, Any], path: Path, X: Any, sizes: Array |
     if sizes is None or "sizes_test" not in arrays:
         lacking = "sizes" if sizes is None else "sizes_test"
         raise UserError(f"{path} has test samples but no {lacking}: they need X_test, y_test, sizes and sizes_test")
-    X_test, y_test = read_samples(arrays, path, "_test")
+    X_test, y_test = read_samples(arrays, path, "_test", texts=True)
     sizes_test = read_sizes(arrays, "sizes_test", path, X_test, 0)
     if len(sizes_test) != len(sizes):
         raise UserError(f"sizes_test of {path} has {len(sizes_test)} entries, but sizes has {len(sizes)}")
@@ -84,11 +90,12 @@ def is_counts(values: Array) -> bool:
     return bool(np.all((values >= 0) & (values < 2.0**63) & (values == np.floor(values))))
 
 
-def read_vector(arrays: dict[str, Any], name: str, path: Path) -> Array:
-    """The array ``name`` as a vector (d,); in the file it may also be (d, 1) or (1, d)."""
+def read_vector(arrays: dict[str, Any], name: str, path: Path, texts: bool = False) -> Array:
+    """The array ``name`` as a vector (d,), numbers or, with ``texts``, text; in the file also (d, 1) or (1, d)."""
     if name not in arrays:
         raise UserError(f"{path} has no {name}; it has {', '.join(arrays) or 'no arrays'}")
-    check_real(arrays[name], name, path)
+    if not (texts and getattr(arrays[name], "dtype", np.dtype(object)).kind in TEXT):
+        check_real(arrays[name], name, path)
     shape = tuple(arrays[name].shape)
     if len(shape) == 0 or math.prod(shape) not in shape:
         raise UserError(f"{name} of {path} has the shape {shape}: it must be a vector")

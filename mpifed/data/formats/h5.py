@@ -31,6 +31,8 @@ class H5Array(Stored):
 
             def rows(lo: int, hi: int) -> Array:
                 self.check_memory(hi - lo)
+                if self.dtype.kind == "U":
+                    return np.asarray(dataset.asstr()[lo:hi], dtype=str)
                 return dataset[lo:hi]
 
             yield rows
@@ -41,4 +43,12 @@ def open_h5(path: Path) -> dict[str, Any]:
     import h5py
 
     with h5py.File(path, "r", locking="best-effort") as file:
-        return {name: H5Array(path, name, entry.shape, entry.dtype) for name, entry in datasets(file, str(path))}
+        return {name: H5Array(path, name, entry.shape, type_of(entry)) for name, entry in datasets(file, str(path))}
+
+
+def type_of(dataset: Any) -> np.dtype[Any]:
+    """The type of what is read from a dataset: strings of any length are text in numpy, too."""
+    import h5py
+
+    about = h5py.check_string_dtype(dataset.dtype)
+    return np.dtype(str) if about is not None and about.length is None else dataset.dtype

@@ -1,24 +1,29 @@
-"""Federated data from a file: HDF5, NPZ, MATLAB, LIBSVM or CSV."""
+"""Federated data from a file: HDF5, NPZ, MATLAB, LIBSVM, CSV or Parquet."""
 
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from msgspec import Meta
 
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.toml import toml_value
-from mpifed.core.typing import Count
+from mpifed.core.typing import Array, Count
 from mpifed.data.base import Data, Dataset, Test
 from mpifed.data.formats.arrays import read_samples, read_sizes, read_test_samples
+from mpifed.data.formats.csv import read_csv
 from mpifed.data.formats.h5 import open_h5
 from mpifed.data.formats.mat import read_mat
 from mpifed.data.formats.npz import open_npz
 from mpifed.data.formats.on_disk import reading
-from mpifed.data.formats.svm_csv import read_csv, read_svm
+from mpifed.data.formats.parquet import read_parquet
+from mpifed.data.formats.svm import read_svm
+from mpifed.data.labels import numbers_of_texts, text_note
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import Pool, Samples
 from mpifed.data.split import split_pool
@@ -32,26 +37,34 @@ KINDS = {
     ".libsvm": "LIBSVM",
     ".svmlight": "LIBSVM",
     ".csv": "CSV",
+    ".parquet": "Parquet",
+    ".pq": "Parquet",
 }
+TABLES = ("CSV", "Parquet")  # with columns that have names
 TEST = ("X_test", "X_test_data", "y_test", "sizes_test")
 
 
 class File(Data, kw_only=True, tag="file"):
     """Samples from a file: X (d, n) or CSR, y (d,), sizes (m,); also X_test, y_test, sizes_test (HDF5, NPZ, MATLAB).
 
-    With ``sizes``, client i owns the next sizes[i] rows; without, ``partition`` divides the rows among ``clients``.
-    Without X_test, ``test`` keeps a share of each client's rows for testing.
+    With ``sizes``, client i owns the next sizes[i] rows. In a table (CSV, Parquet) the column ``client`` may say which
+    client each row belongs to; clients are numbered in the sorted order of its values. Else ``partition`` divides the
+    rows among ``clients``. Without X_test, ``test`` keeps a share of each client's rows for testing.
+    Labels that are text are numbered from 0 in sorted order.
     """
 
-    path: Annotated[str, Meta(description="file: .h5 .npz .mat .svm .csv; the text formats also .gz or .bz2")]
+    path: Annotated[str, Meta(description="file: .h5 .npz .mat .svm .csv .parquet; .svm and .csv also .gz or .bz2")]
     clients: Annotated[
         Count | None,
-        Meta(description="number of clients m (default: that of the file's sizes, else 128)"),
+        Meta(description="number of clients m (default: that of the file's sizes or client column, else 128)"),
     ] = None  # type: ignore[assignment]
     partition: Partition | None = None
     test: Test = 0.0
     target: Annotated[
-        int | str | None, Meta(description="CSV column of y by name or number from 0 (default: the last)")
+        int | str | None, Meta(description="column of y in a table, by name or number from 0 (default: the last)")
+    ] = None
+    client: Annotated[
+        int | str | None, Meta(description="column of a table that says which client a row belongs to")
     ] = None
     zero_based: Annotated[
         bool | None, Meta(description="whether LIBSVM indices count from 0 (default: if an index 0 is there)")
@@ -61,8 +74,15 @@ class File(Data, kw_only=True, tag="file"):
         path = Path(os.path.expanduser(self.path))
         kind_of(path)
         if not os.path.isfile(path):
-            raise UserError(f'data.path = "{self.path}" is not a file: give an HDF5, NPZ, MATLAB, LIBSVM or CSV file')
+            raise UserError(
+                f'data.path = "{self.path}" is not a file: give an HDF5, NPZ, MATLAB, LIBSVM, CSV or Parquet file'
+            )
         return [path]
+
+    def check(self) -> None:
+        super().check()
+        if kind_of(Path(self.path)) == "Parquet" and find_spec("pyarrow") is None:
+            raise UserError(f'data.path = "{self.path}" needs pyarrow to be read: pip install "mpifed[data]"')
 
     def load(self, seed: int, dtype: str) -> Dataset:
         self.check()
@@ -70,44 +90,67 @@ class File(Data, kw_only=True, tag="file"):
         kind = kind_of(path)
         with reading(path, kind):
             arrays = self.read(path, kind)
-            X, y = read_samples(arrays, path, "")
+            X, y = read_samples(arrays, path, "", texts=True)
             sizes = read_sizes(arrays, "sizes", path, X, 1) if "sizes" in arrays else None
             test = read_test_samples(arrays, path, X, sizes) if any(name in arrays for name in TEST) else None
+            ys, names = numbers_of_texts([y] if test is None else [y, test.y], str(path))
         seed = seed if self.seed is None else self.seed
+        if test is not None:
+            assert sizes is not None
+            self.check_agreement(path, "has sizes", len(sizes), tested=True)
+            pool = Pool(X, ys[0], None, sizes, dtype, test._replace(y=ys[1]))
+            pool.source = str(path)
+        else:
+            order, sizes = self.owners(arrays, ys[0], sizes, seed, path)
+            pool = split_pool(Samples(X, ys[0], order, sizes), self.test, seed, dtype, str(path))
+        if names:
+            pool.names, pool.notes = names, (text_note(names),)
+        return pool
+
+    def owners(
+        self, arrays: dict[str, Any], y: Array, sizes: Array | None, seed: int, path: Path
+    ) -> tuple[Array | None, Array]:
+        """Order and sizes (see ``Samples``): those of the file, of its client column or of the partition."""
+        if "client" in arrays:
+            values, owner = np.unique(arrays["client"], return_inverse=True)
+            self.check_agreement(path, "has a column", len(values))
+            return np.argsort(owner, kind="stable"), np.bincount(owner)
         if sizes is not None:
-            self.check_agreement(path, len(sizes), test is not None)
-            if test is not None:
-                pool = Pool(X, y, None, sizes, dtype, test)
-                pool.source = str(path)
-                return pool
-            return split_pool(Samples(X, y, None, sizes), self.test, seed, dtype, str(path))
+            self.check_agreement(path, "has sizes", len(sizes))
+            return None, sizes
         m = 128 if self.clients is None else self.clients
-        order, sizes = (self.partition or Iid()).split(y, m, stream(seed, "partition"))
-        return split_pool(Samples(X, y, order, sizes), self.test, seed, dtype, str(path))
+        return (self.partition or Iid()).split(y, m, stream(seed, "partition"))
 
     def read(self, path: Path, kind: str) -> dict[str, Any]:
         """The arrays of the file by name; those of HDF5 and NPZ are read later, by rows."""
-        for key, value, only in (("target", self.target, "CSV"), ("zero_based", self.zero_based, "LIBSVM")):
-            if value is not None and kind != only:
+        for key, value, only in (
+            ("target", self.target, TABLES),
+            ("client", self.client, TABLES),
+            ("zero_based", self.zero_based, ("LIBSVM",)),
+        ):
+            if value is not None and kind not in only:
                 raise UserError(
-                    f"data.{key} = {toml_value(value)} is for {only} files only, but {path} is {kind}: leave it out"
+                    f"data.{key} = {toml_value(value)} is for {' and '.join(only)} files only, but {path} is {kind}: "
+                    "leave it out"
                 )
         if kind == "LIBSVM":
             return dict(zip("Xy", read_svm(path, self.zero_based), strict=True))
         if kind == "CSV":
-            return dict(zip("Xy", read_csv(path, self.target), strict=True))
+            return read_csv(path, self.target, self.client)
+        if kind == "Parquet":
+            return read_parquet(path, self.target, self.client)
         return {"HDF5": open_h5, "NPZ": open_npz, "MATLAB": read_mat}[kind](path)
 
-    def check_agreement(self, path: Path, m: int, tested: bool) -> None:
-        """UserError for options that contradict a file with sizes of m clients and, if ``tested``, test samples."""
+    def check_agreement(self, path: Path, has: str, m: int, tested: bool = False) -> None:
+        """UserError for options that contradict a file that has sizes or a column of m clients, or is ``tested``."""
         if self.clients not in (None, m):
             raise UserError(
-                f"data.clients = {self.clients} contradicts {path}, which has sizes of {m} clients: leave it out"
+                f"data.clients = {self.clients} contradicts {path}, which {has} of {m} clients: leave it out"
             )
         if self.partition is not None:
             raise UserError(
-                f'data.partition = "{self.partition.label()}" contradicts {path}, '
-                "whose sizes already define the rows of each client: leave it out"
+                f'data.partition = "{self.partition.label()}" contradicts {path}, which {has} of {m} clients and so '
+                "defines the rows of each: leave it out"
             )
         if tested and self.test:
             raise UserError(

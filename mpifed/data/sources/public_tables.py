@@ -17,7 +17,7 @@ from mpifed.data.download import find
 from mpifed.data.formats.arrays import read_samples
 from mpifed.data.formats.mat import read_mat
 from mpifed.data.formats.on_disk import reading
-from mpifed.data.formats.svm_csv import read_svm
+from mpifed.data.formats.svm import read_svm
 from mpifed.data.partition import Partition, Sizes
 from mpifed.data.pool import DenseRows, check_finite, unit_columns
 from mpifed.data.split import Pooled

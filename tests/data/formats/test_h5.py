@@ -5,7 +5,7 @@ from __future__ import annotations
 import h5py
 import numpy as np
 
-from tests.helpers.data_files import DENSE, X, load, refused, write
+from tests.helpers.data_files import DENSE, load, refused, write
 
 
 def test_hdf5_reads_only_the_rows_asked_for(tmp_path, monkeypatch):
@@ -16,10 +16,11 @@ def test_hdf5_reads_only_the_rows_asked_for(tmp_path, monkeypatch):
     assert asked == [("/X", slice(2, 6))]
 
 
-def test_text_and_groups_in_hdf5_are_refused(tmp_path):
-    with h5py.File(tmp_path / "text.h5", "w") as file:
-        file["X"], file["y"] = X, np.array([b"cat"] * 10, dtype="S3")
-    refused(tmp_path / "text.h5", "y of .*text.h5 has the type")
+def test_text_in_x_and_groups_in_hdf5_are_refused(tmp_path):
+    for text in (np.full((10, 2), b"cat", dtype="S3"), np.full((10, 2), "cat", dtype=object)):
+        with h5py.File(tmp_path / "text.h5", "w") as file:
+            file["X"], file["y"] = text, np.zeros(10)
+        refused(tmp_path / "text.h5", "X of .*text.h5 has the type")
     with h5py.File(tmp_path / "group.h5", "w") as file:
         file.create_group("X")
     refused(tmp_path / "group.h5", "group.h5 has no X")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 
+import h5py
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -191,12 +192,12 @@ def test_a_damaged_file_is_named(tmp_path, suffix):
     ("name", "options", "sentence"),
     [
         ("none.h5", {}, r"data\.path = \".*none\.h5\" is not a file"),
-        ("x.parquet", {}, r"data\.path = \".*x\.parquet\" has an unknown suffix: it must be one of \.h5, "),
+        ("x.xlsx", {}, r"data\.path = \".*x\.xlsx\" has an unknown suffix: it must be one of \.h5, "),
         ("x.npz.gz", {}, r"unknown suffix"),
         ("plain", {}, r"unknown suffix"),
         ("fed.npz", {"clients": 5}, r"data\.clients = 5 contradicts .*fed\.npz, which has sizes of 4 clients"),
         ("fed.npz", {"partition": "iid"}, r"data\.partition = \"iid\" contradicts .*fed\.npz"),
-        ("fed.npz", {"target": 1}, r"data\.target = 1 is for CSV files only"),
+        ("fed.npz", {"target": 1}, r"data\.target = 1 is for CSV and Parquet files only"),
         ("fed.npz", {"zero_based": True}, r"data\.zero_based = true is for LIBSVM files only"),
         ("fed.npz", {"clients": 0}, r"data\.clients = 0 is wrong"),
     ],
@@ -253,3 +254,40 @@ def test_values_that_cannot_be_are_refused(table, sentence):
 def test_partition_of_a_table_is_read_from_its_own_table():
     data = Data.build({"name": "qot", "partition": {"name": "sizes", "least": 0.01}}, "data")
     assert data.partition == Sizes(least=0.01)
+
+
+WORDS = np.array(["cat", "dog", "ant", "cat", "dog", "ant", "cat", "cat", "dog", "ant"])
+
+
+@pytest.mark.parametrize("kind", ["U", "S", "h5"])
+def test_text_labels_are_numbered_in_sorted_order_and_it_is_said(tmp_path, kind):
+    labels = np.array(list(WORDS), dtype=h5py.string_dtype()) if kind == "h5" else WORDS.astype(kind)
+    for suffix in (".npz", ".h5"):
+        if (kind, suffix) in (("h5", ".npz"), ("U", ".h5")):  # neither format has the other one's type
+            continue
+        dataset = load(write(tmp_path / f"words{suffix}", {"X": X, "y": labels, "sizes": SIZES}))
+        assert list(dataset.rows(0, 4)[1]) == [1, 2, 0, 1, 2, 0, 1, 1, 2, 0]
+        assert (dataset.classes, dataset.names) == (3, ("ant", "cat", "dog"))
+        assert dataset.notes == ("labels are text, numbered in sorted order: 'ant' is 0, 'cat' is 1, 'dog' is 2",)
+        same_rows_however_asked(dataset)
+
+
+def test_training_and_test_samples_share_the_numbers_of_text_labels(tmp_path):
+    test = {**TEST, "y_test": np.array(["ant", "bee", "ant", "ant"])}
+    dataset = load(write(tmp_path / "words.npz", {"X": X, "y": WORDS, "sizes": SIZES, **test}))
+    assert dataset.names == ("ant", "bee", "cat", "dog")
+    assert list(dataset.rows(0, 1)[1]) == [2, 3]
+    assert list(dataset.rows_test(0, 4)[1]) == [0, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "sentence"),
+    [
+        ({"y": np.where(WORDS == "ant", " ", WORDS)}, "a label of .* is an empty text: every sample needs a label"),
+        ({"y": WORDS, "sizes": SIZES, **TEST}, "some labels of .* are text and some are numbers"),
+        ({"y": WORDS.astype(object)}, "y of .* has the type object: .* pickled objects are never loaded"),
+        ({"y": y, "sizes": SIZES.astype(str)}, "sizes of .* has the type <U"),
+    ],
+)
+def test_labels_that_are_neither_text_nor_numbers_are_refused(tmp_path, arrays, sentence):
+    refused(write(tmp_path / "x.npz", {"X": X, **arrays}), sentence, clients=2)

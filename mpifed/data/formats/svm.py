@@ -1,0 +1,111 @@
+"""Reader of LIBSVM files, which are sparse: text, plain, gzip or bzip2."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from mpifed.core.errors import UserError
+from mpifed.core.typing import Array
+from mpifed.data.formats.lines import is_number, lines_of
+
+CHUNK = 1 << 24  # bytes of text parsed at a time
+QID = re.compile(rb"\sqid:\S*")
+
+
+def read_svm(path: Path, zero_based: bool | None) -> tuple[sp.csr_array, Array]:
+    """X (d, n) CSR and y (d,) of lines ``label index:value index:value … # comment``; qid:… is ignored.
+
+    Labels are numbers or, where the first one is not, text. Indices count from 0 if ``zero_based``, else from 1; with
+    None, from 0 if the file has an index 0.
+    """
+    words: bool | None = None
+    labels, counts, columns, values = [], [np.zeros(1, int)], [np.zeros(0, int)], [np.zeros(0)]
+    for first, lines in chunks(path):
+        if words is None:
+            words = has_words(lines)
+        y, count, pairs = parse(path, first, lines, bool(words))
+        labels.append(y)
+        counts.append(count)
+        columns.append(pairs[:, 0].astype(np.int64))
+        values.append(pairs[:, 1])
+    index, indptr = np.concatenate(columns), np.cumsum(np.concatenate(counts))
+    lowest = int(index.min(initial=1))
+    if lowest < 0 or (lowest == 0 and zero_based is False):
+        raise UserError(f"{path} has the index {lowest}: indices count from 1, or from 0 with data.zero_based = true")
+    if lowest > 0 and not zero_based:
+        index -= 1
+    shape = (len(indptr) - 1, int(index.max(initial=-1)) + 1)
+    X = sp.csr_array((np.concatenate(values), index, indptr), shape)
+    X.sum_duplicates()
+    return X, np.concatenate([part for part in labels if len(part)] or [np.zeros(0)])
+
+
+def chunks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    """Number, from 1, of the first line of each chunk, and its lines."""
+    first, size, group = 1, 0, []
+    for line in lines_of(path):
+        group.append(line)
+        size += len(line)
+        if size >= CHUNK:
+            yield first, group
+            first, size, group = first + len(group), 0, []
+    yield first, group
+
+
+def words_of(line: bytes) -> list[bytes]:
+    """The label and the entries of a line, without comment and qid; none on an empty line."""
+    return QID.sub(b"", line.split(b"#", 1)[0]).split()
+
+
+def has_words(lines: list[bytes]) -> bool | None:
+    """Whether the first label is a word; None where there is no label yet."""
+    label = next((words[0] for words in map(words_of, lines) if words), None)
+    return None if label is None else is_word(label)
+
+
+def is_word(label: bytes) -> bool:
+    """Whether a label is text: not a number, nor an entry, nor several labels."""
+    return not is_number(label.decode(errors="replace")) and b":" not in label and b"," not in label
+
+
+def parse(path: Path, first: int, lines: list[bytes], words: bool) -> tuple[Array, Array, Array]:
+    """Labels (rows,), number of entries of each row (rows,), and all (index, value) pairs of these lines.
+
+    Labels are texts if ``words``, else numbers. UserError with the first line that is wrong.
+    """
+    labels: list[bytes] = []
+    counts: list[int] = []
+    rest: list[bytes] = []
+    try:
+        for line in lines:
+            label, *entries = words_of(line) or [b""]
+            if label:
+                labels.append(label)
+                counts.append(len(entries))
+                rest += entries
+        if words and not all(map(is_word, labels)):
+            raise ValueError
+        y = np.array([label.decode() for label in labels]) if words else np.array(labels, dtype=np.float64)
+        text = b" ".join(rest)
+        pairs = np.array(text.replace(b":", b" ").split(), dtype=np.float64).reshape(-1, 2)
+        marks = np.frombuffer(text, dtype=np.uint8)
+        marks = marks[(marks == ord(":")) | (marks == ord(" "))]
+        index = pairs[:, 0]
+        whole = np.all((np.abs(index) < 2**53) & (index == np.floor(index)))
+        if marks.tobytes() != (b": " * len(rest))[:-1] or len(pairs) != len(rest) or not whole:
+            raise ValueError
+    except ValueError:
+        if len(lines) == 1:
+            shown = lines[0].decode(errors="replace").strip()[:60]
+            kind = "label index:value …', with a word as label" if words else "label index:value …'"
+            raise UserError(f"{path}, line {first}: {shown!r} is not of the form '{kind}") from None
+        half = len(lines) // 2
+        parse(path, first, lines[:half], words)
+        parse(path, first + half, lines[half:], words)
+        raise
+    return y, np.array(counts, dtype=np.int64), pairs

@@ -1,0 +1,143 @@
+"""Labels as a problem needs them: texts become numbers, and what is mapped or looks wrong is noted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from mpifed.core.errors import UserError
+from mpifed.core.typing import Array, Matrix
+from mpifed.data.base import Dataset, Wrapped
+
+Kind = Literal["numbers", "classes", "binary"]  # any numbers; 0, 1 … C−1; 0 and 1, or -1 and 1
+SHOWN = 6  # labels named in a sentence
+EXACT = 2**24  # whole numbers up to this one are the same in float32
+
+
+class Renumbered(Wrapped):
+    """The data set ``whole`` with the labels ``old`` (rising) replaced by 0, 1 …"""
+
+    def __init__(self, whole: Dataset, old: Array, note: str) -> None:
+        super().__init__(whole)
+        self.old, self.classes, self.notes = old, len(old), (*whole.notes, note)
+
+    def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
+        return self._renumbered(*self.whole.rows(lo, hi))
+
+    def rows_test(self, lo: int, hi: int) -> tuple[Matrix, Array]:
+        return self._renumbered(*self.whole.rows_test(lo, hi))
+
+    def values(self) -> Array | None:
+        return np.arange(self.classes)
+
+    def _renumbered(self, X: Matrix, y: Array) -> tuple[Matrix, Array]:
+        return X, np.searchsorted(self.old.astype(y.dtype), y).astype(y.dtype)
+
+
+class Noted(Wrapped):
+    """The data set ``whole`` with one more note."""
+
+    def __init__(self, whole: Dataset, note: str) -> None:
+        super().__init__(whole)
+        self.notes = (*whole.notes, note)
+
+
+def fitted(data: Dataset, kind: Kind) -> Dataset:
+    """The data set with labels of this kind; ``notes`` says what was mapped, and which classes are empty.
+
+    ValueError where labels cannot be meant as this kind.
+    """
+    if kind == "numbers":
+        if data.names:
+            right = "logistic" if len(data.names) == 2 else "softmax"
+            raise ValueError(
+                f"labels are text ({listed(data.names)}), and it needs numbers; problem={right} takes them"
+            )
+        return data
+    values = data.values()
+    if values is None or not len(values):
+        return data
+    if len(values) == 1:
+        return single(data, values[0], kind)
+    return binary(data, values) if kind == "binary" else numbered(data, values)
+
+
+def binary(data: Dataset, values: Array) -> Dataset:
+    """Two labels: 0 and 1 or -1 and 1 as they are; of two other whole numbers the smaller one becomes 0."""
+    if len(values) > 2:
+        found = listed(data.names or numbers(values))
+        raise ValueError(f"it needs two classes, but there are {len(values)}: {found}; problem=softmax takes them")
+    if list(values) in ([0, 1], [-1, 1]) or not whole(values):
+        return data
+    return Renumbered(data, values, "labels {} and {} become 0 and 1".format(*numbers(values)))
+
+
+def numbered(data: Dataset, values: Array) -> Dataset:
+    """Labels -1 and 1, or 1 … C, are numbered from 0; labels 0 … C−1 stay as they are, also where some are absent."""
+    if list(values) == [-1, 1]:
+        return Renumbered(data, values, "labels -1 and 1 become 0 and 1")
+    if not whole(values) or values[0] < 0:
+        wrong = values[(values < 0) | (values != np.floor(values)) | (values > EXACT)][0]
+        right = "number them from 0" if wrong == np.floor(wrong) else "problem=least-squares takes any numbers"
+        raise ValueError(f"labels must be whole numbers 0, 1 … C−1, but there is {wrong:.10g}; {right}")
+    if values[0] == 1 and values[-1] == len(values):
+        return Renumbered(data, values, f"labels 1 … {len(values)} are numbered 0 … {len(values) - 1}")
+    absent = np.setdiff1d(np.arange(data.classes), values)
+    if not len(absent):
+        return data
+    empty = "class {} is empty" if len(absent) == 1 else f"{len(absent)} of {data.classes} classes are empty ({{}})"
+    return Noted(data, f"{empty.format(listed(numbers(absent)))}: no sample has such a label")
+
+
+def single(data: Dataset, value: float, kind: Kind) -> Dataset:
+    """Data with one label only: a note, where a problem can compute with it at all."""
+    (shown,) = map(repr, data.names) if data.names else numbers([value])
+    if kind == "classes" and value <= 0:
+        raise ValueError(f"all labels are {shown}, and it needs at least 2 classes")
+    return Noted(data, f"all labels are {shown}: with one class there is nothing to tell apart")
+
+
+def whole(values: Array) -> bool:
+    """Whether all values are whole numbers that every dtype holds exactly."""
+    return bool(np.all((values == np.floor(values)) & (np.abs(values) <= EXACT)))
+
+
+def numbers(values: Sequence[float] | Array) -> list[str]:
+    """Numbers as text, whole ones without a point."""
+    return [f"{value:.10g}" for value in values]
+
+
+def listed(words: Sequence[str]) -> str:
+    """a, b, c, or the first ones and the last, each shortened."""
+    return ", ".join(map(shortened, words if len(words) <= SHOWN else [*words[: SHOWN - 2], "…", words[-1]]))
+
+
+def numbers_of_texts(parts: Sequence[Array], source: str) -> tuple[list[Array], tuple[str, ...]]:
+    """Arrays of texts as numbers 0, 1 … of the sorted distinct texts, and these texts; () where all are numbers.
+
+    UserError, which names ``source``, where some arrays have texts and others numbers, or where a text is empty.
+    """
+    texts = [part.dtype.kind in "SU" for part in parts]
+    if not any(texts):
+        return list(parts), ()
+    if not all(texts):
+        raise UserError(f"some labels of {source} are text and some are numbers: they must be of one kind")
+    decoded = [np.char.strip(np.char.decode(part, "utf-8") if part.dtype.kind == "S" else part) for part in parts]
+    names, codes = np.unique(np.concatenate(decoded), return_inverse=True)
+    if not names[0]:
+        raise UserError(f"a label of {source} is an empty text: every sample needs a label")
+    return np.split(codes.ravel(), np.cumsum([len(part) for part in parts])[:-1]), tuple(map(str, names))
+
+
+def text_note(names: tuple[str, ...]) -> str:
+    """The note on labels that were texts."""
+    pairs = [f"{shortened(name)!r} is {number}" for number, name in enumerate(names)]
+    short = pairs if len(pairs) <= SHOWN else [*pairs[: SHOWN - 2], "…", pairs[-1]]
+    return f"labels are text, numbered in sorted order: {', '.join(short)}"
+
+
+def shortened(name: str) -> str:
+    """A name of at most 20 characters."""
+    return name if len(name) <= 20 else name[:19] + "…"

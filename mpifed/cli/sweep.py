@@ -71,7 +71,7 @@ def share(command: Any) -> None:
     )
 
 
-def layout(args: argparse.Namespace) -> Layout:
+def layout(args: argparse.Namespace, world: World) -> Layout:
     """The layout that the options ask for. UserError where they do not fit each other or the launcher."""
     from mpifed.mpi.launcher import announced
     from mpifed.sweeps.runner import Layout
@@ -90,6 +90,8 @@ def layout(args: argparse.Namespace) -> Layout:
         raise UserError(
             f"--each {args.each} is wrong without mpirun: say --jobs N, which runs N points at a time, a process each"
         )
+    if args.each is not None and args.each >= world.size:
+        raise UserError(f"--each {args.each} is wrong: a group has {args.each + 1} ranks, and there are {world.size}")
     return Layout(args.jobs, args.each)
 
 
@@ -113,7 +115,7 @@ def swept(args: argparse.Namespace, world: World) -> Iterator[Line]:
     folder = Path(args.output)
     points: list[Point] = []
     with world.agreeing():
-        shape = layout(args)
+        shape = layout(args, world)
         if world.first:
             points = planned(args, world)
     if args.slurm:
@@ -143,5 +145,5 @@ def planned(args: argparse.Namespace, world: World) -> list[Point]:
     words = [word for word in args.study if "=" in word]
     table = study([word for word in args.study if "=" not in word])
     points = grid.ordered(grid.points(table, words, args.grid, args.zip), args.order, args.part)
-    grid.hosted(points, max(world.size, announced()[0] or 1))
+    grid.hosted(points, max(world.size, announced()[0] or 1) if args.each is None else args.each + 1)
     return points

@@ -59,11 +59,14 @@ class Communicator(World):
         self.comm = MPI.COMM_WORLD
         self.rank, self.size = self.comm.rank, self.comm.size
         self.library = library()
+        self.cores_shared: bool | None = None  # of a group, where other groups count too
         if announced is not None and announced > 1 and self.size == 1:
             raise UserError(mismatch(announced))
 
     def crowded(self) -> bool:
         """Whether ranks share cores on any machine; all ranks must call it."""
+        if self.cores_shared is not None:
+            return self.cores_shared
         cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
         ranks: Counter[str] = Counter()
         free: dict[str, set[int]] = {}

@@ -100,7 +100,11 @@ def sweep(
 
 def carried_out(todo: Sequence[Point], runs: Runs, layout: Layout) -> Iterator[Ended]:
     """Run the points of rank 0, on every rank; rank 0 yields how each of them ended."""
-    if runs.world.size == 1 and (jobs := workers.processes(todo, layout.jobs)) > 1:
+    if layout.each is not None:
+        from mpifed.sweeps.groups import in_groups
+
+        yield from in_groups(todo, runs, layout.each)
+    elif runs.world.size == 1 and (jobs := workers.processes(todo, layout.jobs)) > 1:
         yield from workers.side_by_side(todo, runs, jobs)
     else:
         yield from in_turn(todo, runs)

@@ -1,0 +1,65 @@
+"""Groups of ranks that work on their own, and messages between the first ranks of the groups."""
+
+from __future__ import annotations
+
+import time
+from copy import copy
+from typing import Any, NamedTuple, cast
+
+from mpi4py import MPI
+
+from mpifed.mpi.communicator import LONGEST_NAP, NAP, Communicator
+
+
+class Mailbox:
+    """Small messages between the first ranks of groups. Waiting for one does not take the core."""
+
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        self.comm, self.rank, self.size = comm, comm.rank, comm.size
+
+    def send(self, value: Any, to: int, tag: int) -> None:
+        """Send a message; small ones do not wait until they are received."""
+        self.comm.send(value, to, tag)
+
+    def sender(self, tag: int) -> int | None:
+        """The rank whose message has arrived, or None."""
+        status = MPI.Status()
+        return status.Get_source() if self.comm.Iprobe(MPI.ANY_SOURCE, tag, status) else None
+
+    def receive(self, source: int, tag: int) -> Any:
+        """The next message of a rank."""
+        nap = NAP
+        while not self.comm.Iprobe(source, tag):
+            time.sleep(nap)
+            nap = min(2 * nap, LONGEST_NAP)
+        return self.comm.recv(source=source, tag=tag)
+
+
+class Group(NamedTuple):
+    """The ranks of a group as a world of their own, and at its first rank the mailbox; both None on ranks left over."""
+
+    world: Communicator | None
+    mailbox: Mailbox | None
+
+    def free(self) -> None:
+        """Give back what MPI holds for the group; all its ranks call it."""
+        if self.mailbox is not None:
+            self.mailbox.comm.Free()
+        if self.world is not None:
+            self.world.comm.Free()
+
+
+def split(world: Communicator, size: int) -> Group:
+    """The group of ``size`` consecutive ranks that this rank belongs to; all ranks call it."""
+    left_over = world.size % size
+    mine = world.rank // size if world.rank < world.size - left_over else MPI.UNDEFINED
+    crowded = world.crowded()
+    comm = cast(MPI.Intracomm, world.comm.Split(mine, world.rank))
+    first = mine != MPI.UNDEFINED and comm.rank == 0
+    leaders = cast(MPI.Intracomm, world.comm.Split(0 if first else MPI.UNDEFINED, world.rank))
+    if mine == MPI.UNDEFINED:
+        return Group(None, None)
+    group = copy(world)
+    group.comm, group.rank, group.size = comm, comm.rank, comm.size
+    group.cores_shared = crowded
+    return Group(group, Mailbox(leaders) if first else None)

@@ -1,0 +1,183 @@
+"""Several points of a sweep at a time, each on a group of ranks.
+
+The first rank of all is the desk: it hands out the points, and looks after the others' requests in every round of the
+point that its own group runs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from mpifed.core import signals
+from mpifed.mpi.groups import Mailbox, split
+from mpifed.sweeps.grid import Point
+from mpifed.sweeps.overall import Overall
+from mpifed.sweeps.runs import STOP, STOPPED, Ended, Runs, everywhere
+
+ASK, NEXT, HALT = 1, 2, 3  # tags of messages
+NAP = 0.002  # seconds between looks where there is nothing else to do
+
+
+class Watched(Overall):
+    """Progress that calls ``look`` in every round, and passes on what it shows to ``whole``, where there is one."""
+
+    def __init__(self, look: Callable[[], None], whole: Overall | None) -> None:
+        super().__init__(None, [])
+        self.look, self.whole = look, whole
+        self.fresh: list[str] = []
+
+    def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
+        self.look()
+        if self.whole is not None:
+            self.whole.name = self.name
+            self.whole.show(round, rounds, row)
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.add(text)
+            self.fresh.append(text)
+
+    def close(self) -> None:
+        if self.whole is not None:
+            self.whole.close()
+
+
+class Desk:
+    """At the first rank: the points that are left, the groups at work, and the points that have ended."""
+
+    def __init__(self, points: Sequence[Point], mailbox: Mailbox) -> None:
+        self.points, self.mailbox = points, mailbox
+        self.left, self.ended = deque(range(len(points))), list[Ended]()
+        self.notes: list[str] = []
+        self.open, self.halted = set(range(1, mailbox.size)), False
+
+    def look(self) -> None:
+        """Answer the groups that ask for a point; after a signal, halt all."""
+        while (sender := self.mailbox.sender(ASK)) is not None:
+            index, report, notes = self.mailbox.receive(sender, ASK)
+            self.notes += notes
+            if report is not None:
+                self.count(Ended(self.points[index], *report))
+            following = self.take()
+            if following is None:
+                self.open.remove(sender)
+            self.mailbox.send((following, self.halted), sender, NEXT)
+        if signals.stop_signal:
+            self.halt(signals.stop_signal)
+
+    def count(self, ended: Ended) -> None:
+        """Count a point that ended; one that was stopped stops the sweep."""
+        if ended.what in (STOP, STOPPED):
+            self.halt("SIGTERM")
+        if ended.what != STOP:
+            self.ended.append(ended)
+
+    def take(self) -> int | None:
+        """The next point, or None."""
+        return self.left.popleft() if self.left else None
+
+    def halt(self, name: str) -> None:
+        """Hand out no more points, and ask all groups to stop after their round."""
+        self.left.clear()
+        if not self.halted:
+            self.halted, signals.stop_signal = True, signals.stop_signal or name
+            for group in self.open:
+                self.mailbox.send(name, group, HALT)
+
+    def news(self) -> Iterator[Ended]:
+        """The points that have ended since the last call."""
+        ended, self.ended = self.ended, []
+        yield from ended
+
+
+class Booth:
+    """At the first rank of another group: what it asks the desk for."""
+
+    def __init__(self, mailbox: Mailbox) -> None:
+        self.mailbox, self.halted = mailbox, False
+
+    def look(self) -> None:
+        """Stop after this round if the desk says so."""
+        if not self.halted and self.mailbox.sender(HALT) is not None:
+            self.halt()
+
+    def halt(self) -> None:
+        """Receive the message that halts the sweep."""
+        name = self.mailbox.receive(0, HALT)
+        self.halted, signals.stop_signal = True, signals.stop_signal or name
+
+    def ask(self, index: int | None, ended: Ended | None, notes: list[str]) -> int | None:
+        """Report how point ``index`` ended, and receive the number of the next one, or None."""
+        self.mailbox.send((index, None if ended is None else ended[1:], notes), 0, ASK)
+        following, halted = self.mailbox.receive(0, NEXT)
+        if halted and not self.halted:
+            self.halt()
+        return following
+
+
+def in_groups(todo: Sequence[Point], runs: Runs, each: int) -> Iterator[Ended]:
+    """Run points in groups of ``each`` ranks for clients and one for the server; 0: one rank for both.
+
+    Rank 0 alone has ``todo``, and yields how the points ended. Ranks that are left over wait.
+    """
+    world: Any = runs.world
+    if world.first:
+        runs.progress.lanes = world.size // (each + 1)
+        if left_over := world.size % (each + 1):
+            runs.progress.note(f"ranks left over: {left_over} of {world.size}, for a group has {each + 1}")
+    points = everywhere(todo, world)
+    group = split(world, each + 1)
+    if group.mailbox is not None and world.first:
+        yield from at_desk(points, runs, group.world, Desk(points, group.mailbox))
+    elif group.mailbox is not None:
+        at_booth(points, runs, group.world, Booth(group.mailbox))
+    elif group.world is not None:
+        at_work(points, runs, group.world)
+    world.meet()
+    group.free()
+
+
+def at_desk(points: Sequence[Point], runs: Runs, group: Any, desk: Desk) -> Iterator[Ended]:
+    """The first rank of all."""
+    progress = Watched(desk.look, runs.progress)
+    own = Runs(runs.folder, group, runs.force, progress)
+    while True:
+        desk.look()
+        index = group.share(desk.take())
+        if index is None:
+            break
+        desk.count(own.one(points[index]))
+        yield from told(desk, progress, runs.progress)
+    while desk.open:
+        time.sleep(NAP)
+        desk.look()
+        yield from told(desk, progress, runs.progress)
+
+
+def told(desk: Desk, own: Watched, whole: Overall) -> Iterator[Ended]:
+    """Show the notes of all groups, and yield the points that have ended."""
+    for text in own.fresh + desk.notes:
+        whole.note(text)
+    own.fresh, desk.notes = [], []
+    yield from desk.news()
+
+
+def at_booth(points: Sequence[Point], runs: Runs, group: Any, booth: Booth) -> None:
+    """The first rank of another group."""
+    progress = Watched(booth.look, None)
+    own = Runs(runs.folder, group, runs.force, progress)
+    index = group.share(booth.ask(None, None, []))
+    while index is not None:
+        ended = own.one(points[index])
+        notes, progress.fresh = progress.fresh, []
+        index = group.share(booth.ask(index, ended, notes))
+
+
+def at_work(points: Sequence[Point], runs: Runs, group: Any) -> None:
+    """The other ranks of a group."""
+    own = Runs(runs.folder, group, runs.force, runs.progress)
+    while (index := group.share(None)) is not None:
+        own.one(points[index])

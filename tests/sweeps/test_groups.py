@@ -1,0 +1,107 @@
+"""Points of a sweep on groups of ranks: the same bits, and one message when something goes wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import contextmanager
+
+import pytest
+
+import mpifed as package
+from tests.helpers.commands import ROOT, SETTINGS, mpifed, mpirun
+from tests.helpers.killed_runs import children, content, rank
+from tests.sweeps.conftest import FILES, GRIDS, SMALL, listed, sweep
+
+WORDS = [word for word in SMALL if not word.startswith("algorithm")]
+
+
+@pytest.mark.parametrize(("each", "ranks", "said"), [(1, 4, ""), (0, 3, ""), (1, 3, "ranks left over: 1 of 3")])
+def test_groups_write_the_files_and_bits_of_one_process(here, each, ranks, said):
+    sweep(*GRIDS, "-q", "-o", "one")
+    done = mpifed("sweep", *SMALL, *GRIDS, "--each", each, "-o", "groups", ranks=ranks, cwd=here)
+    assert done.code == 0, done.err
+    assert said in done.err
+    assert ("left over" in done.err) == bool(said)
+    lines = done.out.splitlines()
+    assert sorted(line.split()[0] for line in lines[:-1]) == FILES
+    assert lines[-1] == "4 of 4 finished"
+    assert listed(here / "groups") == FILES
+    for name in FILES:
+        assert content(here / "one" / name) == content(here / "groups" / name)
+        assert package.load(here / "groups" / name).attrs["ranks"] == each + 1
+
+
+def test_a_point_that_fails_does_so_alone(here):
+    words = [*WORDS, "algorithm=fedavg", "stop.diverged=1.000001", "--grid", "algorithm.step.a=1e-4,1e3,1e4"]
+    done = mpifed("sweep", *words, "--each", "1", ranks=4, cwd=here)
+    assert done.code == 1
+    assert done.err.count("f diverges") == 2
+    assert "a=0.0001.h5  4 rounds" in done.out
+    assert "mpifed: 1 of 3 finished, 2 failed: a=1" in done.err
+    assert package.load(here / "results" / "a=0.0001.h5").status == "finished"
+
+
+def test_an_error_of_the_program_ends_all_groups_with_one_message(here):
+    (here / "mine.py").write_text(
+        "from mpifed.algorithms.fedavg import FedAvg\n"
+        "class Mine(FedAvg, tag='mine'):\n"
+        "    def round(self, fed, server):\n"
+        "        if self.k0 == 2:\n"
+        "            raise OSError('a disk is gone')\n"
+        "        return super().round(fed, server)\n"
+    )
+    words = [*WORDS, "rounds=1000000", "algorithm=mine.py:Mine", "--grid", "algorithm.k0=1,2"]
+    begun = time.monotonic()
+    done = mpifed("sweep", *words, "--each", "1", "-q", ranks=4, cwd=here)
+    assert time.monotonic() - begun < 30
+    assert done.code
+    assert done.err.count("failed: OSError: a disk is gone") == 1, done.err
+
+
+@contextmanager
+def endless(folder):
+    """A sweep without end on two groups of two ranks, once both have a file; ends within 20 s of what happens to it."""
+    words = ["data.clients=6", "algorithm=fedavg", "stop.gradient=0.0", "rounds=10000000", "--grid", "seed=0:5"]
+    command = [*map(str, mpirun(4, "-m", "mpifed")), "sweep", *words, "--each", "1"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
+    with subprocess.Popen(command, **pipes, cwd=folder, env=environment, start_new_session=True) as process:
+        try:
+            deadline = time.monotonic() + 30
+            while sum(path.stat().st_size > 20_000 for path in (folder / "results").glob("*.h5")) < 2:
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("hit", [None, 0, 2, 3])
+def test_a_signal_to_the_launcher_or_to_any_rank_stops_all_groups(here, hit):
+    with endless(here) as process:
+        if hit is None:
+            process.send_signal(signal.SIGUSR1)
+        else:
+            os.kill(next(pid for pid in children(process) if rank(pid) == hit), signal.SIGUSR1)
+        out, err = process.communicate(timeout=20)
+    assert process.returncode == 0, err
+    assert out.count("after round") == 2
+    assert "stopped (SIGUSR1 after round" in out
+    assert out.splitlines()[-1] == "0 of 5 finished; run the same command again to continue"
+    assert {package.load(path).status for path in (here / "results").glob("*.h5")} == {"stopped"}
+
+
+def test_a_group_must_not_be_larger_than_all_ranks_or_have_more_hosts_than_clients(here):
+    done = mpifed("sweep", *SMALL, *GRIDS, "--each", "2", ranks=2, cwd=here)
+    assert done.code == 2
+    assert "mpifed: --each 2 is wrong: a group has 3 ranks, and there are 2\n" in done.err
+    words = [word.replace("clients=6", "clients=1") for word in SMALL]
+    done = mpifed("sweep", *words, *GRIDS, "--each", "2", ranks=3, cwd=here)
+    assert done.code == 2
+    assert "3 ranks are too many for point k0=1,seed=0 of 1 clients" in done.err
+    assert mpifed("sweep", *words, *GRIDS, "--each", "1", ranks=4, cwd=here).code == 0

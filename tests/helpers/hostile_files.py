@@ -118,7 +118,7 @@ ARRAYS = {  # name -> (arrays beside or in place of the good ones, what is said 
     "long-y": ({"y": np.zeros(2000)}, "y of .* has 2000 entries, but X has 20 rows"),
     "wide-y": ({"y": np.zeros((4, 5))}, r"y of .* has the shape \(4, 5\)"),
     "complex-y": ({"y": Y * 1j}, "y of .* has the type complex128"),
-    "text-y": ({"y": np.array([b"yes"] * 20)}, "y of .* has the type"),
+    "text-y": ({"y": np.array([b"yes", b""] * 10)}, "a label of .* is an empty text"),
     "negative-sizes": ({"sizes": np.array([-5, 12, 13])}, "sizes of .* must be whole numbers, .* each at least 1"),
     "zero-sizes": ({"sizes": np.array([0, 10, 10])}, "sizes of .* must be whole numbers, .* each at least 1"),
     "half-sizes": ({"sizes": np.array([2.5, 17.5])}, "sizes of .* must be whole numbers"),
@@ -232,8 +232,8 @@ MORE = {  # file -> (content, what is said of it)
         "y of .* the type object",
     ),
     "words.h5": (
-        linked("y", lambda out, name: out.create_dataset(name, data=["a"] * 20)),
-        "y of .* has the type object",
+        linked("y", lambda out, name: out.create_dataset(name, data=["a", ""] * 10)),
+        "a label of .*words.h5 is an empty text",
     ),
     "endless.npz": (
         with_member(npy(head(shape=f"({HUGE}, 4)"), bytes(80))),
@@ -274,7 +274,7 @@ MORE = {  # file -> (content, what is said of it)
     "bomb.svm.gz": (gzip.compress(b"0 1:0\n" * (1 << 20)) * 3, "is not a table: it unpacks to over 500 times its"),
     "binary.csv": (RNG.bytes(3000), "binary.csv"),
     "nul.csv": (CSV.replace(b",", b"\0,", 9), r"nul.csv, line 2: '.*\\x00' is not a number"),
-    "words.csv": (b"a,b,y\n1,2,0\n1,two,1\n", "words.csv, line 3: 'two' is not a number"),
+    "words.csv": (b"a,b,y\n1,2,0\n1,two,1\n", "words.csv, line 3: 'two' in the column 'b' is not a number"),
     "ragged.csv": (CSV[:-4], "ragged.csv, line 21: 2 columns, but the first line has 3"),
     "nan.csv": (CSV + b"1,2,0\n" * 200 + b"nan,1,0\n", "row 220 of X of .*nan.csv is not finite"),
     "empty.csv": (b"", "empty.csv"),
@@ -308,7 +308,7 @@ MORE = {  # file -> (content, what is said of it)
     ),
     "none.mat": (mat(a=Y), "none.mat has no X"),
     "no.mat": (b"MATLAB" + bytes(600), "no.mat cannot be read as MATLAB"),
-    "odd.parquet": (b"PAR1", r"odd.parquet\" has an unknown suffix: it must be one of .h5"),
+    "odd.xlsx": (b"PK", r"odd.xlsx\" has an unknown suffix: it must be one of .h5"),
     "packed.npz.gz": (gzip.compress(npz(**GOOD)), "unknown suffix"),
 }
 WHOLE = {

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import copy
-import os
+import itertools
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mpifed.cli.mistakes import refuse_words
 from mpifed.cli.output import say
 from mpifed.core.errors import UserError
+from mpifed.core.files import claim, unclaim
 from mpifed.experiment.progress import Progress
 from mpifed.mpi.world import World
 
@@ -64,31 +65,36 @@ def run(args: argparse.Namespace, world: World) -> int:
         if world.first:
             table, path, saved, before = continued(args) if args.command == "resume" else begun(args)
     table, path, saved = world.share((table, path, saved))
-    config = build(table, world)
-    loud = world.first and not args.quiet
-    if args.verbose and loud:
-        say(config.toml() + "\n")
-    progress = Progress(sys.stderr if loud else None)
-    if args.command == "resume":
-        found = "has no checkpoint: starting again" if saved is None else f"continues after round {saved.round}"
-        progress.note(f"{path} {found}")
-    force = args.command == "resume" or args.force
-    recorder = start(Job(config, path, force, saved, before, args.survive), world, progress)
-    if recorder is not None and loud:
-        from mpifed.report.summary import show
+    unnamed = args.command == "run" and args.output is None  # so that rank 0 has claimed a name
+    try:
+        config = build(table, world)
+        loud = world.first and not args.quiet
+        if args.verbose and loud:
+            say(config.toml() + "\n")
+        progress = Progress(sys.stderr if loud else None)
+        if args.command == "resume":
+            found = "has no checkpoint: starting again" if saved is None else f"continues after round {saved.round}"
+            progress.note(f"{path} {found}")
+        force = args.command == "resume" or args.force or unnamed
+        recorder = start(Job(config, path, force, saved, before, args.survive), world, progress)
+        if recorder is not None and loud:
+            from mpifed.report.summary import show
 
-        say(show(recorder.result()))
-        say(f"\nwritten to {path}")
+            say(show(recorder.result()))
+            say(f"\nwritten to {path}")
+    finally:
+        if unnamed and world.first:
+            unclaim(path)
     return 0
 
 
 def begun(args: argparse.Namespace) -> tuple[dict[str, Any], str, None, None]:
-    """The table of a new run, and the path of its result."""
+    """The table of a new run, and the path of its result; without -o an empty file claims that name."""
     from mpifed.experiment.config import experiment
 
     table = study(args.study)
     config = experiment(table)
-    return table, free_name(config) if args.output is None else args.output, None, None
+    return table, claim(names(config)) if args.output is None else args.output, None, None
 
 
 def continued(args: argparse.Namespace) -> tuple[dict[str, Any], str, Saved | None, Result | None]:
@@ -112,13 +118,8 @@ def study(words: Sequence[str]) -> dict[str, Any]:
     return configuration.override(table, [word for word in words if "=" in word])
 
 
-def free_name(config: Any) -> str:
-    """mpifed-<algorithm>-<data>-<n>.h5 with the first n for which there is no file."""
-    n = 1
-    while True:
-        name = "-".join(
-            ["mpifed", *(part.label().rpartition(":")[2] for part in (config.algorithm, config.data)), f"{n}.h5"]
-        )
-        if not os.path.lexists(name):
-            return name
-        n += 1
+def names(config: Any) -> Iterator[str]:
+    """The names of a result without -o: mpifed-<algorithm>-<data>-<n>.h5, n = 1, 2 …"""
+    parts = (part.label().rpartition(":")[2] for part in (config.algorithm, config.data))
+    first = "-".join(["mpifed", *parts])
+    return (f"{first}-{n}.h5" for n in itertools.count(1))

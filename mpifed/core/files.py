@@ -5,8 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mpifed.core.errors import UserError, reason
@@ -101,6 +101,29 @@ def reserve(part: Path, target: Path) -> None:
         raise
     except OSError:
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+
+
+def claim(names: Iterable[str]) -> str:
+    """Create an empty file under the first name that is free, so that no other process takes it; returns that name.
+
+    UserError where no file can be created.
+    """
+    for name in names:
+        try:
+            os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            return name
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise UserError(f"{name} cannot be written: {reason(error)}") from None
+    raise ValueError("there is no name")
+
+
+def unclaim(name: str) -> None:
+    """Remove a claimed file if it is still empty."""
+    with suppress(OSError):
+        if not os.path.getsize(name):
+            os.unlink(name)
 
 
 def synchronise(path: str | os.PathLike[str]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 import time
 
@@ -12,7 +14,7 @@ import pytest
 
 import mpifed as package
 from mpifed.experiment.config import DEFAULT_STUDY
-from tests.helpers.commands import execute, mpifed, mpirun
+from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun
 
 SMALL = ["data.clients=6", "data.features=5", "rounds=4"]
 
@@ -33,6 +35,23 @@ def test_a_name_that_is_free_is_found(tmp_path):
     for n in (1, 2):
         assert mpifed("run", *SMALL, "-q", cwd=tmp_path).code == 0
         assert (tmp_path / f"mpifed-fedgia-linreg-noniid-{n}.h5").exists()
+
+
+def test_runs_that_start_at_once_take_names_of_their_own(tmp_path):
+    """The name of each is taken before any of them has written a result."""
+    words = [sys.executable, "-m", "mpifed", "run", *SMALL, "-q"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
+    runs = [subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE) for _ in range(4)]
+    ends = [(run.communicate(timeout=60)[1], run.returncode) for run in runs]
+    assert ends == [(b"", 0)] * 4
+    found = sorted(tmp_path.glob("*.h5"))
+    assert [path.name for path in found] == [f"mpifed-fedgia-linreg-noniid-{n}.h5" for n in (1, 2, 3, 4)]
+    assert [package.load(path).status for path in found] == ["finished"] * 4
+
+
+def test_a_run_that_is_refused_gives_its_name_back(tmp_path):
+    assert mpifed("run", *SMALL, "selection.count=70", "-q", cwd=tmp_path).code == 2
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_is_overwritten_only_by_force(tmp_path):

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.core.files import atomic_file, replacing
+from mpifed.core.files import atomic_file, claim, replacing, unclaim
 
 
 def test_an_atomic_file_appears_when_it_is_complete(tmp_path):
@@ -59,3 +59,18 @@ def test_an_error_of_the_caller_is_not_taken_for_one_of_the_disk(tmp_path):
     with pytest.raises(ValueError, match="mine"), replacing(tmp_path / "out.txt", force=False):
         raise ValueError("mine")
     assert os.listdir(tmp_path) == []
+
+
+def test_a_claimed_name_is_the_first_that_is_free_and_is_taken_from_then_on(tmp_path):
+    names = [str(tmp_path / name) for name in ("a", "b", "c", "d")]
+    (tmp_path / "a").write_text("old")
+    (tmp_path / "b").symlink_to(tmp_path / "nowhere")
+    assert claim(names) == names[2]
+    assert claim(names) == names[3]
+    unclaim(names[2])
+    assert claim(names) == names[2]
+    (tmp_path / "d").write_text("a result")
+    unclaim(names[3])
+    assert (tmp_path / "d").read_text() == "a result"
+    with pytest.raises(UserError, match=r"nowhere/a cannot be written: "):
+        claim([str(tmp_path / "nowhere" / "a")])

@@ -1,7 +1,8 @@
-"""The pictures of a benchmark: colour and marker show the row, the line style shows the value of the columns' key."""
+"""The pictures of a benchmark: the colour shows the method of a row, the line style the value of the columns' key."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -12,12 +13,16 @@ from benchmarks.bench import Figure
 from benchmarks.claims import named
 from benchmarks.grid import Cell
 from benchmarks.outcome import Outcome
-from mpifed.report import metrics, style
+from mpifed.core.typing import Array
+from mpifed.report import axes, metrics, palette
 from mpifed.report.boxplot import boxed
-from mpifed.report.curves import band, held, pair
+from mpifed.report.curves import FEW as BANDS
+from mpifed.report.curves import held, pair
+from mpifed.report.groups import settings
 from mpifed.report.metrics import scale, unit
-from mpifed.report.plot import sparse
-from mpifed.report.style import COLOURS, DOUBLE, HANDLE, LINES, above, canvas, drawing, fold, folded, headed, text
+from mpifed.report.palette import LINES
+from mpifed.report.plot import joined, line
+from mpifed.report.style import DOUBLE, HANDLE, above, canvas, drawing, fold, folded, headed, text
 
 ACROSS = 3  # panels side by side
 FEW = 8  # up to so many values are all labelled on the axis
@@ -32,19 +37,18 @@ def figure(outcome: Outcome, wish: Figure) -> Any:
     along = wish.kind != "curves"
     keys = list(dict.fromkeys(panel(wish, cell, along) for cell in cells))
     rows = list(dict.fromkeys(cell.row for cell in cells))
-    values = [value for value in outcome.bench.values if not wish.values or value in wish.values]
     panels = list(product(keys, wish.y))
-    looks = {cell: look(cell, rows, values, wish, along) for cell in cells}
+    looks = looks_of(outcome, cells, wish)
     labels = legend(outcome, wish, looks)
     across = min(len(panels), ACROSS if len(wish.y) == 1 or len(wish.y) % ACROSS == 0 else 2)
     words, columns, deep = folded(list(labels), DOUBLE)
     with drawing() as matplotlib:
         alone = len(words) == 1 and len(rows) < len(set(wish.rows))  # a single curve has no legend
         heading = headed(DOUBLE, f"{wish.title}: {words[0]}" if alone else wish.title)
-        made, axes = canvas(matplotlib, DOUBLE, -(-len(panels) // across), across, heading, deep * (len(words) > 1))
-        for axis in axes.flat[len(panels) :]:
+        made, places = canvas(matplotlib, DOUBLE, -(-len(panels) // across), across, heading, deep * (len(words) > 1))
+        for axis in places.flat[len(panels) :]:
             axis.remove()
-        for axis, (key, y) in zip(axes.flat, panels, strict=False):
+        for axis, (key, y) in zip(places.flat, panels, strict=False):
             own = [cell for cell in cells if panel(wish, cell, along) == key]
             {"curves": curves, "means": means, "boxes": boxes}[wish.kind](axis, outcome, wish, own, y, looks)
             name, by_value, value = key
@@ -95,47 +99,54 @@ def label(outcome: Outcome, cell: Cell, wish: Figure, along: bool) -> str:
     return ", ".join(filter(None, (row, value))) or cell.row
 
 
-def look(cell: Cell, rows: list[str], values: list[Any], wish: Figure, along: bool) -> dict[str, Any]:
-    """Colour and marker of the row, line style of the value; the value has all three if a panel shows one row."""
-    row, value = rows.index(cell.row), values.index(cell.value)
-    if along or wish.panels == "column":
-        index, line = row, 0
-    elif wish.panels == "row":
-        index, line = value, value
-    else:
-        index, line = row, value
-    return style.look(index) | {"linestyle": LINES[(line + index // len(COLOURS)) % len(LINES)]}
+def looks_of(outcome: Outcome, cells: list[Cell], wish: Figure) -> dict[Cell, dict[str, Any]]:
+    """Colour and marker by the method of the row, line style by the value; shades by value if a panel shows one row."""
+    rows = list(dict.fromkeys(cell.row for cell in cells))
+    values = list(dict.fromkeys(cell.value for cell in cells))
+    methods = {cell.row: method(outcome, cell) for cell in reversed(cells)}
+    if wish.panels == "row" and wish.kind == "curves":
+        one = methods[rows[0]] if len(set(methods.values())) == 1 else "fedavg"  # black, for several methods
+        shades = palette.looks([one] * len(values))
+        return {cell: shades[values.index(cell.value)] for cell in cells}
+    own = dict(zip(rows, palette.looks([methods[row] for row in rows]), strict=True))
+    if wish.kind != "curves" or wish.panels == "column":
+        return {cell: own[cell.row] for cell in cells}
+    return {cell: own[cell.row] | {"linestyle": turned(own[cell.row], values.index(cell.value))} for cell in cells}
+
+
+def turned(look: dict[str, Any], by: int) -> Any:
+    """The line style that comes ``by`` places after that of a look."""
+    return LINES[(LINES.index(look["linestyle"]) + by) % len(LINES)]
+
+
+def method(outcome: Outcome, cell: Cell) -> str:
+    """The algorithm of a row."""
+    return settings(outcome.runs[cell][0]).get("algorithm", "")
 
 
 def curves(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, looks: dict[Cell, Any]) -> None:
-    """Draw columns over the rounds: the middle of the seeds on a band of their range."""
+    """Draw columns over the rounds: the means of the seeds, up to three of them on bands of their range."""
     log_x, log_y = "x" in wish.log, "y" in wish.log
-    largest = 0.0
     drawn = []
     for cell in cells:
         found = []
         for result in outcome.runs[cell]:
-            points = pair(
-                expressions.series(result, wish.x, outcome.own),
-                expressions.series(result, y, outcome.own),
-                log_x,
-                log_y,
-            )
+            x = expressions.series(result, wish.x, outcome.own)
+            points = pair(x, expressions.series(result, y, outcome.own), log_x)
             if points is not None:
                 found.append((points, held(y, result)))
-                largest = max(largest, float(points[0][-1]))
         drawn.append((cell, found))
-    factor, of = scale(unit_of(wish.x, outcome), largest)
+    every = [points for _, found in drawn for points, _ in found]
+    factor, of = scale(unit_of(wish.x, outcome), max((float(x[-1]) for x, _ in every), default=0.0))
+    floor = axes.floor(b for _, b in every) if log_y else None
     for cell, found in drawn:
-        lines = [(a / factor, b) for (a, b), _ in found]
-        middle = band(lines, [stays for _, stays in found], log_y) if len(lines) > 1 else None
-        if middle is not None:
-            axis.fill_between(middle.x, middle.low, middle.high, color=looks[cell]["color"], alpha=0.15, linewidth=0)
-            lines = [(middle.x, middle.middle)]
-        for a, b in lines:
-            axis.plot(a, b, **looks[cell], markevery=sparse(np.log(a) if log_x else a, cells.index(cell)))
+        own = [((a / factor, b), stays) for (a, b), stays in found]
+        kind = "minmax" if len(cells) <= BANDS else "none"
+        line(axis, joined(own, log_y, floor, kind), looks[cell], floor, cells.index(cell), log_x)
     axis.set(xlabel=text(title(wish.x, of)), ylabel=text(title(y, "")))
-    scales(axis, wish)
+    scales(axis, wish, [a / factor for a, _ in every])
+    if floor is not None:
+        axes.base(axis, floor)
 
 
 def means(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, looks: dict[Cell, Any]) -> None:
@@ -178,13 +189,18 @@ def boxes(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, 
     scales(axis, wish)
 
 
-def scales(axis: Any, wish: Figure) -> None:
+def scales(axis: Any, wish: Figure, xs: Sequence[Array] = ()) -> None:
     """Set logarithmic axes where the figure asks for them; a range below DECADE gets plain numbers."""
     from matplotlib.ticker import MaxNLocator, NullLocator, ScalarFormatter
 
     for sign, axle, become in (("x", axis.xaxis, axis.set_xscale), ("y", axis.yaxis, axis.set_yscale)):
         if sign in wish.log and not (sign == "x" and wish.kind == "boxes"):
-            become("log")
+            if sign == "x" and xs:
+                axes.along(axis, xs)
+            else:
+                become("log")
+            if axle.get_scale() != "log":
+                continue
             least, most = axle.get_view_interval()
             if most < DECADE * least:
                 axle.set_major_locator(MaxNLocator(4))

@@ -19,9 +19,14 @@ def options(commands: Any) -> None:
     compare.add_argument(
         "--by", default="seed", metavar="KEYS", help="settings to take means over, or none (default: seed)"
     )
-    compare.add_argument("--columns", metavar="NAMES", help="objective,rounds,tct,lct,bytes … or any recorded column")
+    compare.add_argument(
+        "--columns", metavar="NAMES", help="objective,error,rounds,tct,lct,bytes … or any recorded column"
+    )
     compare.add_argument("--format", default="terminal", help="terminal, markdown, latex or csv")
     compare.add_argument("--sort", metavar="COLUMN", help="a setting, from small to large, or a column, best first")
+    compare.add_argument(
+        "--rename", action="append", metavar="OLD=NEW", help="another name for a method, setting or column (repeatable)"
+    )
     compare.add_argument("--all", action="store_true", help="count runs that did not finish too")
 
 
@@ -40,7 +45,7 @@ def compare(args: argparse.Namespace, bold: bool) -> str:
 
     by = [] if args.by == "none" else names([args.by])
     columns = names([args.columns or ""]) or None
-    return compare(read(args.result), Layout(by, columns, args.sort, args.all, args.format, bold))
+    return compare(read(args.result), Layout(by, columns, args.sort, args.all, args.format, bold, args.rename or ()))
 
 
 def names(words: list[str]) -> list[str]:

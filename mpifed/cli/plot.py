@@ -8,7 +8,11 @@ from typing import Any
 from mpifed.cli.compare import names
 from mpifed.core.errors import UserError
 
-REFUSED = {"timeline": ("x", "y", "log", "all"), "page": ("x", "y", "all"), "box": ("x",)}  # options without effect
+REFUSED = {  # options without effect
+    "timeline": ("x", "y", "log", "all", "band", "rename"),
+    "page": ("x", "y", "all"),
+    "box": ("x", "band"),
+}
 
 
 def options(commands: Any) -> None:
@@ -22,12 +26,25 @@ def options(commands: Any) -> None:
     plot.add_argument(
         "--x", help="round (default), exchanges, bytes, bytes_up, seconds, simulated_seconds or any column"
     )
-    plot.add_argument("--y", action="append", help="columns, one panel each (default: objective); error: f − f*")
+    plot.add_argument(
+        "--y",
+        action="append",
+        help="columns, one panel each; error: f − f* (default: objective; error where f differs between seeds)",
+    )
     plot.add_argument("--log", help="logarithmic axes: x, y, xy or none (default: y where values span two decades)")
     plot.add_argument("--box", metavar="KEY", help="boxes of the final value of y over a setting: algorithm.k0")
     plot.add_argument("--all", action="store_true", help="boxes of runs that did not finish too")
     plot.add_argument("--timeline", action="store_true", help="where the time of one run went, by round and by rank")
     plot.add_argument("--page", action="store_true", help="objective, error and accuracy by rounds, bytes, seconds")
+    plot.add_argument(
+        "--band", help="around means over seeds: none, sd or minmax (default: minmax up to three curves, else none)"
+    )
+    plot.add_argument(
+        "--rename",
+        action="append",
+        metavar="OLD=NEW",
+        help="another name for a method, setting, column or curve: fedgia=ours (repeatable)",
+    )
     plot.add_argument("--width", metavar="INCHES", help="single (3.4), double (7) or inches")
     plot.add_argument("--title", help="title of the picture")
     plot.add_argument("-o", "--output", default="figure.png", help="picture: .png, .pdf or .svg (default: figure.png)")
@@ -41,20 +58,22 @@ def plot(args: argparse.Namespace) -> str:
 
     style.kind(args.output)
     check_picture(args)
-    results, width, y = read(args.result), inches(args.width), names(args.y or ["objective"])
+    results, width, y = read(args.result), inches(args.width), names(args.y or [])
     if args.timeline:
         if len(results) > 1:
             raise UserError(f"--timeline draws one run, not {len(results)}")
         figure = timeline.timeline(results[0], width, args.title)
-    elif args.page:
-        figure = plot.page(results, args.log, width, args.title)
-    elif args.box:
-        if len(y) > 1:
-            raise UserError(f"--box draws one column, not {len(y)}: {', '.join(y)}")
-        runs = results if args.all else finished(results)
-        figure = boxplot.box(runs, args.box, y[0], args.log, width, args.title)
     else:
-        figure = plot.lines(results, args.x or "round", y, args.log, width, args.title)
+        wishes = style.Wishes(log=args.log, width=width, title=args.title, band=args.band, rename=args.rename or ())
+        if args.page:
+            figure = plot.page(results, **wishes)
+        elif args.box:
+            if len(y) > 1:
+                raise UserError(f"--box draws one column, not {len(y)}: {', '.join(y)}")
+            runs = results if args.all else finished(results)
+            figure = boxplot.box(runs, args.box, y[0] if y else None, **wishes)
+        else:
+            figure = plot.lines(results, args.x or "round", y, **wishes)
     style.save(figure, args.output, args.force)
     return f"written to {args.output}"
 

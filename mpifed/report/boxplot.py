@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from mpifed.core.errors import unknown
 from mpifed.core.typing import Array
-from mpifed.report.curves import axis_title, last, logarithmic
+from mpifed.report import axes, palette
+from mpifed.report.curves import axis_title, last, logarithmic, usual
 from mpifed.report.groups import THERE, Study, label, natural, study
 from mpifed.report.metrics import scale, unit
-from mpifed.report.style import COLOURS, LETTER, MARKERS, SINGLE, above, canvas, drawing, folded, headed, paper, text
+from mpifed.report.style import LETTER, SINGLE, Wishes, above, canvas, drawing, folded, headed, paper, text
 from mpifed.results.result import Result
 
 LONGEST = 24  # characters of a value below its boxes
+GREY = "#555555"
 SLANTED = 4  # lines of text that slanting values take
 
 
@@ -24,46 +26,52 @@ class Box(NamedTuple):
 
     value: str
     kind: str  # the other settings in which runs differ
+    method: str
     numbers: Array  # what each run reached
 
 
-def box(
-    results: Sequence[Result],
-    key: str,
-    y: str = "objective",
-    log: str | None = None,
-    width: float | None = None,
-    title: str | None = None,
-) -> Any:
+def box(results: Sequence[Result], key: str, y: str | None = None, **wishes: Unpack[Wishes]) -> Any:
     """The final values of ``y`` over the values of a setting: one box per value, and a point for every run.
 
     Boxes stand side by side where runs differ in other settings too. ``y`` is a column, rounds, tct, lct, bytes or
-    error. UserError for a setting or column that no run has.
+    error; without it, the objective, or the error where f differs between seeds. On a logarithmic axis, numbers that
+    are not positive stand on a floor line. UserError for a setting or column that no run has.
     """
+    log = wishes.get("log")
     if log not in (None, "y", "none"):
         unknown("axis for the log of boxes", log, ("y", "none"))
-    groups = study(results)
-    key = whole(key, groups)
+    groups = study(results, rename=wishes.get("rename") or ())
+    key, y = whole(key, groups), y or usual(results, groups)
     boxes, y_title = collected(results, groups, key, y)
-    logarithm = log == "y" if log is not None else logarithmic([box.numbers for box in boxes])
-    width = paper(width, SINGLE)
+    logarithm = log == "y" if log is not None else logarithmic([box.numbers for box in boxes], zero=y == "error")
+    width = paper(wishes.get("width"), SINGLE)
     values = sorted({box.value for box in boxes}, key=natural)
-    kinds = list(dict.fromkeys(box.kind for box in boxes))
-    labels, across, deep = folded(kinds, width)
-    crowded = sum(len(shortened(value)) + 2 for value in values) * LETTER > width - 0.6
+    looks = looks_of(boxes, key)
+    labels, across, deep = folded(list(looks), width)
+    ticks = [shortened(groups.names.value(key, value)) for value in values]
+    crowded = sum(len(tick) + 2 for tick in ticks) * LETTER > width - 0.6
     with drawing() as matplotlib:
-        heading = headed(width, title)
-        figure, axes = canvas(matplotlib, width, 1, 1, heading, deep * (len(kinds) > 1) + SLANTED * crowded)
-        axis = axes[0, 0]
-        draw(axis, boxes, values, kinds, logarithm)
+        heading = headed(width, wishes.get("title"))
+        figure, places = canvas(matplotlib, width, 1, 1, heading, deep * (len(looks) > 1) + SLANTED * crowded)
+        axis = places[0, 0]
+        draw(axis, boxes, values, looks, logarithm)
         slant = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
-        axis.set_xticks(range(len(values)), [text(shortened(value)) for value in values], **slant)
-        axis.set(xlim=(-0.6, len(values) - 0.4), xlabel=text(key), ylabel=text(y_title))
-        axis.set_yscale("log" if logarithm else "linear")
+        axis.set_xticks(range(len(values)), [text(tick) for tick in ticks], **slant)
+        short = groups.keys.get(key, key.rsplit(".", 1)[-1])
+        axis.set(xlim=(-0.6, len(values) - 0.4), xlabel=text(groups.names.setting(key, short)), ylabel=text(y_title))
         axis.grid(False, axis="x")
-        handles = [matplotlib.lines.Line2D([], [], **points(k)) for k in range(len(kinds))]
+        handles = [matplotlib.lines.Line2D([], [], **look) for look in looks.values()]
         above(figure, handles, labels, across, heading)
     return figure
+
+
+def looks_of(boxes: Sequence[Box], key: str) -> dict[str, dict[str, Any]]:
+    """Colour and marker of the runs of each kind; over methods, each box has the colour of its method instead."""
+    methods = {box.kind: box.method for box in boxes}
+    found = palette.looks(["" if key == "algorithm" else method for method in methods.values()])
+    plain = {"linestyle": "none", "markerfacecolor": "none", "markeredgewidth": 0.7, "markersize": 3}
+    grey = {"color": GREY} if key == "algorithm" else {}
+    return {kind: look | plain | grey for kind, look in zip(methods, found, strict=True)}
 
 
 def whole(key: str, groups: Study) -> str:
@@ -83,24 +91,37 @@ def collected(results: Sequence[Result], groups: Study, key: str, y: str) -> tup
     factor, of = scale(unit(y, results) if y != "error" else "1", largest)
     reached = {id(result): end / factor for result, end in zip(results, ends, strict=True)}
     boxes = [
-        Box(group.settings[key], label(group, groups, without=key), np.array([reached[id(run)] for run in group.runs]))
+        Box(
+            group.settings[key],
+            label(group, groups, without=key),
+            group.settings.get("algorithm", ""),
+            np.array([reached[id(run)] for run in group.runs]),
+        )
         for group in groups.groups
         if key in group.settings
     ]
-    return boxes, axis_title(y, of)
+    return boxes, axis_title(y, of, groups.names)
 
 
-def draw(axis: Any, boxes: Sequence[Box], values: Sequence[str], kinds: Sequence[str], logarithm: bool) -> None:
-    """Draw the boxes and the points of their runs; on a logarithmic axis only positive numbers."""
-    wide = 0.8 / len(kinds)
+def draw(
+    axis: Any, boxes: Sequence[Box], values: Sequence[str], looks: dict[str, dict[str, Any]], logarithm: bool
+) -> None:
+    """Draw the boxes and the points of their runs, those that are not positive on the floor of a logarithmic axis."""
+    wide, kinds = 0.8 / len(looks), list(looks)
+    floor = axes.floor(box.numbers for box in boxes) if logarithm else None
     for box in boxes:
-        kind = kinds.index(box.kind)
-        x = values.index(box.value) + wide * (kind - (len(kinds) - 1) / 2)
-        numbers = box.numbers[np.isfinite(box.numbers) & ((box.numbers > 0) | (not logarithm))]
-        boxed(axis, numbers, x, 0.8 * wide, COLOURS[kind % len(COLOURS)], showfliers=False)
-        axis.plot(
-            np.full(len(numbers), x), numbers, linestyle="none", markeredgewidth=0.7, markersize=3, **points(kind)
-        )
+        look = looks[box.kind]
+        colour = palette.own(box.method).colour if look["color"] == GREY else look["color"]
+        x = values.index(box.value) + wide * (kinds.index(box.kind) - (len(kinds) - 1) / 2)
+        numbers = axes.raised(box.numbers[np.isfinite(box.numbers)], floor)
+        boxed(axis, numbers, x, 0.8 * wide, colour, showfliers=False)
+        above = numbers if floor is None else numbers[numbers > floor]
+        axis.plot(np.full(len(above), x), above, **look | {"color": colour})
+        if floor is not None and len(above) < len(numbers):
+            axes.stand(axis, np.full(1, x), floor, colour)
+    axis.set_yscale("log" if logarithm else "linear")
+    if floor is not None:
+        axes.base(axis, floor)
 
 
 def boxed(axis: Any, numbers: Array, x: float, width: float, colour: str, **options: Any) -> None:
@@ -118,15 +139,6 @@ def boxed(axis: Any, numbers: Array, x: float, width: float, colour: str, **opti
         medianprops=line | {"linewidth": 1.6},
         **options,
     )
-
-
-def points(kind: int) -> dict[str, Any]:
-    """Colour and marker of the runs of a kind."""
-    return {
-        "color": COLOURS[kind % len(COLOURS)],
-        "marker": MARKERS[kind % len(MARKERS)],
-        "markerfacecolor": "none",
-    }
 
 
 def shortened(value: str) -> str:

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from mpifed.core.errors import printable, unknown
-from mpifed.report import tables
+from mpifed.report import best, tables
+from mpifed.report.best import Ends
+from mpifed.report.curves import axis_title, usual
 from mpifed.report.groups import Group, Study, natural, study
-from mpifed.report.metrics import available, column, final, latex_title, requested, scale, title, unit
+from mpifed.report.metrics import available, column, latex_title, requested, scale, title, unit
 from mpifed.report.summary import count
 from mpifed.report.tables import ABSENT, Number, Table
 from mpifed.results.result import Result
@@ -23,7 +23,6 @@ FORMATS: dict[str, Callable[[Table], str]] = {
     "latex": tables.latex,
     "csv": tables.comma_separated,
 }
-TASK = ("data", "problem")  # rows that differ in these settings do not compete: their objectives are not comparable
 
 
 class Layout(NamedTuple):
@@ -35,6 +34,7 @@ class Layout(NamedTuple):
     everything: bool = False  # count runs that did not finish
     form: str = "terminal"  # one of FORMATS
     bold: bool = False  # the terminal can show bold text
+    rename: Sequence[str] = ()  # OLD=NEW, for names of methods, settings and columns
 
 
 def compare(results: Sequence[Result], layout: Layout) -> str:
@@ -42,23 +42,56 @@ def compare(results: Sequence[Result], layout: Layout) -> str:
 
     One row per group of runs that agree in all settings except ``layout.by``. A row begins with the settings in which
     rows differ, and with n, its number of runs, where that is not 1 everywhere. A column holds final values, or the sum
-    over rounds of what is recorded per round. The best means among rows with the same data and problem are bold. Runs
-    that did not finish are listed below the table with their status. UserError for a setting or column that no run has.
+    over rounds of what is recorded per round; ``error`` is over the seeds that all rows on the same data have. The best
+    mean among rows with the same data and problem is bold unless its lead is explained by the seeds; ties are named
+    below the table, and so are runs that did not finish. UserError for a setting or column that no run has.
     """
     form = layout.form
     if form not in FORMATS:
         unknown("format", form, FORMATS)
-    names = requested(results, layout.columns)
-    groups = study(results, layout.by, [*available(results), "n", "status"])
-    numbers = [[number(group, name, layout.everything) for name in names] for group in groups.groups]
+    groups = study(results, layout.by, [*available(results), "n", "status"], layout.rename)
+    names = metrics_of(results, layout.columns, groups)
+    ends = [best.final_values(groups, name, layout.by, layout.everything) for name in names]
+    numbers = [[best.number(column[row]) for column in ends] for row in range(len(groups.groups))]
     order = sequence(groups, names, numbers, layout.sort)
     groups, numbers = groups._replace(groups=[groups.groups[k] for k in order]), [numbers[k] for k in order]
-    table = build(groups, names, numbers, results, layout)
+    ends = [[column[k] for k in order] for column in ends]
+    table, ties = build(groups, Columns(names, numbers, ends), results, layout)
     text = tables.terminal(table, layout.bold) if form == "terminal" else FORMATS[form](table)
-    left = [] if layout.everything else left_out(groups)
-    if form == "csv" or not left:
+    notes = (
+        [f"tie for the best, so not bold: {', '.join(ties)}"] if ties and (form != "terminal" or layout.bold) else []
+    )
+    notes += partial(names, ends) + ([] if layout.everything else left_out(groups))
+    if form == "csv" or not notes:
         return text
-    return "\n".join([*(f"% {line}" for line in left), text] if form == "latex" else [text, "", *left])
+    return "\n".join([*(f"% {line}" for line in notes), text] if form == "latex" else [text, "", *notes])
+
+
+class Columns(NamedTuple):
+    """The metrics of a table: name, number of each row, and what each row's number is the mean of."""
+
+    names: list[str]
+    numbers: list[list[Number]]  # by row
+    ends: list[list[Ends]]  # by column
+
+
+def metrics_of(results: Sequence[Result], columns: Sequence[str] | None, groups: Study) -> list[str]:
+    """The metrics of the table; error unasked where f differs between seeds, as objective_gap where that is known."""
+    names = requested(results, columns)
+    if not columns and usual(results, groups) == "error":
+        names.insert(names.index("objective") + 1, "error")
+    if all("objective_gap" in result.rounds for result in results):
+        names = ["objective_gap" if name == "error" else name for name in names]
+    return list(dict.fromkeys(names))
+
+
+def partial(names: Sequence[str], ends: Sequence[Sequence[Ends]]) -> list[str]:
+    """A line that says that the error leaves out some runs."""
+    if "error" not in names:
+        return []
+    values = [end for row in ends[names.index("error")] for end in row.values()]
+    lacking = sum(map(math.isnan, values))
+    return [f"error: without {count(lacking, 'run')} on data that other rows lack"] if lacking > 0 else []
 
 
 def left_out(groups: Study) -> list[str]:
@@ -72,23 +105,12 @@ def left_out(groups: Study) -> list[str]:
     ]
 
 
-def number(group: Group, name: str, everything: bool) -> Number:
-    """Mean and standard deviation (divisor n − 1) of a metric over the runs of a group that have it."""
-    values = np.array([final(run, name) for run in group.runs if everything or run.status == "finished"])
-    values = values[~np.isnan(values)]
-    if not len(values):
-        return Number(math.nan)
-    size = 2.0 ** (math.frexp(float(np.abs(values).max()))[1] - 1)  # squares of diverged values would overflow
-    values = values / size
-    return Number(size * float(values.mean()), size * float(values.std(ddof=1)) if len(values) > 1 else math.nan)
-
-
 def sequence(groups: Study, names: list[str], numbers: list[list[Number]], sort: str | None) -> list[int]:
     """The order of the rows."""
     rows = list(range(len(groups.groups)))
     if sort is None:
         return rows
-    key = next((key for key, name in groups.keys.items() if sort in (key, name)), None)
+    key = next((key for key, name in groups.keys.items() if sort in (key, name, groups.names.setting(key, name))), None)
     if sort not in names:
         if key is None:
             unknown("column", sort, [*groups.keys.values(), *names])
@@ -97,46 +119,53 @@ def sequence(groups: Study, names: list[str], numbers: list[list[Number]], sort:
     return sorted(rows, key=lambda k: (math.isnan(numbers[k][index].mean), sign * numbers[k][index].mean))
 
 
-def build(
-    groups: Study, names: list[str], numbers: list[list[Number]], results: Sequence[Result], layout: Layout
-) -> Table:
-    """The table, with columns n and status where they differ between rows; n always in CSV."""
-    heads = [(name, tables.escaped(name)) for name in groups.keys.values()]
+def build(groups: Study, columns: Columns, results: Sequence[Result], layout: Layout) -> tuple[Table, list[str]]:
+    """The table, and the columns without a best row because some tie."""
+    table = leading(groups, results, layout)
+    ties = []
+    for index, name in enumerate(columns.names):
+        values = [row[index] for row in columns.numbers]
+        largest = max((abs(value.mean) for value in values if not math.isnan(value.mean)), default=0.0)
+        factor, of = scale(unit(name, results), largest)
+        table.heads.append(heading(groups, name, of))
+        table.names.append(f"{name}_seconds" if name in ("tct", "lct") else name)
+        table.factors.append(factor)
+        wins = best.winners(groups, values, columns.ends[index], column(name).better, factor)
+        for row, value, rivals in zip(table.rows, values, wins, strict=True):
+            row.append(value._replace(best=rivals == 1))
+        if max(wins) > 1:
+            ties.append(f"{table.heads[-1][0]} ({max(wins)} rows)")
+    return table, ties
+
+
+def heading(groups: Study, name: str, of: str) -> tuple[str, str]:
+    """The head of a metric's column, in words and in LaTeX."""
+    words = axis_title(name, of, groups.names)
+    return words, latex_title(name, of) if words == title(name, of) else tables.escaped(words)
+
+
+def leading(groups: Study, results: Sequence[Result], layout: Layout) -> Table:
+    """The table's first columns: settings, and n and status where they differ between rows; n always in CSV."""
+    names, plain = groups.names, layout.form == "csv"
+    heads = [(names.setting(key, short), names.latex(key, short)) for key, short in groups.keys.items()]
     rows: list[list[str | Number]] = [
-        [group.settings.get(key, ABSENT) for key in groups.keys] for group in groups.groups
+        [
+            value if plain or value == ABSENT else names.value(key, value)
+            for key, value in ((key, group.settings.get(key, ABSENT)) for key in groups.keys)
+        ]
+        for group in groups.groups
     ]
-    plain = [name if key in names else key for key, name in groups.keys.items()]
+    raw = [short if key in available(results) else key for key, short in groups.keys.items()]
     counts = [sum(layout.everything or run.status == "finished" for run in group.runs) for group in groups.groups]
-    if layout.form == "csv" or any(n != 1 for n in counts):
+    if plain or any(n != 1 for n in counts):
         heads.append(("n", "$n$"))
-        plain.append("n")
+        raw.append("n")
         rows = [[*row, str(n)] for row, n in zip(rows, counts, strict=True)]
     if any(result.status != "finished" for result in results):
         heads.append(("status", "status"))
-        plain.append("status")
+        raw.append("status")
         rows = [[*row, status(group)] for row, group in zip(rows, groups.groups, strict=True)]
-    factors = [1.0] * len(heads)
-    for index, name in enumerate(names):
-        values = [row[index] for row in numbers]
-        largest = max((abs(value.mean) for value in values if not math.isnan(value.mean)), default=0.0)
-        factor, of = scale(unit(name, results), largest)
-        heads.append((title(name, of), latex_title(name, of)))
-        plain.append(f"{name}_seconds" if name in ("tct", "lct") else name)
-        factors.append(factor)
-        best = winners(groups, values, column(name).better, factor)
-        rows = [[*row, value._replace(best=wins)] for row, value, wins in zip(rows, values, best, strict=True)]
-    return Table(heads, plain, rows, factors)
-
-
-def winners(groups: Study, values: list[Number], sign: int, factor: float) -> list[bool]:
-    """Which rows are best among those with the same data and problem: none if all are equal, or there is only one."""
-    seen = [sign * tables.shown(value, factor) if not math.isnan(value.mean) else -math.inf for value in values]
-    tasks = [[group.settings.get(key) for key in groups.keys if key.split(".")[0] in TASK] for group in groups.groups]
-    best = []
-    for own, task in zip(seen, tasks, strict=True):
-        rivals = [value for value, other in zip(seen, tasks, strict=True) if other == task and value > -math.inf]
-        best.append(sign != 0 and own > -math.inf and own == max(rivals) and own > min(rivals))
-    return best
+    return Table(heads, raw, rows, [1.0] * len(heads))
 
 
 def status(group: Group) -> str:

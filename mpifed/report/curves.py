@@ -10,14 +10,18 @@ import numpy as np
 from mpifed.core.errors import unknown
 from mpifed.core.typing import Array
 from mpifed.report import metrics
-from mpifed.report.groups import settings
+from mpifed.report.groups import Study, settings
 from mpifed.report.metrics import DERIVED, available, final, title
+from mpifed.report.names import AS_PRINTED, Names
 from mpifed.results.result import Result
 
 ALIASES = {"rounds": "round", "seconds": "elapsed_seconds", "tct": "elapsed_seconds"}
-TASK = ("data", "problem", "seed", "dtype")  # runs that agree in these settings have the same optimum
+TASK = ("data", "problem", "dtype")  # runs on the same data that agree in these settings have the same optimum
 POINTS = 400  # most points of a curve that stands for several runs
 MANY = 10  # runs from which on a band leaves out the outermost
+ROUNDING = 1e-9  # what is smaller than this share of the largest value may be 0 but for rounding
+BANDS = ("none", "sd", "minmax")
+FEW = 3  # most curves that have bands unless they are asked for
 DECADES = 2  # positive values over more decades are drawn on a logarithmic axis
 
 Curve = tuple[Array, Array]
@@ -55,53 +59,93 @@ def series(results: Sequence[Result], name: str) -> tuple[str, list[Array | None
     return name, columns
 
 
+def task(result: Result) -> tuple[tuple[str, str], ...]:
+    """The settings that fix f; the seed of the run among them unless data have one of their own."""
+    own = settings(result)
+    return tuple(
+        sorted(
+            (key, value)
+            for key, value in own.items()
+            if key.split(".")[0] in TASK or (key == "seed" and "data.seed" not in own)
+        )
+    )
+
+
+def usual(results: Sequence[Result], groups: Study) -> str:
+    """The column to draw where none is named: error where f differs between seeds and methods are compared.
+
+    f differs where the runs of a group have not the same objective and gradient in round 0. Without an optimum, the
+    error of a group alone would compare its runs with themselves.
+    """
+    known = all("objective_gap" in result.rounds for result in results)
+    if "objective" not in available(results) or not (known or len(groups.groups) > 1):
+        return "objective"
+    return "error" if any(differ(group.runs) for group in groups.groups) else "objective"
+
+
+def differ(runs: Sequence[Result]) -> bool:
+    """Whether runs of several seeds begin with another f or ∇f."""
+    if len({task(run) for run in runs}) == 1:
+        return False
+    for name in ("objective", "grad_norm_sq"):
+        first = [float(run.rounds[name][0]) for run in runs if len(run.rounds.get(name, ()))]
+        if first and max(first) - min(first) > ROUNDING * max(map(abs, first)):
+            return True
+    return False
+
+
 def errors(results: Sequence[Result]) -> tuple[str, list[Array | None]]:
     """objective_gap if every run has it, else the objective minus its minimum over all runs on the same data."""
     gaps = [column(result, "objective_gap") for result in results]
     if all(gap is not None for gap in gaps):
         return "objective_gap", gaps
     columns = series(results, "objective")[1]
-    tasks = [
-        tuple(sorted((key, value) for key, value in settings(result).items() if key.split(".")[0] in TASK))
-        for result in results
-    ]
+    tasks = [task(result) for result in results]
     least: dict[Any, float] = {}
-    for task, values in zip(tasks, columns, strict=True):
+    for own, values in zip(tasks, columns, strict=True):
         if values is not None:
-            least[task] = float(np.fmin.reduce(values, initial=least.get(task, np.inf)))
+            least[own] = float(np.fmin.reduce(values, initial=least.get(own, np.inf)))
     with np.errstate(over="ignore", invalid="ignore"):  # runs that diverged
         return "error", [
-            None if values is None else values - least[task] for task, values in zip(tasks, columns, strict=True)
+            None if values is None else values - least[own] for own, values in zip(tasks, columns, strict=True)
         ]
 
 
-def axis_title(name: str, unit: str) -> str:
+def axis_title(name: str, unit: str, names: Names = AS_PRINTED) -> str:
     """The title of an axis."""
-    return "f − least f found" if name == "error" else title(name, unit)
+    new = names.of(title(name), name)
+    return title(name, unit) if new == title(name) else f"{new} ({unit})" if unit else new
 
 
 def last(results: Sequence[Result], name: str) -> tuple[str, list[float]]:
     """The recorded name of a metric, and its final value in every run; nan where a run lacks it."""
-    if name in available(results):
+    if name != "error" and name in available(results):
         return name, [final(result, name) for result in results]
     name, columns = series(results, name)
     finite = [np.zeros(0) if values is None else values[np.isfinite(values)] for values in columns]
     return name, [float(values[-1]) if len(values) else float("nan") for values in finite]
 
 
-def pair(x: Array | None, y: Array | None, log_x: bool, log_y: bool) -> Curve | None:
+def pair(x: Array | None, y: Array | None, log_x: bool) -> Curve | None:
     """The points that can be drawn on these axes; None without any."""
     if x is None or y is None:
         return None
-    there = np.isfinite(x) & np.isfinite(y) & ((x > 0) | (not log_x)) & ((y > 0) | (not log_y))
+    there = np.isfinite(x) & np.isfinite(y) & ((x >= 0) | (not log_x))
     return (x[there], y[there]) if there.any() else None
 
 
 def logarithmic(columns: Sequence[Array | None], zero: bool = False) -> bool:
-    """Whether an axis should be logarithmic: all values are positive (``zero``: or 0), over more than two decades."""
+    """Whether an axis should be logarithmic: all values are positive, over more than two decades.
+
+    ``zero``: numbers that rounding alone makes 0 or negative do not matter.
+    """
     values = np.concatenate([values[np.isfinite(values)] for values in columns if values is not None] or [np.zeros(0)])
     positive = values[values > 0]
-    if not len(positive) or (values < 0).any() or (not zero and len(positive) < len(values)):
+    if not len(positive):
+        return False
+    if zero:
+        values = values[np.abs(values) > ROUNDING * positive.max()]
+    if (values <= 0).any():
         return False
     return bool(np.log10(positive.max()) - np.log10(positive.min()) > DECADES)
 
@@ -111,12 +155,12 @@ def held(name: str, result: Result) -> bool:
     return result.status == "finished" and metrics.column(name).span != "round"
 
 
-def band(curves: Sequence[Curve], hold: Sequence[bool], log: bool) -> Band | None:
+def band(curves: Sequence[Curve], hold: Sequence[bool], log: bool, kind: str = "minmax") -> Band | None:
     """The mean of curves (geometric with ``log``) and their range; None where the x of a curve decreases.
 
     Between its points a curve is a straight line on the axes as they are drawn. After its last point it continues at
-    that value (``hold``) or is left out. The range is from minimum to maximum, with ten or more runs from the 10th to
-    the 90th percentile.
+    that value (``hold``) or is left out. The range is the standard deviation on both sides of the mean (``kind`` sd) or
+    from minimum to maximum, with ten or more runs from the 10th to the 90th percentile.
     """
     if any((np.diff(x) < 0).any() for x, _ in curves):
         return None
@@ -134,16 +178,21 @@ def band(curves: Sequence[Curve], hold: Sequence[bool], log: bool) -> Band | Non
     )
     there = ~np.isnan(rows).all(axis=0)
     grid, rows = grid[there], rows[:, there]
-    ends = (10, 90) if len(curves) >= MANY else (0, 100)
-    low, high = np.nanpercentile(rows, ends, axis=0)
-    found = (np.nanmean(rows, axis=0), low, high)
-    return Band(grid, *(np.exp(values) if log else values for values in found))
+    mean = np.nanmean(rows, axis=0)
+    if kind == "sd":
+        counts = np.maximum((~np.isnan(rows)).sum(axis=0) - 1, 1)
+        sd = np.sqrt(np.nansum((rows - mean) ** 2, axis=0) / counts)
+        low, high = mean - sd, mean + sd
+    else:
+        low, high = np.nanpercentile(rows, (10, 90) if len(curves) >= MANY else (0, 100), axis=0)
+    return Band(grid, *(np.exp(values) if log else values for values in (mean, low, high)))
 
 
-def spread(counts: Sequence[int], logs: Sequence[bool]) -> str:
+def spread(counts: Sequence[int], logs: Sequence[bool], kind: str = "minmax") -> str:
     """What curves and bands show: ``counts`` runs each, on axes that are logarithmic or not (``logs``)."""
     few, most = min(counts), max(counts)
     ranges = ["min–max"] * (few < MANY) + ["10–90 %"] * (most >= MANY)
+    shown = {"none": "", "sd": " ± standard deviation"}.get(kind, f" and {' or '.join(ranges)}")
     number = str(most) if few == most else f"{few}–{most}"
     if all(logs):
         mean = "geometric mean"
@@ -151,4 +200,4 @@ def spread(counts: Sequence[int], logs: Sequence[bool]) -> str:
         mean = "mean (geometric on logarithmic axes)"
     else:
         mean = "mean"
-    return f"{mean} and {' or '.join(ranges)} of {number} runs"
+    return f"{mean}{shown} of {number} runs"

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from mpifed.core.errors import UserError, printable, unknown
+from mpifed.report.names import AS_PRINTED, Names, renames
 from mpifed.report.summary import overrides
 from mpifed.results.result import Result, load
 
 ASIDE = ("checkpoint", "record")  # tables that do not change what is computed
+ENDING = ("stop", "rounds")  # when a run ends: it names runs only where nothing else does
+OF_SEED = ("stop.optimum",)  # follows from the data, and with them from the seed
 NAMED = ("algorithm", "data", "problem", "selection")  # settings whose value says enough without the key
 THERE = "yes"  # the value that stands for a table without a name, such as [system]
 
@@ -29,6 +32,7 @@ class Study(NamedTuple):
 
     keys: dict[str, str]
     groups: list[Group]
+    names: Names = AS_PRINTED
 
 
 def read(paths: Iterable[str | os.PathLike[str]]) -> list[Result]:
@@ -44,10 +48,13 @@ def settings(result: Result) -> Settings:
     return {printable(key): printable(value) for key, value in found.items()}
 
 
-def study(results: Sequence[Result], by: Sequence[str] = ("seed",), taken: Iterable[str] = ()) -> Study:
+def study(
+    results: Sequence[Result], by: Sequence[str] = ("seed",), taken: Iterable[str] = (), rename: Sequence[str] = ()
+) -> Study:
     """Group the runs that agree in all settings except ``by``; short names of settings avoid those ``taken``.
 
-    UserError where there is no run, and where no run has a setting of ``by``.
+    ``rename``: new names, OLD=NEW. UserError where there is no run, where no run has a setting of ``by``, and where
+    nothing is called OLD.
     """
     if not results:
         raise UserError("there is no result to read")
@@ -55,13 +62,15 @@ def study(results: Sequence[Result], by: Sequence[str] = ("seed",), taken: Itera
     for name in by:
         if name != "seed" and not any(name in row for row in rows):
             unknown("setting", name, dict.fromkeys(key for row in rows for key in row))
-    rows = [{key: value for key, value in row.items() if key not in by} for row in rows]
+    left = {*by, *(OF_SEED if "seed" in by else ())}
+    rows = [{key: value for key, value in row.items() if key not in left} for row in rows]
     groups: dict[tuple[tuple[str, str], ...], Group] = {}
     for row, result in zip(rows, results, strict=True):
         groups.setdefault(tuple(sorted(row.items())), Group(row, [])).runs.append(result)
-    keys = short(differing([group.settings for group in groups.values()]), taken)
+    keys = short(telling([group.settings for group in groups.values()]), taken)
     order = sorted(groups.values(), key=lambda group: [natural(group.settings.get(key, "")) for key in keys])
-    return Study(keys, order)
+    found = Study(keys, order)
+    return found._replace(names=renames(rename, callable_by(found, results))) if rename else found
 
 
 def finished(results: Iterable[Result]) -> list[Result]:
@@ -74,6 +83,13 @@ def differing(rows: Sequence[Settings]) -> list[str]:
     keys = dict.fromkeys(["algorithm", *(key for row in rows for key in row)])
     found = [key for key in keys if key == "algorithm" or varies(key, rows)]
     return sorted(found, key=lambda key: key.split(".")[0] != "algorithm")
+
+
+def telling(rows: Sequence[Settings]) -> list[str]:
+    """The keys that tell rows apart: those that say when a run ends only where the others leave two rows alike."""
+    keys = differing(rows)
+    fewer = [key for key in keys if key.split(".")[0] not in ENDING]
+    return fewer if len({tuple(row.get(key) for key in fewer) for row in rows}) == len(rows) else keys
 
 
 def varies(key: str, rows: Sequence[Settings]) -> bool:
@@ -111,8 +127,42 @@ def natural(text: str) -> tuple[int, float, str]:
 
 def label(group: Group, study: Study, without: str = "") -> str:
     """The name of a group in a picture: the settings in which it differs from others, except ``without``."""
+    parts = named(group, study, without)
+    usual = ", ".join(
+        study.names.value(key, value) if key in NAMED else study.names.part(key, short, value)
+        for key, short, value in parts
+    )
+    return study.names.of(usual, spelt(parts))
+
+
+def named(group: Group, study: Study, without: str = "") -> list[tuple[str, str, str]]:
+    """The settings that make the label of a group: key, short name and value.
+
+    An option of the algorithm is among them only if it differs between groups with the same algorithm.
+    """
+    method = group.settings.get("algorithm")
+    alike = [other.settings for other in study.groups if other.settings.get("algorithm") == method]
     keys = [key for key in study.keys if key != without]
-    if len(keys) > 1 and len({other.settings.get("algorithm") for other in study.groups}) == 1:
+    keys = [key for key in keys if not key.startswith("algorithm.") or key in differing(alike)]
+    if len(keys) > 1 and len(alike) == len(study.groups):
         keys.remove("algorithm")
-    named = {key: group.settings[key] for key in keys if key in group.settings}
-    return ", ".join(value if key in NAMED else f"{study.keys[key]}={value}" for key, value in named.items())
+    return [(key, study.keys[key], group.settings[key]) for key in keys if key in group.settings]
+
+
+def spelt(parts: Sequence[tuple[str, str, str]]) -> str:
+    """A label in the words of experiment files: fedgia, k0=5."""
+    return ", ".join(value if key in NAMED else f"{short}={value}" for key, short, value in parts)
+
+
+def callable_by(study: Study, results: Iterable[Result]) -> list[str]:
+    """Every name that may be replaced by another: of methods, values, settings, curves and columns."""
+    found = list[str]()
+    for group in study.groups:
+        parts = named(group, study)
+        found += [label(group, study), spelt(parts)]
+        for key, short, value in [(key, short, group.settings.get(key, "")) for key, short in study.keys.items()]:
+            if value:
+                found += [value, study.names.value(key, value), f"{short}={value}", f"{key}={value}"]
+            found += [key, short, study.names.setting(key, short), study.names.part(key, short, value)]
+    columns = dict.fromkeys(printable(name) for result in results for name in result.rounds)
+    return [*found, *columns, "error", "bytes"]

@@ -15,6 +15,13 @@ DERIVED: dict[str, Column] = {
     "rounds": Column("1", "Communication rounds.", better=-1, symbol="CR"),
     "tct": Column("s", "Total computation time: the last elapsed_seconds.", better=-1, symbol="TCT"),
     "lct": Column("s", "Local computation time: mean compute_seconds of a round.", better=-1, symbol="LCT"),
+    "error": Column(
+        "1",
+        "Objective minus the least objective found on the same data, for the same seeds in every row.",
+        better=-1,
+        symbol="f − least f found",
+        latex=r"$f - \min f$",
+    ),
     "bytes": Column("byte", "Bytes between server and clients, up and down.", better=-1, symbol="up + down"),
 }
 USUAL = (
@@ -57,7 +64,12 @@ def requested(results: Sequence[Result], names: Sequence[str] | None) -> list[st
 
 
 def final(result: Result, name: str) -> float:
-    """A metric at the end of a run: the last finite value, or the sum of what is recorded per round; nan if none."""
+    """A metric at the end of a run: the last finite value, or the sum of what is recorded per round; nan if none.
+
+    The error of a single run is its gap to a known optimum; see ``curves.errors`` for runs side by side.
+    """
+    if name == "error":
+        return final(result, "objective_gap")
     if name == "bytes":
         return final(result, "bytes_up") + final(result, "bytes_down")
     if name in DERIVED:

@@ -1,23 +1,26 @@
 """`mpifed plot`: columns of the rounds against one another, and a page of them.
 
 The functions here, in boxplot and in timeline take results and return a matplotlib Figure, which style.save writes.
-Runs that differ in the seed alone are one curve: their mean (geometric on a logarithmic axis), on a band from minimum
-to maximum, with ten or more runs from the 10th to the 90th percentile. Curves are named by the settings that differ.
+Runs that differ in the seed alone are one curve, their mean (geometric on a logarithmic axis). Up to three curves lie
+on bands from minimum to maximum, with ten or more runs from the 10th to the 90th percentile. Curves are named by the
+settings that differ. On a logarithmic axis, numbers that are not positive stand on a floor line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.typing import Array
-from mpifed.report.curves import axis_title, band, held, logarithmic, pair, series, spread
+from mpifed.report import axes, palette
+from mpifed.report.curves import BANDS, FEW, Curve, axis_title, band, held, logarithmic, pair, series, spread, usual
 from mpifed.report.groups import Study, label, study
 from mpifed.report.metrics import scale, unit
-from mpifed.report.style import DOUBLE, SINGLE, above, canvas, drawing, folded, headed, look, paper, text
+from mpifed.report.names import Names
+from mpifed.report.style import DOUBLE, SINGLE, Wishes, above, canvas, drawing, folded, headed, paper, text
 from mpifed.results.result import Result
 
 LOGS = ("x", "y", "xy", "none")
@@ -25,39 +28,32 @@ SIDE = 3  # most panels side by side
 MARKED = 8  # markers of a long curve
 
 
-def lines(
-    results: Sequence[Result],
-    x: str = "round",
-    y: Sequence[str] = ("objective",),
-    log: str | None = None,
-    width: float | None = None,
-    title: str | None = None,
-) -> Any:
+def lines(results: Sequence[Result], x: str = "round", y: Sequence[str] | None = None, **wishes: Unpack[Wishes]) -> Any:
     """Columns against a column, one panel for each of ``y``.
 
     A name is a recorded column, bytes (up and down), seconds (elapsed_seconds) or error: the objective minus the
-    optimum or, where that is unknown, minus the least objective found on the same data. ``log`` names the logarithmic
-    axes: x, y, xy or none; None: y where its values are positive over more than two decades. UserError for a column
-    that no run has, and where there is nothing to draw.
+    optimum or, where that is unknown, minus the least objective found on the same data. Without ``y`` it is the
+    objective, or the error where f differs between seeds. UserError for a column that no run has, and where there is
+    nothing to draw.
     """
-    width = paper(width, SINGLE if len(y) == 1 else DOUBLE)
+    y = y or [usual(results, study(results))]
+    width = paper(wishes.get("width"), SINGLE if len(y) == 1 else DOUBLE)
     columns = min(len(y), SIDE) if width > 1.5 * SINGLE else 1
-    return panels(results, [(x, name) for name in y], columns, log, width, title)
+    return panels(results, [(x, name) for name in y], columns, width, wishes)
 
 
-def page(
-    results: Sequence[Result], log: str | None = None, width: float | None = None, title: str | None = None
-) -> Any:
+def page(results: Sequence[Result], **wishes: Unpack[Wishes]) -> Any:
     """A study on one page: objective by round; error by exchanges, bytes and seconds; accuracy by round and seconds.
 
     Where the optimum is unknown, ‖∇f‖² stands in for the error. Without an accuracy its panels are absent.
     """
     gap = any("objective_gap" in result.rounds for result in results)
     error = "error" if gap or not any("grad_norm_sq" in result.rounds for result in results) else "grad_norm_sq"
-    pairs = [("round", "objective"), ("exchanges", error), ("bytes", error), ("seconds", error)]
+    first = usual(results, study(results))
+    pairs = [("round", first), ("exchanges", error), ("bytes", error), ("seconds", error)]
     if any("accuracy" in result.rounds for result in results):
         pairs += [("round", "accuracy"), ("seconds", "accuracy")]
-    return panels(results, pairs, 2, log, paper(width, DOUBLE), title)
+    return panels(results, pairs, 2, paper(wishes.get("width"), DOUBLE), wishes)
 
 
 class Scale(NamedTuple):
@@ -67,29 +63,48 @@ class Scale(NamedTuple):
     log: bool
 
 
+class Drawing(NamedTuple):
+    """What all panels of a figure share: the runs, their groups, the look of each, and the kind of band."""
+
+    results: Sequence[Result]
+    groups: Study
+    looks: list[dict[str, Any]]
+    band: str
+
+
+class Line(NamedTuple):
+    """What a group has in a panel: its runs, or their mean; ``low`` and ``high`` of its band."""
+
+    curves: list[Curve]
+    low: Array | None = None
+    high: Array | None = None
+
+
 def panels(
-    results: Sequence[Result],
-    pairs: Sequence[tuple[str, str]],
-    columns: int,
-    log: str | None,
-    width: float,
-    title: str | None,
+    results: Sequence[Result], pairs: Sequence[tuple[str, str]], columns: int, width: float, wishes: Wishes
 ) -> Any:
     """A figure of curves, one panel for each (x, y)."""
+    log, kind = wishes.get("log"), wishes.get("band")
     if log is not None and log not in LOGS:
         unknown("axis for log", log, LOGS)
-    groups = study(results)
+    if kind is not None and kind not in BANDS:
+        unknown("band", kind, BANDS)
+    groups = study(results, rename=wishes.get("rename") or ())
     counts = [len(group.runs) for group in groups.groups]
     labels, across, deep = folded([label(group, groups) for group in groups.groups], width)
     logs = [log_y(results, name, log) for _, name in pairs]
-    heading = headed(width, title, spread(counts, logs) if max(counts) > 1 else None)
+    looks = palette.looks([group.settings.get("algorithm", "") for group in groups.groups])
+    picture = Drawing(results, groups, looks, kind or ("minmax" if len(labels) <= FEW else "none"))
+    heading = headed(width, wishes.get("title"), spread(counts, logs, picture.band) if max(counts) > 1 else None)
     with drawing() as matplotlib:
-        figure, axes = canvas(matplotlib, width, -(-len(pairs) // columns), columns, heading, deep * (len(labels) > 1))
-        for axis in axes.flat[len(pairs) :]:
+        figure, places = canvas(
+            matplotlib, width, -(-len(pairs) // columns), columns, heading, deep * (len(labels) > 1)
+        )
+        for axis in places.flat[len(pairs) :]:
             axis.remove()
-        for axis, (x, y), logarithm in zip(axes.flat, pairs, logs, strict=False):
-            draw(axis, results, groups, Scale(x, "x" in (log or "")), Scale(y, logarithm))
-        handles = [matplotlib.lines.Line2D([], [], **look(index)) for index in range(len(labels))]
+        for axis, (x, y), logarithm in zip(places.flat, pairs, logs, strict=False):
+            draw(axis, picture, Scale(x, "x" in (log or "")), Scale(y, logarithm))
+        handles = [matplotlib.lines.Line2D([], [], **look) for look in looks]
         above(figure, handles, labels, across, heading)
     return figure
 
@@ -109,39 +124,58 @@ def log_y(results: Sequence[Result], name: str, log: str | None) -> bool:
     return logarithmic(series(results, name)[1], zero=name == "error")
 
 
-def draw(axis: Any, results: Sequence[Result], groups: Study, x: Scale, y: Scale) -> None:
+def draw(axis: Any, picture: Drawing, x: Scale, y: Scale) -> None:
     """Draw the curves of one panel, one for each group."""
+    results = picture.results
     (x_name, xs), (y_name, ys) = series(results, x.name), series(results, y.name)
-    factors = [
-        entitle(axle, name, values, results)
-        for axle, name, values in ((axis.xaxis, x_name, xs), (axis.yaxis, y_name, ys))
-    ]
-    index = {id(result): k for k, result in enumerate(results)}
-    empty = True
-    for number, group in enumerate(groups.groups):
-        curves, hold = [], []
-        for k in (index[id(run)] for run in group.runs):
-            points = pair(xs[k], ys[k], x.log, y.log)
-            if points is not None:
-                curves.append((points[0] / factors[0], points[1] / factors[1]))
-                hold.append(held(y_name, results[k]))
-        empty &= not curves
-        mean = band(curves, hold, y.log) if len(curves) > 1 else None
-        if mean is not None:
-            axis.fill_between(mean.x, mean.low, mean.high, color=look(number)["color"], alpha=0.18, linewidth=0)
-            curves = [(mean.x, mean.middle)]
-        for a, b in curves:
-            axis.plot(a, b, **look(number), markevery=sparse(np.log(a) if x.log else a, number))
-    if empty:
-        shown = " that a logarithmic axis can show" if x.log or y.log else ""
-        raise UserError(f"there is nothing to draw: no run has numbers of both {x_name} and {y_name}{shown}")
-    axis.set_xscale("log" if x.log else "linear")
+    names = picture.groups.names
+    by_x = entitle(axis.xaxis, x_name, xs, results, names)
+    by_y = entitle(axis.yaxis, y_name, ys, results, names)
+    points = [pair(a, b, x.log) for a, b in zip(xs, ys, strict=True)]
+    found = {
+        id(run): ((curve[0] / by_x, curve[1] / by_y), held(y_name, run))
+        for run, curve in zip(results, points, strict=True)
+        if curve is not None
+    }
+    shown = [curve for curve, _ in found.values() if not y.log or (curve[1] > 0).any()]
+    if not shown:
+        which = " that a logarithmic axis can show" if x.log or y.log else ""
+        raise UserError(f"there is nothing to draw: no run has numbers of both {x_name} and {y_name}{which}")
+    floor = axes.floor(curve[1] for curve, _ in found.values()) if y.log else None
+    for number, group in enumerate(picture.groups.groups):
+        own = [found[id(run)] for run in group.runs if id(run) in found]
+        line(axis, joined(own, y.log, floor, picture.band), picture.looks[number], floor, number, x.log)
+    if x.log:
+        axes.along(axis, [curve[0] for curve, _ in found.values()])
     axis.set_yscale("log" if y.log else "linear")
+    if floor is not None:
+        axes.base(axis, floor)
 
 
-def entitle(axle: Any, name: str, columns: Sequence[Array | None], results: Sequence[Result]) -> float:
+def joined(runs: Sequence[tuple[Curve, bool]], log: bool, floor: float | None, kind: str) -> Line:
+    """The runs of a group as one line, or each of them where x goes back; what is not positive is on the floor."""
+    curves = [(x, axes.raised(y, floor)) for (x, y), _ in runs]
+    mean = band(curves, [stays for _, stays in runs], log, kind) if len(curves) > 1 else None
+    if mean is None:
+        return Line(curves)
+    return Line([(mean.x, mean.middle)], *((mean.low, mean.high) if kind != "none" else ()))
+
+
+def line(axis: Any, drawn: Line, look: dict[str, Any], floor: float | None, number: int, log_x: bool) -> None:
+    """Draw what a group has: its band, its curves, and arrows where they stand on the floor."""
+    if drawn.low is not None:
+        axis.fill_between(drawn.curves[0][0], drawn.low, drawn.high, color=look["color"], alpha=0.18, linewidth=0)
+    for x, y in drawn.curves:
+        marked = sparse(np.log(np.maximum(x, np.min(x[x > 0], initial=1.0))) if log_x else x, number)
+        axis.plot(x, y, **look, markevery=marked)
+        if floor is not None and (below := y <= floor * (1 + 1e-9)).any():
+            first = int(np.argmax(below))
+            axes.stand(axis, x[sorted({first, *(k for k in marked if below[k])})], floor, look["color"])
+
+
+def entitle(axle: Any, name: str, columns: Sequence[Array | None], results: Sequence[Result], names: Names) -> float:
     """Write the title of an axis; what its values are to be divided by."""
     largest = max((float(np.nanmax(column, initial=0.0)) for column in columns if column is not None), default=0.0)
     factor, of = scale(unit(name, results) if name != "error" else "1", largest)
-    axle.set_label_text(text(axis_title(name, of)))
+    axle.set_label_text(text(axis_title(name, of, names)))
     return factor

@@ -7,17 +7,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from mpifed.core.errors import UserError
 from mpifed.core.files import replacing
+from mpifed.report.palette import COLOURS
 
 SINGLE, DOUBLE = 3.4, 7.0  # inches: a column and a page
 WIDTHS = {"single": SINGLE, "double": DOUBLE}
 NARROWEST, WIDEST, HIGHEST = 2.0, 40.0, 4.0  # a panel that is wider than HIGHEST grows no higher
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9")  # Okabe and Ito, without yellow
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "oo")
 TYPES = {".png": {"Software": None}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}  # same input, same bytes
 SIZE = 8  # points
@@ -45,13 +43,23 @@ RC: dict[str, Any] = {
     "ytick.major.width": 0.6,
     "hatch.linewidth": 0.4,
     "legend.frameon": False,
-    "savefig.dpi": 200,
+    "savefig.dpi": 300,
     "figure.dpi": 200,
     "svg.fonttype": "none",
     "svg.hashsalt": "mpifed",
     "pdf.fonttype": 42,
     "axes.formatter.useoffset": False,
 }
+
+
+class Wishes(TypedDict, total=False):
+    """What a user may ask of any picture of curves."""
+
+    log: str | None  # logarithmic axes: x, y, xy or none; None: y where its values are positive over two decades
+    width: float | None  # inches
+    title: str | None
+    band: str | None  # none, sd or minmax; None: minmax up to three curves
+    rename: Sequence[str]  # OLD=NEW, for names of methods, settings, columns and curves
 
 
 @contextmanager
@@ -86,17 +94,6 @@ def canvas(matplotlib: Any, width: float, rows: int, columns: int, heading: str,
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
-def look(index: int) -> dict[str, Any]:
-    """Colour, marker and line of a curve; each has a period of its own, so that 280 curves differ."""
-    return {
-        "color": COLOURS[index % len(COLOURS)],
-        "marker": MARKERS[index % len(MARKERS)],
-        "linestyle": LINES[index % len(LINES)],
-        "markerfacecolor": "white",
-        "markeredgewidth": 0.8,
-    }
-
-
 def fill(index: int) -> dict[str, Any]:
     """Colour and hatching of an area."""
     return {"facecolor": COLOURS[index % len(COLOURS)], "edgecolor": "white", "hatch": HATCHES[index % len(HATCHES)]}
@@ -115,8 +112,9 @@ def folded(labels: Sequence[str], width: float) -> tuple[list[str], int, int]:
 
 
 def fold(words: str, width: float) -> str:
-    """Text broken into lines of at most ``width`` inches."""
-    return textwrap.fill(text(words), max(int(width / LETTER), 12), break_on_hyphens=False)
+    """Text broken into lines of at most ``width`` inches, but not between a setting and its value."""
+    words = text(words).replace(" = ", "\u00a0=\u00a0")
+    return textwrap.fill(words, max(int(width / LETTER), 12), break_on_hyphens=False).replace("\u00a0", " ")
 
 
 def headed(width: float, *words: str | None) -> str:
@@ -147,7 +145,7 @@ def text(words: str) -> str:
 
 
 def save(figure: Any, path: str | Path, force: bool = False) -> None:
-    """Write a figure as PNG (200 dots per inch), PDF or SVG, by the extension of ``path``; letters stay text.
+    """Write a figure as PNG (300 dots per inch), PDF or SVG, by the extension of ``path``; letters stay text.
 
     UserError for another extension, for a file that exists unless ``force``, and where it cannot be written.
     """

@@ -12,6 +12,7 @@ from mpifed.report.style import DOUBLE, SINGLE, above, canvas, drawing, fill, fo
 from mpifed.results.result import Result
 
 BARS = 50  # most bars for rounds
+FEWEST = 4  # fewer bars leave room at both sides
 OUTLINED = 50  # most bars that have an outline
 MILLISECONDS = 0.1  # shorter times are shown in milliseconds
 PARTS = {
@@ -53,8 +54,9 @@ def timeline(result: Result, width: float | None = None, title: str | None = Non
                 axes.flat[1], np.arange(count), ranks, np.full(count, 0.8 if count <= OUTLINED else 1.0), "in total"
             )
             axes.flat[1].set_xlabel("rank")
-        for axis in axes.flat:
-            axis.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator("auto", integer=True))
+        for axis, least, most in zip(axes.flat, (1, 0), (size, len(next(iter(ranks.values()), ())) - 1), strict=False):
+            whole = matplotlib.ticker.MaxNLocator(8, integer=True, min_n_ticks=1).tick_values(least, most)
+            axis.set_xticks([tick for tick in whole if least <= tick <= most] or [least])
             axis.grid(False, axis="x")
         handles = [matplotlib.patches.Patch(**fill(list(PARTS).index(part))) for part in shown]
         above(figure, handles, labels, across, heading)
@@ -87,4 +89,6 @@ def stacked(axis: Any, x: Array, parts: dict[str, Array], widths: Array, what: s
         if part in parts:
             axis.bar(x, factor * parts[part], widths, factor * below, linewidth=line, **fill(index))
             below = below + parts[part]
+    if len(x) < FEWEST:
+        axis.set_xlim(x.mean() - FEWEST / 2, x.mean() + FEWEST / 2)
     axis.set_ylabel(f"{name} {what}")

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from mpifed.report import boxplot
+from mpifed.report import boxplot, palette
+from mpifed.report.axes import FLOOR
 from mpifed.report.groups import finished
 from tests.helpers.figures import axes_of, grid, legend
 from tests.helpers.recorded_runs import recorded
+
+to_hex = pytest.importorskip("matplotlib.colors").to_hex
 
 
 def test_boxes_over_a_setting():
     figure = boxplot.box([*grid(2.0, 1.0), *(recorded(seed=s, k0=10, name="fedadmm") for s in range(3))], "k0")
     (axis,) = axes_of(figure)
-    assert (axis.get_xlabel(), axis.get_ylabel()) == ("algorithm.k0", "objective")
+    assert (axis.get_xlabel(), axis.get_ylabel()) == ("k₀", "objective")
     assert [tick.get_text() for tick in axis.get_xticklabels()] == ["5", "10"]
-    assert legend(figure) == ["fedadmm", "fedgia"]
+    assert legend(figure) == ["FedADMM", "FedGiA"]
     assert len(axis.patches) == 3
     points = sorted(tuple(line.get_ydata().tolist()) for line in axis.get_lines() if line.get_linestyle() == "None")
     assert points == [(1, 2), (2, 2, 2), (2, 3)]
@@ -34,6 +37,27 @@ def test_boxes_over_a_setting():
 def test_boxes_of_any_measure(y, label):
     (axis,) = axes_of(boxplot.box(grid(2.0, 1.0), "algorithm.k0", y))
     assert axis.get_ylabel() == label
+
+
+def test_the_best_method_stays_on_a_logarithmic_axis_though_it_reached_0():
+    runs = [
+        recorded(seed=s, k0=k, columns={"objective_gap": (3.0, 1.0, end)})
+        for s in range(3)
+        for k, end in ((5, 0.0), (10, 1e-5))
+    ]
+    (axis,) = axes_of(boxplot.box(runs, "k0", "error", log="y"))
+    assert len(axis.patches) == 2
+    (arrow,) = (line for line in axis.get_lines() if line.get_gid() == FLOOR)
+    assert arrow.get_xdata().tolist() == [0]
+    assert arrow.get_ydata()[0] < 1e-5
+
+
+def test_boxes_over_methods_have_their_colours():
+    runs = [recorded(seed=s, name=name) for s in range(2) for name in ("fedavg", "scaffold")]
+    (axis,) = axes_of(boxplot.box(runs, "algorithm"))
+    edges = [to_hex(box.get_edgecolor()).upper() for box in axis.patches]
+    assert edges == [palette.own("fedavg").colour, palette.own("scaffold").colour]
+    assert [tick.get_text() for tick in axis.get_xticklabels()] == ["FedAvg", "SCAFFOLD"]
 
 
 def test_boxes_leave_out_what_did_not_finish():

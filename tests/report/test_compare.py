@@ -19,7 +19,7 @@ from tests.helpers.recorded_runs import recorded
 def test_a_file_that_is_named_twice_counts_once(tmp_path):
     recorded(tmp_path / "a.h5")
     done = mpifed("compare", "a.h5", "./a.h5", "--columns", "rounds", cwd=tmp_path)
-    assert cells(done.out) == (["algorithm", "CR"], [["fedgia", "2"]])
+    assert cells(done.out) == (["algorithm", "CR"], [["FedGiA", "2"]])
 
 
 def test_usual_columns_come_with_units():
@@ -66,16 +66,69 @@ def test_the_lowest_objective_and_the_highest_accuracy_are_bold():
     low = recorded(k0=5, objective=(8.0, 1.0), columns={"accuracy": (0.1, 0.3), "snr": (1.0, 1.0)})
     high = recorded(k0=10, objective=(8.0, 2.0), columns={"accuracy": (0.1, 0.9), "snr": (1.0, 2.0)})
     text = compare([low, high], columns=["objective", "accuracy", "snr", "rounds"], form="markdown")
-    assert text.split("\n")[2:] == ["| fedgia | 5 | **1** | 0.3 | 1 | 1 |", "| fedgia | 10 | 2 | **0.9** | 2 | 1 |"]
+    assert text.split("\n")[2:] == ["| FedGiA | 5 | **1** | 0.3 | 1 | 1 |", "| FedGiA | 10 | 2 | **0.9** | 2 | 1 |"]
 
 
-def test_ties_are_bold_together_also_of_numbers_that_look_the_same():
+def test_numbers_that_look_the_same_are_a_tie_and_not_bold():
     results = [recorded(k0=k, objective=(8.0, end)) for k, end in ((1, 1.00001), (2, 1.00002), (3, 2.0))]
     text = compare(results, columns=["objective"], bold=True)
-    assert [BOLD in line for line in text.split("\n")] == [False, True, True, False]
-    assert BOLD not in compare(results, columns=["rounds"], bold=True)  # all equal
-    assert BOLD not in compare(results[:1], bold=True)  # one row
-    assert BOLD not in compare(results, columns=["objective"])  # no terminal
+    assert BOLD not in text
+    assert text.split("\n")[-1] == "tie for the best, so not bold: objective (2 rows)"
+    assert "tie" not in compare(results, columns=["objective"])  # nothing is bold in a pipe
+    for same in (compare(results, columns=["rounds"], bold=True), compare(results[:1], bold=True)):
+        assert BOLD not in same
+        assert "tie" not in same
+
+
+def test_a_lead_that_the_seeds_explain_is_a_tie():
+    def text(*second):
+        return compare([*seeds(1.0, 2.0, 3.0, k0=1), *seeds(*second, k0=2)], columns=["objective"], form="markdown")
+
+    assert "**" not in text(1.1, 1.8, 3.3)
+    assert "tie for the best, so not bold: objective (2 rows)" in text(1.1, 1.8, 3.3)
+    ahead = text(1.1, 2.1, 3.11)  # by 0.1 with every seed, far less than the seeds differ among themselves
+    assert ahead.split("\n")[2].endswith("**2.0 ± 1.0** |")
+    assert "tie" not in ahead
+
+
+def test_the_error_is_above_the_best_of_the_same_seed():
+    results = [*seeds(1.0, 2.0, k0=1), *seeds(2.0, 3.5, k0=2)]
+    head, rows = cells(compare(results, columns=["error"]))
+    assert head[-1] == "f − least f found"
+    assert [row[-1] for row in rows] == ["0 ± 0", "1.25 ± 0.35"]
+    known = [recorded(k0=k, columns={"objective_gap": (3.0, 2.0, k)}) for k in (1, 2)]
+    assert cells(compare(known, columns=["error"])) == (
+        ["algorithm", "k₀", "f − f*"],
+        [["FedGiA", "1", "1"], ["FedGiA", "2", "2"]],
+    )
+
+
+def test_the_error_is_over_the_seeds_that_all_rows_have():
+    results = [*seeds(3.0, 2.0, 1.0, k0=1), *seeds(2.0, 3.5, k0=2)]
+    text = compare(results, columns=["error"])
+    assert [row[-1] for row in cells(text.rpartition("\n\n")[0])[1]] == ["0.50 ± 0.71", "0.8 ± 1.1"]
+    assert text.endswith("\nerror: without 1 run on data that other rows lack")
+
+
+def test_the_error_is_shown_unasked_where_f_differs_between_seeds():
+    def heads(start):
+        runs = [recorded(k0=k, seed=s, objective=(8.0 + start * s, 1.0)) for k in (1, 2) for s in (0, 1)]
+        return cells(compare(runs))[0]
+
+    assert heads(1.0)[3:5] == ["objective", "f − least f found"]
+    assert "f − least f found" not in heads(0.0)
+
+
+def test_names_are_as_in_print_or_as_the_user_says_and_raw_in_csv():
+    results = [recorded(k0=k, objective=(8.0, k)) for k in (1, 2)]
+    again = ["fedgia=ours", "k0=steps", "objective=f"]
+    assert cells(compare(results, columns=["objective"], rename=again))[0] == ["algorithm", "steps", "f"]
+    assert "| ours | 1 | **1** |" in compare(results, columns=["objective"], rename=again, form="markdown")
+    assert "algorithm & $k_{0}$ & objective" in compare(results, columns=["objective"], form="latex")
+    assert compare(results, columns=["objective"], form="csv").startswith(
+        "algorithm,algorithm.k0,n,objective,objective_sd\nfedgia,1,"
+    )
+    assert compare(results, columns=["objective"], sort="k₀") == compare(results, columns=["objective"], sort="k0")
 
 
 def test_runs_on_other_data_do_not_compete():
@@ -94,7 +147,7 @@ def test_latex_of_runs_has_as_many_cells_everywhere_and_braces_that_match():
     ]
     lines = compare(results, form="latex").split("\n")
     body = [line for line in lines if line.endswith(r"\\")]
-    wide = len(re.fullmatch(r"\\begin\{tabular\}\{([lr]+)\}", lines[0]).group(1))
+    (wide,) = (len(found.group(1)) for line in lines if (found := re.fullmatch(r"\\begin\{tabular\}\{([lr]+)\}", line)))
     assert {len(re.split(r"(?<!\\)&", line)) for line in body} == {wide}
     for line in lines:
         assert line.count("{") == line.count("}")
@@ -116,8 +169,8 @@ def test_a_run_that_did_not_finish_is_named_and_left_out(tmp_path):
     ]
     text = compare(results, columns=["objective"])
     head, rows = cells(text)
-    assert head == ["algorithm", "k0", "n", "status", "objective"]
-    assert rows == [["fedgia", "5", "2", "2 finished, 1 running", "2.0 ± 1.4"], ["fedgia", "10", "0", "failed", "–"]]
+    assert head == ["algorithm", "k₀", "n", "status", "objective"]
+    assert rows == [["FedGiA", "5", "2", "2 finished, 1 running", "2.0 ± 1.4"], ["FedGiA", "10", "0", "failed", "–"]]
     assert text.split("\n")[-2:] == [
         f"left out: {tmp_path}/died.h5 (running, 0 rounds)",
         "left out: a result (failed, 1 round)",
@@ -129,5 +182,5 @@ def test_a_run_that_did_not_finish_is_named_and_left_out(tmp_path):
 def test_all_runs_count_where_that_is_asked_for():
     results = [*seeds(1.0, 3.0), recorded(seed=2, objective=(8.0,), status="stopped")]
     text = compare(results, columns=["objective"], everything=True)
-    assert cells(text)[1] == [["fedgia", "3", "2 finished, 1 stopped", "4.0 ± 3.6"]]
+    assert cells(text)[1] == [["FedGiA", "3", "2 finished, 1 stopped", "4.0 ± 3.6"]]
     assert "left out" not in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mpifed.core.errors import UserError
 from mpifed.report import curves, plot
 from tests.helpers.figures import axes_of, curve, grid, legend
 from tests.helpers.recorded_runs import recorded
@@ -22,7 +23,7 @@ def bands(axis):
 def test_seeds_are_one_curve_on_a_band_from_least_to_greatest():
     figure = plot.lines(grid(2.0, 1.0))
     (axis,) = axes_of(figure)
-    assert legend(figure) == ["k0=5", "k0=10"]
+    assert legend(figure) == ["k₀ = 5", "k₀ = 10"]
     assert figure.legends[0].get_title().get_text() == "mean and min–max of 2 runs"
     assert curve(axis, 0) == [[0, 1, 2], [8, 4, 2.5]]
     assert [band[2.0] for band in bands(axis)] == [(2, 3), (1, 2)]
@@ -97,4 +98,48 @@ def test_else_it_is_above_the_least_objective_found_on_the_same_data():
     assert curve(axis, 1)[1] == [7, 0]
     (axis,) = axes_of(plot.lines([recorded(objective=(8.0, 1.01, 1.0))], y=["error"]))
     assert axis.get_yscale() == "log"  # the nought of the best run does not forbid it
-    assert curve(axis)[0] == [0, 1]
+    assert curve(axis)[0] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "said"), [(None, 2, "and min–max"), ("none", 0, "mean of"), ("sd", 2, "± standard")]
+)
+def test_bands_are_of_the_kind_that_is_asked_for(kind, number, said):
+    figure = plot.lines(grid(2.0, 1.0), band=kind)
+    assert len(axes_of(figure)[0].collections) == number
+    assert said in figure.legends[0].get_title().get_text()
+
+
+def test_more_than_three_curves_have_bands_only_if_asked():
+    runs = [recorded(seed=s, k0=k, objective=(8.0, k + s)) for k in range(1, 5) for s in range(2)]
+    assert not axes_of(plot.lines(runs))[0].collections
+    assert len(axes_of(plot.lines(runs, band="minmax"))[0].collections) == 4
+    assert len(axes_of(plot.lines(runs[:6]))[0].collections) == 3
+    with pytest.raises(UserError, match="unknown band 'iqr'; the choices are none, sd, minmax"):
+        plot.lines(runs, band="iqr")
+
+
+def test_a_band_of_standard_deviations_lies_on_both_sides_of_the_mean():
+    figure = plot.lines([recorded(seed=s, objective=(8.0, 4.0 + s)) for s in range(3)], band="sd")
+    assert bands(axes_of(figure)[0])[0][1.0] == pytest.approx((4, 6))
+
+
+def test_the_error_is_drawn_unasked_where_f_differs_between_seeds_and_methods_are_compared():
+    def drawn(*methods, start):
+        runs = [
+            recorded(name=name, seed=s, objective=(8.0 + start * s, 4.0, 1.0 + k))
+            for k, name in enumerate(methods)
+            for s in range(2)
+        ]
+        return axes_of(plot.lines(runs))[0].get_ylabel()
+
+    assert drawn("fedgia", "fedavg", start=1.0) == "f − least f found"
+    assert drawn("fedgia", "fedavg", start=0.0) == "objective"
+    assert drawn("fedgia", start=1.0) == "objective"
+
+
+def test_seeds_that_do_not_make_the_data_share_the_least_objective():
+    same = {"data": {"seed": 7}}
+    runs = [recorded(seed=s, objective=(8.0, 2.0 - s), config=same) for s in range(2)]
+    (axis,) = axes_of(plot.lines(runs, y=["error"], log="none"))
+    assert curve(axis)[1] == [7, 0.5]

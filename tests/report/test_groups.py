@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.report.groups import study
+from mpifed.report.groups import label, study
 from tests.helpers.compared_runs import cells, compare, seeds
 from tests.helpers.recorded_runs import recorded
 
@@ -13,17 +13,17 @@ from tests.helpers.recorded_runs import recorded
 def test_runs_that_differ_only_in_the_seed_are_a_row_with_mean_and_deviation():
     head, [row] = cells(compare(seeds(1.0, 2.0, 3.0), columns=["objective"]))
     assert head == ["algorithm", "n", "objective"]
-    assert row == ["fedgia", "3", "2.0 ± 1.0"]  # of a sample: ((1 + 0 + 1) / 2) ** ½
+    assert row == ["FedGiA", "3", "2.0 ± 1.0"]  # of a sample: ((1 + 0 + 1) / 2) ** ½
 
 
 def test_one_run_has_no_deviation_and_no_n():
-    assert cells(compare(seeds(1.25), columns=["objective"])) == (["algorithm", "objective"], [["fedgia", "1.25"]])
+    assert cells(compare(seeds(1.25), columns=["objective"])) == (["algorithm", "objective"], [["FedGiA", "1.25"]])
 
 
 def test_only_settings_that_differ_lead_a_row_under_short_names():
     head, rows = cells(compare([*seeds(1.0, k0=5), *seeds(2.0, k0=10)], columns=["objective"]))
-    assert head == ["algorithm", "k0", "objective"]
-    assert rows == [["fedgia", "5", "1"], ["fedgia", "10", "2"]]  # 5 before 10: by number
+    assert head == ["algorithm", "k₀", "objective"]
+    assert rows == [["FedGiA", "5", "1"], ["FedGiA", "10", "2"]]  # 5 before 10: by number
 
 
 def test_options_of_other_algorithms_are_no_difference():
@@ -54,9 +54,29 @@ def test_ranks_are_a_setting_and_checkpoints_are_none():
 def test_means_are_taken_over_other_settings_too_or_none():
     results = [*seeds(1.0, 3.0, k0=5), *seeds(5.0, 7.0, k0=10)]
     assert cells(compare(results, by=["seed", "algorithm.k0"], columns=["objective"]))[1] == [
-        ["fedgia", "4", "4.0 ± 2.6"]
+        ["FedGiA", "4", "4.0 ± 2.6"]
     ]
     head, rows = cells(compare(results, by=[], columns=["objective"]))
-    assert (head, len(rows)) == (["algorithm", "k0", "seed", "objective"], 4)
+    assert (head, len(rows)) == (["algorithm", "k₀", "seed", "objective"], 4)
     with pytest.raises(UserError, match=r"unknown setting 'algorithm\.k1'; did you mean 'algorithm\.k0'"):
         compare(results, by=["algorithm.k1"])
+
+
+def test_when_a_run_ends_names_it_only_where_nothing_else_does():
+    def named(*configs):
+        made = study([recorded(k0=5 + k, config=config) for k, config in enumerate(configs)])
+        return [label(group, made) for group in made.groups]
+
+    assert named({"stop": {"gradient": 1e-3}, "rounds": 7}, {"stop": {"gradient": 1e-9}}) == ["k₀ = 5", "k₀ = 6"]
+    made = study([recorded(config={"stop": {"gradient": bound}}) for bound in (1e-3, 1e-6)])
+    assert sorted(label(group, made) for group in made.groups) == ["gradient = 0.001", "gradient = 1e-06"]
+
+
+def test_the_optimum_of_its_data_does_not_set_a_seed_apart():
+    made = study([recorded(seed=s, config={"stop": {"optimum": 1.0 + s}}) for s in range(3)])
+    assert [len(group.runs) for group in made.groups] == [3]
+
+
+def test_options_of_a_method_name_it_only_beside_the_same_method():
+    made = study([recorded(k0=5), recorded(k0=10), recorded(name="fedavg", k0=7)])
+    assert sorted(label(group, made) for group in made.groups) == ["FedAvg", "FedGiA, k₀ = 10", "FedGiA, k₀ = 5"]

@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.report import boxplot, metrics, plot, timeline
+from mpifed.report import boxplot, metrics, palette, plot, timeline
+from mpifed.report.axes import BASE, FLOOR
 from mpifed.results.result import load
 from tests.helpers.commands import mpifed
 from tests.helpers.figures import axes_of, curve, legend
@@ -59,16 +60,41 @@ def test_a_logarithmic_axis_is_for_positive_values_over_two_decades():
     assert scale(8.0, 1.0, 0.05) == "linear log"
     assert scale(8.0, 1.0, 0.5) == scale(8.0, 1.0, -0.01) == scale(8.0, 1.0, 0.0) == "linear linear"
     assert scale(8.0, 1.0, 0.05, log="none") == "linear linear"
-    assert scale(8.0, 1.0, 0.5, log="xy") == "log log"
-    assert scale(8.0, 1.0, 0.05, log="x") == "log linear"
+    assert scale(8.0, 1.0, 0.5, log="xy") == "symlog log"
+    assert scale(8.0, 1.0, 0.05, log="x") == "symlog linear"
+
+
+def test_a_logarithmic_x_keeps_round_0():
+    (axis,) = axes_of(plot.lines([recorded()], log="x"))
+    assert curve(axis)[0] == [0, 1, 2]
+    assert axis.get_xlim()[0] == 0
+    assert axis.transData.transform((0, 1))[0] < axis.transData.transform((1, 1))[0] - 5
+    (axis,) = axes_of(plot.lines([recorded(columns={"epsilon": (0.5, 1.0, 2.0)})], x="epsilon", log="x"))
+    assert axis.get_xscale() == "log"  # there is no 0 to show
+
+
+def arrows(axis):
+    return {line.get_color(): line.get_data()[0].tolist() for line in axis.get_lines() if line.get_gid() == FLOOR}
+
+
+def test_what_is_not_positive_stands_on_a_floor_line_of_a_logarithmic_axis():
+    runs = [recorded(objective=(8.0, 1e-3, 0.0)), recorded(name="fedavg", objective=(8.0, 1e-2, 1e-4))]
+    (axis,) = axes_of(plot.lines(runs, log="y"))
+    assert arrows(axis) == {palette.own("fedgia").colour: [2]}
+    (line,) = (line for line in axis.get_lines() if line.get_gid() == BASE)
+    floor = line.get_ydata()[0]
+    assert 0 < floor < 1e-4
+    assert [float(line.get_ydata()[-1]) for line in axis.get_lines()[:1]] == [1e-4]  # FedAvg
+    assert "≤ 0" in [text.get_text() for text in axis.texts]
+    assert not arrows(axes_of(plot.lines(runs, log="none"))[0])
 
 
 def test_labels_have_the_settings_that_differ():
     runs = [recorded(), recorded(name="fedadmm"), recorded(k0=10, config={"data": {"name": "qot"}})]
     assert set(legend(plot.lines(runs))) == {
-        "fedgia, k0=5, linreg-noniid",
-        "fedadmm, k0=5, linreg-noniid",
-        "fedgia, k0=10, qot",
+        "FedGiA, k₀ = 5, linreg-noniid",
+        "FedADMM, linreg-noniid",
+        "FedGiA, k₀ = 10, qot",
     }
 
 
@@ -150,6 +176,10 @@ def test_a_picture_is_overwritten_only_by_force(folder):
         (["--x", "byts"], "unknown column 'byts'; did you mean 'bytes'?"),
         (["--box", "algorithm.k1"], "unknown setting 'algorithm.k1'; did you mean 'algorithm.k0'?"),
         (["--log", "z"], "unknown axis for log 'z'; the choices are x, y, xy, none"),
+        (["--band", "iqr"], "unknown band 'iqr'; the choices are none, sd, minmax"),
+        (["--rename", "fedgiaours"], "--rename fedgiaours is wrong: it must be OLD=NEW, for example fedgia=ours"),
+        (["--rename", "fedgai=ours"], "unknown name for --rename 'fedgai'; did you mean 'fedgia'?"),
+        (["--timeline", "--band", "sd"], "--band has no effect on --timeline: leave it out"),
         (["--width", "wide"], "--width wide is wrong: it must be single, double or a number of inches"),
         (["-o", "a.jpg"], "a.jpg does not name a picture: it must end in .png, .pdf, .svg"),
         (["-o", "no/a.png"], "no/a.png cannot be written: there is no folder no"),

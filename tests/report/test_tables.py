@@ -43,7 +43,7 @@ def test_a_mean_is_rounded_where_it_has_too_many_digits():
 
 
 def test_what_diverged_has_a_mean_still():
-    assert cells(compare(seeds(1e200, 3e200), columns=["objective"]))[1] == [["fedgia", "2", "(2.0 ± 1.4)e200"]]
+    assert cells(compare(seeds(1e200, 3e200), columns=["objective"]))[1] == [["FedGiA", "2", "(2.0 ± 1.4)e200"]]
 
 
 def test_bytes_have_one_unit_in_a_column():

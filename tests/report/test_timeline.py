@@ -25,6 +25,17 @@ def test_a_timeline_has_rounds_and_ranks():
     assert heights(ranks) == [[0, 0.5, 1], [0.375, 0, 0], [0.5] * 3, [1, 0.5, 0], [0.25] * 3, [0.125, 0, 0]]
 
 
+@pytest.mark.parametrize(("ranks", "rounds"), [(1, 1), (1, 3), (2, 1), (4, 2), (40, 8)])
+def test_ranks_and_rounds_are_counted_in_whole_numbers_without_others_between(ranks, rounds):
+    figure = timeline.timeline(recorded(ranks=ranks, objective=[1.0] * (rounds + 1)))
+    figure.draw_without_rendering()
+    for axis, least, most in zip(axes_of(figure), (1, 0), (rounds, ranks - 1), strict=True):
+        low, high = axis.get_xlim()
+        ticks = [tick for tick in axis.get_xticks() if low <= tick <= high]
+        assert ticks
+        assert all(tick == round(tick) and least <= tick <= most for tick in ticks)
+
+
 def test_many_rounds_are_summed_up_and_a_run_without_ranks_has_its_rounds(tmp_path):
     figure = timeline.timeline(recorded(tmp_path / "out.h5", objective=[1.0] * 202, status="running"))
     (axis,) = axes_of(figure)

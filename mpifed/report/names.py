@@ -1,0 +1,112 @@
+"""What methods, settings and columns are called in tables and pictures: as in print, or as the user says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from mpifed.core.errors import UserError, unknown
+from mpifed.report.tables import escaped
+
+METHODS = {
+    "fedgia": "FedGiA",
+    "fedadmm": "FedADMM",
+    "fedadmm-deep": "FedADMM (deep)",
+    "fedavg": "FedAvg",
+    "fedprox": "FedProx",
+    "fedpd": "FedPD",
+    "scaffold": "SCAFFOLD",
+    "fedepm": "FedEPM",
+    "sfedavg": "SFedAvg",
+    "sfedprox": "SFedProx",
+    "feddcd": "FedDCD",
+    "accfeddcd": "AccFedDCD",
+    "flame": "FLAME",
+    "pfedme": "pFedMe",
+}
+GREEK = {
+    "alpha": "α",
+    "beta": "β",
+    "delta": "δ",
+    "epsilon": "ε",
+    "eta": "η",
+    "gamma": "γ",
+    "kappa": "κ",
+    "lambda": "λ",
+    "mu": "μ",
+    "nu": "ν",
+    "rho": "ρ",
+    "sigma": "σ",
+    "tau": "τ",
+}
+SPELT = {"lam": "lambda", "eps": "epsilon"}  # options whose letter has another name in Python
+LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+def method(name: str) -> str:
+    """A method as its paper writes it; a class of the user's own by the name of the class."""
+    return METHODS.get(name) or name.rsplit(":", 1)[-1]
+
+
+def letter(name: str) -> tuple[str, str] | None:
+    """The letter, with its index, that a setting has in print and in LaTeX: k0 -> k₀; None for a word."""
+    stem = name.rstrip("0123456789")
+    index, stem = name[len(stem) :], SPELT.get(stem, stem)
+    if stem not in GREEK and not (len(stem) == 1 and stem.isalpha()):
+        return None
+    latex = rf"\{stem}" if stem in GREEK else stem
+    return GREEK.get(stem, stem) + index.translate(LOWERED), f"${latex}_{{{index}}}$" if index else f"${latex}$"
+
+
+def setting(name: str) -> str:
+    """The last part of a key as in print: k0 -> k₀, batch_size -> batch size; a whole key as it is."""
+    found = letter(name)
+    return found[0] if found else name if "." in name else name.replace("_", " ")
+
+
+class Names(NamedTuple):
+    """Names as in print, except those that the user ``renamed``: old -> new."""
+
+    renamed: Mapping[str, str] = {}
+
+    def of(self, printed: str, *spellings: str) -> str:
+        """The new name of something with these spellings; ``printed`` where it has none."""
+        return next((self.renamed[name] for name in (*spellings, printed) if name in self.renamed), printed)
+
+    def setting(self, key: str, short: str) -> str:
+        """A setting, by its key and its short name."""
+        return self.of(setting(short), key, short)
+
+    def latex(self, key: str, short: str) -> str:
+        """A setting in LaTeX."""
+        found, new = letter(short), self.setting(key, short)
+        return found[1] if found and new == found[0] else escaped(new)
+
+    def value(self, key: str, value: str) -> str:
+        """A value of a setting."""
+        return self.of(method(value) if key == "algorithm" else value, value)
+
+    def part(self, key: str, short: str, value: str) -> str:
+        """A setting and its value: k₀ = 5."""
+        usual = f"{setting(short)} = {value}"
+        return self.of(
+            f"{self.setting(key, short)} = {self.value(key, value)}", f"{key}={value}", f"{short}={value}", usual
+        )
+
+
+AS_PRINTED = Names()
+
+
+def renames(words: Sequence[str], known: Iterable[str]) -> Names:
+    """The names that ``OLD=NEW`` asks for. OLD, one of ``known``, may contain =. UserError for one that is not."""
+    known, found = dict.fromkeys(known), dict[str, str]()
+    for word in words:
+        if "=" not in word.strip("="):
+            raise UserError(f"--rename {word} is wrong: it must be OLD=NEW, for example fedgia=ours")
+        splits = [(word[:index].strip(), word[index + 1 :].strip()) for index, sign in enumerate(word) if sign == "="]
+        right = [(old, new) for old, new in splits if old in known and new]
+        if not right:
+            unknown("name for --rename", splits[0][0], known)
+        old, new = right[-1]
+        found[old] = new
+    return Names(found)

@@ -1,0 +1,85 @@
+"""Colour, marker and line of a curve: a method has the same ones in every picture."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9", "#882255", "#6B3E00")
+BLUE, VERMILION, GREEN, PURPLE, ORANGE, BLACK, SKY, WINE, BROWN = COLOURS  # Okabe and Ito without yellow, and two more
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
+DARKEST, LIGHTEST = -0.45, 0.6  # shades of several curves of one method: towards black, towards white
+
+
+class Look(NamedTuple):
+    """How a method is drawn; ``marker`` and ``line`` are indices."""
+
+    colour: str
+    marker: int
+    line: int = 0
+
+
+METHODS = {
+    "fedgia": Look(BLUE, 0),
+    "fedadmm": Look(VERMILION, 1),
+    "fedadmm-deep": Look(VERMILION, 6, 1),
+    "fedavg": Look(BLACK, 5),
+    "sfedavg": Look(BLACK, 7, 1),
+    "fedprox": Look(SKY, 4),
+    "sfedprox": Look(SKY, 3, 1),
+    "fedpd": Look(GREEN, 2),
+    "scaffold": Look(ORANGE, 3),
+    "fedepm": Look(PURPLE, 6),
+    "feddcd": Look(WINE, 7),
+    "accfeddcd": Look(WINE, 0, 1),
+    "flame": Look(BROWN, 1),
+    "pfedme": Look(BROWN, 2, 1),
+}  # relatives share a colour, the second of them has a dashed line
+
+
+def own(method: str) -> Look:
+    """The look of a method; a method of the user's own has a dash-dotted line, and what its name yields."""
+    number = zlib.crc32(method.encode())
+    return METHODS.get(method) or Look(COLOURS[number % len(COLOURS)], number // 16 % len(MARKERS), 2)
+
+
+def looks(methods: Sequence[str]) -> list[dict[str, Any]]:
+    """The looks of curves, by the method of each.
+
+    A single curve of a method has the method's own look. Several have shades of its colour, from dark to light, and
+    markers and lines of their own.
+    """
+    counts, numbers, found = Counter(methods), Counter[str](), list[dict[str, Any]]()
+    for method in methods:
+        found.append(drawn(method, numbers[method], counts[method]))
+        numbers[method] += 1
+    return found
+
+
+def drawn(method: str, number: int, count: int) -> dict[str, Any]:
+    """The look of curve ``number`` of ``count`` of a method, as matplotlib takes it."""
+    look = own(method)
+    return {
+        "color": shade(look.colour, shift(number, count)),
+        "marker": MARKERS[(look.marker + number) % len(MARKERS)],
+        "linestyle": LINES[(look.line + number) % len(LINES)],
+        "markerfacecolor": "white",
+        "markeredgewidth": 0.8,
+    }
+
+
+def shift(number: int, count: int) -> float:
+    """How much darker (negative) or lighter a shade is: of one curve 0, of two the second is lighter."""
+    if count == 1:
+        return 0.0
+    return LIGHTEST * number if count == 2 else DARKEST + (LIGHTEST - DARKEST) * number / (count - 1)
+
+
+def shade(colour: str, by: float) -> str:
+    """A colour mixed with white (``by`` > 0) or with black; black itself only gets lighter."""
+    by = (by - DARKEST) / (LIGHTEST - DARKEST) * LIGHTEST if colour == BLACK and by else by
+    parts = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
+    return "#" + "".join(f"{round(part + by * (255 - part) if by > 0 else part * (1 + by)):02X}" for part in parts)

@@ -131,4 +131,4 @@ def cell(name: str) -> str:
 
 def array(todo: Sequence[Point], folder: Path, words: Sequence[str], tasks: int | None) -> Path:
     """Write the array job whose tasks call ``python -m benchmarks words --part i/n``. Returns its path."""
-    return slurm.write(todo, folder, words, "grid", tasks, program="benchmarks")
+    return slurm.write(todo, folder, words, "grid", slurm.Size(tasks), program="benchmarks")

@@ -50,6 +50,7 @@ def options(commands: Any) -> None:
         "--slurm", action="store_true", help="write sweep.sbatch, an array job, into the folder; run nothing"
     )
     sweep.add_argument("--tasks", type=int, metavar="N", help="tasks of the array job (default: by estimated cost)")
+    sweep.add_argument("--whole-node", action="store_true", help="give every task of the array job a node of its own")
     sweep.add_argument("--force", action="store_true", help="overwrite results of other configurations")
     sweep.add_argument("-q", "--quiet", action="store_true", help="print only failures")
 
@@ -81,6 +82,10 @@ def layout(args: argparse.Namespace, world: World) -> Layout:
         value = getattr(args, name)
         if value is not None and value < least:
             raise UserError(f"--{name} {value} is wrong: it must be at least {least}")
+    if args.slurm:
+        if args.jobs is not None and args.each is not None:
+            raise UserError("--jobs and --each do not go together: points run in processes or on groups of ranks")
+        return Layout()
     if launched and args.jobs is not None and args.jobs > 1:
         raise UserError(
             f"--jobs {args.jobs} is wrong under mpirun: say --each 1, which gives every point two ranks, or start "
@@ -120,9 +125,10 @@ def swept(args: argparse.Namespace, world: World) -> Iterator[Line]:
             points = planned(args, world)
     if args.slurm:
         given = [f"--{key}={value}" for key in ("grid", "zip") for value in getattr(args, key)]
-        more = ["--force"] * args.force + ["-q"] * args.quiet
+        more = ["--force"] * args.force + ["-q"] * args.quiet + [f"--each={args.each}"] * (args.each is not None)
         words = [*args.study, *given, f"--output={args.output}", f"--order={args.order}", *more]
-        script = slurm.write(points, folder, words, args.order, args.tasks)
+        size = slurm.Size(args.tasks, args.jobs, args.each, args.whole_node)
+        script = slurm.write(points, folder, words, args.order, size)
         yield runner.Line(f"sbatch {shlex.quote(str(script))}")
         try:
             runner.look_for_data(points)
@@ -140,8 +146,8 @@ def planned(args: argparse.Namespace, world: World) -> list[Point]:
     from mpifed.mpi.launcher import announced
     from mpifed.sweeps import grid
 
-    if (args.part or args.dry_run) if args.slurm else args.tasks is not None:
-        raise UserError("--tasks goes with --slurm, and --part and --dry-run do not")
+    if (args.part or args.dry_run) if args.slurm else args.tasks is not None or args.whole_node:
+        raise UserError("--tasks and --whole-node go with --slurm, and --part and --dry-run do not")
     words = [word for word in args.study if "=" in word]
     table = study([word for word in args.study if "=" not in word])
     points = grid.ordered(grid.points(table, words, args.grid, args.zip), args.order, args.part)

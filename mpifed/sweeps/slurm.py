@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from mpifed.core.errors import UserError, reason
 from mpifed.core.files import replacing
@@ -15,44 +16,68 @@ from mpifed.sweeps.grid import Point, ordered
 TASK_SECONDS = 1800  # estimated seconds that a task should take
 TASKS = 100  # most tasks by default
 SMALL, RANKS = 60, 5  # a point of more estimated seconds gets so many ranks, or as many as its clients can use
+CORES = 8  # most cores of a task by default, each with a small point
 MARGIN = 2  # time limit over estimate
+JOBS = {"mpifed sweep": "--jobs", "benchmarks": "--processes"}  # what a program calls the points that run at a time
 SCRIPT = """#!/usr/bin/env bash
 # A sweep of mpifed, {points} points divided among the tasks of an array.
 #
 #   sbatch {path}
 #
 # Change for your site, here or as options of sbatch:
-#   --array        {array}: {tasks} tasks, {array}%4: at most four of them at a time; always from 0 on, in steps of 1
-#   --ntasks       ranks of a task, which work on one point together; 1: server and clients in one process
-#   --time         wall-clock limit of a task; submit again to run what is left; --partition, --account if needed
-#   --mem-per-cpu  memory of a rank; `python -m mpifed show` of an earlier result suggests a value
-#   MPIFED_ENV     a file with the modules, VENV, MPIFED_LAUNCH and MPIFED_DATA of your site: see jobs/env.example.sh
-#   VENV           the virtual environment with mpifed (default: .venv)
-#   MPIFED_LAUNCH  the command that starts ranks with your MPI: mpirun, "srun --mpi=pmix", "srun --mpi=pmi2"
-#   MPIFED_DATA    the folder of the data sets, filled once on a login node by `python -m mpifed data get NAME --to DIR`
+#   --array          {array}: {tasks} tasks, {array}%4: at most four of them at a time; always from 0 on, in steps of 1
+#   --cpus-per-task  points that run at a time, each on a core; --exclusive in its place: as many as the node has cores
+#   --ntasks         above 1: ranks of a task, which work on one point together
+#   --time           wall-clock limit of a task; submit again to run what is left; --partition, --account if needed
+#   MPIFED_ENV       a file with the modules, VENV, MPIFED_LAUNCH and MPIFED_DATA of your site
+#   VENV             the virtual environment that has mpifed (default: .venv)
+#   MPIFED_LAUNCH    the command that starts ranks with your MPI: mpirun, "srun --mpi=pmix", "srun --mpi=pmi2"
+#   MPIFED_DATA      the folder of the data sets, filled once on a login node: `python -m mpifed data get NAME --to DIR`
 #SBATCH --job-name=mpifed-sweep
 #SBATCH --array={array}
 #SBATCH --ntasks={ntasks}
-#SBATCH --cpus-per-task=1
-#SBATCH --mem-per-cpu=1G
+{cores}
 #SBATCH --time={time}
 #SBATCH --output=mpifed-%A-%a.log
 
-cd {here} || exit
-[ -r "${{MPIFED_ENV:=/dev/null}}" ] ||
-    {{ echo "MPIFED_ENV=$MPIFED_ENV is wrong: there is no such file" >&2 && exit 2; }}
+[ -r "${{MPIFED_ENV:=/dev/null}}" ] || {{ echo "MPIFED_ENV=$MPIFED_ENV is wrong: no such file" >&2 && exit 2; }}
 # shellcheck disable=SC1090
 source "$MPIFED_ENV"    # before the next line, which the scripts of some modules do not survive
 set -euo pipefail
+cd {here}
 VENV=${{VENV-.venv}}
 # shellcheck disable=SC1091
 [ ! -f "$VENV/bin/activate" ] || source "$VENV/bin/activate"
-export OMP_NUM_THREADS=${{SLURM_CPUS_PER_TASK:-1}} SRUN_CPUS_PER_TASK=${{SLURM_CPUS_PER_TASK:-1}}
+export OMP_NUM_THREADS=1
 read -ra launch <<< "${{MPIFED_LAUNCH:-mpirun}}"
 
-"${{launch[@]}}" -n "$SLURM_NTASKS" python -m {program} {words} \\
-    --part "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT"
+sweep=(python -m {program} {words} \\
+    --part "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT")
+if [ "$SLURM_NTASKS" -gt 1 ]; then
+    "${{launch[@]}}" -n "$SLURM_NTASKS" "${{sweep[@]}}"
+else
+    "${{sweep[@]}}" {jobs} "${{SLURM_CPUS_PER_TASK:-$SLURM_CPUS_ON_NODE}}"
+fi
 """
+
+
+class Size(NamedTuple):
+    """The size of an array job, None where it follows from the costs: its tasks, and for each of them the points that
+    run at a time, or groups of ``each`` ranks for clients and one for the server; or a whole node.
+    """
+
+    tasks: int | None = None
+    jobs: int | None = None
+    each: int | None = None
+    whole_node: bool = False
+
+
+class Shape(NamedTuple):
+    """What a task of the array gets: ranks, cores for each of them, and the points that run at a time."""
+
+    ranks: int
+    cores: int
+    lanes: int
 
 
 def write(
@@ -60,19 +85,17 @@ def write(
     folder: Path,
     words: Sequence[str],
     order: str,
-    tasks: int | None = None,
+    size: Size,
     program: str = "mpifed sweep",
 ) -> Path:
     """Write sweep.sbatch into ``folder`` and return its path; its tasks call ``python -m program words --part i/n``.
 
     UserError for a wrong number of tasks, and where the script cannot be written.
     """
-    cost, dearest = sum(point.cost for point in points), max(point.cost for point in points)
-    n = min(len(points), TASKS, math.ceil(cost / TASK_SECONDS)) if tasks is None else tasks
-    if not 1 <= n <= len(points):
-        raise UserError(f"--tasks {n} is wrong: it must be between 1 and the {len(points)} points")
-    longest = max(sum(point.cost for point in ordered(points, order, f"{i}/{n}")) for i in range(n))
-    minutes = 10 * max(1, math.ceil(MARGIN * longest / 600))
+    n, shape = planned(points, size)
+    parts = [ordered(points, order, f"{i}/{n}") for i in range(n)]
+    seconds = max(time_of(part, shape.lanes) for part in parts)
+    minutes = 10 * max(1, math.ceil(MARGIN * seconds / 600))
     path = folder / "sweep.sbatch"
     text = SCRIPT.format(
         points=len(points),
@@ -83,7 +106,9 @@ def write(
         program=program,
         words=shlex.join(words),
         time=f"{minutes // 60:02}:{minutes % 60:02}:00",
-        ntasks=min([RANKS, *(1 + (point.config.data.clients or RANKS) for point in points)]) if dearest > SMALL else 1,
+        ntasks=shape.ranks,
+        cores="#SBATCH --exclusive\n#SBATCH --mem=0" if size.whole_node else f"#SBATCH --cpus-per-task={shape.cores}",
+        jobs=JOBS[program],
     )
     try:
         os.makedirs(folder, exist_ok=True)
@@ -92,3 +117,26 @@ def write(
     with replacing(path, True) as part:
         part.write_text(text, "utf-8")
     return path
+
+
+def planned(points: Sequence[Point], size: Size) -> tuple[int, Shape]:
+    """The number of tasks and what each of them gets: small points a core each, large ones ranks.
+
+    UserError for a wrong number of tasks.
+    """
+    cost, dearest = sum(point.cost for point in points), max(point.cost for point in points)
+    lanes = size.jobs or (CORES if dearest <= SMALL or size.each is not None else 1)
+    n = min(len(points), TASKS, math.ceil(cost / TASK_SECONDS / lanes)) if size.tasks is None else size.tasks
+    if not 1 <= n <= len(points):
+        raise UserError(f"--tasks {n} is wrong: it must be between 1 and the {len(points)} points")
+    lanes = size.jobs or min(lanes, math.ceil(len(points) / n))
+    if size.each is not None:
+        return n, Shape((size.each + 1) * lanes, 1, lanes)
+    if size.jobs or dearest <= SMALL:
+        return n, Shape(1, lanes, lanes)
+    return n, Shape(min([RANKS, *(1 + (point.config.data.clients or RANKS) for point in points)]), 1, 1)
+
+
+def time_of(part: Sequence[Point], lanes: int) -> float:
+    """The seconds that a task takes at most, by a rough estimate."""
+    return sum(point.cost for point in part) / lanes + (max(point.cost for point in part) if lanes > 1 else 0.0)

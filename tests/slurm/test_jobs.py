@@ -112,6 +112,31 @@ def test_single_refuses_a_launcher_of_another_library(cluster):
     assert not path.exists()
 
 
+def test_array_fills_a_node_with_points(cluster):
+    folder = cluster.folder / "filled"
+    said = cluster.ask(
+        "mpifed",
+        "sweep",
+        *STUDY,
+        "rounds=3",
+        "--grid",
+        "seed=0:8",
+        "-o",
+        folder,
+        "--slurm",
+        "--tasks=2",
+        "--whole-node",
+    )
+    script = folder / "sweep.sbatch"
+    assert f"sbatch {script}" in said
+    done = cluster.wait(cluster.submit(script))
+    assert [job.state for job in done] == ["COMPLETED"] * 2, done
+    files = sorted(folder.glob("*.h5"))
+    assert [file.name for file in files] == [f"seed={seed}.h5" for seed in range(8)]
+    for file in files:
+        content(file)
+
+
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_array_all_points_are_there(cluster, ranks):
     folder = cluster.folder / f"sweep-{ranks}"

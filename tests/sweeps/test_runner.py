@@ -40,7 +40,9 @@ from tests.sweeps.conftest import FILES, GRIDS, SMALL, listed, sweep
         (["--grid", "seed=0,-1"], "point seed=-1: seed = -1 is wrong"),
         (["--grid", "algorithm.H=gram"], "point H=gram: unknown key 'algorithm.H'"),
         (["--grid", "seed=0:2", "--part", "2/2"], "--part 2/2 is wrong"),
-        (["--grid", "seed=0:2", "--tasks", "2"], "--tasks goes with --slurm"),
+        (["--grid", "seed=0:2", "--tasks", "2"], "--tasks and --whole-node go with --slurm"),
+        (["--grid", "seed=0:2", "--whole-node"], "--tasks and --whole-node go with --slurm"),
+        (["--grid", "seed=0:2", "--slurm", "-j", "2", "--each", "1"], "--jobs and --each do not go together"),
         (
             ["--grid", "seed=0:2", "--slurm", "--tasks", "3"],
             "--tasks 3 is wrong: it must be between 1 and the 2 points",

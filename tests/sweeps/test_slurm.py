@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import subprocess
 
+import mpifed as package
+from mpifed.sweeps.grid import points
+from mpifed.sweeps.slurm import Shape, Size, planned, time_of
 from tests.helpers.commands import execute, mpirun
-from tests.sweeps.conftest import FILES, GRIDS, listed, sweep
+from tests.sweeps.conftest import FILES, GRIDS, SMALL, listed, sweep
 
 
 def test_the_array_job_shares_the_points(here, capsys):
@@ -17,23 +20,55 @@ def test_the_array_job_shares_the_points(here, capsys):
     text = script.read_text()
     for word in (
         "#SBATCH --array=0-1\n",
-        "#SBATCH --ntasks=1\n",
+        "#SBATCH --ntasks=1\n#SBATCH --cpus-per-task=2\n",
         "#SBATCH --time=00:10:00\n",
         "MPIFED_DATA",
         "${MPIFED_LAUNCH:-mpirun}",
-        '-n "$SLURM_NTASKS" python -m mpifed sweep data.clients=6 ',
+        "python -m mpifed sweep data.clients=6 ",
         '--part "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT"',
+        '--jobs "${SLURM_CPUS_PER_TASK:-$SLURM_CPUS_ON_NODE}"',
     ):
         assert word in text
-    for task in ("0", "1"):
+    for task, ranks in (("0", "1"), ("1", "2")):
         done = execute(
             ["bash", script],
             cwd=here.parent,
             MPIFED_LAUNCH=str(mpirun(1)[0]),
-            SLURM_NTASKS="1",
+            SLURM_NTASKS=ranks,
+            SLURM_CPUS_PER_TASK="2",
             SLURM_ARRAY_TASK_ID=task,
             SLURM_ARRAY_TASK_COUNT="2",
         )
         assert done.code == 0, done.err
         assert "2 of 2 finished" in done.out
     assert listed(here / "my results") == [*FILES, "sweep.sbatch"]
+    assert [package.load(here / "my results" / name).attrs["ranks"] for name in FILES] == [1, 2, 1, 2]
+
+
+def written(here, *words):
+    """The lines of the script that ask for something, and the last lines."""
+    sweep(*GRIDS, "--slurm", *words)
+    lines = (here / "results" / "sweep.sbatch").read_text().splitlines()
+    return [line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH")]
+
+
+def test_a_task_gets_a_core_for_each_small_point_or_what_is_asked_for(here):
+    assert "--cpus-per-task=4" in written(here)
+    assert "--cpus-per-task=16" in written(here, "-j", "16")
+    whole = written(here, "--whole-node")
+    assert {"--ntasks=1", "--exclusive", "--mem=0"} <= set(whole)
+    assert not any(line.startswith("--cpus-per-task") for line in whole)
+    groups = written(here, "--each", "1")
+    assert {"--ntasks=8", "--cpus-per-task=1"} <= set(groups)
+    assert "--each=1" in (here / "results" / "sweep.sbatch").read_text()
+
+
+def test_many_small_points_fill_cores_and_large_ones_get_ranks():
+    small = [point._replace(cost=50.0) for point in points({}, SMALL, ["seed=0:1000"])]
+    n, shape = planned(small, Size())
+    assert (n, shape) == (4, Shape(1, 8, 8))
+    assert max(time_of(small[i::n], shape.lanes) for i in range(n)) < 1800
+    large = [point._replace(cost=3000.0) for point in small[:10]]
+    assert planned(large, Size()) == (10, Shape(5, 1, 1))
+    assert planned(large, Size(jobs=4)) == (5, Shape(1, 4, 4))
+    assert planned(large, Size(each=2)) == (3, Shape(12, 1, 4))

@@ -55,6 +55,10 @@ class Experiment(Table, kw_only=True):
     rounds: Annotated[int, Meta(ge=0, description="most communication rounds")] = 1000
     dtype: Annotated[Literal["float64", "float32"], Meta(description="type of data, models and messages")] = "float64"
     reproducible: Annotated[bool, Meta(description="same bits for any number of ranks; false: plain MPI sums")] = True
+    start: Annotated[
+        str | None,
+        Meta(description="result file, or NPZ file with an array x, whose model the run starts from"),
+    ] = None
     data: Data
     problem: Problem
     algorithm: Algorithm
@@ -102,6 +106,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     except ValueError as error:
         raise UserError(f"experiment file {str(path)!r} is not valid TOML: {error}") from None
     table = from_toml(text, f"experiment file {str(path)!r}")
+    if isinstance(table.get("start"), str) and not table["start"].startswith("~"):
+        table["start"] = str(file.parent / table["start"])
     for name in FAMILIES:
         part = table.get(name)
         if isinstance(part, dict) and isinstance(part.get("path"), str) and not part["path"].startswith("~"):

@@ -12,6 +12,7 @@ from mpifed.data.cache import Cache
 from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.config import Experiment
 from mpifed.experiment.job import Job
+from mpifed.experiment.warm_start import fitting
 from mpifed.federation import sums
 from mpifed.federation.host import Host
 from mpifed.federation.selection import Selector
@@ -31,11 +32,11 @@ class Prepared(NamedTuple):
     host: Host | None
 
 
-def prepare(job: Job, world: World, cache: Cache | None = None) -> Prepared:
+def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None = None) -> Prepared:
     """Load the data of a job (from ``cache``, where one is given) and check everything that can be wrong before round
     one.
 
-    Raises UserError for what does not go together.
+    ``x`` (n,) is the model to start from, where one is given. Raises UserError for what does not go together.
     """
     config, saved = job.config, job.saved
     data = (
@@ -44,7 +45,10 @@ def prepare(job: Job, world: World, cache: Cache | None = None) -> Prepared:
         else cache.load(config.data, config.seed, config.dtype)
     )
     data = config.problem.fitted(data)
-    setup = Setup(config.problem, config.algorithm, config.seed, data.m, start(config, data, world.size))
+    first = start(config, data, world.size)
+    if x is not None:
+        first = fitting(x, first.size, config.dtype, config.start or "")
+    setup = Setup(config.problem, config.algorithm, config.seed, data.m, first)
     if saved is not None and saved.cuts[-1] != data.m:
         raise UserError(
             f"the data have changed: the checkpoint has {saved.cuts[-1]} clients, and now there are {data.m}"

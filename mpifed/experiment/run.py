@@ -18,6 +18,7 @@ from mpifed.experiment.prepare import Prepared, prepare
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.resume import forget_end
 from mpifed.experiment.rounds import rounds
+from mpifed.experiment.warm_start import given_start
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
 from mpifed.mpi.world import World
@@ -75,8 +76,13 @@ def surviving(job: Job, world: Any, progress: Progress, cache: Cache | None) -> 
 
 def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> Recorder | None:
     """Prepare a job on every rank and run it. Raises an error of MPI where a rank dies."""
+    x = None
+    if job.config.start is not None and job.saved is None:
+        with world.agreeing():
+            x = given_start(job.config.start) if world.first else None
+        x = world.share(x)
     with world.agreeing():
-        parts = prepare(job, world, cache)
+        parts = prepare(job, world, cache, x)
     recorder = None
     try:
         with world.agreeing():

@@ -52,16 +52,7 @@ class Result:
         if path is None and file.driver != "core":
             path = file.filename
         name = "this file" if path is None else os.fspath(path)
-        attrs = attributes(file, name)
-        if attrs.get("format") != FORMAT:
-            raise UserError(
-                f"{name} is an HDF5 file but not a result of mpifed: it lacks the attribute format = {FORMAT!r}"
-            )
-        if attrs.get("format_version", 0) > FORMAT_VERSION:
-            raise UserError(
-                f"{name} has result format {attrs['format_version']}, which a newer mpifed wrote: "
-                f"this version reads formats up to {FORMAT_VERSION}"
-            )
+        attrs = ours(file, name)
         rounds, about, selection = recorded_rounds(file, name)
         # these are written last: a run that was killed while writing them still has its rounds
         late = {} if attrs.get("status") != "running" else {"default": Columns()}
@@ -145,6 +136,30 @@ class Result:
             for key, values in self.rounds.items()
         }
         return xarray.Dataset(columns, attrs=self.attrs)
+
+
+def ours(file: h5py.File, name: str) -> dict[str, Any]:
+    """The root attributes of the file ``name``. UserError where it is not a result, or one of a newer mpifed."""
+    attrs = attributes(file, name)
+    if attrs.get("format") != FORMAT:
+        raise UserError(
+            f"{name} is an HDF5 file but not a result of mpifed: it lacks the attribute format = {FORMAT!r}"
+        )
+    if attrs.get("format_version", 0) > FORMAT_VERSION:
+        raise UserError(
+            f"{name} has result format {attrs['format_version']}, which a newer mpifed wrote: "
+            f"this version reads formats up to {FORMAT_VERSION}"
+        )
+    return attrs
+
+
+def final_model(file: h5py.File, name: str) -> Array:
+    """/model/x of the result ``name``. UserError where it has none."""
+    status, group = ours(file, name).get("status"), entry(file, "model", name)
+    stored = None if group is None else entry(group, "x", name)
+    if stored is None:
+        raise UserError(f"{name} has no final model, for its status is {status}: it must be finished or stopped")
+    return column(stored, "model/x", name)
 
 
 def recorded_rounds(file: h5py.File, name: str) -> tuple[Columns, dict[str, tuple[str, str]], Array]:

@@ -1,0 +1,159 @@
+"""A run that starts from the model of another run, or from one in an NPZ file."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+
+from mpifed.algorithms.base import Algorithm
+from mpifed.core.errors import UserError
+from mpifed.experiment.config import experiment, read
+from mpifed.experiment.job import Job
+from mpifed.experiment.run import start
+from mpifed.results.result import load
+from tests.experiment.conftest import run
+from tests.helpers.algorithm_cases import PROBLEMS, SETTINGS
+from tests.helpers.killed_runs import content
+
+STUDY = {"data": {"clients": 6, "features": 5}, "rounds": 4, "stop": {"gradient": 0.0}}
+SMALL = ["data.clients=6", "data.features=5", "rounds=4", "-q"]
+X = np.array([0.5, -1.0, 2.0, 0.25, 3.0])
+
+
+def result(table, path=None):
+    return start(Job(experiment(table), path)).result()
+
+
+def sentence(table):
+    with pytest.raises(UserError) as caught:
+        result(table)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", Algorithm.choices)
+def test_every_method_starts_where_the_other_run_ended(name, tmp_path):
+    table = {
+        "data": {"name": "quadratic", "clients": 6, "features": 5} if name in PROBLEMS else STUDY["data"],
+        "algorithm": {"name": name, **SETTINGS[name]},
+        "rounds": 3,
+    }
+    first = result(table, tmp_path / "out.h5")
+    again = result(table | {"start": str(tmp_path / "out.h5")})
+    if name == "fedepm":  # its server starts from a proximal step on the first uploads
+        np.testing.assert_allclose(again.rounds["objective"][0], first.rounds["objective"][-1], rtol=1e-3)
+    else:
+        assert again.rounds["objective"][0] == first.rounds["objective"][-1]
+        assert again.rounds["grad_norm_sq"][0] == first.rounds["grad_norm_sq"][-1]
+    assert again.config["start"] == str(tmp_path / "out.h5")
+    assert first.config.get("start") is None
+
+
+def test_a_start_is_the_model_before_the_first_round(tmp_path):
+    np.savez(tmp_path / "x.npz", x=X)
+    given = result(STUDY | {"rounds": 0, "start": str(tmp_path / "x.npz")})
+    assert given.x.tobytes() == X.tobytes()
+    single = result(STUDY | {"rounds": 0, "dtype": "float32", "start": str(tmp_path / "x.npz")})
+    assert single.x.tobytes() == X.astype(np.float32).tobytes()
+
+
+def test_networks_start_from_it_too(tmp_path):
+    table = {
+        "data": {"name": "synthetic", "clients": 4, "least": 6, "most": 9},
+        "problem": {"name": "mlp", "hidden": [3]},
+        "algorithm": "fedavg",
+        "rounds": 2,
+    }
+    first = result(table, tmp_path / "out.h5")
+    again = result(table | {"rounds": 0, "start": str(tmp_path / "out.h5")})
+    assert again.x.tobytes() == first.x.tobytes()
+
+
+def test_its_bits_do_not_depend_on_the_number_of_ranks(tmp_path):
+    np.savez(tmp_path / "x.npz", x=X)
+    for path, ranks in ((tmp_path / "one.h5", None), (tmp_path / "three.h5", 3)):
+        run("run", *SMALL, f"start={tmp_path / 'x.npz'}", "-o", path, ranks=ranks)
+    assert content(tmp_path / "one.h5") == content(tmp_path / "three.h5")
+
+
+def test_a_mistake_is_one_sentence_on_several_ranks_too(tmp_path):
+    done = run("run", *SMALL, f"start={tmp_path / 'no.h5'}", "-o", tmp_path / "out.h5", ranks=3, code=2)
+    assert done.err == f'mpifed: start = "{tmp_path / "no.h5"}" is wrong: there is no such file\n'
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_resumed_run_needs_its_start_no_more(tmp_path):
+    """The checkpoint has all that it needs; and the file may have become another one by then."""
+    np.savez(tmp_path / "x.npz", x=X)
+    words = [*SMALL, f"start={tmp_path / 'x.npz'}"]
+    run("run", *words, "rounds=7", "-o", tmp_path / "whole.h5")
+    run("run", *words, "-o", tmp_path / "part.h5")
+    (tmp_path / "x.npz").unlink()
+    run("resume", tmp_path / "part.h5", "rounds=7", "-q")
+    assert content(tmp_path / "part.h5") == content(tmp_path / "whole.h5")
+
+
+def test_its_path_is_relative_to_the_experiment_file(tmp_path, monkeypatch):
+    (tmp_path / "deep").mkdir()
+    np.savez(tmp_path / "deep" / "x.npz", x=X)
+    (tmp_path / "deep" / "study.toml").write_text(
+        'start = "x.npz"\nrounds = 0\n[data]\nclients = 6\nfeatures = 5\n', "utf-8"
+    )
+    assert read(tmp_path / "deep" / "study.toml")["start"] == str(tmp_path / "deep" / "x.npz")
+    run("run", "deep/study.toml", "-q", "-o", "out.h5", cwd=tmp_path)
+    assert load(tmp_path / "out.h5").x.tobytes() == X.tobytes()
+    shutil.copy(tmp_path / "deep" / "x.npz", tmp_path / "other.npz")
+    run("run", "deep/study.toml", "start=other.npz", "-q", "-o", "other.h5", cwd=tmp_path)
+    assert load(tmp_path / "other.h5").config["start"] == "other.npz"
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"x": X[:3]}, "its model has 3 parameters, but the model of this problem on these data has 5"),
+        ({"x": X[None]}, r"x must be a vector of real numbers, and it has type float64 and shape \(1, 5\)"),
+        ({"x": X + 1j}, r"x must be a vector of real numbers, and it has type complex128 and shape \(5,\)"),
+        ({"x": np.array([None] * 5)}, "x must be a vector of real numbers, and it has type object"),
+        ({"x": np.float64(3.0)}, r"x must be a vector of real numbers, and it has type float64 and shape \(\)"),
+        ({"x": np.where(X > 1, np.nan, X)}, "2 of its 5 numbers are not finite"),
+        ({"w": X, "b": X}, "it has no array x, but w, b"),
+    ],
+    ids=["size", "table", "complex", "objects", "number", "not finite", "other names"],
+)
+def test_what_is_no_model_of_the_problem_is_refused(arrays, words, tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, **arrays)
+    assert re.fullmatch(f'start = "{path}" is wrong: {words}.*', sentence(STUDY | {"start": str(path)}))
+
+
+def test_a_result_without_a_model_is_refused(tmp_path):
+    path = tmp_path / "out.h5"
+    result(STUDY, path)
+    with h5py.File(path, "r+") as file:
+        del file["model/x"]
+        file.attrs["status"] = "running"
+    said = sentence(STUDY | {"start": str(path)})
+    assert said.endswith("has no final model, for its status is running: it must be finished or stopped")
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["x"] = X
+    assert "is an HDF5 file but not a result of mpifed" in sentence(STUDY | {"start": str(tmp_path / "other.h5")})
+
+
+def test_other_files_are_refused(tmp_path):
+    (tmp_path / "x.txt").write_text("0.5 1.0", "utf-8")
+    (tmp_path / "damaged.npz").write_bytes(b"PK\x03\x04" + bytes(50))
+    assert "is not a result file: it is not HDF5" in sentence(STUDY | {"start": str(tmp_path / "x.txt")})
+    assert "is not a result file: it is not HDF5" in sentence(STUDY | {"start": str(tmp_path / "damaged.npz")})
+    assert "there is no such file" in sentence(STUDY | {"start": str(tmp_path)})
+    np.savez(tmp_path / "large.npz", x=1e300 * X)
+    large = STUDY | {"dtype": "float32", "start": str(tmp_path / "large.npz")}
+    assert "numbers of its model are too large for float32" in sentence(large)
+
+
+def test_a_start_cannot_change_when_a_run_is_resumed(tmp_path):
+    run("run", *SMALL, "-o", tmp_path / "out.h5")
+    done = run("resume", tmp_path / "out.h5", "rounds=9", "start=x.npz", code=2)
+    assert 'start = "x.npz" is wrong: ' in done.err

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from mpifed.algorithms.local_solvers import Solver as Solver
     from mpifed.algorithms.optimizers import Optimizer as Optimizer
     from mpifed.algorithms.step_sizes import Step as Step
+    from mpifed.api.many import compare as compare
+    from mpifed.api.many import frame as frame
+    from mpifed.api.many import plot as plot
+    from mpifed.api.result import Result as Result
+    from mpifed.api.result import load as load
+    from mpifed.api.run import resume as resume
     from mpifed.api.run import run as run
     from mpifed.core.errors import UserError as UserError
     from mpifed.core.streams import stream as stream
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from mpifed.data.blocks import Block as Block
     from mpifed.data.partition import Partition as Partition
     from mpifed.data.pool import Pool as Pool
+    from mpifed.data.sources.arrays import arrays as arrays
     from mpifed.federation.distributions import Distribution as Distribution
     from mpifed.federation.local import Local as Local
     from mpifed.federation.selection import Selection as Selection
@@ -30,15 +37,18 @@ if TYPE_CHECKING:
     from mpifed.federation.server import Federation as Federation
     from mpifed.problems.base import Problem as Problem
     from mpifed.problems.linear_model import LinearModel as LinearModel
-    from mpifed.results.result import Result as Result
-    from mpifed.results.result import load as load
 
 __version__ = "0.1.0"
 
 PUBLIC = {
     "run": "mpifed.api.run:run",
-    "load": "mpifed.results.result:load",
-    "Result": "mpifed.results.result:Result",
+    "resume": "mpifed.api.run:resume",
+    "frame": "mpifed.api.many:frame",
+    "compare": "mpifed.api.many:compare",
+    "plot": "mpifed.api.many:plot",
+    "arrays": "mpifed.data.sources.arrays:arrays",
+    "load": "mpifed.api.result:load",
+    "Result": "mpifed.api.result:Result",
     "UserError": "mpifed.core.errors:UserError",
     "Algorithm": "mpifed.algorithms.base:Algorithm",
     "Solver": "mpifed.algorithms.local_solvers:Solver",

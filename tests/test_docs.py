@@ -110,7 +110,7 @@ def test_every_attribute_and_dataset_of_a_result_is_described(tmp_path):
             "record": {"personal": True},
             "system": {"speed": 1e4},
         },
-        tmp_path / "out.h5",
+        path=tmp_path / "out.h5",
     )
     described = set(re.findall(r"^\| `(\w+)` \|", text, re.M))
     assert set(result.attrs) <= described

@@ -1,33 +1,96 @@
-"""A run started by a Python program."""
+"""Runs started or continued by a Python program."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from mpifed.api.progress import Callback, Wish, progress
+from mpifed.api.result import Result
+from mpifed.api.study import Study, study, words
 from mpifed.core.errors import UserError
+from mpifed.experiment import resume as resuming
 from mpifed.experiment.job import Job
+from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import build, fail, start
 from mpifed.mpi import launcher
-from mpifed.results.result import Result
+from mpifed.mpi.world import World
 
 
 def run(
-    config: dict[str, Any] | None = None, path: str | os.PathLike[str] | None = None, force: bool = False
+    experiment: Study = None,
+    overrides: Mapping[str, Any] | None = None,
+    /,
+    *,
+    path: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    progress: Wish = "auto",
+    callback: Callback | None = None,
+    **settings: Any,
 ) -> Result | None:
-    """Run an experiment given as a nested dictionary (see the experiment file) and return its result.
+    """Run an experiment and return its result: ``mpifed.run("study.toml", {"algorithm.k0": 5}, rounds=20)``.
 
-    Under mpirun every rank calls it, and the result is there on rank 0, None elsewhere. With ``path`` the result is
-    written as it grows. Raises UserError for a mistake in ``config``, on every rank; any other error on one of several
-    ranks ends all of them.
+    ``experiment``: path of an experiment file, or a mapping with its keys, nested or dotted; None: the default study.
+    ``overrides``, then ``settings``, change it. Values are numbers, texts, lists, mappings, or component objects such
+    as ``algorithm=mpifed.algorithms.FedGiA(k0=5)`` and ``data=mpifed.arrays(X, y, sizes)``; None stands for the
+    default. A mapping changes the keys that it names; an object replaces the whole table.
+
+    ``path``: file that is written as the run goes on, replaced only with ``force``; None keeps the result in memory.
+    ``progress``: "auto" (a bar of tqdm where it is installed and somebody looks, else a line), "line", True or False.
+    ``callback(round, row)``: called after every round, 0 included, with what was recorded; True ends the run.
+
+    Under mpirun every rank calls it; the result is there on rank 0 and None elsewhere, and rank 0 alone calls back.
+    Raises UserError for a mistake in the experiment, on every rank; another error on one of several ranks ends all.
     """
+
+    def job(world: World) -> Job:
+        with world.agreeing():
+            table = study(experiment, overrides, settings)
+        return Job(build(world.share(table), world), path, force)
+
+    return carry_out(job, progress, callback)
+
+
+def resume(
+    path: str | os.PathLike[str],
+    overrides: Mapping[str, Any] | None = None,
+    /,
+    *,
+    progress: Wish = "auto",
+    callback: Callback | None = None,
+    **settings: Any,
+) -> Result | None:
+    """Continue the run of a result file from its last checkpoint, with the same bits, and return its result.
+
+    ``overrides`` and ``settings`` may change ``rounds``, ``stop`` and ``checkpoint``: ``mpifed.resume("out.h5",
+    rounds=40)``. What the file cannot hold is given again: arrays, ``data=mpifed.arrays(X, y, sizes)``, and components
+    of classes that were defined in a notebook or script, ``algorithm=MyMethod()``. The rest is as for ``run``.
+    """
+
+    def job(world: World) -> Job:
+        table, saved, before = dict[str, Any](), None, None
+        with world.agreeing():
+            changes = words(overrides, settings)
+            if world.first:
+                table, saved, before = resuming.resume(path, changes)
+        table, saved = world.share((table, saved))
+        return Job(build(table, world), path, True, saved, None if saved is None else before)
+
+    return carry_out(job, progress, callback)
+
+
+def carry_out(job: Callable[[World], Job], wish: Wish, callback: Callback | None) -> Result | None:
+    """Make a job and run it, on every rank; the result on rank 0."""
     world = launcher.connect()
     try:
+        with world.agreeing():
+            shown = progress(wish, callback) if world.first else Progress(None)
         with threadpool_limits(1, "blas"):
-            recorder = start(Job(build(config or {}, world), path, force), world)
-            return None if recorder is None else recorder.result()
+            recorder = start(job(world), world, shown)
+            return None if recorder is None else Result.of(recorder.result())
     except UserError:
         raise
     except Exception as error:

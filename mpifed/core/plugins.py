@@ -13,6 +13,9 @@ from functools import cache
 from typing import Any
 
 FILE = re.compile(r".+\.py:\w+", re.DOTALL)  # path.py:Class
+HERE = "__main__"  # the module that a class is said to be from where only the program that defines it can name it
+
+given: dict[str, type] = {}  # classes of the objects that a Python program passed, by their names
 
 
 def find(family: Any, name: Any) -> Any:
@@ -23,6 +26,8 @@ def find(family: Any, name: Any) -> Any:
     """
     if not isinstance(name, str):
         return None
+    if name in given:
+        return adopt(family, given[name], name)
     reference = name if ":" in name else installed(family.kind).get(name)
     return None if reference is None else adopt(family, load(reference), name)
 
@@ -57,6 +62,11 @@ def load(reference: str) -> type:
         found = getattr(module, name, None)
     except (Exception, SystemExit) as error:  # the user's code may raise anything
         raise ValueError(f"{source} cannot be imported: {summary(error)}") from None
+    if not isinstance(found, type) and source == HERE:
+        raise ValueError(
+            f"{name} was defined in a notebook, a script or a function, so only that program can go on: "
+            f"pass {name}(…) to mpifed.resume there"
+        )
     if not isinstance(found, type):
         defined = [
             key

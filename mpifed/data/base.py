@@ -106,6 +106,7 @@ class Data(Component):
         "fmnist": "mpifed.data.sources.public_images:Fmnist",
         "medical-mnist": "mpifed.data.sources.public_images:MedicalMnist",
         "file": "mpifed.data.sources.file:File",
+        "arrays": "mpifed.data.sources.arrays:Arrays",
     }
     default: ClassVar[str] = "linreg-noniid"
     kind: ClassVar[str] = "data"

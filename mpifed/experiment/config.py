@@ -7,7 +7,7 @@ import stat
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -123,31 +123,49 @@ def beside(value: Any, folder: Path) -> Any:
     return str(folder / value) if names else value
 
 
+class Setting(NamedTuple):
+    """A value for a key, split at its full stops; None: the default. Error messages call it ``text``."""
+
+    text: str
+    keys: list[str]
+    value: Any
+
+
 def override(table: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
     """The table with key=value assignments applied, names first; a value is TOML, a bare word a string."""
+    return settle(table, [setting(assignment) for assignment in assignments])
+
+
+def setting(assignment: str) -> Setting:
+    """A key=value assignment."""
+    key, equals, text = assignment.partition("=")
+    if not equals or not key.strip():
+        raise UserError(f"{assignment!r} is not an override: write KEY=VALUE, for example algorithm.k0=5")
+    if assignment.count(".") > DOTS:
+        raise UserError(f"{assignment!r} is not an override: it has more than {DOTS} full stops")
+    return Setting(assignment, key.strip().split("."), parse(text.strip()))
+
+
+def settle(table: dict[str, Any], settings: Iterable[Setting]) -> dict[str, Any]:
+    """The table with settings applied, names first."""
     parsed = []
-    for assignment in assignments:
-        key, equals, text = assignment.partition("=")
-        if not equals or not key.strip():
-            raise UserError(f"{assignment!r} is not an override: write KEY=VALUE, for example algorithm.k0=5")
-        if assignment.count(".") > DOTS:
-            raise UserError(f"{assignment!r} is not an override: it has more than {DOTS} full stops")
-        value = parse(text.strip())
-        *parents, last = key.strip().split(".")
+    for text, (*parents, last), value in settings:
         if not parents and last in FAMILIES and isinstance(value, str):
             parents, last = [last], "name"
-        parsed.append((assignment, parents, last, value))
-    for assignment, parents, last, value in sorted(parsed, key=lambda one: (one[2] != "name", len(one[1]))):
+        parsed.append((text, parents, last, value))
+    for text, parents, last, value in sorted(parsed, key=lambda one: (one[2] != "name", len(one[1]))):
         part = table
         for depth, parent in enumerate(parents):
             if isinstance(part.get(parent), str):
                 part[parent] = {"name": part[parent]}
             part = part.setdefault(parent, {})
             if not isinstance(part, dict):
-                raise UserError(f"{assignment!r}: {'.'.join(parents[: depth + 1])} is not a table")
+                raise UserError(f"{text!r}: {'.'.join(parents[: depth + 1])} is not a table")
         if last == "name" and part.get("name", default_name(table, parents) or value) != value:
             part.clear()  # another algorithm, problem …: the options of the former one do not apply
         part[last] = value
+        if value is None:
+            del part[last]
     shallow(table, "the experiment")
     return table
 

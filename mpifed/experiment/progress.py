@@ -11,7 +11,12 @@ SECONDS_LOG = 5.0
 
 
 class Progress:
-    """Shows round, objective, gradient and an upper bound of the time left; silent where ``stream`` is None."""
+    """Shows round, objective, gradient and an upper bound of the time left; silent where ``stream`` is None.
+
+    ``stop`` says why the run is to end after the present round; empty: it goes on.
+    """
+
+    stop = ""
 
     def __init__(self, stream: TextIO | None = sys.stderr) -> None:
         self.stream = stream

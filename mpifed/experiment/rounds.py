@@ -57,7 +57,7 @@ def rounds(
         recorder.row(row, fed.selected if round else NO_CLIENT)
         progress.show(round, config.rounds, row)
         refuse_divergence(stop.diverged, history["objective"], round, algorithm.steering())
-        if reason is None and ((signal := fed.stop_signal) or checkpoints.due(round)):
+        if reason is None and ((signal := fed.stop_signal or progress.stop) or checkpoints.due(round)):
             recorder.flush()
             written = checkpoints.save(fed, server, round, elapsed)
             if signal:

@@ -95,7 +95,7 @@ CALL
 """
 CALLS = {
     "command": 'sys.exit(main(["run", "data.clients=6", "data.features=5", "rounds=400", "-q", "-o", sys.argv[1]]))',
-    "python": 'import mpifed; mpifed.run({"data": {"clients": 6, "features": 5}, "rounds": 400}, sys.argv[1])',
+    "python": 'import mpifed; mpifed.run({"data": {"clients": 6, "features": 5}, "rounds": 400}, path=sys.argv[1])',
 }
 
 

@@ -183,7 +183,7 @@ def study(path: str | os.PathLike[str]) -> Result:
         | {"algorithm": {"name": "fedavg", "optimizer": f"{here}:Sign"}}
     )
     assert means is None or means.cr == 2
-    kept: Result | None = run(config, path)
+    kept: Result | None = run(config, path=path)
     assert kept is not None, "every rank but the first gets None"
     assert smoothness(Huber()) == 1.0
     return load(path)

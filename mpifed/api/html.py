@@ -1,0 +1,100 @@
+"""A result in a notebook: a small table and curves, drawn as SVG without scripts and without matplotlib."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+
+from mpifed.core.typing import Array
+from mpifed.report.metrics import column, title
+from mpifed.report.summary import amount, number, outcome, overrides
+from mpifed.results.result import Result
+
+WIDTH, HEIGHT = 280, 150  # of a curve, in pixels
+LEFT, RIGHT, TOP, BOTTOM = 52, 8, 20, 20
+POINTS = 200  # of a curve, at most
+SHOWN = 8  # settings in the table, at most
+DECADES = 2  # positive values over more decades are drawn on a logarithmic axis
+ASIDE = ("stop", "evaluate", "record", "checkpoint")
+
+
+def page(result: Result, headline: str) -> str:
+    """The table and the curves side by side."""
+    parts = "".join(f"<td style='vertical-align:top;border:none'>{curve(result, name)}</td>" for name in drawn(result))
+    return (
+        f"<div><b>{escape(headline)}</b>"
+        f"<table style='border:none'><tr><td style='vertical-align:top;border:none'>{table(result)}</td>{parts}</tr>"
+        "</table></div>"
+    )
+
+
+def drawn(result: Result) -> list[str]:
+    """The columns with a curve: f, and accuracy or else ‖∇f‖²."""
+    second = "accuracy" if "accuracy" in result.rounds else "grad_norm_sq"
+    return [name for name in ("objective", second) if finite(result, name)[0].size > 1]
+
+
+def table(result: Result) -> str:
+    """Outcome, cost and the first settings of a run."""
+    rows = list(outcome(result)[:4])
+    rows += [("why it ended", result.stop_reason)] if result.stop_reason else []
+    if "bytes_up" in result.rounds and len(result.rounds["bytes_up"]):
+        rows.append(("bytes up, down", ", ".join(amount(result.rounds[key][-1]) for key in ("bytes_up", "bytes_down"))))
+    rows += [("TCT, LCT", f"{number(result.tct)} s, {number(result.lct)} s")]
+    settings = [
+        (key, value)
+        for key, value in overrides(result.config).items()
+        if key.split(".")[0] not in ASIDE and key not in ("algorithm", "problem", "data")
+    ]
+    rows += settings[:SHOWN]
+    cell = "<tr><td style='text-align:left'>{}</td><td style='text-align:left'>{}</td></tr>"
+    lines = "".join(cell.format(escape(key), escape(value)) for key, value in rows)
+    left = len(settings) - SHOWN
+    lines += cell.format(f"{left} more", "see <code>config</code>") if left > 0 else ""
+    return f"<table>{lines}</table>"
+
+
+def finite(result: Result, name: str) -> tuple[Array, Array]:
+    """Round and value where a column is finite."""
+    values = np.asarray(result.rounds.get(name, ()), float)
+    known = np.isfinite(values)
+    return np.asarray(result.rounds["round"][: len(values)], float)[known], values[known]
+
+
+def curve(result: Result, name: str) -> str:
+    """A column by round as an SVG."""
+    x, y = finite(result, name)
+    log = bool(y.min() > 0) and y.max() / y.min() > 10**DECADES
+    if len(x) > POINTS:
+        keep = np.unique(np.linspace(0, len(x) - 1, POINTS).astype(int))
+        x, y = x[keep], y[keep]
+    across = LEFT + (WIDTH - LEFT - RIGHT) * share(x)
+    down = HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share(np.log10(y) if log else y)
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
+    unit = column(name).unit
+    head = title(name, "" if unit == "1" else unit) + (", logarithmic" if log else "")
+    ends = [
+        text(LEFT - 4, TOP + 8, number(y.max()), "end"),
+        text(LEFT - 4, HEIGHT - BOTTOM, number(y.min()), "end"),
+        text(LEFT, HEIGHT - 5, f"round {x[0]:.0f}", "start"),
+        text(WIDTH - RIGHT, HEIGHT - 5, f"{x[-1]:.0f}", "end"),
+        text(LEFT, TOP - 7, head, "start"),
+    ]
+    frame = f"M{LEFT},{TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"
+    return (
+        f"<svg width='{WIDTH}' height='{HEIGHT}' viewBox='0 0 {WIDTH} {HEIGHT}' role='img' "
+        f"aria-label='{escape(head)} by round'><path d='{frame}' fill='none' stroke='currentColor' opacity='0.5'/>"
+        f"<polyline points='{points}' fill='none' stroke='#0072b2' stroke-width='1.8'/>{''.join(ends)}</svg>"
+    )
+
+
+def share(values: Array) -> Array:
+    """Values from 0, the least, to 1, the largest; ½ where all are equal."""
+    low, high = values.min(), values.max()
+    return np.asarray((values - low) / (high - low) if high > low else np.full(len(values), 0.5))
+
+
+def text(x: float, y: float, words: str, anchor: str) -> str:
+    """A label at a point of an SVG."""
+    return f"<text x='{x}' y='{y}' font-size='11' text-anchor='{anchor}' fill='currentColor'>{escape(words)}</text>"

@@ -1,0 +1,130 @@
+"""Many results at once: read, in a data frame, in a table, in a picture."""
+
+from __future__ import annotations
+
+import glob
+import math
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from mpifed.api.picture import draw
+from mpifed.api.result import Result, load
+from mpifed.core.errors import UserError
+from mpifed.core.toml import flat, toml_value
+from mpifed.report import groups
+from mpifed.report.metrics import DERIVED, available, column, final
+from mpifed.results import result as results
+
+Runs = str | os.PathLike[str] | results.Result | Iterable[str | os.PathLike[str] | results.Result]
+
+OUTCOME = ("status", "stop_reason", "cr", "tct", "lct")
+
+
+def gathered(runs: Runs) -> list[Result]:
+    """The results that ``runs`` names: a file, a folder, a pattern such as results/*.h5, a result, or several of them.
+
+    UserError where there is none, and for the first that cannot be read.
+    """
+    several = [runs] if isinstance(runs, str | os.PathLike | results.Result) else list(runs)
+    found = list[Result]()
+    for one in several:
+        if isinstance(one, results.Result):
+            found.append(one if isinstance(one, Result) else Result.of(one))
+        else:
+            found += map(load, files(os.fspath(one)))
+    if not found:
+        raise UserError("there is no result: give files, a pattern such as results/*.h5, or results")
+    return found
+
+
+def files(name: str) -> list[str]:
+    """The files of a pattern or in a folder, by name. UserError where there is none."""
+    pattern = os.path.join(glob.escape(name), "*.h5") if os.path.isdir(name) else name
+    if (pattern == name and os.path.lexists(name)) or not glob.has_magic(pattern):
+        return [name]
+    found = sorted(glob.glob(pattern, recursive=True))
+    if not found:
+        raise UserError(f"there is no file {pattern}")
+    return found
+
+
+def frame(runs: Runs) -> Any:
+    """A pandas DataFrame with one row for each run: ``mpifed.frame("results/*.h5")``.
+
+    ``runs``: a pattern, a folder, results, or a list of files or results. Columns: the settings in which the runs
+    differ, by the last part of their keys where that is enough; ``status``, ``stop_reason``, ``cr``, ``tct`` and
+    ``lct``; every column of /rounds, its last finite value or, for seconds of a round, their sum; ``ranks`` and
+    ``path``. UserError where there is no run, and without pandas.
+    """
+    try:
+        import pandas
+    except ImportError:
+        raise UserError('frame needs pandas: pip install "mpifed[frames]"') from None
+    found = gathered(runs)
+    measured = [name for name in available(found) if name not in DERIVED]
+    rows = [groups.settings(result) for result in found]
+    keys = [key for key in groups.differing(rows) if key != "ranks"]
+    names = groups.short(keys, [*OUTCOME, *measured, "ranks", "path"])
+    table = []
+    for result in found:
+        row = {names[key]: setting(result, key) for key in keys}
+        row |= {name: getattr(result, name) for name in OUTCOME}
+        row |= {name: last(result, name) for name in measured}
+        table.append(row | {"ranks": int(result.attrs.get("ranks", 1)), "path": result.path})
+    return pandas.DataFrame(table, columns=[*names.values(), *OUTCOME, *measured, "ranks", "path"])
+
+
+def last(result: results.Result, name: str) -> float:
+    """A column at the end of a run, a count as a whole number."""
+    value = final(result, name)
+    return int(value) if column(name).integer and math.isfinite(value) else value
+
+
+def setting(result: results.Result, key: str) -> Any:
+    """A setting as a number or a text; None where the run has none."""
+    values = flat(result.config)
+    value = values.get(key, values.get(f"{key}.name"))
+    if value is None and key in groups.settings(result):
+        return groups.THERE
+    return toml_value(value) if isinstance(value, list) else value
+
+
+def compare(
+    runs: Runs,
+    columns: Sequence[str] | None = None,
+    *,
+    by: Sequence[str] = ("seed",),
+    sort: str | None = None,
+    all: bool = False,
+    format: str = "terminal",
+) -> str:
+    """A table of runs, mean ± standard deviation over ``by``, as the command ``compare`` prints it.
+
+    ``runs`` as for ``frame``. ``columns``: recorded columns, or rounds, tct, lct and bytes; None: the usual ones.
+    ``sort``: a setting, from small to large, or a column, best first. ``all``: count runs that did not finish, too.
+    ``format``: terminal, markdown, latex or csv. UserError for a setting or column that no run has.
+    """
+    from mpifed.report.compare import Layout
+    from mpifed.report.compare import compare as table
+
+    return table(gathered(runs), Layout(by, columns, sort, all, format))
+
+
+def plot(
+    runs: Runs,
+    y: str | Sequence[str] | None = None,
+    x: str = "round",
+    *,
+    path: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    **options: Any,
+) -> Any:
+    """A figure of matplotlib: columns ``y`` against ``x``, a curve for each setting, its mean over seeds.
+
+    ``runs`` as for ``frame``. ``x`` and ``y``: columns of /rounds, or bytes, seconds, and error, which is f − f*. A
+    panel for each of several ``y``; None: the objective. ``path``: also written there, as PNG, PDF or SVG.
+    ``options``: ``log`` ("x", "y", "xy" or "none"), ``width`` ("single", "double" or inches), ``title``, ``band``
+    ("none", "sd" or "minmax"), ``rename`` (old name -> new name). UserError for a column that no run has.
+    """
+    return draw(gathered(runs), y, x, path, force, options)

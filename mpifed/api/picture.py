@@ -1,0 +1,57 @@
+"""A picture of results, as a figure that a notebook shows."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mpifed.core.errors import unknown
+from mpifed.results.result import Result
+
+WIDTHS = {"single": 3.4, "double": 7.0}  # inches
+OPTIONS = ("log", "width", "title", "band", "rename")
+
+
+def draw(
+    results: Sequence[Result],
+    y: str | Sequence[str] | None,
+    x: str,
+    path: str | os.PathLike[str] | None,
+    force: bool,
+    options: dict[str, Any],
+) -> Any:
+    """Columns ``y`` against ``x`` as a figure of matplotlib, also written to ``path``; see ``mpifed.plot``."""
+    from mpifed.report import style
+    from mpifed.report.plot import lines
+
+    for name in options:
+        if name not in OPTIONS:
+            unknown("option", name, OPTIONS)
+    if "width" in options:
+        options["width"] = WIDTHS.get(options["width"], options["width"])
+    if isinstance(names := options.get("rename"), Mapping):
+        options["rename"] = [f"{old}={new}" for old, new in names.items()]
+    if y is not None:
+        options["y"] = [y] if isinstance(y, str) else list(y)
+    if path is not None:
+        style.kind(os.fspath(path))
+    figure = lines(results, x, **options)
+    if path is not None:
+        style.save(figure, os.fspath(path), force)
+    return shown(figure)
+
+
+def shown(figure: Any) -> Any:
+    """The figure, which a notebook shows."""
+    from mpifed.report.style import drawing
+
+    def png() -> bytes:
+        file = io.BytesIO()
+        with drawing():
+            figure.savefig(file, format="png", dpi=150)
+        return file.getvalue()
+
+    figure._repr_png_ = png
+    return figure

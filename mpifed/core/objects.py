@@ -1,0 +1,82 @@
+"""Values of a Python program, component objects among them, as the plain values of an experiment's table."""
+
+from __future__ import annotations
+
+import os
+import reprlib
+import sys
+import sysconfig
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpifed.core import plugins
+from mpifed.core.component import Component, Table, fields_of
+from mpifed.core.errors import UserError
+from mpifed.core.toml import join
+
+
+def plain(value: Any, key: str) -> Any:
+    """A value as TOML could hold it, None left out of tables; UserError names ``key`` where it has no such form.
+
+    A component, or its class, becomes a table with its name and all of its options.
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if isinstance(value, type) and issubclass(value, Component):
+        return {"name": reference(value)}
+    if isinstance(value, Table):
+        named = {"name": reference(type(value))} if isinstance(value, Component) else {}
+        return named | plain({field: getattr(value, field) for field in fields_of(type(value))}, key)
+    if isinstance(value, Mapping):
+        return {str(k): plain(part, join(key, str(k))) for k, part in value.items() if part is not None}
+    if isinstance(value, list | tuple | range):
+        return [plain(part, key) for part in value]
+    if isinstance(value, bool | int | float | str):
+        return value
+    raise UserError(
+        f"{key} = {reprlib.repr(value)} is wrong: a setting is a number, true or false, a text, a list, a table or a "
+        f"component, and this is {article(type(value).__name__)}"
+    )
+
+
+def article(noun: str) -> str:
+    """a function, an int."""
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
+def reference(cls: type[Component]) -> str:
+    """The name of a class in an experiment file; ``plugins.find`` knows it from here on.
+
+    That of mpifed's own; path.py:Class or package.module:Class for a class of a file or a module; __main__:Class for
+    one that only this program can name, because a notebook, a script or a function defines it.
+    """
+    label, qualified = cls.label(), f"{cls.__module__}:{cls.__qualname__}"
+    if ":" in label or cls.choices.get(label) == qualified:
+        return label
+    module = sys.modules.get(cls.__module__)
+    if cls.__module__ == plugins.HERE or getattr(module, cls.__qualname__, None) is not cls:
+        name = f"{plugins.HERE}:{cls.__name__}"
+    else:
+        file = source(module)
+        name = qualified if file is None else f"{file}:{cls.__name__}"
+    if plugins.given.setdefault(name, cls) is not cls:
+        raise UserError(f"two classes are called {cls.__name__}: give them different names, which the result records")
+    return name
+
+
+def source(module: Any) -> str | None:
+    """The file of a module that does not belong to a package or an installation, relative to this folder if inside."""
+    file = getattr(module, "__file__", None)
+    package, _, _ = module.__name__.partition(".")
+    packaged = package != module.__name__ and package.isidentifier()  # the name of a file's module is its path
+    if file is None or not file.endswith(".py") or packaged:
+        return None
+    path, here = Path(os.path.realpath(file)), Path.cwd().resolve()
+    if path.is_relative_to(os.path.realpath(sysconfig.get_path("purelib"))):
+        return None
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

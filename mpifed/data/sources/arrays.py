@@ -1,0 +1,202 @@
+"""Arrays in the memory of a Python program as federated data."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Annotated, Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import scipy.sparse as sp
+from msgspec import Meta
+from numpy.typing import ArrayLike
+
+from mpifed.core.errors import UserError
+from mpifed.core.objects import plain
+from mpifed.core.streams import stream
+from mpifed.core.typing import Array, Count, Matrix
+from mpifed.data.base import Data, Dataset, Test
+from mpifed.data.partition import Iid, Partition
+from mpifed.data.pool import Pool, Samples, check_finite
+from mpifed.data.split import split_pool
+
+CHUNK_BYTES = 1 << 24  # of a matrix that are hashed at a time
+SHORT = 12  # digits of a hash in a message
+
+
+class Held:
+    """Samples X (d, n), y (d,) and, where given, whose they are; ``test`` likewise. ``sha256`` is of all of them.
+
+    Client i owns the next sizes[i] rows of ``order``; ``sizes`` None: a partition divides the rows.
+    """
+
+    def __init__(self, train: Samples, test: Samples | None) -> None:
+        self.train, self.test = train, test
+        self.sha256 = self.digest()
+
+    def digest(self) -> str:
+        """The hash of the arrays as they are now."""
+        found = hashlib.sha256()
+        for samples in (self.train, self.test):
+            for array in () if samples is None else parts(samples):
+                found.update(f"{array.dtype.str} {array.shape};".encode())
+                step = max(1, CHUNK_BYTES // max(1, array[:1].nbytes))
+                for first in range(0, len(array), step):
+                    found.update(np.ascontiguousarray(array[first : first + step]).data)
+        return found.hexdigest()
+
+
+HELD: WeakValueDictionary[str, Held] = WeakValueDictionary()  # by hash, as long as the program keeps them
+
+
+class Arrays(Data, kw_only=True, tag="arrays", dict=True):
+    """Arrays of a Python program, as `mpifed.arrays(X, y, clients)` gives them; recorded by shape and hash.
+
+    Only a Python program that holds the same arrays can run and resume such an experiment.
+    """
+
+    shape: Annotated[list[int] | None, Meta(description="samples d and features n")] = None
+    sha256: Annotated[str, Meta(description="hash of the arrays, of whose they are, and of test samples")] = ""
+    clients: Annotated[Count | None, Meta(description="number of clients m")] = None  # type: ignore[assignment]
+    partition: Partition | None = None
+    test: Test = 0.0
+
+    def check(self) -> None:
+        self.held()
+
+    def held(self) -> Held:
+        """The arrays. UserError where this program does not hold them, or has changed them."""
+        found = HELD.get(self.sha256)
+        if not self.sha256:
+            raise UserError('data = "arrays" needs a Python program: mpifed.run(data=mpifed.arrays(X, y, clients), …)')
+        if found is None:
+            shape = " × ".join(f"{length:,}" for length in self.shape or ())
+            raise UserError(
+                f"the data were arrays in memory ({shape}, sha256 {self.sha256[:SHORT]}…), which this program does not "
+                "hold: continue from Python with mpifed.resume(PATH, data=mpifed.arrays(X, y, clients)), the same "
+                "arrays on every rank"
+            )
+        if found.digest() != self.sha256:
+            raise UserError("the arrays have changed since mpifed.arrays(…) took them: call it again")
+        return found
+
+    def load(self, seed: int, dtype: str) -> Dataset:
+        held = self.held()
+        seed = seed if self.seed is None else self.seed
+        X, y, order, sizes = held.train
+        if sizes is None:
+            order, sizes = (self.partition or Iid()).split(y, self.clients or 1, stream(seed, "partition"))
+        if held.test is None:
+            return split_pool(Samples(X, y, order, sizes), self.test, seed, dtype, "the arrays")
+        pool = Pool(X, y, order, sizes, dtype, tuple(held.test))
+        pool.source = "the arrays"
+        return pool
+
+
+def arrays(
+    X: Any,
+    y: ArrayLike,
+    clients: int | Sequence[Any] | Array,
+    *,
+    partition: Any = None,
+    test: float | tuple[Any, ArrayLike, Sequence[Any] | Array] = 0.0,
+) -> Data:
+    """Federated data from arrays in memory: ``mpifed.run(data=mpifed.arrays(X, y, clients))``.
+
+    ``X`` (d, n): an array of numbers, or a sparse matrix of scipy, read as CSR. ``y`` (d,): labels or targets.
+    ``clients``: the number of samples of each client, (m,), client i owning the next clients[i] rows; or whose each
+    sample is, (d,) numbers or texts, clients in sorted order; or the number m of clients, among whom ``partition``
+    (default: iid) divides the samples. ``test``: share of each client's samples that is kept for testing, or
+    (X_test, y_test, clients_test) with ``clients_test`` as ``clients``.
+
+    The arrays are not copied; results have their shape and hash. Under mpirun every rank needs the same ones.
+    Raises UserError for what cannot be federated data.
+    """
+    train, names, m = samples_of(X, y, clients)
+    if train.sizes is not None and partition is not None:
+        raise UserError("partition contradicts clients, which say already whose each sample is: give their number")
+    tests = None
+    if isinstance(test, tuple):
+        if train.sizes is None:
+            raise UserError("test samples of clients need clients that say whose each training sample is, too")
+        tests, test = test_samples(test, train, names), 0.0
+    held = Held(train, tests)
+    table = {"shape": list(train.X.shape), "sha256": held.sha256, "clients": m, "test": test}
+    made = Arrays.fill(table if partition is None else table | {"partition": plain(partition, "partition")}, "data")
+    known = HELD.get(held.sha256)
+    if known is None or known.digest() != held.sha256:
+        HELD[held.sha256] = known = held
+    made.__dict__["kept"] = known  # as long as this object lives
+    return made
+
+
+def samples_of(X: Any, y: ArrayLike, clients: Any) -> tuple[Samples, Array | None, int]:
+    """The training samples, ``sizes`` None where they are to be divided; the names of clients; their number."""
+    X, y = checked(X, y, "")
+    if isinstance(clients, int | np.integer) and not isinstance(clients, bool):
+        if not 1 <= clients <= len(y):
+            raise UserError(f"clients = {clients} is wrong: {len(y)} samples are for 1 to {len(y)} clients")
+        return Samples(X, y, None, None), None, int(clients)  # type: ignore[arg-type]
+    given = vector(clients, "clients")
+    if given.dtype.kind in "iu" and given.min() >= 1 and given.sum() == len(y):
+        return Samples(X, y, None, given.astype(np.int64)), None, len(given)
+    if len(given) != len(y):
+        raise UserError(
+            f"clients is neither the sizes of the clients, at least 1 each and {len(y)} in all, nor one client for "
+            f"each of the {len(y)} samples: it has {len(given)} entries"
+        )
+    names, index = np.unique(given, return_inverse=True)
+    order = np.argsort(index, kind="stable")
+    return Samples(X, y, order, np.bincount(index)), names, len(names)
+
+
+def test_samples(test: tuple[Any, ...], train: Samples, names: Array | None) -> Samples:
+    """The test samples of (X_test, y_test, clients_test), checked against those for training."""
+    if len(test) != 3:
+        raise UserError(f"test has {len(test)} parts: it must be a share, or (X_test, y_test, clients_test)")
+    X, y = checked(test[0], test[1], "_test")
+    if X.shape[1] != train.X.shape[1]:
+        raise UserError(f"X_test has {X.shape[1]} columns, but X has {train.X.shape[1]}")
+    given, m = vector(test[2], "clients_test"), len(train.sizes)
+    if names is None:
+        if given.dtype.kind not in "iu" or len(given) != m or given.min() < 0 or given.sum() != len(y):
+            raise UserError(f"clients_test must be the sizes of the {m} clients, {len(y)} in all")
+        return Samples(X, y, None, given.astype(np.int64))
+    if len(given) != len(y) or not np.isin(given, names).all():
+        raise UserError(
+            f"clients_test must be one client for each of the {len(y)} test samples, all of them in clients"
+        )
+    index = np.searchsorted(names, given)
+    return Samples(X, y, np.argsort(index, kind="stable"), np.bincount(index, minlength=m))
+
+
+def checked(X: Any, y: ArrayLike, part: str) -> tuple[Matrix, Array]:
+    """X (d, n), dense or CSR, and y (d,). UserError for wrong shapes and types, and numbers that are not finite."""
+    X = X.tocsr() if sp.issparse(X) else np.asarray(X)
+    if len(X.shape) != 2 or 0 in X.shape:
+        raise UserError(f"X{part} has the shape {tuple(X.shape)}: it must be (d, n) with d > 0 and n > 0")
+    y = vector(y, f"y{part}")
+    for name, values in (("X", X), ("y", y)):
+        if values.dtype.kind not in "biuf":
+            raise UserError(f"{name}{part} has the type {values.dtype}: it must be an array of real numbers")
+    if len(y) != X.shape[0]:
+        raise UserError(f"y{part} has {len(y)} entries, but X{part} has {X.shape[0]} rows")
+    check_finite(X, range(len(y)), f"X{part}")
+    check_finite(y, range(len(y)), f"y{part}")
+    return X, y
+
+
+def vector(values: Any, name: str) -> Array:
+    """An array with one axis. UserError where it has another shape."""
+    found = np.asarray(values)
+    if found.ndim != 1 or not len(found):
+        raise UserError(f"{name} has the shape {found.shape}: it must have one axis and at least one entry")
+    return found
+
+
+def parts(samples: Samples) -> list[Array]:
+    """The arrays of samples: those of a CSR matrix, labels, order and sizes where there are any."""
+    X = samples.X
+    own = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
+    return own + [array for array in (samples.y, samples.order, samples.sizes) if array is not None]

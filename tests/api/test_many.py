@@ -1,0 +1,76 @@
+"""Many results: found by pattern, folder or as objects; in a frame, a table, a picture."""
+
+from __future__ import annotations
+
+import pytest
+
+import mpifed
+from mpifed.api.many import gathered
+from tests.api.conftest import TABLE
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("results")
+    for seed in range(2):
+        mpifed.run(TABLE, seed=seed, path=path / f"fedavg-{seed}.h5")
+        mpifed.run(TABLE, {"algorithm": {"name": "fedgia", "k0": 3}}, seed=seed, path=path / f"fedgia-{seed}.h5")
+    return path
+
+
+def test_runs_are_named_by_pattern_folder_file_or_themselves(folder):
+    everything = gathered(folder)
+    assert [result.path for result in everything] == sorted(map(str, folder.glob("*.h5")))
+    assert len(gathered(f"{folder}/fedgia*.h5")) == 2
+    assert len(gathered([folder / "fedavg-0.h5", everything[3]])) == 2
+    assert gathered(everything[0]) == [everything[0]]
+
+
+@pytest.mark.parametrize(
+    ("runs", "sentence"),
+    [
+        ("no/*.h5", r"^there is no file no/\*\.h5$"),
+        ([], r"^there is no result: give files"),
+        ("no.h5", r"^no\.h5 cannot be read"),
+    ],
+)
+def test_where_there_are_none_it_is_said(runs, sentence):
+    with pytest.raises(mpifed.UserError, match=sentence):
+        gathered(runs)
+
+
+def test_a_frame_has_a_row_a_run_with_the_settings_that_differ(folder):
+    pytest.importorskip("pandas", reason="pandas comes with the extra frames")
+    table = mpifed.frame(folder)
+    assert list(table.columns[:8]) == ["algorithm", "k0", "seed", "status", "stop_reason", "cr", "tct", "lct"]
+    assert table["algorithm"].tolist() == ["fedavg", "fedavg", "fedgia", "fedgia"]
+    assert table["k0"].tolist() == [2, 2, 3, 3]
+    assert table["cr"].tolist() == [4] * 4
+    run = mpifed.load(folder / "fedgia-1.h5")
+    row = table[(table["algorithm"] == "fedgia") & (table["seed"] == 1)].iloc[0]
+    assert row["objective"] == run.rounds["objective"][-1]
+    assert row["bytes_up"] == run.rounds["bytes_up"][-1]
+    assert row["compute_seconds"] == pytest.approx(run.rounds["compute_seconds"].sum())
+    assert table["exchanges"].dtype.kind == "i"
+    assert row["path"] == run.path
+
+
+def test_a_frame_of_results_in_memory_has_lists_and_tables_as_texts():
+    pytest.importorskip("pandas", reason="pandas comes with the extra frames")
+    runs = [mpifed.run(TABLE, rounds=1), mpifed.run(TABLE, {"system": {"speed": 1e4}}, rounds=1)]
+    table = mpifed.frame(runs)
+    assert table["system"].tolist() == [None, "yes"] or table["system"].isna().tolist() == [True, False]
+    assert table["path"].isna().all()
+    assert mpifed.frame(runs[0]).shape[0] == 1
+
+
+def test_a_table_and_a_picture_are_those_of_the_command(folder):
+    table = mpifed.compare(folder, ["objective", "rounds"], sort="objective", format="csv")
+    head, first, *_ = table.splitlines()
+    assert head.startswith("algorithm,algorithm.k0,n,objective,")
+    assert first.split(",")[0] in ("fedavg", "fedgia")
+    pytest.importorskip("matplotlib", reason="matplotlib comes with the extra plot")
+    figure = mpifed.plot(folder, "objective", "bytes", width="double")
+    assert figure.get_size_inches()[0] == 7
+    with pytest.raises(mpifed.UserError, match=r"^unknown option 'logg'; did you mean 'log'\?$"):
+        mpifed.plot(folder, logg="y")

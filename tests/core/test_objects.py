@@ -1,0 +1,114 @@
+"""Values of a Python program become plain values of an experiment; classes get names by which they are found."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.fedavg import FedAvg
+from mpifed.algorithms.step_sizes import Constant, Step
+from mpifed.core import plugins
+from mpifed.core.errors import UserError
+from mpifed.core.objects import plain, reference
+
+
+@pytest.fixture(autouse=True)
+def forget():
+    plugins.given.clear()
+    yield
+    plugins.given.clear()
+
+
+class Harmonic(Step):
+    """γ_k = a/(1 + k)."""
+
+    a: float = 1.0
+
+    def gamma(self, k, k0, d):
+        return self.a / (1 + k)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (True, True),
+        (np.bool_(True), True),
+        (np.float32(0.5), 0.5),
+        (np.int64(3), 3),
+        (np.array([2, 3]), [2, 3]),
+        (range(3), [0, 1, 2]),
+        ((1.0, "a"), [1.0, "a"]),
+        (Path("a") / "b", "a/b"),
+        ({"a": None, "b": {"c": 1}}, {"b": {"c": 1}}),
+    ],
+)
+def test_values_become_plain_and_keep_their_type(value, expected):
+    found = plain(value, "key")
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+def test_a_component_becomes_a_table_with_all_of_its_options():
+    table = plain(FedAvg(k0=3, step=Constant(a=0.5)), "algorithm")
+    assert (table["name"], table["k0"], table["step"]) == ("fedavg", 3, {"name": "constant", "a": 0.5})
+    assert Algorithm.build(table, "algorithm") == FedAvg(k0=3, step=Constant(a=0.5))
+    assert plain(FedAvg, "algorithm") == {"name": "fedavg"}
+
+
+@pytest.mark.parametrize(
+    ("value", "what"), [(print, "a builtin_function_or_method"), (1j, "a complex"), ({1}, "a set")]
+)
+def test_what_an_experiment_cannot_hold_is_refused(value, what):
+    with pytest.raises(UserError, match=rf"^algorithm\.k0 = .* is wrong: a setting is .* and this is {what}$"):
+        plain({"k0": value}, "algorithm")
+
+
+def test_a_class_of_a_module_is_named_by_it_and_found_again():
+    name = reference(Harmonic)
+    assert name == f"{__name__}:Harmonic"
+    assert isinstance(Step.build({"name": name, "a": 2.0}, "step"), Harmonic)
+    plugins.given.clear()
+    assert issubclass(plugins.find(Step, name), Harmonic)
+
+
+def test_a_class_of_a_file_is_named_by_the_file(tmp_path):
+    (tmp_path / "mine.py").write_text("from mpifed import Step\n\n\nclass Half(Step):\n    def gamma(self, k, k0, d):\n"
+                                      "        return 0.5\n")  # fmt: skip
+    words = "from mpifed.core.objects import reference; import mine; print(reference(mine.Half))"
+    inside = subprocess.run([sys.executable, "-c", words], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert inside.stdout == "mine.py:Half\n"
+    far = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {words}"
+    outside = subprocess.run([sys.executable, "-c", far], capture_output=True, text=True, check=True)
+    assert outside.stdout == f"{tmp_path}/mine.py:Half\n"
+
+
+def test_a_class_that_nobody_else_can_name_is_found_in_this_program_alone():
+    class Local(Step):
+        def gamma(self, k, k0, d):
+            return 1.0
+
+    assert reference(Local) == "__main__:Local"
+    assert isinstance(Step.build("__main__:Local", "algorithm.step"), Local)
+    plugins.given.clear()
+    with pytest.raises(
+        UserError, match=r"Local was defined in a notebook, .* pass Local\(…\) to mpifed\.resume there$"
+    ):
+        Step.build("__main__:Local", "algorithm.step")
+
+
+def test_two_classes_of_one_name_are_refused():
+    def made():
+        class Twin(Step):
+            def gamma(self, k, k0, d):
+                return 1.0
+
+        return Twin
+
+    reference(made())
+    with pytest.raises(UserError, match="two classes are called Twin"):
+        reference(made())

@@ -120,7 +120,7 @@ def rounded(value: float) -> float:
 def attempt(study: dict[str, Any], optimum: float, gap: float) -> tuple[float, float]:
     """The round from which the gap stays below ``gap`` and the mean gap of the last ten; inf if never or on failure."""
     try:
-        result = mpifed.run(study)
+        result = mpifed.run(study, progress=False)
     except (Trouble, UserError):
         return math.inf, math.inf
     assert result is not None

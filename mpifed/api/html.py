@@ -16,7 +16,8 @@ LEFT, RIGHT, TOP, BOTTOM = 52, 8, 20, 20
 POINTS = 200  # of a curve, at most
 SHOWN = 8  # settings in the table, at most
 DECADES = 2  # positive values over more decades are drawn on a logarithmic axis
-ASIDE = ("stop", "evaluate", "record", "checkpoint")
+FIRST = ("algorithm", "data", "problem", "selection", "rounds", "seed")  # whose settings are shown, in this order
+NAMED = FIRST[:3]  # in the headline
 
 
 def page(result: Result, headline: str) -> str:
@@ -42,10 +43,9 @@ def table(result: Result) -> str:
     if "bytes_up" in result.rounds and len(result.rounds["bytes_up"]):
         rows.append(("bytes up, down", ", ".join(amount(result.rounds[key][-1]) for key in ("bytes_up", "bytes_down"))))
     rows += [("TCT, LCT", f"{number(result.tct)} s, {number(result.lct)} s")]
+    found = overrides(result.config)
     settings = [
-        (key, value)
-        for key, value in overrides(result.config).items()
-        if key.split(".")[0] not in ASIDE and key not in ("algorithm", "problem", "data")
+        (key, value) for part in FIRST for key, value in found.items() if key.split(".")[0] == part and key not in NAMED
     ]
     rows += settings[:SHOWN]
     cell = "<tr><td style='text-align:left'>{}</td><td style='text-align:left'>{}</td></tr>"

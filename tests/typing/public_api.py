@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -34,7 +35,12 @@ from mpifed import (
     Solver,
     Step,
     UserError,
+    arrays,
+    compare,
+    frame,
     load,
+    plot,
+    resume,
     run,
     stream,
 )
@@ -187,6 +193,29 @@ def study(path: str | os.PathLike[str]) -> Result:
     assert kept is not None, "every rank but the first gets None"
     assert smoothness(Huber()) == 1.0
     return load(path)
+
+
+def in_memory(path: str | os.PathLike[str]) -> str:
+    """The same from arrays and objects: stopped by a callback, continued, and seen from all sides."""
+    X = stream(0, "data").standard_normal((40, 3))
+
+    def enough(round: int, row: Mapping[str, float]) -> bool:
+        return round == 2 or row["objective"] < 0
+
+    data = arrays(X, X.sum(axis=1), 4, partition=ByTurns(), test=0.25)
+    options = {"algorithm.beta": 3.0, "checkpoint": {"keep": True}}
+    begun = run(
+        {"algorithm": Relaxed(solver=FewSteps(steps=2))}, options, data=data, rounds=6, path=path, callback=enough
+    )
+    assert begun is not None
+    assert begun.status == "stopped"
+    whole = resume(path, {"rounds": 5}, progress=False, data=data)
+    assert whole is not None
+    figure = plot([begun, whole], y=["objective", "grad_norm_sq"], log="y")
+    assert len(figure.axes) == 2
+    assert whole.plot("objective") is not None
+    assert len(frame([begun, whole])) == 2
+    return compare([whole], ["objective"], format="markdown") + whole.summary()
 
 
 if __name__ == "__main__":

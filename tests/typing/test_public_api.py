@@ -43,11 +43,12 @@ def test_the_program_takes_every_public_name():
 
 def test_it_runs(tmp_path):
     spec = importlib.util.spec_from_file_location("public_api", PROGRAM)
-    program = importlib.util.module_from_spec(spec)
+    program = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(program)
     result = program.study(tmp_path / "out.h5")
     assert (result.status, result.cr, result.m) == ("finished", 20, 6)
     assert np.abs(result.x - 1).max() < 0.3
+    assert "| objective |" in program.in_memory(tmp_path / "again.h5")
 
 
 def test_names_are_what_type_checkers_are_told():

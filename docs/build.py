@@ -63,6 +63,8 @@ ATTRIBUTES = {
     "format_version": "version of this layout",
     "mpifed_version": "version of mpifed",
     "config": "the complete experiment file, TOML, with every default",
+    "changed": "the keys of `config` that are not at their defaults, separated by spaces",
+    "notes": "what the run said of itself before its first round, one sentence a line",
     "seed": "seed of all random numbers",
     "status": "`running`, `finished`, `stopped` (by a signal) or `failed`",
     "stop_reason": "the stop rule that ended the run, with its numbers, or the error",

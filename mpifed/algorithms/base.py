@@ -43,7 +43,7 @@ class Algorithm(Component):
     default: ClassVar[str] = "fedgia"
     kind: ClassVar[str] = "algorithms"
 
-    selections: ClassVar[int] = 1  # how often a round selects clients
+    selections: ClassVar[int] = 1  # how often a round selects clients; 0: never, it asks all
     vectors: ClassVar[int] = 1  # models that a selected client downloads, and uploads, for each selection
     everyone: ClassVar[bool] = False  # whether a round also needs a reply from clients that are not selected
     personal: ClassVar[bool] = False  # whether clients keep a model of their own, returned by ``personalised``

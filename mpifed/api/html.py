@@ -8,7 +8,9 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.report.metrics import column, title
-from mpifed.report.summary import amount, number, outcome, overrides
+from mpifed.report.numbers import amount, number
+from mpifed.report.settings import overrides
+from mpifed.report.summary import outcome
 from mpifed.results.result import Result
 
 WIDTH, HEIGHT = 280, 150  # of a curve, in pixels

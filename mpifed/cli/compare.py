@@ -10,6 +10,7 @@ def options(commands: Any) -> None:
     """The options of both."""
     show = commands.add_parser("show", help="summarise result files")
     show.add_argument("result", nargs="+", help="result files")
+    show.add_argument("-v", "--verbose", action="store_true", help="show every setting, also those at their defaults")
     compare = commands.add_parser(
         "compare",
         help="runs in a table, mean ± sd over seeds",
@@ -35,7 +36,7 @@ def show(args: argparse.Namespace) -> str:
     from mpifed.report.summary import show
     from mpifed.results.result import load
 
-    return "\n\n".join(show(load(path)) for path in args.result)
+    return "\n\n".join(show(load(path), args.verbose) for path in args.result)
 
 
 def compare(args: argparse.Namespace, bold: bool) -> str:

@@ -41,7 +41,9 @@ def options(commands: Any) -> None:
     resume.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="rounds=2000, stop.seconds=600 …")
     for one in (run, resume):
         one.add_argument("-q", "--quiet", action="store_true", help="print neither progress nor summary")
-        one.add_argument("-v", "--verbose", action="store_true", help="print the complete configuration first")
+        one.add_argument(
+            "-v", "--verbose", action="store_true", help="print the complete configuration first, and all settings last"
+        )
         one.add_argument(
             "--survive", action="store_true", help="continue when client ranks die (Open MPI's mpirun --with-ft ulfm)"
         )
@@ -80,7 +82,7 @@ def run(args: argparse.Namespace, world: World) -> int:
         if recorder is not None and loud:
             from mpifed.report.summary import show
 
-            say(show(recorder.result()))
+            say(show(recorder.result(), args.verbose))
             say(f"\nwritten to {path}")
     finally:
         if unnamed and world.first:

@@ -15,6 +15,7 @@ from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import Traffic
 from mpifed.mpi.world import World
+from mpifed.results import provenance
 
 
 class RankReport(NamedTuple):
@@ -31,6 +32,8 @@ class RankReport(NamedTuple):
     mpi_bytes_received: int
     max_rss_bytes: int
     hostname: str
+    threads: int
+    cpus: str
     io_seconds: float = 0.0
 
     @classmethod
@@ -54,6 +57,8 @@ class RankReport(NamedTuple):
             traffic.received,
             memory,
             socket.gethostname(),
+            provenance.threads(),
+            provenance.cpus(),
         )
 
 

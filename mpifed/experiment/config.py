@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -14,9 +14,9 @@ from msgspec import Meta
 
 from mpifed.algorithms.base import Algorithm
 from mpifed.core import plugins
-from mpifed.core.component import Component, Table
+from mpifed.core.component import Component, Table, fields_of
 from mpifed.core.errors import UserError
-from mpifed.core.toml import DOTS, from_toml, shallow, to_toml
+from mpifed.core.toml import DOTS, from_toml, join, shallow, to_toml
 from mpifed.data.base import Data
 from mpifed.experiment.checkpoint import Checkpoint
 from mpifed.experiment.stop import Stop
@@ -72,6 +72,24 @@ class Experiment(Table, kw_only=True):
     def toml(self) -> str:
         """The complete experiment file."""
         return to_toml(msgspec.to_builtins(self))
+
+    def changed(self) -> list[str]:
+        """The keys whose values are not the defaults, ``algorithm`` for ``algorithm.name``."""
+        return list(changes(self, ""))
+
+
+def changes(table: Table, path: str) -> Iterator[str]:
+    """The keys of a table, and of the tables in it, whose values are not the defaults of the classes named."""
+    for name, field in fields_of(type(table)).items():
+        value, key = getattr(table, name), join(path, name)
+        default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+        if not isinstance(value, Table):
+            yield from [key] if value != default else []
+            continue
+        if isinstance(value, Component):
+            usual = value.label() == FAMILIES[name].default if key in FAMILIES else type(value) is type(default)
+            yield from [] if usual else [key]
+        yield from changes(value, key)
 
 
 def experiment(table: dict[str, Any]) -> Experiment:

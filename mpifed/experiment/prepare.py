@@ -55,7 +55,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
         )
     selector = config.selection.selector(config.seed, data.m, config.rounds)
     config.algorithm.verify(selector.size)
-    if config.rounds:
+    if config.rounds and config.algorithm.selections:
         selector.select(1, config.algorithm.selections - 1)  # refuses a second selection that is not there
     devices = None
     if config.system is not None:

@@ -14,6 +14,7 @@ from mpifed.experiment.checkpoint import CheckpointWriter
 from mpifed.experiment.closing import collect, tables
 from mpifed.experiment.config import Experiment, experiment
 from mpifed.experiment.job import Job
+from mpifed.experiment.notes import notes, worth_saying
 from mpifed.experiment.prepare import Prepared, prepare
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.resume import forget_end
@@ -87,7 +88,7 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
     try:
         with world.agreeing():
             if world.first:
-                recorder = new_recorder(job, world, parts.setup.m)
+                recorder = new_recorder(job, world, parts)
     except Exception:
         if recorder is not None:
             recorder.finish("failed", "a rank died")
@@ -98,18 +99,20 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
     return serve(job, world, parts, recorder, progress)
 
 
-def new_recorder(job: Job, world: World, m: int) -> Recorder:
+def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
     """The result file of a job, with the rounds up to its checkpoint."""
     attributes = {
         "config": job.config.toml(),
         "seed": job.config.seed,
         "ranks": world.size,
         "mpi_library": world.library,
+        "changed": " ".join(job.config.changed()),
+        "notes": "\n".join([*notes(job.config, parts.setup.m), *parts.data.notes]),
     }
     last = -1 if job.saved is None else job.saved.round
     if job.before is not None:
         forget_end(job.before, job.config, last)
-    return Recorder(job.path, attributes, m, job.force, job.before, last)
+    return Recorder(job.path, attributes, parts.setup.m, job.force, job.before, last)
 
 
 def host(world: Any, parts: Prepared) -> None:
@@ -135,9 +138,7 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
     sizes = parts.data.sizes
     fed = Federation(transport, parts.setup, parts.selector, sizes, parts.devices, config.reproducible)
     checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts)
-    if (advice := algorithm.advice(fed.m)) is not None:
-        progress.note(advice)
-    for note in parts.data.notes:
+    for note in [*worth_saying(config, fed.m), *parts.data.notes]:
         progress.note(note)
     with recorder:
         try:

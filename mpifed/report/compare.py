@@ -13,7 +13,7 @@ from mpifed.report.best import Ends
 from mpifed.report.curves import axis_title, usual
 from mpifed.report.groups import Group, Study, natural, study
 from mpifed.report.metrics import available, column, latex_title, requested, scale, title, unit
-from mpifed.report.summary import count
+from mpifed.report.numbers import count
 from mpifed.report.tables import ABSENT, Number, Table
 from mpifed.results.result import Result
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mpifed.core.errors import UserError, printable, unknown
 from mpifed.report.names import AS_PRINTED, Names, renames
-from mpifed.report.summary import overrides
+from mpifed.report.settings import overrides
 from mpifed.results.result import Result, load
 
 ASIDE = ("checkpoint", "record")  # tables that do not change what is computed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import platform
 import shlex
 import subprocess
@@ -11,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import h5py.h5
 import numpy as np
+from threadpoolctl import threadpool_info
 
 LIBRARIES = ("numpy", "scipy", "h5py", "mpi4py")
 
@@ -41,6 +43,26 @@ def installed(name: str) -> str:
         return version(name)
     except PackageNotFoundError:
         return "none"
+
+
+def threads() -> int:
+    """Threads that numerical libraries of this process use: BLAS, and PyTorch where it is loaded."""
+    pools = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    torch = sys.modules.get("torch")
+    return max([1, *pools, torch.get_num_threads() if torch is not None else 1])
+
+
+def cpus() -> str:
+    """The CPUs that this process may run on, such as 0-3,8; empty where the system does not tell."""
+    if not hasattr(os, "sched_getaffinity"):
+        return ""
+    runs: list[list[int]] = []
+    for cpu in sorted(os.sched_getaffinity(0)):
+        if runs and runs[-1][-1] == cpu - 1:
+            runs[-1] = [runs[-1][0], cpu]
+        else:
+            runs.append([cpu])
+    return ",".join("-".join(map(str, run)) for run in runs)
 
 
 def git_commit() -> str:

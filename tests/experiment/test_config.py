@@ -367,3 +367,20 @@ def test_a_mistake_is_told_with_its_key_its_value_and_what_would_be_right(assign
         told(assignments, table)
     assert str(mistake.value).startswith(sentence)
     assert "\n" not in str(mistake.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "keys"),
+    [
+        ([], ""),
+        (["seed=0", "algorithm=fedgia", "algorithm.k0=10", "selection.share=0.5"], ""),
+        (["seed=1", "stop.gradient=1e-7"], "seed stop.gradient"),
+        (["algorithm=fedavg", "algorithm.step={name='constant', a=0.01}"], "algorithm algorithm.step"),
+        (["data=digits", "data.partition=dirichlet"], "data data.partition problem"),
+        (["selection=all"], "selection"),
+        (["data=file", "data.path=fed.h5"], "data data.path"),
+        (["system.speed=1e4", "system.dropout=0.1"], "system.speed system.speed.value system.dropout"),
+    ],
+)
+def test_what_is_not_at_its_default_is_known(words, keys):
+    assert sorted(experiment(override({}, words)).changed()) == sorted(keys.split())

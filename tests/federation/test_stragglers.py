@@ -285,7 +285,7 @@ def test_what_is_simulated_is_recorded(name):
 def test_a_run_stops_at_a_simulated_time():
     result = run(system={"latency": 0.5}, stop={"simulated_seconds": 3.0})
     assert result.cr == 3
-    assert result.stop_reason == "simulated_seconds: 3 >= 3"
+    assert result.stop_reason == "simulated_seconds: simulated time 3 s >= 3 s"
 
 
 def test_the_screen_tells_simulated_time_and_who_was_absent():

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from mpifed.report.sparkline import BLOCKS
 from mpifed.report.summary import show
 from mpifed.results.recorder import Recorder
 from mpifed.results.result import load
@@ -40,7 +41,8 @@ def test_show_tells_the_whole_story(path):
         "up 768 kB (768,000)",
         "down 1.536 MB (1,536,000)",
         "TCT 2",
-        "LCT, per round 0.25",
+        "LCT 0.25",
+        "CR 4",
         "compute, slowest rank 10",
         "compute, all clients 7.5",
         "evaluation 10",
@@ -51,7 +53,65 @@ def test_show_tells_the_whole_story(path):
     assert text == show(load(path))
 
 
-def test_show_has_every_key_of_the_configuration():
+def with_attributes(result, **attrs):
+    result.attrs.update(attrs)
+    return result
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 41, 300])
+def test_curves_are_lines_of_the_outcome(rounds):
+    text = show(run(rounds=rounds))
+    lines = [line for line in text.split("\n") if any(block in line for block in BLOCKS)]
+    assert len(lines) == (2 if rounds > 1 else 0)
+    assert max(map(len, text.split("\n"))) <= 100
+    if rounds == 41:
+        (objective, gradient) = lines
+        assert objective.startswith("outcome        objective  8 → ")
+        assert gradient.split()[:4] == ["‖∇f‖²", "1", "→", "1e-40"]
+        assert gradient.endswith("▁  log scale")
+
+
+def test_a_gradient_that_is_stopped_by_over_m_squared_is_shown_so():
+    text = show(run(config=CONFIG + '[stop]\ngradient_scale = "m^2"\n'))
+    assert "‖∇f‖²/m² 0.01562 → 1.56" in " ".join(text.split())
+    assert "‖∇f‖²/m²" not in show(run())
+
+
+def test_the_abbreviations_are_explained_in_a_line():
+    (line,) = (line for line in show(run()).split("\n") if "TCT:" in line)
+    told = "CR: rounds · TCT: time without evaluation · LCT: a round's computation, slowest rank"
+    assert line == " " * 15 + told
+
+
+def test_show_leaves_out_what_is_at_its_default_and_shows_all_on_wish():
+    whole = CONFIG + "[stop]\ngradient = 0.5\naccuracy = 0.0\n[evaluate]\nevery = 1\n"
+    result = with_attributes(run(config=whole), changed="seed data.clients stop.gradient")
+    short, words = (" ".join(show(result, everything).split()) for everything in (False, True))
+    for key in ("seed 3", "data.clients 8", "data.partition iid", "algorithm.k0 5", "selection.share 0.5"):
+        assert key in short
+        assert key in words
+    assert "stop.gradient 0.5" in short
+    for key in ("dtype float64", "stop.accuracy 0.0", "evaluate.every 1"):
+        assert key not in short
+        assert key in words
+
+
+def test_notes_of_the_run_are_shown_whole():
+    note = "fedgia asks all clients; " + "which is a sentence that is longer than a line, " * 3
+    lines = show(with_attributes(run(), notes=note + "\nand another")).split("\n")
+    assert max(map(len, lines)) <= 100
+    assert " ".join(note.split()) in " ".join(" ".join(lines).split())
+    assert any(line.strip() == "and another" for line in lines)
+
+
+def test_a_method_that_never_selects_is_told_from_the_record():
+    result = run()
+    assert "selection has no effect" not in show(result)
+    result.clients["times_selected"][:] = 0
+    assert "fedgia asks all clients; selection has no effect" in show(result)
+
+
+def test_show_has_every_key_of_a_configuration_that_does_not_say_what_is_at_its_default():
     words = " ".join(show(run()).split())
     for key in (
         "seed 3",

@@ -1,9 +1,14 @@
-"""The commit of the program is recorded."""
+"""The commit of the program, its threads and its CPUs are recorded."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 
+import pytest
+from threadpoolctl import threadpool_limits
+
+from mpifed.results import provenance
 from mpifed.results.recorder import Recorder
 from tests.results.conftest import ATTRS
 
@@ -15,3 +20,22 @@ def test_the_commit_is_there_in_a_repository_and_absent_elsewhere(tmp_path, monk
     for words in (["init", "-q"], [*author, "commit", "-q", "--allow-empty", "-m", "a"]):
         subprocess.run(["git", *words], check=True)
     assert len(Recorder(None, ATTRS, 4).file.attrs["git_commit"]) == 40
+
+
+@pytest.mark.parametrize(
+    ("cpus", "text"), [({0}, "0"), ({0, 1, 2, 3}, "0-3"), ({8, 0, 1, 10, 11}, "0-1,8,10-11"), (set(), "")]
+)
+def test_cpus_are_ranges(cpus, text, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: cpus, raising=False)
+    assert provenance.cpus() == text
+
+
+def test_a_system_that_does_not_tell_cpus_is_not_asked(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert provenance.cpus() == ""
+
+
+def test_threads_are_those_of_blas():
+    for threads in (1, 2):
+        with threadpool_limits(threads, "blas"):
+            assert provenance.threads() == threads

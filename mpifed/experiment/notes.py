@@ -1,0 +1,27 @@
+"""What a user should know of a run before its first round."""
+
+from __future__ import annotations
+
+from mpifed.experiment.config import Experiment
+
+
+def notes(config: Experiment, m: int) -> list[str]:
+    """Sentences about a run with m clients: what theory does not cover, and what [selection] does not decide."""
+    advice = config.algorithm.advice(m)
+    return [*([] if advice is None else [advice]), *selecting(config)]
+
+
+def selecting(config: Experiment) -> list[str]:
+    """A sentence where the method also asks clients that are not selected."""
+    algorithm = config.algorithm
+    if algorithm.selections == 0:
+        return [f"{algorithm.label()} asks all clients; selection has no effect"]
+    if algorithm.everyone:
+        return [f"{algorithm.label()} asks all clients; selection decides what each computes, not which ones reply"]
+    return []
+
+
+def worth_saying(config: Experiment, m: int) -> list[str]:
+    """The notes with which a run begins: those on selection only where the user changed that table."""
+    changed = any(key.partition(".")[0] == "selection" for key in config.changed())
+    return [note for note in notes(config, m) if changed or note not in selecting(config)]

@@ -1,0 +1,45 @@
+"""The layout of the summary: parts with their names on the left, cells in aligned columns."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+
+WIDTH = 100
+MARGIN = 15  # characters on the left, for the name of a part
+LONG = 42  # a cell of more characters has a line of its own
+
+Cell = tuple[str, str]
+
+
+def part(name: str, lines: list[str]) -> list[str]:
+    """Lines with the name of the part on the left; the table of ranks takes the whole width below its name."""
+    if name == "ranks":
+        return [name.ljust(MARGIN) + lines[0], *lines[1:]] if lines else []
+    return [(name if k == 0 else "").ljust(MARGIN) + line for k, line in enumerate(lines)]
+
+
+def columns(cells: Sequence[Cell]) -> list[str]:
+    """Cells in as many aligned columns as fit, read downwards; long cells below."""
+    width = WIDTH - MARGIN
+    long = [cell for cell in cells if sum(map(len, cell)) > LONG]
+    short = [cell for cell in cells if sum(map(len, cell)) <= LONG]
+    lines: list[str] = []
+    for number_of in (4, 3, 2, 1):
+        height = math.ceil(len(short) / number_of)
+        blocks = [short[k : k + height] for k in range(0, len(short), max(1, height))]
+        sides = [(max(len(key) for key, _ in block), max(len(value) for _, value in block)) for block in blocks]
+        if sum(a + b + 2 for a, b in sides) + 3 * (len(sides) - 1) <= width:
+            lines = [
+                "   ".join(
+                    f"{block[row][0]:{a}}  {block[row][1]:{b}}"
+                    for block, (a, b) in zip(blocks, sides, strict=True)
+                    if row < len(block)
+                ).rstrip()
+                for row in range(height)
+            ]
+            break
+    for key, value in long:
+        lines += textwrap.wrap(f"{key}  {value}", width, subsequent_indent="    ")
+    return lines

@@ -1,0 +1,73 @@
+"""The ranks of a run in its summary: a table of what each did, their threads, and the CPUs that they are bound to."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from mpifed.report import memory
+from mpifed.report.layout import MARGIN, WIDTH
+from mpifed.report.numbers import aligned, count
+from mpifed.results.columns import RANKS
+from mpifed.results.result import Result
+
+TOLD = ("hostname", "threads", "cpus")  # columns that are told in words
+
+
+def ranks(result: Result, listed: int) -> list[str]:
+    """One row per rank, or minimum, median and maximum of more than ``listed`` ranks."""
+    size = len(result.ranks.get("rank", ()))
+    if not size:
+        return []
+    hosts = [str(host).partition(".")[0] for host in result.ranks.get("hostname", [""] * size)]
+    rows, few = [str(rank) for rank in range(size)], size <= listed
+    if not few:
+        rows, hosts = ["min", "median", "max"], ["", f"{len(set(hosts))} hosts", ""]
+    table = [["rank", *rows], ["host", *hosts]]
+    for name, meaning in RANKS.items():
+        if name in result.ranks and name not in TOLD:
+            values = result.ranks[name] / (1e6 if meaning.unit == "byte" else 1)
+            table.append([meaning.symbol or name, *aligned(values if few else np.quantile(values, (0, 0.5, 1)))])
+    widths = [max(map(len, column)) for column in table]
+    apart = 2 if sum(widths) + 2 * len(widths) - 2 <= WIDTH else 1
+    widths[1] = max(4, min(widths[1], WIDTH - sum(widths) + widths[1] - apart * (len(widths) - 1)))
+    table[1] = [host[: widths[1]].ljust(widths[1]) for host in table[1]]
+    lines = [
+        (" " * apart).join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        for row in zip(*table, strict=True)
+    ]
+    return [f"seconds; MPI calls; MB sent, received and peak memory{asked_memory(result)}", *binding(result), *lines]
+
+
+def asked_memory(result: Result) -> str:
+    """What a job of this run should ask for, where it has several ranks."""
+    peaks = result.ranks.get("max_rss_bytes", np.zeros(0))
+    found = memory.option(peaks) if len(peaks) > 1 else ""
+    return f"; ask for {found}" if found else ""
+
+
+def binding(result: Result) -> list[str]:
+    """A line about threads and CPUs, where the file tells of them."""
+    if not {"threads", "cpus", "hostname"} <= result.ranks.keys():
+        return []
+    threads = sorted(set(map(int, result.ranks["threads"])))
+    each = " a rank" if len(result.ranks["threads"]) > 1 else ""
+    number = count(threads[0], "thread") if len(threads) == 1 else f"{threads[0]} to {threads[-1]} threads"
+    line = f"{number}{each}{bound(list(map(str, result.ranks['hostname'])), list(map(str, result.ranks['cpus'])))}"
+    return [" " * MARGIN + (line if len(line) <= WIDTH - MARGIN else line[: WIDTH - MARGIN - 2] + " …")]
+
+
+def bound(hosts: list[str], cpus: list[str]) -> str:
+    """Which CPUs the ranks of each host may use: their own or, worse, the same; empty where no system told them."""
+    if not all(cpus):
+        return ""
+    places = Counter(zip(hosts, cpus, strict=True))
+    (host, most), ranks = places.most_common(1)[0]
+    where = "" if len(set(hosts)) == 1 else f" on {host.partition('.')[0]}"
+    if ranks == 1 and len(cpus) > len(set(hosts)):
+        return f"; bound to CPUs {' | '.join(cpus)}"
+    if ranks == 1:
+        return f"; may use CPUs {cpus[0]}"
+    free = "not bound" if len(places) == len(set(hosts)) else "bound, but not each to its own"
+    return f"; {free}: {ranks} ranks share CPUs {most}{where}"

@@ -1,0 +1,89 @@
+"""What a run says of itself before its first round."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+import mpifed
+from mpifed.algorithms.base import Algorithm
+from mpifed.experiment.config import experiment
+from mpifed.experiment.job import Job
+from mpifed.experiment.notes import notes, selecting, worth_saying
+from mpifed.experiment.progress import Progress
+from mpifed.experiment.run import start
+
+METHOD = """
+from typing import ClassVar, NamedTuple
+from mpifed import Algorithm
+class State(NamedTuple):
+    x: object = 0
+class Own(Algorithm):
+    BODY
+    def join(self, f): return ()
+    def start(self, fed): return State(fed.initial())
+    def round(self, fed, server): return State(server.x - 0.01 * fed.mean(self.gradient, server.x))
+    def gradient(self, f, client, x): return client, f.grad(x)
+"""
+SMALL = {"data": {"clients": 4, "features": 3}, "rounds": 2}
+
+
+@pytest.fixture
+def own(tmp_path):
+    """An algorithm that asks all clients, with and without saying so."""
+
+    def write(body):
+        (tmp_path / "own.py").write_text(METHOD.replace("BODY", body))
+        return f"{tmp_path}/own.py:Own"
+
+    return write
+
+
+def started(table):
+    """The result of a run, and what it said while it ran."""
+    out = io.StringIO()
+    recorder = start(Job(experiment(SMALL | table)), progress=Progress(out))
+    return recorder.result(), out.getvalue()
+
+
+FEDGIA = "fedgia asks all clients; selection decides what each computes, not which ones reply"
+
+
+def test_fedgia_says_what_selection_decides_where_the_user_set_it():
+    result, said = started({})
+    assert (result.attrs["notes"], said) == (FEDGIA, "")
+    result, said = started({"selection": {"share": 0.25}})
+    assert (result.attrs["notes"], said) == (FEDGIA, f"mpifed: {FEDGIA}\n")
+    assert started({"selection": "all"})[1] == f"mpifed: {FEDGIA}\n"
+
+
+def test_a_method_that_never_selects_says_so_where_the_user_set_the_selection(own):
+    name = own("selections: ClassVar[int] = 0")
+    result, said = started({"algorithm": name, "selection": {"share": 0.25}})
+    assert said == f"mpifed: {name} asks all clients; selection has no effect\n"
+    assert result.attrs["notes"] in said
+    assert result.cr == 2
+
+
+@pytest.mark.parametrize("name", [name for name in Algorithm.choices if name != "fedgia"])
+def test_the_others_leave_it_to_selection_who_replies(name):
+    assert selecting(experiment({"algorithm": name})) == []
+
+
+def test_advice_is_said_whatever_was_set():
+    config = experiment({"algorithm": "flame"})
+    (advice,) = notes(config, 128)
+    assert "Theorem 2" in advice
+    assert worth_saying(config, 128) == [advice]
+
+
+def test_what_is_changed_is_recorded():
+    result = mpifed.run(SMALL | {"selection": "cover", "algorithm": {"name": "fedavg", "step": {"name": "log2"}}})
+    assert result.attrs["changed"].split() == [
+        "rounds",
+        "data.clients",
+        "data.features",
+        "algorithm",
+        "selection",
+    ]

@@ -1,0 +1,46 @@
+"""A curve in one line of text: its first and last block, its width, and when it is logarithmic."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpifed.report.sparkline import BLOCKS, sparkline
+
+
+def test_a_falling_curve_falls():
+    assert sparkline(np.arange(8.0)[::-1]) == (BLOCKS[::-1], False)
+
+
+def test_decades_are_shown_in_logarithms():
+    assert sparkline(10.0 ** -np.arange(8.0)) == (BLOCKS[::-1], True)
+    assert sparkline(np.array([99.0, 1.0])) == ("█▁", False)
+    assert sparkline(np.array([100.0, 1.0])) == ("█▁", True)
+    assert sparkline(np.array([1e9, 1.0, 0.0])) == ("█▁▁", False)
+    assert sparkline(np.array([-1e9, 1.0])) == ("▁█", False)
+
+
+@pytest.mark.parametrize("rounds", [2, 40, 41, 1000, 100_000])
+def test_long_runs_have_the_width_of_short_ones_and_keep_their_ends(rounds):
+    curve, _ = sparkline(np.linspace(5.0, 1.0, rounds))
+    assert len(curve) == min(rounds, 40)
+    assert (curve[0], curve[-1]) == ("█", "▁")
+    assert list(curve) == sorted(curve, reverse=True)
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [2.0, 2.0], [np.nan, 1.0], [np.inf, -np.inf]])
+def test_what_does_not_move_has_no_curve(values):
+    assert sparkline(np.array(values)) == ("", False)
+
+
+def test_rounds_without_a_value_are_left_out():
+    assert sparkline(np.array([4.0, np.nan, 2.0, np.inf, 0.0]))[0] == "█▅▁"
+
+
+@given(st.lists(st.floats(), max_size=60), st.integers(2, 50))
+def test_any_values_make_a_line_of_blocks(values, width):
+    curve, _ = sparkline(np.array(values, float), width)
+    assert len(curve) <= width
+    assert set(curve) <= set(BLOCKS)

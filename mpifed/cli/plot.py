@@ -12,6 +12,7 @@ REFUSED = {  # options without effect
     "timeline": ("x", "y", "log", "all", "band", "rename"),
     "page": ("x", "y", "all"),
     "box": ("x", "band"),
+    "html": ("all", "band", "width"),
 }
 
 
@@ -45,18 +46,23 @@ def options(commands: Any) -> None:
         metavar="OLD=NEW",
         help="another name for a method, setting, column or curve: fedgia=ours (repeatable)",
     )
+    plot.add_argument("--html", action="store_true", help="a page to explore the curves of all runs in a browser")
     plot.add_argument("--width", metavar="INCHES", help="single (3.4), double (7) or inches")
     plot.add_argument("--title", help="title of the picture")
-    plot.add_argument("-o", "--output", default="figure.png", help="picture: .png, .pdf or .svg (default: figure.png)")
+    plot.add_argument(
+        "-o",
+        "--output",
+        help="picture: .png, .pdf, .svg, or .html, a page to explore (default: figure.png; with --html page.html)",
+    )
     plot.add_argument("--force", action="store_true", help="overwrite the picture")
 
 
 def plot(args: argparse.Namespace) -> str:
     """Draw the picture; the line that says where it is."""
-    from mpifed.report import boxplot, plot, style, timeline
+    from mpifed.report import boxplot, interactive, plot, style, timeline
     from mpifed.report.groups import finished, read
 
-    style.kind(args.output)
+    output = named(args)
     check_picture(args)
     results, width, y = read(args.result), inches(args.width), names(args.y or [])
     if args.timeline:
@@ -65,6 +71,9 @@ def plot(args: argparse.Namespace) -> str:
         figure = timeline.timeline(results[0], width, args.title)
     else:
         wishes = style.Wishes(log=args.log, width=width, title=args.title, band=args.band, rename=args.rename or ())
+        if args.html:
+            made = interactive.interactive(results, args.x or "round", y, **wishes)
+            return f"written to {output} ({made.save(output, args.force)})"
         if args.page:
             figure = plot.page(results, **wishes)
         elif args.box:
@@ -74,8 +83,25 @@ def plot(args: argparse.Namespace) -> str:
             figure = boxplot.box(runs, args.box, y[0] if y else None, **wishes)
         else:
             figure = plot.lines(results, args.x or "round", y, **wishes)
-    style.save(figure, args.output, args.force)
-    return f"written to {args.output}"
+    style.save(figure, output, args.force)
+    return f"written to {output}"
+
+
+def named(args: argparse.Namespace) -> str:
+    """The name of the picture; one that ends in .html asks for the page. UserError for an unknown extension."""
+    from mpifed.report import interactive, style
+
+    output = str(args.output or ("page.html" if args.html else "figure.png"))
+    page = output.lower().endswith(interactive.ENDINGS)
+    if args.html and not page:
+        raise UserError(f"{output} does not name a page: with --html it must end in .html")
+    if not page:
+        style.kind(output)
+    other = next((picture for picture in ("timeline", "page", "box") if getattr(args, picture)), None)
+    if page and other and not args.html:
+        raise UserError(f"--{other} draws no page: {output} must end in {', '.join(style.TYPES)}")
+    args.html = page
+    return output
 
 
 def check_picture(args: argparse.Namespace) -> None:

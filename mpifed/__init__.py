@@ -10,10 +10,19 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mpifed import algorithms as algorithms
+    from mpifed import data as data
+    from mpifed import problems as problems
     from mpifed.algorithms.base import Algorithm as Algorithm
     from mpifed.algorithms.local_solvers import Solver as Solver
     from mpifed.algorithms.optimizers import Optimizer as Optimizer
     from mpifed.algorithms.step_sizes import Step as Step
+    from mpifed.api import distributions as distributions
+    from mpifed.api import optimizers as optimizers
+    from mpifed.api import partitions as partitions
+    from mpifed.api import selections as selections
+    from mpifed.api import solvers as solvers
+    from mpifed.api import steps as steps
     from mpifed.api.many import compare as compare
     from mpifed.api.many import frame as frame
     from mpifed.api.many import plot as plot
@@ -49,6 +58,15 @@ PUBLIC = {
     "arrays": "mpifed.data.sources.arrays:arrays",
     "load": "mpifed.api.result:load",
     "Result": "mpifed.api.result:Result",
+    "algorithms": "mpifed.algorithms",
+    "problems": "mpifed.problems",
+    "data": "mpifed.data",
+    "partitions": "mpifed.api.partitions",
+    "selections": "mpifed.api.selections",
+    "steps": "mpifed.api.steps",
+    "solvers": "mpifed.api.solvers",
+    "optimizers": "mpifed.api.optimizers",
+    "distributions": "mpifed.api.distributions",
     "UserError": "mpifed.core.errors:UserError",
     "Algorithm": "mpifed.algorithms.base:Algorithm",
     "Solver": "mpifed.algorithms.local_solvers:Solver",
@@ -76,7 +94,8 @@ def __getattr__(name: str) -> Any:
     if name not in PUBLIC:
         raise AttributeError(f"module 'mpifed' has no attribute {name!r}")
     module, _, attribute = PUBLIC[name].partition(":")
-    found = getattr(importlib.import_module(module), attribute)
+    found = importlib.import_module(module)
+    found = getattr(found, attribute) if attribute else found
     globals()[name] = found
     return found
 

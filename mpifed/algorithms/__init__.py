@@ -1,0 +1,25 @@
+"""Algorithms by their classes: ``mpifed.algorithms.FedGiA(k0=5)``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mpifed.core.members import members
+
+if TYPE_CHECKING:
+    from mpifed.algorithms.accfeddcd import AccFedDCD as AccFedDCD
+    from mpifed.algorithms.fedadmm import FedADMM as FedADMM
+    from mpifed.algorithms.fedadmm_deep import FedADMMDeep as FedADMMDeep
+    from mpifed.algorithms.fedavg import FedAvg as FedAvg
+    from mpifed.algorithms.feddcd import FedDCD as FedDCD
+    from mpifed.algorithms.fedepm import FedEPM as FedEPM
+    from mpifed.algorithms.fedgia import FedGiA as FedGiA
+    from mpifed.algorithms.fedpd import FedPD as FedPD
+    from mpifed.algorithms.fedprox import FedProx as FedProx
+    from mpifed.algorithms.flame import Flame as Flame
+    from mpifed.algorithms.pfedme import PFedMe as PFedMe
+    from mpifed.algorithms.scaffold import Scaffold as Scaffold
+    from mpifed.algorithms.sfedavg import SFedAvg as SFedAvg
+    from mpifed.algorithms.sfedprox import SFedProx as SFedProx
+else:
+    __getattr__, __dir__ = members("mpifed.algorithms", "mpifed.algorithms.base:Algorithm")

@@ -218,6 +218,20 @@ def in_memory(path: str | os.PathLike[str]) -> str:
     return compare([whole], ["objective"], format="markdown") + whole.summary()
 
 
+def every_family() -> Result | None:
+    """A run of component objects alone."""
+    constant = mpifed.distributions.Constant(value=1e4)
+    data = mpifed.data.Gaussian(clients=6, samples=20, features=3)
+    algorithms: list[Algorithm] = [
+        mpifed.algorithms.FedAvg(step=mpifed.steps.Constant(a=0.1), optimizer=mpifed.optimizers.Momentum()),
+        mpifed.algorithms.FedDCD(solver=mpifed.solvers.Newton()),
+    ]
+    assert isinstance(mpifed.partitions.Iid(), Partition)
+    options = {"problem": mpifed.problems.Logistic(mu=0.1), "system": {"speed": constant, "passes": 5}}
+    selection = mpifed.selections.Uniform(share=0.5)
+    return [run(options, algorithm=one, data=data, selection=selection, rounds=2) for one in algorithms][-1]
+
+
 if __name__ == "__main__":
     result = study(sys.argv[1])
     print(mpifed.__version__, result.status, float(result.rounds["objective"][-1]), result.x)

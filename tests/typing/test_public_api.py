@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import mpifed
+from mpifed.cli.describe import KINDS
 from mpifed.core.typing import Array as ArrayOfTheCore
 from tests.helpers.commands import ROOT, execute
 
@@ -48,6 +49,7 @@ def test_it_runs(tmp_path):
     result = program.study(tmp_path / "out.h5")
     assert (result.status, result.cr, result.m) == ("finished", 20, 6)
     assert np.abs(result.x - 1).max() < 0.3
+    assert program.every_family().cr == 2
     assert "| objective |" in program.in_memory(tmp_path / "again.h5")
 
 
@@ -55,8 +57,32 @@ def test_names_are_what_type_checkers_are_told():
     """The imports under TYPE_CHECKING and the table of lazy names say the same."""
     tree = ast.parse((ROOT / "mpifed" / "__init__.py").read_text("utf-8"))
     (block,) = (node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
-    declared = {alias.asname: f"{node.module}:{alias.name}" for node in block.body for alias in node.names}
-    assert declared == mpifed.PUBLIC
+    declared = {alias.asname: (node.module, alias.name) for node in block.body for alias in node.names}
+    named = {name: tuple(place.rsplit(":" if ":" in place else ".", 1)) for name, place in mpifed.PUBLIC.items()}
+    assert declared == named
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_member_of_a_family_is_an_attribute_and_type_checkers_know_it(kind):
+    namespace, choices = getattr(mpifed, kind), KINDS[kind].choices
+    assert sorted(dir(namespace)) == sorted(place.partition(":")[2] for place in choices.values())
+    for name, place in choices.items():
+        assert getattr(namespace, place.partition(":")[2]) is KINDS[kind].member(name, kind)
+    tree = ast.parse(Path(namespace.__file__).read_text("utf-8"))
+    declared = {
+        f"{node.module}:{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module not in ("__future__", "typing", "mpifed.core.members")
+        for alias in node.names
+    }
+    assert declared == set(choices.values())
+
+
+def test_a_misspelt_member_is_an_attribute_error_with_the_right_name():
+    with pytest.raises(
+        AttributeError, match=r"^module 'mpifed\.algorithms' has no attribute 'FedGia'; did you mean 'FedGiA'\?$"
+    ):
+        _ = mpifed.algorithms.FedGia
 
 
 def test_importing_it_imports_neither_numpy_nor_mpi():

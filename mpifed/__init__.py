@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from mpifed.api.result import load as load
     from mpifed.api.run import resume as resume
     from mpifed.api.run import run as run
+    from mpifed.api.sweep import sweep as sweep
     from mpifed.core.errors import UserError as UserError
     from mpifed.core.streams import stream as stream
     from mpifed.core.typing import Array as Array
@@ -52,6 +53,7 @@ __version__ = "0.1.0"
 PUBLIC = {
     "run": "mpifed.api.run:run",
     "resume": "mpifed.api.run:resume",
+    "sweep": "mpifed.api.sweep:sweep",
     "frame": "mpifed.api.many:frame",
     "compare": "mpifed.api.many:compare",
     "plot": "mpifed.api.many:plot",

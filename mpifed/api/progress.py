@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.experiment.progress import Progress
+from mpifed.sweeps.overall import Overall
 
 Wish = str | bool | None
 Callback = Callable[[int, Mapping[str, float]], object]
@@ -97,3 +98,29 @@ class Watched(Progress):
 
     def close(self) -> None:
         self.line.close()
+
+
+def over_all(wish: Wish, costs: Sequence[float]) -> Overall:
+    """The progress of a sweep whose points cost so much, as a caller wishes it."""
+    one = wished(wish)
+    return Points(one.make, costs) if isinstance(one, Bar) else Overall(one.stream, costs)
+
+
+class Points(Overall):
+    """A bar of tqdm over the points of a sweep, which disappears when the sweep is over."""
+
+    def __init__(self, make: Any, costs: Sequence[float]) -> None:
+        super().__init__(sys.stderr, costs)
+        self.bar: Any = make(total=len(costs), unit="run", delay=DELAY, leave=False, file=sys.stderr)
+
+    def over(self, cost: float, seconds: float | None) -> None:
+        self.done += 1
+        self.bar.update(1)
+
+    def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
+        self.bar.set_postfix_str(f"{self.name}: round {round}", refresh=False)
+        self.bar.update(0)
+
+    def close(self) -> None:
+        if self.done == self.total:
+            self.bar.close()

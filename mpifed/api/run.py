@@ -6,17 +6,14 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
 from mpifed.api.progress import Callback, Wish, progress
+from mpifed.api.ranks import together
 from mpifed.api.result import Result
 from mpifed.api.study import Study, study, words
-from mpifed.core.errors import UserError
 from mpifed.experiment import resume as resuming
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
-from mpifed.experiment.run import build, fail, start
-from mpifed.mpi import launcher
+from mpifed.experiment.run import build, start
 from mpifed.mpi.world import World
 
 
@@ -84,16 +81,8 @@ def resume(
 
 def carry_out(job: Callable[[World], Job], wish: Wish, callback: Callback | None) -> Result | None:
     """Make a job and run it, on every rank; the result on rank 0."""
-    world = launcher.connect()
-    try:
+    with together() as world:
         with world.agreeing():
             shown = progress(wish, callback) if world.first else Progress(None)
-        with threadpool_limits(1, "blas"):
-            recorder = start(job(world), world, shown)
-            return None if recorder is None else Result.of(recorder.result())
-    except UserError:
-        raise
-    except Exception as error:
-        if world.size > 1:
-            fail(world, error)  # or the other ranks would wait for ever
-        raise
+        recorder = start(job(world), world, shown)
+        return None if recorder is None else Result.of(recorder.result())

@@ -43,6 +43,7 @@ from mpifed import (
     resume,
     run,
     stream,
+    sweep,
 )
 
 
@@ -214,7 +215,8 @@ def in_memory(path: str | os.PathLike[str]) -> str:
     figure = plot([begun, whole], y=["objective", "grad_norm_sq"], log="y")
     assert len(figure.axes) == 2
     assert whole.plot("objective") is not None
-    assert len(frame([begun, whole])) == 2
+    several: list[Result] = sweep(options, {"algorithm": [Relaxed(), "fedavg"], "seed": range(2)}, data=data, rounds=2)
+    assert len(frame(several)) == 4
     return compare([whole], ["objective"], format="markdown") + whole.summary()
 
 

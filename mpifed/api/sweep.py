@@ -1,0 +1,133 @@
+"""Many runs started by a Python program."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mpifed.api.progress import Wish, over_all
+from mpifed.api.ranks import together
+from mpifed.api.result import Result, load
+from mpifed.api.study import Study, study
+from mpifed.core import plugins
+from mpifed.core.component import Component
+from mpifed.core.errors import UserError
+from mpifed.core.objects import plain
+from mpifed.core.toml import flat, toml_value
+from mpifed.mpi import launcher
+from mpifed.sweeps import grid as grids
+from mpifed.sweeps.grid import Point
+from mpifed.sweeps.runner import Layout
+from mpifed.sweeps.runner import sweep as carry_out
+
+
+def sweep(
+    experiment: Study = None,
+    grid: Mapping[Any, Any] | None = None,
+    *,
+    path: str | os.PathLike[str] | None = None,
+    jobs: int | None = None,
+    force: bool = False,
+    progress: Wish = "auto",
+    **settings: Any,
+) -> list[Result]:
+    """Run every combination of values: ``mpifed.sweep("study.toml", {"algorithm.k0": [1, 5, 10], "seed": range(20)})``.
+
+    ``experiment`` and ``settings`` as for ``run``. ``grid``: key -> values, or a tuple of keys that change together ->
+    tuples of values; values may be component objects. ``path``: folder of the result files, where points that are
+    finished are not run again; None keeps the results in memory. ``jobs``: points that run at a time, each in a process
+    (None: as many as there are cores and work is worth); arrays in memory, and classes that only this program has, stay
+    in this process. ``force``: overwrite files of other configurations. ``progress`` as for ``run``.
+
+    Returns the results in the order of the grid, at rank 0 under mpirun and nothing elsewhere. A point that fails does
+    not stop the others: it is told as a warning, and its result, if it has one, has the status failed. Raises UserError
+    for a mistake in the experiment or the grid, before anything runs, and where all points fail.
+    """
+    points = list[Point]()
+    with together() as world, tempfile.TemporaryDirectory(prefix="mpifed-") as temporary:
+        with world.agreeing():
+            table = study(experiment, None, settings)
+            axes = assignments(grid or {})
+            if world.size > 1 and path is None:
+                raise UserError("a sweep on several ranks needs path=FOLDER for its results")
+            if world.first:
+                points = grids.points(table, (), *axes)
+                grids.hosted(points, world.size)
+            layout = wished(jobs, points)
+            shown = over_all(progress if world.first else False, [point.cost for point in points])
+        folder = Path(temporary if path is None else path)
+        *lines, _ = carry_out(grids.ordered(points), folder, world, force, shown, layout)  # the last one sums up
+        return collected(points, folder, path is None, [line.text for line in lines if not line.fine])
+
+
+def assignments(grid: Mapping[Any, Any]) -> tuple[list[str], list[str]]:
+    """The grids and zips of a mapping, as the command has them. UserError where a key has no values."""
+    single, together = list[str](), list[str]()
+    for key, values in grid.items():
+        if isinstance(key, str):
+            single.append(f"{key}={','.join(toml_value(plain(value, key)) for value in several(values, key))}")
+            continue
+        keys = list(key)
+        rows = [list(row) for row in several(values, keys)]
+        if any(len(row) != len(keys) for row in rows):
+            raise UserError(f"grid[{key!r}] is wrong: every value must be a tuple of {len(keys)}")
+        columns = zip(*rows, strict=True)
+        texts = (
+            f"{name}={','.join(toml_value(plain(value, name)) for value in column)}"
+            for name, column in zip(keys, columns, strict=True)
+        )
+        together.append(";".join(texts))
+    if not grid:
+        raise UserError('a sweep needs a grid, for example grid={"algorithm.k0": [1, 5, 10], "seed": range(20)}')
+    return single, together
+
+
+def several(values: Any, key: Any) -> Sequence[Any]:
+    """The values of a key; one that is no list of values stands for itself. UserError where there are none."""
+    if isinstance(values, str | Mapping | Component) or not isinstance(values, Iterable):
+        return [values]
+    found = list(values)
+    if not found:
+        raise UserError(f"grid[{key!r}] has no values")
+    return found
+
+
+def wished(jobs: int | None, points: Sequence[Point]) -> Layout:
+    """How points share the machine. UserError where ``jobs`` is impossible."""
+    if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
+        raise UserError(f"jobs = {jobs!r} is wrong: it must be a whole number, at least 1, or None")
+    if jobs is not None and jobs > 1 and launcher.announced()[0] is not None:
+        raise UserError(
+            f"jobs = {jobs} is wrong under mpirun, where all ranks run one point after another: leave it out"
+        )
+    return Layout(1 if any(bound(point) for point in points) else jobs)
+
+
+def bound(point: Point) -> bool:
+    """Whether a point needs what this program alone has: arrays in memory or classes of its own."""
+    values = flat(msgspec.to_builtins(point.config)).items()
+    return any(
+        key.split(".")[-1] == "name" and (value == "arrays" or str(value).startswith(f"{plugins.HERE}:"))
+        for key, value in values
+    )
+
+
+def collected(points: Sequence[Point], folder: Path, in_memory: bool, failures: list[str]) -> list[Result]:
+    """The results of the points that have one; failures are told as a warning."""
+    found = list[Result]()
+    for file in (folder / point.file for point in points):
+        if file.exists():
+            found.append(load(file))
+            if in_memory:
+                found[-1].path, found[-1].image = None, file.read_bytes()
+    if failures and not found:
+        raise UserError(failures[0])
+    if failures:
+        warnings.warn("; ".join(failures), stacklevel=3)
+    return found

@@ -1,37 +1,141 @@
-"""The command data: download a data set, or describe one."""
+"""The command data: download a data set, or describe one and how it is divided among clients."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from mpifed.core import plugins
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data
+from mpifed.data.base import Data, Dataset
+
+if TYPE_CHECKING:
+    from mpifed.data.survey import Survey
+    from mpifed.experiment.config import Experiment
 
 
 def options(commands: Any) -> None:
     """The command data."""
-    data = commands.add_parser("data", help="download a data set (get) or describe a data file (info)")
+    data = commands.add_parser(
+        "data",
+        help="download a data set (get), or describe data and how they are divided among clients (info)",
+        description="data get NAME --to DIR downloads a data set. data info NAME-or-FILE [KEY=VALUE …] describes a "
+        "data set, a data file or the data of an experiment file; the overrides are those of run.",
+    )
     data.add_argument("action", choices=("get", "info"))
-    data.add_argument("name", help="get: a data set; info: a data file or data set")
-    data.add_argument("--to", default=".", help="folder to download into (default: the current one)")
+    data.add_argument("name", help="get: a data set; info: a data set, a data file or an experiment file")
+    data.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="info: data.clients=10 data.partition=iid …")
+    data.add_argument("--to", default=".", help="get: folder to download into (default: the current one)")
+    data.add_argument("-o", "--output", help="info: picture of the classes at each client: .png, .pdf or .svg")
+    data.add_argument("--force", action="store_true", help="info: overwrite the picture")
 
 
 def data(args: argparse.Namespace) -> str:
-    """Download a data set (``get``), or describe a data file or data set (``info``)."""
-    from mpifed.data import download, info
+    """Download a data set (``get``), or describe one (``info``)."""
+    if args.action == "info":
+        return info(args)
+    from mpifed.data import download
 
-    name = args.name
-    if args.action == "get":
-        return "written to " + ", ".join(map(str, download.fetch(name, Path(args.to))))
-    family = Data
-    if (name in family.names() and name != "file") or plugins.FILE.fullmatch(name):
-        source = family.build(name, "data")
+    if args.overrides or args.output is not None:
+        word = args.overrides[0] if args.overrides else "-o"
+        raise UserError(f"{word} is for data info: data get takes the name of a data set and --to DIR")
+    return "written to " + ", ".join(map(str, download.fetch(args.name, Path(args.to))))
+
+
+def info(args: argparse.Namespace) -> str:
+    """Describe a data set in words, and draw it where a picture is asked for."""
+    from mpifed.cli.describe import sentence
+    from mpifed.core.files import checked_target
+    from mpifed.data.info import describe
+    from mpifed.data.survey import survey
+    from mpifed.experiment.config import experiment
+
+    if args.output is not None:
+        from mpifed.report import style
+
+        style.kind(args.output)
+        checked_target(args.output, args.force)
+    table = study(args.name, args.overrides)
+    meant = "problem" in table
+    config = experiment(table)
+    dataset = labelled(config, meant)
+    found = survey(dataset)
+    about = [] if config.data.label() == "file" else [f"{config.data.label()}: {sentence(type(config.data))}"]
+    lines = [*about, describe(dataset, found)]
+    if args.output is not None:
+        draw(dataset, found, config, args)
+        lines.append(f"written to {args.output}")
+    return "\n\n".join(lines)
+
+
+def study(name: str, overrides: Sequence[str]) -> dict[str, Any]:
+    """The table of an experiment with the data that a word names, and with overrides."""
+    from mpifed.experiment import config
+
+    if "=" in name:
+        table, overrides = {}, [name, *overrides]
+    elif name.endswith(".toml"):
+        table = config.read(name)
+    elif (name in Data.names() and name != "file") or plugins.FILE.fullmatch(name):
+        table = {"data": {"name": name}}
     elif Path(name).suffix:
-        source = family.build({"name": "file", "path": name}, "data")
+        table = {"data": {"name": "file", "path": name}}
     else:
-        choices = ", ".join(family.names())
+        choices = ", ".join(Data.names())
         raise UserError(f"{name!r} is neither a data file nor a data set; the data sets are {choices}")
-    return info.describe(source.load(0, "float64"))
+    wrong = next((word for word in overrides if "=" not in word), None)
+    if wrong is not None:
+        raise UserError(f"{wrong!r} is not an override: after {name!r} write KEY=VALUE, for example data.clients=10")
+    return config.override(table, overrides)
+
+
+def labelled(config: Experiment, meant: bool) -> Dataset:
+    """The data set with labels as the problem takes them, where one is ``meant``, and notes on labels."""
+    from mpifed.data.labels import Noted, fitted
+
+    dataset = config.data.load(config.seed, config.dtype)
+    if not config.problem.sampled:
+        return Noted(dataset, "the samples of a client are the rows of its matrix Q_i, the labels its vector b_i")
+    try:
+        if meant:
+            return config.problem.fitted(dataset)
+        values = dataset.values()
+        two = values is not None and len(values) == 2
+        notes = fitted(dataset, "binary" if two else "classes").notes[len(dataset.notes) :]
+    except UserError as error:
+        return Noted(dataset, str(error))
+    except ValueError:
+        return dataset
+    for note in notes:
+        dataset = Noted(dataset, f"where a problem has classes, {note}")
+    return dataset
+
+
+def draw(dataset: Dataset, found: Survey, config: Experiment, args: argparse.Namespace) -> None:
+    """Save the picture of a data set."""
+    from mpifed.data.survey import level_names
+    from mpifed.report import partition, style
+
+    spread = np.stack([found.mean, found.deviation, found.low, found.high])
+    view = partition.Division(dataset.sizes, level_names(dataset, found.levels), found.counts, spread)
+    rule = dataset.division or ", ".join(settings(config.data))
+    seed = config.seed if config.data.seed is None else config.data.seed
+    title = ", ".join([f"{args.name}: {dataset.m} clients", *([rule] if rule else []), f"seed = {seed}"])
+    style.save(partition.picture(view, title), args.output, args.force)
+
+
+def settings(source: Data) -> list[str]:
+    """The options of generated data that are not the default ones: alpha = 0.1."""
+    from mpifed.core.component import fields_of
+    from mpifed.core.toml import toml_value
+
+    values = {key: (getattr(source, key), field.default) for key, field in fields_of(type(source)).items()}
+    return [
+        f"{key} = {toml_value(value)}"
+        for key, (value, default) in values.items()
+        if key not in ("clients", "seed") and value != default and isinstance(value, int | float | str)
+    ]

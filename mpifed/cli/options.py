@@ -10,7 +10,12 @@ from mpifed.cli.mistakes import refuse_command, refuse_options
 from mpifed.core.errors import UserError
 
 COMMANDS = ("run", "resume", "sweep", "show", "compare", "plot", "list", "describe", "data", "schema", "completion")
-OVERRIDING = {"run": "study", "sweep": "study", "resume": "overrides"}  # command -> where its overrides KEY=VALUE go
+OVERRIDING = {
+    "run": "study",
+    "sweep": "study",
+    "resume": "overrides",
+    "data": "overrides",
+}  # command -> where its overrides KEY=VALUE go
 EXAMPLES = """examples:
   mpirun -n 5 python -m mpifed                          the default study: FedGiA, Example V.1, 128 clients
   mpirun -n 5 python -m mpifed run study.toml algorithm.k0=5 -o out.h5

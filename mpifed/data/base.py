@@ -25,6 +25,7 @@ class Dataset:
     ``m``: number of clients. ``n``: number of features. ``sizes`` (m,): training samples of each client, at least 1.
     ``sizes_test`` (m,): test samples, or None. ``classes``: number of classes, 0 where labels are not classes.
     ``sparse``: whether rows() returns CSR matrices. ``names``: the text of each class, where labels were text.
+    ``division``: how the samples were divided among the clients, in words.
     ``notes``: sentences that a user should read before a run, such as how labels were mapped.
     """
 
@@ -35,6 +36,7 @@ class Dataset:
     classes: int = 0
     sparse: bool = False
     names: tuple[str, ...] = ()
+    division: str = ""
     notes: tuple[str, ...] = ()
 
     def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
@@ -57,6 +59,7 @@ class Wrapped(Dataset):
         self.whole = whole
         self.m, self.n, self.sizes, self.sizes_test = whole.m, whole.n, whole.sizes, whole.sizes_test
         self.classes, self.sparse, self.names, self.notes = whole.classes, whole.sparse, whole.names, whole.notes
+        self.division = whole.division
 
     def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
         return self.whole.rows(lo, hi)

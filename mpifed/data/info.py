@@ -1,92 +1,136 @@
-"""The summary of a data set that `mpifed data info` prints."""
+"""The summary of a data set and of how it is divided among clients, which `mpifed data info` prints."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-import scipy.sparse as sp
 
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
+from mpifed.data.labels import listed, shortened
+from mpifed.data.survey import Survey, level_names
 
-BLOCK = 1 << 22  # numbers of X read at a time
-LISTED = 20  # data sets with at most this many clients have one line per client
-
-
-class Survey(NamedTuple):
-    """Statistics from one pass over the training samples."""
-
-    nonzeros: int
-    binary: bool  # labels are 0 and 1, or -1 and 1
-    labels: Array  # (m,) number of different labels of each client
-    ones: Array  # (m,) share of the label 1
-    mean: Array  # (m,) mean label
+FIRST = 26  # width of the first column of the summary
+LISTED = 20  # rows of a table; a longer one is folded
+LAST = 3  # rows at the end of a folded table
+WIDE = 10  # classes with a column of their own in the table of clients
+BINS, BAR = 16, 24  # characters
+SHADES = " ▁▂▃▄▅▆▇█"
 
 
-def describe(dataset: Dataset) -> str:
-    """A table of clients, samples, features and classes and their distribution; reads every row once."""
-    found, d = survey(dataset), int(dataset.sizes.sum())
-    no_classes = "none (labels are -1 and 1)" if found.binary else "none (labels are not classes)"
-    lines = [
-        ("clients m", f"{dataset.m}"),
-        ("samples d", f"{d}"),
-        ("features n", f"{dataset.n}"),
-        ("test samples", "none" if dataset.sizes_test is None else f"{int(dataset.sizes_test.sum())}"),
-        ("classes", f"{dataset.classes or no_classes}"),
-        ("matrix", f"{'CSR' if dataset.sparse else 'dense'}, {100 * found.nonzeros / (d * dataset.n):.3g} % nonzero"),
-        ("samples per client", quantiles(dataset.sizes)),
-    ]
-    if dataset.sizes_test is not None:
-        lines.append(("test samples per client", quantiles(dataset.sizes_test)))
-    if dataset.classes:
-        lines.append(("classes per client", quantiles(found.labels)))
-    if found.binary:
-        lines.append(("share of ones per client", quantiles(found.ones)))
-    text = "\n".join(f"{name:<26}{value}" for name, value in lines)
-    return text if dataset.m > LISTED else text + "\n\n" + "\n".join(clients(dataset, found))
+def describe(dataset: Dataset, found: Survey) -> str:
+    """Clients, samples, features and classes, then a table of classes and one of clients, then the notes."""
+    lines = list(summary(dataset, found))
+    width = max(FIRST, *(2 + len(name) for name, _ in lines))
+    blocks = ["\n".join(f"{name:<{width}}{value}" for name, value in lines)]
+    if len(found.levels):
+        blocks.append(table(classes(dataset, found)))
+    blocks.append(table(clients(dataset, found)))
+    blocks += [f"note: {note}" for note in dataset.notes]
+    return "\n\n".join(blocks)
 
 
-def survey(dataset: Dataset) -> Survey:
-    """Read all training samples, a few clients at a time."""
-    nonzeros, values = 0, np.zeros(0)
-    labels, ones, total = np.zeros((3, dataset.m))
-    for lo, hi in groups(dataset):
-        X, y = dataset.rows(lo, hi)
-        nonzeros += X.count_nonzero() if sp.issparse(X) else int(np.count_nonzero(X))
-        client = np.repeat(np.arange(lo, hi), dataset.sizes[lo:hi])
-        labels += np.bincount(np.unique(np.stack([client, y]), axis=1)[0].astype(np.int64), minlength=dataset.m)
-        ones += np.bincount(client, y == 1, minlength=dataset.m)
-        total += np.bincount(client, y, minlength=dataset.m)
-        values = np.union1d(values, y)[:3]  # three are enough to decide
-    binary = set(values) <= {0, 1} or set(values) <= {-1, 1}
-    return Survey(nonzeros, binary, labels, ones / dataset.sizes, total / dataset.sizes)
+def summary(dataset: Dataset, found: Survey) -> Iterator[tuple[str, str]]:
+    """Names and values of the first lines."""
+    d, tests, names = int(dataset.sizes.sum()), dataset.sizes_test, level_names(dataset, found.levels)
+    yield "clients m", f"{dataset.m}"
+    yield "samples d", f"{d}"
+    yield "features n", f"{dataset.n}"
+    yield "test samples", "none" if tests is None else f"{int(tests.sum())}"
+    kind = "CSR" if dataset.sparse else "dense"
+    yield "matrix", f"{kind}, {100 * found.nonzeros / (d * dataset.n):.3g} % nonzero"
+    if names:
+        yield "classes", f"{len(names)} ({listed(names)})"
+    else:
+        yield "classes", f"none (labels are numbers from {found.low.min():.4g} to {found.high.max():.4g})"
+    if dataset.division:
+        yield "partition", dataset.division
+    yield "samples per client", spread(dataset.sizes)
+    if tests is not None:
+        yield "test samples per client", spread(tests)
+    if names:
+        yield "classes per client", spread(np.diff(found.counts.indptr))
+    if len(names) == 2:
+        ones = found.counts[:, [1]].toarray().ravel() / dataset.sizes
+        yield f"share of {shortened(names[1])} per client", spread(ones)
+    if not names:
+        yield "mean label per client", spread(found.mean)
 
 
-def groups(dataset: Dataset) -> Iterator[tuple[int, int]]:
-    """Ranges lo <= i < hi of clients with about BLOCK numbers, but at least one client."""
-    starts = np.concatenate([[0], np.cumsum(dataset.sizes)]) * dataset.n
-    lo = 0
-    while lo < dataset.m:
-        hi = max(lo + 1, int(np.searchsorted(starts, starts[lo] + BLOCK, side="right")) - 1)
-        yield lo, hi
-        lo = hi
+def classes(dataset: Dataset, found: Survey) -> list[list[str]]:
+    """A header, then a row for each class: its samples, their share, how many clients have any, and a bar."""
+    names = level_names(dataset, found.levels)
+    samples = np.asarray(found.counts.sum(axis=0)).ravel()
+    owners = np.bincount(found.counts.indices, minlength=len(found.levels))
+    rows = [["class", "samples", "share", "clients", ""]]
+    kept = shown(len(names))
+    for k in kept:
+        bar = "█" * round(BAR * samples[k] / samples.max())
+        share = f"{100 * samples[k] / samples.sum():.1f} %"
+        rows.append([shortened(names[k]), f"{samples[k]}", share, f"{owners[k]}", bar.ljust(BAR)])
+    if len(kept) < len(names):
+        rows.insert(len(rows) - LAST, [f"… {len(names) - len(kept)} more classes"])
+    return rows
 
 
-def quantiles(values: Array) -> str:
-    """Minimum, quartiles and maximum of a value of each client (m,)."""
-    low, first, median, third, high = (f"{q:.4g}" for q in np.quantile(values, [0, 0.25, 0.5, 0.75, 1]))
-    return f"min {low}, quartiles {first} / {median} / {third}, max {high}"
+def clients(dataset: Dataset, found: Survey) -> list[list[str]]:
+    """A header, then a row for each client: samples, and samples of each class or what its labels are like."""
+    names, tests = level_names(dataset, found.levels), dataset.sizes_test
+    kept = shown(dataset.m)
+    if not names:
+        head, cells = ["mean y", "sd y", "min y", "max y"], numbers(found, kept)
+    elif len(names) <= WIDE:
+        head, cells = ["classes", *(f"{shortened(name)}:" for name in names)], counted(found, kept)
+    else:
+        head, cells = ["classes", "most frequent", "share"], leading(names, found, kept)
+    rows = [["client", "samples", *([] if tests is None else ["test"]), *head]]
+    for i, more in zip(kept, cells, strict=True):
+        rows.append([f"{i}", f"{dataset.sizes[i]}", *([] if tests is None else [f"{tests[i]}"]), *more])
+    if len(kept) < dataset.m:
+        rows.insert(len(rows) - LAST, [f"… {dataset.m - len(kept)} more clients"])
+    return rows
 
 
-def clients(dataset: Dataset, found: Survey) -> Iterator[str]:
-    """A header, then a line for each client."""
-    tests = dataset.sizes_test
-    last, column = ("classes", found.labels) if dataset.classes else ("mean y", found.mean)
-    if found.binary:
-        last, column = "ones", found.ones
-    yield f"{'client':>6}{'samples':>10}" + (f"{'test':>10}" if tests is not None else "") + f"{last:>10}"
-    for i in range(dataset.m):
-        test = f"{tests[i]:>10}" if tests is not None else ""
-        yield f"{i:>6}{dataset.sizes[i]:>10}{test}{column[i]:>10.4g}"
+def numbers(found: Survey, kept: Sequence[int]) -> Iterator[list[str]]:
+    """Mean, standard deviation, least and largest label of each client."""
+    for i in kept:
+        yield [f"{column[i]:.4g}" for column in (found.mean, found.deviation, found.low, found.high)]
+
+
+def counted(found: Survey, kept: Sequence[int]) -> Iterator[list[str]]:
+    """The number of classes of each client, and its samples of each class."""
+    for counts in found.counts[list(kept)].toarray():
+        yield [f"{np.count_nonzero(counts)}", *(f"{count}" if count else "·" for count in counts)]
+
+
+def leading(names: Sequence[str], found: Survey, kept: Sequence[int]) -> Iterator[list[str]]:
+    """The number of classes of each client, the most frequent one, and its share."""
+    for counts in found.counts[list(kept)].toarray():
+        top = int(counts.argmax())
+        yield [f"{np.count_nonzero(counts)}", shortened(names[top]), f"{100 * counts[top] / counts.sum():.0f} %"]
+
+
+def shown(count: int) -> Sequence[int]:
+    """Which rows of a table are shown: all, or the first ones and the last."""
+    return range(count) if count <= LISTED else [*range(LISTED - LAST), *range(count - LAST, count)]
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows in columns that are aligned on the right; a row of one cell stands for those that are left out."""
+    width = [max(len(row[k]) for row in rows if len(row) > 1) for k in range(len(rows[0]))]
+    return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, width, strict=False)).rstrip() for row in rows)
+
+
+def spread(values: Array) -> str:
+    """Minimum, median and maximum of a value of each client (m,), and a histogram where they differ."""
+    low, median, high = (f"{q:.4g}" for q in np.quantile(values, [0, 0.5, 1]))
+    text = f"min {low}, median {median}, max {high}"
+    return text if values.min() == values.max() else f"{text}  {histogram(values)}"
+
+
+def histogram(values: Array) -> str:
+    """How many values lie in each of some equal parts of their range, one character a part; a blank is none."""
+    bins = min(BINS, int(np.ptp(values)) + 1) if np.issubdtype(values.dtype, np.integer) else BINS
+    counts, _ = np.histogram(values, bins)
+    return "▕" + "".join(SHADES[int(np.ceil((len(SHADES) - 1) * count / counts.max()))] for count in counts) + "▏"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Annotated, ClassVar
 
+import msgspec
 import numpy as np
 from msgspec import Meta
 
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
+from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 
 TRIES = 100  # attempts to leave no client empty
@@ -28,6 +30,14 @@ class Partition(Component):
     }
     default: ClassVar[str] = "iid"
     kind: ClassVar[str] = "partitions"
+
+    def words(self) -> str:
+        """Name and options: dirichlet, alpha = 0.1, least_samples = 1."""
+        options = {key: value for key, value in msgspec.structs.asdict(self).items() if value is not None}
+        words = [
+            f"{key} = {'given' if isinstance(value, list) else toml_value(value)}" for key, value in options.items()
+        ]
+        return ", ".join([self.label(), *words])
 
     def split(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Divide the rows with labels y (d,) among m clients.

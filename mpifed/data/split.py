@@ -26,8 +26,11 @@ class Pooled(Data):
     def deal(self, X: Any, y: Array, seed: int, dtype: str, source: str) -> Dataset:
         """Divide the samples X (d, n), y (d,) among the clients and split off test samples; errors name ``source``."""
         seed = seed if self.seed is None else self.seed
-        order, sizes = (self.partition or self.usual).split(y, self.clients, stream(seed, "partition"))
-        return split_pool(Samples(X, y, order, sizes), self.test, seed, dtype, source)
+        rule = self.partition or self.usual
+        order, sizes = rule.split(y, self.clients, stream(seed, "partition"))
+        pool = split_pool(Samples(X, y, order, sizes), self.test, seed, dtype, source)
+        pool.division = rule.words()
+        return pool
 
 
 def split_pool(samples: Samples, share: float, seed: int, dtype: str, source: str) -> Pool:

@@ -13,6 +13,7 @@ from mpifed.data.base import Data, Dataset
 from mpifed.data.info import describe
 from mpifed.data.pool import Samples
 from mpifed.data.split import split_generated, split_pool
+from mpifed.data.survey import survey
 from tests.helpers.data_files import (
     DENSE,
     TEST,
@@ -123,7 +124,8 @@ def test_a_bad_number_among_the_tests_is_named_by_its_place_in_the_file(tmp_path
 
 
 def test_info_counts_the_test_samples_of_every_client():
-    text = describe(split_generated(Made([10, 20]), 0.2, 0))
+    dataset = split_generated(Made([10, 20]), 0.2, 0)
+    text = describe(dataset, survey(dataset))
     assert "test samples              6" in text.splitlines()
-    assert "test samples per client   min 2, quartiles 2.5 / 3 / 3.5, max 4" in text.splitlines()
+    assert "test samples per client   min 2, median 3, max 4  ▕█ █▏" in text.splitlines()
     assert [line.split()[:3] for line in text.splitlines()[-2:]] == [["0", "8", "2"], ["1", "16", "4"]]

@@ -99,27 +99,29 @@ class File(Data, kw_only=True, tag="file"):
             assert sizes is not None
             self.check_agreement(path, "has sizes", len(sizes), tested=True)
             pool = Pool(X, ys[0], None, sizes, dtype, test._replace(y=ys[1]))
-            pool.source = str(path)
+            pool.source, pool.division = str(path), "by the sizes in the file"
         else:
-            order, sizes = self.owners(arrays, ys[0], sizes, seed, path)
+            order, sizes, division = self.owners(arrays, ys[0], sizes, seed, path)
             pool = split_pool(Samples(X, ys[0], order, sizes), self.test, seed, dtype, str(path))
+            pool.division = division
         if names:
             pool.names, pool.notes = names, (text_note(names),)
         return pool
 
     def owners(
         self, arrays: dict[str, Any], y: Array, sizes: Array | None, seed: int, path: Path
-    ) -> tuple[Array | None, Array]:
-        """Order and sizes (see ``Samples``): those of the file, of its client column or of the partition."""
+    ) -> tuple[Array | None, Array, str]:
+        """Order and sizes (see ``Samples``) by the file, by its client column or by the partition; which, in words."""
         if "client" in arrays:
             values, owner = np.unique(arrays["client"], return_inverse=True)
             self.check_agreement(path, "has a column", len(values))
-            return np.argsort(owner, kind="stable"), np.bincount(owner)
+            return np.argsort(owner, kind="stable"), np.bincount(owner), f"by the column {toml_value(self.client)}"
         if sizes is not None:
             self.check_agreement(path, "has sizes", len(sizes))
-            return None, sizes
+            return None, sizes, "by the sizes in the file"
         m = 128 if self.clients is None else self.clients
-        return (self.partition or Iid()).split(y, m, stream(seed, "partition"))
+        rule = self.partition or Iid()
+        return *rule.split(y, m, stream(seed, "partition")), rule.words()
 
     def read(self, path: Path, kind: str) -> dict[str, Any]:
         """The arrays of the file by name; those of HDF5 and NPZ are read later, by rows."""

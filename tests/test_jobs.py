@@ -104,3 +104,10 @@ def test_flux_one_rank_for_each_core(tmp_path):
     assert ranks(tmp_path / "out.h5") == ("finished", 3, 2)
     done = execute([*script, "rounds=1", "data.clients=5", "-o", "two.h5"], cwd=tmp_path, MPIFED_RANKS="2", **variables)
     assert ranks(tmp_path / "two.h5") == ("finished", 2, 1), done
+
+
+def test_the_page_on_clusters_names_every_script_and_recipe():
+    page = (ROOT / "docs" / "clusters.md").read_text("utf-8")
+    recipes = [path for path in (ROOT / "jobs" / "recipes").rglob("*") if path.is_file()]
+    for path in (*SCRIPTS, *(ROOT / "jobs").glob("*.sh"), *recipes):
+        assert re.search(rf"[`/]{re.escape(path.name)}\b", page), f"{path.name} is not in docs/clusters.md"

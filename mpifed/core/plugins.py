@@ -54,27 +54,27 @@ def adopt(family: Any, found: Any, name: str) -> Any:
     return type(family)(found.__name__, (found,), body, tag=name)
 
 
-def load(reference: str) -> type:
-    """Import path.py:Class or package.module:Class; ValueError says what is missing."""
+def load(reference: str, what: str = "class", kind: Any = type) -> Any:
+    """Import path.py:Class or package.module:Class, an instance of ``kind``; ValueError says what is missing."""
     source, name, in_file = parse(reference)
     try:
         module = from_file(os.path.realpath(os.path.expanduser(source))) if in_file else importlib.import_module(source)
         found = getattr(module, name, None)
     except (Exception, SystemExit) as error:  # the user's code may raise anything
         raise ValueError(f"{source} cannot be imported: {summary(error)}") from None
-    if not isinstance(found, type) and source == HERE:
+    if not isinstance(found, kind) and source == HERE:
         raise ValueError(
             f"{name} was defined in a notebook, a script or a function, so only that program can go on: "
             f"pass {name}(…) to mpifed.resume there"
         )
-    if not isinstance(found, type):
+    if not isinstance(found, kind):
         defined = [
             key
             for key, value in vars(module).items()
-            if isinstance(value, type) and value.__module__ == module.__name__
+            if isinstance(value, kind) and getattr(value, "__module__", None) == module.__name__
         ]
         near = difflib.get_close_matches(name, defined, 1) or defined[:8]
-        raise ValueError(f"{source} has no class {name}" + (f"; it defines {', '.join(near)}" if near else ""))
+        raise ValueError(f"{source} has no {what} {name}" + (f"; it defines {', '.join(near)}" if near else ""))
     return found
 
 

@@ -31,6 +31,7 @@ class Block:
         self.A, self.b, self.d, self.n = A, b, d, n
         self.w = weights(d, b) if w is None else w
         self.tests: list[tuple[Array, Block]] = []
+        self.training: tuple[Block, Array] | None = None  # of test samples: the block and positions of their clients
         self.cache: dict[str, Array] = {}  # of once(): of whole blocks, as long as the run
         self.notes: dict[str, Any] = {}  # of note(): of this block alone
         self.parts: list[tuple[Block, Array]] = []  # of a block made by gather(): where its clients are from

@@ -68,3 +68,4 @@ def add_tests(blocks: list[Block], data: Dataset, layout: Layout, labels: Labels
     tests = fill(data, data.rows_test, Layout(lo, sizes, [groups[k][rows] for k, rows in split], dtype), labels)
     for (k, rows), block in zip(split, tests, strict=True):
         blocks[k].tests.append((rows, block))
+        block.training = (blocks[k], rows)

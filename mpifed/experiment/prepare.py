@@ -19,6 +19,7 @@ from mpifed.federation.selection import Selector
 from mpifed.federation.setup import Setup
 from mpifed.federation.stragglers import Devices
 from mpifed.mpi.world import World
+from mpifed.results.columns import COLUMNS, MEASURES, SCALES
 
 
 class Prepared(NamedTuple):
@@ -89,6 +90,11 @@ def start(config: Experiment, data: Dataset, ranks: int) -> Array:
             raise UserError(
                 f"{key}.batch_size = {batch} is wrong: {problem.label()} has no samples to draw mini-batches of, "
                 "so it must be 0"
+            )
+    for name in problem.measured():
+        if name in {*COLUMNS, *SCALES} - {*MEASURES}:
+            raise UserError(
+                f"the metric {name} of the problem is wrong: there is a column {name}, so rename the function"
             )
     if config.record.personal and not algorithm.personal:
         raise UserError(f"record.personal = true is wrong: {algorithm.label()} has no personal models")

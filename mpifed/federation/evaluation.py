@@ -16,16 +16,18 @@ class Evaluation:
 
     ``objective`` f_i(x), ``objective_samples`` d_i f_i(x), ``gradient`` ∇f_i(x); for a problem with classes
     ``accuracy`` and the numbers of samples ``correct`` and ``tested``; for an algorithm with personal models
-    ``personal_objective`` and ``personal_accuracy``; then what the algorithm ``watches``.
+    ``personal_objective`` and ``personal_accuracy``; then what the problem has ``measured`` and the algorithm
+    ``watches``.
     """
 
     def __init__(self, setup: Setup) -> None:
         self.algorithm = setup.algorithm
-        self.classes, self.personal = setup.problem.has("predict"), self.algorithm.personal
+        self.classes, self.personal = setup.problem.classifies(), self.algorithm.personal
+        self.measured = setup.problem.measured()
         names = ["objective", "objective_samples", "gradient"]
         names += ["accuracy", "correct", "tested"] * self.classes
         names += ["personal_objective"] * self.personal + ["personal_accuracy"] * (self.personal and self.classes)
-        self.names = (*names, *self.algorithm.watches)
+        self.names = (*names, *self.measured, *self.algorithm.watches)
 
     def clients(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
         """The quantities of each of the clients at the server's model x (n,): (c,) each, the gradient (c, n)."""
@@ -34,7 +36,8 @@ class Evaluation:
         if self.personal:
             theta = self.algorithm.personalised(f, client)
             personal = (f.value(theta), *([f.accuracy(theta)[0]] if self.classes else []))
-        return value, f.d * value, gradient, *accuracy, *personal, *self.algorithm.watch(f, client)
+        measures = f.measure(x) if self.measured else ()
+        return value, f.d * value, gradient, *accuracy, *personal, *measures, *self.algorithm.watch(f, client)
 
     def means(self, sums: dict[str, Array], m: int, samples: int) -> dict[str, float]:
         """The recorded columns, from the sums over all m clients, which together have so many samples."""
@@ -47,4 +50,6 @@ class Evaluation:
         if self.classes:
             row["accuracy"] = float(sums["accuracy"]) / m
             row["accuracy_pooled"] = float(sums["correct"]) / float(sums["tested"])
-        return row | {name: float(sums[name]) / m for name in self.names if name.startswith("personal_")}
+        return row | {
+            name: float(sums[name]) / m for name in self.names if name in self.measured or name.startswith("personal_")
+        }

@@ -38,7 +38,7 @@ class Host:
         self.starts = np.cumsum([0, *map(len, groups)])
         layout, labels = Layout(lo, sizes, groups, self.dtype), setup.problem.checked_labels
         self.blocks = fill(data, data.rows, layout, labels)
-        if data.sizes_test is not None and self.evaluation.classes:
+        if data.sizes_test is not None and (self.evaluation.classes or self.evaluation.measured):
             add_tests(self.blocks, data, layout, labels)
         self.state: Any = None
         self.checkpoint: Callable[[int], Path] | None = None  # serial number of a checkpoint -> the file of this host

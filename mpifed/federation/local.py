@@ -62,18 +62,30 @@ class Local:
         ``classes`` (c, D) are those predicted for the training samples, where they have been computed already.
         """
         correct, tested = np.zeros(len(self)), np.zeros(len(self))
-        parts, rest = list(self.block.tests), np.arange(len(self))
-        if parts:
-            rest = np.setdiff1d(rest, np.concatenate([rows for rows, _ in parts]))
-        if len(rest):
-            parts.append((rest, self.block if len(rest) == len(self) else self.block.take(rest)))
-        for rows, block in parts:
+        for rows, block in self._tests():
             predicted = classes if block is self.block else None
             if predicted is None:
                 predicted = self.problem.predict(block, X if X.ndim == 1 else X[rows])
             correct[rows] = np.vecdot((predicted == block.b).astype(float), block.w > 0)
             tested[rows] = block.d
         return correct / tested, correct, tested
+
+    def measure(self, X: Array) -> tuple[Array, ...]:
+        """The numbers that the problem measures, on the same samples: (c,) each."""
+        found = tuple(np.zeros(len(self)) for _ in self.problem.measured())
+        for rows, block in self._tests():
+            for column, values in zip(found, self.problem.measure(block, X if X.ndim == 1 else X[rows]), strict=True):
+                column[rows] = values
+        return found
+
+    def _tests(self) -> list[tuple[Array, Block]]:
+        """Blocks of test samples, of training samples for clients without any, and the clients of each, by position."""
+        parts, rest = list(self.block.tests), np.arange(len(self))
+        if parts:
+            rest = np.setdiff1d(rest, np.concatenate([rows for rows, _ in parts]))
+        if len(rest):
+            parts.append((rest, self.block if len(rest) == len(self) else self.block.take(rest)))
+        return parts
 
     def lipschitz(self) -> Array:
         """r_i, a Lipschitz constant of ∇f_i: (c,)."""

@@ -93,7 +93,19 @@ class Problem(Component):
 
     def evaluate(self, block: Block, X: Array) -> tuple[Array, Array, Array | None]:
         """f_i(x_i) (c,), ∇f_i(x_i) (c, n) and, with ``predict``, the predicted classes (c, D)."""
-        return *self.value_grad(block, X), self.predict(block, X) if self.has("predict") else None
+        return *self.value_grad(block, X), self.predict(block, X) if self.classifies() else None
+
+    def classifies(self) -> bool:
+        """Whether accuracies are recorded."""
+        return self.has("predict")
+
+    def measured(self) -> tuple[str, ...]:
+        """Names of the numbers that ``measure`` returns: further columns of the record."""
+        return ()
+
+    def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
+        """The numbers ``measured`` of each client on the samples of the block, (c,) each. Optional."""
+        raise NotImplementedError
 
     @classmethod
     def has(cls, name: str) -> bool:

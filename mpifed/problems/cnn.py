@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from mpifed.problems.torch_module import TorchProblem
-from mpifed.problems.torch_network import pytorch
+from mpifed.problems.torch_device import pytorch
+from mpifed.problems.torch_problem import TorchProblem
 
 WIDTH = 64  # of the hidden layer
 SMALLEST = 10  # pixels a side that two convolutions and two poolings leave one of

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,81 +15,136 @@ from mpifed.core import threads
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
+from mpifed.problems import torch_layers
+from mpifed.problems.torch_device import device_of, first_line, pytorch
+from mpifed.problems.torch_losses import Loss, squeezed
 
-LOCAL_RANKS = (
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-    "MPI_LOCALRANKID",
-    "MV2_COMM_WORLD_LOCAL_RANK",
-    "PALS_LOCAL_RANKID",
-    "SLURM_LOCALID",
-)  # environment variables with the number of this rank on its node
 PIECE_BYTES = 1 << 20  # of samples in one pass; the activations of a CNN for more would not fit into the CPU's cache
 
 
-class Network:
-    """The loss of a module as a function of flat parameters x (n,) and samples A (d, features), b (d,), w (d,).
+class Options(NamedTuple):
+    """What a network is built for."""
 
-    ``start`` (n,): initial parameters, drawn from ``seed``. ``output``: shape of the output for two samples.
-    UserError where the module has anything but trainable parameters, ValueError where it cannot take the samples.
+    shape: tuple[int, ...]  # of a sample
+    integers: bool  # whether samples are whole numbers
+    loss: Loss
+    lam: float
+    device: str
+
+
+class Samples(NamedTuple):
+    """Samples of one client."""
+
+    A: Array  # (d, features)
+    b: Array  # (d,)
+    w: Array  # (d,)
+    training: Array | None = None  # of test samples: the samples whose statistics normalise them
+
+
+class Network:
+    """The loss of a module as a function of its trained parameters x (n,) and the samples of a client.
+
+    ``start`` (n,): initial parameters, drawn from ``seed``. ``output``: shape of the output for two samples. ``alone``:
+    whether it takes a single sample. Frozen parameters and buffers are constants. UserError for a module or a loss that
+    is no function of x and the samples, ValueError where it cannot take the samples.
     """
 
-    def __init__(self, make: Callable[[], Any], shape: tuple[int, ...], lam: float, device: str, seed: int) -> None:
-        self.torch, self.shape, self.lam, self.device = pytorch(), shape, lam, device_of(device)
+    def __init__(self, make: Callable[[], Any], options: Options, seed: int) -> None:
+        self.torch, self.options, self.device = pytorch(), options, device_of(options.device)
         self.torch.set_num_threads(threads.of_networks())
         with self.seeded(seed), self.torch.no_grad():
             self.module = make().eval()
-            self._check_module()
             self.output = self._output_shape()
-        start = {name: p.detach().numpy().astype(np.float64) for name, p in self.module.named_parameters()}
+            torch_layers.check(self.module)
+            self.norms = torch_layers.Normalisation(self.module)
+            self._check_calls()
+        named = {name: p for name, p in self.module.named_parameters() if p.requires_grad}
+        start = {name: p.detach().double().numpy() for name, p in named.items()}
         self.start = np.concatenate([np.zeros(0), *(p.ravel() for p in start.values())])
         self.shapes = {name: p.shape for name, p in start.items()}
         self.weights = np.concatenate([np.zeros(0, bool), *(np.full(p.size, p.ndim > 1) for p in start.values())])
-
-    def _check_module(self) -> None:
-        """UserError where the module has buffers, batch normalisation or frozen parameters."""
-        norm = self.torch.nn.modules.batchnorm._BatchNorm
-        wrong = {name: "a buffer" for name, _ in self.module.named_buffers()}
-        wrong |= {
-            name or "it": "batch normalisation" for name, part in self.module.named_modules() if isinstance(part, norm)
-        }
-        wrong |= {name: "a frozen parameter" for name, p in self.module.named_parameters() if not p.requires_grad}
-        if wrong:
-            raise UserError(
-                "the network of the problem must have only trainable parameters (GroupNorm instead of BatchNorm), but "
-                + ", ".join(f"{name} is {what}" for name, what in wrong.items())
-            )
+        constants = {name: p.detach() for name, p in self.module.named_parameters() if name not in named}
+        self.constants = constants | dict(self.module.named_buffers())
+        self.converted: dict[Any, dict[str, Any]] = {}  # dtype of x -> the constants
 
     def _output_shape(self) -> tuple[int, ...]:
         """The shape of the output for two samples of zeros; ValueError where the module fails."""
         try:
-            return tuple(getattr(self.module(self.torch.zeros(2, *self.shape)), "shape", ()))
+            return tuple(getattr(self.module(self._zeros(2)), "shape", ()))
         except Exception as error:  # the user's code may raise anything
-            raise ValueError(
-                f"the network does not take samples of shape {toml_value(self.shape)}: {first_line(error)}"
-            ) from None
+            hint = ""
+            if any(isinstance(part, self.torch.nn.Embedding) for part in self.module.modules()):
+                hint = "; write problem.integers = true where they are whole numbers, such as the numbers of words"
+            shape = toml_value(self.options.shape)
+            raise ValueError(f"the network does not take samples of shape {shape}: {first_line(error)}{hint}") from None
 
-    def run(
-        self, x: Array, A: Array, b: Array, w: Array, gradient: bool, train: bool
-    ) -> tuple[float, Array, list[int]]:
+    def _check_calls(self) -> None:
+        """Call the module with a few samples; UserError where it remembers them."""
+        before, self.alone = torch_layers.marks(self.module), True
+        for train in (False, True):
+            self.norms.mode(self.module, train)
+            self.trial = self._call({}, self._zeros(2))
+            try:
+                self._call({}, self._zeros(1))
+            except UserError:
+                self.alone = False
+        torch_layers.refuse_memory(before, torch_layers.marks(self.module))
+
+    def try_loss(self) -> bool:
+        """Whether the loss is a mean over the samples; UserError where it cannot be used."""
+        return self.mean
+
+    @cached_property
+    def mean(self) -> bool:
+        kind = self.torch.int64 if self.options.loss.targets == "classes" else self.trial.dtype
+        return self.options.loss.is_mean(self.trial, self.torch.zeros(2, dtype=kind))
+
+    def _zeros(self, count: int) -> Any:
+        return self.torch.zeros(
+            count, *self.options.shape, dtype=self.torch.int64 if self.options.integers else self.torch.float32
+        )
+
+    def run(self, x: Array, own: Samples, gradient: bool, train: bool) -> tuple[float, Array, list[int]]:
         """f(x), ∇f(x) (n,) if ``gradient``, and the predicted class of each sample (d,).
 
         ``train`` enables dropout. Its random numbers are seeded with a checksum of x, the labels and the first sample:
         clients at the same x and mini-batches of a client then differ, and the number of ranks does not matter.
         """
-        f, g = self.lam / 2 * float(np.sum((self.weights * x) ** 2)), self.lam * (self.weights * x)
+        lam, (A, b, w, _) = self.options.lam, own
+        f, g = lam / 2 * float(np.sum((self.weights * x) ** 2)), lam * (self.weights * x)
         classes: list[int] = []
         work = self.loss_and_gradient if gradient else self.loss_only
         seed = zlib.crc32(A[:1].tobytes(), zlib.crc32(b.tobytes(), zlib.crc32(x.tobytes()))) if train else 0
         with self.seeded(seed), self.torch.no_grad():
-            P = self.parameters(x)
-            self.module.train(train)
+            P, constants = self.parameters(x)
+            self.norms.mode(self.module, train)
             for piece in self.pieces(A, b, w):
-                parts, (loss, scores) = work(P, *piece)
+                parts, (loss, scores) = work(P, constants, *piece)
                 f += float(loss)
-                classes += scores.argmax(1).tolist()
+                classes += self.classes(scores)
                 if gradient:
                     g += self.torch.cat([parts[name].reshape(-1) for name in self.shapes]).cpu().numpy()
         return f, g, classes
+
+    def scores(self, x: Array, own: Samples) -> tuple[Any, Any]:
+        """The scores of all samples (d, …) in evaluation mode, and the targets (d,)."""
+        with self.seeded(0), self.torch.no_grad(), ExitStack() as stack:
+            trained, constants = self.parameters(x)
+            P = trained | constants
+            self.norms.mode(self.module, False)
+            if own.training is not None and self.norms.live:
+                training = self.samples(own.training)
+                stack.enter_context(self.norms.statistics(lambda: self._call(P, training)))
+            parts = [(self._call(P, samples), b) for samples, b, _ in self.pieces(*own[:3])]
+            return tuple(self.torch.cat(part) for part in zip(*parts, strict=True))
+
+    def classes(self, scores: Any) -> list[int]:
+        """The class with the largest score, the first of equal ones; of one score, whether it is above 0."""
+        if self.options.loss.targets == "numbers":
+            return []
+        scores = squeezed(scores)
+        found: list[int] = (scores.argmax(1) if scores.ndim > 1 else (scores > 0).long()).tolist()
+        return found
 
     def loss_and_gradient(self, P: dict[str, Any], *piece: Any) -> tuple[dict[str, Any], tuple[Any, Any]]:
         """Gradients by parameter name, and (loss, scores)."""
@@ -102,22 +157,56 @@ class Network:
         """No gradients, and (loss, scores)."""
         return {}, self.loss(P, *piece)
 
-    def loss(self, P: dict[str, Any], samples: Any, b: Any, w: Any) -> tuple[Any, Any]:
-        """Σ_j w_j · cross-entropy of sample j, and the scores (k, C)."""
-        scores = self.torch.func.functional_call(self.module, P, (samples,))
-        return (w * self.torch.nn.functional.cross_entropy(scores, b, reduction="none")).sum(), scores
+    def loss(self, P: dict[str, Any], constants: dict[str, Any], *piece: Any) -> tuple[Any, Any]:
+        """Σ_j w_j · loss of sample j, and the scores (k, …)."""
+        samples, b, w = piece
+        scores = self._call(P | constants, samples)
+        return self.options.loss.of(scores, b, w), scores
 
-    def parameters(self, x: Array) -> dict[str, Any]:
-        """x as the tensors of the module, by name."""
-        parts = self.tensor(x).split([math.prod(shape) for shape in self.shapes.values()])
-        return {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
+    def _call(self, P: dict[str, Any], samples: Any) -> Any:
+        """The scores of samples at parameters P; UserError where the module fails."""
+        try:
+            return self.torch.func.functional_call(self.module, P, (samples,))
+        except Exception as error:  # the user's code may raise anything
+            count = "one sample" if len(samples) == 1 else f"{len(samples)} samples"
+            hint = ""
+            if any(word in str(error) for word in ("dtype", "Double", "scalar type")):
+                hint = '; write dtype = "float32" at the top of the study where the module computes in float32'
+            elif self.norms.live:
+                hint = "; take a batch_size that leaves no mini-batch of one sample"
+            raise UserError(
+                f"the network of the problem fails on {count} of a client: {first_line(error)}{hint}"
+            ) from None
+
+    def parameters(self, x: Array) -> tuple[dict[str, Any], dict[str, Any]]:
+        """x as the tensors of the module, by name, and its constants."""
+        flat = self.tensor(x)
+        if flat.dtype not in self.converted:
+            self.converted[flat.dtype] = {
+                name: value.to(self.device, flat.dtype if value.is_floating_point() else value.dtype)
+                for name, value in self.constants.items()
+            }
+        parts = flat.split([math.prod(shape) for shape in self.shapes.values()])
+        trained = {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
+        return trained, self.converted[flat.dtype]
 
     def pieces(self, A: Array, b: Array, w: Array) -> Iterator[tuple[Any, Any, Any]]:
-        """Samples (k, *shape), labels and weights in pieces, so that memory does not grow with d."""
+        """Samples (k, *shape), targets and weights in pieces, so that memory does not grow with d.
+
+        In one piece where the loss of a sample depends on the others: batch normalisation, or a loss that is a mean.
+        """
         k = max(1, PIECE_BYTES // max(1, A.shape[1] * A.itemsize))
+        if self.norms.live or self.mean:
+            k = max(1, len(A))
         for lo in range(0, len(A), k):
-            samples = self.tensor(A[lo : lo + k]).view(-1, *self.shape)
-            yield samples, self.tensor(b[lo : lo + k].astype(np.int64)), self.tensor(w[lo : lo + k])
+            targets = b[lo : lo + k]
+            if self.options.loss.targets == "classes":
+                targets = targets.astype(np.int64)
+            yield self.samples(A[lo : lo + k]), self.tensor(targets), self.tensor(w[lo : lo + k])
+
+    def samples(self, A: Array) -> Any:
+        """Samples as the module takes them: (k, *shape)."""
+        return self.tensor(A.astype(np.int64) if self.options.integers else A).view(-1, *self.options.shape)
 
     def tensor(self, values: Array) -> Any:
         """A copy, so that the alignment in memory, which may change the last bits, is the same for every client."""
@@ -132,35 +221,3 @@ class Network:
             for k in gpus:
                 self.torch.cuda.default_generators[k].manual_seed(seed)
             yield
-
-
-def device_of(name: str) -> Any:
-    """The device of this rank; if a node has as many GPUs as ranks, each rank gets its own."""
-    torch = pytorch()
-    count = torch.cuda.device_count() if name != "cpu" and torch.cuda.is_available() else 0
-    if name == "cuda" and not count:
-        raise UserError(
-            'problem.device = "cuda" is wrong: PyTorch finds no GPU on a node of this run: write "auto" or "cpu"'
-        )
-    if not count:
-        return torch.device("cpu")
-    torch.cuda.init()
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else the order of sums in cuBLAS is not fixed
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    local = next((int(os.environ[key]) for key in LOCAL_RANKS if key in os.environ), 0)
-    return torch.device("cuda", local % count)
-
-
-def pytorch() -> Any:
-    """The module torch; UserError where it is not installed."""
-    try:
-        import torch
-    except ImportError as error:
-        raise UserError(f"this problem needs PyTorch ({error}): pip install mpifed[torch]") from None
-    return torch
-
-
-def first_line(error: BaseException) -> str:
-    """Type and message of an error, on one line."""
-    return f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(": ")

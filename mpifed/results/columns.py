@@ -55,6 +55,17 @@ COLUMNS: dict[str, Column] = {
     "personal_objective": Column(
         "1", "Mean over clients of the local objectives, each at the client's own model.", better=-1
     ),
+    "rmse": Column(
+        "1", "Root of the mean squared error of the server's model, mean over clients.", better=-1, symbol="RMSE"
+    ),
+    "mae": Column("1", "Mean absolute error of the server's model, mean over clients.", better=-1, symbol="MAE"),
+    "r2": Column(
+        "1",
+        "Share of the variance of the labels that the server's model explains, mean over clients.",
+        better=1,
+        symbol="R²",
+        latex="$R^2$",
+    ),
     "dual_objective": Column("1", "Dual objective Σ f_i*(y_i), which the dual methods minimise.", better=-1),
     "snr": Column("1", "Signal-to-noise ratio of the uploads: least log10(‖w_i‖/‖noise‖) over clients.", symbol="SNR"),
     "epsilon": Column(
@@ -197,7 +208,8 @@ SCALES: dict[str, Column] = {
     "parameter": Column("1", "Index in the model."),
 }
 
-UNKNOWN = Column("1", "Reported by the algorithm.")
+UNKNOWN = Column("1", "Reported by the algorithm or the problem.")
+MEASURES = ("rmse", "mae", "r2")  # columns that a problem may have measured
 SELECTION = Column(
     "1", "Ids of the clients selected in the round, padded with -1; none in row 0; -2: all clients.", True
 )

@@ -32,15 +32,13 @@ class Net(nn.Sequential):
         super().__init__(nn.Linear(N, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, C))
 
 
-class Normed(nn.Sequential):
-    def __init__(self, stateful=True):
-        super().__init__(nn.Linear(N, C), nn.BatchNorm1d(C, track_running_stats=stateful))
+def three(classes=6):
+    """A function that returns a module."""
+    return nn.Linear(48, classes)
 
 
-class Frozen(Net):
-    def __init__(self):
-        super().__init__()
-        self[0].bias.requires_grad_(False)
+def number():
+    return 3
 
 
 def network(name="Net", lam=0.0, **arguments):
@@ -253,12 +251,11 @@ def test_a_network_beside_the_study_has_the_same_bits_on_any_number_of_ranks(tmp
 
 REFUSED = {
     "nowhere:Net": r'^problem.module = "nowhere:Net" is wrong: nowhere cannot be imported: ModuleNotFoundError',
-    "torch.nn:Nothing": "torch.nn has no class Nothing$",
-    "torch.nn:functional": "torch.nn has no class functional$",
+    "torch.nn:Nothing": "torch.nn has no class or function Nothing;",
+    "torch.nn:functional": "torch.nn has no class or function functional;",
     "json:JSONDecoder": "JSONDecoder of json is not derived from torch.nn.Module",
     "torch.nn:Linear": r"torch.nn:Linear\" is wrong: arguments = {} cannot be used: TypeError",
-    f"{__name__}:Normed": "only trainable parameters .* but 1.running_mean is a buffer",
-    f"{__name__}:Frozen": "but 0.bias is a frozen parameter",
+    f"{__name__}:number": r"number of tests.problems.test_torch_module returns no torch.nn.Module, but a int$",
     f"{__name__}:Net": r"does not take samples of shape \[48\]: RuntimeError",
     "torch.nn:Flatten": r"gives an array \[2, 48\]: it must be \[2, 6\]",
     "nets.py": r'^problem.module = "nets.py" is wrong: write path.py:Class or package.module:Class$',
@@ -280,9 +277,16 @@ def test_what_is_no_network_for_these_data_is_refused_before_round_one(module):
     assert "\n" not in str(refused.value)
 
 
-def test_batch_normalisation_without_buffers_is_refused_too():
-    with pytest.raises(UserError, match="but 1 is batch normalisation"):
-        network("Normed", stateful=False).initial(dataset(), 0)
+def test_a_function_may_return_the_module():
+    result = package.run(
+        {
+            "data": {"name": "images", "size": 4, "clients": 2},
+            "problem": {"name": "torch", "module": f"{__name__}:three", "arguments": {"classes": 6}},
+            "algorithm": "fedavg",
+            "rounds": 2,
+        }
+    )
+    assert len(result.x) == 49 * 6
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_an_algorithm_may_say_what_its_column_is(memory):
     about = memory.result().about
     assert about["tilt"] == ("rad", "Angle between the last two steps.")
     assert about["objective"] == COLUMNS["objective"][:2]  # the fixed names mean the same in every file
-    assert about["other"] == ("1", "Reported by the algorithm.")
+    assert about["other"] == ("1", "Reported by the algorithm or the problem.")
 
 
 @pytest.mark.parametrize("name", ["a/b", "round"])

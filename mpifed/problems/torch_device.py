@@ -1,0 +1,48 @@
+"""PyTorch and the device of a rank."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from mpifed.core.errors import UserError
+
+LOCAL_RANKS = (
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+    "MV2_COMM_WORLD_LOCAL_RANK",
+    "PALS_LOCAL_RANKID",
+    "SLURM_LOCALID",
+)  # environment variables with the number of this rank on its node
+
+
+def device_of(name: str) -> Any:
+    """The device of this rank; if a node has as many GPUs as ranks, each rank gets its own."""
+    torch = pytorch()
+    count = torch.cuda.device_count() if name != "cpu" and torch.cuda.is_available() else 0
+    if name == "cuda" and not count:
+        raise UserError(
+            'problem.device = "cuda" is wrong: PyTorch finds no GPU on a node of this run: write "auto" or "cpu"'
+        )
+    if not count:
+        return torch.device("cpu")
+    torch.cuda.init()
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # else the order of sums in cuBLAS is not fixed
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    local = next((int(os.environ[key]) for key in LOCAL_RANKS if key in os.environ), 0)
+    return torch.device("cuda", local % count)
+
+
+def pytorch() -> Any:
+    """The module torch; UserError where it is not installed."""
+    try:
+        import torch
+    except ImportError as error:
+        raise UserError(f"this problem needs PyTorch ({error}): pip install mpifed[torch]") from None
+    return torch
+
+
+def first_line(error: BaseException) -> str:
+    """Type and message of an error, on one line."""
+    return f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(": ")

@@ -1,0 +1,147 @@
+"""Losses and metrics of torch networks: built-in ones by name, and functions of the user."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+from mpifed.core import plugins
+from mpifed.core.errors import UserError
+from mpifed.core.toml import toml_value
+from mpifed.problems.torch_device import first_line, pytorch
+
+Targets = Literal["classes", "numbers"]
+LOSSES: dict[str, Targets] = {  # name -> what its targets are
+    "cross-entropy": "classes",
+    "binary-cross-entropy": "classes",
+    "mse": "numbers",
+    "l1": "numbers",
+    "huber": "numbers",
+}
+METRICS = ("rmse", "mae", "r2")  # of targets that are numbers
+
+
+class Loss(NamedTuple):
+    """``function`` maps scores (k, …) and targets (k,) to one loss for each sample (k, …), or to their mean."""
+
+    name: str
+    function: Callable[[Any, Any], Any]
+    targets: Targets
+
+    def of(self, scores: Any, targets: Any, w: Any) -> Any:
+        """Σ_j w_j loss_j, or the mean where the function gives that; scores (k, 1) reach it as (k,)."""
+        losses = self.function(squeezed(scores), targets)
+        if not pytorch().is_tensor(losses) or (losses.ndim and len(losses) != len(w)):
+            raise ValueError(f"it gives {found(losses)} for {len(w)} samples: one loss each, or their mean, is needed")
+        if losses.ndim > 1:
+            losses = losses.flatten(1).mean(1)
+        return (w * losses).sum() if losses.ndim else losses
+
+    def is_mean(self, scores: Any, targets: Any) -> bool:
+        """Whether the function gives a mean for these scores; UserError where it cannot be used."""
+        wrong = f"problem.loss = {toml_value(self.name)} is wrong:"
+        scores = scores.detach().requires_grad_()
+        try:
+            with pytorch().enable_grad():
+                self.of(scores, targets, targets.new_ones(len(targets), dtype=scores.dtype))
+                losses = self.function(squeezed(scores), targets)
+        except Exception as error:  # the user's code may raise anything
+            shapes = f"scores {toml_value(tuple(scores.shape))} and targets {toml_value(tuple(targets.shape))}"
+            raise UserError(f"{wrong} it cannot take {shapes}: {first_line(error)}") from None
+        if not losses.requires_grad:
+            raise UserError(f"{wrong} it has no gradient: compute it from the scores with functions of torch alone")
+        return not losses.ndim
+
+
+def loss_of(reference: str, targets: Targets | None) -> Loss:
+    """The loss called ``reference``; ``targets`` says what those of a function of the user are."""
+    if reference in LOSSES:
+        wanted = LOSSES[reference]
+        if targets not in (None, wanted):
+            raise UserError(
+                f"problem.targets = {toml_value(targets)} is wrong: the targets of {reference} are {wanted}"
+            )
+        return Loss(reference, built_in(reference), wanted)
+    return Loss(reference, function_of("loss", reference, LOSSES), targets or "classes")
+
+
+def built_in(name: str) -> Callable[[Any, Any], Any]:
+    """The loss of each sample, by the names of LOSSES."""
+    F = pytorch().nn.functional
+    functions: dict[str, Callable[[Any, Any], Any]] = {
+        "cross-entropy": lambda scores, y: F.cross_entropy(scores, y, reduction="none"),
+        "binary-cross-entropy": lambda scores, y: F.binary_cross_entropy_with_logits(
+            scores, y.to(scores.dtype), reduction="none"
+        ),
+        "mse": lambda scores, y: F.mse_loss(scores, y, reduction="none"),
+        "l1": lambda scores, y: F.l1_loss(scores, y, reduction="none"),
+        "huber": lambda scores, y: F.huber_loss(scores, y, reduction="none"),
+    }
+    return functions[name]
+
+
+class Metric(NamedTuple):
+    """``function`` maps all scores and targets of a client to one number, or to one for each sample."""
+
+    name: str
+    function: Callable[[Any, Any], Any]
+
+    def of(self, scores: Any, targets: Any) -> float:
+        """The number of a client, or the mean over its samples; UserError where it is no finite number."""
+        wrong = f"problem.metric = {toml_value(self.name)} is wrong:"
+        try:
+            value = self.function(squeezed(scores), targets)
+            value = float(value.double().mean() if pytorch().is_tensor(value) else value)
+        except Exception as error:  # the user's code may raise anything
+            raise UserError(f"{wrong} it fails on {len(targets)} samples of a client: {first_line(error)}") from None
+        if value - value:
+            raise UserError(f"{wrong} it gives {value} for a client with {len(targets)} samples, not a finite number")
+        return value
+
+
+def metric_of(reference: str, targets: Targets) -> Metric:
+    """The metric called ``reference``."""
+    if reference not in METRICS:
+        return Metric(reference, function_of("metric", reference, METRICS))
+    if targets == "classes":
+        raise UserError(f'problem.metric = "{reference}" is wrong: it is for numbers, and the targets are classes')
+    functions: dict[str, Callable[[Any, Any], Any]] = {
+        "rmse": lambda scores, y: (scores - y).square().mean().sqrt(),
+        "mae": lambda scores, y: (scores - y).abs().mean(),
+        "r2": r2,
+    }
+    return Metric(reference, functions[reference])
+
+
+def r2(scores: Any, y: Any) -> float:
+    """1 − Σ(score − y)²/Σ(y − mean y)²; where all y are equal, 1 for perfect scores and else 0."""
+    residual, total = (float(part.square().sum()) for part in (scores - y, y - y.mean()))
+    if total:
+        return 1 - residual / total
+    return float(residual == 0)
+
+
+def function_of(key: str, reference: str, names: Any) -> Callable[[Any, Any], Any]:
+    """The function that path.py:function or package.module:function names; of a class such as torch.nn:L1Loss, one."""
+    wrong = f"problem.{key} = {toml_value(reference)} is wrong:"
+    if ":" not in reference:
+        near = difflib.get_close_matches(reference, names, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it is {', '.join(names)} or path.py:function"
+        raise UserError(f"{wrong} {hint}")
+    try:
+        made = plugins.load(reference, "function", Callable)
+        return made() if isinstance(made, type) else made
+    except Exception as error:  # a class of the user may raise anything
+        raise UserError(f"{wrong} {error}") from None
+
+
+def squeezed(scores: Any) -> Any:
+    """Scores (k, 1) as (k,); against targets (k,) they would spread to (k, k)."""
+    return scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
+
+
+def found(value: Any) -> str:
+    """What a loss gave, in words."""
+    shape = getattr(value, "shape", None)
+    return f"a {type(value).__name__}" if shape is None else f"an array {toml_value(tuple(shape))}"

@@ -1,0 +1,211 @@
+"""What problems with a PyTorch network share: loss and metric, sizes, and one client at a time."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from mpifed.core.streams import stream
+from mpifed.core.toml import toml_value
+from mpifed.core.typing import Array, Count
+from mpifed.data.base import Dataset
+from mpifed.data.blocks import Block
+from mpifed.data.labels import Kind
+from mpifed.problems.base import Problem
+from mpifed.problems.classifier import whole_labels
+from mpifed.problems.torch_losses import LOSSES, Loss, Metric, Targets, loss_of, metric_of
+from mpifed.problems.torch_network import Network, Options, Samples
+
+Shape = Annotated[tuple[Count, ...], Meta(min_length=1)]
+NETWORKS: dict[tuple[bytes, int, int], Network] = {}  # by options, features and parameters; built once per process
+
+
+class TorchProblem(Problem):
+    """f_i(x) = mean loss of the scores of a network with parameters x + (lam/2)‖weights‖².
+
+    ``value``, ``value_grad`` and ``predict`` use evaluation mode; ``grad`` uses training mode, with dropout.
+    """
+
+    shape: Annotated[Shape | None, Meta(description="shape of a sample, such as [3, 64, 64] (default: flat)")] = None
+    loss: Annotated[str, Meta(description=f"{', '.join(LOSSES)}, or path.py:function of (scores, targets)")] = (
+        "cross-entropy"
+    )
+    targets: Annotated[Targets | None, Meta(description="what a loss of your own is for (default: classes)")] = None
+    metric: Annotated[
+        str | None,
+        Meta(description="recorded too: rmse (default for numbers), mae, r2, or path.py:function of (scores, targets)"),
+    ] = None
+    lam: Annotated[
+        float, Meta(ge=0, description="regularisation λ of weights: parameters of two or more dimensions")
+    ] = 0.0
+    device: Annotated[
+        Literal["cpu", "cuda", "auto"], Meta(description="cuda: one GPU per rank; auto: a GPU if there is one")
+    ] = "cpu"
+
+    @abstractmethod
+    def make(self, n: int, classes: int) -> Any:
+        """The torch.nn.Module for samples of n features, with so many scores."""
+        raise NotImplementedError
+
+    def classes(self, n: int, size: int) -> int:
+        """The number of scores of a network with ``size`` parameters; 0 where ``make`` does not need it."""
+        return 0
+
+    def sample(self, n: int) -> tuple[int, ...]:
+        """The shape of a sample with n features; ValueError where ``shape`` does not have n numbers."""
+        if self.shape is not None and math.prod(self.shape) != n:
+            raise ValueError(
+                f"samples have {n} features, but shape = {toml_value(self.shape)} needs {math.prod(self.shape)}"
+            )
+        return self.shape or (n,)
+
+    def reads_integers(self) -> bool:
+        """Whether the network takes samples of whole numbers."""
+        return False
+
+    def dim(self, data: Dataset) -> int:
+        return len(self.initial(data, 0))
+
+    def initial(self, data: Dataset, seed: int) -> Array:
+        """The network's own initial parameters (n,), drawn by PyTorch from the seed; frozen ones are not among them."""
+        scores = self._scores(data)
+        NETWORKS.clear()  # a notebook may have defined the module anew
+        net = self._make(data.n, scores, int(stream(seed, "model").integers(2**63)))
+        self._check_output(net, scores)
+        if not len(net.start):
+            raise ValueError("the network has no parameter that is trained")
+        net.try_loss()
+        if self.measured():
+            self._metric()
+        if not net.alone and min(data.sizes) == 1:
+            raise ValueError(
+                f"client {int(np.argmin(data.sizes))} has one sample, but the network takes two or more at a time, "
+                "as batch normalisation does"
+            )
+        return net.start
+
+    def _scores(self, data: Dataset) -> int:
+        """The number of scores for each sample; ValueError where the labels do not go with the loss."""
+        if not self.classifies():
+            return 1
+        if data.classes < 2:
+            raise ValueError("labels must be whole numbers 0, 1 … C−1 of at least 2 classes")
+        if self.loss != "binary-cross-entropy":
+            return data.classes
+        if data.classes > 2:
+            raise ValueError(
+                f"loss = {toml_value(self.loss)} is for labels 0 and 1, but there are {data.classes} classes"
+            )
+        return 1
+
+    def _check_output(self, net: Network, scores: int) -> None:
+        """ValueError where the network does not give so many scores."""
+        gives = f"for 2 samples the network gives an array {toml_value(net.output)}: it must be"
+        if self.loss not in LOSSES:
+            if net.output[:1] != (2,):
+                raise ValueError(f"{gives} [2, …], scores for each sample")
+        elif scores > 1 and net.output != (2, scores):
+            raise ValueError(f"{gives} {toml_value((2, scores))}, one score per class")
+        elif scores == 1 and net.output not in ((2,), (2, 1)):
+            raise ValueError(f"{gives} [2, 1], one score per sample")
+
+    def _loss(self) -> Loss:
+        return loss_of(self.loss, self.targets)
+
+    def _metric(self) -> Metric:
+        return metric_of(self._metric_name(), self._targets())
+
+    def _metric_name(self) -> str:
+        """The metric that is recorded beside f; numbers have one by default, for classes it is empty."""
+        return self.metric or ("" if self.classifies() else "rmse")
+
+    def _targets(self) -> Targets:
+        return LOSSES.get(self.loss, self.targets or "classes")
+
+    def takes(self) -> Kind:
+        return self._targets()
+
+    def labels(self, b: Array) -> Array:
+        return whole_labels(b) if self.classifies() else b
+
+    def classifies(self) -> bool:
+        return self._targets() == "classes"
+
+    def measured(self) -> tuple[str, ...]:
+        name = self._metric_name().rpartition(":")[2]
+        return (name,) if name else ()
+
+    def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
+        """The metric of each client on its samples: (c,)."""
+        metric, net, X = self._metric(), self._network(block, X), self._points(block, X)
+        scores = (net.scores(X if X.ndim == 1 else X[i], self._own(block, i)) for i in range(len(block)))
+        return (np.array([metric.of(*both) for both in scores]),)
+
+    def predict(self, block: Block, X: Array) -> Array:
+        """The class with the largest score (the first of equal ones): (c, D); 0 on the padding."""
+        net, X = self._network(block, X), self._points(block, X)
+        found = np.zeros(block.b.shape, np.intp)
+        for i in range(len(block)):
+            own = self._own(block, i)
+            if len(own.A):
+                found[i, : len(own.A)] = net.classes(net.scores(X if X.ndim == 1 else X[i], own)[0])
+        return found
+
+    def value(self, block: Block, X: Array) -> Array:
+        return self._run(block, X, gradient=False)[0]
+
+    def grad(self, block: Block, X: Array) -> Array:
+        return self._run(block, X, train=True)[1]
+
+    def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
+        return self._run(block, X)[:2]
+
+    def evaluate(self, block: Block, X: Array) -> tuple[Array, Array, Array | None]:
+        f, G, found = self._run(block, X)
+        return f, G, found if self.classifies() else None
+
+    def _run(self, block: Block, X: Array, gradient: bool = True, train: bool = False) -> tuple[Array, Array, Array]:
+        """Values (c,), gradients (c, n) if ``gradient``, and predicted classes (c, D); ``train`` enables dropout.
+
+        Clients are computed one at a time and without padding, so that none depends on the others in the block.
+        """
+        net, X = self._network(block, X), self._points(block, X)
+        f = np.empty(len(block), block.b.dtype)
+        G = np.empty((len(block) if gradient else 0, X.shape[-1]), block.b.dtype)
+        found = np.zeros(block.b.shape, np.intp)
+        for i in range(len(block)):
+            own = self._own(block, i)
+            f[i], g, classes = net.run(X if X.ndim == 1 else X[i], own, gradient, train)
+            found[i, : len(classes)] = classes
+            if gradient:
+                G[i] = g
+        return f, G, found
+
+    def _points(self, block: Block, X: Array) -> Array:
+        return np.ascontiguousarray(X, block.b.dtype)
+
+    def _own(self, block: Block, i: int) -> Samples:
+        """The samples of the i-th client, without padding; a mini-batch may hold fewer than d_i."""
+        d = np.count_nonzero(block.w[i])
+        training = None
+        if block.training is not None:
+            whole, rows = block.training
+            training = whole.dense(rows[i])
+        return Samples(block.dense(i)[:d], block.b[i, :d], block.w[i, :d], training)
+
+    def _network(self, block: Block, X: Array) -> Network:
+        """The network for these options and sizes, built once per process; frozen random parameters have the seed 0."""
+        n, size = block.n, X.shape[-1]
+        key = (msgspec.json.encode(self), n, size)
+        if key not in NETWORKS:
+            NETWORKS[key] = self._make(n, self.classes(n, size), 0)
+        return NETWORKS[key]
+
+    def _make(self, n: int, classes: int, seed: int) -> Network:
+        options = Options(self.sample(n), self.reads_integers(), self._loss(), self.lam, self.device)
+        return Network(lambda: self.make(n, classes), options, seed)

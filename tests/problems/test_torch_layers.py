@@ -1,0 +1,350 @@
+"""Frozen parameters, buffers and batch normalisation: what a network in torch is a function of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mpifed as package
+from mpifed.core.errors import UserError
+from tests.helpers.commands import mpifed
+from tests.helpers.torch_cases import C, M, N, dataset, local, network, samples
+
+torch = pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
+pytestmark = pytest.mark.torch
+nn = torch.nn
+F = nn.functional
+
+
+class Normed(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Linear(N, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, C))
+
+
+class Backbone(nn.Module):
+    """A frozen part with batch normalisation, as a pretrained one has, and a head that is trained."""
+
+    def __init__(self, train_norm=False):
+        super().__init__()
+        self.backbone = nn.Sequential(nn.Linear(N, 6), nn.BatchNorm1d(6), nn.Tanh())
+        self.head = nn.Linear(6, C)
+        self.backbone[1].running_mean += torch.arange(6)
+        self.backbone[1].running_var *= 4
+        self.backbone.requires_grad_(False)
+        self.backbone[1].requires_grad_(train_norm)
+
+    def forward(self, samples):
+        return self.head(self.backbone(samples))
+
+
+class Shifted(nn.Module):
+    """Constant buffers: numbers and whole numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(N, C)
+        self.register_buffer("mean", torch.full((N,), 0.5))
+        self.register_buffer("order", torch.arange(N - 1, -1, -1), persistent=False)
+
+    def forward(self, samples):
+        return self.head((samples - self.mean)[:, self.order])
+
+
+class Counting(nn.Module):
+    def __init__(self, in_place=True):
+        super().__init__()
+        self.head = nn.Linear(N, C)
+        self.in_place = in_place
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, samples):
+        if self.in_place:
+            self.calls += 1
+        else:
+            self.calls = self.calls + 1
+        return self.head(samples)
+
+
+class Complex(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(N, C, dtype=torch.complex64)
+
+    def forward(self, samples):
+        return self.head(samples.to(torch.complex64)).abs()
+
+
+class Words(nn.Sequential):
+    def __init__(self, sparse=False):
+        super().__init__(nn.Embedding(20, 4, sparse=sparse), nn.Flatten(), nn.Linear(4 * N, C))
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.head = nn.Linear(N, N), nn.Linear(N, N), nn.Linear(N, C)
+        self.second.weight = self.first.weight
+
+    def forward(self, samples):
+        return self.head(self.second(torch.relu(self.first(samples))))
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.head = nn.LSTM(1, 4, batch_first=True), nn.Linear(4, C)
+
+    def forward(self, samples):
+        return self.head(self.cell(samples[..., None])[0][:, -1])
+
+
+class Half(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(N, C, dtype=torch.bfloat16)
+
+    def forward(self, samples):
+        return self.head(samples.to(self.head.weight.dtype)).to(samples.dtype)
+
+
+class Single(nn.Module):
+    """It converts samples to single precision, whatever the study computes in."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(N, C)
+
+    def forward(self, samples):
+        return self.head(samples.float())
+
+
+class Settled(nn.Linear):
+    def __init__(self):
+        super().__init__(N, C)
+        self.requires_grad_(False)
+
+
+def own(name, **options):
+    return network(f"{__name__}:{name}", **options)
+
+
+def at(module, x):
+    """A module of torch, in double precision, whose trained parameters are x."""
+    module.double()
+    left = torch.tensor(x)
+    for p in module.parameters():
+        if p.requires_grad:
+            p.data, left = left[: p.numel()].view(p.shape).clone(), left[p.numel() :]
+    assert not len(left)
+    return module
+
+
+def loss_and_gradient(module, A, b):
+    """As a torch user computes them."""
+    loss = F.cross_entropy(module(torch.tensor(A)), torch.tensor(b.astype(int)))
+    trained = [p for p in module.parameters() if p.requires_grad]
+    return loss.item(), np.concatenate([g.numpy().ravel() for g in torch.autograd.grad(loss, trained)])
+
+
+@pytest.fixture
+def normed():
+    """f of all clients, and a point for each."""
+    f = local(own("Normed"), dataset())
+    return f, np.random.default_rng(3).standard_normal((M, f.n))
+
+
+def test_batch_normalisation_uses_the_statistics_of_all_samples_of_the_client(normed):
+    f, X = normed
+    values, gradients = f.value_grad(X)
+    for i in range(M):
+        loss, gradient = loss_and_gradient(at(Normed(), X[i]).train(), *samples(dataset(), i))
+        assert np.isclose(values[i], loss, rtol=1e-12)
+        assert np.allclose(gradients[i], gradient, rtol=1e-9, atol=1e-12)
+    assert f.grad(X).tobytes() == gradients.tobytes()
+
+
+def test_in_a_step_they_are_those_of_the_mini_batch(normed):
+    f, X = normed
+    picks = np.random.default_rng(2).integers(0, 9, (M, 4))
+    part = f.block.batch(picks, np.array([4, 3, 2, 0]))
+    gradients = f.problem.grad(part, X)
+    for i in range(3):
+        A, b = (rows[picks[i, : 4 - i]] for rows in samples(dataset(), i))
+        assert np.allclose(gradients[i], loss_and_gradient(at(Normed(), X[i]).train(), A, b)[1], rtol=1e-9, atol=1e-12)
+    assert not gradients[3].any()
+
+
+def test_test_samples_are_normalised_as_the_training_samples_of_their_client(normed):
+    """With mean and variance of those; a client without test samples is tested on its training samples."""
+    f, X = normed
+    shares, _, tested = f.accuracy(X)
+    assert tested.tolist() == [9, 1, 2, 3]
+    for i in range(M):
+        module = at(Normed(), X[i])
+        A = torch.tensor(samples(dataset(), i)[0])
+        with torch.no_grad():
+            var, mean = torch.var_mean(module[0](A), 0, correction=0)
+        module[1].running_mean, module[1].running_var = mean, var
+        A, b = samples(dataset(), i, test=i > 0)
+        found = module.eval()(torch.tensor(A)).argmax(1).numpy()
+        assert shares[i] == np.mean(found == b)
+
+
+def test_nothing_is_remembered_from_one_call_to_the_next(normed):
+    f, X = normed
+    first = [part.tobytes() for part in (*f.evaluate(X), f.grad(X))]
+    f.accuracy(X + 1)
+    f.grad(X[0])
+    assert [part.tobytes() for part in (*f.evaluate(X), f.grad(X))] == first
+
+
+def test_a_client_is_normalised_in_one_piece(normed, monkeypatch):
+    f, X = normed
+    whole = f.value_grad(X)
+    monkeypatch.setattr("mpifed.problems.torch_network.PIECE_BYTES", 3 * N * 8)
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(whole, f.value_grad(X), strict=True))
+
+
+def test_a_client_of_one_sample_is_refused_where_one_cannot_be_normalised():
+    data = dataset(sizes=[9, 1, 10, 11])
+    with pytest.raises(ValueError, match=r"^client 1 has one sample, but the network takes two or more at a time"):
+        own("Normed").initial(data, 0)
+    assert len(own("Shifted").initial(data, 0)) == C * (N + 1)
+
+
+def test_a_mini_batch_of_one_sample_is_refused_in_one_sentence(tmp_path):
+    study = {"problem": {"name": "torch", "module": f"{__name__}:Normed"}, "data": tables(tmp_path)}
+    algorithm = {"name": "fedavg", "epochs": 1, "batch_size": 4}  # the first client has 9 samples
+    with pytest.raises(
+        UserError, match=r"fails on one sample of a client: .*; take a batch_size that leaves no mini-b"
+    ):
+        package.run(study | {"algorithm": algorithm, "selection": "all", "rounds": 1})
+
+
+def test_frozen_parameters_are_constants_of_the_module_and_no_part_of_x():
+    data, problem = dataset(), own("Backbone")
+    f = local(problem, data)
+    assert f.n == C * 7
+    starts = [problem.initial(data, seed) for seed in (0, 1)]
+    assert starts[0].tobytes() != starts[1].tobytes()
+    x = np.random.default_rng(3).standard_normal(f.n)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)  # what is frozen and random has the seed 0, so that f is the same function for every seed
+        module = at(Backbone(), x).eval()
+    values, gradients = f.value_grad(x)
+    for i in range(M):
+        loss, gradient = loss_and_gradient(module, *samples(data, i))
+        assert np.isclose(values[i], loss, rtol=1e-12)
+        assert np.allclose(gradients[i], gradient, rtol=1e-9, atol=1e-12)
+    assert f.grad(x).tobytes() == gradients.tobytes()  # frozen normalisation keeps its running statistics in steps too
+
+
+def test_normalisation_that_is_trained_uses_the_samples_even_behind_frozen_layers():
+    f = local(own("Backbone", arguments={"train_norm": True}), dataset())
+    x = np.random.default_rng(3).standard_normal(f.n)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        module = at(Backbone(train_norm=True), x).train()
+    assert f.n == C * 7 + 12
+    assert np.isclose(f.value(x)[2], loss_and_gradient(module, *samples(dataset(), 2))[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "n"), [("Shifted", C * 8), ("Tied", N * N + 2 * N + C * 8), ("Recurrent", 112 + C * 5)]
+)
+def test_constant_buffers_shared_weights_and_recurrent_layers_work(name, n):
+    f = local(own(name), dataset())
+    x = 0.3 * np.random.default_rng(3).standard_normal(f.n)
+    assert f.n == n
+    module = at(globals()[name](), x)
+    for i in range(M):
+        loss, gradient = loss_and_gradient(module, *samples(dataset(), i))
+        assert np.isclose(f.value(x)[i], loss, rtol=1e-12)
+        assert np.allclose(f.grad(x)[i], gradient, rtol=1e-9, atol=1e-12)
+
+
+def test_parameters_in_half_precision_are_computed_in_that_of_the_study():
+    f = local(own("Half"), dataset())
+    assert f.grad(np.zeros(f.n)).dtype == np.float64
+    assert np.allclose(f.value(np.zeros(f.n)), np.log(C))
+
+
+def test_samples_may_be_whole_numbers():
+    data = dataset()
+    data.train.X[:] = np.random.default_rng(5).integers(0, 20, data.train.X.shape)
+    f = local(own("Words", integers=True), data)
+    x = np.random.default_rng(3).standard_normal(f.n)
+    module = at(Words(), x)
+    A, b = samples(data, 1)
+    assert np.isclose(f.value(x)[1], loss_and_gradient(module, A.astype(int), b)[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "sentence"),
+    [
+        ("Counting", {}, "must not change its buffers in a call, but it changes calls: f_i would depend on the order"),
+        ("Counting", {"arguments": {"in_place": False}}, "must not change its buffers in a call, but it changes calls"),
+        (
+            "Complex",
+            {},
+            "a function of one vector of real numbers, but its parameter head.weight is complex, head.bias",
+        ),
+        (
+            "Words",
+            {"integers": True, "arguments": {"sparse": True}},
+            "0.weight has sparse gradients .write sparse=False",
+        ),
+        ("Words", {}, "does not take samples of shape .7.: .*; write problem.integers = true where they are whole num"),
+        ("Settled", {}, "the network has no parameter that is trained$"),
+    ],
+)
+def test_what_is_no_function_of_real_parameters_says_why(name, options, sentence):
+    with pytest.raises((UserError, ValueError), match=sentence) as refused:
+        own(name, **options).initial(dataset(), 0)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_module_that_computes_in_single_precision_is_told_where_to_set_it():
+    with pytest.raises(UserError, match='; write dtype = "float32" at the top of the study'):
+        local(own("Single"), dataset()).value(np.zeros(C * (N + 1)))
+    f = local(own("Single"), dataset(dtype="float32"))
+    assert f.value(np.zeros(f.n, np.float32)).dtype == np.float32
+
+
+def tables(folder):
+    """The data of ``dataset`` as a file."""
+    data = dataset()
+    (X, y), (X_test, y_test) = data.rows(0, M), data.rows_test(0, M)
+    path = folder / "clients.npz"
+    np.savez(path, X=X, y=y, sizes=data.sizes, X_test=X_test, y_test=y_test, sizes_test=data.sizes_test)
+    return {"name": "file", "path": str(path)}
+
+
+NETS = """
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.frozen = nn.Linear(7, 6).requires_grad_(False)
+        self.rest = nn.Sequential(nn.BatchNorm1d(6), nn.ReLU(), nn.Dropout(0.3), nn.Linear(6, 3))
+
+    def forward(self, samples):
+        return self.rest(self.frozen(samples))
+"""
+
+
+def test_batch_normalisation_dropout_and_frozen_layers_have_the_same_bits_on_any_number_of_ranks(tmp_path):
+    (tmp_path / "nets.py").write_text(NETS)
+    words = ["problem=torch", "problem.module=nets.py:Net", "algorithm=fedavg", "algorithm.epochs=2", "rounds=4", "-q"]
+    words += ["algorithm.batch_size=6", "algorithm.optimizer=adam", "stop.gradient=0", "--force"]
+    words += [f"data={tables(tmp_path)['name']}", "data.path=clients.npz"]
+    found = []
+    for ranks in (None, 3):
+        done = mpifed("run", *words, "-o", "out.h5", ranks=ranks, cwd=tmp_path)
+        assert done.code == 0, done.err
+        result = package.load(tmp_path / "out.h5")
+        found.append((result.x.tobytes(), result.rounds["accuracy"].tobytes(), result.rounds["objective"].tobytes()))
+    assert found[0] == found[1]
+    assert len(result.x) == 12 + 7 * 3

@@ -17,6 +17,7 @@ from mpifed.core.objects import plain
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array, Count, Matrix
 from mpifed.data.base import Data, Dataset, Test
+from mpifed.data.labels import numbers_of_texts, text_note
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import Pool, Samples, check_finite
 from mpifed.data.split import split_pool
@@ -85,12 +86,21 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
         held = self.held()
         seed = seed if self.seed is None else self.seed
         X, y, order, sizes = held.train
+        labels = [y] if held.test is None else [y, held.test.y]
+        (y, *tests), names = numbers_of_texts(labels, "the arrays")
+        division = "by the arrays"
         if sizes is None:
-            order, sizes = (self.partition or Iid()).split(y, self.clients or 1, stream(seed, "partition"))
+            rule = self.partition or Iid()
+            order, sizes = rule.split(y, self.clients or 1, stream(seed, "partition"))
+            division = rule.words()
         if held.test is None:
-            return split_pool(Samples(X, y, order, sizes), self.test, seed, dtype, "the arrays")
-        pool = Pool(X, y, order, sizes, dtype, tuple(held.test))
-        pool.source = "the arrays"
+            pool = split_pool(Samples(X, y, order, sizes), self.test, seed, dtype, "the arrays")
+        else:
+            pool = Pool(X, y, order, sizes, dtype, held.test._replace(y=tests[0]))
+            pool.source = "the arrays"
+        pool.division = division
+        if names:
+            pool.names, pool.notes = names, (text_note(names),)
         return pool
 
 
@@ -176,15 +186,22 @@ def checked(X: Any, y: ArrayLike, part: str) -> tuple[Matrix, Array]:
     X = X.tocsr() if sp.issparse(X) else np.asarray(X)
     if len(X.shape) != 2 or 0 in X.shape:
         raise UserError(f"X{part} has the shape {tuple(X.shape)}: it must be (d, n) with d > 0 and n > 0")
-    y = vector(y, f"y{part}")
-    for name, values in (("X", X), ("y", y)):
-        if values.dtype.kind not in "biuf":
-            raise UserError(f"{name}{part} has the type {values.dtype}: it must be an array of real numbers")
+    y = as_text(vector(y, f"y{part}"))
+    for name, values, kinds in (("X", X, "biuf"), ("y", y, "biufSU")):
+        if values.dtype.kind not in kinds:
+            also = ", or of texts" if name == "y" else ""
+            raise UserError(f"{name}{part} has the type {values.dtype}: it must be an array of real numbers{also}")
     if len(y) != X.shape[0]:
         raise UserError(f"y{part} has {len(y)} entries, but X{part} has {X.shape[0]} rows")
     check_finite(X, range(len(y)), f"X{part}")
-    check_finite(y, range(len(y)), f"y{part}")
+    if y.dtype.kind not in "SU":
+        check_finite(y, range(len(y)), f"y{part}")
     return X, y
+
+
+def as_text(y: Array) -> Array:
+    """Objects that are all texts, such as those of pandas, as an array of text; others unchanged."""
+    return y.astype(str) if y.dtype == object and all(isinstance(value, str) for value in y) else y
 
 
 def vector(values: Any, name: str) -> Array:

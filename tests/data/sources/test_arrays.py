@@ -141,3 +141,27 @@ def test_arrays_that_were_changed_are_noticed():
 def test_what_cannot_be_federated_data_is_refused(make, sentence):
     with pytest.raises(UserError, match=sentence):
         make()
+
+
+@pytest.mark.parametrize("kind", ["U", "S", object])
+def test_labels_may_be_texts_as_in_a_file(kind):
+    words = np.array(["cat", "dog", "ant"])[y].astype("U").astype(kind)
+    data = arrays(X, words, SIZES).load(0, "float64")
+    assert data.rows(0, 4)[1].tolist() == np.array([1, 2, 0])[y].tolist()
+    assert data.names == ("ant", "cat", "dog")
+    assert data.notes == ("labels are text, numbered in sorted order: 'ant' is 0, 'cat' is 1, 'dog' is 2",)
+    tested = arrays(X, words, SIZES, test=(X[:4], np.array(["bee", "ant", "ant", "dog"]), [1, 0, 2, 1]))
+    data = tested.load(0, "float64")
+    assert data.names == ("ant", "bee", "cat", "dog")
+    assert data.rows_test(0, 4)[1].tolist() == [1, 0, 0, 3]
+
+
+@pytest.mark.parametrize("words", [["a", None] * 5, ["a", 1.0] * 5])
+def test_labels_that_are_partly_texts_are_refused(words):
+    with pytest.raises(UserError, match=r"y has the type object: it must be an array of real numbers, or of texts"):
+        arrays(X, np.array(words, dtype=object), SIZES)
+
+
+def test_how_arrays_are_divided_is_said():
+    assert arrays(X, y, SIZES).load(0, "float64").division == "by the arrays"
+    assert arrays(X, y, 3, partition="contiguous").load(0, "float64").division == "contiguous"

@@ -172,6 +172,12 @@ def results() -> str:
         {"parameter": columns.SCALES["parameter"], **columns.MODEL},
     )
     lines += group(
+        "/models",
+        "The server's model after every `record.models`-th round, from round 0, and the last one. The group is absent "
+        'where `record.models = 0`, the default. `mpifed.load("out.h5").models` is a dictionary of both.',
+        columns.MODELS,
+    )
+    lines += group(
         "/selection",
         f"(round, slot). Where all of more than {columns.ALL_LISTED} clients are selected their ids are "
         f"not listed: {columns.ALL} stands for them.",

@@ -46,6 +46,10 @@ class Record(Table):
     """What is recorded beside the rounds."""
 
     personal: Annotated[bool, Meta(description="store /model/personal, one model for each client")] = False
+    models: Annotated[
+        int,
+        Meta(ge=0, description="rounds from one model stored in /models to the next, and the last; 0: none"),
+    ] = 0
 
 
 class Experiment(Table, kw_only=True):

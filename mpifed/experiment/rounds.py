@@ -55,6 +55,8 @@ def rounds(
             remember(history, row)
             reason = stop.reason(history, fed.m, fed.n)
         recorder.row(row, fed.selected if round else NO_CLIENT)
+        if config.record.models and round % config.record.models == 0:
+            recorder.snapshot(server.x)
         progress.show(round, config.rounds, row)
         refuse_divergence(stop.diverged, history["objective"], round, algorithm.steering())
         if reason is None and ((signal := fed.stop_signal or progress.stop) or checkpoints.due(round)):

@@ -145,6 +145,8 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
             outcome = rounds(config, fed, recorder, progress, checkpoints, job.saved)
             personal = fed.inspect(algorithm.personalised) if config.record.personal else None
             recorder.model(outcome.server.x, personal)
+            if config.record.models:
+                recorder.snapshot(outcome.server.x)
         except (UserError, Trouble):
             transport.stop(collect=False)
             raise

@@ -200,6 +200,11 @@ MODEL: dict[str, Column] = {
     "personal": Column("1", "Final model of each client."),
 }
 
+MODELS: dict[str, Column] = {
+    "round": Column("1", "Communication round after which the model was stored.", True),
+    "x": Column("1", "Model of the server after the round."),
+}
+
 SCALES: dict[str, Column] = {
     "round": Column("1", "Communication round; row 0 is the state before any local work.", True),
     "rank": Column("1", "MPI process.", True),

@@ -138,7 +138,7 @@ def dataset(
     if "/" in name or name in group:
         raise ValueError(f"{name!r} cannot be the name of a column")
     if "chunks" in layout:
-        layout["maxshape"] = (None,) * len(shape)
+        layout.setdefault("maxshape", (None,) * len(shape))
     stored = group.create_dataset(name, shape, dtype, **layout)
     describe(stored, meaning)
     for k, axis in enumerate(axes):

@@ -6,9 +6,11 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+import h5py
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -16,9 +18,10 @@ from mpifed.core.errors import Trouble, UserError
 from mpifed.core.files import synchronise
 from mpifed.core.typing import Array
 from mpifed.results.columns import CLIENTS, MODEL, RANKS, UNKNOWN, Column
+from mpifed.results.model_log import ModelLog, stored_models
 from mpifed.results.netcdf import created, dimension, put, scale, text
 from mpifed.results.provenance import now, provenance
-from mpifed.results.result import FORMAT, FORMAT_VERSION, Result, load
+from mpifed.results.result import FORMAT, FORMAT_VERSION, Result, load, read
 from mpifed.results.rounds_table import METADATA, RoundsTable
 
 FLUSH_SECONDS = 0.5  # rows wait at most this long in memory
@@ -56,6 +59,7 @@ class Recorder:
         with created(path, force or before is not None, attributes, GROUPS) as self._growing:
             self.file = self._growing.file
             self._rounds = RoundsTable(self._growing, clients)
+            self._models = ModelLog(self._growing)
             if before is not None:
                 self._copy(before, last)
         self.io_seconds = time.perf_counter() - begun
@@ -92,6 +96,12 @@ class Recorder:
         """Every ``every``-th row of the result that the run was resumed from, by column."""
         rounds = self.before.rounds if self.before is not None else {}
         return {name: column[: self.count : every].tolist() for name, column in rounds.items()}
+
+    def snapshot(self, x: Array) -> None:
+        """Write the server's model x (n,) after the last round recorded to /models, unless it is there."""
+        with self._clock():
+            self._write()
+            self._models.add(self.count - 1, np.asarray(x).ravel())
 
     def ranks(self, table: Table) -> None:
         """Write /ranks: a row a rank."""
@@ -178,6 +188,16 @@ class Recorder:
             if self._rounds.add(values, None if k and len(ids) == self.m else ids):
                 self._write()
         self._write()
+        every = before.config.get("record", {}).get("models", 0)
+        if every and before.path is not None:
+            read(before.path, partial(self._copy_models, every, last))
+
+    def _copy_models(self, every: int, last: int, file: h5py.File, name: str) -> None:
+        """Copy every ``every``-th model up to round ``last``; another one was that of the last round then."""
+        numbers, models = stored_models(file, name)
+        for round, x in zip(numbers.tolist(), models or (), strict=False):
+            if round <= last and round % every == 0:
+                self._models.add(round, x)
 
     def _table(self, name: str, axis: str, meanings: Mapping[str, Column], table: Table) -> None:
         with self._clock():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import time
@@ -18,6 +19,7 @@ from mpifed.core.files import replacing
 from mpifed.core.hdf5 import entry
 from mpifed.core.typing import Array
 from mpifed.results.columns import ALL, COLUMNS, Columns
+from mpifed.results.model_log import read_models
 from mpifed.results.validate import UNREADABLE, attributes, column, columns, configuration, heaps
 
 FORMAT = "mpifed-result"
@@ -78,6 +80,18 @@ class Result:
     def config(self) -> dict[str, Any]:
         """The experiment file."""
         return configuration(self.attrs.get("config", ""), self.path or "the result")
+
+    @cached_property
+    def models(self) -> Columns:
+        """Models of the server after some rounds, as ``record.models`` says: ``round`` (k,) and ``x`` (k, n).
+
+        They are read from the file when they are first asked for. UserError where it is no longer there.
+        """
+        if self.image is None and self.path is not None:
+            found: Columns = read(self.path, read_models)
+            return found
+        with h5py.File(io.BytesIO(self.image or b""), "r") as file:
+            return read_models(file, "the result")
 
     @property
     def m(self) -> int:

@@ -34,7 +34,7 @@ TYPES: dict[str, Any] = {
     "ranks": int,
 }
 HEAP, OBJECT = b"GCOL\x01\0\0\0", struct.Struct("<H6xQ")
-DIMENSIONS = {"personal": 2, "selection": 2}
+DIMENSIONS = {"model/personal": 2, "models/x": 2, "selection": 2}
 
 
 def heaps(path: str) -> None:
@@ -83,10 +83,10 @@ def configuration(text: str, name: str) -> dict[str, Any]:
 
 def column(stored: Any, key: str, name: str) -> Array:
     """The dataset ``key`` of the file ``name`` as an array. UserError where its type or shape is wrong."""
-    array, last = values(stored, f"{key} of {name}"), key.rsplit("/", 1)[-1]
+    array = values(stored, f"{key} of {name}")
     text = array.dtype.kind == "O" and not key.startswith(("rounds", "model"))
-    if array.ndim != DIMENSIONS.get(last, 1) or not (text or array.dtype.kind in "biuf"):
-        what = "a table" if last in DIMENSIONS else "a column"
+    if array.ndim != DIMENSIONS.get(key, 1) or not (text or array.dtype.kind in "biuf"):
+        what = "a table" if key in DIMENSIONS else "a column"
         raise UserError(
             f"{name} is not a valid result: {key} has type {array.dtype} and shape {array.shape}, but must be {what} "
             "of numbers"

@@ -27,9 +27,9 @@ KILLS = "tests.helpers.killed_runs"
 
 @pytest.mark.parametrize("name", SEVERAL)
 def test_a_finished_run_goes_on_with_the_bits_of_one_that_had_all_rounds_from_the_start(name, tmp_path):
-    """Also where its last round was evaluated only because it was the last one, and with personal models."""
+    """Also where its last round was evaluated and stored only because it was the last one, and with personal models."""
     whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
-    study = [*endless(name), "evaluate.every=2", "-q"]
+    study = [*endless(name), "evaluate.every=2", "record.models=2", "-q"]
     if name.split(",")[0] in ("flame", "pfedme"):
         study.append("record.personal=true")
     run("run", *study, "rounds=7", "-o", whole)
@@ -40,7 +40,7 @@ def test_a_finished_run_goes_on_with_the_bits_of_one_that_had_all_rounds_from_th
 
 def test_a_run_goes_on_as_often_as_one_likes(tmp_path):
     whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
-    study = ["algorithm=fedadmm", "data.clients=13", "stop.gradient=0.0", "evaluate.every=3", "-q"]
+    study = ["algorithm=fedadmm", "data.clients=13", "stop.gradient=0.0", "evaluate.every=3", "record.models=4", "-q"]
     run("run", *study, "rounds=0", "-o", part)
     for rounds in (1, 6, 8, 11):
         run("resume", part, f"rounds={rounds}", "-q")

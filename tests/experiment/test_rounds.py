@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+import h5py
+
+from mpifed.results.result import load
 from tests.experiment.conftest import run, status
 
 
@@ -47,3 +50,15 @@ def test_divergence_ends_the_run_unless_told_to_go_on(tmp_path):
     assert re.search(r"f diverges: \S+ in round \d after \S+ at the start, so look at algorithm.step", done.err)
     assert status(path)[0] == "failed"
     run(*study, "stop.diverged=0", "-o", tmp_path / "on.h5")
+
+
+def test_models_are_stored_after_every_so_many_rounds_and_the_last(tmp_path):
+    study = ["algorithm=fedavg", "data.clients=13", "stop.gradient=0.0", "-q"]
+    run("run", *study, "rounds=7", "record.models=3", "-o", tmp_path / "models.h5")
+    models = load(tmp_path / "models.h5").models
+    assert models["round"].tolist() == [0, 3, 6, 7]
+    for round, x in zip(models["round"], models["x"], strict=True):
+        run("run", *study, f"rounds={round}", "--force", "-o", tmp_path / "short.h5")
+        assert load(tmp_path / "short.h5").x.tobytes() == x.tobytes()
+    with h5py.File(tmp_path / "short.h5") as file:
+        assert "models" not in file

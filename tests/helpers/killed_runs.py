@@ -34,6 +34,7 @@ STUDY = [
     "stop.gradient=0.0",
     "selection.share=0.4",
     "checkpoint.every_rounds=7",
+    "record.models=5",
 ]
 CLOCKS = "_seconds"
 
@@ -44,7 +45,13 @@ def content(path: Path) -> dict[str, bytes]:
         assert file.attrs["status"] == "finished", file.attrs["status"]
         assert "checkpoint" not in file
         found = {name: file["rounds"][name][()].tobytes() for name in file["rounds"] if not name.endswith(CLOCKS)}
-        more = ["model/x", "selection", "clients/times_selected", *(["model/personal"] * ("personal" in file["model"]))]
+        more = [f"models/{name}" for name in ("round", "x") if "models" in file]
+        more += [
+            "model/x",
+            "selection",
+            "clients/times_selected",
+            *(["model/personal"] * ("personal" in file["model"])),
+        ]
         return found | {name: file[name][()].tobytes() for name in more}
 
 

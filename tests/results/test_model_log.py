@@ -1,0 +1,146 @@
+"""/models: the server's model after some of the rounds, as safe and as readable as the rounds."""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+import h5py
+import numpy as np
+import pytest
+
+from mpifed.core.errors import UserError
+from mpifed.results import model_log
+from mpifed.results.recorder import Recorder
+from mpifed.results.result import load
+from tests.results.conftest import ATTRS, row
+
+
+def grown(path, rounds, every=1, **options):
+    """A finished file whose models of 5 parameters are full of their round."""
+    with Recorder(path, ATTRS, 4, **options) as recorder:
+        for k in range(rounds + 1):
+            recorder.row(row(k), np.array([0, 2]))
+            if k % every == 0:
+                recorder.snapshot(np.full(5, float(k)))
+        recorder.model(np.full(5, float(rounds)))
+        recorder.snapshot(np.full(5, float(rounds)))
+    return recorder
+
+
+def test_models_are_read_back_with_their_rounds_and_the_last_one_once(path):
+    for rounds, expected in ((7, [0, 3, 6, 7]), (6, [0, 3, 6]), (0, [0])):
+        grown(path, rounds, 3, force=True)
+        models = load(path).models
+        assert models["round"].tolist() == expected
+        assert models["x"].tolist() == [[k] * 5 for k in expected]
+        assert models["x"][-1].tolist() == load(path).x.tolist()
+
+
+def test_a_result_in_memory_has_them_too_and_saves_them(path):
+    result = grown(None, 5, 2).result()
+    assert result.models["round"].tolist() == [0, 2, 4, 5]
+    result.save(path)
+    assert load(path).models["x"][:, 0].tolist() == [0, 2, 4, 5]
+
+
+def test_a_run_without_models_has_none(path):
+    with Recorder(path, ATTRS, 4) as recorder:
+        recorder.row(row(0), None)
+    models = load(path).models
+    assert (len(models["round"]), len(models["x"])) == (0, 0)
+    with h5py.File(path) as file:
+        assert "models" not in file
+
+
+def test_a_long_model_is_stored_in_several_chunks_and_keeps_its_type(path, monkeypatch):
+    monkeypatch.setattr(model_log, "LONGEST", 16)
+    x = np.arange(100, dtype=np.float32)
+    with Recorder(path, ATTRS, 4) as recorder:
+        for k in range(3):
+            recorder.row(row(k), None)
+            recorder.snapshot(k * x)
+    found = load(path).models["x"]
+    assert found.dtype == np.float32
+    assert np.array_equal(found, [0 * x, x, 2 * x])
+    with h5py.File(path) as file:
+        assert file["models/x"].chunks == (1, 16)
+
+
+def test_xarray_reads_them_with_their_rounds(path):
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("h5netcdf")
+    grown(path, 7, 3)
+    with xarray.open_dataset(path, group="models", engine="h5netcdf") as models:
+        assert models["x"].dims == ("round", "parameter")
+        assert models["round"].values.tolist() == [0, 3, 6, 7]
+        assert models["x"].sel(round=6).values.tolist() == [6.0] * 5
+        assert models["x"].attrs["units"] == "1"
+    with xarray.open_dataset(path, group="rounds", engine="h5netcdf") as rounds:
+        assert len(rounds["objective"]) == 8
+
+
+def test_between_any_two_writes_the_file_opens_with_every_model_that_was_stored(path, monkeypatch):
+    """What a kill finds: the models stored so far, each with its round, and never half of one."""
+    images, copy, stored = [], path.with_name("copy.h5"), 0
+
+    def watched(change):
+        def call(*words):
+            result = change(*words)
+            if path.exists():
+                images.append((zlib.compress(path.read_bytes(), 1), stored))
+            return result
+
+        return call
+
+    for name in ("pwrite", "ftruncate", "posix_fallocate", "replace", "link"):
+        monkeypatch.setattr(os, name, watched(getattr(os, name)))
+    monkeypatch.setattr(model_log, "CHUNK", 4)  # small, so that the trees of chunks split
+    monkeypatch.setattr(model_log, "LONGEST", 3)
+    recorder = Recorder(path, ATTRS, 4)
+    for k in range(24):
+        recorder.row(row(k), np.array([0, 2]))
+        if k % 2:
+            recorder.snapshot(np.full(5, float(k)))
+            stored += 1
+    recorder.model(np.full(5, 23.0))
+    recorder.finish("finished", "because")
+    monkeypatch.undo()
+    assert stored == 12
+    for image, done in dict(images).items():
+        copy.write_bytes(zlib.decompress(image))
+        result = load(copy)
+        rounds, models = result.models["round"].tolist(), result.models["x"].tolist()
+        assert len(rounds) >= done
+        assert rounds == [2 * k + 1 for k in range(len(rounds))]
+        assert models == [[k] * 5 for k in rounds]
+        assert result.cr >= max(rounds, default=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "words"),
+    [
+        ("x", np.zeros(3), r"models/x has type float64 and shape \(3,\), but must be a table of numbers"),
+        (
+            "round",
+            np.zeros((2, 2)),
+            r"models/round has type float64 and shape \(2, 2\), but must be a column",
+        ),
+        ("x", np.array([[b"a"]]), r"models/x has type \S+ and shape \(1, 1\), but must be a table of numbers"),
+    ],
+)
+def test_a_file_from_elsewhere_is_refused_where_they_are_no_models(path, name, wrong, words):
+    grown(path, 2)
+    with h5py.File(path, "r+") as file:
+        del file["models"][name]
+        file["models"][name] = wrong
+    with pytest.raises(UserError, match=f"out.h5 is not a valid result: {words}"):
+        _ = load(path).models
+
+
+def test_a_file_that_is_gone_is_one_sentence(path):
+    grown(path, 2)
+    result = load(path)
+    path.unlink()
+    with pytest.raises(UserError, match=r"out\.h5 cannot be read: no such file"):
+        _ = result.models

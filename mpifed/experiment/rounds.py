@@ -55,20 +55,23 @@ def rounds(
             remember(history, row)
             reason = stop.reason(history, fed.m, fed.n)
         recorder.row(row, fed.selected if round else NO_CLIENT)
-        if config.record.models and round % config.record.models == 0:
-            recorder.snapshot(server.x)
+        recorder.snapshot(server.x, config.record.models)
         progress.show(round, config.rounds, row)
         refuse_divergence(stop.diverged, history["objective"], round, algorithm.steering())
         if reason is None and ((signal := fed.stop_signal or progress.stop) or checkpoints.due(round)):
-            recorder.flush()
-            written = checkpoints.save(fed, server, round, elapsed)
+            written = save(recorder, checkpoints, fed, server, round, elapsed)
             if signal:
                 return Outcome(server, "stopped", f"{signal} after round {round}" + "; resume goes on" * written)
     reason = reason or f"rounds: {config.rounds}"
     if config.checkpoint.kept(reason):
-        recorder.flush()
-        checkpoints.save(fed, server, round, elapsed)
+        save(recorder, checkpoints, fed, server, round, elapsed)
     return Outcome(server, "finished", reason)
+
+
+def save(recorder: Recorder, checkpoints: CheckpointWriter, *state: Any) -> bool:
+    """Write a checkpoint of this state, and before it the rows that wait: a file has every round of its checkpoint."""
+    recorder.flush()
+    return checkpoints.save(*state)
 
 
 def restored(config: Experiment, fed: Federation, saved: Saved, history: dict[str, list[float]]) -> Any:

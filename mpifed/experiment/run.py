@@ -145,8 +145,7 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
             outcome = rounds(config, fed, recorder, progress, checkpoints, job.saved)
             personal = fed.inspect(algorithm.personalised) if config.record.personal else None
             recorder.model(outcome.server.x, personal)
-            if config.record.models:
-                recorder.snapshot(outcome.server.x)
+            recorder.snapshot(outcome.server.x, config.record.models, last=True)
         except (UserError, Trouble):
             transport.stop(collect=False)
             raise

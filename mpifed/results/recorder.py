@@ -97,11 +97,16 @@ class Recorder:
         rounds = self.before.rounds if self.before is not None else {}
         return {name: column[: self.count : every].tolist() for name, column in rounds.items()}
 
-    def snapshot(self, x: Array) -> None:
-        """Write the server's model x (n,) after the last round recorded to /models, unless it is there."""
-        with self._clock():
-            self._write()
-            self._models.add(self.count - 1, np.asarray(x).ravel())
+    def snapshot(self, x: Array, every: int, last: bool = False) -> None:
+        """Write the server's model x (n,) to /models if the last row is of an ``every``-th round (0: never).
+
+        ``last``: of any round, for it is the last one.
+        """
+        round = self._rounds.last
+        if every and (last or round % every == 0):
+            with self._clock():
+                self._write()
+                self._models.add(round, np.asarray(x).ravel())
 
     def ranks(self, table: Table) -> None:
         """Write /ranks: a row a rank."""

@@ -36,6 +36,11 @@ class RoundsTable:
         self.selections = SelectionLog(growing.file, self.numbers, clients)
         growing.file["round"] = self.numbers  # xarray looks in the root for the dimensions of /selection
 
+    @property
+    def last(self) -> int:
+        """The last round, in the file or in memory; -1 where there is none."""
+        return self.count + len(self.rows) - 1
+
     def declare(self, name: str, unit: str, description: str) -> None:
         """Describe a column that an algorithm reports; names in COLUMNS keep their meaning."""
         self.declared[name] = Column(unit, description)

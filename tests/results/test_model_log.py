@@ -21,10 +21,9 @@ def grown(path, rounds, every=1, **options):
     with Recorder(path, ATTRS, 4, **options) as recorder:
         for k in range(rounds + 1):
             recorder.row(row(k), np.array([0, 2]))
-            if k % every == 0:
-                recorder.snapshot(np.full(5, float(k)))
+            recorder.snapshot(np.full(5, float(k)), every)
         recorder.model(np.full(5, float(rounds)))
-        recorder.snapshot(np.full(5, float(rounds)))
+        recorder.snapshot(np.full(5, float(rounds)), every, last=True)
     return recorder
 
 
@@ -59,7 +58,7 @@ def test_a_long_model_is_stored_in_several_chunks_and_keeps_its_type(path, monke
     with Recorder(path, ATTRS, 4) as recorder:
         for k in range(3):
             recorder.row(row(k), None)
-            recorder.snapshot(k * x)
+            recorder.snapshot(k * x, 1)
     found = load(path).models["x"]
     assert found.dtype == np.float32
     assert np.array_equal(found, [0 * x, x, 2 * x])
@@ -100,9 +99,8 @@ def test_between_any_two_writes_the_file_opens_with_every_model_that_was_stored(
     recorder = Recorder(path, ATTRS, 4)
     for k in range(24):
         recorder.row(row(k), np.array([0, 2]))
-        if k % 2:
-            recorder.snapshot(np.full(5, float(k)))
-            stored += 1
+        recorder.snapshot(np.full(5, float(k)), 2)
+        stored += k % 2 == 0
     recorder.model(np.full(5, 23.0))
     recorder.finish("finished", "because")
     monkeypatch.undo()
@@ -112,7 +110,7 @@ def test_between_any_two_writes_the_file_opens_with_every_model_that_was_stored(
         result = load(copy)
         rounds, models = result.models["round"].tolist(), result.models["x"].tolist()
         assert len(rounds) >= done
-        assert rounds == [2 * k + 1 for k in range(len(rounds))]
+        assert rounds == [2 * k for k in range(len(rounds))]
         assert models == [[k] * 5 for k in rounds]
         assert result.cr >= max(rounds, default=0)
 

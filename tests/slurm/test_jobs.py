@@ -13,7 +13,9 @@ import importlib.util
 import re
 import shlex
 import sys
+import sysconfig
 from itertools import pairwise
+from pathlib import Path
 
 import h5py
 import pytest
@@ -277,6 +279,77 @@ def test_restart_does_not_repeat_a_mistake(cluster):
     (done,) = cluster.wait(job)
     assert (done.state, done.restarts) == ("FAILED", 0)
     assert "mpifed: unknown algorithm 'fedadm'; did you mean 'fedadmm'?" in done.log
+
+
+def test_restart_jobs_of_one_name_go_on_one_after_the_other(cluster):
+    """Where nothing is requeued: the second job waits for the first, and finishes what it left."""
+    path = cluster.folder / "singleton.h5"
+    line = ["--ntasks=3", "--job-name=one", "--dependency=singleton", JOBS / "restart.sbatch", *STUDY, "rounds=40"]
+    variables = {"MPIFED_LAUNCH": slowly(cluster, MPIRUN), "MPIFED_REQUEUE": "0"}
+    first, second = (cluster.submit(*line, "-o", path, **variables) for _ in range(2))
+    cluster.until(first, lambda: rounds(path) >= 3)
+    assert cluster.show(second)[0]["JobState"] == "PENDING"
+    cluster.ask("scancel", "--batch", "--signal=USR1", first)
+    (done,) = cluster.wait(first)
+    assert (done.state, done.restarts) == ("FAILED", 0), done.log
+    (done,) = cluster.wait(second)
+    assert done.state == "COMPLETED", done.log
+    assert f"{path} continues after round" in done.log
+    assert content(path) == whole(cluster, 40)
+
+
+def telling(cluster, name, words):
+    """A launcher of ranks that does ``words`` of bash with -n N python -m mpifed …"""
+    script = cluster.folder / name
+    script.write_text(f"#!/usr/bin/env bash\n{words}\n")
+    script.chmod(0o755)
+    return script
+
+
+def test_threads_memory_and_site_reach_the_ranks(cluster):
+    launcher = telling(
+        cluster,
+        "tell",
+        """srun --mpi=none -n "$2" sh -c 'echo "threads $OMP_NUM_THREADS, cpus $SLURM_CPUS_PER_TASK"'""",
+    )
+    site = cluster.folder / "site.sh"
+    site.write_text(f': "$never_set"\nexport MPIFED_LAUNCH={launcher}\n')
+    job = cluster.submit(
+        "--ntasks=2", "--cpus-per-task=2", "--mem-per-cpu=300M", JOBS / "single.sbatch", MPIFED_ENV=str(site)
+    )
+    (done,) = cluster.wait(job)
+    assert (done.state, done.log) == ("COMPLETED", "threads 2, cpus 2\n" * 2)
+
+
+def test_an_environment_of_its_own_on_the_node(cluster):
+    """The recipe node-local.sh: the ranks use a copy in /tmp, which is gone after the job."""
+    venv = cluster.folder / "small"
+    done = execute([sys.executable, "-m", "venv", "--without-pip", venv], 60)
+    assert done.code == 0, done.err
+    (packages,) = venv.glob("lib/python*/site-packages")
+    (packages / "all.pth").write_text(f"{ROOT}\n{sysconfig.get_path('purelib')}\n")
+    tar = cluster.folder / "venv.tar"
+    assert execute(["tar", "-C", venv, "-cf", tar, "."]).code == 0
+    path = cluster.folder / "local.h5"
+    wheel = list(Path(sys.prefix, "lib").glob("libmpi.so.*"))  # which the copy does not have
+    job = cluster.submit(
+        "--nodes=1",
+        "--ntasks=3",
+        JOBS / "single.sbatch",
+        *STUDY,
+        "rounds=5",
+        "-o",
+        path,
+        MPIFED_ENV=str(JOBS / "recipes" / "node-local.sh"),
+        MPIFED_VENV_TAR=str(tar),
+        MPIFED_LAUNCH=str(telling(cluster, "where", f'command -v python\nexec {MPIRUN} "$@"')),
+        **({"MPI4PY_LIBMPI": str(wheel[0])} if wheel else {}),
+    )
+    (done,) = cluster.wait(job)
+    assert done.state == "COMPLETED", done.log
+    assert done.log.startswith(f"/tmp/mpifed-{job}/bin/python\n")
+    assert not cluster.emulated or not Path(f"/tmp/mpifed-{job}").exists()
+    assert content(path) == whole(cluster, 5)
 
 
 @pytest.mark.parametrize("launcher", [MPIRUN, SRUN])

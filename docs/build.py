@@ -12,6 +12,7 @@ from mpifed.cli.describe import KINDS, option, paper
 from mpifed.core.component import Table
 from mpifed.experiment.checkpoint import Checkpoint
 from mpifed.experiment.config import Evaluate, Experiment, Record
+from mpifed.experiment.matching import matrix
 from mpifed.experiment.stop import Stop
 from mpifed.federation.stragglers import System
 from mpifed.results import columns
@@ -106,12 +107,21 @@ def entry(name: str, cls: type[Table]) -> list[str]:
     return lines + (options(cls) if msgspec.structs.fields(cls) else [])
 
 
+def combinations() -> list[str]:
+    """Which algorithm runs on which problem, and why not."""
+    found = matrix()
+    lines = ["", "## algorithms and problems", "", "Which algorithm runs on which problem, with default options."]
+    lines += table(("", *found.problems), [(f"`{name}`", *cells) for name, cells in found.cells.items()])
+    lines += ["", *(f"- {mark} {reason}." for mark, reason in found.notes.items())]
+    return [*lines, "", "With other options:", "", *(f"- {text}." for text in found.options)]
+
+
 def reference() -> str:
     """docs/reference.md."""
     kinds = ", ".join(f"[{kind}](#{kind})" for kind in KINDS)
     lines = [
         REFERENCE,
-        f"Contents: [the experiment](#the-experiment), {kinds}.",
+        f"Contents: [the experiment](#the-experiment), [algorithms and problems](#algorithms-and-problems), {kinds}.",
         "",
         "## The experiment",
         "",
@@ -120,6 +130,7 @@ def reference() -> str:
     lines += options(Experiment, ("data", "problem", "algorithm", "selection", *TABLES))
     for name, cls in TABLES.items():
         lines += entry(f"[{name}]", cls)
+    lines += combinations()
     for kind, family in KINDS.items():
         lines += ["", f"## {kind}", "", f"`{PLACES[kind]}.name`, by default `{family.default}`."]
         for name in family.choices:

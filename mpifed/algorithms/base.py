@@ -47,6 +47,7 @@ class Algorithm(Component):
     vectors: ClassVar[int] = 1  # models that a selected client downloads, and uploads, for each selection
     everyone: ClassVar[bool] = False  # whether a round also needs a reply from clients that are not selected
     personal: ClassVar[bool] = False  # whether clients keep a model of their own, returned by ``personalised``
+    demands: ClassVar[str] = ""  # what it needs of f_i beyond methods of the problem, and which options give it
     tuned_by: ClassVar[str] = ""  # the option to change where the iterates diverge
     watches: ClassVar[tuple[str, ...]] = ()  # names of the numbers that ``watch`` returns
     refused: ClassVar[dict[str, str]] = {"optimizer": "it has no local gradient steps with a step size γ"}

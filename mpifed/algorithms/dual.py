@@ -24,6 +24,9 @@ class DualMethod(Algorithm):
         bool, Meta(description="record the dual objective Σ f_i*(y_i): every client solves (1) at every evaluation")
     ] = False
 
+    demands: ClassVar[str] = (
+        "strongly convex f_i, so set the problem's regularisation above 0, and bias = false where there is one"
+    )
     tuned_by: ClassVar[str] = "eta"
     watches: ClassVar[tuple[str, ...]] = ("dual_objective",)
 
@@ -45,10 +48,7 @@ class DualMethod(Algorithm):
     def check(self, f: Local) -> None:
         """Refuse f_i that are not strongly convex."""
         if not (f.convexity() > 0).all():
-            raise UserError(
-                f"{self.label()} cannot run on {f.problem.label()} as it stands: it needs strongly convex f_i, so "
-                "set the problem's regularisation above 0, and bias = false where there is one"
-            )
+            raise UserError(f"{self.label()} cannot run on {f.problem.label()} as it stands: it needs {self.demands}")
 
     def constants(self, fed: Federation) -> tuple[float, float, float]:
         """α = min α_i, β = max r_i and (τ − 1)/(N − 1)."""

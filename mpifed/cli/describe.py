@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+import textwrap
 import typing
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from mpifed.core.toml import toml_value
 from mpifed.data.base import Data
 from mpifed.data.partition import Partition
 from mpifed.experiment.config import FAMILIES
+from mpifed.experiment.matching import matrix
 from mpifed.federation.distributions import Distribution
 from mpifed.federation.stragglers import System
 from mpifed.mpi.library import library
@@ -39,25 +41,56 @@ KINDS: dict[str, type[Component]] = {
         Distribution,
     )
 }
+MATRIX = "matrix"  # the kind that stands for algorithms × problems
 
 
 def options(commands: Any) -> None:
     """The commands list and describe."""
     names = commands.add_parser("list", help="list what an experiment file can name")
-    names.add_argument("kind", nargs="?", help="algorithms, problems, data, partitions or selections")
+    names.add_argument(
+        "kind", nargs="?", help="algorithms, problems, data, partitions, selections … or matrix: algorithms × problems"
+    )
     one = commands.add_parser("describe", help="formula, options and source of an algorithm, a problem …")
     one.add_argument("name")
 
 
 def names(kind: str | None = None) -> str:
     """The members of one kind, or of all kinds, one line each."""
+    if kind == MATRIX:
+        return combinations()
     if kind is not None and kind not in KINDS:
-        unknown("kind", kind, KINDS)
+        unknown("kind", kind, [*KINDS, MATRIX])
     blocks = []
     for title in [kind] if kind else KINDS:
         lines = [f"  {name:<20} {summary(KINDS[title], name)}" for name in KINDS[title].names()]
         blocks.append("\n".join([f"{title}:", *lines]))
     return "\n\n".join(blocks)
+
+
+def combinations() -> str:
+    """Which algorithm runs on which problem, with the reasons below."""
+    found = matrix()
+    rows = [["", *found.problems], *([name, *cells] for name, cells in found.cells.items())]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    notes = [f"{mark} {reason}" for mark, reason in found.notes.items()]
+    return "\n".join(
+        [
+            "algorithms × problems, with default options:",
+            "",
+            *lines,
+            "",
+            *wrapped(notes, "  "),
+            "",
+            "with other options:",
+            *wrapped(found.options, "    ", "  "),
+        ]
+    )
+
+
+def wrapped(texts: list[str], indent: str, first: str = "") -> list[str]:
+    """Texts in lines of at most 100 characters."""
+    return [line for text in texts for line in textwrap.wrap(text, 100, initial_indent=first, subsequent_indent=indent)]
 
 
 def summary(family: type[Component], name: str) -> str:

@@ -12,6 +12,7 @@ from mpifed.data.cache import Cache
 from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.config import Experiment
 from mpifed.experiment.job import Job
+from mpifed.experiment.matching import refuse_mismatch
 from mpifed.experiment.warm_start import fitting
 from mpifed.federation import sums
 from mpifed.federation.host import Host
@@ -81,9 +82,7 @@ def host(job: Job, world: World, data: Dataset, setup: Setup, cuts: list[int]) -
 def start(config: Experiment, data: Dataset, ranks: int) -> Array:
     """The model (n,) that the run starts from. UserError for what does not go together."""
     problem, algorithm = config.problem, config.algorithm
-    for need in algorithm.needs():
-        if not problem.has(need):
-            raise UserError(f"{algorithm.label()} cannot run on {problem.label()}: it needs {need}")
+    refuse_mismatch(algorithm, problem)
     for key, table in (("algorithm", algorithm), ("selection", config.selection)):
         batch = getattr(table, "batch_size", 0)
         if batch and not problem.sampled:

@@ -142,5 +142,5 @@ def test_so_is_what_does_not_know_its_convexity(problem, lacks):
         "algorithm": "feddcd",
         "rounds": 2,
     }
-    with pytest.raises(UserError, match=f"^feddcd cannot run on {problem}: it needs {lacks}$"):
+    with pytest.raises(UserError, match=f"^feddcd cannot run on {problem}: it needs {lacks} \\("):
         mpifed.run(table)

@@ -195,6 +195,6 @@ def test_a_problem_that_lacks_what_an_algorithm_needs_is_refused_by_name(algorit
     config = experiment({"algorithm": algorithm.label(), "problem": problem})
     config = replace(config, algorithm=algorithm)
     lacking = [need for need in algorithm.needs() if not config.problem.has(need)]
-    sentence = f"^{algorithm.label()} cannot run on {problem}: it needs {' '.join(lacking[:1])}$"
+    sentence = f"^{algorithm.label()} cannot run on {problem}: it needs {' '.join(lacking[:1])} \\("
     with pytest.raises(UserError, match=sentence) if lacking else nullcontext():
         check(config, SOURCES["softmax"].load(0, "float64"), 1)

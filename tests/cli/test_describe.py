@@ -12,3 +12,13 @@ def test_list_describe_and_version():
         assert word in told
     for word in ("mpifed", "Python", "numpy", "mpi4py", "MPI", "HDF5"):
         assert word in mpifed("--version").out
+
+
+def test_the_matrix_fits_on_a_screen_and_has_its_notes():
+    lines = mpifed("list", "matrix").out.splitlines()
+    assert max(map(len, lines)) <= 100
+    (row,) = (line.split() for line in lines if line.startswith("fedgia "))
+    assert row[1] == "yes"
+    assert row[-2:] == ["no¹", "yes"]
+    assert any(line.startswith("¹ the algorithm needs lipschitz (an upper bound") for line in lines)
+    assert mpifed("list", "matrx").err == "mpifed: unknown kind 'matrx'; did you mean 'matrix'?\n"

@@ -1,0 +1,94 @@
+"""Which algorithm runs on which problem: the table says what a run does, and a refusal names those that can."""
+
+from __future__ import annotations
+
+import pytest
+
+import mpifed
+from mpifed.algorithms.base import Algorithm
+from mpifed.core.errors import UserError
+from mpifed.experiment.config import experiment
+from mpifed.experiment.matching import described, matrix, refuse_mismatch
+from mpifed.problems.base import Problem
+
+TABLE = matrix()
+DATA = {"name": "gaussian", "clients": 3, "samples": 6, "features": 4}
+TABLES = {
+    "quadratic": {"data": {"name": "quadratic", "clients": 3, "features": 4}},
+    "softmax": {"data": DATA, "problem": {"name": "softmax", "lam": 0.1, "bias": False}},
+    "logistic": {"data": DATA, "problem": {"name": "logistic", "mu": 0.1}},
+}
+NETWORKS = ("cnn", "torch")  # need PyTorch
+WITHOUT_BATCHES = {
+    note for note, reason in TABLE.notes.items() if "batch_size must be 0" in reason and "no samples" in reason
+}
+
+
+def refused(name, problem):
+    """What is said to an algorithm on a problem, or None where it runs."""
+    table = {"problem": problem, "data": DATA} | TABLES.get(problem, {})
+    batches = TABLE.cells[name][TABLE.problems.index(problem)][-1] in WITHOUT_BATCHES
+    try:
+        mpifed.run(table | {"algorithm": {"name": name} | ({"batch_size": 0} if batches else {}), "rounds": 1})
+    except UserError as mistake:
+        return str(mistake)
+    return None
+
+
+def test_it_has_every_algorithm_and_every_problem():
+    assert list(TABLE.cells) == list(Algorithm.choices)
+    assert TABLE.problems == list(Problem.choices)
+    assert {len(row) for row in TABLE.cells.values()} == {len(TABLE.problems)}
+
+
+@pytest.mark.parametrize("problem", [name for name in Problem.choices if name not in NETWORKS])
+def test_it_says_what_a_run_does(problem):
+    for name, row in TABLE.cells.items():
+        answer = row[TABLE.problems.index(problem)]
+        told = refused(name, problem)
+        assert answer.startswith("no") == (told is not None), f"{name} on {problem}: {row}, {told}"
+        if told is not None:
+            needs = TABLE.notes[answer[-1]].removeprefix("the algorithm needs ")
+            assert told.startswith(f"{name} cannot run on {problem}: it needs {needs}, which {problem} does not have; ")
+
+
+def test_conditions_are_told_as_the_run_tells_them():
+    table = {"data": DATA, "problem": {"name": "softmax"}, "algorithm": "feddcd", "rounds": 1}
+    note = TABLE.notes[TABLE.cells["feddcd"][TABLE.problems.index("softmax")][-1]]
+    with pytest.raises(UserError, match=r"^feddcd cannot run on softmax as it stands: ") as told:
+        mpifed.run(table)
+    assert str(told.value).endswith(note)
+
+
+def refusal(words):
+    config = experiment(words)
+    with pytest.raises(UserError) as told:
+        refuse_mismatch(config.algorithm, config.problem)
+    return str(told.value)
+
+
+def test_a_refusal_names_the_algorithms_that_can():
+    text = refusal({"algorithm": "fedgia", "problem": "mlp"})
+    head, _, others = text.partition("; ")
+    assert head == (
+        "fedgia cannot run on mlp: it needs lipschitz (an upper bound of the curvature, the norm of ∇²f_i), "
+        "which mlp does not have"
+    )
+    names = others.removesuffix(" can").split(", ")
+    assert names == [name for name, row in TABLE.cells.items() if row[TABLE.problems.index("mlp")].startswith("yes")]
+
+
+def test_an_option_that_asks_for_more_is_told_from_the_algorithm():
+    text = refusal({"algorithm": {"name": "fedgia", "H": "gram"}, "problem": "softmax"})
+    assert "it needs majorizer_inverse (" in text
+    assert "; with its default options it can, and so can fedadmm, " in text
+    assert any(line.startswith('fedgia with H = "gram" needs majorizer_inverse') for line in TABLE.options)
+    assert any(line.startswith('fedepm with noise = "clipped" needs clipped_grad') for line in TABLE.options)
+
+
+def test_every_need_of_an_algorithm_is_in_words():
+    needs = {need for name in Algorithm.choices for need in Algorithm.member(name, "algorithm")().needs()}
+    assert needs <= Problem.offers.keys()
+    assert all(callable(getattr(Problem, name)) for name in Problem.offers)
+    assert described(["hessian", "own"]) == "hessian (products with ∇²f_i) and own"
+    assert described(["a", "b", "c"]) == "a, b and c"

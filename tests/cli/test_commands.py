@@ -35,7 +35,7 @@ def test_the_command_prints_a_table(folder):
     assert (done.code, done.err) == (0, "")
     assert cells(done.out) == (
         ["algorithm", "n", "objective", "CR"],
-        [["fedadmm", "3", "5.0 ± 1.0", "1 ± 0"], ["fedgia", "3", "6.0 ± 1.0", "1 ± 0"]],
+        [["FedADMM", "3", "5.0 ± 1.0", "1 ± 0"], ["FedGiA", "3", "6.0 ± 1.0", "1 ± 0"]],
     )
     done = mpifed("compare", *sorted(folder.glob("*.h5")), "--by", "none", "--format", "csv", "--columns", "objective")
     assert done.out.split("\n")[0] == "algorithm,seed,n,objective,objective_sd"

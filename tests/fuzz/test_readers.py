@@ -6,6 +6,7 @@ MPIFED_FUZZ=100000 tries as many examples of each kind, at random; otherwise few
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import io
 import os
@@ -15,6 +16,8 @@ from typing import Any
 import hypothesis.strategies as st
 import msgspec
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -22,6 +25,8 @@ from mpifed.core.errors import UserError
 from mpifed.data import info
 from mpifed.data.base import Data
 from mpifed.data.formats.idx import read_idx
+from mpifed.data.labels import fitted
+from mpifed.data.survey import survey
 from mpifed.experiment import config
 from mpifed.experiment.checkpoint import find, folder
 from mpifed.federation.selection import Replay
@@ -64,6 +69,23 @@ gradient_scale = "m^2"
 [evaluate]
 every = 2
 """
+
+
+def words(out):
+    """An HDF5 file with strings of any length as labels."""
+    for name, value in {**hostile.GOOD, "y": ["yes", "no"] * 10}.items():
+        out[name] = value
+
+
+def parquet():
+    """A Parquet file with numbers and a column of text."""
+    out = io.BytesIO()
+    rng = np.random.default_rng(0)
+    columns = {"a": rng.random(20), "b": rng.integers(9, size=20), "kind": ["yes", "no"] * 10}
+    pq.write_table(pa.table(columns), out)
+    return out.getvalue()
+
+
 FILES = {
     "x.h5": hostile.h5_of(**hostile.GOOD),
     "s.h5": hostile.h5_of(**hostile.SPARSE),
@@ -75,11 +97,16 @@ FILES = {
     "u.mat": hostile.mat(False, X=hostile.X, y=hostile.Y),
     "us.mat": hostile.mat(False, X=hostile.CSR, y=hostile.Y),
     "x.csv": hostile.CSV,
+    "words.csv": b"a,b,kind\n" + b"1,2,cat\n3,4,dog\n5,6,ant\n" * 4,
+    "words.svm": b"cat 1:1 2:5\ndog 2:3\n" * 4,
+    "words.npz": hostile.npz(**{**hostile.GOOD, "y": np.array(["yes", "no"] * 10)}),
+    "words.h5": hostile.h5(words),
+    "x.parquet": parquet(),
     "x.svm": hostile.SVM,
     "x.csv.gz": gzip.compress(hostile.CSV),
     "x.svm.bz2": bz2.compress(hostile.SVM),
 }
-POOLS = ("s.mat", "u.mat", "us.mat", "x.csv", "x.svm", "x.csv.gz", "x.svm.bz2")
+POOLS = ("s.mat", "u.mat", "us.mat", "x.csv", "x.svm", "x.csv.gz", "x.svm.bz2", "words.csv", "words.svm", "x.parquet")
 
 
 @st.composite
@@ -147,7 +174,11 @@ def test_data_files(name, tmp_path):
 
 def read(path):
     table = {"name": "file", "path": str(path)} | ({"clients": 3} if path.name in POOLS else {})
-    info.describe(Data.build(table, "data").load(0, "float64"))
+    dataset = Data.build(table, "data").load(0, "float64")
+    info.describe(dataset, survey(dataset))
+    for kind in ("classes", "binary"):
+        with contextlib.suppress(ValueError):  # labels that are something else
+            fitted(dataset, kind).rows(0, dataset.m)
 
 
 @pytest.mark.parametrize(

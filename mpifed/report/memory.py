@@ -12,16 +12,16 @@ SPARE = 1.25  # what a rank asks for : the measured peak
 MIB = 1 << 20  # SLURM's M
 
 
-def per_rank(peaks: Array) -> int:
-    """MiB to ask for, for each rank, from the peaks in bytes of an earlier run's ranks.
+def per_cpu(peaks: Array, threads: int = 1) -> int:
+    """MiB to ask for, for each CPU of ranks of so many threads, from the peaks in bytes of an earlier run's ranks.
 
     A quarter more than the largest peak, rounded up to two digits: SLURM limits a node, not a rank.
     """
-    need = SPARE * float(np.max(peaks, initial=0.0)) / MIB
+    need = SPARE * float(np.max(peaks, initial=0.0)) / MIB / threads
     digit = 10 ** max(0, math.floor(math.log10(max(need, 1.0))) - 1)
     return max(1, math.ceil(need / digit)) * digit
 
 
-def option(peaks: Array) -> str:
-    """The option of sbatch for ranks of one CPU each; empty where no peak was measured."""
-    return f"--mem-per-cpu={per_rank(peaks)}M" if np.any(peaks > 0) else ""
+def option(peaks: Array, threads: int = 1) -> str:
+    """The option of sbatch for ranks with a CPU for each thread; empty where no peak was measured."""
+    return f"--mem-per-cpu={per_cpu(peaks, threads)}M" if np.any(peaks > 0) else ""

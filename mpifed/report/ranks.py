@@ -43,7 +43,8 @@ def ranks(result: Result, listed: int) -> list[str]:
 def asked_memory(result: Result) -> str:
     """What a job of this run should ask for, where it has several ranks."""
     peaks = result.ranks.get("max_rss_bytes", np.zeros(0))
-    found = memory.option(peaks) if len(peaks) > 1 else ""
+    threads = int(np.min(result.ranks.get("threads", np.ones(1))))
+    found = memory.option(peaks, threads) if len(peaks) > 1 else ""
     return f"; ask for {found}" if found else ""
 
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from mpifed.report.memory import option, per_rank
+from mpifed.report.memory import option, per_cpu
 from mpifed.report.summary import show
 from tests.helpers.recorded_runs import detailed as run
 
@@ -16,12 +16,16 @@ MIB = 1 << 20
     ("peak", "suggested"), [(1, 2), (79, 99), (80, 100), (81, 110), (100, 130), (800, 1000), (801, 1100), (5000, 6300)]
 )
 def test_a_quarter_more_than_the_largest_peak_in_two_digits(peak, suggested):
-    assert per_rank(np.array([0.2, peak, 0.5]) * MIB) == suggested
+    assert per_cpu(np.array([0.2, peak, 0.5]) * MIB) == suggested
 
 
 @pytest.mark.parametrize("peak", np.geomspace(1, 1e6, 50))
 def test_the_suggestion_is_never_below_the_peak_and_never_far_above(peak):
-    assert 1.25 * peak <= per_rank(np.array([peak]) * MIB) <= 1.25 * peak * 1.1 + 1
+    assert 1.25 * peak <= per_cpu(np.array([peak]) * MIB) <= 1.25 * peak * 1.1 + 1
+
+
+def test_a_rank_of_several_threads_has_as_many_cpus():
+    assert option(np.array([800.0]) * MIB, 4) == "--mem-per-cpu=250M"
 
 
 def test_nothing_is_suggested_where_nothing_was_measured():

@@ -29,6 +29,11 @@ class Optimizer(Component):
     }
     default: ClassVar[str] = "sgd"
     kind: ClassVar[str] = "optimizers"
+    refused: ClassVar[dict[str, str]] = {
+        "lr": "the step size is an option of the algorithm, algorithm.step or algorithm.lr",
+        "betas": "write beta1 and beta2",
+        "momentum": "write beta",
+    }
 
     def begin(self, g: Array) -> Any:
         """The memory before the first step, for gradients like ``g`` (c, n)."""

@@ -1,4 +1,4 @@
-"""Optimizers by their classes: ``mpifed.optimizers.Adam(lr=0.01)``."""
+"""Optimisers by their classes: ``mpifed.optimizers.Adam(beta1=0.8)``."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from mpifed.core.toml import join
 def plain(value: Any, key: str) -> Any:
     """A value as TOML could hold it, None left out of tables; UserError names ``key`` where it has no such form.
 
-    A component, or its class, becomes a table with its name and all of its options.
+    A component, or its class, becomes a table with its name and all of its options; another class or a function, such
+    as a network and its loss, the text that names it.
     """
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
@@ -29,9 +31,11 @@ def plain(value: Any, key: str) -> Any:
         value = os.fspath(value)
     if isinstance(value, type) and issubclass(value, Component):
         return {"name": reference(value)}
+    if isinstance(value, type | FunctionType):
+        return named(value)
     if isinstance(value, Table):
-        named = {"name": reference(type(value))} if isinstance(value, Component) else {}
-        return named | plain({field: getattr(value, field) for field in fields_of(type(value))}, key)
+        name = {"name": reference(type(value))} if isinstance(value, Component) else {}
+        return name | plain({field: getattr(value, field) for field in fields_of(type(value))}, key)
     if isinstance(value, Mapping):
         return {str(k): plain(part, join(key, str(k))) for k, part in value.items() if part is not None}
     if isinstance(value, list | tuple | range):
@@ -39,8 +43,8 @@ def plain(value: Any, key: str) -> Any:
     if isinstance(value, bool | int | float | str):
         return value
     raise UserError(
-        f"{key} = {reprlib.repr(value)} is wrong: a setting is a number, true or false, a text, a list, a table or a "
-        f"component, and this is {article(type(value).__name__)}"
+        f"{key} = {reprlib.repr(value)} is wrong: a setting is a number, true or false, a text, a list, a table, a "
+        f"component, a class or a function, and this is {article(type(value).__name__)}"
     )
 
 
@@ -50,14 +54,18 @@ def article(noun: str) -> str:
 
 
 def reference(cls: type[Component]) -> str:
-    """The name of a class in an experiment file; ``plugins.find`` knows it from here on.
-
-    That of mpifed's own; path.py:Class or package.module:Class for a class of a file or a module; __main__:Class for
-    one that only this program can name, because a notebook, a script or a function defines it.
-    """
+    """The name of a component's class in an experiment file: that of mpifed's own, or how ``named`` calls it."""
     label, qualified = cls.label(), f"{cls.__module__}:{cls.__qualname__}"
-    if ":" in label or cls.choices.get(label) == qualified:
-        return label
+    return label if ":" in label or cls.choices.get(label) == qualified else named(cls)
+
+
+def named(cls: type | FunctionType) -> str:
+    """A class or function as text; ``plugins`` knows it by that from here on.
+
+    path.py:Class or package.module:Class for one of a file or a module; __main__:Class for one that only this program
+    can name, because a notebook, a script or a function defines it.
+    """
+    qualified = f"{cls.__module__}:{cls.__qualname__}"
     module = sys.modules.get(cls.__module__)
     if cls.__module__ == plugins.HERE or getattr(module, cls.__qualname__, None) is not cls:
         name = f"{plugins.HERE}:{cls.__name__}"
@@ -65,7 +73,9 @@ def reference(cls: type[Component]) -> str:
         file = source(module)
         name = qualified if file is None else f"{file}:{cls.__name__}"
     if plugins.given.setdefault(name, cls) is not cls:
-        raise UserError(f"two classes are called {cls.__name__}: give them different names, which the result records")
+        raise UserError(
+            f"two classes or functions are called {cls.__name__}: give them different names, which the result records"
+        )
     return name
 
 

@@ -15,7 +15,7 @@ from typing import Any
 FILE = re.compile(r".+\.py:\w+", re.DOTALL)  # path.py:Class
 HERE = "__main__"  # the module that a class is said to be from where only the program that defines it can name it
 
-given: dict[str, type] = {}  # classes of the objects that a Python program passed, by their names
+given: dict[str, Any] = {}  # classes and functions that a Python program passed, by their names
 
 
 def find(family: Any, name: Any) -> Any:
@@ -56,6 +56,8 @@ def adopt(family: Any, found: Any, name: str) -> Any:
 
 def load(reference: str, what: str = "class", kind: Any = type) -> Any:
     """Import path.py:Class or package.module:Class, an instance of ``kind``; ValueError says what is missing."""
+    if isinstance(given.get(reference), kind):
+        return given[reference]
     source, name, in_file = parse(reference)
     try:
         module = from_file(os.path.realpath(os.path.expanduser(source))) if in_file else importlib.import_module(source)

@@ -186,6 +186,12 @@ def test_a_method_that_cannot_take_an_optimizer_says_why(name):
         ({"name": "adam", "beta1": 1.0}, r"algorithm\.optimizer\.beta1 = 1\.0 is wrong: expected float < 1\.0"),
         ({"name": "momentum", "beta": -0.1}, r"algorithm\.optimizer\.beta = -0\.1 is wrong"),
         ({"name": "sgd", "beta": 0.1}, r"unknown key 'algorithm\.optimizer\.beta'"),
+        (
+            {"name": "adam", "lr": 0.1},
+            r"optimizer\.lr cannot be set: the step size is an option of the algorithm, algorithm",
+        ),
+        ({"name": "adam", "betas": [0.9, 0.99]}, r"optimizer\.betas cannot be set: write beta1 and beta2$"),
+        ({"name": "momentum", "momentum": 0.9}, r"optimizer\.momentum cannot be set: write beta$"),
         ({"name": "adam", "eps": 0}, r"algorithm\.optimizer\.eps = 0 is wrong: expected float > 0"),
     ],
 )

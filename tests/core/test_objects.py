@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +102,22 @@ def test_a_class_that_nobody_else_can_name_is_found_in_this_program_alone():
         Step.build("__main__:Local", "algorithm.step")
 
 
+class Net:
+    """A class that is no component."""
+
+
+def test_another_class_or_a_function_becomes_the_text_that_names_it():
+    """A network in torch and its loss, for example."""
+
+    def focal(scores, targets):
+        return scores - targets
+
+    table = {"module": Net, "loss": focal}
+    assert plain(table, "problem") == {"module": f"{__name__}:Net", "loss": "__main__:focal"}
+    assert plugins.load("__main__:focal", "function", Callable) is focal
+    assert plain(reference, "key") == "mpifed.core.objects:reference"
+
+
 def test_two_classes_of_one_name_are_refused():
     def made():
         class Twin(Step):
@@ -110,5 +127,5 @@ def test_two_classes_of_one_name_are_refused():
         return Twin
 
     reference(made())
-    with pytest.raises(UserError, match="two classes are called Twin"):
+    with pytest.raises(UserError, match="two classes or functions are called Twin"):
         reference(made())

@@ -312,3 +312,22 @@ def test_fedavg_of_one_client_is_the_training_loop_of_torch(optimizer, theirs, t
             stepper.step()
     x = np.concatenate([p.detach().numpy().ravel() for p in module.parameters()])
     assert np.allclose(result.x, x, rtol=1e-10, atol=1e-12)
+
+
+def test_a_program_may_pass_the_network_the_loss_and_the_metric_themselves():
+    """As in a notebook, where no file has them."""
+
+    class Local(nn.Linear):
+        def __init__(self):
+            super().__init__(48, 6)
+
+    def smooth(scores, targets):
+        return F.cross_entropy(scores, targets, label_smoothing=0.1)
+
+    options = study()
+    options["problem"] = {"name": "torch", "module": Local, "loss": smooth, "metric": second}
+    result = package.run(options)
+    assert (result.rounds["second"] >= result.rounds["accuracy"]).all()
+    assert 'loss = "__main__:smooth"' in result.attrs["config"]
+    with pytest.raises(UserError, match=r"a component, a class or a function, and this is a Local$"):
+        package.run(study(module=Local()))

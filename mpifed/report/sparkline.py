@@ -28,3 +28,19 @@ def sparkline(values: Array, width: int = 40) -> tuple[str, bool]:
         return "", False
     steps = ((heights / 2 - low / 2) / (high / 2 - low / 2) * len(BLOCKS)).astype(int)  # halves: no overflow
     return "".join(BLOCKS[min(step, len(BLOCKS) - 1)] for step in steps), logarithmic
+
+
+def gaps(values: Array) -> Array | None:
+    """How far values are above their least; None where most of them can be told apart on a linear scale.
+
+    Gaps that rounding decides are as large as rounding makes them.
+    """
+    values = np.asarray(values, float)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return None
+    above = values - values.min()
+    rounding = 4 * np.finfo(float).eps * float(np.abs(values).max())
+    if np.median(above) >= above.max() / DECADES or above.max() < DECADES * rounding:
+        return None
+    return np.asarray(np.maximum(above, max(rounding, above[above > 0].min())))

@@ -13,7 +13,7 @@ from mpifed.report.metrics import column
 from mpifed.report.numbers import amount, count, number
 from mpifed.report.ranks import ranks
 from mpifed.report.settings import shown
-from mpifed.report.sparkline import sparkline
+from mpifed.report.sparkline import gaps, sparkline
 from mpifed.results.columns import Column
 from mpifed.results.result import Result
 
@@ -85,6 +85,8 @@ def curves(result: Result) -> list[str]:
     for name in drawn(result):
         curve, logarithmic = sparkline(result.rounds[name])
         scale = "  log scale" if logarithmic else ""
+        if name == "objective" and not logarithmic and (above := gaps(result.rounds[name])) is not None:
+            curve, scale = sparkline(above)[0], "  log scale of f − least"
         rows.append((column(name).symbol or name, span(result.rounds[name]), f"{curve}{scale}"))
     widths = [max((len(row[k]) for row in rows), default=0) for k in range(2)]
     return [f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}" for row in rows]

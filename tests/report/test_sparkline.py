@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpifed.report.sparkline import BLOCKS, sparkline
+from mpifed.report.sparkline import BLOCKS, gaps, sparkline
 
 
 def test_a_falling_curve_falls():
@@ -44,3 +44,24 @@ def test_any_values_make_a_line_of_blocks(values, width):
     curve, _ = sparkline(np.array(values, float), width)
     assert len(curve) <= width
     assert set(curve) <= set(BLOCKS)
+
+
+def test_values_that_have_settled_are_shown_by_their_distance_from_the_least():
+    values = 1.8 + 10.0 ** -np.arange(8.0)
+    np.testing.assert_allclose(gaps(values), [*(values[:-1] - values[-1]), values[-2] - values[-1]])
+    assert gaps(np.arange(8.0)) is None
+    assert gaps(np.array([2.0, 1.5, 1.25, 1.125])) is None
+
+
+def test_what_rounding_decides_is_not_shown():
+    values = np.array([2.0, 1.0, 1.0, 1.0 + 2e-16, 1.0 - 1e-16, 1.0])
+    assert sparkline(gaps(values)) == ("█▁▁▁▁▁", True)
+    assert gaps(1 + 1e-16 * np.arange(9.0)) is None
+    assert gaps(np.array([])) is None
+    assert gaps(np.array([np.nan, np.inf])) is None
+
+
+@given(st.lists(st.floats(-1e300, 1e300), max_size=60))
+def test_distances_are_positive(values):
+    found = gaps(np.array(values, float))
+    assert found is None or (found > 0).all()

@@ -36,6 +36,7 @@ GROUPS = {
         "Selection",
         "Step",
         "Solver",
+        "Optimizer",
         "Distribution",
     ),
     "What methods of components get": ("Federation", "Local", "Block", "Dataset", "Pool", "Selector", "stream"),

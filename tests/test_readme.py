@@ -16,6 +16,7 @@ from tests.helpers.commands import ROOT, execute, mpifed
 
 README = (ROOT / "README.md").read_text("utf-8")
 PAGES = ("README.md", "docs/experiments.md", "docs/extending.md", "docs/clusters.md", "docs/speed.md")
+TORCH = "docs/torch.md"
 FENCE = re.compile(r"(?:^<!-- (?P<marker>[^\n]+) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
 REASONS = re.compile(r"skip: (needs SLURM|needs a network|needs torch|needs Open MPI|takes .+)")
 
@@ -42,6 +43,17 @@ def run(block: Block, folder: Path) -> None:
 
 @pytest.mark.parametrize("page", [PAGES[0], *(pytest.param(page, marks=pytest.mark.slow) for page in PAGES[1:])])
 def test_blocks_run_in_order_as_copied(page, tmp_path):
+    run_all(page, tmp_path)
+
+
+@pytest.mark.torch
+def test_blocks_with_networks_run_in_order_as_copied(tmp_path):
+    pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
+    run_all(TORCH, tmp_path)
+
+
+def run_all(page, tmp_path):
+    """Run the blocks of a page in an empty folder."""
     for block in blocks(page):
         kind, _, name = block.marker.partition(": ")
         if kind == "file":
@@ -52,7 +64,7 @@ def test_blocks_run_in_order_as_copied(page, tmp_path):
             run(block, tmp_path)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, TORCH])
 def test_a_block_is_left_out_for_a_reason(page):
     for block in blocks(page):
         kind = block.marker.partition(":")[0]
@@ -60,7 +72,7 @@ def test_a_block_is_left_out_for_a_reason(page):
         assert kind != "skip" or REASONS.fullmatch(block.marker), block.marker
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, TORCH])
 def test_experiment_files_are_valid(page):
     for block in blocks(page):
         if block.language == "toml" and "project" not in tomllib.loads(block.text) and ".py:" not in block.text:

@@ -27,7 +27,7 @@ SCRIPT = """#!/usr/bin/env bash
 # Change for your site, here or as options of sbatch:
 #   --array          {array}: {tasks} tasks, {array}%4: at most four of them at a time; always from 0 on, in steps of 1
 #   --cpus-per-task  points that run at a time, each on a core; --exclusive in its place: as many as the node has cores
-#   --ntasks         above 1: ranks of a task, which work on one point together
+#   --ntasks         above 1, with --cpus-per-task=1: ranks of a task, which work on one point together
 #   --time           wall-clock limit of a task; submit again to run what is left; --partition, --account if needed
 #   MPIFED_ENV       a file with the modules, VENV, MPIFED_LAUNCH and MPIFED_DATA of your site
 #   VENV             the virtual environment that has mpifed (default: .venv)

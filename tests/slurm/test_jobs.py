@@ -145,6 +145,7 @@ def test_array_all_points_are_there(cluster, ranks):
     words = [
         "--array=0-2",
         f"--ntasks={ranks}",
+        "--cpus-per-task=1",
         JOBS / "array.sbatch",
         *STUDY,
         "rounds=3",
@@ -174,7 +175,7 @@ def test_array_that_the_sweep_writes(cluster):
     )
     script = folder / "sweep.sbatch"
     assert f"sbatch {script}" in said
-    done = cluster.wait(cluster.submit("--ntasks=3", script, MPIFED_LAUNCH=MPIRUN))
+    done = cluster.wait(cluster.submit("--ntasks=3", "--cpus-per-task=1", script, MPIFED_LAUNCH=MPIRUN))
     assert [job.state for job in done] == ["COMPLETED"] * 2, done
     assert len([content(file) for file in folder.glob("*.h5")]) == 3
 
@@ -199,7 +200,7 @@ def test_array_that_a_benchmark_writes(cluster):
 
     script = folder / "quick" / "sweep.sbatch"
     assert f"sbatch {script}" in ask("--slurm", "--tasks=2").out
-    done = cluster.wait(cluster.submit("--ntasks=3", script, MPIFED_LAUNCH=MPIRUN))
+    done = cluster.wait(cluster.submit("--ntasks=3", "--cpus-per-task=1", script, MPIFED_LAUNCH=MPIRUN))
     assert [job.state for job in done] == ["COMPLETED"] * 2, done
     quick = bench.read(name).reduced()
     expected = [run for run in runs(quick, quick.quick.seeds, name) if at_hand(run.config)]

@@ -10,8 +10,10 @@ import sys
 import time
 
 import h5py
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from mpifed.cli.options import EXAMPLES
 from mpifed.experiment.checkpoint import STATE, find, folder
@@ -47,6 +49,27 @@ def test_a_run_goes_on_as_often_as_one_likes(tmp_path):
         whole.unlink(missing_ok=True)
         run("run", *study, f"rounds={rounds}", "-o", whole)
         assert content(part) == content(whole), rounds
+
+
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    name=st.sampled_from(["fedgia", "fedepm", "scaffold", "flame", "accfeddcd, flaky"]),
+    numbers=st.lists(st.integers(0, 9), min_size=2, max_size=3, unique=True).map(sorted),
+    evaluate=st.integers(1, 4),
+    models=st.integers(0, 4),
+    checkpoint=st.integers(0, 3),
+)
+def test_any_numbers_of_rounds_one_after_the_other_are_one_run(name, numbers, evaluate, models, checkpoint, tmp_path):
+    """run(a), resume to b and resume to c equal run(c), whatever is evaluated, stored and saved on the way."""
+    whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
+    words = [f"evaluate.every={evaluate}", f"record.models={models}", f"checkpoint.every_rounds={checkpoint}"]
+    study = [*endless(name), *words, "-q"]
+    first, *more = numbers
+    run("run", *study, f"rounds={first}", "--force", "-o", part)
+    for rounds in more:
+        run("resume", part, f"rounds={rounds}", "-q")
+    run("run", *study, f"rounds={numbers[-1]}", "--force", "-o", whole)
+    assert content(part) == content(whole)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +160,7 @@ def test_a_selection_with_too_few_rows_for_the_new_rounds_is_refused(tmp_path):
     assert load(path).status == "finished"
 
 
-@pytest.mark.parametrize("name", ["fedgia", "scaffold, flaky"])
+@pytest.mark.parametrize("name", ["scaffold, flaky", pytest.param("fedgia", marks=pytest.mark.slow)])
 def test_a_finished_run_goes_on_under_mpirun(name, tmp_path):
     whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
     study = [*endless(name), "evaluate.every=4", "-q"]

@@ -145,12 +145,14 @@ def test_a_point_of_a_sweep_that_fails_does_not_stop_the_rest(world, folder):
     failed = re.findall(r"^mpifed: (\S+)\.h5  failed: (.*)$", done.err, re.M)
     assert sorted(name for name, _ in failed) == [
         "a=0.001,seed=0,count=70",
-        "a=0.001,seed=1,count=70",
         "a=9.0,seed=0,count=2",
         "a=9.0,seed=1,count=2",
     ]
     assert any("f diverges" in why for _, why in failed)
     assert any("selection.count = 70 is wrong" in why for _, why in failed)
+    assert re.search(
+        r"^mpifed: 2 points failed: selection\.count = 70 is wrong: .*; first: a=0.001,seed=0,count=70$", done.err, re.M
+    )
     assert re.search(
         r"^mpifed: 2 of 6 finished, 4 failed: a=\S+; .*; run the same command again to continue$", done.err, re.M
     )

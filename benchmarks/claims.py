@@ -11,16 +11,33 @@ from scipy import stats
 from benchmarks.bench import Bench, Claim
 from benchmarks.grid import Cell
 from benchmarks.verdict import Sample
+from mpifed.report.names import setting
+
+
+class Case(NamedTuple):
+    """Means that a claim compares, for example "Example V.1, k₀ = 5" with FedGiA 3 and FedAvg 112."""
+
+    name: str
+    means: dict[str, float]
 
 
 class Finding(NamedTuple):
-    """The outcome of a claim: it holds in ``held`` of ``cases``; ``open`` more are undecided as runs hit a limit."""
+    """The outcome of a claim: the cases that agree and those that do not; ``open`` more hit a limit."""
 
     claim: Claim
-    held: int
-    cases: int
-    against: list[str]
+    agreeing: list[Case]
+    against: list[Case]
     open: int
+
+    @property
+    def held(self) -> int:
+        """The number of cases that agree."""
+        return len(self.agreeing)
+
+    @property
+    def cases(self) -> int:
+        """The number of cases that are decided."""
+        return len(self.agreeing) + len(self.against)
 
     @property
     def text(self) -> str:
@@ -35,41 +52,37 @@ class Finding(NamedTuple):
 
 def examine(bench: Bench, claim: Claim, samples: dict[tuple[Cell, str], Sample]) -> Finding:
     """Check a claim in every block and case."""
-    held, against, cases, open = 0, list[str](), 0, 0
+    agreeing, against, open = list[Case](), list[Case](), 0
     for block in bench.block:
         if claim.blocks and block.name not in claim.blocks:
             continue
         for name, found in compared(bench, claim, block.name, samples):
-            if any(math.isnan(one.mean) for one in found):
+            if any(math.isnan(one.mean) for one in found.values()):
                 continue
-            if undecided(claim, found):
+            if undecided(claim, list(found.values())):
                 open += 1
                 continue
-            cases += 1
-            if holds(claim, found):
-                held += 1
-            else:
-                means = " ".join(f"{one.mean:.4g}" for one in found)
-                against.append(", ".join(filter(None, (block.name, name))) + f": {means}")
-    return Finding(claim, held, cases, against, open)
+            case = Case(", ".join(filter(None, (block.name, name))), {key: one.mean for key, one in found.items()})
+            (agreeing if holds(claim, list(found.values())) else against).append(case)
+    return Finding(claim, agreeing, against, open)
 
 
 def compared(
     bench: Bench, claim: Claim, block: str, samples: dict[tuple[Cell, str], Sample]
-) -> list[tuple[str, list[Sample]]]:
-    """The cases of a claim in a block, each with its samples: a column, a row for a trend, or a cell for a bound."""
+) -> list[tuple[str, dict[str, Sample]]]:
+    """The cases of a claim in a block with samples by name: a column, a row for a trend, a cell for a bound."""
     values = [value for value in bench.values if not claim.values or value in claim.values]
 
     def sample(row: str, value: object) -> Sample:
         return samples.get((Cell(block, row, value), claim.measure), Sample())
 
-    cases: list[tuple[str, list[Sample]]] = []
+    cases: list[tuple[str, dict[str, Sample]]] = []
     if rows := claim.order or claim.equal:
-        cases = [(named(bench, value), [sample(row, value) for row in rows]) for value in values]
+        cases = [(named(bench, value), {row: sample(row, value) for row in rows}) for value in values]
     for row in claim.falls + claim.rises + claim.flat:
-        cases.append((row, [sample(row, value) for value in values]))
+        cases.append((row, {named(bench, value): sample(row, value) for value in values}))
     for row in claim.below:
-        cases += [(f"{row} {named(bench, value)}".strip(), [sample(row, value)]) for value in values]
+        cases += [(named(bench, value), {row: sample(row, value)}) for value in values]
     return cases
 
 
@@ -80,8 +93,8 @@ def undecided(claim: Claim, found: list[Sample]) -> bool:
 
 
 def named(bench: Bench, value: object) -> str:
-    """A column by name, for example "k0 = 5"; "" for a table without columns."""
-    return "" if bench.columns is None else f"{bench.columns.short} = {value}"
+    """A column by name, for example "k₀ = 5"; "" for a table without columns."""
+    return "" if bench.columns is None else f"{setting(bench.columns.short)} = {value}"
 
 
 def holds(claim: Claim, found: list[Sample]) -> bool:

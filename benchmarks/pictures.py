@@ -20,6 +20,7 @@ from mpifed.report.curves import FEW as BANDS
 from mpifed.report.curves import held, pair
 from mpifed.report.groups import settings
 from mpifed.report.metrics import scale, unit
+from mpifed.report.names import setting
 from mpifed.report.palette import LINES
 from mpifed.report.plot import joined, line
 from mpifed.report.style import DOUBLE, HANDLE, above, canvas, drawing, fold, folded, headed, text
@@ -161,7 +162,7 @@ def means(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, 
             sd = np.minimum(sd, 0.9 * np.abs(mean))
         axis.errorbar(x, mean, sd, capsize=1.5, elinewidth=0.6, **looks[own[0]])
     columns = outcome.bench.columns
-    axis.set(xlabel=text(columns.short if columns else ""), ylabel=text(expressions.title(y)))
+    axis.set(xlabel=text(setting(columns.short) if columns else ""), ylabel=text(expressions.title(y)))
     scales(axis, wish)
     values = list(dict.fromkeys(cell.value for cell in cells))
     if not all(map(number, values)):
@@ -183,7 +184,7 @@ def boxes(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, 
     axis.set_xticks(range(len(values)), [str(value) for value in values])
     axis.set(
         xlim=(-0.6, len(values) - 0.4),
-        xlabel=outcome.bench.columns.short if outcome.bench.columns else "",
+        xlabel=setting(outcome.bench.columns.short) if outcome.bench.columns else "",
         ylabel=text(expressions.title(y)),
     )
     scales(axis, wish)

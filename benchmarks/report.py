@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import NamedTuple
+from urllib.parse import quote
 
 from benchmarks import pictures, verdict
 from benchmarks.bench import HERE, Bench
 from benchmarks.grid import runs
 from benchmarks.outcome import Outcome, collect
-from benchmarks.tables import LEGEND, Table, claim_table, lacking, markdown, tables, terminal
+from benchmarks.sentences import literal, said
+from benchmarks.tables import LEGEND, Table, lacking, markdown, tables, terminal
+from benchmarks.webpage import anchor, webpage
 from mpifed import UserError
 from mpifed.cli.describe import versions
 from mpifed.report import style
@@ -25,17 +29,6 @@ PAPERS = {
     "feddcd": "FedDCD",
     "beyond": "Beyond the papers",
 }
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>mpifed: five papers, rerun</title><style>
-body {{ font: 15px/1.45 system-ui, sans-serif; max-width: 75em; margin: 2em auto; padding: 0 1em; color: #222 }}
-table {{ border-collapse: collapse; display: block; overflow-x: auto; font-size: 13px; margin: 1em 0 }}
-th, td {{ border-bottom: 1px solid #ddd; padding: .25em .7em; text-align: left; vertical-align: top }}
-img {{ max-width: 100% }} code {{ background: #f4f4f4 }}
-h2 {{ border-top: 2px solid #222; padding-top: .6em; margin-top: 2em }}
-</style></head><body>
-{body}
-</body></html>
-"""
 
 
 class Section(NamedTuple):
@@ -84,13 +77,15 @@ def screen(outcome: Outcome) -> str:
             parts.append(f"{block.name}: not available: {reason}")
         elif found := tables(outcome, block):
             parts.append("\n\n".join([block.name, *map(terminal, found)]))
-    claims = claim_table(outcome)
-    if claims is not None:
-        lines = [
-            f"  {here:<18} {text[:100]}" + f"\n{'':21}{against}" * bool(against)
-            for text, _, here, against in claims.rows
-        ]
-        parts.append("\n".join([f"What {speaker(outcome)} says:", *lines]))
+    if outcome.findings:
+        parts.append(
+            "\n".join(
+                [
+                    f"What {speaker(outcome)} says:",
+                    *(fill(line, 110, initial_indent="  ", subsequent_indent="    ") for line in said(outcome)),
+                ]
+            )
+        )
     return "\n\n".join([*parts, bench.different.strip(), outcome.summary()])
 
 
@@ -104,18 +99,17 @@ def write(sections: Sequence[Section], folder: Path, seconds: float) -> list[Pat
     page = "\n\n".join([overview(sections, folder, seconds), *(one.text for one in sections)]) + "\n"
     files = [folder / "report.md"]
     files[0].write_text(page, "utf-8")
-    try:
-        from markdown_it import MarkdownIt
-    except ImportError:
-        return files
-    files.append(folder / "report.html")
-    files[1].write_text(PAGE.format(body=MarkdownIt("commonmark").enable("table").render(page)), "utf-8")
+    if (html := webpage(page)) is not None:
+        files.append(folder / "report.html")
+        files[1].write_text(html, "utf-8")
     return files
 
 
 def overview(sections: Sequence[Section], folder: Path, seconds: float) -> str:
     """The head of the report: how to read it, and one line for each benchmark."""
-    lines = [[f"[{one.name}](#{anchor(one.name)})", one.title, str(one.seeds), one.summary] for one in sections]
+    lines = [
+        [f"[{one.name}](#{anchor(heading(one.name))})", one.title, str(one.seeds), one.summary] for one in sections
+    ]
     table = markdown(Table(["benchmark", "title", "seeds", "outcome"], lines, []))
     number = sum(one.runs for one in sections)
     return "\n\n".join(
@@ -146,7 +140,7 @@ def markdown_section(outcome: Outcome, folder: Path) -> str:
         *([link("equations in the code", page, folder)] if page.exists() else []),
     ]
     parts = [
-        f"## {PAPERS.get(paper, paper)}: {outcome.name}",
+        f"## {heading(outcome.name)}",
         f"**{bench.title}**",
         "; ".join(links) + ".",
         bench.about.strip(),
@@ -157,14 +151,20 @@ def markdown_section(outcome: Outcome, folder: Path) -> str:
             parts.append(f"### {block.name}\n\nNot available: {portable(reason)}.")
         elif found := tables(outcome, block):
             parts += [f"### {block.name}", *(markdown(with_files(table, outcome, block.name)) for table in found)]
-    claims = claim_table(outcome)
-    if claims is not None:
-        parts += [f"### What {speaker(outcome)} says", markdown(claims)]
+    if outcome.findings:
+        claims = "\n".join(f"- {literal(line)}" for line in said(outcome))
+        parts += [f"### What {speaker(outcome)} says", claims]
     for wish in bench.figure:
         path = folder / outcome.name / f"{wish.name}.png"
         if path.exists():
-            parts.append(f"![{wish.title}]({os.path.relpath(path, folder)})")
+            parts.append(f"![{wish.title}]({quote(os.path.relpath(path, folder))})")
     return "\n\n".join(filter(None, [*parts, bench.different.strip()]))
+
+
+def heading(name: str) -> str:
+    """The heading of a benchmark."""
+    paper = name.split("/")[0]
+    return f"{PAPERS.get(paper, paper)}: {name}"
 
 
 def with_files(table: Table, outcome: Outcome, block: str) -> Table:
@@ -188,11 +188,4 @@ def portable(reason: str) -> str:
 
 
 def link(words: str, path: Path, folder: Path) -> str:
-    return f"[{words}]({os.path.relpath(path, folder.resolve())})"
-
-
-def anchor(name: str) -> str:
-    """The anchor that GitHub gives to the heading of a benchmark."""
-    paper = name.split("/")[0]
-    heading = f"{PAPERS.get(paper, paper)}: {name}".lower()
-    return "".join(c for c in heading if c.isalnum() or c in " -").replace(" ", "-")
+    return f"[{words}]({quote(os.path.relpath(path, folder.resolve()))})"

@@ -11,6 +11,7 @@ from benchmarks.bench import Block, Number
 from benchmarks.grid import Cell
 from benchmarks.outcome import Outcome
 from benchmarks.verdict import MARKS, NONE, OFF, Sample
+from mpifed.report.names import setting
 
 LEGEND = (
     "mean ± standard deviation over the seeds [the paper's number] {an independent implementation's number}; "
@@ -44,7 +45,7 @@ def tables(outcome: Outcome, block: Block) -> list[Table]:
         table(
             outcome,
             block,
-            [expressions.title(measure), *(f"{columns.short} = {value}" for value in columns.values)],
+            [expressions.title(measure), *(f"{setting(columns.short)} = {value}" for value in columns.values)],
             [(row, [(Cell(block.name, row, value), measure) for value in columns.values]) for row in rows],
         )
         for measure in outcome.bench.measures
@@ -131,15 +132,6 @@ def figure(value: float, beside: float | None = None) -> str:
         power = math.floor(math.log10(size))
         return f"{value / 10.0**power:.2f}" + f"e{power}"
     return f"{value:.{3 if size < 10 else 2 if size < 100 else 1 if size < 1000 else 0}f}"
-
-
-def claim_table(outcome: Outcome) -> Table | None:
-    """The table of the paper's claims, and whether each holds."""
-    rows = []
-    for finding in outcome.findings:
-        against = "; ".join(finding.against[:4]) + ("; …" if finding.against[4:] else "")
-        rows.append([finding.claim.text, finding.claim.where, finding.text, against])
-    return Table(["claim", "where", "here", "counter-examples"], rows, []) if rows else None
 
 
 def terminal(table: Table) -> str:

@@ -60,7 +60,7 @@ def test_one_command_runs_prints_draws_and_reports(tiny, monkeypatch, capsys):
     shown = capsys.readouterr().out
     assert re.search(r"^  FedGiA +\d+\.\d ± \d+\.\d \[5\] \? [+-]\d+ %", shown, re.MULTILINE)
     assert re.search(r"Example V.2: not available: data = .sct. finds no", shown)
-    assert "holds              FedGiA takes fewer rounds" in shown
+    assert "✓ “FedGiA takes fewer rounds”, page 1, holds in both cases, tested as CR of FedGiA ≤ FedAvg:" in shown
     for picture in ("curves", "means", "boxes"):
         assert (tiny / "results/fedgia/tiny" / f"{picture}.png").stat().st_size > 5000
     files = {path: path.stat().st_mtime_ns for path in (tiny / "results/fedgia/tiny").glob("*.h5")}
@@ -74,7 +74,13 @@ def test_one_command_runs_prints_draws_and_reports(tiny, monkeypatch, capsys):
     assert "| FedAvg | " in page
     assert "it is a test" not in page
     assert str(tiny) not in page
-    assert (tiny / "results/report.html").read_text().count("<table>") == len(re.findall(r"^\|---", page, re.MULTILINE))
+    web = (tiny / "results/report.html").read_text()
+    assert web.count("<table>") == len(re.findall(r"^\|---", page, re.MULTILINE))
+    assert "](" not in re.sub(r"<script>.*?</script>", "", web, flags=re.DOTALL)  # no link of Markdown is left
+    targets = re.findall(r'href="#([^"]+)"', web)
+    assert len(targets) >= 3  # the contents, and the table of benchmarks
+    for target in targets:
+        assert f'id="{target}"' in web
 
 
 def test_quick_has_a_folder_of_its_own_and_a_smaller_grid(tiny, monkeypatch):

@@ -1,0 +1,75 @@
+"""What became of a claim can be read without the claims around it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from benchmarks import bench as benches
+from benchmarks.bench import Claim
+from benchmarks.claims import Case, Finding
+from benchmarks.sentences import literal, sentence
+
+CLAIM = Claim(text="A is fast.", where="page 1", measure="rounds", order=["A", "B"])
+YES = [Case(f"Example {k}, k₀ = 5", {"A": 3.0, "B": 100.0 + k}) for k in range(5)]
+NO = [Case("Example 9", {"A": 7.0, "B": math.inf})]
+
+
+@pytest.mark.parametrize(
+    ("yes", "no", "open", "text"),
+    [
+        (
+            YES[:1],
+            [],
+            0,
+            "✓ “A is fast”, page 1, holds in the only case, tested as CR of A ≤ B: Example 0, k₀ = 5 (A 3, B 100).",
+        ),
+        (
+            YES[:2],
+            [],
+            1,
+            "holds in both cases, 1 not decided, tested as CR of A ≤ B: Example 0, k₀ = 5 (A 3, B 100); Example 1",
+        ),
+        (YES, [], 0, "✓ “A is fast”, page 1, holds in all 5 cases, "),
+        (YES, [], 0, "; Example 2, k₀ = 5 (A 3, B 102); and 2 more."),
+        (YES[:1], NO, 0, "~ “A is fast”, page 1, holds in 1 of 2 cases, "),
+        (YES[:1], NO, 0, "(A 3, B 100); but not Example 9 (A 7, B never)."),
+        (
+            [],
+            NO * 3,
+            0,
+            "✗ “A is fast”, page 1, does not hold in any of 3 cases, tested as CR of A ≤ B: Example 9 (A 7, B never)",
+        ),
+        ([], [], 2, "? “A is fast”, page 1, is not decided: all runs hit a limit."),
+        ([], [], 0, "? “A is fast”, page 1, is not available."),
+    ],
+)
+def test_a_claim_is_a_sentence_with_its_numbers(yes, no, open, text):
+    assert text in sentence(Finding(CLAIM, yes, no, open), "k₀")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ({"falls": ["A"]}, "tested as CR falling with k₀: A (k₀ = 1: 9, k₀ = 5: 3)."),
+        ({"rises": ["A"]}, "tested as CR rising with k₀"),
+        ({"flat": ["A"], "within": 0.1}, "tested as CR the same up to 10 % with k₀"),
+        ({"equal": ["A"], "within": 0.02}, "tested as equal CR up to 2 %"),
+        ({"below": ["A"], "bound": 12.5}, "tested as CR of at most 12.5"),
+    ],
+)
+def test_it_says_what_was_tested(kind, text):
+    claim = Claim(text="A", measure="rounds", **kind)
+    assert text in sentence(Finding(claim, [Case("A", {"k₀ = 1": 9.0, "k₀ = 5": 3.0})], [], 0), "k₀")
+
+
+def test_markdown_finds_nothing_to_interpret():
+    assert literal("f* of FedGiA_D < [0, 1]") == r"f\* of FedGiA_D \< \[0, 1]"
+
+
+def test_no_claim_leans_on_another():
+    leaning = ("the same", "so does", "and ", "but ", "likewise")
+    for name in benches.names():
+        for claim in benches.read(name).claim:
+            assert not claim.text.lower().startswith(leaning), f"{name}: {claim.text}"

@@ -1,0 +1,64 @@
+"""The report as HTML: contents, anchors, tables to sort."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+
+from benchmarks.report import link
+from benchmarks.webpage import webpage
+
+pytest.importorskip("markdown_it")
+PAGE = """# Report
+
+[table](#fedgia-fedgiatable4)
+
+## FedGiA: fedgia/table4
+
+### Example V.1
+
+| a | b |
+|---|---|
+| x | 2 |
+
+### Example V.1
+
+## FLAME: flame/table2
+"""
+
+
+def test_headings_have_the_anchors_of_github():
+    text = webpage(PAGE)
+    ids = re.findall(r'<h\d id="([^"]+)"', text)
+    assert ids == ["report", "fedgia-fedgiatable4", "example-v1", "example-v1-1", "flame-flametable2"]
+
+
+def test_the_contents_lead_to_every_benchmark_under_its_paper():
+    contents = re.search("<nav.*?</nav>", webpage(PAGE), re.DOTALL).group()
+    assert re.findall('<b>(.*?)</b>|href="#(.*?)">(.*?)<', contents) == [
+        ("", "report", "Report"),
+        ("FedGiA", "", ""),
+        ("", "fedgia-fedgiatable4", "table4"),
+        ("FLAME", "", ""),
+        ("", "flame-flametable2", "table2"),
+    ]
+
+
+def test_the_page_loads_nothing_from_elsewhere():
+    text = webpage(PAGE)
+    assert not re.search("https?://|src=|<link|@import", text)
+    assert "aria-sort" in text  # a click on a head sorts its table
+
+
+def test_a_link_survives_any_folder(tmp_path):
+    folder = tmp_path / "my results (new)"
+    folder.mkdir()
+    made = webpage(link("file", folder.parent / "a b (c)" / "x.toml", folder))
+    assert '<a href="../a%20b%20%28c%29/x.toml">file</a>' in made
+
+
+def test_without_the_parser_there_is_no_page(monkeypatch):
+    monkeypatch.setitem(sys.modules, "markdown_it", None)
+    assert webpage(PAGE) is None

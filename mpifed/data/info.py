@@ -124,7 +124,10 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 def spread(values: Array) -> str:
     """Minimum, median and maximum of a value of each client (m,), and a histogram where they differ."""
-    low, median, high = (f"{q:.4g}" for q in np.quantile(values, [0, 0.5, 1]))
+    counts = np.issubdtype(values.dtype, np.integer)
+    low, median, high = (
+        f"{q:.1f}".removesuffix(".0") if counts else f"{q:.4g}" for q in np.quantile(values, [0, 0.5, 1])
+    )
     text = f"min {low}, median {median}, max {high}"
     return text if values.min() == values.max() else f"{text}  {histogram(values)}"
 

@@ -65,6 +65,11 @@ def test_tables_of_many_clients_and_classes_are_folded():
     assert clients.splitlines()[-1].split() == ["99", "6", "6", "24", "17", "%"]
 
 
+def test_large_counts_are_written_out():
+    text = info(Pool(np.ones((35_000, 1)), np.zeros(35_000), None, np.array([10_000, 25_000])))
+    assert "samples per client        min 10000, median 17500, max 25000" in text
+
+
 def test_info_of_numbers_tells_their_spread():
     text = info(Pool(np.ones((4, 2)), np.array([0.5, 1.5, -2.25, -2.25]), None, np.array([2, 2])))
     assert "classes                   none (labels are numbers from -2.25 to 1.5)" in text.splitlines()

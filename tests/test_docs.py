@@ -15,6 +15,7 @@ from mpifed.algorithms.base import Algorithm
 from mpifed.cli import describe
 from mpifed.cli import main as cli
 from mpifed.experiment import config
+from mpifed.sweeps.search import from_file
 from tests.helpers.commands import ROOT
 from tests.test_house import ARROWS
 
@@ -119,10 +120,13 @@ def test_every_attribute_and_dataset_of_a_result_is_described(tmp_path):
 
 
 @page
-def test_experiment_files_in_the_pages_are_valid(page):
+def test_experiment_files_in_the_pages_are_valid(page, tmp_path):
     for block in re.findall(r"```toml\n(.*?)```", page.read_text("utf-8"), re.S):
         table = tomllib.loads(block)
-        if page.parent.name == "docs" and "project" not in table and ".py:" not in block:
+        if "method" in table:
+            (tmp_path / "methods.toml").write_text(block)
+            assert len(from_file(str(tmp_path / "methods.toml"), 4)) == len(table["method"])
+        elif page.parent.name == "docs" and "project" not in table and ".py:" not in block:
             config.experiment(table)
 
 

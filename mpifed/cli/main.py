@@ -14,6 +14,7 @@ from mpifed.cli.output import say
 from mpifed.cli.plot import plot
 from mpifed.cli.run import run
 from mpifed.cli.sweep import sweep
+from mpifed.cli.tune import tune
 from mpifed.core.errors import Trouble, UserError, printable, sentence
 from mpifed.mpi.launcher import announced, connect
 from mpifed.mpi.world import World
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def uses_ranks(args: argparse.Namespace) -> bool:
     """Whether all ranks carry out a command together; the others are for rank 0 alone."""
-    return args.command in ("run", "resume") or (args.command == "sweep" and not (args.dry_run or args.slurm))
+    return args.command in ("run", "resume", "tune") or (args.command == "sweep" and not (args.dry_run or args.slurm))
 
 
 def command(args: argparse.Namespace, world: World) -> int:
@@ -59,6 +60,8 @@ def command(args: argparse.Namespace, world: World) -> int:
         return run(args, world)
     if args.command == "sweep":
         return sweep(args, world)
+    if args.command == "tune":
+        return tune(args, world)
     say(answer(args), keep="\n\033" if args.command == "compare" else "\n")
     return 0
 

@@ -9,10 +9,24 @@ from typing import Any
 from mpifed.cli.mistakes import refuse_command, refuse_options
 from mpifed.core.errors import UserError
 
-COMMANDS = ("run", "resume", "sweep", "show", "compare", "plot", "list", "describe", "data", "schema", "completion")
+COMMANDS = (
+    "run",
+    "resume",
+    "sweep",
+    "tune",
+    "show",
+    "compare",
+    "plot",
+    "list",
+    "describe",
+    "data",
+    "schema",
+    "completion",
+)
 OVERRIDING = {
     "run": "study",
     "sweep": "study",
+    "tune": "study",
     "resume": "overrides",
     "data": "overrides",
 }  # command -> where its overrides KEY=VALUE go
@@ -22,6 +36,7 @@ EXAMPLES = """examples:
   python -m mpifed run algorithm=fedadmm data=qot       without MPI: server and clients in one process
   mpirun -n 5 python -m mpifed resume out.h5 rounds=2000
   mpirun -n 5 python -m mpifed sweep study.toml --grid algorithm.k0=1,5,10 --grid seed=0:20 -o results
+  python -m mpifed tune study.toml --method 'fedgia t=0.001..1 k0=1,5' --method fedavg -j 2
   python -m mpifed show out.h5                          configuration, outcome, counters, timers
   python -m mpifed compare results/*.h5                 a table, mean ± sd over seeds
   python -m mpifed plot results/*.h5 --x bytes --y error -o figure.pdf
@@ -60,7 +75,7 @@ def option_strings(known: argparse.ArgumentParser, command: str) -> list[str]:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of all commands; each command's file adds its own options."""
-    from mpifed.cli import compare, data, describe, editors, plot, run, sweep
+    from mpifed.cli import compare, data, describe, editors, plot, run, sweep, tune
 
     top = Parser(
         prog="python -m mpifed",
@@ -70,6 +85,6 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="store_true", help="print the versions of mpifed and its libraries")
     commands = top.add_subparsers(dest="command", metavar="command", parser_class=Parser)
-    for part in (run, sweep, compare, plot, describe, data, editors):
+    for part in (run, sweep, tune, compare, plot, describe, data, editors):
         part.options(commands)
     return top

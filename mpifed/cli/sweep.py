@@ -43,6 +43,7 @@ def options(commands: Any) -> None:
     sweep.add_argument(
         "--order", choices=("cost", "grid"), default="cost", help="cheapest first (default), or the order of the grids"
     )
+    sweep.add_argument("--methods", metavar="FILE", help="every method in a file, such as best.toml of tune")
     share(sweep)
     sweep.add_argument("--part", metavar="I/N", help="only the points I, I + N, I + 2N … of that order, counted from 0")
     sweep.add_argument("--dry-run", action="store_true", help="print what would be run, and run nothing")
@@ -82,7 +83,7 @@ def layout(args: argparse.Namespace, world: World) -> Layout:
         value = getattr(args, name)
         if value is not None and value < least:
             raise UserError(f"--{name} {value} is wrong: it must be at least {least}")
-    if args.slurm:
+    if getattr(args, "slurm", False):
         if args.jobs is not None and args.each is not None:
             raise UserError("--jobs and --each do not go together: points run in processes or on groups of ranks")
         return Layout()
@@ -125,6 +126,7 @@ def swept(args: argparse.Namespace, world: World) -> Iterator[Line]:
             points = planned(args, world)
     if args.slurm:
         given = [f"--{key}={value}" for key in ("grid", "zip") for value in getattr(args, key)]
+        given += [f"--methods={args.methods}"] * bool(args.methods)
         more = ["--force"] * args.force + ["-q"] * args.quiet + [f"--each={args.each}"] * (args.each is not None)
         words = [*args.study, *given, f"--output={args.output}", f"--order={args.order}", *more]
         size = slurm.Size(args.tasks, args.jobs, args.each, args.whole_node)
@@ -150,6 +152,15 @@ def planned(args: argparse.Namespace, world: World) -> list[Point]:
         raise UserError("--tasks and --whole-node go with --slurm, and --part and --dry-run do not")
     words = [word for word in args.study if "=" in word]
     table = study([word for word in args.study if "=" not in word])
-    points = grid.ordered(grid.points(table, words, args.grid, args.zip), args.order, args.part)
+    axes = [*args.grid, *(methods(args.methods) if args.methods else [])]
+    points = grid.ordered(grid.points(table, words, axes, args.zip), args.order, args.part)
     grid.hosted(points, max(world.size, announced()[0] or 1) if args.each is None else args.each + 1)
     return points
+
+
+def methods(path: str) -> list[str]:
+    """The methods in a file, as values of a grid."""
+    from mpifed.core.toml import toml_value
+    from mpifed.sweeps.search import read
+
+    return ["algorithm=" + ",".join(toml_value(table) for _, table in read(path))]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-PURPOSES = ("data", "partition", "split", "selection", "server", "clients", "model", "system")
+PURPOSES = ("data", "partition", "split", "selection", "server", "clients", "model", "system", "tuning")
 
 
 def stream(seed: int, purpose: str, *key: int) -> np.random.Generator:

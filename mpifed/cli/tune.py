@@ -1,0 +1,169 @@
+"""The command tune."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mpifed.cli.output import say
+from mpifed.cli.run import study, study_words
+from mpifed.cli.sweep import layout, share
+from mpifed.core.errors import UserError, sentence
+from mpifed.mpi.world import World
+
+if TYPE_CHECKING:
+    from mpifed.sweeps.search import Method
+    from mpifed.sweeps.tally import Line
+    from mpifed.sweeps.tune import Outcome, Plan
+
+RUNS, SEEDS = 12, "100:103"
+
+
+def options(commands: Any) -> None:
+    """The command tune."""
+    tune = commands.add_parser(
+        "tune",
+        help="the best setting of every method, with the same number of runs for each",
+        description="Try settings of methods on one study, and tell the best of each. The same command again goes on.",
+    )
+    study_words(tune)
+    tune.add_argument(
+        "--method",
+        action="append",
+        default=[],
+        metavar="'NAME KEY=VALUES …'",
+        help="a method with values (k0=1,5,10) and ranges (t=0.001..1) to try; without: a range of its step size",
+    )
+    tune.add_argument("--methods", metavar="FILE", help='the same in a file: tables [[method]] with t = "0.001..1"')
+    tune.add_argument(
+        "--measure",
+        default="rounds",
+        metavar="TEXT",
+        help='what the best has least of: rounds (default), bytes, seconds, objective … or "rounds to accuracy >= 0.9"',
+    )
+    tune.add_argument("--runs", type=int, default=RUNS, metavar="N", help=f"settings tried of a method ({RUNS})")
+    tune.add_argument("--seeds", default=SEEDS, metavar="VALUES", help=f"seeds of every setting (default: {SEEDS})")
+    tune.add_argument("--median", action="store_true", help="compare medians over seeds, not means")
+    tune.add_argument("-o", "--output", default="tuned", metavar="FOLDER", help="folder of results (default: tuned)")
+    share(tune)
+    tune.add_argument("--force", action="store_true", help="overwrite results of other configurations")
+    tune.add_argument("-q", "--quiet", action="store_true", help="print only the table and failures")
+
+
+def tune(args: argparse.Namespace, world: World) -> int:
+    """The command tune, on every rank; 1 if a run failed, other than by diverging."""
+    failed = False
+    for line in tuned(args, world):
+        failed = failed or not line.fine
+        if world.first and not line.fine:
+            sys.stderr.write(f"mpifed: {sentence(line.text)}\n")
+        else:
+            say(line.text, world.first)
+    return int(failed)
+
+
+def tuned(args: argparse.Namespace, world: World) -> Iterator[Line]:
+    """Carry out the runs, on every rank, and yield the lines to print."""
+    from mpifed.sweeps import tune
+    from mpifed.sweeps.overall import Overall
+    from mpifed.sweeps.runs import Runs
+    from mpifed.sweeps.tally import Line
+
+    plan: Plan | None = None
+    costs, folder = list[float](), Path(args.output)
+    with world.agreeing():
+        shape = layout(args, world)
+        if world.first:
+            plan = planned(args)
+            costs = [point.cost for point in tune.points(plan).values()]
+    progress = Overall(sys.stderr if world.first and not args.quiet else None, costs)
+    last = Line("")
+    for last in tune.tune(plan, Runs(folder, world, args.force, progress), shape):
+        if not (last.fine and args.quiet):
+            yield last
+    if plan is not None and (last.fine or "run the same command again" not in last.text):
+        found = tune.outcomes(plan, folder)
+        yield Line(table(found, plan))
+        yield from written(args, plan, found, folder)
+
+
+def planned(args: argparse.Namespace) -> Plan:
+    """What the command line asks for. UserError where it is wrong."""
+    from mpifed.experiment.config import experiment
+    from mpifed.sweeps import measure
+    from mpifed.sweeps.tune import Plan
+
+    if args.runs < 1:
+        raise UserError(f"--runs {args.runs} is wrong: it must be at least 1")
+    table = study(args.study)
+    methods = chosen(args)
+    measured = measure.parsed(args.measure, experiment(table | {"algorithm": {}}).stop)
+    return Plan(table, methods, seeds(args.seeds), measured, "median" if args.median else "mean")
+
+
+def chosen(args: argparse.Namespace) -> list[Method]:
+    """The methods of --method and --methods."""
+    from mpifed.sweeps import search
+
+    found = search.from_file(args.methods, args.runs) if args.methods else []
+    found += [search.from_text(text, args.runs, len(found) + k) for k, text in enumerate(args.method)]
+    if not found:
+        raise UserError("tune needs --method 'NAME KEY=VALUES', for example --method 'fedgia t=0.001..1 k0=1,5,10'")
+    return found
+
+
+def seeds(text: str) -> list[int]:
+    """The seeds of --seeds: values with commas, or a range a:b."""
+    from mpifed.sweeps.grid import pairs
+
+    found = [value for _, value in pairs(f"seeds={text}", "--seeds")]
+    if not all(value.isdecimal() for value in found):
+        raise UserError(f"--seeds {text} is wrong: write whole numbers, such as 100:103 or 1,2,3")
+    return list(dict.fromkeys(map(int, found)))
+
+
+def table(found: list[Outcome], plan: Plan) -> str:
+    """Method, number of settings tried, the best of them, its measure, and what to know about it."""
+    from mpifed.report.tables import ABSENT, Number, Table, terminal
+
+    rows: list[list[str | Number]] = []
+    for label, tried, best, edges in found:
+        remarks = list(edges)
+        if best.reached < len(best.scores):
+            remarks.insert(0, f"{best.reached} of {len(best.scores)} seeds get there")
+        if diverged := sum(one.diverged > 0 for one in tried):
+            remarks.append(f"{diverged} settings diverged")
+        value = best.middle.value * plan.measure.factor
+        number = Number(value, best.sd) if math.isfinite(value) else ABSENT
+        rows.append([label, str(len(tried)), spelt(best.setting.options), number, "; ".join(remarks)])
+    heads = ["method", "tried", "best", plan.measure.text, ""]
+    return terminal(Table([(head, head) for head in heads], heads, rows, [1.0] * len(heads)))
+
+
+def spelt(options: dict[str, Any]) -> str:
+    """Options as overrides without "algorithm."."""
+    from mpifed.core.toml import toml_value
+
+    return " ".join(f"{key}={value if isinstance(value, str) else toml_value(value)}" for key, value in options.items())
+
+
+def written(args: argparse.Namespace, plan: Plan, found: list[Outcome], folder: Path) -> Iterator[Line]:
+    """Write the best settings as methods, and say how to go on."""
+    from mpifed.core.files import replacing
+    from mpifed.core.toml import to_toml
+    from mpifed.sweeps.tally import Line
+
+    path = folder / "best.toml"
+    heading = f"# Best of {len(plan.seeds)} seeds by {plan.middle} {plan.measure.text}\n"
+    tables = [{"label": one.label} | one.best.setting.algorithm for one in found]
+    text = "\n\n".join(f"[[method]]\n{to_toml(table, 'method')}" for table in tables)
+    with replacing(path, True) as part:
+        part.write_text(f"{heading}\n{text}\n", "utf-8")
+    words = shlex.join([*args.study, "--methods", os.fspath(path)])
+    yield Line(f"\nwritten to {path}; to compare: python -m mpifed sweep {words} --grid seed=0:10 -o compared")

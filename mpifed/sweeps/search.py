@@ -1,0 +1,193 @@
+"""What to try: methods with ranges of their options, and the settings drawn from them."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import re
+import shlex
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.step_sizes import Step
+from mpifed.core.errors import UserError, reason
+from mpifed.core.streams import stream
+from mpifed.core.toml import flat, from_toml, toml_value
+from mpifed.experiment.config import parse
+from mpifed.sweeps.grid import pairs
+
+NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+RANGE = re.compile(rf"({NUMBER})\.\.({NUMBER})")
+WHOLE = re.compile(r"[+-]?\d+")
+WIDE = 100.0  # a usual range goes from 1/100 of the default to 100 times it
+UNSET = (1e-3, 10.0)  # usual range of an option whose default depends on the data
+DIGITS = 3  # significant digits of the values that are tried
+
+
+class Range(NamedTuple):
+    """All numbers from low to high: evenly spaced in the logarithm where both are positive; ``whole`` numbers only."""
+
+    low: float
+    high: float
+    whole: bool = False
+
+    def at(self, share: float) -> float | int:
+        """The number at a share of the way from low to high, rounded."""
+        if self.low > 0:
+            value = self.low * (self.high / self.low) ** share
+        else:
+            value = self.low + (self.high - self.low) * share
+        return round(value) if self.whole else float(f"{value:.{DIGITS}g}")
+
+
+Axis = Range | list[Any]
+
+
+class Try(NamedTuple):
+    """A setting: the options that are tuned, by dotted key, and the whole table [algorithm]."""
+
+    options: dict[str, Any]
+    algorithm: dict[str, Any]
+
+
+class Method(NamedTuple):
+    """What is tuned under a name: the settings to try."""
+
+    label: str
+    tries: list[Try]
+
+
+def from_text(text: str, runs: int, number: int) -> Method:
+    """The method of a text such as "fedgia t=0.001..1 k0=1,5,10". UserError where it is none."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UserError(f"--method {text!r} is wrong: {error}") from None
+    if not words or "=" in words[0]:
+        raise UserError(f"--method {text!r} is wrong: write a name and options, such as 'fedgia t=0.001..1 k0=1,5,10'")
+    fixed: dict[str, Any] = {"name": words[0]}
+    axes: dict[str, Axis] = {}
+    for word in words[1:]:
+        found = pairs(word, f"--method {text!r}:")
+        key, values = found[0][0], [value for _, value in found]
+        if len(values) == 1 and (axis := as_range(values[0], key)):
+            axes[key] = axis
+        elif len(values) == 1:
+            assign(fixed, key, parse(values[0]))
+        else:
+            axes[key] = [parse(value) for value in values]
+    return method(words[0], fixed, axes, runs, number)
+
+
+def from_file(path: str, runs: int) -> list[Method]:
+    """The methods of a file, whose values may be lists and ranges "a..b"."""
+    found = []
+    for number, (label, table) in enumerate(read(path)):
+        fixed: dict[str, Any] = {}
+        axes: dict[str, Axis] = {}
+        for key, value in flat(table).items():
+            axis = as_range(value, key) if isinstance(value, str) else value if isinstance(value, list) else None
+            if axis:
+                axes[key] = axis
+            else:
+                assign(fixed, key, value)
+        found.append(method(label, fixed, axes, runs, number))
+    return found
+
+
+def read(path: str) -> list[tuple[str, dict[str, Any]]]:
+    """Label and table [algorithm] of the methods in a file: its tables [[method]], each with a name."""
+    try:
+        text = Path(path).read_text("utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise UserError(f"--methods {path} is wrong: it cannot be read: {reason(error)}") from None
+    tables = from_toml(text, path).get("method")
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise UserError(f"--methods {path} is wrong: it must have tables [[method]], each with a name")
+    for number, table in enumerate(tables, 1):
+        if not isinstance(table.get("name"), str):
+            raise UserError(f'--methods {path} is wrong: method {number} has no name, such as name = "fedgia"')
+    return [(str(table.pop("label", table["name"])), table) for table in tables]
+
+
+def as_range(text: str, key: str) -> Range | None:
+    """The range of a text "a..b", or None where it is none. UserError where it is empty."""
+    found = RANGE.fullmatch(text)
+    if found is None:
+        return None
+    low, high = float(found[1]), float(found[2])
+    if not low < high:
+        raise UserError(f"{key} = {text} is wrong: a range goes from a smaller number to a larger one")
+    return Range(low, high, all(WHOLE.fullmatch(end) for end in found.groups()))
+
+
+def assign(table: dict[str, Any], key: str, value: Any) -> None:
+    """Set a dotted key."""
+    *parents, last = key.split(".")
+    for parent in parents:
+        table = table.setdefault(parent, {})
+        if not isinstance(table, dict):
+            raise UserError(f"{key} = {toml_value(value)} is wrong: {parent} is not a table")
+    table[last] = value
+
+
+def method(label: str, fixed: dict[str, Any], axes: dict[str, Axis], runs: int, number: int) -> Method:
+    """At most ``runs`` settings of a method; without ``axes``, of the usual range of its option."""
+    axes = axes or usual(fixed)
+    tries = []
+    for options in settings(axes, runs, number):
+        algorithm = copy.deepcopy(fixed)
+        for key, value in options.items():
+            assign(algorithm, key, value)
+        tries.append(Try(options, algorithm))
+    return Method(label, tries)
+
+
+def usual(fixed: dict[str, Any]) -> dict[str, Axis]:
+    """The range of the option that a method is tuned by, around its default."""
+    algorithm = Algorithm.build(fixed, "algorithm")
+    key = algorithm.tuned_by
+    if not key:
+        raise UserError(f"{fixed['name']} does not say what it is tuned by: give a range, such as KEY=0.01..1")
+    value = getattr(algorithm, key)
+    if isinstance(value, Step):
+        key, value = f"{key}.a", getattr(value, "a", None)
+    if value is None:
+        return {key: Range(*UNSET)}
+    return {key: Range(value / WIDE, value * WIDE)}
+
+
+def settings(axes: dict[str, Axis], runs: int, number: int) -> list[dict[str, Any]]:
+    """At most ``runs`` different settings: a grid where there is one range at most, else a Latin hypercube.
+
+    ``number`` is that of the method, so that methods draw different numbers.
+    """
+    lists = {key: axis for key, axis in axes.items() if isinstance(axis, list)}
+    ranges = {key: axis for key, axis in axes.items() if isinstance(axis, Range)}
+    combinations = math.prod(map(len, lists.values()))
+    if combinations <= runs and len(ranges) <= 1 and (not ranges or runs // combinations > 1):
+        steps = np.linspace(0, 1, runs // combinations)
+        grid = lists | {key: list(dict.fromkeys(map(axis.at, steps))) for key, axis in ranges.items()}
+        found = [dict(zip(axes, values, strict=True)) for values in itertools.product(*(grid[key] for key in axes))]
+    else:
+        found = [
+            {key: at(axis, share) for (key, axis), share in zip(axes.items(), shares, strict=True)}
+            for shares in hypercube(len(axes), runs, number)
+        ]
+    return list({toml_value(setting): setting for setting in found}.values())
+
+
+def hypercube(dimensions: int, count: int, number: int) -> list[tuple[float, ...]]:
+    """Points of the unit cube: every coordinate is once in the middle of each of ``count`` equal parts."""
+    rng = stream(0, "tuning", number)
+    columns = [((rng.permutation(count) + 0.5) / count).tolist() for _ in range(dimensions)]
+    return list(zip(*columns, strict=True))
+
+
+def at(axis: Axis, share: float) -> Any:
+    """The value of a range or list at a share of the way through it."""
+    return axis.at(share) if isinstance(axis, Range) else axis[min(int(share * len(axis)), len(axis) - 1)]

@@ -1,0 +1,147 @@
+"""Tuning: the best setting of every method, with the same number of runs for each, and the tries kept."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from mpifed import load
+from mpifed.cli.main import main
+from mpifed.core import signals
+from mpifed.sweeps.search import Try
+from mpifed.sweeps.tune import Score, Tried, edges
+from tests.helpers.commands import mpifed
+from tests.helpers.killed_runs import content
+from tests.sweeps.conftest import listed
+
+TOY = ["data.clients=4", "data.features=5", "selection=all", "rounds=60", "stop.gradient=1e-4"]
+DESCENT = "fedavg k0=1 step.name=constant step.a={}"
+WORDS = ["--runs", "5", "--seeds", "3,4", "-o", "tuned"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(signals, "stop_signal", "")
+    return tmp_path
+
+
+def tune(*words, code=0):
+    assert main(["tune", *TOY, *words]) == code
+
+
+def rounds_of(here, step):
+    """The rounds that gradient descent takes on the toy with this step size, mean over seeds; inf if too many."""
+    taken = []
+    for seed in (3, 4):
+        path = f"one-{step}-{seed}.h5"
+        words = ["algorithm=fedavg", "algorithm.k0=1", f'algorithm.step={{name="constant",a={step}}}', f"seed={seed}"]
+        code = main(["run", *TOY, *words, "-q", "-o", path])
+        result = load(path)
+        taken.append(result.cr if code == 0 and result.stop_reason.startswith("gradient") else math.inf)
+    return np.mean(taken)
+
+
+def test_the_best_step_of_gradient_descent_is_found_and_tries_are_kept(here, capsys):
+    tune("--method", DESCENT.format("0.001..10"), *WORDS, "-q")
+    told = capsys.readouterr()
+    assert told.err == ""
+    head, row, *_ = told.out.splitlines()
+    assert head.split() == ["method", "tried", "best", "rounds"]
+    steps = [0.001, 0.01, 0.1, 1.0, 10.0]
+    taken = {step: rounds_of(here, step) for step in steps}
+    best = min(taken, key=taken.get)
+    assert math.isfinite(taken[best])
+    assert row.split()[:3] == ["fedavg", "5", f"step.a={best}"]
+    assert float(row.split()[3]) == pytest.approx(taken[best], abs=0.5)
+    assert "settings diverged" in row
+    files = [f"fedavg,seed={seed},a={step}.h5" for step in steps for seed in (3, 4)]
+    assert listed(here / "tuned") == sorted([*files, "best.toml"])
+
+
+def test_the_second_call_runs_nothing(here, capsys):
+    tune("--method", DESCENT.format("0.001..10"), *WORDS)
+    before = {path.name: path.stat().st_mtime_ns for path in (here / "tuned").glob("*.h5")}
+    first = capsys.readouterr().out
+    tune("--method", DESCENT.format("0.001..10"), *WORDS)
+    second = capsys.readouterr().out
+    assert second.startswith("10 of 10 points are finished already\n10 of 10 finished\n")
+    assert second.splitlines()[-4:] == first.splitlines()[-4:]
+    assert {path.name: path.stat().st_mtime_ns for path in (here / "tuned").glob("*.h5")} == before
+
+
+def test_processes_and_groups_of_ranks_tune_alike(here):
+    words = ["tune", *TOY, "--method", DESCENT.format("0.01..0.1"), "--runs", "2", "--seeds", "3", "-q"]
+    assert main([*words, "-o", "one", "-j", "1"]) == 0
+    assert main([*words, "-o", "two", "-j", "2"]) == 0
+    assert mpifed(*words, "-o", "groups", "--each", "1", ranks=4, cwd=here).code == 0
+    names = listed(here / "one")
+    assert len(names) == 3
+    for other in ("two", "groups"):
+        assert listed(here / other) == names
+        for name in names[1:]:
+            assert content(here / other / name) == content(here / "one" / name)
+    assert (here / "groups" / "best.toml").read_text() == (here / "one" / "best.toml").read_text()
+
+
+def test_every_method_has_the_same_number_of_runs_and_what_is_short_is_told(here, capsys):
+    (here / "methods.toml").write_text(
+        '[[method]]\nlabel = "descent"\nname = "fedavg"\nk0 = 1\nstep = {name = "constant", a = "0.01..0.1"}\n'
+        '[[method]]\nname = "fedavg"\nk0 = [1, 2]\nstep = {name = "constant", a = 0.05}\n'
+        '[[method]]\nname = "scaffold"\n'
+    )
+    tune("--methods", "methods.toml", "--runs", "4", "--seeds", "3", "-q", "-o", "tuned")
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:4]]
+    assert [row[:2] for row in rows] == [["descent", "4"], ["fedavg", "2"], ["scaffold", "4"]]
+    assert len(list((here / "tuned").glob("scaffold,*.h5"))) == 4
+
+
+def test_the_best_settings_are_methods_that_sweep_runs(here, capsys):
+    tune("--method", DESCENT.format("0.01..0.1"), "--runs", "2", "--seeds", "3", "-o", "tuned")
+    assert "python -m mpifed sweep data.clients=4" in capsys.readouterr().out
+    assert main(["sweep", *TOY, "--methods", "tuned/best.toml", "--grid", "seed=0:2", "-o", "compared", "-q"]) == 0
+    found = [load(path).config["algorithm"] for path in (here / "compared").glob("*.h5")]
+    assert len(found) == 2
+    assert all(one["step"] == {"name": "constant", "a": 0.1} and one["k0"] == 1 for one in found)
+
+
+def test_an_end_of_the_range_is_said():
+    def tried(**options):
+        return Tried(Try(options, {}), [Score(1.0, 0.0)], Score(1.0, 0.0), 0)
+
+    every = [tried(t=t, k0=k0, H="gram") for t in (0.1, 1.0, 10.0) for k0 in (1, 5)]
+    assert edges(tried(t=10.0, k0=1, H="gram"), every) == ["t is at the upper end of what was tried"]
+    assert edges(tried(t=0.1, k0=1, H="gram"), every) == ["t is at the lower end of what was tried"]
+    assert edges(tried(t=1.0, k0=5, H="gram"), every) == []
+
+
+def test_a_best_at_the_end_is_told_in_the_table(here, capsys):
+    tune("--method", DESCENT.format("0.001..0.01"), "--runs", "3", "--seeds", "3", "-q", "--measure", "objective")
+    assert "step.a is at the upper end of what was tried" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([], "tune needs --method 'NAME KEY=VALUES'"),
+        (["--method", "fedavg", "--runs", "0"], "--runs 0 is wrong"),
+        (["--method", "fedavg", "--seeds", "x"], "--seeds x is wrong: write whole numbers"),
+        (["--method", "fedavg", "--method", "fedavg"], "two methods are called 'fedavg': give each a label"),
+        (["--method", "fedavg k1=1,2"], "method fedavg: unknown key 'algorithm.k1'"),
+        (["--method", "fedavg", "--measure", "speed"], "unknown measure 'speed'"),
+        (["--methods", "none.toml"], "--methods none.toml is wrong: it cannot be read"),
+    ],
+)
+def test_a_mistake_is_said_before_anything_runs(here, words, sentence, capsys):
+    tune(*words, code=2)
+    assert sentence in capsys.readouterr().err
+    assert not listed(here)
+
+
+def test_a_failure_that_is_not_divergence_is_told(here, capsys):
+    study = ["data=quadratic", "data.clients=3", "rounds=2", "--measure", "objective"]
+    assert main(["tune", *study, "--method", "fedadmm-deep batch_size=9 lr=0.1,0.2", "--seeds", "3", "-q"]) == 1
+    err = capsys.readouterr().err
+    assert "2 points failed: algorithm.batch_size = 9 is wrong" in err

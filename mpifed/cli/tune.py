@@ -18,6 +18,7 @@ from mpifed.core.errors import UserError, sentence
 from mpifed.mpi.world import World
 
 if TYPE_CHECKING:
+    from mpifed.sweeps.grid import Point
     from mpifed.sweeps.search import Method
     from mpifed.sweeps.tally import Line
     from mpifed.sweeps.tune import Outcome, Plan
@@ -73,21 +74,22 @@ def tuned(args: argparse.Namespace, world: World) -> Iterator[Line]:
     from mpifed.sweeps import tune
     from mpifed.sweeps.overall import Overall
     from mpifed.sweeps.runs import Runs
-    from mpifed.sweeps.tally import Line
+    from mpifed.sweeps.tally import CONTINUE, Line, Tally
 
     plan: Plan | None = None
-    costs, folder = list[float](), Path(args.output)
+    points: list[Point] = []
+    folder = Path(args.output)
     with world.agreeing():
         shape = layout(args, world)
         if world.first:
             plan = planned(args)
-            costs = [point.cost for point in tune.points(plan).values()]
-    progress = Overall(sys.stderr if world.first and not args.quiet else None, costs)
-    last = Line("")
-    for last in tune.tune(plan, Runs(folder, world, args.force, progress), shape):
-        if not (last.fine and args.quiet):
-            yield last
-    if plan is not None and (last.fine or "run the same command again" not in last.text):
+            points = list(tune.points(plan).values())
+    progress = Overall(sys.stderr if world.first and not args.quiet else None, [point.cost for point in points])
+    tally = Tally(points, progress)
+    for line in tune.tune(points, Runs(folder, world, args.force, progress), shape, tally):
+        if not (line.fine and args.quiet) or line.text.endswith(CONTINUE):
+            yield line
+    if plan is not None and tally.complete:
         found = tune.outcomes(plan, folder)
         yield Line(table(found, plan))
         yield from written(args, plan, found, folder)

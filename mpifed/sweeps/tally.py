@@ -10,6 +10,7 @@ from mpifed.sweeps.overall import Overall
 from mpifed.sweeps.runs import FAILED, FINISHED, Ended
 from mpifed.sweeps.state import BUSY
 
+CONTINUE = "run the same command again to continue"
 NAMES = 5  # most names of failed points in the summary
 
 
@@ -32,6 +33,11 @@ class Tally:
         """Count a point that was finished before."""
         self.finished += 1
         self.progress.over(point.cost, None)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every point has finished or failed."""
+        return self.finished + sum(map(len, self.failed.values())) == self.total
 
     def already(self) -> Iterator[Line]:
         """How many points were finished before."""
@@ -66,5 +72,5 @@ class Tally:
         if failed:
             more = f" and {len(failed) - NAMES} more" if len(failed) > NAMES else ""
             text += f", {len(failed)} failed: {'; '.join(failed[:NAMES])}{more}"
-        again = "; run the same command again to continue" if self.finished < self.total else ""
+        again = f"; {CONTINUE}" if self.finished < self.total else ""
         yield Line(text + again, not failed)

@@ -94,13 +94,12 @@ def name(label: str, setting: Try, seed: int) -> str:
     return f"{plain},{named([*options, ('seed', str(seed))])}"
 
 
-def tune(plan: Plan | None, runs: Runs, layout: Layout) -> Iterator[Line]:
-    """Run what is missing of a plan, on every rank, and yield lines about it on rank 0, which alone has ``plan``.
+def tune(wanted: Sequence[Point], runs: Runs, layout: Layout, tally: Tally) -> Iterator[Line]:
+    """Run what is missing of the runs of a plan, on every rank; rank 0 alone has them, and yields lines about them.
 
     A run that diverges is no failure: its setting is a bad one.
     """
-    wanted = [] if plan is None else sorted(points(plan).values(), key=lambda point: point.cost)
-    tally, todo = Tally(wanted, runs.progress), list[Point]()
+    wanted, todo = sorted(wanted, key=lambda point: point.cost), list[Point]()
     with runs.world.agreeing():
         if wanted:
             make_folder(runs.folder)

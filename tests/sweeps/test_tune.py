@@ -72,6 +72,29 @@ def test_the_second_call_runs_nothing(here, capsys):
     assert {path.name: path.stat().st_mtime_ns for path in (here / "tuned").glob("*.h5")} == before
 
 
+def test_after_a_signal_there_is_no_table_and_the_same_command_goes_on(here, capsys, monkeypatch):
+    from mpifed.algorithms.fedavg import FedAvg
+
+    plain, rounds = FedAvg.round, []
+
+    def round_(self, fed, server):
+        rounds.append(1)
+        if len(rounds) == 80:
+            monkeypatch.setattr(signals, "stop_signal", "SIGTERM")
+        return plain(self, fed, server)
+
+    words = ["--method", DESCENT.format("0.001..0.1"), "--runs", "3", "--seeds", "3", "-q"]
+    monkeypatch.setattr(FedAvg, "round", round_)
+    tune(*words)
+    out = capsys.readouterr().out
+    assert "1 of 3 finished; run the same command again to continue" in out
+    assert "method" not in out
+    monkeypatch.setattr(signals, "stop_signal", "")
+    monkeypatch.setattr(FedAvg, "round", plain)
+    tune(*words)
+    assert capsys.readouterr().out.startswith("method  tried  best")
+
+
 def test_processes_and_groups_of_ranks_tune_alike(here):
     words = ["tune", *TOY, "--method", DESCENT.format("0.01..0.1"), "--runs", "2", "--seeds", "3", "-q"]
     assert main([*words, "-o", "one", "-j", "1"]) == 0

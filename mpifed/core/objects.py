@@ -56,7 +56,12 @@ def article(noun: str) -> str:
 def reference(cls: type[Component]) -> str:
     """The name of a component's class in an experiment file: that of mpifed's own, or how ``named`` calls it."""
     label, qualified = cls.label(), f"{cls.__module__}:{cls.__qualname__}"
-    return label if ":" in label or cls.choices.get(label) == qualified else named(cls)
+    if cls.choices.get(label) == qualified:
+        return label
+    if ":" in label:  # as plugins.adopt made it
+        plugins.given.setdefault(label, cls.__bases__[0])
+        return label
+    return named(cls)
 
 
 def named(cls: type | FunctionType) -> str:

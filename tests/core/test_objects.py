@@ -94,6 +94,10 @@ def test_a_class_that_nobody_else_can_name_is_found_in_this_program_alone():
             return 1.0
 
     assert reference(Local) == "__main__:Local"
+    made = Step.build("__main__:Local", "algorithm.step")
+    assert isinstance(made, Local)
+    plugins.given.clear()
+    assert reference(type(made)) == "__main__:Local"
     assert isinstance(Step.build("__main__:Local", "algorithm.step"), Local)
     plugins.given.clear()
     with pytest.raises(

@@ -26,7 +26,18 @@ What a program may import from `mpifed`; everything else is private. How to writ
 [extending](extending.md).
 """
 GROUPS = {
-    "Running and reading": ("run", "resume", "sweep", "load", "frame", "arrays", "Result", "UserError"),
+    "Running and reading": (
+        "run",
+        "resume",
+        "sweep",
+        "load",
+        "frame",
+        "compare",
+        "plot",
+        "arrays",
+        "Result",
+        "UserError",
+    ),
     "Components": (
         "Algorithm",
         "Problem",
@@ -107,7 +118,9 @@ def api() -> str:
     import mpifed
 
     lines, named = [API], {name for names in GROUPS.values() for name in names}
-    groups = GROUPS | {"Types": tuple(name for name in mpifed.PUBLIC if name not in named)}
+    groups = GROUPS | {
+        "Types": tuple(name for name in mpifed.PUBLIC if name not in named and ":" in mpifed.PUBLIC[name])
+    }
     for title, names in groups.items():
         lines += [f"\n## {title}\n", *(f"::: mpifed.{name}\n" for name in names if name in mpifed.PUBLIC)]
     return "\n".join(lines)

@@ -9,17 +9,17 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.report.metrics import column, title
 from mpifed.report.numbers import amount, number
-from mpifed.report.settings import overrides
-from mpifed.report.summary import outcome
+from mpifed.report.settings import shown
+from mpifed.report.summary import DRAWN, span
 from mpifed.results.result import Result
 
 WIDTH, HEIGHT = 280, 150  # of a curve, in pixels
 LEFT, RIGHT, TOP, BOTTOM = 52, 8, 20, 20
 POINTS = 200  # of a curve, at most
-SHOWN = 8  # settings in the table, at most
+SHOWN = 10  # settings in the table, at most
+LONGEST = 32  # characters of a value
 DECADES = 2  # positive values over more decades are drawn on a logarithmic axis
-FIRST = ("algorithm", "data", "problem", "selection", "rounds", "seed")  # whose settings are shown, in this order
-NAMED = FIRST[:3]  # in the headline
+HEADLINE = ("algorithm", "problem", "data")
 
 
 def page(result: Result, headline: str) -> str:
@@ -39,22 +39,22 @@ def drawn(result: Result) -> list[str]:
 
 
 def table(result: Result) -> str:
-    """Outcome, cost and the first settings of a run."""
-    rows = list(outcome(result)[:4])
+    """Outcome, cost and the settings that were set or matter."""
+    rows = [(column(name).symbol or name, span(result.rounds[name])) for name in DRAWN if finite(result, name)[0].size]
     rows += [("why it ended", result.stop_reason)] if result.stop_reason else []
-    if "bytes_up" in result.rounds and len(result.rounds["bytes_up"]):
-        rows.append(("bytes up, down", ", ".join(amount(result.rounds[key][-1]) for key in ("bytes_up", "bytes_down"))))
-    rows += [("TCT, LCT", f"{number(result.tct)} s, {number(result.lct)} s")]
-    found = overrides(result.config)
-    settings = [
-        (key, value) for part in FIRST for key, value in found.items() if key.split(".")[0] == part and key not in NAMED
-    ]
-    rows += settings[:SHOWN]
+    sent = [amount(result.rounds[key][-1]) for key in ("bytes_up", "bytes_down") if len(result.rounds.get(key, ()))]
+    rows += [("bytes up, down", ", ".join(sent))] if sent else []
+    rows += [("TCT, LCT", f"{number(result.tct)} s, {number(result.lct)} s")] if len(result.rounds) else []
+    settings = [(key, value) for key, value in shown(result).items() if key not in HEADLINE]
+    rows += sorted(settings, key=lambda setting: not setting[0].startswith("algorithm"))[:SHOWN]
     cell = "<tr><td style='text-align:left'>{}</td><td style='text-align:left'>{}</td></tr>"
-    lines = "".join(cell.format(escape(key), escape(value)) for key, value in rows)
-    left = len(settings) - SHOWN
-    lines += cell.format(f"{left} more", "see <code>config</code>") if left > 0 else ""
+    lines = "".join(cell.format(escape(key), escape(cut(value))) for key, value in rows)
     return f"<table>{lines}</table>"
+
+
+def cut(value: str) -> str:
+    """The beginning of a long value."""
+    return value if len(value) <= LONGEST else value[: LONGEST - 1] + "…"
 
 
 def finite(result: Result, name: str) -> tuple[Array, Array]:
@@ -85,7 +85,7 @@ def curve(result: Result, name: str) -> str:
     ]
     frame = f"M{LEFT},{TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"
     return (
-        f"<svg width='{WIDTH}' height='{HEIGHT}' viewBox='0 0 {WIDTH} {HEIGHT}' role='img' "
+        f"<svg width='{WIDTH}' height='{HEIGHT}' viewBox='0 0 {WIDTH} {HEIGHT}' style='max-width:none' role='img' "
         f"aria-label='{escape(head)} by round'><path d='{frame}' fill='none' stroke='currentColor' opacity='0.5'/>"
         f"<polyline points='{points}' fill='none' stroke='#0072b2' stroke-width='1.8'/>{''.join(ends)}</svg>"
     )

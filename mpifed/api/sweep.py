@@ -113,8 +113,7 @@ def bound(point: Point) -> bool:
     """Whether a point needs what this program alone has: arrays in memory or classes of its own."""
     values = flat(msgspec.to_builtins(point.config)).items()
     return any(
-        key.split(".")[-1] == "name" and (value == "arrays" or str(value).startswith(f"{plugins.HERE}:"))
-        for key, value in values
+        str(value).startswith(f"{plugins.HERE}:") or (key, value) == ("data.name", "arrays") for key, value in values
     )
 
 

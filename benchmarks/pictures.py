@@ -20,7 +20,7 @@ from mpifed.report.curves import FEW as BANDS
 from mpifed.report.curves import held, pair
 from mpifed.report.groups import settings
 from mpifed.report.metrics import scale, unit
-from mpifed.report.names import setting
+from mpifed.report.names import METHODS, setting
 from mpifed.report.palette import LINES
 from mpifed.report.plot import joined, line
 from mpifed.report.style import DOUBLE, HANDLE, above, canvas, drawing, fold, folded, headed, text
@@ -121,7 +121,10 @@ def turned(look: dict[str, Any], by: int) -> Any:
 
 
 def method(outcome: Outcome, cell: Cell) -> str:
-    """The algorithm of a row."""
+    """The algorithm of a row: the one that its name begins with, else that of its experiment file."""
+    named_so = [key for key, name in METHODS.items() if cell.row.lower().startswith(name.lower())]
+    if named_so:
+        return max(named_so, key=lambda key: len(METHODS[key]))
     return settings(outcome.runs[cell][0]).get("algorithm", "")
 
 

@@ -41,7 +41,8 @@ METHODS = {
 
 
 def own(method: str) -> Look:
-    """The look of a method; a method of the user's own has a dash-dotted line, and what its name yields."""
+    """The look of a method; one of the user's own has a dash-dotted line, and what the name of its class yields."""
+    method = method.rsplit(":", 1)[-1].lower()
     number = zlib.crc32(method.encode())
     return METHODS.get(method) or Look(COLOURS[number % len(COLOURS)], number // 16 % len(MARKERS), 2)
 

@@ -61,6 +61,7 @@ def test_a_method_has_one_colour_in_every_picture():
     boxes = [*many, *(recorded(name=name, k0=9) for name in ("fedgia", "scaffold"))]
     assert {name: colour for name, colour in colours(boxplot.box(boxes, "k0")).items() if name in first} == first
     assert "Mine" in second
+    assert palette.own("my.module:FedAvg") == palette.own("fedavg")  # a variant under the same name
 
 
 def test_curves_of_one_method_are_shades_of_its_colour_with_lines_and_markers_of_their_own():

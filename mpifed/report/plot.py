@@ -18,9 +18,10 @@ from mpifed.core.typing import Array
 from mpifed.report import axes, palette
 from mpifed.report.curves import BANDS, FEW, Curve, axis_title, band, held, logarithmic, pair, series, spread, usual
 from mpifed.report.groups import Study, label, study
-from mpifed.report.metrics import scale, unit
+from mpifed.report.metrics import column, scale, unit
 from mpifed.report.names import Names
 from mpifed.report.style import DOUBLE, SINGLE, Wishes, above, canvas, drawing, folded, headed, paper, text
+from mpifed.results.columns import SCALES
 from mpifed.results.result import Result
 
 LOGS = ("x", "y", "xy", "none")
@@ -147,6 +148,8 @@ def draw(axis: Any, picture: Drawing, x: Scale, y: Scale) -> None:
         line(axis, joined(own, y.log, floor, picture.band), picture.looks[number], floor, number, x.log)
     if x.log:
         axes.along(axis, [curve[0] for curve, _ in found.values()])
+    elif x_name in SCALES or column(x_name).integer:
+        axes.whole(axis)
     axis.set_yscale("log" if y.log else "linear")
     if floor is not None:
         axes.base(axis, floor)

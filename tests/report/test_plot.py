@@ -64,6 +64,14 @@ def test_a_logarithmic_axis_is_for_positive_values_over_two_decades():
     assert scale(8.0, 1.0, 0.05, log="x") == "symlog linear"
 
 
+@pytest.mark.parametrize(("x", "whole"), [("round", True), ("exchanges", True), ("seconds", False)])
+def test_counts_have_whole_numbers_also_of_a_single_round(x, whole):
+    figure = plot.lines([recorded(objective=(8.0, 4.0))], x=x)
+    figure.draw_without_rendering()
+    (axis,) = axes_of(figure)
+    assert all(tick == round(tick) for tick in axis.get_xticks()) == whole
+
+
 def test_a_logarithmic_x_keeps_round_0():
     (axis,) = axes_of(plot.lines([recorded()], log="x"))
     assert curve(axis)[0] == [0, 1, 2]

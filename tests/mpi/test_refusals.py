@@ -15,10 +15,10 @@ pytestmark = pytest.mark.mpi(min_size=3)
 SECONDS = 20
 HOSTILE = [
     "key 7",
-    "command 36",
-    "command 42",
-    "command 44",
-    "command 47",
+    "command 37",
+    "command 43",
+    "command 45",
+    "command 48",
     "study braces.toml",
     "run endless.h5",
     "run external.h5",

@@ -70,13 +70,18 @@ class Network:
     def _output_shape(self) -> tuple[int, ...]:
         """The shape of the output for two samples of zeros; ValueError where the module fails."""
         try:
-            return tuple(getattr(self.module(self._zeros(2)), "shape", ()))
+            scores = self.module(self._zeros(2))
         except Exception as error:  # the user's code may raise anything
             hint = ""
             if any(isinstance(part, self.torch.nn.Embedding) for part in self.module.modules()):
                 hint = "; write problem.integers = true where they are whole numbers, such as the numbers of words"
             shape = toml_value(self.options.shape)
             raise ValueError(f"the network does not take samples of shape {shape}: {first_line(error)}{hint}") from None
+        if not self.torch.is_tensor(scores):
+            raise ValueError(
+                f"the network returns a {type(scores).__name__}: it must return the scores alone, a tensor"
+            )
+        return tuple(scores.shape)
 
     def _check_calls(self) -> None:
         """Call the module with a few samples; UserError where it remembers them."""

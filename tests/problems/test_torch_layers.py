@@ -118,6 +118,17 @@ class Single(nn.Module):
         return self.head(samples.float())
 
 
+class Tables(nn.Module):
+    """It returns more than the scores."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(N, C)
+
+    def forward(self, samples):
+        return {"logits": self.head(samples)}
+
+
 class Settled(nn.Linear):
     def __init__(self):
         super().__init__(N, C)
@@ -295,6 +306,7 @@ def test_samples_may_be_whole_numbers():
             "0.weight has sparse gradients .write sparse=False",
         ),
         ("Words", {}, "does not take samples of shape .7.: .*; write problem.integers = true where they are whole num"),
+        ("Tables", {}, "the network returns a dict: it must return the scores alone, a tensor$"),
         ("Settled", {}, "the network has no parameter that is trained$"),
     ],
 )
@@ -335,7 +347,7 @@ class Net(nn.Module):
 """
 
 
-def test_batch_normalisation_dropout_and_frozen_layers_have_the_same_bits_on_any_number_of_ranks(tmp_path):
+def test_batch_normalisation_dropout_and_optimisers_have_the_same_bits_on_any_number_of_ranks_and_resumed(tmp_path):
     (tmp_path / "nets.py").write_text(NETS)
     words = ["problem=torch", "problem.module=nets.py:Net", "algorithm=fedavg", "algorithm.epochs=2", "rounds=4", "-q"]
     words += ["algorithm.batch_size=6", "algorithm.optimizer=adam", "stop.gradient=0", "--force"]
@@ -347,4 +359,9 @@ def test_batch_normalisation_dropout_and_frozen_layers_have_the_same_bits_on_any
         result = package.load(tmp_path / "out.h5")
         found.append((result.x.tobytes(), result.rounds["accuracy"].tobytes(), result.rounds["objective"].tobytes()))
     assert found[0] == found[1]
+    half = [word.replace("rounds=4", "rounds=2") for word in words]
+    assert mpifed("run", *half, "-o", "out.h5", cwd=tmp_path).code == 0
+    assert mpifed("resume", "out.h5", "rounds=4", "-q", cwd=tmp_path).code == 0
+    resumed = package.load(tmp_path / "out.h5")
+    assert resumed.x.tobytes() == result.x.tobytes()
     assert len(result.x) == 12 + 7 * 3

@@ -24,6 +24,7 @@ from benchmarks import bench
 from benchmarks.grid import runs
 from mpifed.core.errors import UserError
 from mpifed.mpi.library import library
+from mpifed.report import names
 from mpifed.sweeps.grid import points
 from tests.helpers.commands import ROOT, execute, mpifed
 from tests.helpers.killed_runs import content
@@ -93,13 +94,13 @@ def test_single_one_world_over_two_nodes(cluster, launcher):
     (done,) = cluster.wait(job)
     assert done.state == "COMPLETED", done.log
     assert f"written to {path}" in done.log
-    names = cluster.ask("srun", "--nodes=2", "--ntasks=2", "hostname").split()
+    machines = cluster.ask("srun", "--nodes=2", "--ntasks=2", "hostname").split()
     with h5py.File(path) as file:
         assert file.attrs["ranks"] == 4
         assert (file["ranks/clients"][0], sum(file["ranks/clients"])) == (0, 13)
         hosts = file["ranks/hostname"].asstr()[()]
     assert len(hosts) == 4
-    assert len(set(hosts)) == len(set(names))
+    assert len(set(hosts)) == len(set(machines))
     assert content(path) == whole(cluster, 5)
 
 
@@ -404,8 +405,8 @@ def test_the_documented_way_from_jobs_to_a_figure(cluster):
     expected = points({}, [], [value for option, value in pairwise(sweep) if option == "--grid"])
     results = folder / sweep[sweep.index("-o") + 1]
     assert sorted(results.glob("*.h5")) == sorted(results / point.file for point in expected)
-    for name in {point.config.algorithm.label() for point in expected}:
-        assert re.search(f"^{name} ", out, re.M), out
+    for name in {names.method(point.config.algorithm.label()) for point in expected}:
+        assert re.search(f"^{re.escape(name)} ", out, re.M), out
     (figure,) = folder.glob("*.png")
     assert figure.read_bytes().startswith(b"\x89PNG")
 

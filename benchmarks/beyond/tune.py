@@ -3,26 +3,32 @@
 Every row tries 12 settings: six values of its main option, a factor 2 apart, times two values of another (FedDCD: six
 settings). All use one problem and one seed that no benchmark uses. Best is the setting that stays below the gap from
 the earliest round on, to the end or to a hundredth of the gap; if none does, the one with the smallest mean gap in the
-last ten rounds. Step sizes and penalties are multiples of L, which is about the largest r_i.
+last ten rounds. What has run is kept, and is not run again. Step sizes and penalties are multiples of L, which is about
+the largest r_i.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
+import sys
 from itertools import product
+from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-import mpifed
 from benchmarks.optimum import minimum
-from mpifed.core.errors import Trouble, UserError
-from mpifed.core.toml import toml_value
+from mpifed.core.toml import flat, toml_value
 from mpifed.data.cache import Cache
 from mpifed.experiment import config as configuration
+from mpifed.mpi.world import World
+from mpifed.sweeps.measure import parsed
+from mpifed.sweeps.overall import Overall
+from mpifed.sweeps.runner import Layout
+from mpifed.sweeps.runs import Runs
+from mpifed.sweeps.search import Method, Try
+from mpifed.sweeps.tally import Tally
+from mpifed.sweeps.tune import Plan, outcomes, points, tune
 
-SEED, LAST = 100, 10
+SEED = 100
 
 
 class Setting(NamedTuple):
@@ -117,38 +123,44 @@ def rounded(value: float) -> float:
     return float(f"{value:.2g}")
 
 
-def attempt(study: dict[str, Any], optimum: float, gap: float) -> tuple[float, float]:
-    """The round from which the gap stays below ``gap`` and the mean gap of the last ten; inf if never or on failure."""
-    try:
-        result = mpifed.run(study, progress=False)
-    except (Trouble, UserError):
-        return math.inf, math.inf
-    assert result is not None
-    gaps = np.asarray(result.rounds["objective"]) - optimum
-    above = np.flatnonzero(gaps > gap)
-    return float(above[-1] + 1) if above[-1] < len(gaps) - 1 else math.inf, float(gaps[-LAST:].mean())
+def method(row: str, tables: list[dict[str, Any]]) -> Method:
+    """A row and its settings, told by the options in which they differ."""
+    flats = [flat(table) for table in tables]
+    keys = dict.fromkeys(key for one in flats for key in one)
+    varying = [key for key in keys if len({toml_value(one.get(key, "")) for one in flats}) > 1]
+    return Method(
+        row, [Try({key: one.get(key, "") for key in varying}, t) for one, t in zip(flats, tables, strict=True)]
+    )
+
+
+def plan(setting: Setting, rows: list[str]) -> Plan:
+    """All settings of ``rows`` (none: all rows) on the problem of ``setting``."""
+    study = setting.study | {"rounds": setting.rounds, "selection": {"name": "uniform", "share": 0.5}}
+    optimum = minimum(configuration.experiment(study | {"seed": SEED}), Cache())
+    study["stop"] = {"optimum": optimum, "objective_gap": setting.gap / 100}
+    measure = parsed(f"rounds to objective_gap <= {setting.gap:g} for good", configuration.experiment(study).stop)
+    methods = [method(row, tables) for row, tables in grids(setting).items() if not rows or row in rows]
+    return Plan(study, methods, [SEED], measure)
 
 
 def main() -> None:
-    """Print every setting that is tried, and the best one of every row."""
+    """Run the settings that have no result yet, then print all of them, and the best one of every row."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.beyond.tune", description=__doc__)
     parser.add_argument("setting", choices=SETTINGS)
     parser.add_argument("rows", nargs="*", help="only these rows")
+    parser.add_argument("--to", type=Path, default=Path("results/tuning"), help="folder (default: results/tuning)")
+    parser.add_argument("--processes", type=int, help="runs at the same time (default: number of cores)")
     args = parser.parse_args()
-    setting = SETTINGS[args.setting]
-    base = setting.study | {"seed": SEED, "rounds": setting.rounds, "selection": {"name": "uniform", "share": 0.5}}
-    optimum = minimum(configuration.experiment(base), Cache())
-    for row, tables in grids(setting).items():
-        if args.rows and row not in args.rows:
-            continue
-        found = []
-        for table in tables:
-            stop = {"optimum": optimum, "objective_gap": setting.gap / 100}
-            rounds, gap = attempt(base | {"algorithm": table, "stop": stop}, optimum, setting.gap)
-            found.append((rounds, gap, toml_value(table)))
-            print(f"    {rounds:5g} {gap:9.2e} {found[-1][-1]}", flush=True)
-        rounds, gap, best = min(found, key=lambda one: one[:2])
-        print(f"{row}: {rounds:g} rounds, gap {gap:.1e}: {best}", flush=True)
+    wanted, folder = plan(SETTINGS[args.setting], args.rows), args.to / args.setting
+    runs = list(points(wanted).values())
+    progress = Overall(sys.stderr, [point.cost for point in runs])
+    for line in tune(runs, Runs(folder, World(), False, progress), Layout(args.processes), Tally(runs, progress)):
+        print(line.text, file=sys.stderr)
+    for row, tried, best, _ in outcomes(wanted, folder):
+        for one in tried:
+            print(f"    {one.middle.value:5g} {one.middle.near:9.2e} {toml_value(one.setting.algorithm)}")
+        (rounds, gap), text = best.middle, toml_value(best.setting.algorithm)
+        print(f"{row}: {rounds:g} rounds, gap {gap:.1e}: {text}", flush=True)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ GROUPS = {
         "arrays",
         "Result",
         "UserError",
+        "Trouble",
     ),
     "Components": (
         "Algorithm",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from mpifed.api.run import resume as resume
     from mpifed.api.run import run as run
     from mpifed.api.sweep import sweep as sweep
+    from mpifed.core.errors import Trouble as Trouble
     from mpifed.core.errors import UserError as UserError
     from mpifed.core.streams import stream as stream
     from mpifed.core.typing import Array as Array
@@ -70,6 +71,7 @@ PUBLIC = {
     "optimizers": "mpifed.api.optimizers",
     "distributions": "mpifed.api.distributions",
     "UserError": "mpifed.core.errors:UserError",
+    "Trouble": "mpifed.core.errors:Trouble",
     "Algorithm": "mpifed.algorithms.base:Algorithm",
     "Solver": "mpifed.algorithms.local_solvers:Solver",
     "Optimizer": "mpifed.algorithms.optimizers:Optimizer",

@@ -79,6 +79,12 @@ def test_the_callback_stops_the_run_and_resume_goes_on_with_the_same_bits(tmp_pa
     )
 
 
+def test_a_run_that_fails_raises_trouble_and_leaves_its_rounds(tmp_path):
+    with pytest.raises(mpifed.Trouble, match=r"^f diverges: .* look at algorithm\.t; stop\.diverged = 0 goes on"):
+        mpifed.run(TABLE, {"algorithm": {"name": "fedgia", "t": 1e-9}}, path=tmp_path / "out.h5")
+    assert mpifed.load(tmp_path / "out.h5").status == "failed"
+
+
 def test_what_a_callback_returns_but_true_does_not_stop():
     assert mpifed.run(TABLE, callback=lambda round, row: "no").status == "finished"
 
@@ -121,8 +127,6 @@ def test_arrays_are_asked_for_again_and_checked(tmp_path):
 
 
 PROGRAM = """
-import sys
-
 import mpifed
 import numpy as np
 
@@ -146,11 +150,9 @@ def test_several_ranks_give_the_same_and_the_result_to_rank_0(tmp_path, callback
 
 
 def test_ranks_with_other_arrays_are_refused(tmp_path):
-    program = PROGRAM.format(seed="int(__import__('os').environ.get('PMI_RANK', 0))", callback="None")
-    (tmp_path / "study.py").write_text(
-        program.replace("'PMI_RANK'", "'PMI_RANK'").replace("import sys", "import sys, os")
-    )
-    done = execute(mpirun(3, "study.py"), cwd=tmp_path, OMPI_COMM_WORLD_RANK="")
+    program = PROGRAM.format(seed="MPI.COMM_WORLD.rank", callback="None")
+    (tmp_path / "study.py").write_text("from mpi4py import MPI\n" + program)
+    done = execute(mpirun(3, "study.py"), cwd=tmp_path)
     assert done.code != 0
     assert "the same arrays on every rank" in done.err
 

@@ -231,7 +231,10 @@ def every_family() -> Result | None:
     assert isinstance(mpifed.partitions.Iid(), Partition)
     options = {"problem": mpifed.problems.Logistic(mu=0.1), "system": {"speed": constant, "passes": 5}}
     selection = mpifed.selections.Uniform(share=0.5)
-    return [run(options, algorithm=one, data=data, selection=selection, rounds=2) for one in algorithms][-1]
+    try:
+        return [run(options, algorithm=one, data=data, selection=selection, rounds=2) for one in algorithms][-1]
+    except mpifed.Trouble:
+        return None
 
 
 if __name__ == "__main__":

@@ -53,10 +53,13 @@ def title(result: Result) -> list[str]:
     reason = f" ({result.stop_reason})" if result.stop_reason else ""
     size.append(count(int(result.attrs.get("ranks", 1)), "rank"))
     lines = (
-        f"{name} on {problem} / {data}: {', '.join(size)} · mpifed {result.attrs.get('mpifed_version', '?')}",
-        f"{status}{reason} after {count(result.cr, 'round')} · started {result.attrs.get('started', '?')}",
+        (f"{name} on {problem} / {data}: {', '.join(size)}", f" · mpifed {result.attrs.get('mpifed_version', '?')}"),
+        (f"{status}{reason} after {count(result.cr, 'round')}", f" · started {result.attrs.get('started', '?')}"),
     )
-    return [textwrap.shorten(line, WIDTH, placeholder=" …") for line in lines]
+    return [
+        line + more if len(line + more) <= WIDTH else textwrap.shorten(line, WIDTH, placeholder=" …")
+        for line, more in lines
+    ]
 
 
 def recorded(result: Result, part: str) -> dict[str, Column]:

@@ -172,3 +172,12 @@ def test_a_running_file_can_be_shown(path):
     recorder.row({"objective": 1.0}, None)
     shutil.copy(path, path.with_name("seen.h5"))
     assert "running, or killed after 0 rounds" in show(load(path.with_name("seen.h5")))
+
+
+def test_a_title_that_is_too_long_leaves_out_the_version_and_the_time():
+    (names, end) = show(run(reason="gradient: " + "9" * 60)).split("\n")[:2]
+    assert "· mpifed" in names
+    assert end == f"finished (gradient: {'9' * 60}) after 4 rounds"
+    (_, end) = show(run(reason="9 " * 60)).split("\n")[:2]
+    assert len(end) <= 100
+    assert end.endswith(" …")

@@ -60,9 +60,11 @@ def test_wrong_input(name, world, mpi_tmp_path):
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_input(name, world, folder):
     words, told = CASES[name]
+    world.meet()  # until rank 0 has removed the file that claimed a name
     before = listing(folder)
     world.meet()
     done = mpifed(*words, cwd=folder)
+    world.meet()
     if world.rank:
         assert silent(done), done
     else:

@@ -15,7 +15,15 @@ from mpifed.experiment import config
 from tests.helpers.commands import ROOT, execute, mpifed
 
 README = (ROOT / "README.md").read_text("utf-8")
-PAGES = ("README.md", "docs/experiments.md", "docs/python.md", "docs/extending.md", "docs/clusters.md", "docs/speed.md")
+PAGES = (
+    "README.md",
+    "docs/experiments.md",
+    "docs/pictures.md",
+    "docs/python.md",
+    "docs/extending.md",
+    "docs/clusters.md",
+    "docs/speed.md",
+)
 TORCH = "docs/torch.md"
 FENCE = re.compile(r"(?:^<!-- (?P<marker>[^\n]+) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
 REASONS = re.compile(r"skip: (needs SLURM|needs a network|needs torch|needs Open MPI|takes .+)")

@@ -47,12 +47,12 @@ def box(results: Sequence[Result], key: str, y: str | None = None, **wishes: Unp
     width = paper(wishes.get("width"), SINGLE)
     values = sorted({box.value for box in boxes}, key=natural)
     looks = looks_of(boxes, key)
-    labels, across, deep = folded(list(looks), width)
+    labels, across, deep = folded([kind for kind in looks if kind] or [""], width)
     ticks = [shortened(groups.names.value(key, value)) for value in values]
     crowded = sum(len(tick) + 2 for tick in ticks) * LETTER > width - 0.6
     with drawing() as matplotlib:
         heading = headed(width, wishes.get("title"))
-        figure, places = canvas(matplotlib, width, 1, 1, heading, deep * (len(looks) > 1) + SLANTED * crowded)
+        figure, places = canvas(matplotlib, width, 1, 1, heading, deep * (len(labels) > 1) + SLANTED * crowded)
         axis = places[0, 0]
         draw(axis, boxes, values, looks, logarithm)
         slant = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
@@ -60,7 +60,7 @@ def box(results: Sequence[Result], key: str, y: str | None = None, **wishes: Unp
         short = groups.keys.get(key, key.rsplit(".", 1)[-1])
         axis.set(xlim=(-0.6, len(values) - 0.4), xlabel=text(groups.names.setting(key, short)), ylabel=text(y_title))
         axis.grid(False, axis="x")
-        handles = [matplotlib.lines.Line2D([], [], **look) for look in looks.values()]
+        handles = [matplotlib.lines.Line2D([], [], **looks[kind]) for kind in looks if kind or len(looks) == 1]
         above(figure, handles, labels, across, heading)
     return figure
 
@@ -107,12 +107,14 @@ def draw(
     axis: Any, boxes: Sequence[Box], values: Sequence[str], looks: dict[str, dict[str, Any]], logarithm: bool
 ) -> None:
     """Draw the boxes and the points of their runs, those that are not positive on the floor of a logarithmic axis."""
-    wide, kinds = 0.8 / len(looks), list(looks)
+    kinds = {value: [kind for kind in looks if any(box[:2] == (value, kind) for box in boxes)] for value in values}
+    wide = 0.8 / max(map(len, kinds.values()))
     floor = axes.floor(box.numbers for box in boxes) if logarithm else None
     for box in boxes:
         look = looks[box.kind]
         colour = palette.own(box.method).colour if look["color"] == GREY else look["color"]
-        x = values.index(box.value) + wide * (kinds.index(box.kind) - (len(kinds) - 1) / 2)
+        own = kinds[box.value]
+        x = values.index(box.value) + wide * (own.index(box.kind) - (len(own) - 1) / 2)
         numbers = axes.raised(box.numbers[np.isfinite(box.numbers)], floor)
         boxed(axis, numbers, x, 0.8 * wide, colour, showfliers=False)
         above = numbers if floor is None else numbers[numbers > floor]

@@ -52,6 +52,16 @@ def test_the_best_method_stays_on_a_logarithmic_axis_though_it_reached_0():
     assert arrow.get_ydata()[0] < 1e-5
 
 
+def test_boxes_stand_in_the_middle_where_others_are_lacking_and_have_no_empty_name():
+    runs = [recorded(seed=s, name="fedavg") for s in range(2)]
+    runs += [recorded(seed=s, k0=k) for s in range(2) for k in (5, 10)]
+    figure = boxplot.box(runs, "algorithm")
+    (axis,) = axes_of(figure)
+    points = [line.get_xdata()[0] for line in axis.get_lines() if line.get_linestyle() == "None"]
+    assert points == pytest.approx([0, 0.8, 1.2])
+    assert legend(figure) == ["k₀ = 5", "k₀ = 10"]
+
+
 def test_boxes_over_methods_have_their_colours():
     runs = [recorded(seed=s, name=name) for s in range(2) for name in ("fedavg", "scaffold")]
     (axis,) = axes_of(boxplot.box(runs, "algorithm"))

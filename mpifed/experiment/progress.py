@@ -17,6 +17,7 @@ class Progress:
     """
 
     stop = ""
+    before: int | None = None  # rounds that are not of this process, known from the first round shown
 
     def __init__(self, stream: TextIO | None = sys.stderr) -> None:
         self.stream = stream
@@ -30,8 +31,10 @@ class Progress:
             return
         if "objective" in row:
             self.values = (row["objective"], row["grad_norm_sq"])
+        if self.before is None:
+            self.before = max(round - 1, 0)
         if self.due():
-            left = (self.shown - self.begun) / max(round, 1) * (rounds - round)
+            left = (self.shown - self.begun) / max(round - self.before, 1) * (rounds - round)
             self.put(
                 f"round {round} of at most {rounds}  f {self.values[0]:.6g}  ‖∇f‖² {self.values[1]:.2e}  "
                 f"at most {duration(left)} left"

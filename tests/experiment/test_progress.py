@@ -46,6 +46,16 @@ def test_a_terminal_has_one_line_that_is_cleared_at_the_end(always):
     assert terminal.getvalue().endswith("\r\033[K")
 
 
+def test_the_time_left_of_a_resumed_run_counts_its_own_rounds(always, monkeypatch):
+    clock = iter([100.0, 110.0, 120.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    log = io.StringIO()
+    shown = Progress(log)
+    shown.show(51, 60, ROW)  # the first ten seconds had one round, the first twenty have two
+    shown.show(52, 60, ROW)
+    assert [line.rpartition("at most ")[2] for line in log.getvalue().splitlines()] == ["90 s left", "80 s left"]
+
+
 def test_it_is_not_written_too_often():
     log = io.StringIO()
     shown = Progress(log)

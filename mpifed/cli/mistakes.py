@@ -20,7 +20,7 @@ def refuse_command(word: str, commands: Collection[str]) -> None:
 
 
 def refuse_words(words: Sequence[str]) -> None:
-    """UserError for the first word that is neither an experiment file nor KEY=VALUE."""
+    """UserError for the first word that is neither an experiment file nor KEY=VALUE, or whose key lacks its table."""
     for word, following in zip(words, [*words, ""][1:], strict=True):
         if is_result(word):
             raise UserError(
@@ -29,6 +29,9 @@ def refuse_words(words: Sequence[str]) -> None:
             )
         if not is_study(word):
             refuse_word(word, value="" if "=" in following else following)
+        key, equals, value = word.partition("=")
+        if equals and "." not in key and (meant := setting(key.strip())) not in (None, key.strip()):
+            raise UserError(f"unknown key {key.strip()!r}; write {meant}={value}")
 
 
 def is_study(word: str) -> bool:
@@ -60,7 +63,7 @@ def refuse_options(more: Sequence[str], words: Sequence[str], command: str, opti
     if not word.startswith("-"):
         raise UserError(f"{command} takes no argument {word!r}: `python -m mpifed {command} --help` says what it takes")
     key = setting(option.lstrip("-"))
-    if key is not None and command in ("run", "resume", "sweep"):
+    if key is not None and command in ("run", "resume", "sweep", "tune"):
         following = [*words, "-", "-"][list(words).index(word) + 1]
         value = value or ("VALUE" if following.startswith("-") or "=" in following else following)
         raise UserError(f"{option} is a key of the experiment, not an option: write {key}={value}")

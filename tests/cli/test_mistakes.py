@@ -34,6 +34,8 @@ NEITHER = "neither an experiment file nor KEY=VALUE, such as algorithm.k0=5"
         ("run rounds 5", "'rounds' is a key, and a key needs a value: write rounds=5"),
         ("run rounds seed=1", "'rounds' is a key, and a key needs a value: write rounds=VALUE"),
         ("resume out.h5 rounds 60", "'rounds' is a key, and a key needs a value: write rounds=60"),
+        ("run clients=5", "unknown key 'clients'; write data.clients=5"),
+        ("k0=5", "unknown key 'k0'; write algorithm.k0=5"),
         ("run fedavg", "'fedavg' is not an experiment file: write algorithm=fedavg"),
         ("digits", "'digits' is not an experiment file: write data=digits"),
         ("run nowhere/study", "experiment file 'nowhere/study' cannot be read: No such file or directory"),

@@ -94,8 +94,9 @@ function on(run) {
 }
 
 function hover(title, lines, x, y) {
-  const text = [`<b>${escaped(title)}</b>`, ...lines.map((line) => folded(line))].join("<br>");
-  return `${text}<br>${escaped(study.axes[x].title)}: %{x:.6~g}<br>${escaped(study.axes[y].title)}: %{customdata:.6~g}<extra></extra>`;
+  const text = lines.map((line) => folded(line)).join("<br>");
+  const numbers = [[x, "x"], [y, "customdata"]].map(([name, part]) => `${escaped(study.axes[name].title)}: %{${part}:.6~g}`);
+  return `<b>${escaped(title)}</b><br>${numbers.join("<br>")}<br>${text}<extra></extra>`;
 }
 
 /* One trace for each run, or for each group where means are shown. */

@@ -20,7 +20,7 @@ from mpifed.core.files import replacing
 from mpifed.core.typing import Array
 from mpifed.report import palette
 from mpifed.report.curves import axis_title, held, logarithmic, series, usual
-from mpifed.report.groups import Study, label, natural, settings, study
+from mpifed.report.groups import NAMED, THERE, Study, label, natural, settings, study
 from mpifed.report.metrics import available, scale, unit
 from mpifed.report.plot import LOGS
 from mpifed.report.style import Wishes
@@ -171,11 +171,12 @@ def runs(
 
 def about(run: Result, own: dict[str, str]) -> list[str]:
     """What the pointer shows of a run: its file and status, and a line of settings for each table."""
-    tables: dict[str, list[str]] = {}
+    tables: dict[str, list[str]] = {table: [] for table in NAMED}
     for key, value in own.items():
         table, _, name = key.partition(".")
-        tables.setdefault(table, []).append(f"{name} = {value}" if name else value)
-    return [f"{run.path or 'in memory'}: {run.status}", *(f"{table}: {', '.join(of)}" for table, of in tables.items())]
+        tables.setdefault(table, []).extend([f"{name} = {value}" if name else value] * (value != THERE))
+    lines = [f"{table}: {', '.join(of)}" for table, of in tables.items() if of]
+    return [f"{run.path or 'in memory'}: {run.status}", *lines]
 
 
 def packed(values: Array) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from mpifed.core.errors import UserError
-from mpifed.core.toml import toml_value
+from mpifed.core.toml import flat, toml_value
 from mpifed.experiment import config as configuration
 from mpifed.experiment.config import Experiment
 from mpifed.sweeps.cost import cost
@@ -167,7 +167,11 @@ def named(setting: Iterable[tuple[str, str]]) -> str:
 
 
 def plain(value: Any) -> str:
-    """A value as a part of a file name."""
+    """A value as a part of a file name; a table is its name and its other keys: fedavg-k0=5-step=log2-step.a=0.8."""
     if isinstance(value, list):
         return "-".join(map(plain, value))
+    if isinstance(value, dict):
+        parts = {key.removesuffix(".name"): plain(part) for key, part in flat(value).items()}
+        first = [parts.pop("name")] if "name" in parts else []
+        return "-".join([*first, *(f"{key}={part}" for key, part in parts.items())])
     return value if isinstance(value, str) else toml_value(value)

@@ -67,6 +67,10 @@ def test_points_are_the_product_of_all_grids_and_come_once():
         ([("data.seed", "1"), ("seed", "2")], "data.seed=1,seed=2"),  # the last parts are the same
         ([("stop.gradient", "1e-3")], "gradient=0.001"),  # however it is spelt
         ([("problem.hidden", "[9, 9]")], "hidden=9-9"),
+        (
+            [("algorithm", '{name="fedavg", k0=5, step={name="log2", a=0.8}}')],
+            "algorithm=fedavg-k0=5-step=log2-step.a=0.8",
+        ),
         ([("data.path", "../a b.h5")], r"path=.._a_b.h5-[0-9a-f]{8}"),
         ([("data.path", "x" * 500)], r"path=x{95}-[0-9a-f]{8}"),
     ],

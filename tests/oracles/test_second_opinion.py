@@ -15,6 +15,7 @@ FOLDER = SHARED / "oracles"
 STUDIES = sorted(FOLDER.glob("*/study.toml"))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not STUDIES, reason=f"{FOLDER} is missing: the second opinion is kept outside the repository")
 @pytest.mark.parametrize("ranks", [None, 4])
 def test_known_trajectories(ranks, tmp_path):

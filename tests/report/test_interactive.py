@@ -97,6 +97,10 @@ def test_long_runs_are_thinned_evenly_and_by_powers():
     assert shown[:20] == list(range(20))
     assert shown[-1] == 2999
     assert numbers(run["data"]["objective"])[-1] == pytest.approx(1 / 3000)
+
+
+@pytest.mark.slow
+def test_rounds_of_many_runs_are_thinned_more():
     many = interactive([long(400, seed) for seed in range(200)])
     assert POINTS // 200 * 0.6 < many.shown <= POINTS // 200
 

@@ -81,7 +81,9 @@ def endless(folder):
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("hit", [None, 0, 2, 3])
+@pytest.mark.parametrize(
+    "hit", [None, pytest.param(0, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.slow)]
+)
 def test_a_signal_to_the_launcher_or_to_any_rank_stops_all_groups(here, hit):
     with endless(here) as process:
         if hit is None:

@@ -23,13 +23,10 @@ HEADLINE = ("algorithm", "problem", "data")
 
 
 def page(result: Result, headline: str) -> str:
-    """The table and the curves side by side."""
-    parts = "".join(f"<td style='vertical-align:top;border:none'>{curve(result, name)}</td>" for name in drawn(result))
-    return (
-        f"<div><b>{escape(headline)}</b>"
-        f"<table style='border:none'><tr><td style='vertical-align:top;border:none'>{table(result)}</td>{parts}</tr>"
-        "</table></div>"
-    )
+    """The table and the curves side by side, or one below the other where there is no room."""
+    parts = "".join([table(result), *(curve(result, name) for name in drawn(result))])
+    style = "display:flex;flex-wrap:wrap;gap:1em;align-items:flex-start"
+    return f"<div><b>{escape(headline)}</b><div style='{style}'>{parts}</div></div>"
 
 
 def drawn(result: Result) -> list[str]:

@@ -152,9 +152,10 @@ def at_desk(points: Sequence[Point], runs: Runs, group: Any, desk: Desk) -> Iter
         desk.count(own.one(points[index]))
         yield from told(desk, progress, runs.progress)
     while desk.open:
+        yield from told(desk, progress, runs.progress)
         time.sleep(NAP)
         desk.look()
-        yield from told(desk, progress, runs.progress)
+    yield from told(desk, progress, runs.progress)
 
 
 def told(desk: Desk, own: Watched, whole: Overall) -> Iterator[Ended]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,6 +50,9 @@ class Parser(argparse.ArgumentParser):
     """A parser that raises UserError for a wrong command line."""
 
     def error(self, message: str) -> Any:
+        number = re.fullmatch(r"argument (?:\S+/)?(--\S+): invalid int value: '(.*)'", message)
+        if number:
+            raise UserError(f"{number[1]} {number[2]} is wrong: it must be a whole number")
         raise UserError(message.replace("argument command: ", "").removesuffix(", KEY=VALUE"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import re
 import typing
 from collections.abc import Iterator
 from functools import cache
@@ -14,6 +15,16 @@ import msgspec
 from mpifed.core import plugins
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.toml import join, toml_value
+
+LONGEST = 200  # characters of a value in a message
+TYPES = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
 
 
 @typing.dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
@@ -26,7 +37,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def build(cls, table: Any, path: str) -> Self:
         """The table at ``path`` with its values checked against the fields; UserError names the key that is wrong."""
         if not isinstance(table, dict):
-            raise UserError(f"{path} = {toml_value(table)} is wrong: {path} is a table, so write {path}.KEY = VALUE")
+            raise UserError(f"{path} = {brief(table)} is wrong: {path} is a table, so write {path}.KEY = VALUE")
         return cls.fill(table, path)
 
     @classmethod
@@ -72,7 +83,7 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
             table = {"name": table}
         if not isinstance(table, dict):
             raise UserError(
-                f"{path} = {toml_value(table)} is wrong: {path} is a table, such as {path}.name = {cls.default!r}"
+                f"{path} = {brief(table)} is wrong: {path} is a table, such as {path}.name = {cls.default!r}"
             )
         table = dict(table)
         name = table.pop("name", cls.default)
@@ -88,7 +99,7 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
         try:
             found = plugins.find(cls, name)
         except ValueError as error:
-            raise UserError(f"{path} = {toml_value(name)} is wrong: {error}") from None
+            raise UserError(f"{path} = {brief(name)} is wrong: {error}") from None
         return found or unknown(path.rsplit(".", 1)[-1], name, cls.names())
 
     @classmethod
@@ -111,13 +122,13 @@ def convert(value: Any, kind: Any, path: str) -> Any:
     literal = next((k for k in (kind, *options) if typing.get_origin(k) is typing.Literal), None)
     if literal is not None and value not in typing.get_args(literal):
         right = " or ".join(toml_value(choice) for choice in typing.get_args(literal))
-        raise UserError(f"{path} = {toml_value(value)} is wrong: it must be {right}")
+        raise UserError(f"{path} = {brief(value)} is wrong: it must be {right}")
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"{path} = {value} is wrong: it must be a finite number")
     try:
         converted = msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise UserError(f"{path} = {toml_value(value)} is wrong: {lower(str(error))}") from None
+        raise UserError(f"{path} = {brief(value)} is wrong: {plain(str(error))}") from None
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise UserError(f"{path} = {value} is wrong: an integer must fit into 64 bits")
     return converted
@@ -130,6 +141,15 @@ def within(kind: Any) -> Iterator[Any]:
         yield from within(part)
 
 
-def lower(text: str) -> str:
-    """An error message of msgspec as the end of a sentence of ours."""
-    return text[:1].lower() + text[1:].replace("`", "")
+def brief(value: Any) -> str:
+    """A value as TOML text for a message; of a long one the beginning and the end."""
+    text = toml_value(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]}…{text[-LONGEST // 4 :]}"
+
+
+def plain(text: str) -> str:
+    """An error message of msgspec, such as "Expected `int`, got `str`", as the end of a sentence of ours."""
+    text = re.sub(r" \| null|`", "", text)
+    for type_, words in TYPES.items():
+        text = re.sub(rf"\b{type_}\b", words, text)
+    return (text[:1].lower() + text[1:]).replace("expected ", "it must be ").replace(", got ", ", not ")

@@ -25,6 +25,10 @@ def plain(value: Any, key: str) -> Any:
     A component, or its class, becomes a table with its name and all of its options; another class or a function, such
     as a network and its loss, the text that names it.
     """
+    if key == "data" and isinstance(value, np.ndarray):
+        raise UserError(
+            "data is an array: write data = mpifed.arrays(X, y, clients), which says whose samples they are"
+        )
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, os.PathLike):

@@ -77,7 +77,7 @@ def parsed(text: str, stop: Stop) -> Measure:
     name, watched, sign, number, good = found.groups()
     for one in filter(None, (name, watched)):
         if one not in COSTS and one not in COLUMNS:
-            unknown("measure", one, [*COSTS, *COLUMNS])
+            unknown("measure", one, dict.fromkeys([*COSTS, *COLUMNS]))
     bound = bound_of(number, text) if number else 0.0
     better = -1 if name in COSTS else COLUMNS[name].better
     if name in COSTS and not watched and not any(getattr(stop, rule) for rule in REACHED):

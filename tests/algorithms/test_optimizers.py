@@ -183,7 +183,7 @@ def test_a_method_that_cannot_take_an_optimizer_says_why(name):
     ("table", "sentence"),
     [
         ("adm", "unknown optimizer 'adm'; did you mean 'adam'"),
-        ({"name": "adam", "beta1": 1.0}, r"algorithm\.optimizer\.beta1 = 1\.0 is wrong: expected float < 1\.0"),
+        ({"name": "adam", "beta1": 1.0}, r"algorithm\.optimizer\.beta1 = 1\.0 is wrong: it must be a number < 1\.0"),
         ({"name": "momentum", "beta": -0.1}, r"algorithm\.optimizer\.beta = -0\.1 is wrong"),
         ({"name": "sgd", "beta": 0.1}, r"unknown key 'algorithm\.optimizer\.beta'"),
         (
@@ -192,7 +192,7 @@ def test_a_method_that_cannot_take_an_optimizer_says_why(name):
         ),
         ({"name": "adam", "betas": [0.9, 0.99]}, r"optimizer\.betas cannot be set: write beta1 and beta2$"),
         ({"name": "momentum", "momentum": 0.9}, r"optimizer\.momentum cannot be set: write beta$"),
-        ({"name": "adam", "eps": 0}, r"algorithm\.optimizer\.eps = 0 is wrong: expected float > 0"),
+        ({"name": "adam", "eps": 0}, r"algorithm\.optimizer\.eps = 0 is wrong: it must be a number > 0"),
     ],
 )
 def test_wrong_optimizers_are_refused(table, sentence):

@@ -62,8 +62,8 @@ def test_a_step_rule_is_named_in_a_table(table, rule):
 @pytest.mark.parametrize(
     ("a", "right"),
     [
-        (0, "expected float > 0"),
-        (-1.0, "expected float > 0"),
+        (0, "it must be a number > 0"),
+        (-1.0, "it must be a number > 0"),
         (float("nan"), "it must be a finite number"),
         (float("inf"), "it must be a finite number"),
     ],

@@ -145,3 +145,8 @@ def test_several_processes_without_an_mpi_library_are_told_so_by_rank_0(size, ra
     assert re.match(told, done.err) if number == "0" else not done.err
     assert len(done.err.splitlines()) <= 1
     assert not list(tmp_path.iterdir())
+
+
+def test_an_option_that_is_no_number_is_named():
+    done = mpifed("sweep", "--grid", "seed=0:2", "-j", "two")
+    assert (done.code, done.err) == (2, "mpifed: --jobs two is wrong: it must be a whole number\n")

@@ -133,3 +133,8 @@ def test_two_classes_of_one_name_are_refused():
     reference(made())
     with pytest.raises(UserError, match="two classes or functions are called Twin"):
         reference(made())
+
+
+def test_an_array_as_the_data_is_answered_by_what_to_write():
+    with pytest.raises(UserError, match=r"^data is an array: write data = mpifed\.arrays\(X, y, clients\)"):
+        plain(np.zeros((3, 2)), "data")

@@ -219,7 +219,7 @@ def test_options_are_refused_like_those_of_mpifed(wrong):
     name = "algorithm=my_methods.py:GradientDescent"
     for assignment, sentence in {
         "algorithm.gama=1": "unknown key 'algorithm.gama'; did you mean 'gamma'?",
-        "algorithm.gamma=0": "algorithm.gamma = 0 is wrong: expected float > 0.0",
+        "algorithm.gamma=0": "algorithm.gamma = 0 is wrong: it must be a number > 0.0",
     }.items():
         with pytest.raises(UserError) as refused:
             config.experiment(config.override({}, [name, assignment]))

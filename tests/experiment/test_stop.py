@@ -136,7 +136,7 @@ def test_the_reason_names_its_quantity_and_the_numbers(stop, columns, reason):
 
 @pytest.mark.parametrize("key", ["gradient", "gradient_relative", "objective_gap", "variance", "seconds", "accuracy"])
 def test_a_bound_below_zero_is_refused(key):
-    with pytest.raises(UserError, match=rf"^stop\.{key} = -1 is wrong: expected float >= 0"):
+    with pytest.raises(UserError, match=rf"^stop\.{key} = -1 is wrong: it must be a number >= 0"):
         Stop.build({key: -1}, "stop")
 
 

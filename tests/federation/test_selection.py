@@ -116,7 +116,7 @@ def test_cover_refuses_fewer_rounds_than_it_takes(s0):
 
 
 def test_cover_refuses_zero_rounds():
-    with pytest.raises(UserError, match=r"^selection\.s0 = 0 is wrong: expected int >= 1"):
+    with pytest.raises(UserError, match=r"^selection\.s0 = 0 is wrong: it must be a whole number >= 1"):
         Selection.build({"name": "cover", "s0": 0}, "selection")
 
 

@@ -317,15 +317,15 @@ EVERYONE = (
 WRONG = {
     "unknown key": (["system.dropuot=0.1"], "unknown key 'system.dropuot'; did you mean 'dropout'?"),
     "no table": (["system=3"], "system = 3 is wrong: system is a table, so write system.KEY = VALUE"),
-    "everybody absent": (["system.dropout=1"], "system.dropout = 1 is wrong: expected float < 1.0"),
-    "below zero": (["system.dropout=-0.1"], "system.dropout = -0.1 is wrong: expected float >= 0.0"),
-    "no time at all": (["system.deadline=0"], "system.deadline = 0 is wrong: expected float > 0.0"),
-    "least of 0": (["system.least=0"], "system.least = 0 is wrong: expected int >= 1"),
+    "everybody absent": (["system.dropout=1"], "system.dropout = 1 is wrong: it must be a number < 1.0"),
+    "below zero": (["system.dropout=-0.1"], "system.dropout = -0.1 is wrong: it must be a number >= 0.0"),
+    "no time at all": (["system.deadline=0"], "system.deadline = 0 is wrong: it must be a number > 0.0"),
+    "least of 0": (["system.least=0"], "system.least = 0 is wrong: it must be a whole number >= 1"),
     "least above a draw": (
         ["system.least=5"],
         "system.least = 5 is wrong: it must be at most the 3 clients that a round selects",
     ),
-    "jitter a word": (["system.jitter=much"], 'system.jitter = "much" is wrong: expected float, got str'),
+    "jitter a word": (["system.jitter=much"], 'system.jitter = "much" is wrong: it must be a number, not a text'),
     "unknown distribution": (["system.speed=lognorml"], "unknown speed 'lognorml'; did you mean 'lognormal'?"),
     "no median": (["system.speed=lognormal"], "system.speed.median is missing: it has no default"),
     "unknown parameter": (

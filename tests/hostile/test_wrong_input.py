@@ -54,7 +54,7 @@ WRONG = {
     "misspelt problem": (["problem=logstic"], ["logstic", "logistic"]),
     "misspelt data": (["data=qott"], ["qott", "qot"]),
     "k0 of 0": (["algorithm.k0=0"], ["algorithm.k0 = 0", ">= 1"]),
-    "k0 a word": (["algorithm.k0=many"], ["algorithm.k0", "many", "int"]),
+    "k0 a word": (["algorithm.k0=many"], ["algorithm.k0", "many", "whole number"]),
     "share of 2": (["selection.share=2"], ["selection.share = 2", "<= 1"]),
     "count above m": ([*SMALL, "selection.count=7"], ["selection.count = 7", "6 clients"]),
     "negative rounds": (["rounds=-1"], ["rounds = -1", ">= 0"]),
@@ -111,7 +111,7 @@ def test_in_one_process(name, files):
 def test_the_sentence_and_the_exit_code_are_those_of_the_process(files):
     done = mpifed("run", "algorithm.k0=0", cwd=files, process=True)
     assert done.code == 2
-    assert done.err == "mpifed: algorithm.k0 = 0 is wrong: expected int >= 1\n"
+    assert done.err == "mpifed: algorithm.k0 = 0 is wrong: it must be a whole number >= 1\n"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from benchmarks.sentences import literal, said
 from benchmarks.tables import LEGEND, Table, lacking, markdown, tables, terminal
 from benchmarks.webpage import anchor, webpage
 from mpifed import UserError
-from mpifed.cli.describe import versions
+from mpifed.cli.names import versions
 from mpifed.report import style
 
 ROOT = HERE.parent

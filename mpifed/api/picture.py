@@ -10,7 +10,6 @@ from typing import Any
 from mpifed.core.errors import unknown
 from mpifed.results.result import Result
 
-WIDTHS = {"single": 3.4, "double": 7.0}  # inches
 OPTIONS = ("log", "width", "title", "band", "rename")
 
 
@@ -30,7 +29,7 @@ def draw(
         if name not in OPTIONS:
             unknown("option", name, OPTIONS)
     if "width" in options:
-        options["width"] = WIDTHS.get(options["width"], options["width"])
+        options["width"] = style.inches(options["width"], "width =")
     if isinstance(names := options.get("rename"), Mapping):
         options["rename"] = [f"{old}={new}" for old, new in names.items()]
     if y is not None:

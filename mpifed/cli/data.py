@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from mpifed.core import plugins
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data, Dataset
 
 if TYPE_CHECKING:
+    from mpifed.data.base import Data, Dataset
     from mpifed.data.survey import Survey
     from mpifed.experiment.config import Experiment
 
@@ -74,6 +71,8 @@ def info(args: argparse.Namespace) -> str:
 
 def study(name: str, overrides: Sequence[str]) -> dict[str, Any]:
     """The table of an experiment with the data that a word names, and with overrides."""
+    from mpifed.core import plugins
+    from mpifed.data.base import Data
     from mpifed.experiment import config
 
     if "=" in name:
@@ -117,6 +116,8 @@ def labelled(config: Experiment, meant: bool) -> Dataset:
 
 def draw(dataset: Dataset, found: Survey, config: Experiment, args: argparse.Namespace) -> None:
     """Save the picture of a data set."""
+    import numpy as np
+
     from mpifed.data.survey import level_names
     from mpifed.report import partition, style
 

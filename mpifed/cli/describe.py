@@ -1,4 +1,4 @@
-"""The commands list and describe, and --version: what an experiment file can name, read from the code."""
+"""What an experiment file can name, read from the code."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ from mpifed.experiment.config import FAMILIES
 from mpifed.experiment.matching import matrix
 from mpifed.federation.distributions import Distribution
 from mpifed.federation.stragglers import System
-from mpifed.mpi.library import library
-from mpifed.results import provenance
 
 KINDS: dict[str, type[Component]] = {
     family.kind: family
@@ -42,16 +40,6 @@ KINDS: dict[str, type[Component]] = {
     )
 }
 MATRIX = "matrix"  # the kind that stands for algorithms × problems
-
-
-def options(commands: Any) -> None:
-    """The commands list and describe."""
-    names = commands.add_parser("list", help="list what an experiment file can name")
-    names.add_argument(
-        "kind", nargs="?", help="algorithms, problems, data, partitions, selections … or matrix: algorithms × problems"
-    )
-    one = commands.add_parser("describe", help="formula, options and source of an algorithm, a problem …")
-    one.add_argument("name")
 
 
 def names(kind: str | None = None) -> str:
@@ -187,13 +175,3 @@ def default_of(field: Any) -> str:
 def sentence(cls: type) -> str:
     """The first sentence of a docstring."""
     return (inspect.getdoc(cls) or "").split("\n\n")[0].replace("\n", " ").split(":  ")[0]
-
-
-def versions() -> str:
-    """Versions of mpifed, Python, the libraries and the MPI library that mpi4py finds, one line each."""
-    found = provenance.versions()
-    try:
-        found["MPI"] = library()
-    except (ImportError, RuntimeError) as error:
-        found["MPI"] = f"none: {str(error).splitlines()[0]}"
-    return "\n".join(f"{name:<8} {text}" for name, text in found.items())

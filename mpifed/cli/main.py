@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from mpifed.cli.compare import compare, show
 from mpifed.cli.data import data
 from mpifed.cli.editors import completion, schema
+from mpifed.cli.names import names, versions
 from mpifed.cli.options import parse, parser
 from mpifed.cli.output import say
 from mpifed.cli.plot import plot
@@ -80,8 +81,4 @@ def answer(args: argparse.Namespace) -> str:
         return schema(args)
     if args.command == "completion":
         return completion(args, parser())
-    from mpifed.cli import describe
-
-    if args.version:
-        return describe.versions()
-    return describe.names(args.kind) if args.command == "list" else describe.component(args.name)
+    return versions() if args.version else names(args)

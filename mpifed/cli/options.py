@@ -79,7 +79,7 @@ def option_strings(known: argparse.ArgumentParser, command: str) -> list[str]:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of all commands; each command's file adds its own options."""
-    from mpifed.cli import compare, data, describe, editors, plot, run, sweep, tune
+    from mpifed.cli import compare, data, editors, names, plot, run, sweep, tune
 
     top = Parser(
         prog="python -m mpifed",
@@ -89,6 +89,6 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="store_true", help="print the versions of mpifed and its libraries")
     commands = top.add_subparsers(dest="command", metavar="command", parser_class=Parser)
-    for part in (run, sweep, tune, compare, plot, describe, data, editors):
+    for part in (run, sweep, tune, compare, plot, names, data, editors):
         part.options(commands)
     return top

@@ -64,7 +64,7 @@ def plot(args: argparse.Namespace) -> str:
 
     output = named(args)
     check_picture(args)
-    results, width, y = read(args.result), inches(args.width), names(args.y or [])
+    results, width, y = read(args.result), style.inches(args.width, "--width"), names(args.y or [])
     if args.timeline:
         if len(results) > 1:
             raise UserError(f"--timeline draws one run, not {len(results)}")
@@ -115,15 +115,3 @@ def check_picture(args: argparse.Namespace) -> None:
         for option in REFUSED[picture]:
             if getattr(args, option):
                 raise UserError(f"--{option} has no effect on --{picture}: leave it out")
-
-
-def inches(width: str | None) -> float | None:
-    """A width: single, double or a number."""
-    from mpifed.report.style import WIDTHS
-
-    if width is None or width in WIDTHS:
-        return None if width is None else WIDTHS[width]
-    try:
-        return float(width)
-    except ValueError:
-        raise UserError(f"--width {width} is wrong: it must be single, double or a number of inches") from None

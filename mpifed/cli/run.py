@@ -95,8 +95,8 @@ def begun(args: argparse.Namespace) -> tuple[dict[str, Any], str, None, None]:
     from mpifed.experiment.config import experiment
 
     table = study(args.study)
-    config = experiment(table)
-    return table, claim(names(config)) if args.output is None else args.output, None, None
+    path = claim(names(experiment(table))) if args.output is None else args.output
+    return table, path, None, None
 
 
 def continued(args: argparse.Namespace) -> tuple[dict[str, Any], str, Saved | None, Result | None]:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpifed.cli.output import say
+from mpifed.cli.output import tell
 from mpifed.cli.run import study, study_words
-from mpifed.core.errors import UserError, sentence
+from mpifed.core.errors import UserError
 from mpifed.mpi.world import World
 
 if TYPE_CHECKING:
@@ -103,14 +103,7 @@ def layout(args: argparse.Namespace, world: World) -> Layout:
 
 def sweep(args: argparse.Namespace, world: World) -> int:
     """The command sweep, on every rank; 1 if a point failed."""
-    failed = False
-    for line in swept(args, world):
-        failed = failed or not line.fine
-        if world.first and not line.fine:
-            sys.stderr.write(f"mpifed: {sentence(line.text)}\n")
-        else:
-            say(line.text, world.first and not args.quiet)
-    return int(failed)
+    return tell(swept(args, world), world.first, world.first and not args.quiet)
 
 
 def swept(args: argparse.Namespace, world: World) -> Iterator[Line]:

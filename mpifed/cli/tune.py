@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpifed.cli.output import say
+from mpifed.cli.output import tell
 from mpifed.cli.run import study, study_words
 from mpifed.cli.sweep import layout, share
-from mpifed.core.errors import UserError, sentence
+from mpifed.core.errors import UserError
 from mpifed.mpi.world import World
 
 if TYPE_CHECKING:
@@ -59,14 +59,7 @@ def options(commands: Any) -> None:
 
 def tune(args: argparse.Namespace, world: World) -> int:
     """The command tune, on every rank; 1 if a run failed, other than by diverging."""
-    failed = False
-    for line in tuned(args, world):
-        failed = failed or not line.fine
-        if world.first and not line.fine:
-            sys.stderr.write(f"mpifed: {sentence(line.text)}\n")
-        else:
-            say(line.text, world.first)
-    return int(failed)
+    return tell(tuned(args, world), world.first, world.first)
 
 
 def tuned(args: argparse.Namespace, world: World) -> Iterator[Line]:

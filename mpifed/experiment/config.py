@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -16,7 +16,7 @@ from mpifed.algorithms.base import Algorithm
 from mpifed.core import plugins
 from mpifed.core.component import Component, Table, fields_of
 from mpifed.core.errors import UserError
-from mpifed.core.toml import DOTS, from_toml, join, shallow, to_toml
+from mpifed.core.toml import DOTS, flat, from_toml, join, shallow, to_toml, toml_value
 from mpifed.data.base import Data
 from mpifed.experiment.checkpoint import Checkpoint
 from mpifed.experiment.stop import Stop
@@ -80,6 +80,14 @@ class Experiment(Table, kw_only=True):
     def changed(self) -> list[str]:
         """The keys whose values are not the defaults, ``algorithm`` for ``algorithm.name``."""
         return list(changes(self, ""))
+
+
+def differences(old: Experiment, new: Experiment, but: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Key, old and new value, as TOML, where two experiments differ, outside the tables and keys ``but``."""
+    before, after = (flat(msgspec.to_builtins(part)) for part in (old, new))
+    for key in sorted(before.keys() | after.keys()):
+        if before.get(key) != after.get(key) and key.partition(".")[0] not in but:
+            yield key, toml_value(before.get(key)), toml_value(after.get(key))
 
 
 def changes(table: Table, path: str) -> Iterator[str]:

@@ -8,11 +8,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from mpifed.core.errors import UserError
-from mpifed.core.toml import flat, toml_value
 from mpifed.experiment import checkpoint
 from mpifed.experiment import config as configuration
 from mpifed.experiment.config import Experiment
@@ -74,13 +72,11 @@ def another(reason: str) -> str:
 
 def refuse_another(old: Experiment, new: Experiment, name: str) -> None:
     """UserError where a setting has changed that makes it another run."""
-    before, after = (flat(msgspec.to_builtins(part)) for part in (old, new))
-    for key in sorted(before.keys() | after.keys()):
-        if before.get(key) != after.get(key) and key.split(".")[0] not in FREE:
-            raise UserError(
-                f"{key} = {toml_value(after.get(key))} is wrong: {name} has {toml_value(before.get(key))}, and "
-                f"only {', '.join(FREE[:-1])} and {FREE[-1]} may change when a run is resumed"
-            )
+    for key, before, after in configuration.differences(old, new, FREE):
+        raise UserError(
+            f"{key} = {after} is wrong: {name} has {before}, and "
+            f"only {', '.join(FREE[:-1])} and {FREE[-1]} may change when a run is resumed"
+        )
 
 
 def refuse_no_round(old: Experiment, new: Experiment, before: Result, done: int, name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +27,7 @@ def given_start(name: str) -> Array:
         if not path.is_file():
             raise UserError("there is no such file")
         x = array_x(path) if zipfile.is_zipfile(path) else read(path, final_model)
-        if x.ndim != 1 or x.dtype.kind not in "fiu":
-            raise UserError(f"x must be a vector of real numbers, and it has type {x.dtype} and shape {x.shape}")
+        refuse_shape(x)
         if not np.isfinite(x).all():
             raise UserError(f"{np.count_nonzero(~np.isfinite(x))} of its {x.size} numbers are not finite")
     except UserError as error:
@@ -42,9 +42,14 @@ def array_x(path: Path) -> Array:
     if "x" not in arrays:
         raise UserError(f"it has no array x, but {', '.join(arrays) or 'no array at all'}")
     stored = arrays["x"]
-    if len(stored.shape) != 1 or stored.dtype.kind not in "fiu":
-        raise UserError(f"x must be a vector of real numbers, and it has type {stored.dtype} and shape {stored.shape}")
+    refuse_shape(stored)
     return np.asarray(stored[:])
+
+
+def refuse_shape(x: Any) -> None:
+    """UserError where an array, read or not, is no vector of real numbers."""
+    if len(x.shape) != 1 or x.dtype.kind not in "fiu":
+        raise UserError(f"x must be a vector of real numbers, and it has type {x.dtype} and shape {x.shape}")
 
 
 def fitting(x: Array, n: int, dtype: str, name: str) -> Array:

@@ -77,6 +77,16 @@ def drawing() -> Iterator[Any]:
         yield matplotlib
 
 
+def inches(width: str | float | None, what: str) -> float | None:
+    """A width: single, double or a number of inches; a UserError calls it ``what``."""
+    if isinstance(width, str) and width in WIDTHS:
+        return WIDTHS[width]
+    try:
+        return None if width is None else float(width)
+    except (TypeError, ValueError):
+        raise UserError(f"{what} {width} is wrong: it must be single, double or a number of inches") from None
+
+
 def paper(width: float | None, usual: float) -> float:
     """A width in inches, by default ``usual``. UserError for one that does not fit on paper."""
     if width is not None and not NARROWEST <= width <= WIDEST:

@@ -6,11 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from mpifed.core.errors import UserError
 from mpifed.core.files import being_written
-from mpifed.core.toml import flat, toml_value
 from mpifed.experiment import checkpoint
 from mpifed.experiment import config as configuration
 from mpifed.experiment.config import Experiment
@@ -50,8 +47,5 @@ def state(config: Experiment, path: str, force: bool) -> str:
 def difference(config: Experiment, attrs: dict[str, Any], path: str) -> str:
     """The first key, except in [checkpoint], in which the configuration of a result differs; empty if there is none."""
     before = configuration.experiment(recorded(attrs.get("config", ""), path))
-    old, new = (flat(msgspec.to_builtins(one)) for one in (before, config))
-    for key in sorted(old.keys() | new.keys()):
-        if old.get(key) != new.get(key) and not key.startswith("checkpoint."):
-            return f"{key} is {toml_value(old.get(key))} there and {toml_value(new.get(key))} here"
-    return ""
+    found = next(configuration.differences(before, config, ("checkpoint",)), None)
+    return "" if found is None else "{} is {} there and {} here".format(*found)

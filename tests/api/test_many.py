@@ -74,5 +74,5 @@ def test_a_table_and_a_picture_are_those_of_the_command(folder):
     assert figure.get_size_inches()[0] == 7
     with pytest.raises(mpifed.UserError, match=r"^unknown option 'logg'; did you mean 'log'\?$"):
         mpifed.plot(folder, logg="y")
-    with pytest.raises(mpifed.UserError, match="^width = wide is wrong: it must be single, double or a number of inch"):
+    with pytest.raises(mpifed.UserError, match=r"^width = wide is wrong: it must be single, double or a"):
         mpifed.plot(folder, width="wide")

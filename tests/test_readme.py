@@ -22,7 +22,7 @@ PAGES = (
     "docs/python.md",
     "docs/extending.md",
     "docs/clusters.md",
-    "docs/speed.md",
+    "docs/performance.md",
 )
 TORCH = "docs/torch.md"
 FENCE = re.compile(r"(?:^<!-- (?P<marker>[^\n]+) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)

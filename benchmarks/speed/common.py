@@ -44,8 +44,14 @@ def turns(jobs: Sequence[Callable[[], object]], repeat: int, least: float = 0.0)
 
     A repetition calls a short job several times, for ``least`` seconds in all, and takes the mean.
     """
+    once = turn(jobs, least)
+    return np.array([once() for _ in range(repeat)])
+
+
+def turn(jobs: Sequence[Callable[[], object]], least: float = 0.0) -> Callable[[], np.ndarray]:
+    """One repetition of ``turns``, to be run: CPU seconds (jobs,)."""
     counts = [max(1, math.ceil(least / max(clock(job, 1), 1e-9))) for job in jobs]
-    return np.array([[clock(job, count) for job, count in zip(jobs, counts, strict=True)] for _ in range(repeat)])
+    return lambda: np.array([clock(job, count) for job, count in zip(jobs, counts, strict=True)])
 
 
 def clock(job: Callable[[], object], count: int) -> float:

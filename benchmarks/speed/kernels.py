@@ -10,6 +10,9 @@ repetitions. ``off`` is the largest relative deviation of ours from the loop.
 If ours : loop is below 1, ours is faster than the loop. A gradient passes over the samples twice. So ours : read is 2
 (10 for five steps) if every pass reads from the same level of memory, less if the second pass finds the block in a
 cache, and more if arithmetic or overhead dominates. The small shape fits into the cache, also for the read.
+
+With ``--busy`` the same is measured with a copy on each core at once, after the measurement alone; ``busy`` is
+ours : loop of the copy that has the worst. Tell others the worse of the two.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.speed.common import figure, spread, turns
+from benchmarks.speed import busy
+from benchmarks.speed.common import figure, spread, turn
 from mpifed.data.blocks import Block, dense_block, plan, sparse_block
 from mpifed.problems.base import Problem
 
@@ -143,6 +147,51 @@ def reading(data: Clients) -> Callable[[], None]:
     return read
 
 
+class Task(NamedTuple):
+    """What is measured: a problem on clients of a shape, each repetition at least so many seconds."""
+
+    shape: str
+    problem: str
+    dtype: str
+    least: float
+
+
+JOBS = ("common", "own", "5 steps")
+
+
+def prepare(task: Task) -> Callable[[], Array]:
+    """A repetition, to be run: of each of JOBS the CPU seconds of ours, loop and read, and the deviation: (3, 4)."""
+    name, many = task.problem, task.problem in ("softmax", "svm")
+    data = clients(task.shape, task.dtype, CLASSES if many else 2)
+    problem = Problem.build({"name": name, **PROBLEMS[name]}, "problem")
+    m, n = len(data.parts), SHAPES[task.shape][3]
+    X = (0.1 * np.random.default_rng(1).standard_normal((m, CLASSES * (n + 1) if many else n))).astype(task.dtype)
+    order, read = np.concatenate(data.groups), reading(data)
+    turns, off = [], []
+    for at, steps in ((X[0], 1), (X, 1), (X, STEPS)):
+        expected = loop(name, data, at, steps)[order]
+        off.append(np.abs(ours(problem, data, at, steps) - expected).max() / np.abs(expected).max())
+        jobs = partial(ours, problem, data, at, steps), partial(loop, name, data, at, steps), read
+        turns.append(turn(jobs, task.least))
+    return lambda: np.array([[*once(), far] for once, far in zip(turns, off, strict=True)])
+
+
+def compare(task: Task, args: argparse.Namespace) -> None:
+    """Measure a problem and print its three lines."""
+    job, cores = partial(prepare, task), busy.cores()
+    (alone,) = busy.copies(job, args.repeat, cores[:1])
+    crowd = busy.copies(job, args.repeat, cores) if args.busy else []
+    for k, name in enumerate(JOBS):
+        a, b, c, off = np.array(alone)[:, k].T
+        ratios = [spread(np.divide(*np.array(one)[:, k, :2].T)) for one in crowd]
+        worst = f"{max(ratios)!s:<25}" if crowd else ""
+        print(
+            f"  {task.problem:<19}{task.dtype:<9}{name:<9}{figure(np.median(a) / SHAPES[task.shape][0] * 1e6):>10}   "
+            f"{spread(a / b)!s:<25}{worst}{spread(a / c)!s:<21}{off[0]:.0e}",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", default=",".join(PROBLEMS), help="comma-separated (default: %(default)s)")
@@ -150,40 +199,20 @@ def main() -> None:
     parser.add_argument("--dtypes", default="float32,float64", help="comma-separated (default: %(default)s)")
     parser.add_argument("--repeat", type=int, default=5, help="interleaved repetitions (default: 5)")
     parser.add_argument("--least", type=float, default=0.005, help="minimum seconds of a repetition (default: 0.005)")
+    busy.add_option(parser)
     args = parser.parse_args()
+    crowd = f"{f'busy: {len(busy.cores())} copies':<25}" if args.busy else ""
     for shape in args.shapes.split(","):
         m, least, most, n, share = SHAPES[shape]
         print(
             f"{shape}: {m} clients × {least if least == most else f'{least}–{most}'} samples × {n} features"
             + (f", CSR with {share:.1%} non-zeros" if share < 1 else "")
         )
-        print(f"  {'problem':<19}{'dtype':<9}{'job':<9}{'µs/client':>10}   {'ours : loop':<25}{'ours : read':<21}off")
+        head = f"{'ours : loop':<25}{crowd}{'ours : read':<21}off"
+        print(f"  {'problem':<19}{'dtype':<9}{'job':<9}{'µs/client':>10}   {head}")
         for dtype in args.dtypes.split(","):
             for problem in args.problems.split(","):
-                compare(shape, problem, dtype, args.repeat, args.least)
-
-
-def compare(shape: str, name: str, dtype: str, repeat: int, least: float) -> None:
-    """Measure a problem and print its three lines."""
-    many = name in ("softmax", "svm")
-    data, problem = (
-        clients(shape, dtype, CLASSES if many else 2),
-        Problem.build({"name": name, **PROBLEMS[name]}, "problem"),
-    )
-    m, n = len(data.parts), SHAPES[shape][3]
-    X = (0.1 * np.random.default_rng(1).standard_normal((m, CLASSES * (n + 1) if many else n))).astype(dtype)
-    order, read = np.concatenate(data.groups), reading(data)
-    for job, at, steps in (("common", X[0], 1), ("own", X, 1), ("5 steps", X, STEPS)):
-        expected = loop(name, data, at, steps)[order]
-        off = np.abs(ours(problem, data, at, steps) - expected).max() / np.abs(expected).max()
-        own, plain = partial(ours, problem, data, at, steps), partial(loop, name, data, at, steps)
-        jobs: list[Callable[[], object]] = [own, plain, read]
-        a, b, c = turns(jobs, repeat, least).T
-        print(
-            f"  {name:<19}{dtype:<9}{job:<9}{figure(np.median(a) / m * 1e6):>10}   {spread(a / b)!s:<25}"
-            f"{spread(a / c)!s:<21}{off:.0e}",
-            flush=True,
-        )
+                compare(Task(shape, problem, dtype, args.least), args)
 
 
 if __name__ == "__main__":

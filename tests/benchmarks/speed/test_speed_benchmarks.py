@@ -12,8 +12,8 @@ from tests.helpers.commands import ROOT, execute, mpirun
 
 SPREAD = r"[\d.]+ \([\d.]+–[\d.]+\)"
 TINY = {  # words, how many lines with how many ratios there are
-    "rounds": (["--rounds", "2", "--repeat", "1", "--cases", "B"], 2, 0),
-    "kernels": (["--shapes", "small", "--dtypes", "float32", "--repeat", "1", "--least", "0"], 15, 2),
+    "rounds": (["--rounds", "2", "--repeat", "1", "--cases", "B", "--busy"], 2, 0),
+    "kernels": (["--shapes", "small", "--dtypes", "float32", "--repeat", "1", "--least", "0", "--busy"], 15, 3),
     "memory": (["--clients", "10", "--rounds", "2", "--repeat", "1", "--selected", "5"], 2, 3),
     "paper_times": (["--seeds", "1", "--only", "V.1 FedGiA", "--k0", "5", "--rounds", "2"], 2, 3),
 }
@@ -36,6 +36,13 @@ def test_a_table_is_printed(name):
         assert found.count(ratios) == lines, table
     else:
         assert len(re.findall(r"^B +float", table, re.MULTILINE)) == lines
+
+
+@pytest.mark.slow
+def test_of_alone_and_busy_the_worse_is_quoted():
+    table = benchmark("rounds", "--rounds", "2", "--repeat", "1", "--cases", "B", "--dtypes", "float32", "--busy")
+    alone, busy, quoted = map(float, table.splitlines()[-1].split()[-3:])
+    assert quoted == max(alone, busy) > 0
 
 
 @pytest.mark.slow

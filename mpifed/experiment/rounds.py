@@ -93,8 +93,8 @@ def restored(config: Experiment, fed: Federation, saved: Saved, history: dict[st
 
 def counters(fed: Federation, spent: float) -> dict[str, float]:
     """What the round exchanged so far, and the seconds of the round, of which the server saw ``spent``."""
-    ledger, slowest = fed.ledger, float(fed.computing.max(initial=0.0))
-    away = fed.mpi if fed.mpi else slowest  # seconds in which the server did not compute
+    ledger = fed.ledger
+    away = fed.mpi if fed.mpi else fed.slowest  # seconds in which the server did not compute
     simulated = {} if fed.devices is None else fed.devices.row()
     return {
         "exchanges": ledger.exchanges,
@@ -102,10 +102,10 @@ def counters(fed: Federation, spent: float) -> dict[str, float]:
         "downloads": ledger.downloads,
         "bytes_up": ledger.bytes_up,
         "bytes_down": ledger.bytes_down,
-        "compute_seconds": slowest,
-        "client_seconds": float(fed.computing.sum()),
+        "compute_seconds": fed.slowest,
+        "client_seconds": fed.computing,
         "server_seconds": max(spent - away, 0.0),
-        "comm_seconds": max(fed.mpi - slowest, 0.0),
+        "comm_seconds": max(fed.mpi - fed.slowest, 0.0),
         **simulated,
     }
 

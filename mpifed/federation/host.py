@@ -17,7 +17,7 @@ from mpifed.data.fill import Layout, add_tests, fill
 from mpifed.federation import sums
 from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.local import Local
-from mpifed.federation.request import EVALUATE, FAILED, SAVE, Collected, HostReport, Reply, Request
+from mpifed.federation.request import EVALUATE, SAVE, Collected, HostReport, Reply, Request
 from mpifed.federation.setup import Setup
 
 
@@ -70,16 +70,16 @@ class Host:
         fault = 0 if request.reduce == "max" or np.isfinite(reduced).all() else self._fault(rows, ids)
         if request.evaluation:
             self.evaluated += spent
-            return Reply(reduced, layout), HostReport(0.0, spent, signals.number(), fault)
+            return Reply(reduced, layout), HostReport(evaluating=spent, signal=signals.number(), fault=fault)
         self.computed += spent
-        return Reply(reduced, layout), HostReport(spent, 0.0, signals.number(), fault)
+        return Reply(reduced, layout), HostReport(spent, 0.0, spent, 0.0, signals.number(), fault)
 
     def excuse(self, request: Request) -> tuple[Reply, HostReport]:
         """A reply in the place of one that failed; the report says so."""
         ids = np.arange(self.lo, self.hi) if request.to is None or request.last else request.to
         own = int(((self.lo <= ids) & (ids < self.hi)).sum())
         rows = {"sum": len(self.tree), "rows": own}.get(request.reduce, 1)
-        return Reply(np.zeros((rows, 0), self.dtype), None), HostReport(fault=FAILED)
+        return Reply(np.zeros((rows, 0), self.dtype), None), HostReport(failed=1)
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Give the clients the state that a checkpoint has of them: name -> (hi − lo, …)."""
@@ -142,9 +142,9 @@ class Host:
         return rows.max(axis=0, keepdims=True, initial=-np.inf) if reduce == "max" else rows
 
     def _fault(self, rows: Array, ids: Array | None) -> int:
-        """1 + the first client whose row is not finite; the first of all where it is their sum that overflows."""
+        """m - the first client whose row is not finite; the first of all where it is their sum that overflows."""
         bad = int(np.argmin(np.isfinite(rows).all(axis=1)))
-        return 1 + (self.lo + bad if ids is None else int(ids[bad]))
+        return self.setup.m - (self.lo + bad if ids is None else int(ids[bad]))
 
     def _room(self, field: Array) -> Array:
         """An array for a field of the state of all clients, of which ``field`` is that of one block."""

@@ -10,8 +10,6 @@ import numpy as np
 
 from mpifed.core.typing import Array
 
-FAILED = -1  # fault of a host whose client method raised an error
-
 
 class Request(NamedTuple):
     """What the server requests of the clients ``to`` (None: all)."""
@@ -33,18 +31,27 @@ EVALUATE, SAVE = "evaluate", "save"
 
 
 class HostReport(NamedTuple):
-    """What a host reports of a request beside its reply; at the server a field has a number of each host, (hosts,).
+    """What hosts report of a request beside their replies: of one host, or of several together.
 
-    Between ranks it travels as float64 numbers in this order.
+    Of several the first SUMMED numbers are added up, and of the others the largest counts. Between ranks it travels as
+    float64 numbers in this order.
     """
 
-    computing: Any = 0.0  # seconds of client methods
-    evaluating: Any = 0.0  # seconds of evaluation
-    signal: Any = 0  # the number of the signal that tells this rank to end, or 0
-    fault: Any = 0  # 1 + the first client whose numbers are not finite, FAILED, or 0
+    computing: float = 0.0  # seconds of client methods, of all hosts
+    failed: float = 0.0  # hosts on which a client method raised an error
+    slowest: float = 0.0  # seconds of client methods on the slowest host
+    evaluating: float = 0.0  # seconds of evaluation on the slowest host
+    signal: float = 0.0  # the number of the signal that tells a rank to end, or 0
+    fault: float = 0.0  # m - the first client whose numbers are not finite, or 0
 
 
-NUMBERS = len(HostReport._fields)
+SUMMED, NUMBERS = 2, len(HostReport._fields)
+
+
+def together(report: Array, other: Array) -> None:
+    """Add to the report (NUMBERS,) of some hosts that of others."""
+    report[:SUMMED] += other[:SUMMED]
+    np.maximum(report[SUMMED:], other[SUMMED:], out=report[SUMMED:])
 
 
 class Reply(NamedTuple):

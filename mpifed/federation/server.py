@@ -13,7 +13,7 @@ from mpifed.core.errors import Trouble
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.federation.evaluation import Evaluation
-from mpifed.federation.request import EVALUATE, SAVE, Ledger, Reply, Request, width
+from mpifed.federation.request import EVALUATE, SAVE, HostReport, Ledger, Reply, Request, width
 from mpifed.federation.selection import Selector
 from mpifed.federation.setup import Setup
 from mpifed.federation.stragglers import Devices
@@ -45,14 +45,14 @@ class Federation:
         self.times_selected = np.zeros(self.m, np.int64)
         self.ledger, self.devices, self.evaluation = Ledger(), devices, Evaluation(setup)
         self.round = self.calls = self.selections = 0
-        self.computing, self.mpi = 0.0 * transport.report.computing, 0.0  # seconds of the round: of each host, in MPI
+        self.slowest = self.computing = self.mpi = 0.0  # seconds of the round: slowest hosts, all hosts, in MPI
         self._transport, self._setup, self._selector = transport, setup, selector
         self._sum = "sum" if reproducible else "plain sum"
 
     def begin(self, round: int) -> None:
         """Begin round 0, the start, which is charged to no ledger, or round 1, 2 …"""
         self.round, self.calls, self.selections = round, 0, 0
-        self.computing[:], self.mpi = 0.0, 0.0
+        self.slowest = self.computing = self.mpi = 0.0
         if self.devices is not None:
             self.devices.begin()
 
@@ -158,13 +158,13 @@ class Federation:
     @property
     def stop_signal(self) -> str:
         """The signal that tells the run to end, received here or by a host; empty where there was none."""
-        return signals.stop_signal or signals.name(int(self._transport.report.signal.max(initial=0)))
+        return signals.stop_signal or signals.name(int(self._transport.report.signal))
 
-    def _fault(self, request: Request, faults: Array) -> None:
+    def _fault(self, request: Request, report: HostReport) -> None:
         """Raise what went wrong on a host."""
-        if faults.min() < 0:
+        if report.failed:
             raise self._transport.complaint()
-        client, what = int(faults[faults > 0].min()) - 1, "loss or gradient" if request.evaluation else "reply"
+        client, what = self.m - int(report.fault), "loss or gradient" if request.evaluation else "reply"
         raise Trouble(
             f"the {what} of client {client} is not finite in round {self.round}, method {request.method}: the iterates "
             f"diverge or the data do, so look at {self._setup.algorithm.steering()}"
@@ -176,9 +176,10 @@ class Federation:
         request = Request(method, args, to, key=(self.round, self.calls), **options)
         self.calls += 1
         reply, report = self._transport.send(request), self._transport.report
-        if report.fault.any():
-            self._fault(request, report.fault)
+        if report.failed or report.fault:
+            self._fault(request, report)
         if not request.evaluation:
+            self.slowest += report.slowest
             self.computing += report.computing
             self.mpi += self._transport.mpi
             if self.round and charge:

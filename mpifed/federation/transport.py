@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numpy as np
-
 from mpifed.federation.host import Host
 from mpifed.federation.request import HostReport, Reply, Request
 from mpifed.federation.sums import finish
@@ -28,7 +26,7 @@ class Traffic:
 class Transport(Protocol):
     """Carries requests to the hosts and their replies back."""
 
-    report: HostReport  # of the last request, each field (hosts,)
+    report: HostReport  # of the last request, of all hosts together
     mpi: float  # seconds that the server spent in MPI for the last request
     traffic: Traffic
 
@@ -46,11 +44,10 @@ class InProcess:
 
     def __init__(self, host: Host) -> None:
         self.host, self.traffic, self.mpi = host, Traffic(), 0.0
-        self.report = HostReport(*np.zeros((len(HostReport._fields), 1)))
+        self.report = HostReport()
 
     def send(self, request: Request) -> Reply:
-        reply, report = self.host.handle(request)
-        self.report = HostReport(*np.array(report, float)[:, None])
+        reply, self.report = self.host.handle(request)
         return reply._replace(rows=finish(request, reply.rows, self.host.tree))
 
     def complaint(self) -> Exception:

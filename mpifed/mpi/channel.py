@@ -18,7 +18,7 @@ from mpifed.core.errors import Trouble, UserError, failure
 from mpifed.core.typing import Array
 from mpifed.federation import sums
 from mpifed.federation.host import Host
-from mpifed.federation.request import FAILED, NUMBERS, HostReport, Reply, Request, width
+from mpifed.federation.request import NUMBERS, HostReport, Reply, Request, width
 from mpifed.federation.sums import finish
 from mpifed.federation.transport import Traffic
 from mpifed.mpi.communicator import Communicator, patiently
@@ -27,6 +27,7 @@ from mpifed.mpi.replies import Replies
 
 STOP = "stop"
 LONG = 1e-3  # seconds: where ranks share cores and hosts compute so long, waiting ranks take naps
+COMPLAINT = 1  # tag of the errors of hosts
 NONE = np.zeros(NUMBERS)  # the report of rank 0, which is no host
 
 
@@ -107,7 +108,7 @@ class Server(Channel):
 
     def __init__(self, world: Communicator, cuts: list[int], dtype: str) -> None:
         super().__init__(world, cuts, dtype)
-        self.report = HostReport(*np.zeros((NUMBERS, len(cuts) - 1)))
+        self.report = HostReport()
         self.mpi = 0.0
 
     def send(self, request: Request) -> Reply:
@@ -119,9 +120,9 @@ class Server(Channel):
         layout, replies = self.replies(plan, request, None)
         self.meet(plan.patient)
         rows = self.transfer(request, replies, None, NONE)
-        self.report = HostReport(*replies.reports[1:].T)
+        self.report = HostReport(*replies.report.tolist())
         self.mpi = self.traffic.comm - before
-        busy = float(max(self.report.computing.max(), self.report.evaluating.max()))
+        busy = max(self.report.slowest, self.report.evaluating)
         plan.patient = self.crowded and busy > LONG
         waited = min(self.mpi, busy)  # for the slowest host
         self.traffic.comm -= waited
@@ -156,8 +157,7 @@ class Server(Channel):
 
     def complaint(self) -> Exception:
         """The error of the first of the hosts that failed in the last request."""
-        failed = np.flatnonzero(self.report.fault == FAILED).tolist()
-        (mistake, text), *_ = [self.comm.recv(source=1 + host) for host in failed]
+        _, mistake, text = min(self.comm.recv(tag=COMPLAINT) for _ in range(int(self.report.failed)))
         return UserError(text) if mistake else Trouble(text)
 
     def stop(self, collect: bool = True) -> None:
@@ -195,7 +195,8 @@ class Service(Channel):
             self.meet(plan.patient)
             self.transfer(request, replies, rows, np.array(report, float))
             if error is not None:
-                self.comm.send((isinstance(error, UserError), failure(self.comm.rank, error)), 0)
+                text = failure(self.comm.rank, error)
+                self.comm.send((self.comm.rank, isinstance(error, UserError), text), 0, COMPLAINT)
 
     def receive(self) -> tuple[Plan, Request]:
         """The next message from rank 0."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.federation.request import NUMBERS
+from mpifed.federation.request import NUMBERS, SUMMED
 from mpifed.mpi.plan import BIG
 
 Finish = Callable[[Array], Array]  # rows (k, w) of all hosts -> (w,)
@@ -52,6 +52,12 @@ class Replies:
                 for end, length, k in zip(ends, sizes, rows, strict=True)
                 for row in self._rows(self.every[end - length : end], k)
             ]
+
+    @property
+    def report(self) -> Array:
+        """The report of all hosts together (NUMBERS,), at rank 0."""
+        hosts = self.reports[1:]
+        return np.concatenate([hosts[:, :SUMMED].sum(axis=0), hosts[:, SUMMED:].max(axis=0)])
 
     def reduce(self, rows: Array | None, report: Array, finish: Finish) -> Array | None:
         """At rank 0 what ``finish`` makes of the rows of all hosts (columns,); None on the others."""

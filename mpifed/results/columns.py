@@ -98,7 +98,7 @@ COLUMNS: dict[str, Column] = {
     "inner_steps": Column("1", "Inner steps of all clients so far.", True, "total", better=-1),
     "compute_seconds": Column(
         "s",
-        "Local computation of the round on the slowest rank.",
+        "Local computation of the round: of each request the seconds of the slowest rank.",
         span="round",
         better=-1,
         symbol="compute, slowest rank",

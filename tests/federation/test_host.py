@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mpifed.core import signals
-from mpifed.federation.request import EVALUATE, FAILED, SAVE, Request
+from mpifed.federation.request import EVALUATE, SAVE, HostReport, Request, together
 from tests.helpers.algorithm_runs import M, N, Run, build
 
 
@@ -41,10 +41,10 @@ def test_the_fault_is_the_first_client_whose_numbers_are_not_finite(host):
     own[[7, 9], 3] = np.nan
     host.algorithm = Echo()
     _, report = host.handle(Request("echo", each=own))
-    assert report.fault == 1 + 7
+    assert report.fault == M - 7
     to = np.array([2, 9, 11])
     _, report = host.handle(Request("echo", to=to, each=own[to]))
-    assert report.fault == 1 + 9
+    assert report.fault == M - 9
     assert host.handle(Request("echo", each=np.ones((M, N))))[1].fault == 0
 
 
@@ -54,7 +54,14 @@ def test_the_excuse_of_a_failed_request_has_as_many_rows_as_the_reply_would_have
             request = Request("update", (np.zeros(N), 0), to=to, reduce=reduce)
             reply, report = host.excuse(request)
             assert len(reply.rows) == len(host.handle(request)[0].rows)
-            assert report.fault == FAILED
+            assert report == HostReport(failed=1)
+
+
+def test_of_several_hosts_the_slowest_the_total_and_the_first_faulty_client_are_reported():
+    one = np.array(HostReport(2.0, 0, 2.0, 0.5, 0, M - 7))
+    together(one, np.array(HostReport(3.0, 1, 3.0, 0.25, 15, 0)))
+    together(one, np.array(HostReport(1.0, 1, 1.0, 0.0, 10, M - 4)))
+    assert HostReport(*one.tolist()) == HostReport(6.0, 2, 3.0, 0.5, 15, M - 4)
 
 
 @pytest.mark.parametrize("to", [None, np.array([0, 3, 4, 10]), np.array([7])])

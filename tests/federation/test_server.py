@@ -7,6 +7,7 @@ import pytest
 
 from mpifed.core import signals
 from mpifed.core.errors import Trouble
+from mpifed.federation.request import HostReport
 from tests.helpers.algorithm_runs import M, N, Run, build
 
 
@@ -46,7 +47,7 @@ def test_numbers_that_are_not_finite_end_the_run_with_client_round_and_option():
 def test_the_stop_signal_is_that_of_the_server_or_of_a_host(monkeypatch):
     run = Run(build("fedavg"))
     assert run.fed.stop_signal == ""
-    run.fed._transport.report.signal[:] = signals.HANDLED.index("SIGUSR1") + 1
+    run.fed._transport.report = HostReport(signal=signals.HANDLED.index("SIGUSR1") + 1)
     assert run.fed.stop_signal == "SIGUSR1"
     monkeypatch.setattr(signals, "stop_signal", "SIGTERM")
     assert run.fed.stop_signal == "SIGTERM"

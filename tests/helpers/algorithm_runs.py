@@ -14,7 +14,7 @@ from mpifed.data.sources.quadratic import RandomQuadratic
 from mpifed.data.sources.synthetic import Synthetic
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local
-from mpifed.federation.request import NUMBERS, HostReport
+from mpifed.federation.request import HostReport, together
 from mpifed.federation.selection import Uniform
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
@@ -44,7 +44,7 @@ class Several:
 
     def __init__(self, hosts):
         self.hosts, self.mpi = hosts, 0.0
-        self.report = HostReport(*np.zeros((NUMBERS, len(hosts))))
+        self.report = HostReport()
 
     def send(self, request):
         replies, reports = [], []
@@ -57,7 +57,10 @@ class Several:
             if reply.layout is not None:
                 layout = reply.layout
             replies.append(reply)
-        self.report = HostReport(*np.array(reports, float).T)
+        first, *others = np.array(reports, float)
+        for other in others:
+            together(first, other)
+        self.report = HostReport(*first.tolist())
         width = max(reply.rows.shape[1] for reply in replies)
         rows = [r.rows if r.rows.shape[1] == width else np.zeros((len(r.rows), width), r.rows.dtype) for r in replies]
         tree = [node for host in self.hosts for node in host.tree]

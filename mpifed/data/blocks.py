@@ -32,9 +32,10 @@ class Block:
         self.w = weights(d, b) if w is None else w
         self.tests: list[tuple[Array, Block]] = []
         self.training: tuple[Block, Array] | None = None  # of test samples: the block and positions of their clients
-        self.cache: dict[str, Array] = {}  # of once(): of whole blocks, as long as the run
+        self.cache: dict[str, Array] = {}  # of once(): of whole blocks that stand alone, as long as the run
         self.notes: dict[str, Any] = {}  # of note(): of this block alone
-        self.parts: list[tuple[Block, Array]] = []  # of a block made by gather(): where its clients are from
+        self.parts: list[tuple[Any, Array]] = []  # of a block made of others: blocks or shelves, and positions there
+        self.place: tuple[Any, int] | None = None  # of a whole block: the shelf that it stands on, and its number there
 
     def __len__(self) -> int:
         return len(self.d)
@@ -42,6 +43,10 @@ class Block:
     def take(self, rows: Array) -> Self:
         """The block of the clients at positions ``rows``."""
         return self.gather([(self, rows)])
+
+    def part(self, rows: slice | Array) -> Self:
+        """The samples of the clients at positions ``rows``, without what has been computed of them."""
+        return type(self)(self.A[rows], self.b[rows], self.d[rows], self.n, self.w[rows])
 
     @classmethod
     def gather(cls, parts: list[tuple[Self, Array]]) -> Self:
@@ -52,12 +57,20 @@ class Block:
         return found
 
     def once(self, key: str, compute: Callable[[Block], Array]) -> Array:
-        """``compute(block)``, an array (c, …), computed once for each whole block and then taken from ``cache``."""
+        """``compute(block)``, an array (c, …), computed once for each whole block and kept."""
         if self.parts:
-            return np.concatenate([block.once(key, compute)[rows] for block, rows in self.parts])
+            return np.concatenate([part.values(key, compute, rows) for part, rows in self.parts])
+        if self.place is not None:
+            shelf, k = self.place
+            values: Array = shelf.values_of(key, compute, k)
+            return values
         if key not in self.cache:
             self.cache[key] = compute(self)
         return self.cache[key]
+
+    def values(self, key: str, compute: Callable[[Block], Array], rows: Array) -> Array:
+        """The same for the clients at positions ``rows`` alone."""
+        return self.once(key, compute)[rows]
 
     def batch(self, picks: Array, counts: Array) -> Self:
         """A mini-batch: rows ``picks`` (c, B) of each client, the first ``counts`` (c,) of which have weights above 0.

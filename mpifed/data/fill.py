@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,11 +11,12 @@ import numpy as np
 from mpifed.core.memory import check_memory
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.data.blocks import Block, dense_block, plan, sparse_block
+from mpifed.data.blocks import Block, padded, plan, sparse_block
+from mpifed.data.shelf import Shelf, dense_blocks
 
 Rows = Callable[[int, int], tuple[Any, Array]]  # Dataset.rows or rows_test
 Labels = Callable[[Array], Array]  # converts labels for a problem; UserError for impossible ones
-CHUNK_BYTES = 1 << 26  # approximate size of the pieces that are read
+CHUNK_BYTES = 1 << 24  # approximate size of the pieces that are read
 
 
 class Layout(NamedTuple):
@@ -32,7 +34,9 @@ def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Bloc
     if not data.sparse:
         what = f"the {int(sizes.sum()):,} samples of {data.n:,} features of clients {lo} to {lo + len(sizes) - 1}"
         check_memory(int(sizes.sum()) * data.n * dtype.itemsize, what)
-    blocks = [None if data.sparse else dense_block(sizes[group], data.n, dtype) for group in groups]
+    blocks: list[Block] = []
+    for _, alike in groupby([] if data.sparse else groups, lambda group: int(padded(sizes[group[:1]])[0])):
+        blocks += dense_blocks([sizes[group] for group in alike], data.n, dtype)
     home = np.empty((len(sizes), 2), np.int64)  # block and position in it of each client
     for k, group in enumerate(groups):
         home[group] = np.column_stack([np.full(len(group), k), np.arange(len(group))])
@@ -43,16 +47,38 @@ def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Bloc
         X, y = rows(lo + first, lo + last)
         y = labels(y)
         ends = np.cumsum(sizes[first:last])
-        for i, begin, end in zip(range(first, last), [0, *ends[:-1]], ends, strict=True):
-            if data.sparse:
+        if data.sparse:
+            for i, begin, end in zip(range(first, last), [0, *ends[:-1]], ends, strict=True):
                 parts[i] = (X[begin:end], y[begin:end])
-            elif end > begin:
-                k, j = home[i]
-                blocks[k].A[j, : end - begin] = X[begin:end]
-                blocks[k].b[j, : end - begin] = y[begin:end]
+        else:
+            copy(X, y, sizes[first:last], home[first:last], blocks)
     if data.sparse:
-        return [sparse_block([parts[i] for i in group], sizes[group], data.n, dtype) for group in groups]
-    return [block for block in blocks if block is not None]
+        blocks = [sparse_block([parts[i] for i in group], sizes[group], data.n, dtype) for group in groups]
+    return blocks
+
+
+def copy(X: Array, y: Array, sizes: Array, home: Array, blocks: list[Block]) -> None:
+    """Copy the samples of clients with ``sizes`` (c,) to their ``home`` (c, 2): block and position in it.
+
+    Neighbours that stay neighbours and have as many samples are copied together.
+    """
+    same = (np.diff(sizes) == 0) & (np.diff(home[:, 0]) == 0) & (np.diff(home[:, 1]) == 1)
+    firsts = np.concatenate([[0], np.flatnonzero(~same) + 1])
+    counts = np.diff([*firsts, len(sizes)])
+    ends = np.cumsum(counts * sizes[firsts])
+    begin = 0
+    for end, count, d, (k, j) in zip(*(a.tolist() for a in (ends, counts, sizes[firsts], home[firsts])), strict=True):
+        if d:
+            blocks[k].A[j : j + count, :d] = X[begin:end].reshape(count, d, -1)
+            blocks[k].b[j : j + count, :d] = y[begin:end].reshape(count, d)
+        begin = end
+
+
+def shelves(blocks: list[Block]) -> list[Shelf]:
+    """The shelves that blocks stand on, in order; those of CSR matrices are put up here."""
+    for _, alike in groupby([block for block in blocks if block.place is None], lambda block: block.b.shape[1]):
+        Shelf(list(alike))
+    return list(dict.fromkeys(block.place[0] for block in blocks if block.place is not None))
 
 
 def add_tests(blocks: list[Block], data: Dataset, layout: Layout, labels: Labels) -> None:

@@ -12,8 +12,9 @@ import numpy as np
 from mpifed.core import sealed, signals
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.data.blocks import capacity, plan
-from mpifed.data.fill import Layout, add_tests, fill
+from mpifed.data.blocks import plan
+from mpifed.data.fill import Layout, add_tests, fill, shelves
+from mpifed.data.shelf import between
 from mpifed.federation import sums
 from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.local import Local
@@ -38,6 +39,8 @@ class Host:
         self.starts = np.cumsum([0, *map(len, groups)])
         layout, labels = Layout(lo, sizes, groups, self.dtype), setup.problem.checked_labels
         self.blocks = fill(data, data.rows, layout, labels)
+        self.shelves = shelves(self.blocks)
+        self.edges = np.cumsum([0, *map(len, self.shelves)])  # block order: where they begin
         if data.sizes_test is not None and (self.evaluation.classes or self.evaluation.measured):
             add_tests(self.blocks, data, layout, labels)
         self.state: Any = None
@@ -156,25 +159,9 @@ class Host:
             for block, a, b in zip(self.blocks, self.starts, self.starts[1:], strict=False):
                 yield slice(a, b), Local(block, self.setup, self.ids[a:b], key)
             return
-        edges = np.searchsorted(slots, self.starts)
-        parts: list[tuple[Any, Array]] = []
-        first = 0
-        for k in np.flatnonzero(np.diff(edges)):
-            block, a, b = self.blocks[k], int(self.starts[k]), int(self.starts[k + 1])
-            rows = slots[edges[k] : edges[k + 1]] - a
-            room = capacity(block.b.shape[1], block.n, self.dtype.itemsize)
-            if parts and (edges[k + 1] - first > room or parts[0][0].b.shape[1] != block.b.shape[1]):
-                yield slots[first : edges[k]], self._gathered(parts, slots[first : edges[k]], key)
-                parts, first = [], int(edges[k])
-            parts.append((block, rows))
-            if len(rows) == b - a and len(parts) == 1:
-                yield slice(a, b), Local(block, self.setup, self.ids[a:b], key)
-                parts, first = [], int(edges[k + 1])
-        if parts:
-            yield slots[first:], self._gathered(parts, slots[first:], key)
-
-    def _gathered(self, parts: list[tuple[Any, Array]], picks: Array, key: tuple[int, int]) -> Local:
-        block, rows = parts[0]
-        if len(parts) > 1 or len(rows) < len(block):
-            block = type(block).gather(parts)
-        return Local(block, self.setup, self.ids[picks], key)
+        edges = slots.searchsorted(self.edges)
+        for k in np.flatnonzero(np.diff(edges)).tolist():
+            own = slots[edges[k] : edges[k + 1]]
+            for begin, end, block in self.shelves[k].pieces(own - self.edges[k]):
+                picks = between(own[begin:end])
+                yield picks, Local(block, self.setup, self.ids[picks], key)

@@ -11,6 +11,7 @@ from mpifed.data import fill as module
 from mpifed.data.blocks import plan
 from mpifed.data.fill import Layout, add_tests, fill
 from mpifed.data.pool import Pool
+from mpifed.data.shelf import dense_blocks
 
 SIZES = np.array([5, 1, 9, 4, 12, 3, 8])
 RNG = np.random.default_rng(5)
@@ -64,3 +65,16 @@ def test_test_samples_belong_to_the_block_of_their_client():
             found |= {int(group[p]): test.dense(k) for k, p in enumerate(positions)}
     assert {client: len(rows) for client, rows in found.items()} == {0: 2, 2: 3, 3: 1, 5: 5}
     assert np.array_equal(found[2], TEST[0][2:5])
+
+
+def test_clients_of_equal_size_are_copied_together_and_others_one_by_one():
+    sizes = np.array([4, 4, 4, 3, 3, 4, 0, 2])
+    rows = np.arange(sizes.sum() * 3.0).reshape(-1, 3)
+    home = np.array([[0, 0], [0, 1], [1, 0], [1, 1], [1, 2], [0, 2], [0, 3], [1, 3]])
+    blocks = dense_blocks([np.full(4, 4), np.full(4, 4)], 3, float)
+    module.copy(rows, rows[:, 0], sizes, home, blocks)
+    ends = np.cumsum(sizes)
+    for (k, j), size, end in zip(home, sizes, ends, strict=True):
+        assert np.array_equal(blocks[k].A[j, :size], rows[end - size : end])
+        assert np.array_equal(blocks[k].b[j, :size], rows[end - size : end, 0])
+        assert not blocks[k].A[j, size:].any()

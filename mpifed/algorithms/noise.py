@@ -168,10 +168,10 @@ class Noisy(Algorithm):
 
 def laplace(f: Local, scale: Array) -> Array:
     """Laplace noise (c, n) of scale (c,), each client's from its own stream."""
-    if not len(f):
-        return f.zeros()
-    rows = [rng.laplace(0.0, s, f.n) for rng, s in zip(f.rng, scale, strict=True)]
-    return np.stack(rows).astype(f.block.b.dtype)
+    noise = f.zeros()
+    for row, rng, s in zip(noise, f.rng, scale.tolist(), strict=True):
+        row[:] = rng.laplace(0.0, s, f.n)
+    return noise
 
 
 def log_ratio(W: Array, noise: Array) -> Array:

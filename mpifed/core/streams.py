@@ -7,13 +7,42 @@ every rank, and a checkpoint need not save the state of any generator.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+
+from mpifed.core.typing import Array
 
 PURPOSES = ("data", "partition", "split", "selection", "server", "clients", "model", "system", "tuning")
 
 
+class PhiloxKey(np.random.bit_generator.ISeedSequence):
+    """A key for Philox, given as its seed: with the argument ``key`` numpy asks the system for entropy first (5 µs)."""
+
+    def __init__(self, seed: int, purpose: str) -> None:
+        self.words = np.array([seed, PURPOSES.index(purpose)], np.uint64)
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint64) -> Array:
+        """The key: two words of 64 bits."""
+        return self.words
+
+
 def stream(seed: int, purpose: str, *key: int) -> np.random.Generator:
     """The generator for a purpose, one of PURPOSES, and a key of up to three whole numbers: client, round, call."""
-    counter = [0, *key, *(0,) * (3 - len(key))]
-    philox_key = np.array([seed, PURPOSES.index(purpose)], dtype=np.uint64)
-    return np.random.Generator(np.random.Philox(key=philox_key, counter=np.array(counter, dtype=np.uint64)))
+    return _generator(PhiloxKey(seed, purpose), _counter(key))
+
+
+def streams(seed: int, purpose: str, first: Array, *rest: int) -> list[np.random.Generator]:
+    """``stream(seed, purpose, i, *rest)`` for each i of ``first``, in less time."""
+    key, counters = PhiloxKey(seed, purpose), np.tile(_counter((0, *rest)), (len(first), 1))
+    counters[:, 1] = first
+    return [_generator(key, counter) for counter in counters]
+
+
+def _generator(key: Any, counter: Array) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(key, counter))
+
+
+def _counter(key: tuple[int, ...]) -> Array:
+    """The first counter of a stream: 0, and the key."""
+    return np.array([0, *key, *(0,) * (3 - len(key))], np.uint64)

@@ -29,7 +29,7 @@ class Block:
 
     def __init__(self, A: Any, b: Array, d: Array, n: int, w: Array | None = None) -> None:
         self.A, self.b, self.d, self.n = A, b, d, n
-        self.w = weights(d, b) if w is None else w
+        self.w = weights(d, b.shape[1], b.dtype) if w is None else w
         self.tests: list[tuple[Array, Block]] = []
         self.training: tuple[Block, Array] | None = None  # of test samples: the block and positions of their clients
         self.cache: dict[str, Array] = {}  # of once(): of whole blocks that stand alone, as long as the run
@@ -72,13 +72,13 @@ class Block:
         """The same for the clients at positions ``rows`` alone."""
         return self.once(key, compute)[rows]
 
-    def batch(self, picks: Array, counts: Array) -> Self:
-        """A mini-batch: rows ``picks`` (c, B) of each client, the first ``counts`` (c,) of which have weights above 0.
+    def batch(self, picks: Array, w: Array) -> Self:
+        """A mini-batch: rows ``picks`` (c, B) of each client, with weights ``w`` (c, B).
 
         ``d`` stays the number of all samples, which regularisers need.
         """
-        b = np.take_along_axis(self.b, picks, 1)
-        return type(self)(self._batch(picks), b, self.d, self.n, weights(counts, b))
+        rows = picks + np.arange(0, self.b.size, self.b.shape[1])[:, None]
+        return type(self)(self._batch(rows), self.b.take(rows), self.d, self.n, w)
 
     def note(self, key: str, compute: Callable[[Block], Any]) -> Any:
         """``compute(block)``, any value; computed again for a block that ``gather`` makes, so it should be cheap."""
@@ -114,8 +114,9 @@ class Block:
     def _gather(parts: list[tuple[Any, Array]]) -> Any:
         return np.concatenate([block.A[rows] for block, rows in parts])
 
-    def _batch(self, picks: Array) -> Any:
-        return self.A[np.arange(len(self))[:, None], picks]
+    def _batch(self, rows: Array) -> Any:
+        """The rows (c, B), counted over all clients of the block."""
+        return self.A.reshape(-1, self.n).take(rows, axis=0)
 
 
 class SparseBlock(Block):
@@ -150,8 +151,8 @@ class SparseBlock(Block):
     def _flat(self, X: Array) -> Array:
         return np.broadcast_to(X, (len(self), self.n)).ravel()
 
-    def _batch(self, picks: Array) -> sp.csr_array:
-        return self.A[(np.arange(len(self))[:, None] * self.b.shape[1] + picks).ravel()]
+    def _batch(self, rows: Array) -> sp.csr_array:
+        return self.A[rows.ravel()]
 
     @staticmethod
     def _gather(parts: list[tuple[Any, Array]]) -> sp.csr_array:
@@ -167,9 +168,9 @@ class SparseBlock(Block):
         return sp.csr_array((data, columns, indptr), shape=(before * D, before * n))
 
 
-def weights(d: Array, b: Array) -> Array:
-    """Weights of the shape of b (c, D): 1/d_i in the first d_i columns, 0 in the others."""
-    return ((np.arange(b.shape[1]) < d[:, None]) / np.maximum(d, 1)[:, None]).astype(b.dtype)
+def weights(d: Array, D: int, dtype: Any) -> Array:
+    """Weights (c, D): 1/d_i in the first d_i columns, 0 in the others."""
+    return ((np.arange(D) < d[:, None]) / np.maximum(d, 1)[:, None]).astype(dtype)
 
 
 def padded(d: Array) -> Array:

@@ -7,11 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from mpifed.core.streams import stream
+from mpifed.core.streams import streams
 from mpifed.core.typing import Array
-from mpifed.data.blocks import Block
+from mpifed.data.blocks import Block, weights
 from mpifed.federation.setup import Setup
 from mpifed.problems.base import Solve
+
+AHEAD = 1 << 18  # sample numbers of mini-batches that are drawn in advance, 2 MB: every call of a generator costs time
 
 
 class Local:
@@ -119,7 +121,7 @@ class Local:
     @cached_property
     def rng(self) -> list[np.random.Generator]:
         """One random stream a client, a new one in every round and call."""
-        return [stream(self._setup.seed, "clients", int(i), *self._key) for i in self.ids]
+        return streams(self._setup.seed, "clients", self.ids, *self._key)
 
     def steps(self, k0: int, epochs: int, size: int) -> Iterator[tuple[int, Local, Array | int]]:
         """Local iterations j = 0, 1 …, as (j, f on a mini-batch of ``size`` samples, weight).
@@ -127,7 +129,7 @@ class Local:
         ``weight`` is 1, or (c, 1) with 0 for the clients that have no sample left in this mini-batch. With ``epochs``
         that many passes over the samples in random order, otherwise ``k0`` mini-batches, each drawn anew; j counts
         epochs or iterations. ``size`` 0 is the full batch; then an epoch is one step. Random numbers come from each
-        client's own stream.
+        client's own stream, those of several passes in advance.
         """
         if size == 0:
             for j in range(epochs or k0):
@@ -135,13 +137,25 @@ class Local:
             return
         width = min(size, self.block.b.shape[1])
         passes = -(-int(self.d.max()) // width) if epochs else 1
-        for j in range(epochs or k0):
-            order = np.zeros((len(self), passes * width), np.int64)
-            for i, rng in enumerate(self.rng):
-                picks = rng.permutation(self.d[i])[: order.shape[1]]
-                order[i, : len(picks)] = picks
-            for k in range(passes):
-                counts = np.clip(self.d - k * width, 0, width)
-                block = self.block.batch(order[:, k * width : (k + 1) * width], counts)
-                part = Local(block, self._setup, self.ids, self._key)
-                yield j, part, 1 if (counts > 0).all() else (counts > 0)[:, None].astype(self.block.b.dtype)
+        shares = [self._shares(np.clip(self.d - k * width, 0, width), width) for k in range(passes)]
+        for j, order in enumerate(self._orders(epochs or k0, passes * width)):
+            for k, (w, has) in enumerate(shares):
+                block = self.block.batch(order[:, k * width : (k + 1) * width], w)
+                yield j, Local(block, self._setup, self.ids, self._key), has
+
+    def _shares(self, counts: Array, width: int) -> tuple[Array, Array | int]:
+        """The weights (c, width) of a mini-batch with ``counts`` (c,) samples, and ``weight`` of ``steps``."""
+        has = counts > 0
+        dtype = self.block.b.dtype
+        return weights(counts, width, dtype), 1 if has.all() else has[:, None].astype(dtype)
+
+    def _orders(self, count: int, length: int) -> Iterator[Array]:
+        """``count`` random orders of each client's samples, one after the other: (c, ``length``), the rest 0."""
+        columns = np.arange(max(length, int(self.d.max())))
+        rows = np.where(columns < self.d[:, None], columns, 0)[:, None]  # (c, 1, columns)
+        ahead = max(1, AHEAD // rows.size)
+        for first in range(0, count, ahead):
+            orders = np.repeat(rows, min(ahead, count - first), axis=1)
+            for rng, own, d in zip(self.rng, orders, self.d.tolist(), strict=True):
+                rng.permuted(own[:, :d], axis=1, out=own[:, :d])  # as permutation(d), drawn again for each row
+            yield from orders.swapaxes(0, 1)[:, :, :length]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from mpifed.core.errors import UserError
 from mpifed.data.pool import Pool
 from mpifed.experiment.rounds import evaluate
+from mpifed.federation import local as module
 from mpifed.federation.host import Host
 from mpifed.federation.selection import All
 from mpifed.federation.setup import Setup
@@ -80,6 +82,39 @@ def test_without_epochs_each_iteration_draws_so_many_samples_without_repetition(
         for numbers, d in zip(drawn(batch, has), sizes, strict=True):
             assert len(set(numbers)) == len(numbers) == min(size, d)
             assert set(numbers) <= set(range(d))
+
+
+def one_by_one(f, k0, epochs, size):
+    """The numbers of the samples in every mini-batch, a list a client, drawn by permutation() client after client."""
+    width = min(size, f.block.b.shape[1])
+    passes = -(-max(f.d) // width) if epochs else 1
+    for j in range(epochs or k0):
+        orders = [rng.permutation(d) for rng, d in zip(f.rng, f.d, strict=True)]
+        for k in range(passes):
+            yield j, [list(order[k * width : (k + 1) * width]) for order in orders]
+
+
+@pytest.mark.parametrize("ahead", [1, 40, 1 << 18])
+@given(
+    sizes=st.lists(st.integers(5, 8), min_size=1, max_size=5),
+    size=st.integers(1, 9),
+    k0=st.integers(1, 4),
+    epochs=st.integers(0, 4),
+)
+def test_orders_are_permutations_from_each_clients_stream_however_many_are_drawn_ahead(ahead, sizes, size, k0, epochs):
+    f, reference = numbers_of(sizes), numbers_of(sizes)
+    with patch.object(module, "AHEAD", ahead):
+        found = [(j, drawn(batch, has)) for j, batch, has in f.steps(k0, epochs, size)]
+    assert found == list(one_by_one(reference, k0, epochs, size))
+    assert [rng.random() for rng in f.rng] == [rng.random() for rng in reference.rng]  # the streams go on from there
+
+
+def test_numbers_drawn_before_the_first_step_come_first():
+    f, reference = numbers_of([5, 7]), numbers_of([5, 7])
+    before = [[rng.laplace() for rng in one.rng] for one in (f, reference)]
+    assert before[0] == before[1]
+    found = [drawn(batch, has) for _, batch, has in f.steps(0, 2, 3)]
+    assert found == [numbers for _, numbers in one_by_one(reference, 0, 2, 3)]
 
 
 @pytest.mark.parametrize(("k0", "epochs", "count"), [(4, 0, 4), (4, 2, 2)])

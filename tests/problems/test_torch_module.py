@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import mpifed as package
 from mpifed.core.errors import UserError
 from mpifed.data.base import Data
+from mpifed.data.blocks import weights
 from mpifed.data.fill import Layout, fill
 from mpifed.data.pool import Pool
 from mpifed.experiment.config import override
@@ -72,7 +73,7 @@ def one_block(problem, data):
 def batch_of(block):
     """Mini-batches of 4 samples, of which the clients have 4, 3, 2 and 0."""
     picks = np.random.default_rng(2).integers(0, 9, (M, 4))
-    return block.batch(picks, np.array([4, 3, 2, 0]))
+    return block.batch(picks, weights(np.array([4, 3, 2, 0]), 4, np.float64))
 
 
 @pytest.fixture(params=["dense", "csr"])
@@ -155,7 +156,7 @@ class Thinned(nn.Module):
 
 def test_dropout_draws_anew_for_every_client_step_and_mini_batch(block):
     def struck(row, x):
-        part = block.batch(np.full((M, 1), row), np.ones(M, np.int64))
+        part = block.batch(np.full((M, 1), row), np.ones((M, 1)))
         return [mask.tobytes() for mask in network("Thinned").grad(part, np.full(64, x)) == 0]
 
     masks = [mask for row in range(3) for x in (0.0, 1e-9) for mask in struck(row, x)]

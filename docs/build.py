@@ -75,6 +75,8 @@ ATTRIBUTES = {
     "clients": "number of clients m",
     "ranks": "number of MPI processes",
     "mpi_library": "the MPI library, or `none`",
+    "block_bytes": "bytes of samples that were computed on at a time; no result depends on it",
+    "block_bytes_because": "the reason for this size: the experiment, or the cache of the machine of rank 0",
     "host": "machine of rank 0",
     "python": "version of Python",
     "numpy": "version of numpy",

@@ -1,8 +1,8 @@
 """Blocks: the samples of clients of similar size in one array, so that one numpy call computes for many clients.
 
 Rows are padded to a multiple of 4, and all clients of a block have the same padded size. Then the result of a client is
-the same, to the last bit, whichever clients share its block. A block has a few megabytes, so that it fits into the
-processor's cache: an algorithm takes all its local steps on one block before it goes on to the next.
+the same, to the last bit, whichever clients share its block. A block is so small that it stays in the cache of a core,
+because an algorithm takes all its local steps on one block before it goes on to the next.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
+from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array, Matrix
 
-BLOCK_BYTES = 1 << 22
 PAD = 4
 
 
@@ -178,18 +178,16 @@ def padded(d: Array) -> Array:
     return -(-d // PAD) * PAD
 
 
-def capacity(D: int, n: int, itemsize: int) -> int:
-    """The number of clients with D padded rows that a block may have."""
-    return max(1, int(BLOCK_BYTES // max(1, D * n * itemsize)))
+def plan(sizes: Array, n: int, itemsize: int, block_bytes: int = UNKNOWN) -> Iterator[Array]:
+    """The clients of each block, as positions in ``sizes``, smallest clients first; every client is in one block.
 
-
-def plan(sizes: Array, n: int, itemsize: int) -> Iterator[Array]:
-    """The clients of each block, as positions in ``sizes``, smallest clients first; every client is in one block."""
+    A block has about ``block_bytes`` bytes, or one client.
+    """
     D = padded(sizes)
     order = np.argsort(D, kind="stable")
     for group in np.split(order, np.flatnonzero(np.diff(D[order])) + 1):
         if len(group):
-            step = capacity(int(D[group[0]]), n, itemsize)
+            step = max(1, round(block_bytes / max(1, int(D[group[0]]) * n * itemsize)))
             yield from (group[k : k + step] for k in range(0, len(group), step))
 
 

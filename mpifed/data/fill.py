@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.core.memory import check_memory
+from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block, padded, plan, sparse_block
@@ -20,17 +21,21 @@ CHUNK_BYTES = 1 << 24  # approximate size of the pieces that are read
 
 
 class Layout(NamedTuple):
-    """The blocks for the clients lo, lo + 1, … with ``sizes`` samples: ``groups`` holds the positions in each block."""
+    """The blocks for the clients lo, lo + 1, … with ``sizes`` samples: ``groups`` holds the positions in each block.
+
+    ``block_bytes`` is about the size of blocks of test samples.
+    """
 
     lo: int
     sizes: Array
     groups: list[Array]
     dtype: np.dtype[Any]
+    block_bytes: int = UNKNOWN
 
 
 def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Block]:
     """The blocks of a layout with the samples that ``rows`` reads; UserError where they do not fit into memory."""
-    lo, sizes, groups, dtype = layout
+    lo, sizes, groups, dtype, _ = layout
     if not data.sparse:
         what = f"the {int(sizes.sum()):,} samples of {data.n:,} features of clients {lo} to {lo + len(sizes) - 1}"
         check_memory(int(sizes.sum()) * data.n * dtype.itemsize, what)
@@ -83,12 +88,12 @@ def shelves(blocks: list[Block]) -> list[Shelf]:
 
 def add_tests(blocks: list[Block], data: Dataset, layout: Layout, labels: Labels) -> None:
     """Append to ``tests`` of every block the test samples of its clients, in blocks of their own."""
-    lo, _, groups, dtype = layout
+    lo, _, groups, dtype, block_bytes = layout
     sizes = np.asarray(data.sizes_test)[lo : lo + sum(map(len, groups))]
     split = [
         (k, rows)
         for k, group in enumerate(groups)
-        for rows in plan(sizes[group], data.n, dtype.itemsize)
+        for rows in plan(sizes[group], data.n, dtype.itemsize, block_bytes)
         if sizes[group[rows[0]]]
     ]
     tests = fill(data, data.rows_test, Layout(lo, sizes, [groups[k][rows] for k, rows in split], dtype), labels)

@@ -63,6 +63,10 @@ class Experiment(Table, kw_only=True):
         str | None,
         Meta(description="result file, or NPZ file with an array x, whose model the run starts from"),
     ] = None
+    block_bytes: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="bytes of samples that are computed on at a time; by default half of the L2 cache of a core"),
+    ] = None
     data: Data
     problem: Problem
     algorithm: Algorithm

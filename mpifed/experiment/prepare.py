@@ -6,6 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from mpifed.core.errors import UserError
+from mpifed.core.processor import block_size
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
@@ -50,7 +51,8 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     first = start(config, data, world.size)
     if x is not None:
         first = fitting(x, first.size, config.dtype, config.start or "")
-    setup = Setup(config.problem, config.algorithm, config.seed, data.m, first)
+    block_bytes = block_size(config.block_bytes).bytes
+    setup = Setup(config.problem, config.algorithm, config.seed, data.m, first, block_bytes)
     if saved is not None and saved.cuts[-1] != data.m:
         raise UserError(
             f"the data have changed: the checkpoint has {saved.cuts[-1]} clients, and now there are {data.m}"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mpifed.core import processor
 from mpifed.core.errors import Trouble, UserError, failure
 from mpifed.data.cache import Cache
 from mpifed.experiment import checkpoint
@@ -101,11 +102,14 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
 
 def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
     """The result file of a job, with the rounds up to its checkpoint."""
+    block = processor.block_size(job.config.block_bytes)
     attributes = {
         "config": job.config.toml(),
         "seed": job.config.seed,
         "ranks": world.size,
         "mpi_library": world.library,
+        "block_bytes": block.bytes,
+        "block_bytes_because": block.reason,
         "changed": " ".join(job.config.changed()),
         "notes": "\n".join([*notes(job.config, parts.setup.m), *parts.data.notes]),
     }

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
 from mpifed.problems.base import Problem
 
 
 class Setup(NamedTuple):
-    """The problem and the algorithm of a run, its seed, the number of clients and the model that it starts from."""
+    """The problem and the algorithm of a run, its seed, the number of clients and the model that it starts from.
+
+    ``block_bytes`` is about the size of a block of samples; no result depends on it.
+    """
 
     problem: Problem
     algorithm: Any  # an Algorithm: that room stands above this one
     seed: int
     m: int
     start: Array  # (n,), of the type that models and messages have
+    block_bytes: int = UNKNOWN

@@ -29,7 +29,7 @@ def show(result: Result, everything: bool = False) -> str:
     The settings are the names, the options of the method and what is not at its default; ``everything``: all.
     """
     parts = {
-        "configuration": columns(list(shown(result, everything).items())) + notes(result),
+        "configuration": [*columns(list(shown(result, everything).items())), *notes(result), *blocks(result)],
         "outcome": curves(result) + columns(outcome(result, leave=drawn(result))),
         "communication": columns(communication(result)),
         "time (s)": [*columns(times(result)), ABBREVIATIONS],
@@ -75,6 +75,14 @@ def notes(result: Result) -> list[str]:
     if result.cr and len(times) and not times.any() and not any("asks all clients" in line for line in told):
         told.append(f"{result.config.get('algorithm', {}).get('name', '?')} asks all clients; selection has no effect")
     return [line for text in told for line in textwrap.wrap(text, WIDTH - MARGIN, subsequent_indent="    ")]
+
+
+def blocks(result: Result) -> list[str]:
+    """How large the blocks were that a host computes on, and why."""
+    if "block_bytes" not in result.attrs:
+        return []
+    size, source = int(result.attrs["block_bytes"]), result.attrs.get("block_bytes_because", "?")
+    return [f"blocks of {size:,} bytes, because {source}"]
 
 
 def drawn(result: Result) -> list[str]:

@@ -29,6 +29,20 @@ def test_a_job_gives_a_recorder_and_goes_on_from_its_checkpoint(tmp_path):
     assert np.array_equal(longer.rounds["objective"], whole.rounds["objective"])
 
 
+def test_the_size_of_blocks_is_recorded_and_may_change_when_a_run_is_resumed(tmp_path):
+    from mpifed.core.processor import block_size
+    from mpifed.experiment.resume import resume
+
+    path, whole = tmp_path / "out.h5", start(Job(experiment(STUDY | {"rounds": 7}))).result()
+    assert (whole.attrs["block_bytes"], whole.attrs["block_bytes_because"]) == block_size()
+    first = start(Job(experiment(STUDY | {"block_bytes": 100}), path)).result()
+    assert (first.attrs["block_bytes"], first.attrs["block_bytes_because"]) == (100, "the experiment says so")
+    table, saved, before = resume(path, ["rounds=7", "block_bytes=1000"])
+    longer = start(Job(experiment(table), path, True, saved, before)).result()
+    assert longer.attrs["block_bytes"] == 1000
+    assert longer.x.tobytes() == whole.x.tobytes()
+
+
 def test_a_mistake_is_raised_before_anything_is_written(tmp_path):
     table = {"algorithm": "feddcd", "data": {"name": "quadratic", "clients": 6}, "selection": {"count": 1}}
     with pytest.raises(UserError, match="needs at least 2"):

@@ -9,7 +9,7 @@ import pytest
 
 from mpifed.core import signals
 from mpifed.federation.request import EVALUATE, SAVE, HostReport, Request, together
-from tests.helpers.algorithm_runs import M, N, Run, build
+from tests.helpers.algorithm_runs import M, N, Run, build, same
 
 
 @pytest.fixture
@@ -78,6 +78,27 @@ def test_rows_are_in_client_order_on_any_number_of_hosts(to):
     assert np.array_equal(np.concatenate(rows), own + ids[:, None])
 
 
+@pytest.mark.parametrize("problem", ["least-squares", "softmax"])
+@pytest.mark.parametrize("name", ["fedavg", "fedgia", "scaffold"])
+@pytest.mark.parametrize("cuts", [(0, M), (0, 2, 7, M)])
+def test_the_size_of_blocks_does_not_change_a_bit(name, problem, cuts):
+    runs = [Run(build(name), problem, cuts=cuts, block_bytes=size) for size in (1, 2000, 1 << 30)]
+    counts = [sum(len(host.blocks) for host in run.hosts) for run in runs]
+    assert M == counts[0] > counts[1] >= counts[2]
+    for run in runs:
+        run.rounds(4)
+    assert same([runs[0].server.x], [runs[1].server.x])
+    assert same([runs[0].server.x], [runs[2].server.x])
+
+
+def test_a_block_that_is_called_whole_is_not_copied():
+    (host,) = Run(build("fedavg"), block_bytes=1).hosts  # one client a block
+    host.algorithm = Blocks()
+    host.handle(Request("blocks", to=np.array([1, 4, 5])))
+    assert len(host.algorithm.seen) == 3
+    assert all(any(block is own for own in host.blocks) for block in host.algorithm.seen)
+
+
 def test_a_disk_that_refuses_a_checkpoint_is_the_number_of_its_error(host, tmp_path):
     host.checkpoint = lambda serial: tmp_path / f"{serial}.npz"
     assert host.handle(Request(SAVE, (3,), reduce="max", evaluation=True))[0].rows == 0
@@ -91,3 +112,14 @@ class Echo:
 
     def echo(self, f, client, own):
         return client, own + f.ids[:, None]
+
+
+class Blocks:
+    """Notes the blocks that it is called with."""
+
+    def __init__(self):
+        self.seen = []
+
+    def blocks(self, f, client):
+        self.seen.append(f.block)
+        return client, f.zeros()

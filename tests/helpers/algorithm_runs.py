@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from mpifed.algorithms.base import Algorithm
+from mpifed.core.processor import UNKNOWN
 from mpifed.data.fill import Layout, fill
 from mpifed.data.pool import Pool
 from mpifed.data.sources.linreg_noniid import LinregNoniid
@@ -80,13 +81,14 @@ class Run:
         cuts=None,
         data_seed=0,
         data=None,
+        block_bytes=UNKNOWN,
     ):
         self.problem = problem if isinstance(problem, Problem) else Problem.build(problem, "problem")
         self.data = SOURCES[self.problem.label()].load(data_seed, dtype) if data is None else data
         start = self.problem.initial(self.data, seed)
         self.m, self.n = self.data.m, len(start)
         cuts = (0, self.m) if cuts is None else cuts
-        setup = Setup(self.problem, algorithm, seed, self.m, start.astype(dtype))
+        setup = Setup(self.problem, algorithm, seed, self.m, start.astype(dtype), block_bytes)
         self.hosts = [Host(setup, self.data, lo, hi) for lo, hi in pairwise(cuts)]
         for host in self.hosts:
             host.join()

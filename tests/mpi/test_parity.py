@@ -36,6 +36,16 @@ def test_ranks_do_not_change_a_bit(name, world, mpi_tmp_path):
             assert file.attrs["ranks"] == world.size
 
 
+@pytest.mark.parametrize("name", ["fedavg", slow("fedadmm"), slow("flame")])
+def test_neither_do_ranks_with_blocks_of_another_size(name, world, mpi_tmp_path):
+    path, reference = mpi_tmp_path / "ranks.h5", mpi_tmp_path / "alone.h5"
+    run("run", *STUDIES[name], "block_bytes=1", "-o", path)
+    if world.rank == 0:
+        with alone():
+            run("run", *STUDIES[name], "block_bytes=100_000_000", "-o", reference)
+        assert content(path) == content(reference)
+
+
 @pytest.mark.parametrize("name", ["fedadmm", "flame, biased", slow("fedepm, long"), slow("fedadmm, flaky")])
 def test_a_run_is_resumed_by_more_and_by_fewer_ranks(name, world, mpi_tmp_path):
     whole, up, down = (mpi_tmp_path / f"{part}.h5" for part in ("whole", "up", "down"))

@@ -104,6 +104,12 @@ def test_notes_of_the_run_are_shown_whole():
     assert any(line.strip() == "and another" for line in lines)
 
 
+def test_the_size_of_blocks_is_told_with_its_reason():
+    result = with_attributes(run(), block_bytes=1 << 20, block_bytes_because="a core has 2,048 KiB of L2 cache")
+    assert "blocks of 1,048,576 bytes, because a core has 2,048 KiB of L2 cache" in show(result)
+    assert "blocks" not in show(run())
+
+
 def test_a_method_that_never_selects_is_told_from_the_record():
     result = run()
     assert "selection has no effect" not in show(result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 import sys
 
@@ -66,7 +67,15 @@ def test_scaling_writes_a_table_and_a_picture(tmp_path):
         ("weak", "1", "6"),
         ("weak", "2", "12"),
     ]
-    assert float(rows[0]["efficiency"]) == 1
+    assert float(rows[0]["efficiency"]) == float(rows[0]["predicted_efficiency"]) == 1
+    assert all(0 < float(row["predicted_efficiency"]) < 1.05 for row in rows)
+    crowded = len(os.sched_getaffinity(0)) < 3  # one server and two client ranks
+    assert [row["oversubscribed"] for row in rows] == ["0", str(int(crowded))] * 2
+    assert ("share cores" in table) == crowded
+    with (tmp_path / "ranks.csv").open(newline="") as file:
+        ranks = list(csv.DictReader(file))
+    assert [(row["client_ranks"], row["rank"]) for row in ranks] == [(p, r) for p in "12" for r in "012"[: int(p) + 1]]
+    assert all(float(row["computing_seconds"]) > 0 for row in ranks)
     assert (tmp_path / "scaling.png").exists() or "needs matplotlib" in table
 
 

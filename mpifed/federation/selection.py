@@ -106,15 +106,22 @@ class Cover(Sampled, tag="cover"):
                 f"selection.s0 = {s0} is wrong: with {size} of {m} clients a round it takes at least {fewest} rounds"
             )
 
+        deals: dict[int, tuple[int, Array]] = {}  # again -> group and its permutation
+
         def select(round: int, again: int) -> Array | None:
             group, turn = divmod(round - 1, s0)
-            deal = stream(seed, "selection", group, again, 1).permutation(m)
-            own = deal[turn * m // s0 : (turn + 1) * m // s0]
-            others = np.setdiff1d(deal, own)
-            rest = stream(seed, "selection", round, again).choice(others, size - len(own), replace=False)
-            return np.sort(np.concatenate([own, rest]))
+            if again not in deals or deals[again][0] != group:
+                deals[again] = group, stream(seed, "selection", group, again, 1).permutation(m)
+            own = np.sort(deals[again][1][turn * m // s0 : (turn + 1) * m // s0])
+            rest = stream(seed, "selection", round, again).choice(m - len(own), size - len(own), replace=False)
+            return np.sort(np.concatenate([own, nth_other(own, rest)]))
 
         return Selector(size, select)
+
+
+def nth_other(taken: Array, places: Array) -> Array:
+    """Of the numbers 0, 1, 2 … that are not ``taken`` (rising), those at ``places``."""
+    return places + np.searchsorted(taken - np.arange(len(taken)), places, side="right")
 
 
 class Biased(Sampled, tag="biased"):

@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
+from mpifed.core.streams import stream
 from mpifed.federation.selection import All, Biased, Cover, Replay, Selection, Uniform
 
 shares = st.integers(1, 10000).map(lambda k: k / 10000)
@@ -105,6 +106,34 @@ def test_cover_favours_nobody():
     m, rounds = 20, 2000
     times = np.bincount(np.concatenate(drawn(Cover(share=0.3), 1, m, rounds)), minlength=m)
     assert abs(times - 0.3 * rounds).max() <= 5 * np.sqrt(rounds * 0.3 * 0.7)
+
+
+@given(m=st.integers(1, 300), share=shares, longer=st.integers(0, 5), again=st.integers(0, 1))
+def test_cover_fills_a_set_from_those_that_it_does_not_deal(m, share, longer, again):
+    size = ceil(Fraction(str(share)) * m)
+    s0 = -(-m // size) + longer
+    for round, found in enumerate(drawn(Cover(share=share, s0=s0), 5, m, 2 * s0, again), 1):
+        group, turn = divmod(round - 1, s0)
+        deal = stream(5, "selection", group, again, 1).permutation(m)
+        own = deal[turn * m // s0 : (turn + 1) * m // s0]
+        others = np.setdiff1d(deal, own)
+        rest = stream(5, "selection", round, again).choice(others, size - len(own), replace=False)
+        assert found.tolist() == sorted([*own, *rest])
+
+
+def test_cover_deals_once_in_a_group_of_rounds_and_for_each_selection_of_a_round(monkeypatch):
+    dealt = []
+
+    def counted(*key):
+        dealt.append(key[2:]) if len(key) == 5 else None
+        return stream(*key)
+
+    monkeypatch.setattr("mpifed.federation.selection.stream", counted)
+    select = Cover(count=3).selector(0, 12, 8).select
+    for round in range(1, 9):
+        for again in (0, 1):
+            select(round, again)
+    assert dealt == [(0, 0, 1), (0, 1, 1), (1, 0, 1), (1, 1, 1)]
 
 
 @pytest.mark.parametrize("s0", [-1, 1, 3])

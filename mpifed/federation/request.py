@@ -6,12 +6,13 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from mpifed.core.typing import Array
 
 
-class Request(NamedTuple):
+class Request(msgspec.Struct, eq=False):
     """What the server requests of the clients ``to`` (None: all)."""
 
     method: str  # a client method of the algorithm, or EVALUATE or SAVE, which hosts have themselves
@@ -108,11 +109,17 @@ class Ledger:
 
     def charge(self, request: Request, clients: int, reply: int) -> None:
         """Charge one request to ``clients`` clients, each answering with ``reply`` bytes."""
-        shared = sum(a.nbytes for a in request.args if isinstance(a, np.ndarray) and a.dtype.kind == "f")
-        own = request.each.nbytes if request.each is not None and request.each.dtype.kind == "f" else 0
-        self.down += bool(shared or own)
-        self.downloads += clients if shared or own else 0
-        self.bytes_down += shared * clients + own
-        self.up += bool(reply)
-        self.uploads += clients if reply else 0
-        self.bytes_up += reply * clients
+        shared = own = 0
+        for array in request.args:
+            if isinstance(array, np.ndarray) and array.dtype.kind == "f":
+                shared += array.nbytes
+        if request.each is not None and request.each.dtype.kind == "f":
+            own = request.each.nbytes
+        if shared or own:
+            self.down += 1
+            self.downloads += clients
+            self.bytes_down += shared * clients + own
+        if reply:
+            self.up += 1
+            self.uploads += clients
+            self.bytes_up += reply * clients

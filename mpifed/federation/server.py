@@ -74,7 +74,7 @@ class Federation:
         again, selector = self.selections, self._selector
         self.selected = selector.select(self.round, again)
         if selector.batch_size is not None and self.selected is not None:
-            scores = self._ask("score", (x, selector.batch_size), self.selected)
+            scores = self._ask(Request("score", (x, selector.batch_size), self.selected))
             order = np.argsort(-scores, kind="stable")[: selector.size]
             if self.devices is not None:
                 self.devices.score(self.selected, self.round, again, selector.batch_size, self.dtype.itemsize)
@@ -94,7 +94,7 @@ class Federation:
 
     def call(self, method: Method, *args: Any, to: Array | None = None, each: Array | None = None) -> Any:
         """Call a client method on ``to`` (None: all); their replies at the server, a row a client in client order."""
-        return self._ask(method.__name__, args, to, each=each)
+        return self._ask(Request(method.__name__, args, to, each))
 
     def sum(
         self,
@@ -110,7 +110,7 @@ class Federation:
         With ``last`` every client's field of that name is added up instead, also of those not called: their last
         upload. Without ``charge`` nothing is charged: for what the server has already.
         """
-        return self._ask(method.__name__, args, to, each=each, reduce=self._sum, last=last, charge=charge)
+        return self._ask(Request(method.__name__, args, to, each, self._sum, last), charge)
 
     def mean(
         self,
@@ -122,7 +122,7 @@ class Federation:
         charge: bool = True,
     ) -> Any:
         """The sum over the number of clients added up."""
-        total = self.sum(method, *args, to=to, each=each, last=last, charge=charge)
+        total = self._ask(Request(method.__name__, args, to, each, self._sum, last), charge)
         count = self.m if last is not None or to is None else len(to)
         return tuple([divided(t, count) for t in total]) if isinstance(total, tuple) else divided(total, count)
 
@@ -133,25 +133,24 @@ class Federation:
 
         ``then`` must treat each column on its own: long rows are spread over the ranks by column.
         """
-        return self._ask(method.__name__, args, to, last=last, then=then)
+        return self._ask(Request(method.__name__, args, to, last=last, then=then))
 
     def max(self, method: Method, *args: Any, to: Array | None = None, each: Array | None = None) -> Any:
         """The elementwise largest of the replies."""
-        return self._ask(method.__name__, args, to, each=each, reduce="max")
+        return self._ask(Request(method.__name__, args, to, each, "max"))
 
     def evaluate(self, x: Array) -> dict[str, Array]:
         """name -> the sum over all clients of what ``evaluation`` computes of each at x; charged to no ledger."""
-        return dict(
-            zip(self.evaluation.names, self._ask(EVALUATE, (x,), reduce=self._sum, evaluation=True), strict=True)
-        )
+        found = self._ask(Request(EVALUATE, (x,), reduce=self._sum, evaluation=True))
+        return dict(zip(self.evaluation.names, found, strict=True))
 
     def inspect(self, method: Method, reduce: str = "rows") -> Any:
         """The replies of all clients, charged to no ledger: rows, or "max"."""
-        return self._ask(method.__name__, reduce=reduce, evaluation=True)
+        return self._ask(Request(method.__name__, reduce=reduce, evaluation=True))
 
     def save(self, serial: int) -> None:
         """Have all hosts write the state of their clients. OSError where a disk does not take it."""
-        code = int(self._ask(SAVE, (serial,), reduce="max", evaluation=True))
+        code = int(self._ask(Request(SAVE, (serial,), reduce="max", evaluation=True)))
         if code:
             raise OSError(code, os.strerror(code))
 
@@ -170,10 +169,9 @@ class Federation:
             f"diverge or the data do, so look at {self._setup.algorithm.steering()}"
         )
 
-    def _ask(self, method: str, args: tuple[Any, ...] = (), to: Array | None = None, **options: Any) -> Any:
-        """Send a request with these ``options`` of Request, charge it, and unpack the reply."""
-        charge = options.pop("charge", True)
-        request = Request(method, args, to, key=(self.round, self.calls), **options)
+    def _ask(self, request: Request, charge: bool = True) -> Any:
+        """Send a request, charge it, and unpack the reply."""
+        request.key = self.round, self.calls
         self.calls += 1
         reply, report = self._transport.send(request), self._transport.report
         if report.failed or report.fault:

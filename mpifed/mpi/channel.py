@@ -178,12 +178,12 @@ class Service(Channel):
             if request.method == STOP:
                 return self.traffic if request.args[0] else None
             if plan.scattered:
-                request = request._replace(each=self.scatter(plan, None, request.to))
+                request.each = self.scatter(plan, None, request.to)
             elif request.each is not None:
                 lo, hi = (host.lo, host.hi) if request.to is None else request.to.searchsorted([host.lo, host.hi])
-                request = request._replace(each=request.each[lo:hi])
+                request.each = request.each[lo:hi]
             if plan.form.then is not None:
-                request = request._replace(then=getattr(host.algorithm, plan.form.then))
+                request.then = getattr(host.algorithm, plan.form.then)
             try:
                 (reply, report), error = host.handle(request), None
             except Exception as mistake:  # rank 0 learns of it and says stop
@@ -213,9 +213,9 @@ class Service(Channel):
                 else plans.numbered[number]
             )
             plan.message[:] = whole[aligned(text) :]
-        for array in plan.apart:
-            self.collective("Bcast", array, 0)
-            self.traffic.count(0, array.nbytes)
+        for k in plan.apart:
+            self.collective("Bcast", plan.fields[k], 0)
+            self.traffic.count(0, plan.fields[k].nbytes)
         self.traffic.count(0, len(plan.message))
         plans.follow(plan)
         return plan, plan.read()

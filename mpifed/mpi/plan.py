@@ -64,64 +64,59 @@ class Plan:
     """Where everything stands in the messages of one form.
 
     ``message`` begins with this plan's number, 0, round, call and ``patient``, and the numbers; small arrays follow,
-    each at a multiple of 64 bytes. ``apart`` are the arrays that travel on their own. Both are buffers, reused for
-    every message.
+    each at a multiple of 64 bytes. ``fields`` are what a request says: its arguments, ``to`` and ``each``; those at the
+    positions ``numbers`` are packed, the arrays ``inside`` stand in the message, those ``apart`` travel on their own.
+    All arrays are buffers, reused for every message.
     """
 
     def __init__(self, number: int, form: Form, m: int) -> None:
         self.number, self.form = number, form
         self.front = struct.Struct("=5q" + "".join(a for a in form.args if isinstance(a, str)))
-        specs = [a for a in form.args if not isinstance(a, str)]
-        if form.to is not None:
-            specs.append(("<i8", (form.to,)))
+        specs = [*form.args, "" if form.to is None else ("<i8", (form.to,)), ""]
         self.scattered = False
         if form.each is not None:
-            row = np.dtype(form.each[0]).itemsize * width(form.each[1])
-            self.scattered = row > SMALL
+            dtype, shape = form.each
+            self.scattered = np.dtype(dtype).itemsize * width(shape) > SMALL
             if not self.scattered:
-                specs.append((form.each[0], (m if form.to is None else form.to, *form.each[1])))
-        sizes = [np.dtype(dtype).itemsize * width(shape) for dtype, shape in specs]
+                specs[-1] = dtype, (m if form.to is None else form.to, *shape)
+        self.numbers = [k for k, spec in enumerate(specs) if isinstance(spec, str) and spec]
+        arrays = {k: spec for k, spec in enumerate(specs) if not isinstance(spec, str)}
+        sizes = {k: np.dtype(dtype).itemsize * width(shape) for k, (dtype, shape) in arrays.items()}
         offset = aligned(self.front.size)
-        self.message = np.zeros(offset + sum(aligned(size) for size in sizes if size <= BIG), np.uint8)
-        self.arrays: list[Array] = []
-        for (dtype, shape), size in zip(specs, sizes, strict=True):
-            if size > BIG:
-                self.arrays.append(np.empty(shape, dtype))
+        self.message = np.zeros(offset + sum(aligned(size) for size in sizes.values() if size <= BIG), np.uint8)
+        self.data = self.message.data
+        self.fields: list[Any] = [None] * len(specs)
+        self.inside, self.apart = [], []
+        for k, (dtype, shape) in arrays.items():
+            if sizes[k] > BIG:
+                self.fields[k] = np.empty(shape, dtype)
+                self.apart.append(k)
             else:
-                self.arrays.append(self.message[offset : offset + size].view(dtype).reshape(shape))
-                offset += aligned(size)
-        self.big = [size > BIG for size in sizes]
-        self.apart = [array for array, big in zip(self.arrays, self.big, strict=True) if big]
+                self.fields[k] = self.message[offset : offset + sizes[k]].view(dtype).reshape(shape)
+                self.inside.append((k, self.fields[k]))
+                offset += aligned(sizes[k])
         self.patient = False  # how ranks wait for the replies and for the next message
         self.follower: Plan | None = None  # of the message that came next, the last time
         self.replies: Any = None  # how the replies travel
 
     def write(self, request: Request) -> list[Array]:
         """Put a request into the message; the arrays that travel apart."""
-        numbers = [a for a, spec in zip(request.args, self.form.args, strict=True) if isinstance(spec, str) and spec]
-        self.front.pack_into(self.message.data, 0, self.number, 0, *request.key, self.patient, *numbers)
-        arrays = [a for a in request.args if isinstance(a, np.ndarray)]
-        if request.to is not None:
-            arrays.append(request.to)
-        if request.each is not None and not self.scattered:
-            arrays.append(request.each)
-        apart = []
-        for view, array, big in zip(self.arrays, arrays, self.big, strict=True):
-            if big:
-                apart.append(np.ascontiguousarray(array))
-            else:
-                view[...] = array
-        return apart
+        fields = (*request.args, request.to, request.each)
+        numbers = [fields[k] for k in self.numbers]
+        self.front.pack_into(self.data, 0, self.number, 0, *request.key, self.patient, *numbers)
+        for k, view in self.inside:
+            view[...] = fields[k]
+        return [np.ascontiguousarray(fields[k]) for k in self.apart]
 
     def read(self) -> Request:
         """The request in the message; its arrays are the buffers."""
-        form = self.form
-        _, _, round, call, self.patient, *rest = self.front.unpack_from(self.message.data)
-        numbers, arrays = iter(rest), iter(self.arrays)
-        args = tuple([(next(numbers) if a else None) if isinstance(a, str) else next(arrays) for a in form.args])
-        to = None if form.to is None else next(arrays)
-        each = None if form.each is None or self.scattered else next(arrays)
-        return Request(form.method, args, to, each, form.reduce, form.last, None, (round, call), form.evaluation)
+        form, fields = self.form, self.fields
+        _, _, round, call, self.patient, *numbers = self.front.unpack_from(self.data)
+        for k, number in zip(self.numbers, numbers, strict=True):
+            fields[k] = number
+        *args, to, each = fields
+        key = round, call
+        return Request(form.method, tuple(args), to, each, form.reduce, form.last, None, key, form.evaluation)
 
 
 class Plans:

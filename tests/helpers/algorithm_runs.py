@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 
 from mpifed.algorithms.base import Algorithm
@@ -52,7 +53,7 @@ class Several:
         for host in self.hosts:
             to = np.arange(self.hosts[-1].hi) if request.to is None else request.to
             mine = (host.lo <= to) & (to < host.hi)
-            own = request if request.each is None else request._replace(each=request.each[mine])
+            own = request if request.each is None else msgspec.structs.replace(request, each=request.each[mine])
             reply, report = host.handle(own)
             reports.append(report)
             if reply.layout is not None:

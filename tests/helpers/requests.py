@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
 from mpifed.federation.request import Request
@@ -35,6 +36,8 @@ REQUESTS = [
 
 def equal(one, other):
     """Of two requests, or of parts of them."""
+    if isinstance(one, Request):
+        return isinstance(other, Request) and equal(msgspec.structs.astuple(one), msgspec.structs.astuple(other))
     if isinstance(one, tuple):
         return len(one) == len(other) and all(map(equal, one, other))
     if isinstance(one, np.ndarray):

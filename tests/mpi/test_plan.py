@@ -15,6 +15,6 @@ def test_a_message_survives_the_journey(request_):
     there, here = (Plan(3, form(request_), 10) for _ in range(2))
     apart = there.write(request_)
     here.message[:] = there.message
-    for mine, theirs in zip(here.apart, apart, strict=True):
-        mine[...] = theirs
+    for k, array in zip(here.apart, apart, strict=True):
+        here.fields[k][...] = array
     assert equal(here.read(), request_)

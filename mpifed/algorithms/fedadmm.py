@@ -59,8 +59,8 @@ class FedADMM(Algorithm, tag="fedadmm"):
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """(3.4)–(3.7), k0 times; the first gradient of every iteration is the one at w."""
-        sigma = self.sigma(f)[:, None].astype(w.dtype)
-        lagrangian = AugmentedLagrangian(f, w, f.grad(w) / f.m, sigma)
+        r, sigma = (np.repeat(a[:, None].astype(w.dtype), f.n, 1) for a in (f.lipschitz() / f.m, self.sigma(f)))
+        lagrangian = AugmentedLagrangian(f, w, r, sigma, f.grad(w) / f.m, r * w + sigma * w)
         pi, eps, steps = client.pi, client.eps, client.steps
         for _ in range(self.k0):
             eps = self.nu * eps  # (3.4)

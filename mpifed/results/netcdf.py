@@ -22,7 +22,8 @@ from mpifed.results.crash_safe_file import CrashSafeFile
 NO_COORDINATE = b"This is a netCDF dimension but not a netCDF variable."  # how netCDF marks a dimension that is no data
 
 LONGEST_CUT = 1 << 22  # most bytes by which HDF5 can have shortened a file before it said so
-CACHE = 1 << 16  # bytes of a column that HDF5 keeps in memory
+CACHE = 1 << 14  # bytes of a column that HDF5 keeps in memory
+METADATA_CACHE = 1 << 16  # bytes of trees of chunks, counted as in the file; in memory a tree takes nine times as much
 
 Group = Any  # h5py.Group
 Dataset = Any  # h5py.Dataset
@@ -115,7 +116,7 @@ def created(
         disk = CrashSafeFile(part, urgency)
         file = begin(h5py.File(disk, "w", fs_strategy="none", rdcc_nbytes=CACHE), attrs, (*groups, "checkpoint"))
         cache = file.id.get_mdc_config()  # by default it grows with the rounds, up to 32 MB
-        cache.min_size = cache.initial_size = cache.max_size = 1 << 18
+        cache.min_size = cache.initial_size = cache.max_size = METADATA_CACHE
         file.id.set_mdc_config(cache)
         yield Growing(file, disk)
         file.flush()

@@ -14,8 +14,8 @@ from mpifed.results.netcdf import Dataset, Growing, append, dataset, describe, n
 from mpifed.results.selection_log import SelectionLog, widest
 
 CHUNK = 256  # rows of a column that are stored together
-BLOCK = 4096  # rows that wait in memory at most
-HELD = 1 << 22  # selected ids that wait in memory at most
+BLOCK = 1024  # rows that wait in memory at most
+HELD = 1 << 20  # selected ids that wait in memory at most
 METADATA = 1 << 14  # bytes that HDF5 needs at most to describe a new dataset or its growth
 
 

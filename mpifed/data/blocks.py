@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 
+from mpifed.core import sparse as sp
 from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array, Matrix
 

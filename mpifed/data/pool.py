@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
+from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Dataset

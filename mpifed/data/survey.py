@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
+from mpifed.core import sparse as sp
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.labels import whole

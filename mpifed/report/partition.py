@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
+from mpifed.core import sparse as sp
 from mpifed.core.typing import Array
 from mpifed.report.palette import BLUE, VERMILION
 from mpifed.report.style import DOUBLE, drawing, headed, paper, text

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory
 from mpifed.core.typing import Array

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
+from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_declared, check_memory, size_of
 from mpifed.core.typing import Array

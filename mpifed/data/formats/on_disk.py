@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory, size_of
 from mpifed.core.typing import Array, Matrix

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 
+from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.data.formats.lines import is_number, lines_of

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from weakref import WeakValueDictionary
 
 import numpy as np
-import scipy.sparse as sp
 from msgspec import Meta
 from numpy.typing import ArrayLike
 
+from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
 from mpifed.core.objects import plain
 from mpifed.core.streams import stream

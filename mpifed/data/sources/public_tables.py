@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import IO, Annotated, ClassVar, Literal
 
 import numpy as np
-import scipy.sparse as sp
 from msgspec import Meta
 
+from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Clients, Dataset

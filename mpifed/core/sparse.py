@@ -1,0 +1,17 @@
+"""The names of scipy.sparse, imported when one of them is first used: it takes as long as everything else together."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+
+def issparse(X: Any) -> bool:
+    """Whether X is a sparse matrix or array of scipy."""
+    loaded = sys.modules.get("scipy.sparse")  # without it there are none
+    return loaded is not None and bool(loaded.issparse(X))
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(importlib.import_module("scipy.sparse"), name)

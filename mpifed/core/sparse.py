@@ -14,4 +14,6 @@ def issparse(X: Any) -> bool:
 
 
 def __getattr__(name: str) -> Any:
+    if name.startswith("__"):  # the import system asks for __path__
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module("scipy.sparse"), name)

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from benchmarks.speed import roofline
 from tests.helpers.commands import ROOT, execute, mpirun
 
 SPREAD = r"[\d.]+ \([\d.]+–[\d.]+\)"
@@ -77,6 +78,48 @@ def test_scaling_writes_a_table_and_a_picture(tmp_path):
     assert [(row["client_ranks"], row["rank"]) for row in ranks] == [(p, r) for p in "12" for r in "012"[: int(p) + 1]]
     assert all(float(row["computing_seconds"]) > 0 for row in ranks)
     assert (tmp_path / "scaling.png").exists() or "needs matplotlib" in table
+
+
+@pytest.mark.slow
+def test_the_roofline_has_every_kernel_below_its_ceilings(tmp_path):
+    words = ["--dtypes", "float32", "--repeat", "2", "--least", "0.01", "--most", "3e7", "--to", tmp_path]
+    table = benchmark("roofline", *words)
+    with (tmp_path / "roofline.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    rates = {(row["name"], row["dtype"], row["kernels"]): float(row["alone"]) for row in rows}
+    assert rates["L1", "", ""] > rates["memory", "", ""] > 0
+    kernels = [row for row in rows if row["kernels"]]
+    assert {row["name"] for row in kernels} == set(roofline.KERNELS)
+    for row in kernels:
+        assert (
+            0
+            < float(row["alone"])
+            < min(rates["gemm", "float32", ""], float(row["flops_per_byte"]) * rates["L1", "", ""])
+        )
+        assert row["name"] in table
+    assert (tmp_path / "roofline.png").exists() or "needs matplotlib" in table
+
+
+def test_flops_and_bytes_of_a_kernel_are_those_of_its_samples():
+    m, d, n = 128, 70, 1024
+    size = 4 * m * d * (n + 1)
+    tasks = {name: roofline.Task(name, "numpy", "float32", 0.0) for name in roofline.KERNELS}
+    assert roofline.amounts(tasks["logistic"]) == (4 * m * d * n, size)
+    assert roofline.amounts(tasks["logistic, 5 steps"]) == (5 * 4 * m * d * n, size)
+    assert roofline.amounts(tasks["softmax"]) == (10 * 4 * m * d * n, size)
+    flops, size = roofline.amounts(tasks["logistic, CSR"])
+    assert size > 2 * flops  # of each number 4 flops, 4 bytes and 4 bytes of its column
+
+
+def test_reads_fill_half_of_a_cache_and_a_level_that_is_no_larger_is_left_out(monkeypatch):
+    def sizes(**known):
+        monkeypatch.setattr(roofline, "caches", lambda: known)
+        return roofline.reads(1 << 30)
+
+    assert sizes(L1=1 << 15, L2=1 << 20, L3=1 << 25) == {"L1": 1 << 14, "L2": 1 << 19, "L3": 1 << 24, "memory": 1 << 30}
+    assert sizes(L1=1 << 15, L2=1 << 20, L3=1 << 29)["L3"] == 1 << 24
+    assert list(sizes(L1=1 << 15, L2=1 << 20, L3=1 << 21)) == ["L1", "L2", "memory"]
+    assert list(sizes(L1=1 << 15, L2=1 << 20)) == ["L1", "L2", "memory"]
 
 
 def test_a_launcher_that_fails_is_told(tmp_path):

@@ -64,6 +64,8 @@ STEPS = {
         )
     ],
     "predict": [Command("predict", "--ranks 2 3 4 8 --launcher {launcher!r}", "--quick --launcher {launcher!r}")],
+    "startup": [Command("startup", "--launcher {launcher!r}", "--repeat 1 --launcher {launcher!r}")],
+    "endurance": [Command("endurance", "", "--rounds 3000")],
     "memory": [Command("memory", "", "--clients 1e3 --repeat 1")],
 }
 

@@ -156,6 +156,7 @@ class Local:
         ahead = max(1, AHEAD // rows.size)
         for first in range(0, count, ahead):
             orders = np.repeat(rows, min(ahead, count - first), axis=1)
-            for rng, own, d in zip(self.rng, orders, self.d.tolist(), strict=True):
-                rng.permuted(own[:, :d], axis=1, out=own[:, :d])  # as permutation(d), drawn again for each row
+            for rng, order, d in zip(self.rng, orders, self.d.tolist(), strict=True):
+                own = order[:, :d]
+                rng.permuted(own, axis=1, out=own)  # as permutation(d), drawn again for each row
             yield from orders.swapaxes(0, 1)[:, :, :length]

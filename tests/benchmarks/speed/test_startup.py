@@ -19,7 +19,7 @@ def test_the_time_of_a_command_is_wall_time_and_the_cpu_time_of_its_processes():
 
 
 def test_a_command_that_fails_ends_it_with_what_it_said():
-    with pytest.raises(SystemExit, match="ended with code 3\nno disk$"):
+    with pytest.raises(SystemExit, match=r"ended with code 3\nno disk$"):
         timed([sys.executable, "-c", "import sys; sys.stderr.write('no disk'); sys.exit(3)"])
 
 

@@ -18,7 +18,12 @@ def test_a_median_leaves_the_first_round_out():
 
 def test_every_selected_client_is_picked_and_no_other(monkeypatch):
     seen = []
-    monkeypatch.setattr(picking.Idle, "idle", lambda self, f, client: (seen.append(f.ids), (client, f.d * 1.0))[1])
+
+    def idle(self, f, client):
+        seen.append(f.ids)
+        return client, f.d.astype(float)
+
+    monkeypatch.setattr(picking.Idle, "idle", idle)
     picking.measure(300, 20, 1, 2, 2)
     for ids in np.split(np.concatenate(seen), 2):
         assert len(set(ids)) == 20

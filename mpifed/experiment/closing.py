@@ -31,6 +31,7 @@ class RankReport(NamedTuple):
     mpi_bytes_sent: int
     mpi_bytes_received: int
     max_rss_bytes: int
+    shared_bytes: int
     hostname: str
     threads: int
     cpus: str
@@ -56,6 +57,7 @@ class RankReport(NamedTuple):
             traffic.sent,
             traffic.received,
             memory,
+            traffic.shared,
             socket.gethostname(),
             provenance.threads(),
             provenance.cpus(),

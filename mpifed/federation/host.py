@@ -18,7 +18,7 @@ from mpifed.data.shelf import between
 from mpifed.federation import sums
 from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.local import Local
-from mpifed.federation.request import EVALUATE, SAVE, Collected, HostReport, Reply, Request
+from mpifed.federation.request import EVALUATE, SAVE, Collected, HostReport, Reply, Request, refuse_writing
 from mpifed.federation.setup import Setup
 
 
@@ -62,7 +62,11 @@ class Host:
         if request.method == SAVE:
             return self._save(int(request.args[0])), HostReport()
         started = time.perf_counter()
-        found, ids = self._replies(request)
+        try:
+            found, ids = self._replies(request)
+        except ValueError as error:
+            refuse_writing(error, request.method)
+            raise
         rows, layout = found.rows, found.layout
         if request.last is not None:
             field = getattr(self.state, request.last)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
+from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 
 
@@ -84,6 +86,24 @@ class Collected:
             flat = part.reshape(len(part), -1)
             self.rows[rows, column : column + flat.shape[1]] = flat
             column += flat.shape[1]
+
+
+def protected(value: Any) -> Any:
+    """An array that can only be read, or a number as it is: what clients receive."""
+    if isinstance(value, np.ndarray):
+        value = value.view()
+        value.flags.writeable = False
+    return value
+
+
+def refuse_writing(error: ValueError, method: str) -> None:
+    """UserError where ``error`` says that a client method writes into an array that it received."""
+    if "read-only" in str(error):
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise UserError(
+            f"the client method {method} writes into an array that it received, which other clients read too: "
+            f"change a copy of it, as in x = x.copy() ({place.filename}, line {place.lineno})"
+        ) from error
 
 
 def width(shape: tuple[int, ...]) -> int:

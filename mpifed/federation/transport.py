@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import Protocol
 
 from mpifed.federation.host import Host
-from mpifed.federation.request import HostReport, Reply, Request
+from mpifed.federation.request import HostReport, Reply, Request, protected
 from mpifed.federation.sums import finish
 
 
 class Traffic:
-    """What a rank sent to other ranks and received from them, and the seconds that this took."""
+    """What a rank sent to other ranks and received from them, and the seconds that this took.
+
+    ``shared`` are the bytes of memory that it shares with the ranks of its machine.
+    """
 
     def __init__(self) -> None:
         self.calls = self.sent = self.received = 0
         self.comm = self.wait = 0.0
+        self.shared = 0
 
     def count(self, sent: int, received: int) -> None:
         """Count one call that sent and received so many bytes."""
@@ -47,6 +51,8 @@ class InProcess:
         self.report = HostReport()
 
     def send(self, request: Request) -> Reply:
+        request.args = tuple([protected(value) for value in request.args])
+        request.each = protected(request.each)
         reply, self.report = self.host.handle(request)
         return reply._replace(rows=finish(request, reply.rows, self.host.tree))
 

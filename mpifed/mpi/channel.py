@@ -1,8 +1,8 @@
 """Requests and replies over MPI: rank 0 calls, the other ranks serve.
 
 A request is one broadcast. All ranks expect the message that followed the last one the time before, so they know its
-length and its layout; only when another comes does a second broadcast say what it is. Long arrays follow in broadcasts
-of their own. Replies travel in one gather or reduction of short rows; long ones are reduced in slices (replies.py).
+length and its layout; only when another comes does a second broadcast say what it is. Long arrays follow on their own
+(shared.py). Replies travel in one gather or reduction of short rows; long ones are reduced in slices (replies.py).
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from mpifed.core.errors import Trouble, UserError, failure
 from mpifed.core.typing import Array
 from mpifed.federation import sums
 from mpifed.federation.host import Host
-from mpifed.federation.request import NUMBERS, HostReport, Reply, Request, width
+from mpifed.federation.request import NUMBERS, HostReport, Reply, Request, protected, width
 from mpifed.federation.sums import finish
 from mpifed.federation.transport import Traffic
 from mpifed.mpi.communicator import Communicator, patiently
 from mpifed.mpi.plan import FRONT, Form, Plan, Plans, aligned, form, kind
 from mpifed.mpi.replies import Replies
+from mpifed.mpi.shared import LongArrays
 
 STOP = "stop"
 LONG = 1e-3  # seconds: where ranks share cores and hosts compute so long, waiting ranks take naps
@@ -40,6 +41,7 @@ class Channel:
         self.patient = False
         self.crowded = not world.survives() and world.crowded()  # a pending Ibcast does not notice that a rank is dead
         self.plans = Plans(int(cuts[-1]))
+        self.memory = LongArrays(world.comm, sharing=not world.survives())  # ranks that live on must not wait in it
         trees = [sums.nodes(lo, hi, int(cuts[-1])) for lo, hi in pairwise(cuts)]
         self.tree = [node for tree in trees for node in tree]
         self.rows = {"sum": [0, *map(len, trees)], "max": [0] + [1] * len(trees), "plain sum": [0] + [1] * len(trees)}
@@ -82,6 +84,13 @@ class Channel:
         started = time.perf_counter()
         getattr(self.comm, name)(*args)
         self.traffic.comm += time.perf_counter() - started
+
+    def spread(self, plan: Plan, arrays: list[Array] | None = None) -> None:
+        """Bring the long arrays of a request to all ranks, on this rank's clock."""
+        started = time.perf_counter()
+        self.traffic.count(*self.memory.spread(plan, arrays))
+        self.traffic.comm += time.perf_counter() - started
+        self.traffic.shared = self.memory.shared
 
     def announce(self, message: Array) -> None:
         """Broadcast the message that hosts wait for; the one before said how they wait."""
@@ -148,9 +157,8 @@ class Server(Channel):
             FRONT.pack_into(note.data, 0, plan.number, len(whole), len(text))
             self.announce(note)
             self.collective("Bcast", whole, 0)
-        for array in apart:
-            self.collective("Bcast", array, 0)
-            self.traffic.count(array.nbytes, 0)
+        if apart:
+            self.spread(plan, apart)
         self.traffic.count(len(plan.message), 0)
         plans.follow(plan)
         return plan
@@ -178,7 +186,7 @@ class Service(Channel):
             if request.method == STOP:
                 return self.traffic if request.args[0] else None
             if plan.scattered:
-                request.each = self.scatter(plan, None, request.to)
+                request.each = protected(self.scatter(plan, None, request.to))
             elif request.each is not None:
                 lo, hi = (host.lo, host.hi) if request.to is None else request.to.searchsorted([host.lo, host.hi])
                 request.each = request.each[lo:hi]
@@ -213,9 +221,8 @@ class Service(Channel):
                 else plans.numbered[number]
             )
             plan.message[:] = whole[aligned(text) :]
-        for k in plan.apart:
-            self.collective("Bcast", plan.fields[k], 0)
-            self.traffic.count(0, plan.fields[k].nbytes)
+        if plan.long:
+            self.spread(plan)
         self.traffic.count(0, len(plan.message))
         plans.follow(plan)
         return plan, plan.read()

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.federation.request import Request, width
+from mpifed.federation.request import Request, protected, width
 
 BIG = 1 << 16  # arrays of more bytes travel on their own, without a copy
 SMALL = 16  # own rows of at most so many bytes a client go to all ranks, larger ones are scattered
@@ -65,8 +65,9 @@ class Plan:
 
     ``message`` begins with this plan's number, 0, round, call and ``patient``, and the numbers; small arrays follow,
     each at a multiple of 64 bytes. ``fields`` are what a request says: its arguments, ``to`` and ``each``; those at the
-    positions ``numbers`` are packed, the arrays ``inside`` stand in the message, those ``apart`` travel on their own.
-    All arrays are buffers, reused for every message.
+    positions ``numbers`` are packed, the arrays ``inside`` stand in the message. Long arrays travel ``apart``, in
+    ``room`` bytes that ``place`` gives them. All arrays are buffers, reused for every message; those who get a request
+    may only read them.
     """
 
     def __init__(self, number: int, form: Form, m: int) -> None:
@@ -86,18 +87,35 @@ class Plan:
         self.message = np.zeros(offset + sum(aligned(size) for size in sizes.values() if size <= BIG), np.uint8)
         self.data = self.message.data
         self.fields: list[Any] = [None] * len(specs)
-        self.inside, self.apart = [], []
-        for k, (dtype, shape) in arrays.items():
-            if sizes[k] > BIG:
-                self.fields[k] = np.empty(shape, dtype)
-                self.apart.append(k)
-            else:
-                self.fields[k] = self.message[offset : offset + sizes[k]].view(dtype).reshape(shape)
-                self.inside.append((k, self.fields[k]))
+        self.inside: list[tuple[int, Array]] = []  # position and place
+        self.long = {k: spec for k, spec in arrays.items() if sizes[k] > BIG}
+        self.room = sum(aligned(sizes[k]) for k in self.long)
+        self.apart: list[Array] = []  # their places
+        self.memory: Array | None = None
+        for k, spec in arrays.items():
+            if k not in self.long:
+                self.inside.append((k, self._stand(k, spec, self.message, offset)))
                 offset += aligned(sizes[k])
         self.patient = False  # how ranks wait for the replies and for the next message
         self.follower: Plan | None = None  # of the message that came next, the last time
         self.replies: Any = None  # how the replies travel
+
+    def place(self, memory: Array) -> None:
+        """Have the long arrays stand in ``memory`` (room or more,), bytes."""
+        if memory is self.memory:
+            return
+        self.memory, self.apart = memory, []
+        offset = 0
+        for k, spec in self.long.items():
+            self.apart.append(self._stand(k, spec, memory, offset))
+            offset += aligned(self.apart[-1].nbytes)
+
+    def _stand(self, k: int, spec: tuple[str, Shape], memory: Array, offset: int) -> Array:
+        """The place of the field at position ``k`` in ``memory``."""
+        dtype, shape = spec
+        place = memory[offset : offset + np.dtype(dtype).itemsize * width(shape)].view(dtype).reshape(shape)
+        self.fields[k] = protected(place)
+        return place
 
     def write(self, request: Request) -> list[Array]:
         """Put a request into the message; the arrays that travel apart."""
@@ -106,7 +124,7 @@ class Plan:
         self.front.pack_into(self.data, 0, self.number, 0, *request.key, self.patient, *numbers)
         for k, view in self.inside:
             view[...] = fields[k]
-        return [np.ascontiguousarray(fields[k]) for k in self.apart]
+        return [np.ascontiguousarray(fields[k]) for k in self.long]
 
     def read(self) -> Request:
         """The request in the message; its arrays are the buffers."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -20,6 +21,16 @@ def per_cpu(peaks: Array, threads: int = 1) -> int:
     need = SPARE * float(np.max(peaks, initial=0.0)) / MIB / threads
     digit = 10 ** max(0, math.floor(math.log10(max(need, 1.0))) - 1)
     return max(1, math.ceil(need / digit)) * digit
+
+
+def peaks(ranks: Mapping[str, Array]) -> Array:
+    """The peak of each rank in bytes, from the columns of /ranks; what ranks of a machine share is divided by them."""
+    found = np.asarray(ranks.get("max_rss_bytes", np.zeros(0)), float)
+    if not {"shared_bytes", "hostname"} <= ranks.keys():
+        return found
+    _, machine, count = np.unique(ranks["hostname"], return_inverse=True, return_counts=True)
+    shared = np.minimum(ranks["shared_bytes"], found)  # not all of it need have been used
+    return found - shared + shared / count[machine]
 
 
 def option(peaks: Array, threads: int = 1) -> str:

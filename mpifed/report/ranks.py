@@ -26,7 +26,7 @@ def ranks(result: Result, listed: int) -> list[str]:
         rows, hosts = ["min", "median", "max"], ["", f"{len(set(hosts))} hosts", ""]
     table = [["rank", *rows], ["host", *hosts]]
     for name, meaning in RANKS.items():
-        if name in result.ranks and name not in TOLD:
+        if name in result.ranks and name not in TOLD and (name != "shared_bytes" or np.any(result.ranks[name])):
             values = result.ranks[name] / (1e6 if meaning.unit == "byte" else 1)
             table.append([meaning.symbol or name, *aligned(values if few else np.quantile(values, (0, 0.5, 1)))])
     widths = [max(map(len, column)) for column in table]
@@ -42,7 +42,7 @@ def ranks(result: Result, listed: int) -> list[str]:
 
 def asked_memory(result: Result) -> str:
     """What a job of this run should ask for, where it has several ranks."""
-    peaks = result.ranks.get("max_rss_bytes", np.zeros(0))
+    peaks = memory.peaks(result.ranks)
     threads = int(np.min(result.ranks.get("threads", np.ones(1))))
     found = memory.option(peaks, threads) if len(peaks) > 1 else ""
     return f"; ask for {found}" if found else ""

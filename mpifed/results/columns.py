@@ -183,6 +183,12 @@ RANKS: dict[str, Column] = {
     "mpi_bytes_sent": Column("byte", "Bytes sent to other ranks.", True, symbol="sent"),
     "mpi_bytes_received": Column("byte", "Bytes received from other ranks.", True, symbol="received"),
     "max_rss_bytes": Column("byte", "Peak memory of the process (resident set size).", True, symbol="memory"),
+    "shared_bytes": Column(
+        "byte",
+        "Part of that memory which the ranks of a machine have together: it is there once, not once a rank.",
+        True,
+        symbol="shared",
+    ),
     "threads": Column("1", "Threads that the numerical libraries of the process use.", True),
     "cpus": Column("1", "CPUs that the process may run on, such as 0-3,8; empty where the system does not tell."),
     "hostname": Column("1", "Name of the machine.", symbol="host"),

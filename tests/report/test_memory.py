@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from mpifed.report.memory import option, per_cpu
+from mpifed.report.memory import option, peaks, per_cpu
 from mpifed.report.summary import show
 from tests.helpers.recorded_runs import detailed as run
 
@@ -26,6 +26,17 @@ def test_the_suggestion_is_never_below_the_peak_and_never_far_above(peak):
 
 def test_a_rank_of_several_threads_has_as_many_cpus():
     assert option(np.array([800.0]) * MIB, 4) == "--mem-per-cpu=250M"
+
+
+def test_memory_that_a_machine_has_once_is_asked_for_once():
+    ranks = {
+        "max_rss_bytes": np.array([300.0, 300, 300, 300]) * MIB,
+        "shared_bytes": np.array([200.0, 200, 200, 400]) * MIB,
+        "hostname": np.array(["a", "a", "b", "a"]),
+    }
+    assert np.array_equal(peaks(ranks), np.array([100 + 200 / 3, 100 + 200 / 3, 300, 0 + 300 / 3]) * MIB)
+    del ranks["shared_bytes"]  # of a file of an earlier version
+    assert np.array_equal(peaks(ranks), ranks["max_rss_bytes"])
 
 
 def test_nothing_is_suggested_where_nothing_was_measured():

@@ -1,0 +1,136 @@
+"""The long arrays of requests: once on every machine, in memory that its ranks share, or once on every rank.
+
+The first rank of a machine makes a file without a name that is only in memory, and the others map it for reading. All
+its pages are reserved at once, so that a lack of memory is an error here and never a crash later. The size of /dev/shm
+does not matter. Where a machine does not allow this, all ranks broadcast instead.
+
+All hosts have replied to a request before the server sends the next one, so the same memory serves all requests.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import Any
+
+import numpy as np
+from mpi4py import MPI
+
+from mpifed.core.typing import Array
+from mpifed.mpi.plan import Plan
+
+Traffic = tuple[int, int]  # bytes sent and received
+
+
+class LongArrays:
+    """Room for the long arrays of one request at a time; all ranks make it and use it together.
+
+    ``shared`` is the size of the memory that this rank shares, in bytes. Without ``sharing`` it never does.
+    """
+
+    def __init__(self, comm: Any, sharing: bool) -> None:
+        self.comm, self.sharing, self.shared = comm, sharing, 0
+        self.room: Array = np.empty(0, np.uint8)
+        self.node: Any = None  # the ranks of this machine
+        self.firsts: Any = None  # the first ranks of all machines, on these
+
+    def spread(self, plan: Plan, arrays: list[Array] | None) -> Traffic:
+        """Bring the long arrays of a request, ``arrays`` at rank 0, to all ranks; what this rank sent and received."""
+        if plan.room > len(self.room):
+            self.grow(plan.room)
+        plan.place(self.room)
+        size = plan.room
+        if not self.sharing:
+            for array in plan.apart if arrays is None else arrays:
+                self.comm.Bcast(array, 0)
+            return (0, size) if arrays is None else (size, 0)
+        if arrays is not None:
+            for place, array in zip(plan.apart, arrays, strict=True):
+                place[...] = array
+        if self.firsts is not None:
+            for array in plan.apart:
+                self.firsts.Bcast(array, 0)
+        self.node.Barrier()
+        if self.firsts is None or self.firsts.size == 1:
+            return 0, 0
+        return (0, size) if arrays is None else (size, 0)
+
+    def grow(self, size: int) -> None:
+        """Make room for ``size`` bytes, shared if the machines allow it; then all ranks do."""
+        if self.sharing and self.node is None:
+            self.meet()
+        if self.sharing:
+            room = self.offered(size)
+            self.sharing = self.comm.allreduce(room is not None, MPI.LAND)
+            if room is not None and self.sharing:
+                self.room, self.shared = room, size
+                return
+        self.room, self.shared = np.empty(size, np.uint8), 0
+
+    def meet(self) -> None:
+        """Find the ranks of this machine; without any machine of several ranks nothing is to be shared."""
+        self.node = neighbours(self.comm)
+        first = self.node.rank == 0
+        firsts = self.comm.Split(0 if first else MPI.UNDEFINED, self.comm.rank)
+        self.firsts = firsts if first else None
+        self.sharing = self.comm.allreduce(self.node.size, MPI.MAX) > 1
+
+    def offered(self, size: int) -> Array | None:
+        """Memory of the first rank of this machine, on each of its ranks; None where this rank cannot have it."""
+        file = None
+        if self.node.rank == 0:
+            file = made(size)
+        place = self.node.bcast(None if file is None else named(file), 0)
+        room = None if place is None else mapped(place, size, self.node.rank == 0)
+        self.node.Barrier()  # before the file is closed all have opened it
+        if file is not None:
+            os.close(file)
+        return room
+
+
+def neighbours(comm: Any) -> Any:
+    """The ranks of this machine, in order."""
+    return comm.Split_type(MPI.COMM_TYPE_SHARED, comm.rank)
+
+
+def made(size: int) -> int | None:
+    """A new file in memory, all its pages reserved; None where the system has no such files or not so much memory."""
+    try:
+        file = os.memfd_create("mpifed")
+    except (AttributeError, OSError):
+        return None
+    try:
+        os.posix_fallocate(file, 0, size)
+    except OSError:
+        os.close(file)
+        return None
+    return file
+
+
+def named(file: int) -> tuple[str, tuple[int, int]]:
+    """Under which name other processes find an open file, and by what they see that it is this one."""
+    return f"/proc/{os.getpid()}/fd/{file}", identity(file)
+
+
+def identity(file: int) -> tuple[int, int]:
+    """Device and number of an open file."""
+    found = os.fstat(file)
+    return found.st_dev, found.st_ino
+
+
+def mapped(place: tuple[str, tuple[int, int]], size: int, writing: bool) -> Array | None:
+    """The (size,) bytes of a file in memory; None where this process may not open it."""
+    name, known = place
+    try:
+        file = os.open(name, os.O_RDWR if writing else os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        if identity(file) != known:  # in a container with process numbers of its own
+            return None
+        access = mmap.ACCESS_WRITE if writing else mmap.ACCESS_READ
+        return np.frombuffer(mmap.mmap(file, size, access=access), np.uint8)
+    except (OSError, ValueError):
+        return None
+    finally:
+        os.close(file)

@@ -64,6 +64,7 @@ STEPS = {
         )
     ],
     "predict": [Command("predict", "--ranks 2 3 4 8 --launcher {launcher!r}", "--quick --launcher {launcher!r}")],
+    "picking": [Command("picking", "", "--clients 1e3,1e4 --rounds 5")],
     "startup": [Command("startup", "--launcher {launcher!r}", "--repeat 1 --launcher {launcher!r}")],
     "endurance": [Command("endurance", "", "--rounds 3000")],
     "memory": [Command("memory", "", "--clients 1e3 --repeat 1")],

@@ -67,7 +67,6 @@ STEPS = {
     "picking": [Command("picking", "", "--clients 1e3,1e4 --rounds 5")],
     "startup": [Command("startup", "--launcher {launcher!r}", "--repeat 1 --launcher {launcher!r}")],
     "endurance": [Command("endurance", "", "--rounds 3000")],
-    "picking": [Command("picking", "", "--clients 1e4 --rounds 5")],
     "memory": [Command("memory", "", "--clients 1e3 --repeat 1")],
 }
 

@@ -77,6 +77,7 @@ ATTRIBUTES = {
     "mpi_library": "the MPI library, or `none`",
     "block_bytes": "bytes of samples that were computed on at a time; no result depends on it",
     "block_bytes_because": "the reason for this size: the experiment, or the cache of the machine of rank 0",
+    "reduction": "how sums over clients reached rank 0, and up to how many numbers; written when the run ends",
     "host": "machine of rank 0",
     "python": "version of Python",
     "numpy": "version of numpy",

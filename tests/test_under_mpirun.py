@@ -31,6 +31,12 @@ def test_all_on_ranks(ranks):
     passed(ranks, "-m", "mpi", "tests/mpi")
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("ranks", [2, 4, 5, 8])
+def test_reductions_on_other_numbers_of_ranks(ranks):
+    passed(ranks, "-m", "mpi", "tests/mpi/test_reductions.py")
+
+
 def test_one_rank_has_the_bits_of_a_process_without_mpi(tmp_path):
     for ranks in (None, 1):
         assert mpifed("run", *STUDIES["fedgia"], "-q", "-o", tmp_path / f"{ranks}.h5", ranks=ranks).code == 0

@@ -1,15 +1,16 @@
 """A cost model: the time of a round on P ranks, predicted from a few numbers measured on the machine.
 
 Messages follow LogGP: A. Alexandrov, M. F. Ionescu, K. E. Schauser, C. Scheiman, "LogGP: Incorporating long messages
-into the LogP model", SPAA 1995. Collectives are binomial trees, recursive halving and doubling, and plain gathers as
-in R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 19
-(2005); its α is L + 2o, its β is G, its γ is the γ here. The numbers of bytes are those that the room ``mpifed.mpi``
+into the LogP model", SPAA 1995. Broadcasts are as in R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective
+communication operations in MPICH", IJHPCA 19 (2005); its α is L + 2o, its β is G. Replies take the way that mpifed
+chooses, at the time that ``mpifed.mpi.loggp`` gives for it. The numbers of bytes are those that the room ``mpifed.mpi``
 sends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -18,11 +19,11 @@ from scipy.optimize import nnls
 
 from mpifed.core.typing import Array
 from mpifed.federation import sums
-from mpifed.federation.request import NUMBERS
+from mpifed.mpi.choice import SLICES, Choice
+from mpifed.mpi.loggp import check, depth
 from mpifed.mpi.plan import BIG
 
 HEAD = 64  # bytes of a request without its arrays, which start at multiples of 64
-REPORT = 8 * NUMBERS  # bytes that a host reports in addition to its rows
 
 Points = tuple[Sequence[float], Sequence[float]]  # a measurement: what was varied, and the seconds it took
 
@@ -64,63 +65,22 @@ def broadcast(machine: Machine, size: float, ranks: int) -> float:
     return min(stages * (alpha + size * machine.G), 2 * stages * alpha + 2 * (ranks - 1) / ranks * size * machine.G)
 
 
-def gather(machine: Machine, sizes: Sequence[float]) -> float:
-    """Seconds until rank 0 has the messages of all others, of ``sizes`` bytes: L + (P-1) o + o + G Σ k_r.
+@cache
+def choice(cuts: tuple[int, ...], together: bool) -> Choice:
+    """The ways of replies from hosts with these runs of clients, all on one machine or each on its own."""
+    trees = [sums.nodes(lo, hi, cuts[-1]) for lo, hi in pairwise(cuts)]
+    return Choice([0] * len(cuts) if together else range(len(cuts)), [[], *trees])
 
-    The messages travel at the same time and arrive one after the other. ValueError: negative bytes. Source: LogGP.
+
+def reduction(machine: Machine, ways: Choice, size: int, reduce: str = "sum") -> tuple[float, int]:
+    """Cost of a sum of ``size`` bytes on the way that mpifed chooses: seconds in MPI, and the number of stages.
+
+    A stage is one level of the tree of ranks or, of slices, the exchange, the gather and the levels of the reports.
     """
-    check(min(sizes, default=0), 1)
-    return machine.L + (len(sizes) + 1) * machine.o + sum(sizes) * machine.G if len(sizes) else 0.0
-
-
-def reduce(machine: Machine, size: float, ranks: int) -> float:
-    """Seconds until rank 0 has the sum of ``size`` bytes of every rank: binomial tree, or reduce-scatter and gather.
-
-    min(⌈lg P⌉ (L + 2o + k (G + γ)), 2 ⌈lg P⌉ (L + 2o) + (P-1)/P k (2G + γ)). ValueError: size < 0 or ranks < 1.
-    Source: Thakur et al., reduce.
-    """
-    check(size, ranks)
-    alpha, stages = machine.L + 2 * machine.o, depth(ranks)
-    halving = reduce_scatter(machine, size, ranks) + stages * alpha + (ranks - 1) / ranks * size * machine.G
-    return min(stages * (alpha + size * (machine.G + machine.gamma)), halving)
-
-
-def reduce_scatter(machine: Machine, size: float, ranks: int) -> float:
-    """Seconds until every rank has its P-th part of the sum of ``size`` bytes of every rank, by recursive halving.
-
-    ⌈lg P⌉ (L + 2o) + (P-1)/P k (G + γ). ValueError: size < 0 or ranks < 1. Source: Thakur et al., reduce-scatter.
-    """
-    check(size, ranks)
-    return depth(ranks) * (machine.L + 2 * machine.o) + (ranks - 1) / ranks * size * (machine.G + machine.gamma)
-
-
-def vectors(cuts: Sequence[int]) -> list[int]:
-    """The number of vectors that each host sends for a reproducible sum: the subtrees within its range of clients."""
-    return [len(sums.nodes(lo, hi, cuts[-1])) for lo, hi in pairwise(cuts)]
-
-
-def reduction(
-    machine: Machine, size: float, rows: Sequence[int], reproducible: bool = True
-) -> tuple[float, float, int]:
-    """Cost of a sum of ``size`` bytes: seconds in MPI, seconds of additions at the server, number of collectives.
-
-    Host r sends ``rows[r]`` vectors. Up to BIG bytes per host: a gather and Σ k_r - 1 additions at the server, or a
-    reduction for plain sums. Above: each rank adds up its P-th part, after an exchange (L + P o + bytes of the busiest
-    rank · G) or by reduce-scatter, followed by two gathers.
-    """
-    rows = rows if reproducible else [1] * len(rows)
-    ranks, count, reports = len(rows) + 1, sum(rows), gather(machine, [REPORT] * len(rows))
-    if max(rows) * size <= BIG:
-        if not reproducible:
-            return reduce(machine, size + REPORT * ranks, ranks), 0.0, 1
-        return gather(machine, [REPORT + k * size for k in rows]), (count - 1) * size * machine.gamma, 1
-    if count == 1:
-        return reports + gather(machine, [size]), 0.0, 2
-    slices = reduce_scatter(machine, size, ranks)
-    if reproducible:
-        busiest = max(count, max(rows) * (ranks - 1)) * size / ranks
-        slices = machine.L + ranks * machine.o + busiest * machine.G + (count - 1) * size / ranks * machine.gamma
-    return slices + reports + gather(machine, [size / ranks] * len(rows)), 0.0, 3
+    way = ways.way(reduce, size)
+    reports = ways.way("rows", 0)
+    stages = ways.route(reports if way == SLICES else way, "rows").height[0] - 1
+    return ways.seconds(reduce, size, lambda child, parent: machine)[way], stages + 2 * (way == SLICES)
 
 
 class Study(NamedTuple):
@@ -166,8 +126,9 @@ def round_seconds(machine: Machine, study: Study) -> Round:
     wait = (share - 1) * machine.turn
     pieces = [HEAD + size] if size <= BIG else [HEAD, size]
     down = sum(broadcast(machine, piece, ranks) + wait for piece in pieces)
-    up, added, collectives = reduction(machine, size, vectors(cuts), study.reproducible)
-    return Round(local, down, up + collectives * wait, fixed + share * added)
+    ways = choice(tuple(cuts), study.cores is not None)
+    up, stages = reduction(machine, ways, size, "sum" if study.reproducible else "plain sum")
+    return Round(local, down, up + stages * wait, fixed)
 
 
 def fit(pingpong: Points, stream: Points, additions: Points, rounds: Points | None = None) -> Machine:
@@ -201,14 +162,3 @@ def line(x: Sequence[float] | Array, y: Sequence[float] | Array) -> tuple[float,
     scale = float(np.abs(points).max())
     a, b = nnls(np.column_stack([np.ones(len(points)), points / scale]) / times[:, None], np.ones(len(times)))[0]
     return float(a), float(b) / scale
-
-
-def depth(ranks: int) -> int:
-    """⌈lg P⌉, the number of stages of a binomial tree."""
-    return (ranks - 1).bit_length()
-
-
-def check(amount: float, ranks: int, what: str = "size") -> None:
-    """ValueError for a negative amount or fewer than one rank."""
-    if amount < 0 or ranks < 1:
-        raise ValueError(f"{what} = {amount} must be at least 0 and ranks = {ranks} at least 1")

@@ -17,7 +17,6 @@ from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array, Matrix
 
 PAD = 4
-SPARSE = 4  # CSR stores few of the numbers, so a block has so many times the clients of a dense one
 
 
 class Block:

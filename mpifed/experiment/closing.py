@@ -28,6 +28,7 @@ class RankReport(NamedTuple):
     comm_seconds: float
     wait_seconds: float
     mpi_calls: int
+    mpi_messages_received: int
     mpi_bytes_sent: int
     mpi_bytes_received: int
     max_rss_bytes: int
@@ -54,6 +55,7 @@ class RankReport(NamedTuple):
             traffic.comm,
             traffic.wait,
             traffic.calls,
+            traffic.messages,
             traffic.sent,
             traffic.received,
             memory,

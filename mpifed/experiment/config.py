@@ -58,7 +58,13 @@ class Experiment(Table, kw_only=True):
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1, description="seed of every random number")] = 0
     rounds: Annotated[int, Meta(ge=0, description="most communication rounds")] = 1000
     dtype: Annotated[Literal["float64", "float32"], Meta(description="type of data, models and messages")] = "float64"
-    reproducible: Annotated[bool, Meta(description="same bits for any number of ranks; false: plain MPI sums")] = True
+    reproducible: Annotated[bool, Meta(description="same bits for any number of ranks; false: sums in any order")] = (
+        True
+    )
+    reduction: Annotated[
+        Literal["auto", "star", "tree", "nodes", "slices"],
+        Meta(description="how sums reach rank 0: over a star or a tree of ranks, a tree of nodes, or in slices"),
+    ] = "auto"
     start: Annotated[
         str | None,
         Meta(description="result file, or NPZ file with an array x, whose model the run starts from"),

@@ -95,7 +95,7 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
             recorder.finish("failed", "a rank died")
         raise
     if recorder is None:
-        host(world, parts)
+        host(job, world, parts)
         return None
     return serve(job, world, parts, recorder, progress)
 
@@ -119,32 +119,25 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
     return Recorder(job.path, attributes, parts.setup.m, job.force, job.before, last)
 
 
-def host(world: Any, parts: Prepared) -> None:
+def host(job: Job, world: Any, parts: Prepared) -> None:
     """Ranks above 0: reply to the server's requests until it says stop."""
     from mpifed.mpi import channel
 
     assert parts.host is not None
-    traffic = channel.serve(world, parts.cuts, parts.host)
+    traffic = channel.serve(world, parts.cuts, parts.host, job.config.reduction)
     if traffic is not None:
         collect(world, parts.host, traffic)
 
 
 def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: Progress) -> Recorder:
     """Rank 0: the rounds, and what is written when they are over."""
-    config, algorithm = job.config, job.config.algorithm
-    transport: Transport
-    if parts.host is not None:
-        transport = InProcess(parts.host)
-    else:
-        from mpifed.mpi.channel import Server
-
-        transport = Server(world, parts.cuts, config.dtype)
-    sizes = parts.data.sizes
-    fed = Federation(transport, parts.setup, parts.selector, sizes, parts.devices, config.reproducible)
-    checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts)
-    for note in [*worth_saying(config, fed.m), *parts.data.notes]:
-        progress.note(note)
+    config, algorithm, sizes = job.config, job.config.algorithm, parts.data.sizes
     with recorder:
+        transport = connected(config, world, parts)
+        fed = Federation(transport, parts.setup, parts.selector, sizes, parts.devices, config.reproducible)
+        checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts)
+        for note in [*worth_saying(config, fed.m), *parts.data.notes]:
+            progress.note(note)
         try:
             outcome = rounds(config, fed, recorder, progress, checkpoints, job.saved)
             personal = fed.inspect(algorithm.personalised) if config.record.personal else None
@@ -160,10 +153,19 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
         recorder.clients(clients)
         recorder.ranks(ranks)
         recorder.ranks({"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
-        recorder.finish(outcome.status, outcome.reason)
+        recorder.finish(outcome.status, outcome.reason, transport.reduction)
         if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
             checkpoints.drop()
     return recorder
+
+
+def connected(config: Experiment, world: Any, parts: Prepared) -> Transport:
+    """The transport from the server to the hosts: those of other ranks, or the one in this process."""
+    if parts.host is not None:
+        return InProcess(parts.host)
+    from mpifed.mpi.channel import Server
+
+    return Server(world, parts.cuts, config.dtype, config.reduction)
 
 
 def fail(world: World, error: BaseException) -> None:

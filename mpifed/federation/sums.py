@@ -121,6 +121,22 @@ def total(parts: Array, tree: Sequence[Node]) -> Array:
     return stack[0][2]
 
 
+def merge(held: dict[Node, int], arrived: dict[Node, int]) -> list[tuple[int, int]]:
+    """Put the vectors of further subtrees beside those ``held``, subtree -> number of its vector, and add up siblings.
+
+    Returns the additions in order, each as the numbers of a left and a right vector. Their sum takes the number of the
+    one that arrived: where both did, of the one that did so last.
+    """
+    additions = []
+    for (level, index), number in arrived.items():
+        while (level, index ^ 1) in held:
+            other = held.pop((level, index ^ 1))
+            additions.append((other, number) if index & 1 else (number, other))
+            level, index = level + 1, index >> 1
+        held[level, index] = number
+    return additions
+
+
 def finish(request: Request, rows: Array, tree: Sequence[Node]) -> Array:
     """The last step of a reduction, over the rows of all hosts in order, or over some columns of them."""
     if request.reduce == "sum":

@@ -16,13 +16,14 @@ class Traffic:
     """
 
     def __init__(self) -> None:
-        self.calls = self.sent = self.received = 0
+        self.calls = self.sent = self.received = self.messages = 0
         self.comm = self.wait = 0.0
         self.shared = 0
 
-    def count(self, sent: int, received: int) -> None:
-        """Count one call that sent and received so many bytes."""
+    def count(self, sent: int, received: int, messages: int = 0) -> None:
+        """Count a call, or several that belong together: bytes sent, bytes and messages received."""
         self.calls += 1
+        self.messages += messages
         self.sent += sent
         self.received += received
 
@@ -33,6 +34,10 @@ class Transport(Protocol):
     report: HostReport  # of the last request, of all hosts together
     mpi: float  # seconds that the server spent in MPI for the last request
     traffic: Traffic
+
+    @property
+    def reduction(self) -> str:
+        """How sums reached the server."""
 
     def send(self, request: Request) -> Reply: ...
 
@@ -45,6 +50,8 @@ class Transport(Protocol):
 
 class InProcess:
     """Server and clients in one process."""
+
+    reduction = "in one process"
 
     def __init__(self, host: Host) -> None:
         self.host, self.traffic, self.mpi = host, Traffic(), 0.0

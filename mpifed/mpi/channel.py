@@ -2,7 +2,7 @@
 
 A request is one broadcast. All ranks expect the message that followed the last one the time before, so they know its
 length and its layout; only when another comes does a second broadcast say what it is. Long arrays follow on their own
-(shared.py). Replies travel in one gather or reduction of short rows; long ones are reduced in slices (replies.py).
+(shared.py). Replies travel up a tree of ranks or in slices (replies.py).
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from mpifed.core.errors import Trouble, UserError, failure
 from mpifed.core.typing import Array
 from mpifed.federation import sums
 from mpifed.federation.host import Host
-from mpifed.federation.request import NUMBERS, HostReport, Reply, Request, protected, width
+from mpifed.federation.request import HostReport, Reply, Request, protected, width
 from mpifed.federation.sums import finish
 from mpifed.federation.transport import Traffic
+from mpifed.mpi.choice import AUTO, Choice
 from mpifed.mpi.communicator import Communicator, patiently
 from mpifed.mpi.plan import FRONT, Form, Plan, Plans, aligned, form, kind
 from mpifed.mpi.replies import Replies
@@ -29,13 +30,12 @@ from mpifed.mpi.shared import LongArrays
 STOP = "stop"
 LONG = 1e-3  # seconds: where ranks share cores and hosts compute so long, waiting ranks take naps
 COMPLAINT = 1  # tag of the errors of hosts
-NONE = np.zeros(NUMBERS)  # the report of rank 0, which is no host
 
 
 class Channel:
     """Requests down and replies up between rank 0 and the hosts, on every rank of ``world``."""
 
-    def __init__(self, world: Communicator, cuts: list[int], dtype: str) -> None:
+    def __init__(self, world: Communicator, cuts: list[int], dtype: str, reduction: str = AUTO) -> None:
         self.comm, self.world, self.cuts, self.dtype = world.comm, world, np.asarray(cuts), np.dtype(dtype)
         self.traffic = Traffic()
         self.patient = False
@@ -44,7 +44,7 @@ class Channel:
         self.memory = LongArrays(world.comm, sharing=not world.survives())  # ranks that live on must not wait in it
         trees = [sums.nodes(lo, hi, int(cuts[-1])) for lo, hi in pairwise(cuts)]
         self.tree = [node for tree in trees for node in tree]
-        self.rows = {"sum": [0, *map(len, trees)], "max": [0] + [1] * len(trees), "plain sum": [0] + [1] * len(trees)}
+        self.choice = Choice(world.nodes(), [[], *trees], reduction)
 
     def counts(self, ids: Array | None) -> list[int]:
         """How many of the clients ``ids`` (None: all) live on each rank; none on rank 0."""
@@ -58,24 +58,29 @@ class Channel:
         mine = np.empty((counts[self.comm.rank], *shape), dtype)
         send = None if each is None else (np.ascontiguousarray(each).reshape(-1), [c * size for c in counts])
         self.collective("Scatterv", send, mine.reshape(-1), 0)
-        self.traffic.count(0 if each is None else each.nbytes, mine.nbytes)
+        self.traffic.count(0 if each is None else each.nbytes, mine.nbytes, 1 if each is None else 0)
         return mine
 
     def replies(self, plan: Plan, request: Request, mine: Any) -> tuple[Any, Replies]:
         """How replies to ``request`` travel; ranks tell each other their shapes when it comes for the first time."""
         if plan.replies is None:
             layout = next((found for found in self.comm.allgather(mine) if found is not None), None)
-            rows = self.rows.get(request.reduce) or self.counts(None if request.last else request.to)
+            rows = self.choice.vectors(request.reduce)
+            if request.reduce == "rows":
+                rows = self.counts(None if request.last else request.to)
             if layout is None:
-                return None, Replies(self, rows, 0, self.dtype, request.reduce == "plain sum")
-            columns = sum(width(shape) for shape in layout)
-            plan.replies = layout, Replies(self, rows, columns, self.dtype, request.reduce == "plain sum")
+                return None, Replies(self, request.reduce, rows, 0)
+            plan.replies = layout, Replies(self, request.reduce, rows, sum(width(shape) for shape in layout))
         return plan.replies
 
-    def transfer(self, request: Request, replies: Replies, rows: Array | None, report: Array) -> Array | None:
+    def transfer(
+        self, request: Request, replies: Replies, rows: Array | None, report: HostReport | None
+    ) -> Array | None:
         """Replies up: at rank 0 what is left of them when the ranks have done their part of the reduction."""
-        if request.reduce != "rows" or (request.then is not None and replies.long):
+        if request.reduce != "rows":
             return replies.reduce(rows, report, lambda rows: finish(request, rows, self.tree))
+        if request.then is not None and replies.long:
+            return replies.slices(rows, report, lambda rows: finish(request, rows, self.tree))
         every = replies.collect(rows, report, replies.rows if request.last else self.counts(request.to))
         return every if every is None or request.then is None else finish(request, every, self.tree)
 
@@ -88,7 +93,8 @@ class Channel:
     def spread(self, plan: Plan, arrays: list[Array] | None = None) -> None:
         """Bring the long arrays of a request to all ranks, on this rank's clock."""
         started = time.perf_counter()
-        self.traffic.count(*self.memory.spread(plan, arrays))
+        sent, received = self.memory.spread(plan, arrays)
+        self.traffic.count(sent, received, int(received > 0))
         self.traffic.comm += time.perf_counter() - started
         self.traffic.shared = self.memory.shared
 
@@ -115,10 +121,15 @@ class Channel:
 class Server(Channel):
     """Rank 0: the transport that a Federation sends requests through."""
 
-    def __init__(self, world: Communicator, cuts: list[int], dtype: str) -> None:
-        super().__init__(world, cuts, dtype)
+    def __init__(self, world: Communicator, cuts: list[int], dtype: str, reduction: str = AUTO) -> None:
+        super().__init__(world, cuts, dtype, reduction)
         self.report = HostReport()
         self.mpi = 0.0
+
+    @property
+    def reduction(self) -> str:
+        """How sums reached the server."""
+        return self.choice.used()
 
     def send(self, request: Request) -> Reply:
         """Send a request, and put together what the hosts reply."""
@@ -128,8 +139,8 @@ class Server(Channel):
             self.scatter(plan, request.each, request.to)
         layout, replies = self.replies(plan, request, None)
         self.meet(plan.patient)
-        rows = self.transfer(request, replies, None, NONE)
-        self.report = HostReport(*replies.report.tolist())
+        rows = self.transfer(request, replies, None, None)
+        self.report = replies.report
         self.mpi = self.traffic.comm - before
         busy = max(self.report.slowest, self.report.evaluating)
         plan.patient = self.crowded and busy > LONG
@@ -199,9 +210,9 @@ class Service(Channel):
             _, replies = self.replies(plan, request, reply.layout)
             rows = reply.rows.astype(self.dtype, copy=False)
             if rows.shape[1] != replies.columns:  # no client of this host was called
-                rows = np.zeros((len(rows), replies.columns), self.dtype)
+                rows = np.full((len(rows), replies.columns), -np.inf if request.reduce == "max" else 0, self.dtype)
             self.meet(plan.patient)
-            self.transfer(request, replies, rows, np.array(report, float))
+            self.transfer(request, replies, rows, report)
             if error is not None:
                 text = failure(self.comm.rank, error)
                 self.comm.send((self.comm.rank, isinstance(error, UserError), text), 0, COMPLAINT)
@@ -223,11 +234,11 @@ class Service(Channel):
             plan.message[:] = whole[aligned(text) :]
         if plan.long:
             self.spread(plan)
-        self.traffic.count(0, len(plan.message))
+        self.traffic.count(0, len(plan.message), 1)
         plans.follow(plan)
         return plan, plan.read()
 
 
-def serve(world: Communicator, cuts: list[int], host: Host) -> Traffic | None:
+def serve(world: Communicator, cuts: list[int], host: Host, reduction: str = AUTO) -> Traffic | None:
     """Ranks above 0: reply to requests until the server says stop; None where it will not ask what this rank did."""
-    return Service(world, cuts, host.dtype.name).serve(host)
+    return Service(world, cuts, host.dtype.name, reduction).serve(host)

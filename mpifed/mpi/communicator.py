@@ -96,6 +96,12 @@ class Communicator(World):
         self.comm.Gatherv(np.ascontiguousarray(values, float), (out, counts) if self.rank == 0 else None, 0)
         return np.zeros(0) if out is None else out
 
+    def nodes(self) -> list[int]:
+        node = self.comm.Split_type(MPI.COMM_TYPE_SHARED)
+        first = node.bcast(self.rank, 0)
+        node.Free()
+        return self.comm.allgather(first)
+
     def survives(self) -> bool:
         return self.size > 1 and os.environ.get(FAULT_TOLERANT) == "1" and "Open MPI" in self.library
 

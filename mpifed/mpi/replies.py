@@ -1,7 +1,7 @@
-"""How the replies to requests of one plan travel to rank 0, with the report of every host.
+"""How the replies to requests of one plan travel to rank 0, with the report of the hosts.
 
-Short rows travel with the report in one message a rank. Long ones are reduced in slices of coordinates: every rank gets
-its slice of all rows, reduces it, and sends the result on; so no rank receives more than its share.
+Sums climb a star or a tree of ranks, or are made in slices of coordinates: every rank gets its slice of all rows,
+reduces it, and sends the result on; so no rank receives more than its share. Rows are gathered.
 """
 
 from __future__ import annotations
@@ -13,110 +13,64 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.federation.request import NUMBERS, SUMMED
+from mpifed.federation.request import HostReport
+from mpifed.mpi.choice import SLICES
+from mpifed.mpi.climb import Climb
+from mpifed.mpi.loggp import depth
 from mpifed.mpi.plan import BIG
 
 Finish = Callable[[Array], Array]  # rows (k, w) of all hosts -> (w,)
 
 
 class Replies:
-    """Replies of ``columns`` numbers of type ``dtype``, of which rank r sends ``rows[r]``."""
+    """Replies of ``columns`` numbers, of which rank r sends ``rows[r]``; all ranks make them together."""
 
-    def __init__(self, channel: Any, rows: list[int], columns: int, dtype: Any, plain: bool) -> None:
+    def __init__(self, channel: Any, reduce: str, rows: list[int], columns: int) -> None:
         self.comm, self.collective, self.traffic = channel.comm, channel.collective, channel.traffic
-        self.rank, ranks = self.comm.rank, self.comm.size
-        self.rows, self.columns, self.dtype, self.plain = rows, columns, np.dtype(dtype), plain
-        self.long = max(rows) * columns * self.dtype.itemsize > BIG
-        self.alone = sum(rows) == 1
-        self.edges = np.linspace(0, columns, ranks + 1).astype(int)
-        self.widths = np.diff(self.edges)
-        self.reports = np.zeros((ranks, NUMBERS))
+        self.rank, self.dtype, self.plain = self.comm.rank, channel.dtype, reduce == "plain sum"
+        self.rows, self.columns = rows, columns
         size = columns * self.dtype.itemsize
-        if self.long:
-            return
-        if plain:
-            self.mine = np.zeros(columns + NUMBERS * ranks, dtype)
-            self.every = np.empty_like(self.mine)
-            self.reports = self.every[columns:].reshape(-1, NUMBERS)
-            return
-        sizes = [8 * NUMBERS + -(-k * size // 8) * 8 for k in rows]
-        ends = np.cumsum(sizes)
-        self.sizes = sizes
-        self.offsets = (ends - sizes)[:, None] // 8 + np.arange(NUMBERS)
-        self.mine = np.zeros(sizes[self.rank], np.uint8)
-        self.part = self._rows(self.mine, rows[self.rank])
-        self.every = np.zeros(ends[-1] if self.rank == 0 else 0, np.uint8)
+        self.long = max(rows) * size > BIG
+        choice, ways = channel.choice, None
         if self.rank == 0:
-            self.parts = [
-                row
-                for end, length, k in zip(ends, sizes, rows, strict=True)
-                for row in self._rows(self.every[end - length : end], k)
-            ]
+            ways = choice.way(reduce, size), choice.way("rows", 0)
+        self.way, other = self.comm.bcast(ways, 0)
+        if reduce != "rows":
+            choice.longest[self.way] = max(columns, choice.longest.get(self.way, 0))
+        self.edges = np.linspace(0, columns, self.comm.size + 1).astype(int)
+        self.widths = np.diff(self.edges)
+        if self.way == SLICES or reduce == "rows":  # the report alone
+            self.climb = Climb(self.comm, self.traffic, choice.route(other, "rows"), 0, self.dtype)
+        else:
+            add = np.maximum if reduce == "max" else np.add
+            self.climb = Climb(self.comm, self.traffic, choice.route(self.way, reduce), columns, self.dtype, add)
 
     @property
-    def report(self) -> Array:
-        """The report of all hosts together (NUMBERS,), at rank 0."""
-        hosts = self.reports[1:]
-        return np.concatenate([hosts[:, :SUMMED].sum(axis=0), hosts[:, SUMMED:].max(axis=0)])
+    def report(self) -> HostReport:
+        """At rank 0 the report of all hosts together."""
+        return HostReport._make(self.climb.report.tolist())
 
-    def reduce(self, rows: Array | None, report: Array, finish: Finish) -> Array | None:
+    def reduce(self, rows: Array | None, report: HostReport | None, finish: Finish) -> Array | None:
         """At rank 0 what ``finish`` makes of the rows of all hosts (columns,); None on the others."""
-        if self.plain and not self.long:
-            return self._plain(rows, report)
-        if not self.long:
-            return self._inline(rows, report, finish)
-        if self.alone:
-            every = self.collect(rows, report, self.rows)
-            return None if every is None else every[0]
-        rows = np.empty((0, self.columns), self.dtype) if rows is None else np.ascontiguousarray(rows)
-        return self._scatter(rows, report) if self.plain else self._slices(rows, report, finish)
+        if self.way != SLICES:
+            return self.climb(rows, report)
+        return self._scatter(rows, report) if self.plain else self.slices(rows, report, finish)
 
-    def collect(self, rows: Array | None, report: Array, counts: list[int]) -> Array | None:
+    def collect(self, rows: Array | None, report: HostReport | None, counts: list[int]) -> Array | None:
         """At rank 0 the rows of all hosts (sum of counts, columns); None on the others."""
-        self.gather(report)
+        self.climb((), report)
         if not self.columns:
             return np.empty((sum(counts), 0), self.dtype) if self.rank == 0 else None
         every = np.empty((sum(counts), self.columns), self.dtype) if self.rank == 0 else None
         mine = np.empty(0, self.dtype) if rows is None else np.ascontiguousarray(rows).reshape(-1)
         self.collective("Gatherv", mine, None if every is None else (every, [k * self.columns for k in counts]), 0)
-        self._count(mine.nbytes, 0 if every is None else every.nbytes)
+        self._gathered(mine, every)
         return every
 
-    def gather(self, report: Array) -> None:
-        """The reports of all hosts to rank 0."""
-        self.collective("Gather", report, self.reports if self.rank == 0 else None, 0)
-        self._count(report.nbytes, self.reports.nbytes)
-
-    def _inline(self, rows: Array | None, report: Array, finish: Finish) -> Array | None:
-        if rows is not None:
-            self.mine[: 8 * NUMBERS].view(float)[:] = report
-            self.part[...] = rows
-        self.collective("Gatherv", self.mine, (self.every, self.sizes) if self.rank == 0 else None, 0)
-        self._count(len(self.mine), len(self.every))
-        if self.rank:
-            return None
-        self.reports = self.every.view(float)[self.offsets]
-        return self.parts[0].copy() if self.alone else finish(self.parts)  # type: ignore[arg-type]
-
-    def _plain(self, rows: Array | None, report: Array) -> Array | None:
-        if rows is not None:
-            self.mine[: self.columns] = rows[0]
-            self.mine[self.columns + NUMBERS * self.rank :][:NUMBERS] = report
-        self.collective("Reduce", self.mine, self.every if self.rank == 0 else None)
-        self._count(self.mine.nbytes, self.every.nbytes)
-        if self.rank:
-            return None
-        return self.every[: self.columns].copy()
-
-    def _scatter(self, rows: Array, report: Array) -> Array | None:
-        slice_ = np.empty(self.widths[self.rank], self.dtype)
-        mine = rows[0] if len(rows) else np.zeros(self.columns, self.dtype)
-        self.collective("Reduce_scatter", mine, slice_, self.widths)
-        self._count(mine.nbytes, mine.nbytes)
-        self.gather(report)
-        return self._join(slice_)
-
-    def _slices(self, rows: Array, report: Array, finish: Finish) -> Array | None:
+    def slices(self, rows: Array | None, report: HostReport | None, finish: Finish) -> Array | None:
+        """The same as ``reduce``, in slices of columns."""
+        self.climb((), report)
+        rows = np.empty((0, self.columns), self.dtype) if rows is None else np.ascontiguousarray(rows)
         width = self.widths[self.rank]
         mine = (
             rows.reshape(-1)
@@ -125,20 +79,26 @@ class Replies:
         )
         every = np.empty((sum(self.rows), width), self.dtype)
         self.collective("Alltoallv", (mine, len(rows) * self.widths), (every, np.array(self.rows) * width))
-        self._count(mine.nbytes, every.nbytes)
-        slice_ = finish(every)
-        self.gather(report)
+        others = sum(1 for rank, k in enumerate(self.rows) if k and rank != self.rank)
+        self.traffic.count(mine.nbytes, every.nbytes, others)
+        return self._join(finish(every))
+
+    def _scatter(self, rows: Array | None, report: HostReport | None) -> Array | None:
+        self.climb((), report)
+        slice_ = np.empty(self.widths[self.rank], self.dtype)
+        mine = np.zeros(self.columns, self.dtype) if rows is None else np.ascontiguousarray(rows[0])
+        self.collective("Reduce_scatter", mine, slice_, self.widths)
+        self.traffic.count(mine.nbytes, mine.nbytes, depth(self.comm.size))
         return self._join(slice_)
 
     def _join(self, slice_: Array) -> Array | None:
         every = np.empty(self.columns, self.dtype) if self.rank == 0 else None
         self.collective("Gatherv", slice_, None if every is None else (every, self.widths), 0)
-        self._count(slice_.nbytes, 0 if every is None else every.nbytes)
+        self._gathered(slice_, every)
         return every
 
-    def _rows(self, message: Array, k: int) -> Array:
-        size = k * self.columns * self.dtype.itemsize
-        return message[8 * NUMBERS : 8 * NUMBERS + size].view(self.dtype).reshape(k, self.columns)
-
-    def _count(self, sent: int, received: int) -> None:
-        self.traffic.count(sent if self.rank else 0, 0 if self.rank else received)
+    def _gathered(self, mine: Array, every: Array | None) -> None:
+        if every is None:
+            self.traffic.count(mine.nbytes, 0)
+        else:
+            self.traffic.count(0, every.nbytes - mine.nbytes, self.comm.size - 1)

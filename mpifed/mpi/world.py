@@ -55,6 +55,10 @@ class World:
         """The (c,) float64 arrays of all ranks one after the other, at rank 0; ``counts`` are their lengths."""
         return np.asarray(values, float)
 
+    def nodes(self) -> list[int]:
+        """The machine of each rank, by the first rank there; all ranks call it."""
+        return [0]
+
     def survives(self) -> bool:
         """Whether the launcher lets the others live when a rank dies."""
         return False

@@ -29,7 +29,12 @@ def show(result: Result, everything: bool = False) -> str:
     The settings are the names, the options of the method and what is not at its default; ``everything``: all.
     """
     parts = {
-        "configuration": [*columns(list(shown(result, everything).items())), *notes(result), *blocks(result)],
+        "configuration": [
+            *columns(list(shown(result, everything).items())),
+            *notes(result),
+            *blocks(result),
+            *sums(result, everything),
+        ],
         "outcome": curves(result) + columns(outcome(result, leave=drawn(result))),
         "communication": columns(communication(result)),
         "time (s)": [*columns(times(result)), ABBREVIATIONS],
@@ -83,6 +88,12 @@ def blocks(result: Result) -> list[str]:
         return []
     size, source = int(result.attrs["block_bytes"]), result.attrs.get("block_bytes_because", "?")
     return [f"blocks of {size:,} bytes, because {source}"]
+
+
+def sums(result: Result, everything: bool) -> list[str]:
+    """How sums over clients reached rank 0, where ``everything`` is to be shown."""
+    told = str(result.attrs.get("reduction", ""))
+    return [f"sums over clients: {told}"] if everything and told else []
 
 
 def drawn(result: Result) -> list[str]:

@@ -180,6 +180,7 @@ RANKS: dict[str, Column] = {
     ),
     "io_seconds": Column("s", "Time spent on writing results.", symbol="io"),
     "mpi_calls": Column("1", "MPI calls.", True, symbol="calls"),
+    "mpi_messages_received": Column("1", "Messages received from other ranks.", True, symbol="messages"),
     "mpi_bytes_sent": Column("byte", "Bytes sent to other ranks.", True, symbol="sent"),
     "mpi_bytes_received": Column("byte", "Bytes received from other ranks.", True, symbol="received"),
     "max_rss_bytes": Column("byte", "Peak memory of the process (resident set size).", True, symbol="memory"),

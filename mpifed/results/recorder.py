@@ -127,8 +127,8 @@ class Recorder:
                 put(group, "personal", personal, (scale(group, "client", self.m), parameter), MODEL["personal"])
             self._growing.flush()
 
-    def finish(self, status: str, reason: str) -> None:
-        """Write the remaining rows, the status and the reason of stopping.
+    def finish(self, status: str, reason: str, reduction: str = "") -> None:
+        """Write the remaining rows, the status, the reason of stopping, and how sums reached rank 0.
 
         A file on disk is closed, one in memory stays open.
         """
@@ -141,7 +141,8 @@ class Recorder:
                     self._rounds.finish()
                     if status == "finished" and "checkpoint" in self.file:
                         del self.file["checkpoint"]
-                    for name, value in (("stop_reason", text(reason)), ("finished", now()), ("status", status)):
+                    ended = {"reduction": reduction, "stop_reason": text(reason), "finished": now(), "status": status}
+                    for name, value in ended.items():
                         self.file.attrs.modify(name, value)
                 self._growing.flush()
             finally:
@@ -224,6 +225,7 @@ def root_attributes(attrs: Mapping[str, Any], clients: int, before: Result | Non
         "clients": clients,
         "status": "running",
         "stop_reason": "",
+        "reduction": "",
         "started": now(),
         "finished": "",
     }

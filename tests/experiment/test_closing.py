@@ -18,12 +18,13 @@ def test_the_fields_of_a_report_are_the_columns_of_ranks():
 def test_a_rank_reports_its_clients_seconds_and_traffic():
     run, traffic = Run(build("fedavg")), Traffic()
     run.rounds(2)
-    traffic.count(100, 200)
+    traffic.count(100, 200, 3)
     traffic.shared = 4096
     report = RankReport.of(run.hosts[0], traffic)
     assert (report.clients, report.samples) == (M, run.data.sizes.sum())
     assert report.compute_seconds == run.hosts[0].computed > 0
     assert (report.mpi_calls, report.mpi_bytes_sent, report.mpi_bytes_received) == (1, 100, 200)
+    assert report.mpi_messages_received == 3
     assert report.max_rss_bytes > 1 << 20
     assert report.shared_bytes == 4096
     assert RankReport.of(None, traffic).clients == 0

@@ -26,6 +26,27 @@ def spread(rows, ids, cut, m):
     return sums.total(np.concatenate(parts), tree)
 
 
+def climbed(rows, ids, cut, m, rng):
+    """The same sum, where in random order two ranks merge what they have until one is left."""
+    held = []
+    for lo, hi in pairwise(cut):
+        own = sums.nodes(lo, hi, m)
+        a, b = (lo, hi) if ids is None else np.searchsorted(ids, [lo, hi])
+        parts = sums.subtotals(rows[a:b], None if ids is None else ids[a:b], lo, own)
+        held.append(dict(zip(own, parts, strict=True)))
+    while len(held) > 1:
+        mine, theirs = (held.pop(int(rng.integers(len(held)))) for _ in range(2))
+        vectors = [*mine.values(), *theirs.values()]
+        numbers = {node: k for k, node in enumerate(mine)}
+        arrived = {node: k for k, node in enumerate(theirs, len(mine))}
+        for a, b in sums.merge(numbers, arrived):
+            vectors[max(a, b)] = vectors[a] + vectors[b]
+        held.append({node: vectors[k] for node, k in numbers.items()})
+    ((root, total),) = held[0].items()
+    assert root == (sums.depth(m), 0)
+    return total
+
+
 def cut_points(m, most=MOST):
     """0, some clients, m: where the runs of ranks begin and end."""
     inner = st.sets(st.integers(1, m - 1), max_size=most) if m > 1 else st.just(set())
@@ -52,6 +73,23 @@ def test_the_bits_do_not_depend_on_how_clients_are_cut_into_ranks(case):
     alone = spread(rows, ids, [0, m], m)
     assert alone.dtype == rows.dtype
     assert alone.tobytes() == spread(rows, ids, one, m).tobytes() == spread(rows, ids, other, m).tobytes()
+
+
+@given(cases(), st.integers(0, 2**32))
+def test_ranks_may_merge_their_subtrees_in_any_order(case, seed):
+    m, ids, rows, cut, _ = case
+    found = climbed(rows, ids, cut, m, np.random.default_rng(seed))
+    assert found.tobytes() == spread(rows, ids, [0, m], m).tobytes()
+
+
+@given(m=st.integers(1, 300), data=st.data())
+def test_what_is_merged_are_again_the_largest_subtrees(m, data):
+    lo, mid, hi = sorted(data.draw(st.tuples(*[st.integers(0, m)] * 3)))
+    held = {node: k for k, node in enumerate(sums.nodes(lo, mid, m) if lo < mid < m else [])}
+    arrived = {node: k for k, node in enumerate(sums.nodes(mid, hi, m) if mid < hi else [], len(held))}
+    sums.merge(held, arrived)
+    if lo < mid < hi:
+        assert sorted(held, key=lambda node: node[1] << node[0]) == sums.nodes(lo, hi, m)
 
 
 @given(cases())

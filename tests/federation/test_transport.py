@@ -24,8 +24,8 @@ def test_a_sum_is_finished_and_the_only_host_is_the_slowest():
 def test_traffic_counts_calls_and_bytes():
     traffic = Traffic()
     traffic.count(8, 0)
-    traffic.count(0, 24)
-    assert (traffic.calls, traffic.sent, traffic.received) == (2, 8, 24)
+    traffic.count(0, 24, 3)
+    assert (traffic.calls, traffic.sent, traffic.received, traffic.messages) == (2, 8, 24, 3)
 
 
 def test_a_client_method_that_writes_into_what_it_received_is_told_to_copy():

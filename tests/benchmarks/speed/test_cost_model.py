@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from benchmarks.speed import cost_model as model
 from benchmarks.speed.cost_model import Machine, Study
 from mpifed.federation import sums
+from mpifed.mpi import loggp
+from mpifed.mpi.climb import REPORT
 from mpifed.mpi.plan import BIG
 
 MACHINE = Machine(L=1e-6, o=2e-7, G=1e-10, gamma=5e-11, o_round=1e-4, compute=1e-9, turn=1e-3)
 ALPHA = MACHINE.L + 2 * MACHINE.o
 BYTES = Machine(L=0.0, o=0.0, G=1.0, gamma=0.0)  # its seconds are bytes
-COLLECTIVES = [model.broadcast, model.reduce, model.reduce_scatter]
+COLLECTIVES = [model.broadcast, loggp.reduce, loggp.reduce_scatter]
 
 sizes = st.integers(0, 10**8)
 ranks = st.integers(1, 2000)
@@ -26,7 +28,7 @@ ranks = st.integers(1, 2000)
 @pytest.mark.parametrize("collective", COLLECTIVES)
 def test_one_rank_communicates_nothing(collective):
     assert collective(MACHINE, 10**6, 1) == 0
-    assert model.gather(MACHINE, []) == 0
+    assert loggp.gather(MACHINE, []) == 0
 
 
 @pytest.mark.parametrize(("count", "stages"), [(2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (1024, 10)])
@@ -39,14 +41,14 @@ def test_a_short_message_goes_down_the_tree_and_a_long_one_in_parts():
     short, long = 100, 10**9
     assert model.broadcast(MACHINE, short, 16) == pytest.approx(4 * (ALPHA + short * MACHINE.G))
     assert model.broadcast(MACHINE, long, 16) == pytest.approx(8 * ALPHA + 2 * 15 / 16 * long * MACHINE.G)
-    assert model.reduce(MACHINE, short, 16) == pytest.approx(4 * (ALPHA + short * (MACHINE.G + MACHINE.gamma)))
+    assert loggp.reduce(MACHINE, short, 16) == pytest.approx(4 * (ALPHA + short * (MACHINE.G + MACHINE.gamma)))
 
 
 def test_between_two_ranks_every_collective_is_one_message():
     message = ALPHA + 1000 * MACHINE.G
     assert model.broadcast(MACHINE, 1000, 2) == pytest.approx(message)
-    assert model.gather(MACHINE, [1000]) == pytest.approx(message)
-    assert model.reduce(MACHINE._replace(gamma=0.0), 1000, 2) == pytest.approx(message)
+    assert loggp.gather(MACHINE, [1000]) == pytest.approx(message)
+    assert loggp.reduce(MACHINE._replace(gamma=0.0), 1000, 2) == pytest.approx(message)
 
 
 @given(collective=st.sampled_from(COLLECTIVES), size=sizes, more=sizes, count=ranks, further=ranks)
@@ -58,39 +60,63 @@ def test_more_bytes_and_more_ranks_never_cost_less(collective, size, more, count
 
 @given(messages=st.lists(sizes, min_size=1), more=sizes)
 def test_a_gather_ends_when_every_byte_has_come_in(messages, more):
-    assert model.gather(BYTES, messages) == sum(messages)
-    assert model.gather(MACHINE, [*messages, more]) > model.gather(MACHINE, messages)
+    assert loggp.gather(BYTES, messages) == sum(messages)
+    assert loggp.gather(MACHINE, [*messages, more]) > loggp.gather(MACHINE, messages)
+
+
+def ways(*cuts):
+    return model.choice(cuts, together=True)
 
 
 @given(m=st.integers(2, 500), hosts=st.integers(1, 40))
-def test_a_short_reproducible_sum_gathers_every_subtree_and_the_seconds_of_every_host(m, hosts):
+def test_on_a_star_rank_0_receives_every_subtree_and_a_report_of_every_host(m, hosts):
     cuts = sums.cuts(np.ones(m), min(hosts, m))
     trees = [sums.nodes(lo, hi, m) for lo, hi in pairwise(cuts)]
-    rows = model.vectors(cuts)
-    assert rows == [len(tree) for tree in trees]
-    assert model.reduction(BYTES, 80, rows) == (80 * sum(rows) + model.REPORT * len(rows), 0.0, 1)
-    added = model.reduction(BYTES._replace(gamma=1.0), 80, rows)[1]
-    assert added == 80 * (sum(rows) - 1)
+    found = ways(*cuts)
+    assert found.vectors("sum") == [0, *map(len, trees)]
+    count = sum(map(len, trees))
+    alone = lambda child, parent: BYTES  # noqa: E731
+    assert found.seconds("sum", 80, alone)["star"] == 80 * count + REPORT * len(trees)
+    adding = lambda child, parent: BYTES._replace(G=0.0, gamma=1.0)  # noqa: E731
+    assert found.seconds("sum", 80, adding)["star"] == 80 * (count - 1)
 
 
 def test_equal_hosts_send_one_vector_each_and_uneven_ones_more():
-    assert model.vectors([0, 16, 32, 48, 64]) == [1, 1, 1, 1]
-    assert model.vectors([0, 21, 43, 64]) == [3, 6, 3]
+    assert ways(0, 16, 32, 48, 64).vectors("sum") == [0, 1, 1, 1, 1]
+    assert ways(0, 21, 43, 64).vectors("sum") == [0, 3, 6, 3]
+    assert ways(0, 21, 43, 64).vectors("plain sum") == [0, 1, 1, 1]
+
+
+def test_up_a_tree_of_equal_hosts_a_message_a_stage_is_on_the_way():
+    found = ways(*range(0, 65))  # 64 hosts, 6 stages
+    link = lambda child, parent: MACHINE  # noqa: E731
+    message = ALPHA + (1000 + REPORT) * MACHINE.G
+    assert found.seconds("sum", 1000, link)["tree"] == pytest.approx(6 * (message + 1000 * MACHINE.gamma))
 
 
 def test_of_a_long_sum_every_rank_receives_its_slice_and_the_server_the_slices():
-    size, rows = 4 * BIG, [1, 1, 1]
-    assert model.reduction(BYTES, size, rows)[0] == 3 * size / 4 + 3 * size / 4 + 3 * model.REPORT
-    assert model.reduction(BYTES, size, rows, reproducible=False)[0] == 3 * size / 4 + 3 * size / 4 + 3 * model.REPORT
-    assert model.reduction(BYTES, size, [1])[0] == size + model.REPORT
+    size, link = 64 * BIG, lambda child, parent: BYTES
+    slices = 3 * size / 4 + 3 * size / 4
+    for reduce in ("sum", "plain sum"):
+        found = ways(0, 1, 2, 3).seconds(reduce, size, link)
+        assert slices < found["slices"] <= slices + 3 * REPORT
+        assert found["star"] == 3 * size + 3 * REPORT
 
 
-def test_a_plain_sum_does_not_grow_with_the_subtrees():
-    many, one = [5, 6, 7], [1, 1, 1]
-    assert model.reduction(MACHINE, 800, many, reproducible=False) == model.reduction(
-        MACHINE, 800, one, reproducible=False
-    )
-    assert model.reduction(MACHINE, 800, many)[0] > model.reduction(MACHINE, 800, one)[0]
+def test_the_way_of_a_reduction_goes_from_a_star_over_a_tree_to_slices():
+    few, many = ways(0, 1, 2), ways(*range(0, 129))
+    assert few.way("sum", 80) == "star"
+    assert many.way("sum", 80) == "tree"
+    assert few.way("sum", 10**8) == many.way("sum", 10**8) == "slices"
+    assert ways(0, 8).way("sum", 10**8) == "star"  # a single vector
+
+
+def test_a_reduction_takes_the_time_of_the_way_that_is_chosen():
+    found = ways(*range(0, 129))
+    seconds = found.seconds("sum", 80, lambda child, parent: MACHINE)
+    assert model.reduction(MACHINE, found, 80) == (seconds["tree"], 7)
+    long = found.seconds("sum", 10**8, lambda child, parent: MACHINE)
+    assert model.reduction(MACHINE, found, 10**8) == (long["slices"], 7 + 2)
 
 
 def test_one_rank_computes_all_clients_and_sends_nothing():
@@ -109,16 +135,17 @@ def test_hosts_divide_the_work_and_the_slowest_decides():
 def test_ranks_that_share_a_core_wait_for_each_other(cores, share):
     alone = model.round_seconds(MACHINE, Study(5, 100, 64, 1000))
     found = model.round_seconds(MACHINE, Study(5, 100, 64, 1000, cores=cores))
+    seconds, stages = model.reduction(MACHINE, model.choice((0, 16, 32, 48, 64), cores is not None), 800)
     assert found.compute == pytest.approx(share * alone.compute)
     assert found.server == pytest.approx(share * alone.server)
     assert found.broadcast == pytest.approx(alone.broadcast + (share - 1) * MACHINE.turn)
-    assert found.reduction == pytest.approx(alone.reduction + (share - 1) * MACHINE.turn)
+    assert found.reduction == pytest.approx(seconds + stages * (share - 1) * MACHINE.turn)
 
 
 def test_a_round_with_nothing_to_do_costs_its_overhead_and_its_messages():
     free = MACHINE._replace(L=0.0, o=0.0, G=0.0, gamma=0.0)
     assert model.round_seconds(free, Study(8, 100, 64, 0)) == (0, 0, 0, MACHINE.o_round)
-    assert model.round_seconds(BYTES, Study(2, 100, 64, 0)).total == model.HEAD + 800 + model.REPORT + 800
+    assert model.round_seconds(BYTES, Study(2, 100, 64, 0)).total == model.HEAD + 800 + REPORT + 800
 
 
 @given(
@@ -155,8 +182,8 @@ def test_the_turn_is_found_from_rounds_of_ranks_that_share_cores():
     ("call", "message"),
     [
         (lambda: model.broadcast(MACHINE, -1, 2), "size = -1 must be at least 0"),
-        (lambda: model.reduce(MACHINE, 1, 0), "ranks = 0 at least 1"),
-        (lambda: model.gather(MACHINE, [3, -2]), "size = -2"),
+        (lambda: loggp.reduce(MACHINE, 1, 0), "ranks = 0 at least 1"),
+        (lambda: loggp.gather(MACHINE, [3, -2]), "size = -2"),
         (lambda: model.round_seconds(MACHINE, Study(6, 10, 4, 1)), "6 ranks are too many for 4 clients: at most 5"),
         (lambda: model.round_seconds(MACHINE, Study(2, 0, 4, 1)), "n = 0"),
         (lambda: model.round_seconds(MACHINE, Study(2, 10, 4, -1)), "work = -1"),

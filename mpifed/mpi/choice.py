@@ -1,0 +1,60 @@
+"""Which way replies take to rank 0: up a star or a tree of ranks, or in slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from mpifed.federation.sums import Node, merge
+from mpifed.mpi import loggp
+from mpifed.mpi.loggp import NETWORK, SHARED, Link
+from mpifed.mpi.routes import ALL, SHAPES, Route, pile
+
+AUTO, SLICES = "auto", "slices"
+
+
+class Choice:
+    """The ways from ranks on ``nodes``, of which rank r sums up the subtrees ``trees[r]``; one may be ``forced``."""
+
+    def __init__(self, nodes: Sequence[int], trees: Sequence[Sequence[Node]], forced: str = AUTO) -> None:
+        self.nodes, self.forced = nodes, forced
+        one: list[list[Node]] = [[ALL] if own else [] for own in trees]
+        none: list[list[Node]] = [[] for _ in trees]
+        self.own: dict[str, Sequence[Sequence[Node]]] = {"sum": trees, "plain sum": one, "max": one, "rows": none}
+        # of "rows" the reports alone take a way
+        self.route = cache(self._route)
+        self.longest: dict[str, int] = {}  # way -> the most numbers of a vector that took it
+
+    def vectors(self, reduce: str) -> list[int]:
+        """How many vectors each rank has for a reduction."""
+        return [len(own) for own in self.own[reduce]]
+
+    def way(self, reduce: str, size: int) -> str:
+        """The way for vectors of ``size`` bytes: the forced one, or the fastest by the model, the same in every run."""
+        if self.forced != AUTO and (self.forced != SLICES or reduce != "rows"):
+            return self.forced
+        seconds = self.seconds(reduce, size, self.link)
+        return min(seconds, key=seconds.__getitem__)
+
+    def seconds(self, reduce: str, size: float, link: loggp.Links) -> dict[str, float]:
+        """Way -> predicted seconds of a reduction."""
+        several = 1 < len(set(self.nodes)) < len(self.nodes)
+        shapes = [name for name in SHAPES if several or name != "nodes"]
+        found = {name: loggp.climb(self.route(name, reduce), size, link) for name in shapes}
+        if reduce != "rows":
+            rows, slowest = self.vectors(reduce), link(0, self.nodes.index(max(self.nodes)))
+            exchanged = loggp.plain_slices if reduce == "plain sum" else loggp.slices
+            found[SLICES] = exchanged(slowest, size, rows) + min(self.seconds("rows", 0, link).values())
+        return found
+
+    def link(self, one: int, other: int) -> Link:
+        """The link between two ranks."""
+        return SHARED if self.nodes[one] == self.nodes[other] else NETWORK
+
+    def used(self) -> str:
+        """Which ways vectors took, and up to how many numbers each."""
+        ways = sorted(self.longest.items(), key=lambda item: item[1])
+        return ", ".join(f"{way} up to {longest}" for way, longest in ways)
+
+    def _route(self, name: str, reduce: str) -> Route:
+        return Route(SHAPES[name](self.nodes), self.own[reduce], merge if reduce == "sum" else pile)

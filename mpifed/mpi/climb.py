@@ -1,0 +1,100 @@
+"""Replies that climb a tree of ranks: each link carries one message, the report and the sums of the hosts below it."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.typing import Array
+from mpifed.federation.request import NUMBERS, HostReport, together
+from mpifed.federation.transport import Traffic
+from mpifed.mpi.plan import BIG
+from mpifed.mpi.routes import Route
+
+FRONT = struct.Struct(f"={NUMBERS}d")  # a report, in front of the vectors
+REPORT = FRONT.size
+TAG = 2  # of these messages
+
+
+class Climb:
+    """The messages of this rank on a route, for vectors of ``columns`` numbers; their buffers are made once.
+
+    ``add`` adds two vectors. A message of more than BIG bytes travels as two, the report and the vectors.
+    """
+
+    def __init__(self, comm: Any, traffic: Traffic, route: Route, columns: int, dtype: Any, add: Any = np.add) -> None:
+        self.comm, self.traffic, self.add, self.columns, self.dtype = comm, traffic, add, columns, np.dtype(dtype)
+        self.stop, self.parent, self.top = route.stop(comm.rank), route.parents[comm.rank], comm.rank == 0
+        size, up = columns * self.dtype.itemsize, 0 if self.top else len(self.stop.sent)
+        self.lent = up * size > BIG and not self.stop.children  # the vectors are sent from where they are
+        self.whole = self.top and len(self.stop.children) == 1 and size > BIG  # and received where they are wanted
+        message, self.report, self.sent = self.buffer(0 if self.lent else up)
+        self.message = cut(message, up * size)
+        self.children: list[tuple[int, list[Array], Array, list[tuple[int, int, int]]]] = []
+        self.received: list[Array] = []
+        for (child, count), additions in zip(self.stop.children, self.stop.additions, strict=True):
+            room, report, vectors = self.buffer(0 if self.whole else count)
+            self.children.append((child, cut(room, count * size), report, additions))
+            self.received.extend(vectors)
+        counts = [count for _, count in self.stop.children]
+        self.bytes = 0 if self.top else REPORT + up * size, len(counts) * REPORT + sum(counts) * size
+        self.messages = sum(2 if count * size > BIG else 1 for count in counts)
+        if self.top:
+            self.report = self.children[0][2]
+
+    def __call__(self, rows: Any, report: HostReport | None) -> Array | None:
+        """At rank 0 the sum of the ``rows`` of all hosts (columns,); None on the others.
+
+        At rank 0 ``self.report`` then is the report of all hosts together.
+        """
+        self.traffic.count(*self.bytes, self.messages)
+        if report is None:
+            total = np.empty(self.columns, self.dtype)
+            if self.whole:
+                self.children[0][1][1:] = [total]
+            self.receive([], [total])
+            return total
+        FRONT.pack_into(self.message[0].data, 0, *report)
+        if self.children:
+            self.receive(rows, self.sent)
+        elif self.lent:
+            self.message[1:] = [rows]
+        else:
+            self.sent[...] = rows
+        started = time.perf_counter()
+        for part in self.message:
+            self.comm.Send(part, self.parent, TAG)
+        self.traffic.comm += time.perf_counter() - started
+        return None
+
+    def receive(self, rows: Iterable[Array], places: Iterable[Array]) -> None:
+        """Receive from the children in turn, and put the sums with this rank's ``rows`` in their ``places``."""
+        Irecv, traffic, add, mine = self.comm.Irecv, self.traffic, self.add, self.report
+        vectors = [*rows, *self.received, *places]
+        pending = [[Irecv(part, child, TAG) for part in parts] for child, parts, _, _ in self.children]
+        for requests, (_, _, report, additions) in zip(pending, self.children, strict=True):
+            started = time.perf_counter()
+            for request in requests:
+                request.Wait()
+            traffic.comm += time.perf_counter() - started
+            if report is not mine:
+                together(mine, report)
+            for a, b, place in additions:
+                add(vectors[a], vectors[b], out=vectors[place])
+        if not self.whole:
+            for number, place in self.stop.copies:
+                vectors[place][...] = vectors[number]
+
+    def buffer(self, count: int) -> tuple[Array, Array, Array]:
+        """Room for a message of ``count`` vectors: its bytes, the report in them, and the vectors (count, columns)."""
+        room = np.zeros(REPORT + count * self.columns * self.dtype.itemsize, np.uint8)
+        return room, room[:REPORT].view(float), room[REPORT:].view(self.dtype).reshape(count, self.columns)
+
+
+def cut(room: Array, size: int) -> list[Array]:
+    """The parts in which a message with vectors of ``size`` bytes travels."""
+    return [room[:REPORT], room[REPORT:]] if size > BIG else [room]

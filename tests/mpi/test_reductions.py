@@ -1,0 +1,174 @@
+"""Sums over the ranks: the same bits on every way to rank 0, and as few messages there as the way promises."""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from mpifed.core.errors import Trouble
+from mpifed.experiment import config
+from mpifed.federation import sums
+from mpifed.federation.host import Host
+from mpifed.federation.server import Federation
+from mpifed.federation.setup import Setup
+from mpifed.federation.transport import InProcess
+from mpifed.mpi.channel import Server, serve
+from mpifed.mpi.plan import BIG
+
+pytestmark = pytest.mark.mpi(min_size=2)
+
+M = 29
+EXPERIMENT = config.experiment({"data": {"name": "linreg-noniid", "clients": M, "features": 3}})
+DATA = EXPERIMENT.data.load(0, "float64")
+WAYS = ("auto", "star", "tree", "nodes", "slices")
+CALLED = (None, np.arange(M), np.array([0, 3, 4, 17, 28]), np.array([11]))
+LENGTHS = (1, 7, BIG // 8 + 5)
+
+
+@cache
+def wild(n):
+    """(M, n) numbers of all sizes."""
+    rng = np.random.default_rng(n)
+    return rng.standard_normal((M, n)) * 10.0 ** rng.integers(-12, 12, (M, n))
+
+
+class Client(NamedTuple):
+    """No state."""
+
+
+class Noise:
+    """Clients that reply with numbers of all sizes, or fail."""
+
+    personal, watches = False, ()
+
+    def join(self, f):
+        return Client()
+
+    def numbers(self, f, client, x, failing=-1):
+        if (f.ids == failing).any():
+            raise ZeroDivisionError(f"client {failing}")
+        return client, wild(len(x))[f.ids]
+
+
+SETUP = Setup(EXPERIMENT.problem, Noise(), 0, M, np.zeros(3))
+
+
+def host(lo, hi):
+    made = Host(SETUP, DATA, lo, hi)
+    made.join()
+    return made
+
+
+def federation(transport, reproducible=True):
+    return Federation(transport, SETUP, EXPERIMENT.selection.selector(0, M, 1), DATA.sizes, reproducible=reproducible)
+
+
+def connected(world, way, nodes=None, cuts=None):
+    """The server of the ranks on ``nodes``; None on the others, when they are done."""
+    if nodes is not None:
+        world.nodes = lambda: nodes
+    cuts = sums.cuts(DATA.sizes, world.size - 1) if cuts is None else cuts
+    if world.rank == 0:
+        return Server(world, cuts, "float64", way)
+    assert serve(world, cuts, host(cuts[world.rank - 1], cuts[world.rank]), way) is not None
+    return None
+
+
+def placements(ranks):
+    """On which node each rank is: two ranks a node, and in turn on three nodes."""
+    return [rank // 2 * 2 for rank in range(ranks)], [rank % 3 for rank in range(ranks)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("uneven", [False, True])
+def test_the_way_does_not_change_a_bit(way, uneven, world):
+    """Also of clients that are not called, and where ranks have many subtrees."""
+    cuts = [*range(world.size - 1), M] if uneven else None
+    where = placements(world.size) if way == "nodes" else [None]
+    alone = federation(InProcess(host(0, M)))
+    for nodes in where:
+        server = connected(world, way, nodes, cuts)
+        if server is None:
+            continue
+        fed = federation(server)
+        for n in (7, *LENGTHS):
+            for to in CALLED:
+                found, expected = (
+                    fed.sum(Noise().numbers, np.zeros(n), to=to),
+                    alone.sum(Noise().numbers, np.zeros(n), to=to),
+                )
+                assert found.tobytes() == expected.tobytes()
+                assert (
+                    fed.max(Noise().numbers, np.zeros(n), to=to).tobytes()
+                    == alone.max(Noise().numbers, np.zeros(n), to=to).tobytes()
+                )
+                assert np.array_equal(
+                    fed.call(Noise().numbers, np.zeros(n), to=to), alone.call(Noise().numbers, np.zeros(n), to=to)
+                )
+        plain = federation(server, reproducible=False)
+        for n in LENGTHS:
+            np.testing.assert_allclose(
+                plain.sum(Noise().numbers, np.zeros(n)), alone.sum(Noise().numbers, np.zeros(n)), rtol=1e-9, atol=1e-3
+            )
+        server.stop()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_report_has_the_slowest_and_all(way, world):
+    server = connected(world, way)
+    if server is not None:
+        fed = federation(server)
+        for _ in range(3):
+            fed.begin(1)
+            fed.sum(Noise().numbers, np.zeros(1000))
+            assert 0 < fed.slowest <= fed.computing <= (world.size - 1) * fed.slowest
+        server.stop()
+
+
+def test_a_result_is_not_overwritten_by_the_next_one(world):
+    for way in WAYS:
+        server = connected(world, way)
+        if server is not None:
+            fed = federation(server)
+            for n in LENGTHS:
+                first = fed.sum(Noise().numbers, np.zeros(n))
+                kept = first.copy()
+                fed.sum(Noise().numbers, np.zeros(n), to=np.array([1]))
+                assert first.tobytes() == kept.tobytes()
+            server.stop()
+
+
+@pytest.mark.parametrize(("way", "short", "long"), [("star", "P - 1", "2 * (P - 1)"), ("tree", "lg", "2 * lg")])
+def test_rank_0_receives_as_many_messages_as_the_way_promises(way, short, long, world):
+    """On a tree ⌈lg(P-1)⌉ + 1, twice as many where reports and long vectors travel apart."""
+    server = connected(world, way)
+    if server is not None:
+        fed, names = federation(server), {"P": world.size, "lg": math.ceil(math.log2(world.size - 1)) + 1}
+        for n, messages in ((100, short), (BIG, long)):
+            fed.sum(Noise().numbers, np.zeros(n))
+            before = server.traffic.messages
+            fed.sum(Noise().numbers, np.zeros(n))
+            assert server.traffic.messages - before == eval(messages, names)
+        server.stop()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_error_on_a_host_ends_the_request_with_one_message(way, world):
+    server = connected(world, way)
+    if server is not None:
+        fed = federation(server)
+        for n in LENGTHS:
+            for failing in (M - 1, 0):
+                fed.sum(Noise().numbers, np.zeros(n), -1)
+                begun = time.perf_counter()
+                with pytest.raises(Trouble, match=f"rank {1 if failing == 0 else world.size - 1}.*client {failing}"):
+                    fed.sum(Noise().numbers, np.zeros(n), failing)
+                assert time.perf_counter() - begun < 10
+        expected = federation(InProcess(host(0, M))).sum(Noise().numbers, np.zeros(7), -1)
+        assert fed.sum(Noise().numbers, np.zeros(7), -1).tobytes() == expected.tobytes()  # no message was left over
+        server.stop()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +38,11 @@ class Host:
         self.ids = lo + self.order
         self.slot = np.argsort(self.order)  # client, counted from lo -> block order
         self.sorted = bool((np.diff(self.order) > 0).all())
-        self.starts = np.cumsum([0, *map(len, groups)])
         layout, labels = Layout(lo, sizes, groups, self.dtype, setup.block_bytes), setup.problem.checked_labels
         self.blocks = fill(data, data.rows, layout, labels)
+        self.starts = np.cumsum([0, *map(len, groups)])
+        parts = [slice(a, b) for a, b in pairwise(self.starts.tolist())]
+        self.whole = [(part, block, self.ids[part]) for part, block in zip(parts, self.blocks, strict=True)]
         self.shelves = shelves(self.blocks)
         self.edges = np.cumsum([0, *map(len, self.shelves)])  # block order: where they begin
         if data.sizes_test is not None and (self.evaluation.classes or self.evaluation.measured):
@@ -74,7 +78,7 @@ class Host:
             rows, layout, ids = field.reshape(len(field), -1), (field.shape[1:],), None
         reduced = self._reduced(request.reduce, rows, ids)
         spent = time.perf_counter() - started
-        fault = 0 if request.reduce == "max" or np.isfinite(reduced).all() else self._fault(rows, ids)
+        fault = 0 if request.reduce == "max" or finite(reduced) else self._fault(rows, ids)
         if request.evaluation:
             self.evaluated += spent
             return Reply(reduced, layout), HostReport(evaluating=spent, signal=signals.number(), fault=fault)
@@ -117,7 +121,8 @@ class Host:
         first = 0
         for picks, f in self._blocks_of(slots, request.key):
             begun = time.perf_counter()
-            last = first + len(f)
+            count = len(f)
+            last = first + count
             rows = slice(first, last) if ids is None and self.sorted else index[first:last]
             first = last
             client = type(self.state)(*[field[picks] for field in self.state])
@@ -127,7 +132,7 @@ class Host:
             if reply is not None and request.last is None:
                 found.put(rows, reply if isinstance(reply, tuple) else (reply,))
             if not request.evaluation:
-                self.seconds[picks] += (time.perf_counter() - begun) / len(f)
+                self.seconds[picks] += (time.perf_counter() - begun) / count
         return found, ids
 
     def _evaluate(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
@@ -160,8 +165,8 @@ class Host:
     def _blocks_of(self, slots: Array | None, key: tuple[int, int]) -> Iterator[tuple[slice | Array, Local]]:
         """The clients at ``slots`` (rising, in block order; None: all), one block after the other, and their slots."""
         if slots is None:
-            for block, a, b in zip(self.blocks, self.starts, self.starts[1:], strict=False):
-                yield slice(a, b), Local(block, self.setup, self.ids[a:b], key)
+            for picks, block, ids in self.whole:
+                yield picks, Local(block, self.setup, ids, key)
             return
         edges = slots.searchsorted(self.edges)
         for k in np.flatnonzero(np.diff(edges)).tolist():
@@ -169,3 +174,9 @@ class Host:
             for begin, end, block in self.shelves[k].pieces(own - self.edges[k]):
                 picks = between(own[begin:end])
                 yield picks, Local(block, self.setup, self.ids[picks], key)
+
+
+def finite(rows: Array) -> bool:
+    """Whether all numbers are finite; then mostly their sum of squares is too, which is found in half the time."""
+    flat = rows.reshape(-1)
+    return math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())

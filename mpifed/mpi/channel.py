@@ -222,7 +222,7 @@ class Service(Channel):
         plans = self.plans
         plan = plans.expected
         self.announce(plan.message)
-        number, more, text = FRONT.unpack_from(plan.message.data)
+        number, more, text = FRONT.unpack_from(plan.data)
         if more:
             whole = np.empty(more, np.uint8)
             self.collective("Bcast", whole, 0)

@@ -165,8 +165,8 @@ class Host:
     def _blocks_of(self, slots: Array | None, key: tuple[int, int]) -> Iterator[tuple[slice | Array, Local]]:
         """The clients at ``slots`` (rising, in block order; None: all), one block after the other, and their slots."""
         if slots is None:
-            for picks, block, ids in self.whole:
-                yield picks, Local(block, self.setup, ids, key)
+            for part, block, ids in self.whole:
+                yield part, Local(block, self.setup, ids, key)
             return
         edges = slots.searchsorted(self.edges)
         for k in np.flatnonzero(np.diff(edges)).tolist():

@@ -36,7 +36,10 @@ class Command(NamedTuple):
 
 SCALING = "--to {to} --launcher {launcher!r}"
 STEPS = {
-    "rounds": [Command("rounds", "--busy", "--busy --rounds 4 --repeat 1 --dtypes float32")],
+    "rounds": [
+        Command("rounds", "--busy --repeat 3 kernels=numpy", "--busy --rounds 4 --repeat 1 --dtypes float32 kernels=numpy"),
+        Command("rounds", "--busy --repeat 3", "--busy --rounds 4 --repeat 1 --dtypes float32"),
+    ],
     "kernels": [
         Command(
             "kernels",

@@ -37,7 +37,9 @@ class Command(NamedTuple):
 SCALING = "--to {to} --launcher {launcher!r}"
 STEPS = {
     "rounds": [
-        Command("rounds", "--busy --repeat 3 kernels=numpy", "--busy --rounds 4 --repeat 1 --dtypes float32 kernels=numpy"),
+        Command(
+            "rounds", "--busy --repeat 3 kernels=numpy", "--busy --rounds 4 --repeat 1 --dtypes float32 kernels=numpy"
+        ),
         Command("rounds", "--busy --repeat 3", "--busy --rounds 4 --repeat 1 --dtypes float32"),
     ],
     "kernels": [
@@ -66,6 +68,7 @@ STEPS = {
             "scaling", f"--case B --ranks 1,2,3,4 {SCALING}", f"--case B --ranks 1,2 --rounds 5 --repeat 1 {SCALING}"
         )
     ],
+    "predicted-sums": [Command("predicted_sums", "--to {to}", "--to {to}")],
     "predict": [Command("predict", "--ranks 2 3 4 8 --launcher {launcher!r}", "--quick --launcher {launcher!r}")],
     "picking": [Command("picking", "", "--clients 1e3,1e4 --rounds 5")],
     "startup": [Command("startup", "--launcher {launcher!r}", "--repeat 1 --launcher {launcher!r}")],

@@ -81,6 +81,8 @@ ATTRIBUTES = {
     "host": "machine of rank 0",
     "python": "version of Python",
     "numpy": "version of numpy",
+    "kernels": "what computed: `numpy`, or `compiled` kernels, which may differ from numpy in the last bits",
+    "numba": "version of numba, which compiled the kernels; absent with `numpy`",
     "command_line": "the command that started the run",
     "git_commit": "git commit of the current folder, if it has one",
 }

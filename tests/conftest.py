@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 
 import pytest
@@ -20,6 +21,19 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Two processes for a whole run; one where paths are named, and on each of several ranks."""
     return 2 if config.args == config.getini("testpaths") and (os.cpu_count() or 1) > 1 else 0
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("fast") and importlib.util.find_spec("numba") is None:
+        pytest.skip("numba is not there: pip install mpifed[fast]")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def kernel_cache(tmp_path_factory):
+    """Compiled kernels are kept beside the folders of tests, for all processes of all runs, and not in the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", str(tmp_path_factory.getbasetemp().parent / "kernels"))
+        yield
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -7,6 +7,7 @@ because an algorithm takes all its local steps on one block before it goes on to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
@@ -17,6 +18,8 @@ from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array, Matrix
 
 PAD = 4
+LINE = 64  # bytes of a cache line
+NONE, IDENTITY, LOGISTIC = 0, 1, 2  # what compiled kernels may make of scores
 
 
 class Block:
@@ -93,6 +96,23 @@ class Block:
     def vecmat(self, R: Array) -> Array:
         """A_iᵀ r_i: (c, n), with R (c, D)."""
         return np.vecmat(R, self.A)
+
+    def one_pass(
+        self, X: Array, residual: Callable[[Array], Array], logistic: bool, ridge: Array | None
+    ) -> tuple[Array, Array]:
+        """Scores z_i = A_i x_i (c, D) and A_iᵀ residual(z_i) + ridge_i x_i (c, n), with ridge (c, 1).
+
+        ``residual`` gives the slopes of a linear model, times w; those of compiled kernels are logistic or linear.
+        """
+        Z = self.matvec(X)
+        G = self.vecmat(residual(Z))
+        if ridge is not None:
+            G += ridge * X
+        return Z, G
+
+    def bent(self, W: Array, V: Array) -> Array:
+        """A_iᵀ diag(w_i) A_i v_i: (c, n), with W (c, D)."""
+        return self.vecmat(W * self.matvec(V))
 
     def matmat(self, W: Array) -> Array:
         """A_i W_iᵀ: (c, D, k), with W (k, n) or (c, k, n)."""
@@ -191,10 +211,18 @@ def plan(sizes: Array, n: int, itemsize: int, block_bytes: int = UNKNOWN) -> Ite
             yield from (group[k : k + step] for k in range(0, len(group), step))
 
 
-def dense_block(sizes: Array, n: int, dtype: Any) -> Block:
+def dense_block(sizes: Array, n: int, dtype: Any, kind: type[Block] = Block) -> Block:
     """A block of zeros for clients of these sizes, to be filled."""
     D = int(padded(sizes[:1])[0])
-    return Block(np.zeros((len(sizes), D, n), dtype), np.zeros((len(sizes), D), dtype), sizes, n)
+    return kind(aligned_zeros((len(sizes), D, n), dtype), np.zeros((len(sizes), D), dtype), sizes, n)
+
+
+def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Zeros that begin at a multiple of 64 bytes, as cache lines do: vectors of features are read faster."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    room = np.zeros(size + LINE, np.uint8)
+    begin = -room.ctypes.data % LINE
+    return room[begin : begin + size].view(dtype).reshape(shape)
 
 
 def sparse_block(parts: list[tuple[Matrix, Array]], sizes: Array, n: int, dtype: Any) -> SparseBlock:

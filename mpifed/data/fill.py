@@ -23,7 +23,7 @@ CHUNK_BYTES = 1 << 24  # approximate size of the pieces that are read
 class Layout(NamedTuple):
     """The blocks for the clients lo, lo + 1, … with ``sizes`` samples: ``groups`` holds the positions in each block.
 
-    ``block_bytes`` is about the size of blocks of test samples.
+    ``block_bytes`` is about the size of blocks of test samples, ``kind`` the class of blocks of dense samples.
     """
 
     lo: int
@@ -31,17 +31,18 @@ class Layout(NamedTuple):
     groups: list[Array]
     dtype: np.dtype[Any]
     block_bytes: int = UNKNOWN
+    kind: type[Block] = Block
 
 
 def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Block]:
     """The blocks of a layout with the samples that ``rows`` reads; UserError where they do not fit into memory."""
-    lo, sizes, groups, dtype, _ = layout
+    lo, sizes, groups, dtype, _, kind = layout
     if not data.sparse:
         what = f"the {int(sizes.sum()):,} samples of {data.n:,} features of clients {lo} to {lo + len(sizes) - 1}"
         check_memory(int(sizes.sum()) * data.n * dtype.itemsize, what)
     blocks: list[Block] = []
     for _, alike in groupby([] if data.sparse else groups, lambda group: int(padded(sizes[group[:1]])[0])):
-        blocks += dense_blocks([sizes[group] for group in alike], data.n, dtype)
+        blocks += dense_blocks([sizes[group] for group in alike], data.n, dtype, kind)
     home = np.empty((len(sizes), 2), np.int64)  # block and position in it of each client
     for k, group in enumerate(groups):
         home[group] = np.column_stack([np.full(len(group), k), np.arange(len(group))])
@@ -88,7 +89,7 @@ def shelves(blocks: list[Block]) -> list[Shelf]:
 
 def add_tests(blocks: list[Block], data: Dataset, layout: Layout, labels: Labels) -> None:
     """Append to ``tests`` of every block the test samples of its clients, in blocks of their own."""
-    lo, _, groups, dtype, block_bytes = layout
+    lo, _, groups, dtype, block_bytes, _ = layout
     sizes = np.asarray(data.sizes_test)[lo : lo + sum(map(len, groups))]
     split = [
         (k, rows)
@@ -96,7 +97,8 @@ def add_tests(blocks: list[Block], data: Dataset, layout: Layout, labels: Labels
         for rows in plan(sizes[group], data.n, dtype.itemsize, block_bytes)
         if sizes[group[rows[0]]]
     ]
-    tests = fill(data, data.rows_test, Layout(lo, sizes, [groups[k][rows] for k, rows in split], dtype), labels)
+    parts = layout._replace(sizes=sizes, groups=[groups[k][rows] for k, rows in split])
+    tests = fill(data, data.rows_test, parts, labels)
     for (k, rows), block in zip(split, tests, strict=True):
         blocks[k].tests.append((rows, block))
         block.training = (blocks[k], rows)

@@ -98,9 +98,9 @@ def between(positions: Array) -> slice | Array:
     return slice(first, last) if last - first == len(positions) else positions
 
 
-def dense_blocks(sizes: Sequence[Array], n: int, dtype: Any) -> list[Block]:
+def dense_blocks(sizes: Sequence[Array], n: int, dtype: Any, kind: type[Block] = Block) -> list[Block]:
     """Blocks of zeros for clients of these sizes, in one array, to be filled."""
-    whole = dense_block(np.concatenate(sizes), n, dtype)
+    whole = dense_block(np.concatenate(sizes), n, dtype, kind)
     edges = np.cumsum([0, *map(len, sizes)]).tolist()
     blocks = [whole.part(slice(a, b)) for a, b in pairwise(edges)]
     return Shelf(blocks, whole).blocks

@@ -58,6 +58,10 @@ class Experiment(Table, kw_only=True):
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1, description="seed of every random number")] = 0
     rounds: Annotated[int, Meta(ge=0, description="most communication rounds")] = 1000
     dtype: Annotated[Literal["float64", "float32"], Meta(description="type of data, models and messages")] = "float64"
+    kernels: Annotated[
+        Literal["auto", "numpy", "compiled"],
+        Meta(description="what computes; auto: compiled kernels where numba is installed and the problem has them"),
+    ] = "auto"
     reproducible: Annotated[bool, Meta(description="same bits for any number of ranks; false: sums in any order")] = (
         True
     )

@@ -25,14 +25,14 @@ from mpifed.results.columns import COLUMNS, MEASURES, SCALES
 
 
 class Prepared(NamedTuple):
-    """``cuts``: the first client of each host, and m; ``host`` is None on a rank that only serves."""
+    """``cuts``: first clients of the hosts, and m; ``host`` is None a rank that only serves, and before ``housed``."""
 
     data: Dataset
     setup: Setup
     selector: Selector
     devices: Devices | None
     cuts: list[int]
-    host: Host | None
+    host: Host | None = None
 
 
 def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None = None) -> Prepared:
@@ -65,20 +65,22 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     if config.system is not None:
         devices = config.system.devices(config.seed, data.sizes, setup.start.nbytes, config.algorithm, selector.size)
     cuts = sums.cuts(data.sizes, max(1, world.size - 1))
-    hosts = world.size == 1 or not world.first
-    return Prepared(data, setup, selector, devices, cuts, host(job, world, data, setup, cuts) if hosts else None)
+    return Prepared(data, setup, selector, devices, cuts)
 
 
-def host(job: Job, world: World, data: Dataset, setup: Setup, cuts: list[int]) -> Host:
-    """The host of this rank's clients, in the state of the start or of the checkpoint."""
-    lo, hi = cuts[max(world.rank - 1, 0)], cuts[max(world.rank - 1, 0) + 1]
-    made = Host(setup, data, lo, hi)
+def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
+    """The same with these kernels and with this rank's clients in its host, in the state of the start or checkpoint."""
+    parts = parts._replace(setup=parts.setup._replace(kernels=kernels))
+    if world.first and world.size > 1:
+        return parts
+    lo, hi = parts.cuts[max(world.rank - 1, 0)], parts.cuts[max(world.rank - 1, 0) + 1]
+    made = Host(parts.setup, parts.data, lo, hi)
     made.join()
     if job.path is not None:
         made.checkpoint = partial(piece, folder(job.path), owner=lo)
     if job.saved is not None:
         made.restore(job.saved.clients(lo, hi))
-    return made
+    return parts._replace(host=made)
 
 
 def start(config: Experiment, data: Dataset, ranks: int) -> Array:

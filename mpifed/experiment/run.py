@@ -15,8 +15,9 @@ from mpifed.experiment.checkpoint import CheckpointWriter
 from mpifed.experiment.closing import collect, tables
 from mpifed.experiment.config import Experiment, experiment
 from mpifed.experiment.job import Job
+from mpifed.experiment.kernels import choose, recorded
 from mpifed.experiment.notes import notes, worth_saying
-from mpifed.experiment.prepare import Prepared, prepare
+from mpifed.experiment.prepare import Prepared, housed, prepare
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.resume import forget_end
 from mpifed.experiment.rounds import rounds
@@ -85,6 +86,9 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
         x = world.share(x)
     with world.agreeing():
         parts = prepare(job, world, cache, x)
+    kernels = choose(job, world, parts.data, progress)
+    with world.agreeing():
+        parts = housed(parts, job, world, kernels)
     recorder = None
     try:
         with world.agreeing():
@@ -110,6 +114,7 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
         "mpi_library": world.library,
         "block_bytes": block.bytes,
         "block_bytes_because": block.reason,
+        **recorded(parts.setup.kernels),
         "changed": " ".join(job.config.changed()),
         "notes": "\n".join([*notes(job.config, parts.setup.m), *parts.data.notes]),
     }

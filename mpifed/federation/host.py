@@ -14,7 +14,8 @@ import numpy as np
 from mpifed.core import sealed, signals
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.data.blocks import plan
+from mpifed.data.blocks import Block, plan
+from mpifed.data.compiled_block import CompiledBlock
 from mpifed.data.fill import Layout, add_tests, fill, shelves
 from mpifed.data.shelf import between
 from mpifed.federation import sums
@@ -38,7 +39,9 @@ class Host:
         self.ids = lo + self.order
         self.slot = np.argsort(self.order)  # client, counted from lo -> block order
         self.sorted = bool((np.diff(self.order) > 0).all())
-        layout, labels = Layout(lo, sizes, groups, self.dtype, setup.block_bytes), setup.problem.checked_labels
+        kind = CompiledBlock if setup.kernels == "compiled" else Block
+        layout = Layout(lo, sizes, groups, self.dtype, setup.block_bytes, kind)
+        labels = setup.problem.checked_labels
         self.blocks = fill(data, data.rows, layout, labels)
         self.starts = np.cumsum([0, *map(len, groups)])
         parts = [slice(a, b) for a, b in pairwise(self.starts.tolist())]

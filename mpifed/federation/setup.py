@@ -21,3 +21,4 @@ class Setup(NamedTuple):
     m: int
     start: Array  # (n,), of the type that models and messages have
     block_bytes: int = UNKNOWN
+    kernels: str = "numpy"  # what computes: numpy or compiled

@@ -114,6 +114,10 @@ class Problem(Component):
         """The numbers ``measured`` of each client on the samples of the block, (c,) each. Optional."""
         raise NotImplementedError
 
+    def compiles(self) -> bool:
+        """Whether compiled kernels can compute this problem on dense samples."""
+        return False
+
     @classmethod
     def has(cls, name: str) -> bool:
         """Whether this problem defines the optional method ``name``."""

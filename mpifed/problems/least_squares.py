@@ -3,7 +3,7 @@ arXiv:2205.01438 (2022)."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -18,6 +18,7 @@ class LeastSquares(LinearModel, tag="least-squares"):
     """
 
     curvature: ClassVar[float] = 1.0
+    mean: ClassVar[Literal["identity"]] = "identity"
 
     def loss(self, Z: Array, b: Array) -> Array:
         return (Z - b) ** 2 / 2

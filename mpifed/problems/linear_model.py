@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from functools import partial
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -18,10 +19,11 @@ class LinearModel(Problem):
     """A loss ℓ of the score z = ⟨a, x⟩ and a regulariser weight(d_i)·penalty(x).
 
     A subclass defines ``curvature``, ``loss`` and ``slope``; ``bend`` for a Hessian; ``weight`` for a regulariser,
-    which is ‖x‖²/2 unless it defines the ``penalty`` methods too.
+    which is ‖x‖²/2 unless it defines the ``penalty`` methods too. With ``mean`` compiled kernels can compute it.
     """
 
     curvature: ClassVar[float]  # the largest ∂²ℓ/∂z²
+    mean: ClassVar[Literal["identity", "logistic"] | None] = None  # μ, where ∂ℓ/∂z = μ(z) − b: z or 1/(1 + e^−z)
 
     @abstractmethod
     def loss(self, Z: Array, b: Array) -> Array:
@@ -45,6 +47,12 @@ class LinearModel(Problem):
     def has(cls, name: str) -> bool:
         return super().has(name) and (name != "hessian" or cls.bend is not LinearModel.bend)
 
+    def compiles(self) -> bool:
+        """Whether the slope is that of the class that states ``mean``."""
+        states = next(base for base in type(self).__mro__ if "mean" in vars(base))
+        same = all(getattr(type(self), name) is getattr(states, name) for name in ("slope", "residual"))
+        return self.mean is not None and same
+
     def weight(self, d: Array) -> Array:
         """The factor (c,) in front of the regulariser of a client with d samples."""
         return np.zeros(len(d))
@@ -64,7 +72,7 @@ class LinearModel(Problem):
         return self._value(block, X, block.matvec(X))
 
     def grad(self, block: Block, X: Array) -> Array:
-        return self._grad(block, X, block.matvec(X))
+        return self._pass(block, X)[1]
 
     def clipped_grad(self, block: Block, X: Array, bound: float) -> Array:
         """∇f_i with the gradient ℓ' a of every sample clipped to 1-norm ``bound``: (c, n).
@@ -78,12 +86,12 @@ class LinearModel(Problem):
         return block.vecmat(R) if factor is None else block.vecmat(R) + factor * self.penalty_grad(X)
 
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
-        Z = block.matvec(X)
-        return self._value(block, X, Z), self._grad(block, X, Z)
+        Z, G = self._pass(block, X)
+        return self._value(block, X, Z), G
 
     def evaluate(self, block: Block, X: Array) -> tuple[Array, Array, Array | None]:
-        Z = block.matvec(X)
-        return self._value(block, X, Z), self._grad(block, X, Z), self.classes(Z)
+        Z, G = self._pass(block, X)
+        return self._value(block, X, Z), G, self.classes(Z)
 
     def classes(self, Z: Array) -> Array | None:
         """The predicted classes at scores Z, of a problem that has classes: (c, D)."""
@@ -98,7 +106,7 @@ class LinearModel(Problem):
         """V -> ∇²f_i(x_i) v_i for rows V (c, n): A_iᵀ diag(ℓ'') A_i v/d_i + the regulariser's part."""
         bend = self.bend(block.matvec(X)) * block.w
         own = self.weight(block.d).astype(block.b.dtype)[:, None] * self.penalty_hessian(X)
-        return lambda V: block.vecmat(bend * block.matvec(V)) + own * V
+        return lambda V: block.bent(bend, V) + own * V
 
     def majorizer_inverse(self, block: Block, scale: float, shift: float) -> Solve:
         """v -> (scale·H_i + shift·I)⁻¹ v with H_i = curvature · A_iᵀA_i/d_i + factor·I (fedgia, Table III)."""
@@ -113,12 +121,14 @@ class LinearModel(Problem):
         factor = self._factor(block)
         return f if factor is None else f + factor[:, 0] * self.penalty(X)
 
-    def _grad(self, block: Block, X: Array, Z: Array) -> Array:
-        G = block.vecmat(self.residual(block, Z))
+    def _pass(self, block: Block, X: Array) -> tuple[Array, Array]:
+        """Scores (c, D) and gradients (c, n)."""
         factor = self._factor(block)
-        if factor is not None:
+        ridge = factor if type(self).penalty_grad is LinearModel.penalty_grad else None
+        Z, G = block.one_pass(X, partial(self.residual, block), self.mean == "logistic", ridge)
+        if factor is not None and ridge is None:
             G += factor * self.penalty_grad(X)
-        return G
+        return Z, G
 
     def _factor(self, block: Block) -> Array | None:
         """The factor (c, 1) of the regulariser, or None where it is 0."""

@@ -19,6 +19,7 @@ class LogisticLoss(LinearModel):
 
     curvature: ClassVar[float] = 0.25
     logistic_loss: ClassVar[bool] = True
+    mean: ClassVar[Literal["logistic"]] = "logistic"
 
     def takes(self) -> Kind:
         return "binary"

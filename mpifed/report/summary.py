@@ -147,10 +147,11 @@ def communication(result: Result) -> list[Cell]:
 
 
 def times(result: Result) -> list[Cell]:
-    """Rounds, and where the time went, in seconds over all of them; LCT is the mean of a round."""
+    """Rounds, and where the time went, in seconds over all of them; LCT is the mean of a round. And what computed."""
     cells = [("CR", f"{result.cr:,}"), ("TCT", number(result.tct)), ("LCT", number(result.lct))]
     columns = recorded(result, "time")
     if "simulated_seconds" in columns:
         cells.append(("simulated", number(result.rounds["simulated_seconds"][-1])))
     rounds = {name: meaning.symbol for name, meaning in columns.items() if meaning.span == "round"}
-    return cells + [(symbol, number(np.nansum(result.rounds[name]))) for name, symbol in rounds.items()]
+    cells += [(symbol, number(np.nansum(result.rounds[name]))) for name, symbol in rounds.items()]
+    return cells + [(name, str(result.attrs[name])) for name in ("kernels",) if name in result.attrs]

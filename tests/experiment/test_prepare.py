@@ -10,7 +10,7 @@ import pytest
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
-from mpifed.experiment.prepare import prepare
+from mpifed.experiment.prepare import housed, prepare
 from mpifed.mpi.world import World
 
 STUDY = {"data": {"clients": 9, "features": 4}, "dtype": "float32"}
@@ -25,7 +25,7 @@ class Rank(World):
 
 def test_clients_live_on_the_ranks_above_zero():
     job = Job(experiment(STUDY))
-    parts = [prepare(job, Rank(rank, 4)) for rank in range(4)]
+    parts = [housed(prepare(job, Rank(rank, 4)), job, Rank(rank, 4), "numpy") for rank in range(4)]
     cuts = parts[0].cuts
     assert parts[0].host is None
     assert [(part.host.lo, part.host.hi) for part in parts[1:]] == list(pairwise(cuts))
@@ -33,7 +33,8 @@ def test_clients_live_on_the_ranks_above_zero():
 
 
 def test_without_mpi_one_host_has_them_all():
-    parts = prepare(Job(experiment(STUDY)), World())
+    job = Job(experiment(STUDY))
+    parts = housed(prepare(job, World()), job, World(), "numpy")
     assert (parts.host.lo, parts.host.hi, parts.setup.m) == (0, 9, 9)
     assert parts.setup.start.dtype == np.float32
 

@@ -7,6 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from mpifed.data.base import Dataset
+from mpifed.data.blocks import Block
+from mpifed.data.compiled_block import CompiledBlock
 from mpifed.data.fill import Layout, fill
 from mpifed.data.pool import Pool
 from mpifed.problems.base import Problem
@@ -40,6 +42,10 @@ REAL_LABELS = ("least-squares", "quadratic")
 CLASSES = ("softmax", "svm", "mlp")  # labels 0, 1, 2; of the others 0 and 1
 
 
+class Compiled(Pool):
+    """Samples that compiled kernels read."""
+
+
 def having(method):
     return [name for name in NAMES if Problem.member(PROBLEMS[name]["name"], "problem").has(method)]
 
@@ -52,7 +58,10 @@ def problem_of(name):
 
 
 def dataset(name, size, kind="dense", dtype="float64", m=4, n=6):
-    """m clients of ``size`` to ``size`` + 2 samples (n of a quadratic, whose matrices are symmetric)."""
+    """m clients of ``size`` to ``size`` + 2 samples (n of a quadratic, whose matrices are symmetric).
+
+    ``kind``: "dense", "csr", or "compiled", dense for compiled kernels.
+    """
     name, rng = name.split(",")[0], np.random.default_rng([size, n])
     sizes = np.full(m, n) if name == "quadratic" else size + np.arange(m) % 3
     X, d = rng.standard_normal((sizes.sum(), n)) * (rng.random((sizes.sum(), n)) < 0.7), sizes.sum()
@@ -61,12 +70,15 @@ def dataset(name, size, kind="dense", dtype="float64", m=4, n=6):
     y = rng.standard_normal(d) if name in REAL_LABELS else rng.integers(0, 3 if name in CLASSES else 2, d).astype(float)
     if name in CLASSES:
         y[:3] = 0, 1, 2
-    return Pool(sp.csr_array(X) if kind == "csr" else X, y, None, sizes, dtype)
+    pool = Compiled if kind == "compiled" else Pool
+    return pool(sp.csr_array(X) if kind == "csr" else X, y, None, sizes, dtype)
 
 
 def one_block(problem, data: Dataset):
     """All clients of ``data`` in one block: their sizes have one padded size."""
-    (block,) = fill(data, data.rows, Layout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype)), problem.labels)
+    kind = CompiledBlock if isinstance(data, Compiled) else Block
+    layout = Layout(0, data.sizes, [np.arange(data.m)], np.dtype(data.dtype), kind=kind)
+    (block,) = fill(data, data.rows, layout, problem.labels)
     return block
 
 

@@ -8,12 +8,24 @@ import pytest
 from tests.helpers.problem_cases import dataset, one_block, problem_of
 
 
+def pytest_collection_modifyitems(items):
+    """Compiled kernels are for some problems only: the tests of the others are left out."""
+    items[:] = [item for item in items if sensible(getattr(item, "callspec", None))]
+
+
+def sensible(call):
+    if call is None or call.params.get("kind") != "compiled":
+        return True
+    problem = problem_of(call.params["name"]) if "name" in call.params else call.params.get("problem")
+    return problem is None or problem.compiles()
+
+
 @pytest.fixture(params=["d_i < n", "d_i > n"])
 def size(request):
     return 2 if request.param == "d_i < n" else 9
 
 
-@pytest.fixture(params=["dense", "csr"])
+@pytest.fixture(params=["dense", "csr", pytest.param("compiled", marks=pytest.mark.fast)])
 def kind(request):
     return request.param
 

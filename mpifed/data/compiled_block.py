@@ -1,0 +1,49 @@
+"""Blocks of dense samples over which a linear model passes once, by the compiled kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Self
+
+import numpy as np
+
+from mpifed.core.typing import Array
+from mpifed.data.blocks import IDENTITY, LOGISTIC, NONE, PAD, Block
+from mpifed.data.compiling import kernel
+
+
+class CompiledBlock(Block):
+    """A block whose samples the compiled kernel reads; points have the type of the features."""
+
+    def batch(self, picks: Array, w: Array) -> Self:
+        """The same, with rows of weight 0 up to a multiple of 4."""
+        if short := -picks.shape[1] % PAD:
+            picks, w = (np.concatenate([part, np.zeros((len(part), short), part.dtype)], 1) for part in (picks, w))
+        return super().batch(picks, w)
+
+    def matvec(self, X: Array) -> Array:
+        return self._pass(X, self.b, self.w, None, NONE)[0]
+
+    def one_pass(
+        self, X: Array, residual: Callable[[Array], Array], logistic: bool, ridge: Array | None
+    ) -> tuple[Array, Array]:
+        return self._pass(X, self.b, self.w, ridge, LOGISTIC if logistic else IDENTITY)
+
+    def bent(self, W: Array, V: Array) -> Array:
+        return self._pass(V, self.note("no labels", no_labels), W, None, IDENTITY)[1]
+
+    def _pass(self, X: Array, q: Array, p: Array, ridge: Array | None, mean: int) -> tuple[Array, Array]:
+        """Scores (c, D) and A_iᵀ((μ(z) − q) p) + ridge_i x_i (c, n), as kernels.one_pass."""
+        s = self.note("no ridge", no_ridge) if ridge is None else ridge
+        points = np.ascontiguousarray(X if X.ndim == 2 else X[None], self.b.dtype)
+        return kernel(self.b.dtype)(self.A, points, q, p, s, mean)
+
+
+def no_labels(block: Block) -> Array:
+    """Zeros in the place of labels: (c, D)."""
+    return np.zeros_like(block.b)
+
+
+def no_ridge(block: Block) -> Array:
+    """Zeros in the place of factors of ‖x‖²/2: (c, 1)."""
+    return np.zeros((len(block), 1), block.b.dtype)

@@ -1,0 +1,110 @@
+"""Compiled kernels: whether this machine can have them, where their machine code is kept, and how it is loaded."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import os
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.errors import reason
+from mpifed.core.typing import Array
+
+SOURCE = Path(__file__).with_name("kernels.py")
+OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
+
+Kernel = Callable[..., tuple[Array, Array]]
+
+loaded: dict[np.dtype[Any], Kernel] = {}  # the kernels of this process, by the type of numbers
+
+
+def installed() -> bool:
+    """Whether the extra ``fast`` is installed; numba is not imported."""
+    return importlib.util.find_spec("numba") is not None
+
+
+def failure() -> str | None:
+    """Why numba cannot compile here, or None. Imports it."""
+    try:
+        import numba
+    except Exception as error:  # a numba that does not go with this numpy raises errors of many kinds
+        return reason(error).splitlines()[0] if str(error) else type(error).__name__
+    return "NUMBA_DISABLE_JIT is set" if numba.config.DISABLE_JIT else None
+
+
+def version() -> str:
+    """The version of numba."""
+    import numba
+
+    return str(numba.__version__)
+
+
+def kernel(dtype: np.dtype[Any]) -> Kernel:
+    """The compiled ``kernels.one_pass`` for numbers of a type: loaded from the cache, or compiled and put there."""
+    if dtype not in loaded:
+        loaded[dtype] = build(dtype.name, folder(dtype.name))
+    return loaded[dtype]
+
+
+def build(name: str, place: Path | None) -> Kernel:
+    """The kernel for numbers of a type; None: it is compiled for this process alone."""
+    import numba
+
+    from mpifed.data import kernels
+
+    signatures = [kernels.signature(name)]
+    before = numba.config.CACHE_DIR
+    with warnings.catch_warnings(action="ignore"):
+        if place is not None:
+            try:
+                numba.config.CACHE_DIR = str(place)
+                made: Kernel = numba.njit(signatures, cache=True, **OPTIONS)(kernels.one_pass)
+                return made
+            except Exception:  # a full disk or a damaged file: the cache saves time and must not end a run
+                pass
+            finally:
+                numba.config.CACHE_DIR = before
+        made = numba.njit(signatures, **OPTIONS)(kernels.one_pass)
+    return made
+
+
+def folder(name: str) -> Path | None:
+    """The folder of the machine code for numbers of a type, or None where it cannot be written.
+
+    One folder holds the code of one source, one numba, one kind of processor and one type, so that processes that
+    compile at the same time write the same files. It is in NUMBA_CACHE_DIR or in the user's cache.
+    """
+    import numba
+    from llvmlite import binding
+
+    kind = [numba.__version__, binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()]
+    kind += [str(numba.config.CPU_NAME), str(numba.config.CPU_FEATURES), SOURCE.read_text("utf-8")]
+    digest = hashlib.sha256("\n".join(kind).encode()).hexdigest()[:16]
+    place = root() / f"{name}-{digest}"
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=place).close()
+    except OSError:
+        return None
+    return place
+
+
+def root() -> Path:
+    """The folder of all compiled kernels: in NUMBA_CACHE_DIR, in XDG_CACHE_HOME or in ~/.cache."""
+    if given := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(given) / "mpifed"
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(cache if os.path.isabs(cache) else os.devnull) / "mpifed" / "kernels"
+
+
+def kept(name: str) -> bool:
+    """Whether machine code for numbers of a type is in the cache."""
+    place = folder(name)
+    return place is not None and any(place.rglob("*.nbi"))

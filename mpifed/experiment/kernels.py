@@ -1,0 +1,94 @@
+"""Which kernels compute a run: numpy's, or the compiled ones of the extra ``fast``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.errors import UserError
+from mpifed.data import compiling
+from mpifed.data.base import Dataset
+from mpifed.experiment.job import Job
+from mpifed.experiment.progress import Progress
+from mpifed.mpi.world import World
+
+INSTALL = "pip install 'mpifed[fast]'"
+
+
+def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
+    """The kernels of a job on these data, numpy or compiled, which are then ready; all ranks call it.
+
+    Raises UserError, on all ranks, where those that are asked for are not to be had.
+    """
+    lacking = unable(job.config.problem, data)
+    if lacking and job.config.kernels == "compiled":
+        raise UserError(f'kernels = "compiled" is wrong: there are none for {lacking}, so it must be "auto" or "numpy"')
+    if lacking or job.config.kernels == "numpy":
+        return "numpy"
+    with world.agreeing():
+        wish = wanted(job) if world.first else ""
+    wish = world.share(wish)
+    if wish == "numpy":
+        return wish
+    mistake = world.agree(compiling.failure())
+    if mistake is None:
+        ready(job.config.dtype, world, progress)
+        return "compiled"
+    if wish == "auto":
+        if world.first:
+            progress.note(f"numpy computes, for numba cannot be used here: {mistake}")
+        return "numpy"
+    raise UserError(f"{demand(world.share(name(job)))}, but numba cannot be used here: {mistake}")
+
+
+def unable(problem: Any, data: Dataset) -> str:
+    """What there are no compiled kernels for; empty where there are."""
+    if not problem.compiles():
+        return f"problem {problem.label()!r}"
+    return "sparse data" if data.sparse else ""
+
+
+def wanted(job: Job) -> str:
+    """What rank 0 asks for: "numpy", "compiled" or, where the study leaves it open and numba is there, "auto"."""
+    wish: str = job.config.kernels
+    if job.before is not None:
+        wish = str(job.before.attrs.get("kernels", "numpy"))  # a resumed run keeps what it began with
+    if compiling.installed():
+        return wish
+    if wish == "compiled":
+        raise UserError(f"{demand(name(job))}: {INSTALL}")
+    return "numpy"
+
+
+def name(job: Job) -> str:
+    """The result file that is resumed, on rank 0; empty for a new run."""
+    return "" if job.before is None else str(job.before.path)
+
+
+def demand(resumed: str) -> str:
+    """Why a run needs compiled kernels."""
+    if resumed:
+        return f"{resumed} began with compiled kernels and keeps them when it is resumed, which needs numba"
+    return 'kernels = "compiled" needs numba'
+
+
+def ready(dtype: str, world: World, progress: Progress) -> None:
+    """Load the kernel on every rank; rank 0 compiles it first where it is not in the cache, so that the others find it.
+
+    Where there is no folder to keep it in every rank compiles it for itself.
+    """
+    number = np.dtype(dtype)
+    place, kept = (compiling.folder(dtype), compiling.kept(dtype)) if world.first else (None, False)
+    if world.first and not kept and number not in compiling.loaded:
+        where = f"kept in {place}" if place else f"each run does it, for {compiling.root()} cannot be written"
+        progress.note(f"the kernels are compiled for this processor, which takes a second or two; {where}")
+        if place is not None:
+            compiling.kernel(number)
+    world.share(None)  # the others wait here
+    compiling.kernel(number)
+
+
+def recorded(kernels: str) -> dict[str, str]:
+    """What the result file says of the kernels that compute."""
+    return {"kernels": kernels} | ({"numba": compiling.version()} if kernels == "compiled" else {})

@@ -1,0 +1,101 @@
+"""Machine code of kernels: where it is kept, and what happens where it cannot be, is damaged or is made at once."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+
+from mpifed.data import compiling
+
+fast = pytest.mark.fast
+
+COMPUTE = """
+import numpy as np
+from mpifed.data import compiling
+from mpifed.data.compiled_block import CompiledBlock
+from mpifed.problems.logistic import Logistic
+print(compiling.kept("float64"))
+block = CompiledBlock(np.ones((2, 4, 3)), np.ones((2, 4)), np.array([4, 4]), 3)
+print(Logistic(mu=0.0).grad(block, np.zeros(3)).sum())
+print(sum(compiling.kernel(np.dtype("float64")).stats.cache_hits.values()), compiling.kept("float64"))
+"""
+
+
+def started(**variables):
+    pipe, words = subprocess.PIPE, [sys.executable, "-c", COMPUTE]
+    return subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=environment(variables))
+
+
+def environment(variables):
+    clean = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    return clean | {name: str(value) for name, value in variables.items()}
+
+
+def ended(process):
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+    return out.split()
+
+
+@fast
+def test_the_second_process_loads_what_the_first_has_compiled(tmp_path):
+    assert ended(started(HOME=tmp_path)) == ["False", "-3.0", "0", "True"]
+    assert ended(started(HOME=tmp_path)) == ["True", "-3.0", "1", "True"]
+    assert list(tmp_path.glob(".cache/mpifed/kernels/float64-*"))
+
+
+@fast
+def test_four_processes_may_start_at_once_with_an_empty_cache(tmp_path):
+    for process in [started(NUMBA_CACHE_DIR=tmp_path) for _ in range(4)]:
+        assert ended(process)[1] == "-3.0"
+    assert ended(started(NUMBA_CACHE_DIR=tmp_path)) == ["True", "-3.0", "1", "True"]
+
+
+@fast
+@pytest.mark.parametrize("folder", ["/proc/none", "/dev/null"])
+def test_where_nothing_can_be_written_the_kernel_is_compiled_in_memory(folder, tmp_path):
+    assert ended(started(HOME=folder)) == ["False", "-3.0", "0", "False"]
+
+
+@fast
+def test_a_damaged_file_in_the_cache_is_compiled_anew_or_passed_by(tmp_path):
+    ended(started(NUMBA_CACHE_DIR=tmp_path))
+    for file in tmp_path.rglob("*.nb?"):
+        file.write_bytes(file.read_bytes()[:40])
+    assert ended(started(NUMBA_CACHE_DIR=tmp_path))[1] == "-3.0"
+
+
+@fast
+def test_the_folder_is_that_of_the_user_of_xdg_or_of_numba(tmp_path, monkeypatch):
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert compiling.root() == tmp_path / ".cache/mpifed/kernels"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert compiling.folder("float32") is None
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert compiling.root() == tmp_path / "xdg/mpifed/kernels"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+    assert compiling.folder("float32").parent == tmp_path / "numba/mpifed"
+    assert compiling.folder("float32") != compiling.folder("float64")
+
+
+@fast
+def test_a_numba_that_cannot_be_used_is_told(monkeypatch):
+    import numba
+
+    assert compiling.failure() is None
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    assert compiling.failure() == "NUMBA_DISABLE_JIT is set"
+    monkeypatch.setitem(sys.modules, "numba", None)
+    assert compiling.failure() is not None
+
+
+def test_whether_numba_is_installed_is_known_without_importing_it():
+    words = "import sys; from mpifed.data import compiling; print(compiling.installed(), 'numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(importlib.util.find_spec("numba") is not None), "False"]

@@ -1,0 +1,158 @@
+"""Which kernels compute a run: chosen, refused, recorded, kept by resume, and the same bits on any number of ranks."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mpifed as public
+from mpifed.core.errors import UserError
+from mpifed.data import compiling
+from mpifed.experiment.progress import Progress
+from mpifed.report.summary import show
+from mpifed.results.result import load
+from tests.experiment.conftest import run
+from tests.helpers.killed_runs import content
+from tests.helpers.studies import endless
+
+fast = pytest.mark.fast
+GAUSSIAN = {"name": "gaussian", "clients": 5, "features": 4}
+SMALL = {"data": GAUSSIAN, "problem": "logistic", "algorithm": "fedavg", "rounds": 2}
+LINEAR = ["fedadmm", "fedgia", "feddcd", "fedepm", "fedavg, mini-batches", "scaffold, float32"]
+
+
+def attributes(path):
+    with h5py.File(path) as file:
+        return {name: file.attrs[name] for name in ("kernels", "numba") if name in file.attrs}
+
+
+@fast
+@pytest.mark.parametrize("kernels", ["auto", "compiled"])
+def test_what_computed_is_recorded_and_shown(kernels, tmp_path):
+    import numba
+
+    result = public.run(SMALL, kernels=kernels, path=tmp_path / "out.h5")
+    assert (result.attrs["kernels"], result.attrs["numba"]) == ("compiled", numba.__version__)
+    assert result.config["kernels"] == kernels
+    assert any(line.split()[-2:] == ["kernels", "compiled"] for line in show(result).splitlines())
+
+
+def test_numpy_computes_where_it_is_asked_to():
+    result = public.run(SMALL, kernels="numpy")
+    assert result.attrs["kernels"] == "numpy"
+    assert "numba" not in result.attrs
+    assert any(line.split()[-2:] == ["kernels", "numpy"] for line in show(result).splitlines())
+
+
+@pytest.mark.parametrize("problem", ["softmax", "svm", "mlp", "logistic"])
+def test_what_has_no_compiled_kernels_stays_with_numpy(problem):
+    study = SMALL | {"problem": {"name": problem} | ({"hidden": [3]} if problem == "mlp" else {})}
+    if problem == "logistic":
+        study["data"] = public.arrays(sp.csr_array(np.eye(20)), np.arange(20) % 2, [4] * 5)
+    what = "sparse data" if problem == "logistic" else f"problem {problem!r}"
+    assert public.run(study).attrs["kernels"] == "numpy"
+    with pytest.raises(UserError) as error:
+        public.run(study, kernels="compiled")
+    assert str(error.value) == (
+        f'kernels = "compiled" is wrong: there are none for {what}, so it must be "auto" or "numpy"'
+    )
+
+
+def test_without_numba_auto_is_numpy_and_compiled_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(compiling, "installed", lambda: False)
+    assert public.run(SMALL).attrs["kernels"] == "numpy"
+    with pytest.raises(UserError) as error:
+        public.run(SMALL, kernels="compiled")
+    assert str(error.value) == "kernels = \"compiled\" needs numba: pip install 'mpifed[fast]'"
+
+
+def test_with_a_numba_that_does_not_work_auto_is_numpy_and_says_so(monkeypatch):
+    monkeypatch.setattr(compiling, "installed", lambda: True)
+    monkeypatch.setattr(compiling, "failure", lambda: "numba needs numpy 1.0")
+    with pytest.raises(UserError, match="needs numba, but numba cannot be used here: numba needs numpy 1"):
+        public.run(SMALL, kernels="compiled")
+    assert public.run(SMALL).attrs["kernels"] == "numpy"
+
+
+def test_another_word_is_refused():
+    with pytest.raises(UserError, match="kernels"):
+        public.run(SMALL, kernels="fortran")
+
+
+@fast
+@pytest.mark.parametrize("name", LINEAR)
+def test_ranks_do_not_change_a_bit_of_compiled_kernels(name, tmp_path):
+    several, alone = tmp_path / "ranks.h5", tmp_path / "alone.h5"
+    run("run", *endless(name), "rounds=4", "kernels=compiled", "-q", "-o", several, ranks=3)
+    run("run", *endless(name), "rounds=4", "kernels=compiled", "-q", "-o", alone)
+    assert content(several) == content(alone)
+    assert attributes(several) == attributes(alone)
+    assert attributes(alone)["kernels"] == "compiled"
+
+
+@fast
+@pytest.mark.parametrize("name", ["fedadmm", "fedavg, mini-batches"])
+def test_a_resumed_run_has_the_bits_of_one_that_was_not_stopped(name, tmp_path):
+    whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
+    run("run", *endless(name), "kernels=compiled", "rounds=6", "-q", "-o", whole)
+    run("run", *endless(name), "kernels=compiled", "rounds=3", "-q", "-o", part)
+    run("resume", part, "rounds=6", "-q")
+    assert content(part) == content(whole)
+    assert attributes(part)["kernels"] == "compiled"
+
+
+@fast
+def test_a_run_keeps_its_kernels_when_it_is_resumed(tmp_path, monkeypatch):
+    """Whatever is installed by then; where numba is gone it says what to do."""
+    plain, compiled = tmp_path / "plain.h5", tmp_path / "compiled.h5"
+    study = [*endless("fedadmm"), "rounds=2", "-q", "-o"]
+    run("run", *study, compiled)
+    with monkeypatch.context() as patch:
+        patch.setattr(compiling, "installed", lambda: False)
+        run("run", *study, plain)
+        done = run("resume", compiled, "rounds=4", "-q", code=2)
+        assert done.err == (
+            f"mpifed: {compiled} began with compiled kernels and keeps them when it is resumed, which needs numba: "
+            "pip install 'mpifed[fast]'\n"
+        )
+    run("resume", plain, "rounds=4", "-q")
+    run("resume", compiled, "rounds=4", "-q")
+    assert [load(path).attrs["kernels"] for path in (plain, compiled)] == ["numpy", "compiled"]
+    done = run("resume", compiled, "rounds=6", "kernels=numpy", code=2)
+    assert 'kernels = "numpy" is wrong' in done.err
+
+
+@fast
+def test_the_first_run_says_that_it_compiles(tmp_path, monkeypatch):
+    from mpifed.experiment.config import experiment
+    from mpifed.experiment.job import Job
+    from mpifed.experiment.run import start
+
+    said = []
+    for folder in (tmp_path, tmp_path, "/proc/none", "/proc/none"):
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
+        monkeypatch.setattr(compiling, "loaded", {})
+        stream = io.StringIO()
+        start(Job(experiment(SMALL | {"dtype": "float32"})), progress=Progress(stream))
+        said.append(stream.getvalue())
+    assert "the kernels are compiled for this processor" in said[0]
+    assert f"kept in {tmp_path}" in said[0]
+    assert "compiled" not in said[1]
+    assert "each run does it, for /proc/none/mpifed cannot be written" in said[2]
+    assert said[3] == said[2]
+
+
+@pytest.mark.parametrize("words", ["kernels='numpy'", "problem='softmax'"])
+def test_numba_is_not_imported_where_numpy_computes(words):
+    program = (
+        f"import sys, mpifed; mpifed.run({SMALL!r}, {words}); "
+        "print(sorted({'numba', 'llvmlite'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")

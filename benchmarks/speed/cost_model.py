@@ -19,6 +19,7 @@ from scipy.optimize import nnls
 
 from mpifed.core.typing import Array
 from mpifed.federation import sums
+from mpifed.mpi.channel import LONG
 from mpifed.mpi.choice import SLICES, Choice
 from mpifed.mpi.loggp import check, depth
 from mpifed.mpi.plan import BIG
@@ -113,17 +114,20 @@ def round_seconds(machine: Machine, study: Study) -> Round:
 
     The slowest host computes max c_r · work · compute, with c_r its number of clients. With more ranks than cores,
     s = ⌈P / cores⌉ ranks share a core. Waiting ranks spin, so computing takes s times as long, and every collective
-    takes (s - 1) turn longer.
+    takes (s - 1) turn longer. But where hosts compute for longer than LONG, waiting ranks sleep: then only hosts share
+    the cores.
     """
     study.check()
     ranks, size = study.ranks, study.n * study.itemsize
     share = 1 if study.cores is None else -(-ranks // study.cores)
     cuts = sums.cuts(np.ones(study.m), max(ranks - 1, 1))
-    local = share * machine.compute * study.work * max(b - a for a, b in pairwise(cuts))
+    alone = machine.compute * study.work * max(b - a for a, b in pairwise(cuts))
+    asleep = alone > LONG
+    local = alone * (max(1.0, (ranks - 1) / (study.cores or ranks)) if asleep else share)
     fixed = share * machine.o_round
     if ranks == 1:
         return Round(local, 0.0, 0.0, fixed)
-    wait = (share - 1) * machine.turn
+    wait = 0.0 if asleep else (share - 1) * machine.turn
     pieces = [HEAD + size] if size <= BIG else [HEAD, size]
     down = sum(broadcast(machine, piece, ranks) + wait for piece in pieces)
     ways = choice(tuple(cuts), study.cores is not None)

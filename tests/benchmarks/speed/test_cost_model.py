@@ -13,6 +13,7 @@ from benchmarks.speed import cost_model as model
 from benchmarks.speed.cost_model import Machine, Study
 from mpifed.federation import sums
 from mpifed.mpi import loggp
+from mpifed.mpi.channel import LONG
 from mpifed.mpi.climb import REPORT
 from mpifed.mpi.plan import BIG
 
@@ -140,6 +141,16 @@ def test_ranks_that_share_a_core_wait_for_each_other(cores, share):
     assert found.server == pytest.approx(share * alone.server)
     assert found.broadcast == pytest.approx(alone.broadcast + (share - 1) * MACHINE.turn)
     assert found.reduction == pytest.approx(seconds + stages * (share - 1) * MACHINE.turn)
+
+
+@pytest.mark.parametrize(("cores", "share"), [(None, 1), (5, 1), (4, 1), (2, 2), (1, 4)])
+def test_where_hosts_compute_for_long_waiting_ranks_sleep_and_hosts_alone_share_the_cores(cores, share):
+    long = Study(5, 100, 64, 1e5)
+    alone = model.round_seconds(MACHINE, long)
+    found = model.round_seconds(MACHINE, long._replace(cores=cores))
+    assert alone.compute > LONG
+    assert found.compute == pytest.approx(share * alone.compute)
+    assert found.broadcast == alone.broadcast
 
 
 def test_a_round_with_nothing_to_do_costs_its_overhead_and_its_messages():

@@ -25,8 +25,8 @@ def test_a_sparse_matrix_is_seen(X, found):
     assert sparse.issparse(X) is found
 
 
-def test_a_dense_run_imports_no_scipy():
-    run = "import mpifed, sys; mpifed.run(rounds=1, progress=False); print(*sys.modules)"
+def test_a_dense_run_imports_neither_scipy_nor_numba_for_kernels_of_numpy():
+    run = "import mpifed, sys; mpifed.run(rounds=1, kernels='numpy', progress=False); print(*sys.modules)"
     done = execute([sys.executable, "-c", run])
     assert done.code == 0, done.err
     loaded = {name for name in done.out.split() if name.split(".")[0] in ("scipy", "numba", "matplotlib", "pandas")}

@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import partial
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,9 @@ import scipy.sparse as sp
 
 from benchmarks.speed import busy
 from benchmarks.speed.common import figure, spread, turn
-from mpifed.data.blocks import Block, dense_block, plan, sparse_block
+from mpifed.core.processor import block_size
+from mpifed.data.blocks import SPARSE, Block, padded, plan, sparse_block
+from mpifed.data.shelf import dense_blocks
 from mpifed.problems.base import Problem
 
 CLASSES, GAMMA, STEPS = 10, 0.1, 5
@@ -67,18 +70,18 @@ def clients(shape: str, dtype: str, classes: int) -> Clients:
     y = rng.integers(0, classes, rows).astype(dtype)
     ends = np.cumsum(sizes)
     parts = [(X[e - d : e], y[e - d : e]) for e, d in zip(ends, sizes, strict=True)]
-    groups = list(plan(sizes, n, X.dtype.itemsize))
-    return Clients([in_block([parts[i] for i in group], sizes[group], n, X.dtype) for group in groups], groups, parts)
-
-
-def in_block(parts: list[tuple[Any, Array]], sizes: Array, n: int, dtype: Any) -> Block:
-    """A block with these clients."""
-    if sp.issparse(parts[0][0]):
-        return sparse_block(parts, sizes, n, dtype)
-    block = dense_block(sizes, n, dtype)
-    for i, (A, b) in enumerate(parts):
-        block.A[i, : len(b)], block.b[i, : len(b)] = A, b
-    return block
+    groups = list(plan(sizes, n, X.dtype.itemsize, block_size().bytes * (SPARSE if sp.issparse(X) else 1)))
+    blocks: list[Block] = []
+    if sp.issparse(X):
+        blocks += [sparse_block([parts[i] for i in group], sizes[group], n, X.dtype) for group in groups]
+        return Clients(blocks, groups, parts)
+    for _, alike in groupby(groups, lambda group: int(padded(sizes[group[:1]])[0])):
+        blocks += dense_blocks([sizes[group] for group in alike], n, X.dtype)
+    for block, group in zip(blocks, groups, strict=True):
+        for j, i in enumerate(group):
+            A, b = parts[i]
+            block.A[j, : len(b)], block.b[j, : len(b)] = A, b
+    return Clients(blocks, groups, parts)
 
 
 def plain(problem: str, A: Any, b: Array, x: Array) -> Array:

@@ -18,6 +18,7 @@ from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array, Matrix
 
 PAD = 4
+SPARSE = 4  # CSR stores few of the numbers, so a block has so many times the clients of a dense one
 LINE = 64  # bytes of a cache line
 NONE, IDENTITY, LOGISTIC = 0, 1, 2  # what compiled kernels may make of scores
 

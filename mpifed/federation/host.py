@@ -14,7 +14,7 @@ import numpy as np
 from mpifed.core import sealed, signals
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.data.blocks import Block, plan
+from mpifed.data.blocks import SPARSE, Block, plan
 from mpifed.data.compiled_block import CompiledBlock
 from mpifed.data.fill import Layout, add_tests, fill, shelves
 from mpifed.data.shelf import between
@@ -34,13 +34,14 @@ class Host:
         self.tree = sums.nodes(lo, hi, setup.m)
         self.evaluation = Evaluation(setup)
         sizes = np.asarray(data.sizes[lo:hi])
-        groups = list(plan(sizes, data.n, self.dtype.itemsize, setup.block_bytes))
+        block_bytes = setup.block_bytes * (SPARSE if data.sparse else 1)
+        groups = list(plan(sizes, data.n, self.dtype.itemsize, block_bytes))
         self.order = np.concatenate(groups)  # block order -> client, counted from lo
         self.ids = lo + self.order
         self.slot = np.argsort(self.order)  # client, counted from lo -> block order
         self.sorted = bool((np.diff(self.order) > 0).all())
         kind = CompiledBlock if setup.kernels == "compiled" else Block
-        layout = Layout(lo, sizes, groups, self.dtype, setup.block_bytes, kind)
+        layout = Layout(lo, sizes, groups, self.dtype, block_bytes, kind)
         labels = setup.problem.checked_labels
         self.blocks = fill(data, data.rows, layout, labels)
         self.starts = np.cumsum([0, *map(len, groups)])

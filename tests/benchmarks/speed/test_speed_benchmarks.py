@@ -14,7 +14,7 @@ from tests.helpers.commands import ROOT, execute, mpirun
 
 SPREAD = r"[\d.]+ \([\d.]+–[\d.]+\)"
 TINY = {  # words, how many lines with how many ratios there are
-    "rounds": (["--rounds", "2", "--repeat", "1", "--cases", "B", "--busy"], 2, 0),
+    "rounds": (["--rounds", "2", "--repeat", "1", "--cases", "B", "--busy", "block_bytes=100_000"], 2, 0),
     "kernels": (["--shapes", "small", "--dtypes", "float32", "--repeat", "1", "--least", "0", "--busy"], 15, 3),
     "memory": (["--clients", "10", "--rounds", "2", "--repeat", "1", "--selected", "5"], 2, 3),
     "paper_times": (["--seeds", "1", "--only", "V.1 FedGiA", "--k0", "5", "--rounds", "2"], 2, 3),

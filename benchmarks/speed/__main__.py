@@ -36,16 +36,11 @@ class Command(NamedTuple):
 
 SCALING = "--to {to} --launcher {launcher!r}"
 STEPS = {
-    "rounds": [
-        Command(
-            "rounds", "--busy --repeat 3 kernels=numpy", "--busy --rounds 4 --repeat 1 --dtypes float32 kernels=numpy"
-        ),
-        Command("rounds", "--busy --repeat 3", "--busy --rounds 4 --repeat 1 --dtypes float32"),
-    ],
+    "rounds": [Command("rounds", "--busy --repeat 3 --kernels both", "--busy --rounds 4 --repeat 1 --dtypes float32")],
     "kernels": [
         Command(
             "kernels",
-            "--busy --shapes wide,small,sparse --problems logistic,softmax",
+            "--busy --kernels both --shapes wide,small,sparse --problems logistic,softmax",
             "--busy --shapes small --dtypes float32 --problems logistic --repeat 1 --least 0",
         )
     ],

@@ -15,6 +15,8 @@ from concurrent.futures import ProcessPoolExecutor
 from threading import BrokenBarrierError
 from typing import Any
 
+from mpifed.data import compiling
+
 Job = Callable[[], Any]  # one repetition
 
 _together: Any = None  # in a copy: the barrier at which all begin, and the number of copies that still measure
@@ -34,6 +36,21 @@ def add_option(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="measure also with a copy on each core at once; of the ratios of the copies the worst is told",
     )
+
+
+def add_kernels(parser: argparse.ArgumentParser) -> None:
+    """The option --kernels."""
+    parser.add_argument(
+        "--kernels",
+        choices=("numpy", "compiled", "both"),
+        default="numpy",
+        help="what computes; both: compiled too where numba is installed (default: numpy)",
+    )
+
+
+def kernels(args: argparse.Namespace) -> tuple[str, ...]:
+    """The kernels that --kernels names, one after the other."""
+    return ("numpy", "compiled")[: 1 + compiling.installed()] if args.kernels == "both" else (args.kernels,)
 
 
 def copies(prepare: Callable[[], Job], repeat: int, places: Sequence[int]) -> list[list[Any]]:

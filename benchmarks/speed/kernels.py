@@ -12,7 +12,8 @@ If ours : loop is below 1, ours is faster than the loop. A gradient passes over 
 cache, and more if arithmetic or overhead dominates. The small shape fits into the cache, also for the read.
 
 With ``--busy`` the same is measured with a copy on each core at once, after the measurement alone; ``busy`` is
-ours : loop of the copy that has the worst. Tell others the worse of the two.
+ours : loop of the copy that has the worst. Tell others the worse of the two. ``--kernels both`` measures numpy and, for
+problems and data that they take, the compiled kernels.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from benchmarks.speed import busy
 from benchmarks.speed.common import figure, spread, turn
 from mpifed.core.processor import block_size
 from mpifed.data.blocks import SPARSE, Block, padded, plan, sparse_block
+from mpifed.data.compiled_block import CompiledBlock
 from mpifed.data.shelf import dense_blocks
 from mpifed.problems.base import Problem
 
@@ -58,7 +60,7 @@ class Clients(NamedTuple):
     parts: list[tuple[Any, Array]]
 
 
-def clients(shape: str, dtype: str, classes: int) -> Clients:
+def clients(shape: str, dtype: str, classes: int, kind: type[Block] = Block) -> Clients:
     """Standard normal samples divided by √n, with labels 0 … classes − 1."""
     m, least, most, n, share = SHAPES[shape]
     rng = np.random.default_rng(0)
@@ -76,7 +78,7 @@ def clients(shape: str, dtype: str, classes: int) -> Clients:
         blocks += [sparse_block([parts[i] for i in group], sizes[group], n, X.dtype) for group in groups]
         return Clients(blocks, groups, parts)
     for _, alike in groupby(groups, lambda group: int(padded(sizes[group[:1]])[0])):
-        blocks += dense_blocks([sizes[group] for group in alike], n, X.dtype)
+        blocks += dense_blocks([sizes[group] for group in alike], n, X.dtype, kind)
     for block, group in zip(blocks, groups, strict=True):
         for j, i in enumerate(group):
             A, b = parts[i]
@@ -157,16 +159,21 @@ class Task(NamedTuple):
     problem: str
     dtype: str
     least: float
+    kernels: str = "numpy"
+
+    def build(self) -> Problem:
+        return Problem.build({"name": self.problem, **PROBLEMS[self.problem]}, "problem")
 
 
+KINDS = {"numpy": Block, "compiled": CompiledBlock}
 JOBS = ("common", "own", "5 steps")
 
 
 def prepare(task: Task) -> Callable[[], Array]:
     """A repetition, to be run: of each of JOBS the CPU seconds of ours, loop and read, and the deviation: (3, 4)."""
     name, many = task.problem, task.problem in ("softmax", "svm")
-    data = clients(task.shape, task.dtype, CLASSES if many else 2)
-    problem = Problem.build({"name": name, **PROBLEMS[name]}, "problem")
+    data = clients(task.shape, task.dtype, CLASSES if many else 2, KINDS[task.kernels])
+    problem = task.build()
     m, n = len(data.parts), SHAPES[task.shape][3]
     X = (0.1 * np.random.default_rng(1).standard_normal((m, CLASSES * (n + 1) if many else n))).astype(task.dtype)
     order, read = np.concatenate(data.groups), reading(data)
@@ -189,7 +196,8 @@ def compare(task: Task, args: argparse.Namespace) -> None:
         ratios = [spread(np.divide(*np.array(one)[:, k, :2].T)) for one in crowd]
         worst = f"{max(ratios)!s:<25}" if crowd else ""
         print(
-            f"  {task.problem:<19}{task.dtype:<9}{name:<9}{figure(np.median(a) / SHAPES[task.shape][0] * 1e6):>10}   "
+            f"  {task.problem:<19}{task.dtype:<9}{task.kernels:<10}{name:<9}"
+            f"{figure(np.median(a) / SHAPES[task.shape][0] * 1e6):>10}   "
             f"{spread(a / b)!s:<25}{worst}{spread(a / c)!s:<21}{off[0]:.0e}",
             flush=True,
         )
@@ -203,6 +211,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5, help="interleaved repetitions (default: 5)")
     parser.add_argument("--least", type=float, default=0.005, help="minimum seconds of a repetition (default: 0.005)")
     busy.add_option(parser)
+    busy.add_kernels(parser)
     args = parser.parse_args()
     crowd = f"{f'busy: {len(busy.cores())} copies':<25}" if args.busy else ""
     for shape in args.shapes.split(","):
@@ -212,10 +221,13 @@ def main() -> None:
             + (f", CSR with {share:.1%} non-zeros" if share < 1 else "")
         )
         head = f"{'ours : loop':<25}{crowd}{'ours : read':<21}off"
-        print(f"  {'problem':<19}{'dtype':<9}{'job':<9}{'µs/client':>10}   {head}")
+        print(f"  {'problem':<19}{'dtype':<9}{'kernels':<10}{'job':<9}{'µs/client':>10}   {head}")
         for dtype in args.dtypes.split(","):
             for problem in args.problems.split(","):
-                compare(Task(shape, problem, dtype, args.least), args)
+                for kernels in busy.kernels(args):
+                    task = Task(shape, problem, dtype, args.least, kernels)
+                    if kernels == "numpy" or (share == 1 and task.build().compiles()):
+                        compare(task, args)
 
 
 if __name__ == "__main__":

@@ -120,13 +120,13 @@ def ratio(pairs: Sequence[Pair]) -> float:
     return min(pair.ours for pair in pairs) / min(pair.loop for pair in pairs)
 
 
-def line(case: str, dtype: str, args: argparse.Namespace) -> str:
+def line(case: str, dtype: str, kernels: str, args: argparse.Namespace) -> str:
     """A line of the table."""
-    job, cores = partial(prepare, case, dtype, args.rounds, args.overrides), busy.cores()
+    job, cores = partial(prepare, case, dtype, args.rounds, [f"kernels={kernels}", *args.overrides]), busy.cores()
     (alone,) = busy.copies(job, args.repeat, cores[:1])
     a, b, off = np.array(alone).T * [[1e3], [1e3], [1]]
     cells = f"{a.min():8.2f} ({np.median(a):.2f})", f"{b.min():8.2f} ({np.median(b):.2f})"
-    found = f"{case:<6}{dtype:<9}{cells[0]:<20}{cells[1]:<20}{off.max():<11.1e}{ratio(alone):>6.3f}"
+    found = f"{case:<6}{dtype:<9}{kernels:<10}{cells[0]:<20}{cells[1]:<20}{off.max():<11.1e}{ratio(alone):>6.3f}"
     if not args.busy:
         return found
     worst = max(map(ratio, busy.copies(job, args.repeat, cores)))
@@ -141,12 +141,15 @@ def main() -> None:
     parser.add_argument("--cases", default="ABC", help="cases to run (default: ABC)")
     parser.add_argument("--dtypes", default="float32,float64", help="comma-separated (default: %(default)s)")
     busy.add_option(parser)
+    busy.add_kernels(parser)
     args = parser.parse_args()
-    print(f"{'case':<6}{'dtype':<9}{'ours ms (median)':<20}{'loop ms (median)':<20}{'deviation':<11} alone", end="")
+    cells = f"{'ours ms (median)':<20}{'loop ms (median)':<20}{'deviation':<11} alone"
+    print(f"{'case':<6}{'dtype':<9}{'kernels':<10}{cells}", end="")
     print(f"     busy   quoted   (ours : loop; busy: {len(busy.cores())} copies)" if args.busy else "  (ours : loop)")
     for case in args.cases:
         for dtype in args.dtypes.split(","):
-            print(line(case, dtype, args), flush=True)
+            for kernels in busy.kernels(args):
+                print(line(case, dtype, kernels, args), flush=True)
 
 
 if __name__ == "__main__":

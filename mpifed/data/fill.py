@@ -23,7 +23,7 @@ CHUNK_BYTES = 1 << 24  # approximate size of the pieces that are read
 class Layout(NamedTuple):
     """The blocks for the clients lo, lo + 1, … with ``sizes`` samples: ``groups`` holds the positions in each block.
 
-    ``block_bytes`` is about the size of blocks of test samples, as if they were dense, and ``kind`` the class of blocks of
+    ``block_bytes`` is about the size of blocks of test samples, as if they were dense; ``kind`` is the class of blocks of
     dense samples.
     """
 

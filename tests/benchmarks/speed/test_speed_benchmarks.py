@@ -48,6 +48,19 @@ def test_of_alone_and_busy_the_worse_is_quoted():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["rounds", "kernels"])
+def test_both_kernels_are_measured_where_numba_is_installed(name):
+    pytest.importorskip("numba")
+    words = {
+        "rounds": ["--rounds", "2", "--repeat", "1", "--cases", "B", "--dtypes", "float32"],
+        "kernels": ["--shapes", "small", "--problems", "logistic,softmax", "--dtypes", "float32", "--least", "0"],
+    }
+    table = benchmark(name, *words[name], "--kernels", "both")
+    assert len(re.findall(r"float32 +numpy ", table)) == {"rounds": 1, "kernels": 6}[name]
+    assert len(re.findall(r"float32 +compiled ", table)) == {"rounds": 1, "kernels": 3}[name]  # softmax has none
+
+
+@pytest.mark.slow
 def test_kernels_do_what_the_loop_does():
     table = benchmark("kernels", "--shapes", "sparse", "--dtypes", "float64", "--repeat", "1", "--least", "0")
     off = [float(line.split()[-1]) for line in table.splitlines() if " float64 " in line]

@@ -57,7 +57,7 @@ def together(report: Array, other: Array) -> None:
     np.maximum(report[SUMMED:], other[SUMMED:], out=report[SUMMED:])
 
 
-class Reply(NamedTuple):
+class Reply(msgspec.Struct, eq=False):
     """``rows`` (k, N): one for each client, for each subtree (sum), or a single one (plain sum, max)."""
 
     rows: Array

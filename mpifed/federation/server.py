@@ -193,7 +193,7 @@ def divided(total: Array, count: int) -> Array:
 
 def unpack(reply: Reply) -> Any:
     """The arrays that a client method replied with, in the place of each the rows or the reduction of all."""
-    rows, layout = reply
+    rows, layout = reply.rows, reply.layout
     front = rows.shape[:-1]
     if not layout:
         return None

@@ -61,7 +61,8 @@ class InProcess:
         request.args = tuple([protected(value) for value in request.args])
         request.each = protected(request.each)
         reply, self.report = self.host.handle(request)
-        return reply._replace(rows=finish(request, reply.rows, self.host.tree))
+        reply.rows = finish(request, reply.rows, self.host.tree)
+        return reply
 
     def complaint(self) -> Exception:
         raise AssertionError("in one process an error needs no carrying")

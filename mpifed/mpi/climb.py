@@ -34,6 +34,7 @@ class Climb:
         self.whole = self.top and len(self.stop.children) == 1 and size > BIG  # and received where they are wanted
         message, self.report, self.sent = self.buffer(0 if self.lent else up)
         self.message = cut(message, up * size)
+        self.front = self.message[0].data
         self.children: list[tuple[int, list[Array], Array, list[tuple[int, int, int]]]] = []
         self.received: list[Array] = []
         for (child, count), additions in zip(self.stop.children, self.stop.additions, strict=True):
@@ -58,7 +59,7 @@ class Climb:
                 self.children[0][1][1:] = [total]
             self.receive([], [total])
             return total
-        FRONT.pack_into(self.message[0].data, 0, *report)
+        FRONT.pack_into(self.front, 0, *report)
         if self.children:
             self.receive(rows, self.sent)
         elif self.lent:

@@ -124,7 +124,7 @@ class Plan:
         self.front.pack_into(self.data, 0, self.number, 0, *request.key, self.patient, *numbers)
         for k, view in self.inside:
             view[...] = fields[k]
-        return [np.ascontiguousarray(fields[k]) for k in self.long]
+        return [np.ascontiguousarray(fields[k]) for k in self.long] if self.long else []
 
     def read(self) -> Request:
         """The request in the message; its arrays are the buffers."""

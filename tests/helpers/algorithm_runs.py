@@ -66,7 +66,7 @@ class Several:
         width = max(reply.rows.shape[1] for reply in replies)
         rows = [r.rows if r.rows.shape[1] == width else np.zeros((len(r.rows), width), r.rows.dtype) for r in replies]
         tree = [node for host in self.hosts for node in host.tree]
-        return replies[0]._replace(rows=finish(request, np.concatenate(rows), tree), layout=layout)
+        return msgspec.structs.replace(replies[0], rows=finish(request, np.concatenate(rows), tree), layout=layout)
 
 
 class Run:

@@ -23,8 +23,8 @@ CHUNK_BYTES = 1 << 24  # approximate size of the pieces that are read
 class Layout(NamedTuple):
     """The blocks for the clients lo, lo + 1, … with ``sizes`` samples: ``groups`` holds the positions in each block.
 
-    ``block_bytes`` is about the size of blocks of test samples, as if they were dense; ``kind`` is the class of blocks of
-    dense samples.
+    ``block_bytes`` is about the size of blocks of test samples, as if they were dense; ``kind`` is the class of blocks
+    of dense samples.
     """
 
     lo: int

@@ -39,7 +39,8 @@ def test_every_step_has_programs_that_are_there_and_know_their_options(quick, tm
             assert (ROOT / "benchmarks" / "speed" / f"{command.program}.py").exists()
             program = (ROOT / "benchmarks" / "speed" / f"{command.program}.py").read_text("utf-8")
             for option in [word for word in words if word.startswith("--")]:
-                assert f'"{option}"' in program or (option == "--busy" and "busy.add_option" in program), words
+                shared = {"--busy": "busy.add_option(", "--kernels": "busy.add_kernels("}.get(option, "")
+                assert f'"{option}"' in program or (shared and shared in program), words
 
 
 @pytest.mark.slow

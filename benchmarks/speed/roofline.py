@@ -12,8 +12,9 @@ A kernel that reads from a level and is limited by it lies on the line of this l
 not stay in a cache lie a factor of two below.
 
 Everything is measured in CPU time. ``alone`` is one process on an idle machine; with --busy a copy works on each core
-at once, and the slowest copy is told. Bandwidths and peak are the best repetition, kernels the median. The folder gets
-roofline.csv and, if matplotlib is installed (extra plot), roofline.png.
+at once, and the slowest copy is told. Bandwidths and peak are the best repetition, kernels the median. Compiled kernels
+are measured where numba is installed (extra fast). The folder gets roofline.csv and, if matplotlib is installed (extra
+plot), roofline.png.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from benchmarks.speed.common import figure, turn
 from benchmarks.speed.roofline_picture import draw
 from mpifed.core.processor import CPUS, in_bytes
 from mpifed.core.typing import Array
+from mpifed.data import compiling
 from mpifed.problems.base import Problem
 
 GEMM = 512
@@ -125,7 +127,18 @@ def prepared(task: Task) -> tuple[Problem, kernels.Clients, Array, int]:
     problem = Problem.build({"name": name, **kernels.PROBLEMS[name]}, "problem")
     m, n = len(data.parts), kernels.SHAPES[shape][3]
     X = 0.1 * np.random.default_rng(1).standard_normal((m, classes * (n + 1) if classes > 1 else n))
+    if task.kind == "compiled":
+        from mpifed.data.compiled_block import CompiledBlock
+
+        data = data._replace(blocks=[CompiledBlock(one.A, one.b, one.d, one.n, one.w) for one in data.blocks])
     return problem, data, X.astype(task.dtype), classes
+
+
+def kinds(name: str) -> list[str]:
+    """The kernels that there are here for a problem: numpy, and compiled ones of the extra ``fast``."""
+    problem, shape, _ = KERNELS[name]
+    compiles = Problem.build({"name": problem, **kernels.PROBLEMS[problem]}, "problem").compiles()
+    return ["numpy", "compiled"] if compiles and shape == "wide" and compiling.installed() else ["numpy"]
 
 
 def amounts(task: Task) -> tuple[float, float]:
@@ -178,7 +191,7 @@ def points(dtype: str, args: argparse.Namespace) -> list[Point]:
     """The kernels with numbers of a type."""
     found = []
     for name in KERNELS:
-        for kind in ("numpy",):
+        for kind in kinds(name):
             task = Task(name, kind, dtype, args.least)
             flops, size = amounts(task)
             found.append(Point(name, kind, flops / size, *rate(flops, partial(gradient, task), args, False)))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LEFT, RIGHT = 0.03, 40  # flops for each byte
 COLOURS = {"numpy": BLUE, "compiled": VERMILION}
 GREY = "0.35"
-APART = 1.2  # points of the same flops for each byte stand side by side, by this factor
+APART = 1.1  # points of the same flops for each byte stand side by side, by this factor
 ALIKE = 0.1  # flops for each byte that differ by less are the same
 
 
@@ -28,17 +28,17 @@ def draw(limits: Sequence[Ceiling], found: dict[str, list[Point]], path: Path) -
     except ImportError:
         return False
     with drawing():
-        page = matplotlib.figure.Figure(figsize=(7.2, 3.4), layout="constrained", dpi=150)
-        axes = page.subplots(1, len(found), sharey=True, squeeze=False)[0]
+        page = matplotlib.figure.Figure(figsize=(7.2, 6.2), layout="constrained", dpi=150)
+        axes = page.subplots(len(found), sharex=True, squeeze=False)[:, 0]
         bottom, top = 0.7 * lowest(limits, found), 2 * max(limit.alone for limit in limits if limit.unit != "B/s")
         along = []
         for axis, (dtype, points) in zip(axes, found.items(), strict=True):
             axis.set(xscale="log", yscale="log", xlim=(LEFT, RIGHT), ylim=(bottom / 1e9, top / 1e9))
-            axis.set(title=dtype, xlabel="flops : byte of the samples")
+            axis.set(title=dtype, ylabel="GFLOP/s of a core")
             along += lines(axis, [limit for limit in limits if limit.unit == "B/s" or limit.name == dtype])
             marks(axis, points)
         page.legend(handles=key(next(iter(found.values()))), loc="outside right center", borderaxespad=0.2)
-        axes[0].set_ylabel("GFLOP/s of a core")
+        axes[-1].set_xlabel("flops : byte of the samples")
         page.draw_without_rendering()
         for text in along:
             text.set_rotation(slope(text.axes))
@@ -91,11 +91,10 @@ def names(points: Sequence[Point]) -> list[str]:
 
 def places(points: Sequence[Point]) -> list[float]:
     """Where points are drawn: kernels with the same flops for each byte side by side around it."""
-    exact = {point.name: point.intensity for point in points}
     found = []
     for point in points:
-        near = [name for name, value in exact.items() if abs(np.log(value / point.intensity)) < ALIKE]
-        found.append(point.intensity * APART ** (2 * (near.index(point.name) - (len(near) - 1) / 2) - 0.5))
+        near = [other for other in points if abs(np.log(other.intensity / point.intensity)) < ALIKE]
+        found.append(point.intensity * APART ** (2 * (near.index(point) - (len(near) - 1) / 2) - 0.5))
     return found
 
 

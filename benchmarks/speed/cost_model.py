@@ -19,11 +19,11 @@ from scipy.optimize import nnls
 
 from mpifed.core.typing import Array
 from mpifed.federation import sums
-from mpifed.mpi.channel import LONG
 from mpifed.mpi.choice import SLICES, Choice
 from mpifed.mpi.loggp import check, depth
 from mpifed.mpi.plan import BIG
 
+LONG = 1e-3  # seconds of computing from which on waiting ranks sleep, as in mpifed.mpi.channel
 HEAD = 64  # bytes of a request without its arrays, which start at multiples of 64
 
 Points = tuple[Sequence[float], Sequence[float]]  # a measurement: what was varied, and the seconds it took

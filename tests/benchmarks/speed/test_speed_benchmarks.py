@@ -69,6 +69,22 @@ def test_kernels_do_what_the_loop_does():
 
 
 @pytest.mark.slow
+def test_on_each_way_rank_0_receives_the_messages_that_it_should_and_no_bit_changes(tmp_path):
+    mpirun(1)  # skips where there is none
+    benchmark("tree", "--ranks", "2", "3", "5", "--crossing", "2", "--to", str(tmp_path))
+    with (tmp_path / "counts.csv").open() as file:
+        found = list(csv.DictReader(file))
+    assert all(row["same_bits"] == "True" for row in found)
+    messages = {(row["ranks"], row["kind"]): float(row["messages"]) for row in found}
+    assert [messages[ranks, "star"] for ranks in "235"] == [1, 2, 4]
+    assert [messages[ranks, "tree"] for ranks in "235"] == [1, 2, 3]
+    with (tmp_path / "crossing.csv").open() as file:
+        times = list(csv.reader(file))
+    assert len(times) == 1 + 5
+    assert all(float(cell) > 0 for row in times[1:] for cell in row)
+
+
+@pytest.mark.slow
 def test_scaling_writes_a_table_and_a_picture(tmp_path):
     mpirun(1)  # skips where there is none
     table = benchmark("scaling", "--ranks", "1,2", "--clients", "6", "--rounds", "3", "--repeat", "1", "--to", tmp_path)

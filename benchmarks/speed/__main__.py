@@ -63,6 +63,13 @@ STEPS = {
             "scaling", f"--case B --ranks 1,2,3,4 {SCALING}", f"--case B --ranks 1,2 --rounds 5 --repeat 1 {SCALING}"
         )
     ],
+    "tree": [
+        Command(
+            "tree",
+            "--to {to} --launcher {launcher!r} --ranks 2 4 8 16 32",
+            "--to {to} --launcher {launcher!r} --ranks 2 3 --crossing 2",
+        )
+    ],
     "predicted-sums": [Command("predicted_sums", "--to {to}", "--to {to}")],
     "predict": [Command("predict", "--ranks 2 3 4 8 --launcher {launcher!r}", "--quick --launcher {launcher!r}")],
     "picking": [Command("picking", "", "--clients 1e3,1e4 --rounds 5")],

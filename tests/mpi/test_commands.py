@@ -65,6 +65,8 @@ def test_the_result_file_says_everything(world, folder):
         np.testing.assert_array_equal(file["ranks/clients"][()].sum(), 6)
         np.testing.assert_array_equal(file["ranks/clients"][0], 0)
         assert (file["ranks/mpi_calls"][()] > 0).all()
+        assert (file["ranks/mpi_messages_received"][()] > 0).all()
+        assert file.attrs["reduction"].startswith("star up to ")
         assert file["selection"].shape == (5, 3)
         assert (file["selection"][0] == -1).all()
         np.testing.assert_array_equal(

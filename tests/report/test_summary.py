@@ -110,6 +110,12 @@ def test_the_size_of_blocks_is_told_with_its_reason():
     assert "blocks" not in show(run())
 
 
+def test_how_sums_reached_rank_0_is_told_on_wish():
+    result = with_attributes(run(), reduction="star up to 102")
+    assert "sums over clients: star up to 102" in show(result, everything=True)
+    assert "sums over clients" not in show(result)
+
+
 def test_a_method_that_never_selects_is_told_from_the_record():
     result = run()
     assert "selection has no effect" not in show(result)

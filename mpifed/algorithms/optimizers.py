@@ -51,7 +51,7 @@ class Optimizer(Component):
         """
         memory = self.begin(g) if memory is None else memory
         d, new = self.direction(memory, g, w)
-        if isinstance(gamma, np.ndarray) and not (gamma > 0).all():
+        if new and isinstance(gamma, np.ndarray) and not (gamma > 0).all():
             new = type(new)(*(np.where(gamma > 0, after, before) for before, after in zip(memory, new, strict=True)))
         return w - gamma * d, new
 

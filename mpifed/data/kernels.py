@@ -22,7 +22,7 @@ from numba.extending import intrinsic, overload
 from mpifed.data.blocks import LOGISTIC, NONE
 
 VECTOR = 64  # bytes
-UNROLL = 4  # vectors of the sum of rows that are in registers at a time
+UNROLL = 8  # vectors of the sum of rows that are in registers at a time
 CHUNK = 1 << 15  # bytes of samples that are read a second time while they are in the L1 cache
 FUSED = ("contract",)  # of the rules of arithmetic only this one is relaxed: a·b + c may be rounded once
 INT = ir.IntType(32)

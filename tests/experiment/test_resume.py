@@ -268,7 +268,7 @@ def test_a_second_signal_ends_at_once(tmp_path):
     [
         (
             "algorithm.k0=3",
-            "algorithm.k0 = 3 is wrong: .* has 10, and only rounds, stop, reduction, block_bytes and checkpoint may change",
+            "algorithm.k0 = 3 is wrong: .* has 10, and only rounds, stop, reduction, .* may change",
         ),
         ("seed=4", "seed = 4 is wrong: .* has 0"),
         ("data.clients=14", "data.clients = 14 is wrong: .* has 13"),

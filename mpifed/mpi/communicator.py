@@ -26,7 +26,7 @@ from mpi4py import MPI
 
 FAULT_TOLERANT = "OMPI_MCA_mpi_ft_enable"  # what mpirun --with-ft ulfm sets
 DETECTED = 2.0  # seconds in which MPI has noticed that a rank is dead
-NAP, LONGEST_NAP = 2e-5, 1e-3  # seconds between looks whether all ranks are there
+NAP, LONGEST_NAP = 2e-5, 1e-3  # seconds between looks whether all ranks are there, at least and at most
 
 shrunk = False  # whether ranks have died
 
@@ -39,12 +39,14 @@ def leave(code: int) -> None:
         os._exit(code)
 
 
-def patiently(request: Any, longest: float = NAP) -> None:
-    """Wait for an MPI request with naps of up to ``longest`` seconds, for waiting in MPI takes a core."""
-    nap = NAP
+def patiently(request: Any) -> None:
+    """Wait for an MPI request with naps, for waiting in MPI takes a core.
+
+    A nap is a tenth of the wait so far: the end is missed by little, and ranks that compute keep a core and its cache.
+    """
+    begun = time.perf_counter()
     while not request.Test():
-        time.sleep(nap)
-        nap = min(2 * nap, longest)
+        time.sleep(min(max((time.perf_counter() - begun) / 10, NAP), LONGEST_NAP))
 
 
 class Communicator(World):
@@ -78,7 +80,7 @@ class Communicator(World):
     def meet(self) -> None:
         """Wait for all ranks, and leave the core to those that still work."""
         if not self.survives():  # a pending Ibarrier does not notice that a rank is dead
-            patiently(self.comm.Ibarrier(), LONGEST_NAP)
+            patiently(self.comm.Ibarrier())
 
     def share(self, value: Any) -> Any:
         self.meet()

@@ -1,8 +1,8 @@
 """The compiled kernel of linear models: scores, slopes and gradient of a client while its rows are in the L1 cache.
 
 Numba compiles it. The two inner loops, scores of four rows and a sum of rows, are written as LLVM code: vectors of 64
-bytes, then of 4 numbers, then single numbers, added in one fixed order. Thus the bits of a client depend on its samples
-alone, and few features cost little.
+bytes, 32 for few features, then of 4 numbers, then single numbers, added in one fixed order. Thus the bits of a client
+depend on its samples alone, and few features cost little.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic, overload, register_jitable
 
 from mpifed.data.blocks import LOGISTIC, NONE
 
-VECTOR = 64  # bytes
+VECTOR, NARROW = 64, 32  # bytes
+FEW = 64  # features: with fewer the lanes of a narrow vector are sooner added up
 UNROLL = 8  # vectors of the sum of rows that are in registers at a time
 CHUNK = 1 << 15  # bytes of samples that are read a second time while they are in the L1 cache
 FUSED = ("contract",)  # of the rules of arithmetic only this one is relaxed: a·b + c may be rounded once
@@ -52,8 +53,7 @@ def one_pass(A: Any, X: Any, q: Any, p: Any, s: Any, mean: int) -> Any:
                 g[k] = s[i, 0] * x[k]
         for first in range(0, D, step):
             last = min(first + step, D)
-            for j in range(first, last, 4):
-                four_scores(a, j, x, z)
+            scores(a, first, last, x, z)
             if mean == NONE:
                 continue
             r, zs, qs, ps = R[: last - first], z[first:last], q[i, first:last], p[i, first:last]
@@ -63,8 +63,22 @@ def one_pass(A: Any, X: Any, q: Any, p: Any, s: Any, mean: int) -> Any:
             else:
                 for j in range(len(r)):
                     r[j] = (zs[j] - qs[j]) * ps[j]
-            add_rows(a[first:last], r, g)
+            if n < FEW:
+                add_rows(a[first:last], r, g, NARROW)
+            else:
+                add_rows(a[first:last], r, g, VECTOR)
     return Z, G
+
+
+@register_jitable
+def scores(A: Any, first: int, last: int, x: Any, z: Any) -> None:
+    """z[first : last] = ⟨a, x⟩ for these rows a of A (D, n)."""
+    if len(x) < FEW:
+        for j in range(first, last, 4):
+            four_scores(A, j, x, z, NARROW)
+    else:
+        for j in range(first, last, 4):
+            four_scores(A, j, x, z, VECTOR)
 
 
 def signature(dtype: str) -> Any:
@@ -117,12 +131,12 @@ def power_of_two(typing: Any, k: Any, like: Any) -> Any:
     return like(types.int32, like), code
 
 
-@intrinsic
-def four_scores(typing: Any, A: Any, j: Any, x: Any, z: Any) -> Any:
-    """z[j : j + 4] = ⟨a, x⟩ for the rows a = A[j], A[j + 1] … of A (D, n)."""
+@intrinsic(prefer_literal=True)
+def four_scores(typing: Any, A: Any, j: Any, x: Any, z: Any, vector: Any) -> Any:
+    """z[j : j + 4] = ⟨a, x⟩ for the rows a = A[j], A[j + 1] … of A (D, n), by vectors of so many bytes."""
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        loops, j = Loops(context, builder, sig, args), args[1]
+        loops, j = Loops(context, builder, sig, args, vector), args[1]
         (A, _, n), (x, *_), (z, *_) = (loops.array(k) for k in (0, 2, 3))
         rows = [builder.gep(A, [builder.mul(n, builder.add(j, n.type(r)))]) for r in range(4)]
         sums = [loops.zeros(loops.wide)] * 4
@@ -143,15 +157,15 @@ def four_scores(typing: Any, A: Any, j: Any, x: Any, z: Any) -> Any:
         loops.store(builder.load(place), z, j, 4)
         return context.get_dummy_value()
 
-    return types.void(A, types.intp, x, z), code
+    return types.void(A, types.intp, x, z, vector), code
 
 
-@intrinsic
-def add_rows(typing: Any, A: Any, r: Any, g: Any) -> Any:
-    """g += Σ_j r_j a_j over the rows a_j of A (D, n), where D is a multiple of 4."""
+@intrinsic(prefer_literal=True)
+def add_rows(typing: Any, A: Any, r: Any, g: Any, vector: Any) -> Any:
+    """g += Σ_j r_j a_j over the rows a_j of A (D, n), where D is a multiple of 4, by vectors of so many bytes."""
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        loops = Loops(context, builder, sig, args)
+        loops = Loops(context, builder, sig, args, vector)
         (A, rows, n), (r, *_), (g, *_) = (loops.array(k) for k in range(3))
         for longer, lanes in pairwise((0, UNROLL * loops.wide, loops.wide, 4, 1)):
             with loops.strips(n, lanes, longer) as k:
@@ -166,17 +180,17 @@ def add_rows(typing: Any, A: Any, r: Any, g: Any) -> Any:
                 loops.store(builder.load(place), g, k, lanes)
         return context.get_dummy_value()
 
-    return types.void(A, r, g), code
+    return types.void(A, r, g, vector), code
 
 
 class Loops:
     """What the two inner loops are made of; ``wide`` numbers make a vector."""
 
-    def __init__(self, context: Any, builder: Any, sig: Any, args: Any) -> None:
+    def __init__(self, context: Any, builder: Any, sig: Any, args: Any, vector: Any) -> None:
         self.context, self.builder, self.sig, self.args = context, builder, sig, args
         self.number = self.array(0)[0].type.pointee
         self.size = 4 if isinstance(self.number, ir.FloatType) else 8
-        self.wide = VECTOR // self.size
+        self.wide = vector.literal_value // self.size
 
     def array(self, k: int) -> list[Any]:
         """Of the array that is the k-th argument: a pointer to its first number, and its shape."""

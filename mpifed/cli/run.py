@@ -35,8 +35,8 @@ def options(commands: Any) -> None:
         "resume",
         help="continue from the last checkpoint of a result file",
         description="Continue a run that was stopped, was killed or failed, or one that is finished, with more rounds "
-        "or time: the bits are those of a run that was not interrupted. Only rounds, stop, block_bytes and checkpoint "
-        "may change.",
+        "or time: the bits are those of a run that was not interrupted. Only rounds, stop, reduction, "
+        "block_bytes and checkpoint may change.",
     )
     resume.add_argument("result", help="result file of the run")
     resume.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="rounds=2000, stop.seconds=600 …")

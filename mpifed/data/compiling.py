@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
+import importlib.metadata
 import importlib.util
 import os
 import tempfile
@@ -40,10 +40,8 @@ def failure() -> str | None:
 
 
 def version() -> str:
-    """The version of numba."""
-    import numba
-
-    return str(numba.__version__)
+    """The version of numba, which is not imported."""
+    return importlib.metadata.version("numba")
 
 
 def kernel(dtype: np.dtype[Any]) -> Kernel:
@@ -102,6 +100,15 @@ def root() -> Path:
         return Path(given) / "mpifed"
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(cache if os.path.isabs(cache) else os.devnull) / "mpifed" / "kernels"
+
+
+def news(dtype: np.dtype[Any]) -> str | None:
+    """What a user should know before the kernel for numbers of a type is compiled; None where it need not be."""
+    if dtype in loaded or kept(dtype.name):
+        return None
+    place = folder(dtype.name)
+    where = f"kept in {place}" if place else f"each run does it, for {root()} cannot be written"
+    return f"the kernels are compiled for this processor, which takes a second or two; {where}"
 
 
 def kept(name: str) -> bool:

@@ -17,7 +17,7 @@ INSTALL = "pip install 'mpifed[fast]'"
 
 
 def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
-    """The kernels of a job on these data, numpy or compiled, which are then ready; all ranks call it.
+    """The kernels of a job on these data, numpy or compiled; all ranks call it.
 
     Raises UserError, on all ranks, where those that are asked for are not to be had.
     """
@@ -31,9 +31,8 @@ def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
     wish = world.share(wish)
     if wish == "numpy":
         return wish
-    mistake = world.agree(compiling.failure())
+    mistake = world.agree(compiling.failure() if world.hosting else None)
     if mistake is None:
-        ready(job.config.dtype, world, progress)
         return "compiled"
     if wish == "auto":
         if world.first:
@@ -74,19 +73,20 @@ def demand(resumed: str) -> str:
 
 
 def ready(dtype: str, world: World, progress: Progress) -> None:
-    """Load the kernel on every rank; rank 0 compiles it first where it is not in the cache, so that the others find it.
+    """Load the kernel on every rank with clients; the first of them compiles it where it is not in the cache, so that
+    the others find it.
 
-    Where there is no folder to keep it in every rank compiles it for itself.
+    Where there is no folder to keep it in every rank compiles it for itself. Rank 0, which tells it, needs no numba.
     """
-    number = np.dtype(dtype)
-    place, kept = (compiling.folder(dtype), compiling.kept(dtype)) if world.first else (None, False)
-    if world.first and not kept and number not in compiling.loaded:
-        where = f"kept in {place}" if place else f"each run does it, for {compiling.root()} cannot be written"
-        progress.note(f"the kernels are compiled for this processor, which takes a second or two; {where}")
-        if place is not None:
-            compiling.kernel(number)
+    number, leads = np.dtype(dtype), world.rank == min(1, world.size - 1)
+    told = world.agree(compiling.news(number) if leads else None)
+    if told is not None and world.first:
+        progress.note(told)
+    if told is not None and leads and compiling.folder(dtype) is not None:
+        compiling.kernel(number)
     world.share(None)  # the others wait here
-    compiling.kernel(number)
+    if world.hosting:
+        compiling.kernel(number)
 
 
 def recorded(kernels: str) -> dict[str, str]:

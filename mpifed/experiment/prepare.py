@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from mpifed.core.errors import UserError
-from mpifed.core.processor import block_size
+from mpifed.core.processor import BlockSize, block_size
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
@@ -25,13 +25,14 @@ from mpifed.results.columns import COLUMNS, MEASURES, SCALES
 
 
 class Prepared(NamedTuple):
-    """``cuts``: first clients of the hosts, and m; ``host`` is None a rank that only serves, and before ``housed``."""
+    """``cuts``: first clients of the hosts, and m; ``host`` is None before ``housed`` and where a rank only serves."""
 
     data: Dataset
     setup: Setup
     selector: Selector
     devices: Devices | None
     cuts: list[int]
+    block: BlockSize
     host: Host | None = None
 
 
@@ -51,8 +52,8 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     first = start(config, data, world.size)
     if x is not None:
         first = fitting(x, first.size, config.dtype, config.start or "")
-    block_bytes = block_size(config.block_bytes).bytes
-    setup = Setup(config.problem, config.algorithm, config.seed, data.m, first, block_bytes)
+    block = block_size(config.block_bytes)
+    setup = Setup(config.problem, config.algorithm, config.seed, data.m, first, block.bytes)
     if saved is not None and saved.cuts[-1] != data.m:
         raise UserError(
             f"the data have changed: the checkpoint has {saved.cuts[-1]} clients, and now there are {data.m}"
@@ -65,22 +66,27 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     if config.system is not None:
         devices = config.system.devices(config.seed, data.sizes, setup.start.nbytes, config.algorithm, selector.size)
     cuts = sums.cuts(data.sizes, max(1, world.size - 1))
-    return Prepared(data, setup, selector, devices, cuts)
+    return Prepared(data, setup, selector, devices, cuts, block)
 
 
 def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
-    """The same with these kernels and with this rank's clients in its host, in the state of the start or checkpoint."""
+    """The same with these kernels and with the samples of this rank's clients in its host."""
     parts = parts._replace(setup=parts.setup._replace(kernels=kernels))
-    if world.first and world.size > 1:
+    if not world.hosting:
         return parts
     lo, hi = parts.cuts[max(world.rank - 1, 0)], parts.cuts[max(world.rank - 1, 0) + 1]
     made = Host(parts.setup, parts.data, lo, hi)
-    made.join()
     if job.path is not None:
         made.checkpoint = partial(piece, folder(job.path), owner=lo)
-    if job.saved is not None:
-        made.restore(job.saved.clients(lo, hi))
     return parts._replace(host=made)
+
+
+def begin(host: Host | None, job: Job) -> None:
+    """Bring the clients of a host into the state of the start or of the checkpoint."""
+    if host is not None:
+        host.join()
+        if job.saved is not None:
+            host.restore(job.saved.clients(host.lo, host.hi))
 
 
 def start(config: Experiment, data: Dataset, ranks: int) -> Array:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core import processor
 from mpifed.core.errors import Trouble, UserError, failure
 from mpifed.data.cache import Cache
 from mpifed.experiment import checkpoint
@@ -15,9 +14,9 @@ from mpifed.experiment.checkpoint import CheckpointWriter
 from mpifed.experiment.closing import collect, tables
 from mpifed.experiment.config import Experiment, experiment
 from mpifed.experiment.job import Job
-from mpifed.experiment.kernels import choose, recorded
+from mpifed.experiment.kernels import choose, ready, recorded
 from mpifed.experiment.notes import notes, worth_saying
-from mpifed.experiment.prepare import Prepared, housed, prepare
+from mpifed.experiment.prepare import Prepared, begin, housed, prepare
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.resume import forget_end
 from mpifed.experiment.rounds import rounds
@@ -89,6 +88,10 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
     kernels = choose(job, world, parts.data, progress)
     with world.agreeing():
         parts = housed(parts, job, world, kernels)
+    if kernels == "compiled":
+        ready(job.config.dtype, world, progress)
+    with world.agreeing():
+        begin(parts.host, job)
     recorder = None
     try:
         with world.agreeing():
@@ -106,14 +109,13 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
 
 def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
     """The result file of a job, with the rounds up to its checkpoint."""
-    block = processor.block_size(job.config.block_bytes)
     attributes = {
         "config": job.config.toml(),
         "seed": job.config.seed,
         "ranks": world.size,
         "mpi_library": world.library,
-        "block_bytes": block.bytes,
-        "block_bytes_because": block.reason,
+        "block_bytes": parts.block.bytes,
+        "block_bytes_because": parts.block.reason,
         **recorded(parts.setup.kernels),
         "changed": " ".join(job.config.changed()),
         "notes": "\n".join([*notes(job.config, parts.setup.m), *parts.data.notes]),

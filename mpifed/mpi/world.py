@@ -22,6 +22,11 @@ class World:
         """Whether this is rank 0, which reads, writes and speaks."""
         return self.rank == 0
 
+    @property
+    def hosting(self) -> bool:
+        """Whether clients live on this rank: on all but rank 0, which only serves unless it is alone."""
+        return self.size == 1 or not self.first
+
     @contextmanager
     def agreeing(self) -> Iterator[None]:
         """For what the user's input may make fail on some ranks: then it fails on all, with the first rank's sentence.

@@ -14,7 +14,12 @@ import scipy.sparse as sp
 import mpifed as public
 from mpifed.core.errors import UserError
 from mpifed.data import compiling
+from mpifed.experiment.config import experiment
+from mpifed.experiment.job import Job
+from mpifed.experiment.kernels import choose, ready
 from mpifed.experiment.progress import Progress
+from mpifed.experiment.run import start
+from mpifed.mpi.world import World
 from mpifed.report.summary import show
 from mpifed.results.result import load
 from tests.experiment.conftest import run
@@ -130,10 +135,6 @@ def test_a_run_keeps_its_kernels_when_it_is_resumed(tmp_path, monkeypatch):
 
 @fast
 def test_the_first_run_says_that_it_compiles(tmp_path, monkeypatch):
-    from mpifed.experiment.config import experiment
-    from mpifed.experiment.job import Job
-    from mpifed.experiment.run import start
-
     said = []
     for folder in (tmp_path, tmp_path, "/proc/none", "/proc/none"):
         monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
@@ -146,6 +147,32 @@ def test_the_first_run_says_that_it_compiles(tmp_path, monkeypatch):
     assert "compiled" not in said[1]
     assert "each run does it, for /proc/none/mpifed cannot be written" in said[2]
     assert said[3] == said[2]
+
+
+@fast
+def test_a_study_is_refused_before_anything_is_compiled(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
+    monkeypatch.setattr(compiling, "loaded", {})
+    done = run("run", "data.clients=2", "data.features=100000000", "kernels=compiled", code=2)
+    assert done.err.startswith("mpifed: ")
+    assert len(done.err.splitlines()) == 1
+    assert not (tmp_path / "kernels").exists()
+
+
+class Rank(World):
+    """Rank 0 of three, as far as kernels are chosen and made ready."""
+
+    rank, size = 0, 3
+
+
+def test_rank_0_of_several_computes_nothing_and_needs_no_numba(monkeypatch):
+    monkeypatch.setattr(compiling, "installed", lambda: True)
+    for name in ("failure", "folder", "kept", "kernel"):
+        monkeypatch.setattr(compiling, name, None)
+    job = Job(experiment(SMALL))
+    data = job.config.data.load(0, "float64")
+    assert choose(job, Rank(), data, Progress(None)) == "compiled"
+    ready("float64", Rank(), Progress(None))
 
 
 @pytest.mark.parametrize("words", ["kernels='numpy'", "problem='softmax'"])

@@ -13,7 +13,7 @@ import numpy as np
 
 from mpifed.core.typing import Array
 
-PURPOSES = ("data", "partition", "split", "selection", "server", "clients", "model", "system", "tuning")
+PURPOSES = ("data", "partition", "split", "selection", "server", "clients", "model", "system", "tuning", "noise")
 
 
 class PhiloxKey(np.random.bit_generator.ISeedSequence):

@@ -61,7 +61,7 @@ class Released(flame.Flame):
         state, z = super().update(f, flame.Client(*client[:4]), w)
         return Client(*state, seen=np.tile(w, (len(f), 1))), z
 
-    def watch(self, f: Local, client: Any) -> tuple[Array, ...]:
+    def watch(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
         return f.accuracy(client.seen)[0], f.value(client.seen)
 
     def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:

@@ -94,8 +94,8 @@ class Algorithm(Component):
         """r_i, the bound of ‖∇²f_i‖, of each client, to be called by the server: (c,)."""
         return client, f.lipschitz()
 
-    def watch(self, f: Local, client: Any) -> tuple[Array, ...]:
-        """The numbers ``watches`` of each client, (c,) each: summed over all clients at every evaluation."""
+    def watch(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
+        """The numbers ``watches`` of each client at the server's model x, (c,) each: evaluations add up all clients."""
         return ()
 
     def extreme(self, f: Local, client: Any) -> tuple[Array, ...]:

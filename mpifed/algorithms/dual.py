@@ -58,7 +58,7 @@ class DualMethod(Algorithm):
     def bounds(self, f: Local, client: Any) -> tuple[Any, tuple[Array, Array]]:
         return client, (f.lipschitz(), -f.convexity())
 
-    def watch(self, f: Local, client: Any) -> tuple[Array, ...]:
+    def watch(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
         """f_i*(y_i) = ⟨w, y_i⟩ − f_i(w) at the minimiser w of (1)."""
         if not self.dual:
             return (np.zeros(len(f)),)

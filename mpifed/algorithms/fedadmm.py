@@ -70,7 +70,7 @@ class FedADMM(Algorithm, tag="fedadmm"):
         z = sigma * wi + pi  # (3.7)
         return Client(pi, z, eps, steps), z
 
-    def watch(self, f: Local, client: Client) -> tuple[Array, ...]:
+    def watch(self, f: Local, client: Client, x: Array) -> tuple[Array, ...]:
         return (client.steps,)
 
     def penalty(self, f: Local, client: Client) -> tuple[Client, Array]:

@@ -1,11 +1,12 @@
 """FLAME, Algorithm 1 of S. Zhu, J. Zeng, S. Wang, Y. Sun, Z. Peng, "Personalized federated learning via ADMM with
 Moreau envelope", arXiv:2311.06756 (2023)."""
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.personal import Personal
+from mpifed.algorithms.personal import Personal, square
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 
@@ -29,6 +30,9 @@ class Flame(Personal, tag="flame"):
     center: Annotated[Literal["global", "local"], Meta(description="centre of personal models: w, or own w_i")] = (
         "global"
     )
+    lagrangian: Annotated[bool, Meta(description="record the augmented Lagrangian")] = False
+
+    watches: ClassVar[tuple[str, ...]] = ("envelope", "lagrangian")
 
     def advice(self, m: int) -> str | None:
         pull, rho = self.lam / m, self.rho
@@ -53,3 +57,15 @@ class Flame(Personal, tag="flame"):
         pi = client.pi + self.rho * (wi - w)  # (11)
         z = wi + pi / self.rho
         return Client(theta, wi, pi, z), z
+
+    def watch(self, f: Local, client: Client, x: Array) -> tuple[Array, ...]:
+        """(6) and (8): with α_i = 1/m, (f_i(θ_i) + (λ/2)‖θ_i − w_i‖²)/m + ⟨π_i, w_i − w⟩ + (ρ/2)‖w_i − w‖²."""
+        envelope = super().watch(f, client, x)
+        if not self.lagrangian:
+            return (*envelope, np.zeros(len(f)))
+        away = client.w - x
+        own = (f.value(client.theta) + self.lam / 2 * square(client.theta - client.w)) / f.m
+        return (*envelope, own + np.vecdot(client.pi, away) + self.rho / 2 * square(away))
+
+    def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
+        return super().report(server, watched, m) | ({"lagrangian": watched["lagrangian"]} if self.lagrangian else {})

@@ -28,9 +28,13 @@ class Personal(Algorithm):
     optimizer: LocalOptimizer = SGD()
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 100
     weight_decay: Annotated[float, Meta(ge=0, description="weight decay in every gradient")] = 0.0
+    envelope: Annotated[
+        bool, Meta(description="record (1/m) Σ f_i(θ_i) + (λ/2)‖θ_i − w‖², the objective of personal models")
+    ] = False
 
     personal: ClassVar[bool] = True
     tuned_by: ClassVar[str] = "lr"
+    watches: ClassVar[tuple[str, ...]] = ("envelope",)
 
     def work(self, d: Array) -> Array:
         return self.epochs * d
@@ -64,5 +68,19 @@ class Personal(Algorithm):
         g = batch.grad(client.theta) + self.lam * (client.theta - self.centre(client, w))
         return client, np.sqrt(np.vecdot(g, g))
 
+    def watch(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
+        """f_i(θ_i) + (λ/2)‖θ_i − w‖², at least the Moreau envelope of f_i at w."""
+        if not self.envelope:
+            return (np.zeros(len(f)),)
+        return (f.value(client.theta) + self.lam / 2 * square(client.theta - x),)
+
+    def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
+        return {"envelope": watched["envelope"] / m} if self.envelope else {}
+
     def personalised(self, f: Local, client: Any) -> Array:
         return client.theta
+
+
+def square(V: Array) -> Array:
+    """‖v_i‖² of rows V (c, n): (c,)."""
+    return np.vecdot(V, V)

@@ -37,7 +37,7 @@ class Evaluation:
             theta = self.algorithm.personalised(f, client)
             personal = (f.value(theta), *([f.accuracy(theta)[0]] if self.classes else []))
         measures = f.measure(x) if self.measured else ()
-        return value, f.d * value, gradient, *accuracy, *personal, *measures, *self.algorithm.watch(f, client)
+        return value, f.d * value, gradient, *accuracy, *personal, *measures, *self.algorithm.watch(f, client, x)
 
     def means(self, sums: dict[str, Array], m: int, samples: int) -> dict[str, float]:
         """The recorded columns, from the sums over all m clients, which together have so many samples."""

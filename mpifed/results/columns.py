@@ -67,6 +67,14 @@ COLUMNS: dict[str, Column] = {
         latex="$R^2$",
     ),
     "dual_objective": Column("1", "Dual objective Σ f_i*(y_i), which the dual methods minimise.", better=-1),
+    "lagrangian": Column(
+        "1", "Augmented Lagrangian at the clients' variables and the server's model.", better=-1, symbol="Lagrangian"
+    ),
+    "envelope": Column(
+        "1",
+        "Objective of personal models θ_i: mean over clients of f_i(θ_i) + (λ/2)‖θ_i − w‖² at the server's model w.",
+        better=-1,
+    ),
     "snr": Column("1", "Signal-to-noise ratio of the uploads: least log10(‖w_i‖/‖noise‖) over clients.", symbol="SNR"),
     "epsilon": Column(
         "1",

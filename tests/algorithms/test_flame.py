@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from mpifed.algorithms.flame import Flame
-from tests.helpers.algorithm_runs import M, N, Run, build, gradients
+from mpifed.experiment.rounds import evaluate
+from tests.helpers.algorithm_runs import M, N, Run, build, gradients, same
 from tests.helpers.personal_models import EVERYONE, descend
 
 CENTERS = ["global", "local"]
@@ -63,6 +64,33 @@ def test_flame_is_its_box_client_by_client(center):
         assert np.allclose(model, w, rtol=1e-10, atol=1e-12)
         for field, wanted in zip(run.states(), (theta, own, pi, z), strict=True):
             assert np.allclose(field, wanted, rtol=1e-9, atol=1e-11)
+
+
+def test_the_recorded_lagrangian_is_8_and_at_least_6_where_rho_is_at_least_lam_over_m():
+    """Lemma 3: with π_i = (λ/m)(θ_i − w_i), (8) is (6) plus ((ρ − λ/m)/2) Σ ‖w_i − w‖²."""
+    lam, rho = 2.0, 0.5
+    options = {"lam": lam, "rho": rho, "batch_size": 0, "envelope": True, "lagrangian": True}
+    run = Run(build("flame", options), selection=EVERYONE)
+    for _ in range(4):
+        run.rounds(1)
+        row, state, w = evaluate(run.algorithm, run.fed, run.server), run.states(), run.server.x
+        f = np.array([((A @ t - b) ** 2).mean() / 2 for (A, b), t in zip(run.samples(), state.theta, strict=True)])
+        six = f.mean() + lam / 2 * np.square(state.theta - w).sum() / M
+        eight = f.mean() + lam / 2 * np.square(state.theta - state.w).sum() / M
+        eight += (state.pi * (state.w - w)).sum() + rho / 2 * np.square(state.w - w).sum()
+        assert np.isclose(row["envelope"], six, rtol=1e-12)
+        assert np.isclose(row["lagrangian"], eight, rtol=1e-12)
+        assert np.isclose(eight, six + (rho - lam / M) / 2 * np.square(state.w - w).sum(), rtol=1e-12)
+    assert row["lagrangian"] > row["envelope"]
+
+
+@pytest.mark.parametrize("name", ["flame", "pfedme"])
+def test_what_is_recorded_on_request_changes_nothing_else(name):
+    plain, watched = (Run(build(name, options), "softmax") for options in ({}, {"envelope": True}))
+    assert same(plain.rounds(3), watched.rounds(3))
+    rows = [evaluate(run.algorithm, run.fed, run.server) for run in (plain, watched)]
+    assert rows[1].pop("envelope") > rows[0]["personal_objective"]
+    assert rows[0] == rows[1]
 
 
 def test_the_local_model_minimises_what_10_says():

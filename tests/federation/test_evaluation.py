@@ -20,8 +20,8 @@ CLASSES = ("accuracy", "correct", "tested")
     [
         ("fedavg", "least-squares", ALWAYS),
         ("fedavg", "softmax", ALWAYS + CLASSES),
-        ("flame", "least-squares", (*ALWAYS, "personal_objective")),
-        ("flame", "softmax", (*ALWAYS, *CLASSES, "personal_objective", "personal_accuracy")),
+        ("flame", "least-squares", (*ALWAYS, "personal_objective", "envelope", "lagrangian")),
+        ("pfedme", "softmax", (*ALWAYS, *CLASSES, "personal_objective", "personal_accuracy", "envelope")),
         ("fedadmm", "least-squares", (*ALWAYS, "inner_steps")),
     ],
 )

@@ -49,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("name", nargs="*", help="folders or benchmarks, fedgia flame/table2 (default: all)")
     for command in (run, report):
         option = command.add_argument
-        option("--seeds", type=int, help="repetitions (default: run: the paper's number; report: fewer, in an hour)")
+        option("--seeds", type=int, help="repetitions (default: run: the paper's number; report: fewer)")
         option("--quick", action="store_true", help="3 seeds and smaller grids; results go to quick/ in the folder")
         option("--to", type=Path, default=Path("results"), help="folder of the result files (default: results)")
         option("--processes", type=int, default=os.cpu_count(), help="runs at the same time (default: number of cores)")
@@ -96,8 +96,10 @@ def chosen(args: argparse.Namespace) -> list[Chosen]:
     found = []
     for name in names:
         bench = benches.read(name)
-        usual = bench.quick.seeds if args.quick else bench.seeds if args.command == "run" else bench.report
-        found.append(Chosen(name, bench.reduced() if args.quick else bench, args.seeds or usual))
+        which = "seeds" if args.command == "run" else "report"
+        usual = bench.quick.seeds if args.quick else getattr(bench, which)
+        grid = bench.reduced() if args.quick else bench
+        found.append(Chosen(name, grid.repeated("" if args.quick or args.seeds else which), args.seeds or usual))
     return found
 
 

@@ -4,100 +4,26 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
+from benchmarks.parts import KINDS, Block, Claim, Columns, Figure, Number, Printed, Quick
 from mpifed import UserError
 
 HERE = Path(__file__).parent
-Number = float | str  # of a paper: 6.1, "> 100" if not reached within 100, "" if missing
-KINDS = ("order", "falls", "rises", "flat", "equal", "below")  # of claims
 
 
-class Strict(msgspec.Struct, forbid_unknown_fields=True):
-    """A table of a benchmark file; unknown keys are an error."""
-
-
-class Columns(Strict, kw_only=True):
-    """The columns of the table: one for each value of a key of the experiment file."""
-
-    key: str
-    values: list[Any]
-
-    @property
-    def short(self) -> str:
-        """The last part of the key, which tables and file names show."""
-        return self.key.rsplit(".", 1)[-1]
-
-
-class Block(Strict, kw_only=True):
-    """A part of the table.
-
-    A row is a name and its additions to ``study``. ``paper`` and ``reference`` (an independent implementation) have
-    numbers by row and measure, in lists over the columns.
-    """
-
-    name: str
-    study: dict[str, Any] = {}
-    rows: list[dict[str, Any]]
-    optimum: bool = False  # compute stop.optimum before the runs
-    paper: dict[str, dict[str, list[Number]]] = {}
-    reference: dict[str, dict[str, list[Number]]] = {}
-    why: dict[str, str] = {}  # row -> why its cells are off
-
-
-class Figure(Strict, kw_only=True):
-    """A picture: curves over the rounds, or the means or boxes of measures over the columns' key."""
-
-    name: str
-    title: str
-    kind: Literal["curves", "means", "boxes"] = "curves"
-    panels: Literal["block", "column", "row"] = "block"
-    x: str = "round"
-    y: list[str] = msgspec.field(default_factory=lambda: ["objective"])
-    log: Literal["", "x", "y", "xy"] = ""
-    blocks: list[str] = []
-    rows: list[str] = []
-    values: list[Any] = []
-
-
-class Claim(Strict, kw_only=True):
-    """A sentence of the paper about an order or a trend, and its check on our means: one list of rows, one of KINDS."""
-
-    text: str
-    where: str = ""
-    measure: str
-    blocks: list[str] = []
-    values: list[Any] = []
-    order: list[str] = []  # from smallest to largest in every column
-    falls: list[str] = []  # along the columns
-    rises: list[str] = []  # along the columns
-    flat: list[str] = []  # along the columns largest / smallest is at most 1 + within
-    equal: list[str] = []  # in every column largest / smallest is at most 1 + within
-    below: list[str] = []  # at most bound in every run
-    bound: float = 0.0
-    within: float = 0.25
-
-
-class Quick(Strict, kw_only=True):
-    """The smaller grid of ``--quick``; an empty list keeps everything."""
-
-    seeds: int = 3
-    values: list[Any] = []
-    blocks: list[str] = []
-    rows: list[str] = []
-    study: dict[str, Any] = {}
-
-
-class Bench(Strict, kw_only=True):
+class Bench(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A table or figure of a paper."""
 
     title: str
     source: str  # section and number of the table or figure
     about: str = ""
-    seeds: int  # the paper's number of repetitions
+    seeds: int  # of ``run``
     report: int  # seeds of the full report, which takes an hour
+    trials: int = 0  # runs behind a number of the paper, as the paper prints it; 0: it does not
+    assumed: int = 1  # the same, where the paper does not print it
     columns: Columns | None = None
     measures: list[str] = []
     study: dict[str, Any] = {}
@@ -111,6 +37,17 @@ class Bench(Strict, kw_only=True):
     def values(self) -> list[Any]:
         """The values of the columns' key; [None] for a table without columns."""
         return self.columns.values if self.columns is not None else [None]
+
+    def trials_of(self, block: Block) -> tuple[int, bool]:
+        """The number of runs behind a number of the paper, and whether the paper prints it."""
+        if block.trials or block.assumed:
+            return block.trials or block.assumed, bool(block.trials)
+        return self.trials or self.assumed, bool(self.trials)
+
+    def repeated(self, command: str) -> Bench:
+        """This benchmark with the ``seeds`` of each block for ``run`` or ``report``; 0 for those of all blocks."""
+        replace = msgspec.structs.replace
+        return replace(self, block=[replace(block, seeds=getattr(block, command, 0), report=0) for block in self.block])
 
     def reduced(self) -> Bench:
         """This benchmark with the grid of ``quick``."""
@@ -142,7 +79,10 @@ def read(name: str) -> Bench:
     if name not in names():
         raise UserError(f"there is no benchmark {name!r}; see python -m benchmarks list")
     try:
-        bench = msgspec.convert(tomllib.loads(file.read_text("utf-8")), Bench)
+        text = file.read_text("utf-8")
+        bench = msgspec.convert(tomllib.loads(text), Bench)
+        for block, table in zip(bench.block, tomllib.loads(text, parse_float=Printed)["block"], strict=True):
+            block.paper, block.reference = table.get("paper", {}), table.get("reference", {})
         check(bench)
     except (ValueError, msgspec.ValidationError) as error:
         raise UserError(f"{file}: {error}") from None

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from scipy import stats
 
-from benchmarks.bench import Bench, Claim
+from benchmarks.bench import Bench
 from benchmarks.grid import Cell
+from benchmarks.parts import Claim
 from benchmarks.verdict import Sample
 from mpifed.report.names import setting
 

@@ -34,7 +34,10 @@ NO_CHECKPOINTS = {"checkpoint": {"keep": False}}  # of finished runs: they would
 
 
 def runs(bench: Bench, seeds: int, name: str = "", only: str = "") -> Iterator[Run]:
-    """The runs of a benchmark; ``only``: those whose "block row" contains this text."""
+    """The runs of a benchmark, with ``seeds`` seeds in each block that does not say otherwise.
+
+    ``only``: those whose "block row" contains this text.
+    """
     for block in bench.block:
         for row, value in product(block.rows, bench.values):
             if only not in f"{block.name} {row['name']}":
@@ -43,7 +46,7 @@ def runs(bench: Bench, seeds: int, name: str = "", only: str = "") -> Iterator[R
             placeholder: dict[str, Any] = {"stop": {"optimum": 0.0}} if block.optimum else {}
             own = {key: part for key, part in row.items() if key != "name"}
             study = merge(merge(merge(merge(placeholder, NO_CHECKPOINTS), bench.study), block.study), own)
-            for seed in range(seeds):
+            for seed in range(block.seeds or seeds):
                 point = merge(study, {"seed": seed})
                 if bench.columns is not None:
                     assign(point, bench.columns.key, value)

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks import expressions
-from benchmarks.bench import Bench, Number
+from benchmarks.bench import Bench
 from benchmarks.claims import Finding, examine
 from benchmarks.expressions import PaperMeasures
 from benchmarks.grid import Cell, Run, stem
-from benchmarks.verdict import AGREES, NONE, OFF, OPEN, SPREAD, TIME, Sample, Verdict, judge
+from benchmarks.parts import Number
+from benchmarks.verdict import AGREES, NONE, OFF, OPEN, OTHER, TIME, Sample, Verdict, judge
 from mpifed import Result, UserError, load
 
 
@@ -29,15 +30,23 @@ class Outcome(NamedTuple):
     own: PaperMeasures
 
     def verdict(self, cell: Cell, measure: str) -> tuple[Number | None, Number | None, Verdict]:
-        """The paper's number, the independent implementation's, and the verdict against the first one there is."""
+        """The paper's number, the independent implementation's, and the verdict against the first one there is.
+
+        On other data than the paper's, only the independent implementation's number is judged.
+        """
         block = next(block for block in self.bench.block if block.name == cell.block)
         column = self.bench.values.index(cell.value)
         numbers = [table.get(cell.row, {}).get(measure) for table in (block.paper, block.reference)]
         paper, reference = (None if found is None or found[column] == "" else found[column] for found in numbers)
-        target = reference if paper is None else paper
+        ours = self.samples[cell, measure]
+        target, trials = (paper, float(self.bench.trials_of(block)[0]))
+        if paper is None or (block.surrogate and reference is not None):
+            target, trials = reference, block.reference_trials
         if target is None:
             return None, None, Verdict("", "")
-        verdict = judge(self.samples[cell, measure], target, self.bench.seeds, measure in expressions.SECONDS)
+        verdict = judge(ours, target, trials, measure in expressions.SECONDS, block.center)
+        if block.surrogate and reference is None and verdict.kind != NONE:
+            verdict = Verdict(OTHER, "")
         return paper, reference, verdict
 
     def counts(self) -> dict[str, int]:
@@ -50,15 +59,15 @@ class Outcome(NamedTuple):
         return found
 
     def summary(self) -> str:
-        """For example "cells: 8 agree, 3 within the spread of seeds, 1 off; 5 of 6 claims hold"."""
+        """For example "cells: 8 agree, 1 off, 3 on other data; 5 of 6 claims hold"."""
         counts = self.counts()
         words = {
             AGREES: "agree",
-            SPREAD: "within the spread of seeds",
             OFF: "off",
-            TIME: "in seconds (different machines)",
             OPEN: "open",
+            OTHER: "on other data",
             NONE: "not available",
+            TIME: "in seconds (different machines)",
         }
         cells = ", ".join(f"{counts[kind]} {word}" for kind, word in words.items() if kind in counts)
         decided = [finding for finding in self.findings if finding.cases]
@@ -115,4 +124,5 @@ def sample(results: list[Result], measure: str, own: PaperMeasures, reason: str)
         ),
         default=math.inf,
     )
-    return Sample(values, sum(limited), reason if all(map(math.isnan, values)) else "", least)
+    seeds = tuple(int(result.config["seed"]) for result in results)
+    return Sample(values, sum(limited), reason if all(map(math.isnan, values)) else "", least, seeds)

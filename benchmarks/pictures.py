@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks import expressions
-from benchmarks.bench import Figure
 from benchmarks.claims import named
 from benchmarks.grid import Cell
 from benchmarks.outcome import Outcome
+from benchmarks.parts import Figure
 from mpifed.core.typing import Array
 from mpifed.report import axes, metrics, palette
 from mpifed.report.boxplot import boxed

@@ -74,9 +74,9 @@ def screen(outcome: Outcome) -> str:
     parts = [f"{bench.title}\n{bench.source}; {seeds}\n{LEGEND}"]
     for block in bench.block:
         if reason := lacking(outcome, block):
-            parts.append(f"{block.name}: not available: {reason}")
+            parts.append(f"{block.title}: not available: {reason}")
         elif found := tables(outcome, block):
-            parts.append("\n\n".join([block.name, *map(terminal, found)]))
+            parts.append("\n\n".join([block.title, *map(terminal, found)]))
     if outcome.findings:
         parts.append(
             "\n".join(
@@ -117,8 +117,8 @@ def overview(sections: Sequence[Section], folder: Path, seconds: float) -> str:
             "# The tables and figures of five papers, rerun",
             f"{number} runs of mpifed. The last command took {seconds / 60:.1f} min, existing results not counted.",
             f"How to read a cell: {LEGEND}. "
-            '"Agrees" and "within the spread" use the 95 % intervals of Student\'s t for the difference of two means '
-            f"and for a single seed ({link('code', Path(verdict.__file__), folder)}).",
+            f"The intervals have level 95 % ({link('code', Path(verdict.__file__), folder)}): up to one cell in twenty "
+            "is off by chance.",
             "How to trace a number: each benchmark links its TOML file with every setting and the paper's numbers. "
             "The last column of its tables names the result files, which contain the complete configuration "
             "(`python -m mpifed show FILE`). The page of the paper says which function is which equation.",
@@ -148,9 +148,9 @@ def markdown_section(outcome: Outcome, folder: Path) -> str:
     ]
     for block in bench.block:
         if reason := lacking(outcome, block):
-            parts.append(f"### {block.name}\n\nNot available: {portable(reason)}.")
+            parts.append(f"### {block.title}\n\nNot available: {portable(reason)}.")
         elif found := tables(outcome, block):
-            parts += [f"### {block.name}", *(markdown(with_files(table, outcome, block.name)) for table in found)]
+            parts += [f"### {block.title}", *(markdown(with_files(table, outcome, block.name)) for table in found)]
     if outcome.findings:
         claims = "\n".join(f"- {literal(line)}" for line in said(outcome))
         parts += [f"### What {speaker(outcome)} says", claims]

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from benchmarks import expressions
-from benchmarks.bench import Claim
 from benchmarks.claims import Case, Finding
 from benchmarks.outcome import Outcome
+from benchmarks.parts import Claim
 from mpifed.report.names import setting
 
 SHOWN = 3  # most cases whose numbers are written out, of those that agree and of those that do not

@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from benchmarks import expressions
-from benchmarks.bench import Block, Number
 from benchmarks.grid import Cell
 from benchmarks.outcome import Outcome
-from benchmarks.verdict import MARKS, NONE, OFF, Sample
+from benchmarks.parts import ON_OTHER_DATA, Block, Number, Printed
+from benchmarks.verdict import MARKS, NONE, OFF, OPEN, Sample
 from mpifed.report.names import setting
 
 LEGEND = (
     "mean ± standard deviation over the seeds [the paper's number] {an independent implementation's number}; "
-    "= agrees: the difference of the two means is explained by the seeds; ~ within the spread: a single seed may give "
-    "this number; ✗ off; ? open: too few seeds or rounds, or a spread above half of the number; – not available. "
+    "= agrees: the paper's number lies where the mean of as many runs as it had is expected, given ours; ✗ off; "
+    "? open: too few seeds or rounds, or an interval that reaches farther than a quarter of the number; "
+    f"{ON_OTHER_DATA} on other data than the paper's, not judged; – not available. "
     "Seconds come from different machines, so only their ratio is reported"
 )
 
@@ -73,6 +74,8 @@ def lacking(outcome: Outcome, block: Block) -> str:
 def table(outcome: Outcome, block: Block, head: list[str], rows: list[tuple[str, list[tuple[Cell, str]]]]) -> Table:
     """Make one table, with notes on its cells."""
     lines, notes = [], dict[str, None]()
+    if block.surrogate:
+        head = [head[0], *(f"{name} {ON_OTHER_DATA}" for name in head[1:])]
     for row, cells in rows:
         line, off = [row], False
         for cell, measure in cells:
@@ -81,13 +84,14 @@ def table(outcome: Outcome, block: Block, head: list[str], rows: list[tuple[str,
             text = verdict.text if verdict.kind != NONE else ""
             parts = (ours(sample), theirs(paper, "[]"), theirs(reference, "{}"), MARKS[verdict.kind], text)
             line.append(" ".join(filter(None, parts)))
-            off = off or verdict.kind in (OFF, NONE)
+            off = off or verdict.kind in (OFF, OPEN, NONE)
             if sample.reason:
                 notes[f"{row}: {sample.reason}"] = None
         if off and row in block.why:
             notes[f"{row}: {block.why[row]}"] = None
         lines.append(line)
-    return Table(head, lines, merged(list(notes)))
+    other = [f"{ON_OTHER_DATA} on other data than the paper's: {block.surrogate}"] if block.surrogate else []
+    return Table(head, lines, [*other, *merged(list(notes))])
 
 
 def merged(notes: Sequence[str]) -> list[str]:
@@ -122,7 +126,8 @@ def theirs(number: Number | None, brackets: str) -> str:
     """The paper's number in brackets."""
     if number is None:
         return ""
-    return f"{brackets[0]}{number if isinstance(number, str) else format(number, 'g')}{brackets[1]}"
+    text = number if isinstance(number, str) else number.text if isinstance(number, Printed) else format(number, "g")
+    return f"{brackets[0]}{text}{brackets[1]}"
 
 
 def figure(value: float, beside: float | None = None) -> str:

@@ -1,32 +1,37 @@
-"""Compare our number with the paper's: whether their difference is explained by the spread of the seeds."""
+"""Compare our number with the paper's: whether the spread of the seeds explains their difference."""
 
 from __future__ import annotations
 
 import math
+from decimal import Decimal
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
-from benchmarks.bench import Number
+from benchmarks.parts import ON_OTHER_DATA, Number, Printed
 
 LEVEL = 0.95  # of the intervals
 FEW = 3  # with fewer seeds the verdict is open
-AGREES, SPREAD, OFF, TIME, NONE, OPEN = "agrees", "within spread", "off", "time", "not available", "open"
-MARKS = {AGREES: "=", SPREAD: "~", OFF: "✗", TIME: "", NONE: "–", OPEN: "?", "": ""}
+WIDE = 0.25  # an interval that reaches farther than this share of the number leaves the verdict open
+FAILED = "failed"  # begins the reason why no run has a number where all of them failed
+AGREES, OFF, OPEN, OTHER, NONE, TIME = "agrees", "off", "open", "on other data", "not available", "seconds"
+MARKS = {AGREES: "=", OFF: "✗", OPEN: "?", OTHER: ON_OTHER_DATA, NONE: "–", TIME: "", "": ""}
 
 
 class Sample(NamedTuple):
     """A measure of the runs of a cell.
 
     ``limited`` runs hit the round limit. ``reason``: why no run has the measure. ``least``: a lower bound for the runs
-    that hit the limit or never met the condition.
+    that hit the limit or never met the condition. ``seeds``: of the values, in their order.
     """
 
     values: tuple[float, ...] = ()
     limited: int = 0
     reason: str = ""
     least: float = math.inf
+    seeds: tuple[int, ...] = ()
 
     @property
     def known(self) -> np.ndarray:
@@ -52,6 +57,16 @@ class Sample(NamedTuple):
         return math.inf if self.unreached else float(np.mean(self.values))
 
     @property
+    def median(self) -> float:
+        """The median; inf if half of the runs never met the condition, nan without runs."""
+        return float(np.median(self.values)) if self.values else math.nan
+
+    @property
+    def constant(self) -> bool:
+        """Whether all values are equal."""
+        return len(set(self.values)) == 1
+
+    @property
     def sd(self) -> float:
         """The standard deviation of the finite values; 0 for a single one."""
         return float(self.known.std(ddof=1)) if len(self.known) > 1 else 0.0
@@ -63,55 +78,104 @@ class Sample(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """A verdict: AGREES, SPREAD, OFF, TIME, NONE or OPEN, and its text."""
+    """A verdict: AGREES, OFF, OPEN, OTHER, NONE or TIME, and its text."""
 
     kind: str
     text: str
 
 
-def judge(ours: Sample, paper: Number, trials: int, seconds: bool) -> Verdict:
-    """Compare the mean over our n seeds with the paper's mean over ``trials`` seeds, or with its bound "> number".
+def judge(ours: Sample, paper: Number, trials: float, seconds: bool = False, center: str = "mean") -> Verdict:
+    """Compare the mean over our n seeds with the paper's mean over ``trials`` runs, or with its bound "> number".
 
-    Let t be the quantile of Student's distribution, s our standard deviation and h half a unit of the last digit
-    printed. The numbers agree if they differ by at most t·s·√(1/n + 1/trials) + h. The paper's number is within the
-    spread up to t·s·√(1 + 1/n) + h, the prediction interval of a single seed. Beyond that it is off.
+    They agree if the paper's number lies in the 95 % interval that ``interval`` expects it in, widened by h, half a
+    unit of the last digit printed; otherwise the cell is off. With ``trials`` = 1 this is the prediction interval of a
+    single run. ``center`` = "median" compares medians.
 
-    For counts, s² is at least p(1 − p) with p = 1/(n + 2): by the rule of succession, a count that is the same for all
-    n seeds differs by one with probability p.
-
-    The verdict is open with fewer than three seeds, if the spread includes half of the number or more, and if our runs
-    ended before they came as far as the paper's.
+    The verdict is open with fewer than three seeds, if the interval reaches farther than a quarter of the number, and
+    if our runs ended before they came as far as the paper's. A count that is the same for all seeds, and in the paper,
+    agrees however wide the interval is.
     """
-    if ours.reason or not ours.values or all(map(math.isnan, ours.values)):
-        return Verdict(NONE, ours.reason or "no number")
     n, bounded = len(ours.values), isinstance(paper, str)
     number = float(str(paper).removeprefix(">"))
+    failed = sum(map(math.isnan, ours.values))
+    if failed == n and not ours.reason.startswith(FAILED):
+        return Verdict(NONE, ours.reason or "no number")
+    if failed:
+        return Verdict(OPEN if n < FEW else OFF, f"failed with {failed} of {n} seeds")
     if ours.least < number:
         return Verdict(OPEN, f"above {ours.least:g} here")
     if bounded:
         below = max(0, sum(value <= number for value in ours.values) - ours.limited)
         text = f"reached with {below} of {n} seeds" if below else "not reached here either"
         return Verdict(OPEN if n < FEW else OFF if below else AGREES, text)
-    if ours.unreached:
+    if ours.unreached and (center == "mean" or 2 * ours.unreached >= n):
         return Verdict(OPEN if n < FEW else OFF, f"not reached with {ours.unreached} of {n} seeds")
     if seconds:
         return Verdict(TIME, f"{ours.mean / number:.2g} × theirs")
-    return judge_mean(ours, number, trials)
+    return judge_center(ours, number, printed(paper), trials, center)
 
 
-def judge_mean(ours: Sample, number: float, trials: int) -> Verdict:
-    """Apply the intervals of ``judge``."""
-    n, difference, half = len(ours.values), abs(ours.mean - number), printed(number)
-    away = percent(ours.mean / number - 1) if number else f"{ours.mean:+.3g}"
-    if n < FEW:
-        return Verdict(OPEN, away)
-    s = max(ours.sd, math.sqrt(n + 1) / (n + 2)) if ours.counts else ours.sd
-    t = float(stats.t.ppf((1 + LEVEL) / 2, n - 1))
-    if difference > t * s * math.sqrt(1 + 1 / n) + half:
+def judge_center(ours: Sample, number: float, half: float, trials: float, center: str) -> Verdict:
+    """Apply the interval of ``judge``."""
+    own = ours.median if center == "median" else ours.mean
+    away = percent(own / number - 1) if number else f"{own:+.3g}"
+    if len(ours.values) < FEW:
+        return Verdict(OPEN, f"{away}, {len(ours.values)} seed{'s' * (len(ours.values) > 1)}")
+    low, high = interval(ours, trials, center)
+    if not low - half <= number <= high + half:
         return Verdict(OFF, away)
-    if number and difference > abs(number) / 2:
-        return Verdict(OPEN, f"{away}, wide spread")
-    return Verdict(AGREES if difference <= t * s * math.sqrt(1 / n + 1 / max(trials, 1)) + half else SPREAD, away)
+    reach = max(high - own, own - low) + half
+    same = ours.constant and ours.counts and abs(own - number) <= half
+    if number and reach > WIDE * abs(number) and not same:
+        return Verdict(
+            OPEN, f"{away}, interval ± {f'{100 * reach / abs(number):.0f} %' if math.isfinite(reach) else '∞'}"
+        )
+    return Verdict(AGREES, away)
+
+
+def interval(ours: Sample, trials: float, center: str = "mean") -> tuple[float, float]:
+    """Where the mean or median of ``trials`` further runs lies with probability 0.95, by n of ours.
+
+    Mean: ± t·s·√(1/n + 1/trials), with the quantile t of Student's distribution and our standard deviation s. A count
+    that is the same for all seeds has s = 0. By the rule of succession, so many of ``trials`` further runs differ as
+    the beta-binomial distribution with parameters 1 and n + 1 says, each by one.
+
+    Median: from our i-th smallest number to the i-th largest. That so many of ``trials`` further runs are smaller than
+    our i-th smallest has a beta-binomial distribution with parameters i and n + 1 − i, whatever the distribution.
+    """
+    n = len(ours.values)
+    if center == "median":
+        return median_interval(np.sort(ours.values), trials)
+    if ours.constant:
+        reach = differing(n, trials) if ours.counts else 0.0
+    else:
+        reach = student(n - 1) * ours.sd * math.sqrt(1 / n + 1 / trials)
+    return ours.mean - reach, ours.mean + reach
+
+
+def differing(n: int, trials: float) -> float:
+    """The share of ``trials`` further runs that may differ from n equal ones, exceeded with probability 0.05."""
+    if math.isinf(trials):
+        return float(stats.beta.ppf(LEVEL, 1, n + 1))
+    return float(stats.betabinom.ppf(LEVEL, int(trials), 1, n + 1)) / trials
+
+
+def median_interval(values: np.ndarray, trials: float) -> tuple[float, float]:
+    """The interval of ``interval`` for the median; infinite with too few seeds."""
+    n = len(values)
+    rank = np.arange(1, n + 1)
+    if math.isinf(trials):
+        beyond = stats.beta.sf(0.5, rank, n + 1 - rank)
+    else:
+        beyond = stats.betabinom.sf((int(trials) + 1) // 2 - 1, int(trials), rank, n + 1 - rank)
+    i = int(np.sum(beyond <= (1 - LEVEL) / 2))
+    return (float(values[i - 1]), float(values[n - i])) if i else (-math.inf, math.inf)
+
+
+@cache
+def student(freedom: int) -> float:
+    """The two-sided quantile of Student's distribution."""
+    return float(stats.t.ppf((1 + LEVEL) / 2, freedom))
 
 
 def percent(share: float) -> str:
@@ -119,8 +183,7 @@ def percent(share: float) -> str:
     return f"{100 * share:+.0f} %" if abs(share) >= 0.01 else f"{100 * share:+.1f} %"
 
 
-def printed(number: float) -> float:
-    """Half a unit of the last digit of a printed number."""
-    text = f"{number:.12g}"
-    mantissa, _, power = text.partition("e")
-    return 0.5 * 10.0 ** (int(power or 0) - len(mantissa.partition(".")[2]))
+def printed(number: Number) -> float:
+    """Half a unit of the last digit of a printed number: 3.0 is known to a tenth, 3 to one."""
+    text = number.text if isinstance(number, Printed) else f"{float(number):.12g}"
+    return 0.5 * 10.0 ** int(Decimal(text).as_tuple().exponent)

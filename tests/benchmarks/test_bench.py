@@ -28,6 +28,26 @@ def test_every_benchmark_is_sound(name):
     assert {run.name for run in runs(bench.reduced(), bench.quick.seeds, name)}
 
 
+def test_numbers_of_a_paper_keep_their_digits(tiny):
+    block = benches.read("fedgia/tiny").block[0]
+    assert block.paper["FedGiA"]["rounds"] == [5.0, 4.0]
+    assert [number.text for number in block.paper["FedGiA"]["rounds"]] == ["5.0", "4.0"]
+
+
+def test_a_block_may_have_seeds_and_trials_of_its_own(tiny):
+    file = tiny / "benchmarks" / "fedgia" / "tiny.toml"
+    file.write_text(TINY.replace("optimum = true", "optimum = true\nseeds = 7\nreport = 5\nassumed = 3"))
+    bench = benches.read("fedgia/tiny")
+    first, second = bench.block
+
+    def seeds(command):
+        found = [run.cell.block for run in runs(bench.repeated(command), 2) if run.cell.value == 1]
+        return [found.count(block.name) / len(block.rows) for block in bench.block]
+
+    assert (seeds("seeds"), seeds("report"), seeds("")) == ([7, 2], [5, 2], [2, 2])
+    assert (bench.trials_of(first), bench.trials_of(second)) == ((3, False), (20, True))
+
+
 def test_every_paper_has_benchmarks():
     assert {name.split("/")[0] for name in benches.names()} == set(PAPERS)
 

@@ -6,9 +6,10 @@ import math
 
 import pytest
 
-from benchmarks.bench import Bench, Block, Claim, Columns
+from benchmarks.bench import Bench
 from benchmarks.claims import examine
 from benchmarks.grid import Cell
+from benchmarks.parts import Block, Claim, Columns
 from benchmarks.verdict import Sample
 
 

@@ -58,7 +58,7 @@ def test_one_command_runs_prints_draws_and_reports(tiny, monkeypatch, capsys):
     words = ["--seeds", "2", "--processes", "1"]
     assert command(monkeypatch, "run", "fedgia/tiny", *words) == 0
     shown = capsys.readouterr().out
-    assert re.search(r"^  FedGiA +\d+\.\d ± \d+\.\d \[5\] \? [+-]\d+ %", shown, re.MULTILINE)
+    assert re.search(r"^  FedGiA +\d+\.\d ± \d+\.\d \[5\.0\] \? [+-]\d+ %, 2 seeds", shown, re.MULTILINE)
     assert re.search(r"Example V.2: not available: data = .sct. finds no", shown)
     assert "✓ “FedGiA takes fewer rounds”, page 1, holds in both cases, tested as CR of FedGiA ≤ FedAvg:" in shown
     for picture in ("curves", "means", "boxes"):
@@ -72,7 +72,7 @@ def test_one_command_runs_prints_draws_and_reports(tiny, monkeypatch, capsys):
     for target in re.findall(r"\]\(([^)#]+)\)", page):
         assert (tiny / "results" / target).exists(), target
     assert "| FedAvg | " in page
-    assert "it is a test" not in page
+    assert "*FedAvg: it is a test*" in page
     assert str(tiny) not in page
     web = (tiny / "results/report.html").read_text()
     assert web.count("<table>") == len(re.findall(r"^\|---", page, re.MULTILINE))

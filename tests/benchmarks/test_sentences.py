@@ -7,8 +7,8 @@ import math
 import pytest
 
 from benchmarks import bench as benches
-from benchmarks.bench import Claim
 from benchmarks.claims import Case, Finding
+from benchmarks.parts import Claim
 from benchmarks.sentences import literal, sentence
 
 CLAIM = Claim(text="A is fast.", where="page 1", measure="rounds", order=["A", "B"])

@@ -4,53 +4,138 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.verdict import AGREES, NONE, OFF, OPEN, SPREAD, TIME, Sample, judge
+from benchmarks.parts import Printed
+from benchmarks.verdict import AGREES, NONE, OFF, OPEN, TIME, Sample, interval, judge, printed
+
+TEN = Sample((10.0, 11.0, 12.0, 11.0, 10.5, 11.5, 11.0, 10.0, 12.0, 11.0))
 
 
 def test_a_number_near_the_mean_agrees_one_far_is_off():
-    seeds = Sample((10.0, 11.0, 12.0, 11.0, 10.5, 11.5, 11.0, 10.0, 12.0, 11.0))
-    assert judge(seeds, 11.2, 20, False).kind == AGREES
-    assert judge(seeds, 12.4, 20, False).kind == SPREAD
-    assert judge(seeds, 15.0, 20, False) == (OFF, "-27 %")
-    assert judge(seeds, 22.0, 20, True) == (TIME, "0.5 × theirs")
-    assert judge(Sample((99.5, 100.5, 100.0)), 102.9, 20, False) == (OFF, "-3 %")
-    assert judge(Sample((0.904, 0.9041, 0.9042)), 0.91, 20, False) == (OFF, "-0.6 %")
-    assert judge(Sample((), 0, "no data"), 11.0, 20, False) == (NONE, "no data")
+    assert judge(TEN, 11.2, 20) == (AGREES, "-2 %")
+    assert judge(TEN, 12.4, 20) == (OFF, "-11 %")
+    assert judge(TEN, 22.0, 20, True) == (TIME, "0.5 × theirs")
+    assert judge(Sample((99.5, 100.5, 100.0)), 102.9, 20) == (OFF, "-3 %")
+    assert judge(Sample((0.904, 0.9041, 0.9042)), 0.91, 20) == (OFF, "-0.6 %")
+    assert judge(Sample((), 0, "no data"), 11.0, 20) == (NONE, "no data")
+
+
+def test_a_single_run_may_lie_farther_from_our_mean_than_a_mean_of_twenty():
+    assert judge(TEN, 12.4, 1).kind == AGREES
+    assert judge(TEN, 13.4, 1).kind == OFF
+
+
+def test_a_number_is_known_to_half_a_unit_of_its_last_printed_digit():
+    assert [printed(Printed(text)) for text in ("3.0", "3.", "0.90", "1e-3")] == [0.05, 0.5, 0.005, 0.0005]
+    assert [printed(number) for number in (3, 0.9029, 1.5)] == [0.5, 0.00005, 0.05]
+    seeds = Sample((3.3, 3.31, 3.32))
+    assert (judge(seeds, Printed("3.0"), 20).kind, judge(seeds, 3, 20).kind) == (OFF, AGREES)
 
 
 def test_a_number_never_reached_is_off_where_runs_were_long_enough():
     never = (math.inf,) * 3
-    assert judge(Sample((math.inf, 30.0, 31.0)), 11.0, 20, False) == (OFF, "not reached with 1 of 3 seeds")
-    assert judge(Sample(never, least=100.0), 96.0, 20, False) == (OFF, "not reached with 3 of 3 seeds")
-    assert judge(Sample(never, least=100.0), 418.0, 20, False) == (OPEN, "above 100 here")
-    assert judge(Sample(never, least=100.0), "> 100", 20, False) == (AGREES, "not reached here either")
-    assert judge(Sample(never, least=100.0), "> 500", 20, False) == (OPEN, "above 100 here")
-    assert judge(Sample((100.0,) * 3, 3, least=100.0), "> 100", 20, False).kind == AGREES
-    assert judge(Sample((120.0, 130.0, math.inf)), "> 100", 20, False).kind == AGREES
-    assert judge(Sample((20.0, 130.0, math.inf)), "> 100", 20, False) == (OFF, "reached with 1 of 3 seeds")
+    assert judge(Sample((math.inf, 30.0, 31.0)), 11.0, 20) == (OFF, "not reached with 1 of 3 seeds")
+    assert judge(Sample(never, least=100.0), 96.0, 20) == (OFF, "not reached with 3 of 3 seeds")
+    assert judge(Sample(never, least=100.0), 418.0, 20) == (OPEN, "above 100 here")
+    assert judge(Sample(never, least=100.0), "> 100", 20) == (AGREES, "not reached here either")
+    assert judge(Sample(never, least=100.0), "> 500", 20) == (OPEN, "above 100 here")
+    assert judge(Sample((100.0,) * 3, 3, least=100.0), "> 100", 20).kind == AGREES
+    assert judge(Sample((120.0, 130.0, math.inf)), "> 100", 20).kind == AGREES
+    assert judge(Sample((20.0, 130.0, math.inf)), "> 100", 20) == (OFF, "reached with 1 of 3 seeds")
 
 
-def test_few_seeds_and_wide_spreads_leave_it_open():
-    assert judge(Sample((10.0, 12.0)), 11.0, 20, False) == (OPEN, "+0.0 %")
-    assert judge(Sample((math.inf,) * 2), 11.0, 20, False).kind == OPEN
-    assert judge(Sample((math.inf,) * 2), "> 100", 20, False).kind == OPEN
-    assert judge(Sample((14.0, 19.0, 22.0)), 3.0, 1, False) == (OPEN, "+511 %, wide spread")
-    assert judge(Sample((0.1, -0.1, 0.3)), 0.0, 1, False).kind == AGREES
+def test_a_run_that_failed_does_not_agree():
+    assert judge(Sample((11.0, math.nan, 11.0)), 11.0, 20) == (OFF, "failed with 1 of 3 seeds")
+    assert judge(Sample((math.nan,) * 3, 0, "failed: diverged"), 11.0, 20) == (OFF, "failed with 3 of 3 seeds")
+    assert judge(Sample((math.nan,) * 3), 11.0, 20) == (NONE, "no number")
 
 
-def test_counts_that_never_vary_still_have_a_spread():
-    assert judge(Sample((5.0,) * 5), 5.1, 20, False).kind == AGREES
-    assert judge(Sample((5.0,) * 20), 6.1, 20, False).kind == OFF
-    assert judge(Sample((0.5,) * 20), 0.6, 20, False).kind == OFF
+def test_few_seeds_and_wide_intervals_leave_it_open():
+    assert judge(Sample((10.0, 12.0)), 11.0, 20) == (OPEN, "+0.0 %, 2 seeds")
+    assert judge(Sample((math.inf,) * 2), 11.0, 20).kind == OPEN
+    assert judge(Sample((math.inf,) * 2), "> 100", 20).kind == OPEN
+    assert judge(Sample((14.0, 19.0, 22.0)), 18.0, 20) == (OPEN, "+2 %, interval ± 63 %")
+    assert judge(Sample((14.0, 19.0, 22.0)), 3.0, 20) == (OFF, "+511 %")
+    assert judge(Sample((0.1, -0.1, 0.3)), 0.0, 1).kind == AGREES
+
+
+def test_counts_that_never_vary_still_have_an_interval():
+    assert interval(Sample((5.0,) * 3), 20) == pytest.approx((4.45, 5.55))
+    assert interval(Sample((5.0,) * 10), 20) == pytest.approx((4.7, 5.3))
+    assert interval(Sample((5.0,) * 3), 1) == (4.0, 6.0)
+    assert interval(Sample((5.0,) * 20), 1) == (5.0, 5.0)
+    assert interval(Sample((0.5,) * 20), 20) == (0.5, 0.5)
+    assert interval(Sample((5.0,) * 3), math.inf) == pytest.approx((5 - 0.527, 5 + 0.527), abs=1e-3)
+
+
+def test_a_count_that_is_the_same_in_all_seeds_and_in_the_paper_is_not_open():
+    assert judge(Sample((1.0,) * 3), Printed("1.0"), 20).kind == AGREES
+    assert judge(Sample((1.0,) * 3), Printed("1.3"), 20) == (OPEN, "-23 %, interval ± 46 %")
+    assert judge(Sample((1.0,) * 3), Printed("1.9"), 20).kind == OFF
+
+
+def test_medians_are_compared_by_order_statistics():
+    modes = Sample(tuple(23.0 + k / 10 for k in range(25)) + tuple(38.0 + k / 10 for k in range(26)))
+    assert judge(modes, 38.5, 20, center="median").kind == OPEN  # between the modes nothing is known
+    one = Sample(tuple(23.0 + k / 10 for k in range(50)))
+    assert interval(one, math.inf, "median") == pytest.approx((24.7, 26.2))  # ranks 18 and 33
+    assert judge(one, 26.0, 20, center="median").kind == AGREES
+    assert judge(one, 30.0, 20, center="median").kind == OFF
+    some = Sample((*one.values[:-9], *(math.inf,) * 9))
+    assert (judge(some, 26.0, 20, center="median").kind, judge(some, 26.0, 20).kind) == (AGREES, OFF)
+    assert judge(TEN, 11.0, 1, center="median") == (OPEN, "+0.0 %, interval ± ∞")
+
+
+LAWS = {
+    "normal": lambda draw, size: draw.normal(10.0, 1.0, size),
+    "rounds 3, rarely 4": lambda draw, size: 3.0 + (draw.random(size) < 0.05),
+    "rounds 40 ± 6": lambda draw, size: draw.poisson(40.0, size).astype(float),
+    "two modes": lambda draw, size: np.where(draw.random(size) < 0.5, 23.0, 38.0) + draw.integers(-2, 3, size),
+}
+
+
+def share(kind, law, n, trials, center="mean", shift=0.0, cases=300):
+    """How often a paper's number of ``trials`` runs of the same law, moved by ``shift``, gets this verdict."""
+    draw, found = np.random.default_rng(7), 0
+    for _ in range(cases):
+        ours, theirs = LAWS[law](draw, n), LAWS[law](draw, trials)
+        number = Printed(f"{getattr(np, center)(theirs) * (1 + shift):.1f}")
+        found += judge(Sample(tuple(ours)), number, trials, center=center).kind == kind
+    return found / cases
+
+
+@pytest.mark.parametrize(("n", "trials"), [(3, 1), (3, 20), (10, 1), (10, 20), (50, 20)])
+@pytest.mark.parametrize("law", LAWS)
+def test_at_most_one_number_of_the_same_law_in_twenty_is_off(law, n, trials):
+    known = law == "two modes" and n == 3  # all three seeds may lie in one mode
+    assert share(OFF, law, n, trials) <= (0.3 if known else 0.05 + 3 * math.sqrt(0.05 * 0.95 / 300))
+
+
+@pytest.mark.parametrize(("n", "trials"), [(10, 20), (50, 20), (50, 1)])
+@pytest.mark.parametrize("law", LAWS)
+def test_at_most_one_median_of_the_same_law_in_twenty_is_off(law, n, trials):
+    assert share(OFF, law, n, trials, "median") <= 0.05
+
+
+@pytest.mark.parametrize("law", ["normal", "rounds 3, rarely 4", "rounds 40 ± 6"])
+def test_a_number_of_another_law_rarely_agrees(law):
+    assert share(AGREES, law, 10, 20, shift=0.25) <= 0.1
+    assert share(AGREES, law, 3, 20, shift=0.25) <= 0.25
+    assert share(AGREES, law, 3, 20, shift=0.5) <= 0.02
+
+
+def test_ten_seeds_decide_most_numbers_of_the_same_law():
+    assert min(share(AGREES, law, 10, 20) for law in LAWS) >= 0.8
 
 
 @given(st.lists(st.floats(1, 100), min_size=3, max_size=20), st.floats(0, 50), st.floats(0, 50))
 def test_a_number_farther_away_never_has_a_better_verdict(values, near, far):
     near, far = sorted((near, far))
-    worth = [AGREES, SPREAD, OPEN, OFF]
+    worth = [AGREES, OFF]
     ours = Sample(tuple(values))
-    kinds = [judge(ours, ours.mean + away, 20, False).kind for away in (near, far)]
-    assert far - near < 1 or worth.index(kinds[0]) <= worth.index(kinds[1])
+    kinds = [judge(ours, ours.mean + away, 20).kind for away in (near, far)]
+    assert OPEN in kinds or far - near < 1 or worth.index(kinds[0]) <= worth.index(kinds[1])

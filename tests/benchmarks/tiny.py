@@ -8,6 +8,7 @@ source = "Table 0"
 about = "a test"
 seeds = 20
 report = 2
+trials = 20
 columns = { key = "algorithm.k0", values = [1, 5] }
 measures = ["rounds", "objective_gap", "tct"]
 different = "nothing"

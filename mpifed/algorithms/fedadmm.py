@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.admm import InexactADMM
 from mpifed.algorithms.local_solvers import AugmentedLagrangian
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
@@ -24,12 +24,12 @@ class Server(NamedTuple):
     sigma: float  # σ = Σ σ_i
 
 
-class FedADMM(Algorithm, tag="fedadmm"):
+class FedADMM(InexactADMM, tag="fedadmm"):
     """Selected clients minimise augmented Lagrangians inexactly, k0 times a round; the server adds all last uploads.
 
     w = (1/σ) Σ z_i;  ε_i ← nu ε_i;  w_i: ‖α_i∇f_i(w_i) + π_i + σ_i(w_i − w)‖² ≤ ε_i;  π_i ← π_i + σ_i(w_i − w);
-    z_i = σ_i w_i + π_i;  α_i = 1/m, σ_i = r0 r_i/m.  At most ``inner_max`` steps of (3.12) from w, the test (3.5) with
-    the gradient at the new point (errata).  Source: (3.3)–(3.8), (3.12).
+    z_i = σ_i w_i + π_i;  α_i = 1/m, σ_i = r0 r_i/m.  (3.5) is tested at the new point (errata).
+    Source: (3.3)–(3.8); at most ``inner_max`` steps of (3.12) from w.
     """
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
@@ -38,20 +38,19 @@ class FedADMM(Algorithm, tag="fedadmm"):
     eps0: Annotated[Annotated[float, Meta(ge=0)] | None, Meta(description="first ε_i (default: k0²)")] = None
     inner_max: Annotated[int, Meta(ge=1, description="most inner steps an iteration")] = 3
     tuned_by: ClassVar[str] = "r0"
-    watches: ClassVar[tuple[str, ...]] = ("inner_steps",)
-
-    def needs(self) -> tuple[str, ...]:
-        return ("lipschitz",)
+    watches: ClassVar[tuple[str, ...]] = ("inner_steps", *InexactADMM.watches)
 
     def work(self, d: Array) -> Array:
         return (1 + self.k0 * (self.inner_max - 1)) * d  # at most: clients that reach ε_i stop early
 
     def join(self, f: Local) -> Client:
         eps = np.full(len(f), float(self.k0**2 if self.eps0 is None else self.eps0))
-        return Client(pi=f.zeros(), z=self.sigma(f)[:, None] * f.initial(), eps=eps, steps=np.zeros(len(f)))
+        pi = self.duals(f)
+        return Client(pi, z=self.sigma(f)[:, None] * f.initial() + pi, eps=eps, steps=np.zeros(len(f)))
 
     def start(self, fed: Federation) -> Server:
-        return Server(x=fed.initial(), sigma=float(fed.sum(self.penalty)))
+        sigma = float(fed.sum(self.penalty))
+        return Server(self.joint(fed, sigma), sigma)  # (3.3) at k = 0
 
     def round(self, fed: Federation, server: Server) -> Server:
         z = fed.sum(self.update, server.x, to=fed.select(server.x), last="z")
@@ -71,10 +70,11 @@ class FedADMM(Algorithm, tag="fedadmm"):
         return Client(pi, z, eps, steps), z
 
     def watch(self, f: Local, client: Client, x: Array) -> tuple[Array, ...]:
-        return (client.steps,)
+        return (client.steps, *super().watch(f, client, x))
 
-    def penalty(self, f: Local, client: Client) -> tuple[Client, Array]:
-        return client, self.sigma(f)
+    def local(self, f: Local, client: Client) -> tuple[Array, Array]:
+        sigma = self.sigma(f)
+        return (client.z - client.pi) / sigma[:, None], sigma  # (3.7)
 
     def sigma(self, f: Local) -> Array:
         return self.r0 * f.lipschitz() / f.m  # σ_i: (c,)

@@ -14,7 +14,7 @@ from mpifed.federation.server import Federation
 
 
 class Client(NamedTuple):
-    w: Array  # (c, n) last local model, or (c, 0) where only selected clients are averaged
+    w: Array  # (c, n) last local model, or (c, 0) where it is not needed again
 
 
 class Server(NamedTuple):
@@ -44,7 +44,7 @@ class FedAvg(Algorithm, tag="fedavg"):
         return passes(d, self.k0, self.epochs, self.batch_size)
 
     def join(self, f: Local) -> Client:
-        return Client(w=f.initial() if self.aggregate == "all" else f.zeros(0))
+        return Client(w=f.initial() if self.keeps() else f.zeros(0))
 
     def start(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), k=0)
@@ -56,11 +56,19 @@ class FedAvg(Algorithm, tag="fedavg"):
 
     def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
         """k0 iterations from the server's model."""
-        w, memory = x, None
+        w, memory = self.origin(client, x), None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
             w, memory = self.iterate(batch, w, x, gamma, memory)
-        return (client._replace(w=w) if self.aggregate == "all" else client), w
+        return (client._replace(w=w) if self.keeps() else client), w
+
+    def keeps(self) -> bool:
+        """Whether clients keep their last local models."""
+        return self.aggregate == "all"
+
+    def origin(self, client: Client, x: Array) -> Array:
+        """Where the first iteration of a round begins: (n,) or (c, n)."""
+        return x
 
     def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:
         """(3.16): one step."""

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.admm import InexactADMM
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
@@ -16,6 +16,7 @@ from mpifed.problems.base import Solve
 
 class Client(NamedTuple):
     pi: Array  # (c, n) dual variables
+    w: Array  # (c, n) local models x_i where the Lagrangian is recorded, else (c, 0)
 
 
 class Server(NamedTuple):
@@ -23,7 +24,7 @@ class Server(NamedTuple):
     sigma: float  # penalty
 
 
-class FedGiA(Algorithm, tag="fedgia"):
+class FedGiA(InexactADMM, tag="fedgia"):
     """Selected clients take k0 steps of inexact ADMM with one gradient, the others one gradient step.
 
     x⁺ = (1/m) Σ z_i;  selected: x_i ← x − (H_i/m + σI)⁻¹(ḡ_i + π_i), π_i ← π_i + σ(x_i − x), z_i = x_i + π_i/σ;
@@ -35,16 +36,18 @@ class FedGiA(Algorithm, tag="fedgia"):
     t: Annotated[Positive | None, Meta(description="σ = t·r/m (default: Table III, by problem)")] = None
 
     everyone: ClassVar[bool] = True
+    common: ClassVar[bool] = True
     tuned_by: ClassVar[str] = "t"
 
     def needs(self) -> tuple[str, ...]:
-        return ("lipschitz", "majorizer_inverse") if self.H == "gram" else ("lipschitz",)
+        return (*super().needs(), "majorizer_inverse") if self.H == "gram" else super().needs()
 
     def join(self, f: Local) -> Client:
-        return Client(pi=f.zeros())
+        return Client(pi=self.duals(f), w=f.initial() if self.lagrangian else f.zeros(0))
 
     def start(self, fed: Federation) -> Server:
-        return Server(x=fed.initial(), sigma=self.scale(fed) * float(fed.max(self.smoothness)) / fed.m)
+        sigma = self.scale(fed) * float(fed.max(self.smoothness)) / fed.m
+        return Server(self.joint(fed, fed.m * sigma), sigma)  # (11) at k = 0
 
     def round(self, fed: Federation, server: Server) -> Server:
         x = fed.mean(self.update, server.x, server.sigma, each=fed.mask(fed.select(server.x)))  # (11)
@@ -61,7 +64,7 @@ class FedGiA(Algorithm, tag="fedgia"):
                 step = -inverse(gi + pii)  # (12): x_i − x
                 pii = pii + sigma * step  # (13)
             pi[i], z[i] = pii, x + step + pii / sigma  # (14)
-        return client._replace(pi=pi), z
+        return Client(pi, z - pi / sigma if self.lagrangian else client.w), z
 
     def inverse(self, f: Local, sigma: float) -> Solve:
         """V -> (H_i/m + σI)⁻¹ v_i for rows V (c, n)."""

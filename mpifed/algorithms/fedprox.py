@@ -1,11 +1,11 @@
 """FedProx, Algorithm 2 of T. Li, A. K. Sahu, M. Zaheer, M. Sanjabi, A. Talwalkar, V. Smith, "Federated optimization in
 heterogeneous networks", arXiv:1812.06127 (2020)."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from mpifed.algorithms.fedavg import FedAvg
+from mpifed.algorithms.fedavg import Client, FedAvg
 from mpifed.algorithms.optimizers import SGD
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
@@ -15,14 +15,25 @@ class FedProx(FedAvg, tag="fedprox"):
     """FedAvg whose local iteration is a few gradient steps on f_i(w) + (mu/2)‖w − x‖².
 
     w ← w − γ_k(∇f_i(w) + mu (w − x)), ``inner`` times, from x at a round's first iteration, then from w_i.
-    Source: Algorithm 2, as compared in fedgia, section V.D, and fedadmm (3.17), with its sign corrected (errata).
+    Source: Algorithm 2, as compared in fedgia, section V.D. (3.17) of fedadmm, with its sign corrected (errata), is
+    inner = 1, scale = "1/m" and begin = "own": there a round begins at the client's own last w_i.
     """
 
     mu: Annotated[float, Meta(ge=0, description="proximal weight μ")] = 1e-4
     inner: Annotated[int, Meta(ge=1, description="gradient steps an iteration")] = 5
 
+    begin: Annotated[
+        Literal["server", "own"], Meta(description="where a round begins: the server's model or the client's own last")
+    ] = "server"
+
     def work(self, d: Array) -> Array:
         return self.inner * super().work(d)
+
+    def keeps(self) -> bool:
+        return self.begin == "own" or super().keeps()
+
+    def origin(self, client: Client, x: Array) -> Array:
+        return client.w if self.begin == "own" else x
 
     def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:
         rate, mu = self.rate(f, gamma), self.mu * (1 if self.scale == "1" else f.m)

@@ -162,7 +162,7 @@ def option(field: Any) -> tuple[str, str, str]:
     family = next((k for k in (kind, *typing.get_args(kind)) if isinstance(k, type) and issubclass(k, Component)), None)
     if family is not None and family.choices:
         bounds = " | ".join(family.choices)
-    return field.name, default, meaning + (f"  [{bounds}]" if bounds else "")
+    return field.encode_name, default, meaning + (f"  [{bounds}]" if bounds else "")
 
 
 def default_of(field: Any) -> str:

@@ -54,15 +54,15 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if missing:
             raise UserError(f"{join(path, missing[0])} is missing: it has no default")
         try:
-            return cls(**values)
+            return cls(**{fields[key].name: value for key, value in values.items()})
         except ValueError as error:
             raise UserError(f"{path}: {error}") from None
 
 
 @cache
 def fields_of(cls: type[Table]) -> dict[str, Any]:
-    """Field name -> field of a table; cached, because reading annotations is slow."""
-    return {field.name: field for field in msgspec.structs.fields(cls)}
+    """Key -> field of a table, whose attribute is field.name; cached, because reading annotations is slow."""
+    return {field.encode_name: field for field in msgspec.structs.fields(cls)}
 
 
 class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="name"):

@@ -39,7 +39,7 @@ def plain(value: Any, key: str) -> Any:
         return named(value)
     if isinstance(value, Table):
         name = {"name": reference(type(value))} if isinstance(value, Component) else {}
-        return name | plain({field: getattr(value, field) for field in fields_of(type(value))}, key)
+        return name | plain({k: getattr(value, field.name) for k, field in fields_of(type(value)).items()}, key)
     if isinstance(value, Mapping):
         return {str(k): plain(part, join(key, str(k))) for k, part in value.items() if part is not None}
     if isinstance(value, list | tuple | range):

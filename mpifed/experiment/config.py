@@ -107,7 +107,7 @@ def differences(old: Experiment, new: Experiment, but: Sequence[str]) -> Iterato
 def changes(table: Table, path: str) -> Iterator[str]:
     """The keys of a table, and of the tables in it, whose values are not the defaults of the classes named."""
     for name, field in fields_of(type(table)).items():
-        value, key = getattr(table, name), join(path, name)
+        value, key = getattr(table, field.name), join(path, name)
         default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
         if not isinstance(value, Table):
             yield from [key] if value != default else []

@@ -85,7 +85,7 @@ def with_options(name: str, problems: dict[str, type[Problem]]) -> Iterator[str]
     for key, field in fields_of(type(default(name))).items():
         for value in alternatives(field.type):
             try:
-                needs = type(default(name))(**{key: value}).needs()
+                needs = type(default(name))(**{field.name: value}).needs()
             except (TypeError, ValueError, UserError):
                 continue
             more = [need for need in needs if need not in usual]

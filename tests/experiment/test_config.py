@@ -148,10 +148,10 @@ def test_the_complete_file_has_every_key_that_has_a_value(table):
     written = tomllib.loads(run.toml())
 
     def same(struct, table):
-        names = {field.name for field in msgspec.structs.fields(struct) if getattr(struct, field.name) is not None}
-        assert names | ({"name"} if isinstance(struct, Component) else set()) == set(table)
-        for name in names:
-            value = getattr(struct, name)
+        values = {field.encode_name: getattr(struct, field.name) for field in msgspec.structs.fields(struct)}
+        values = {name: value for name, value in values.items() if value is not None}
+        assert values.keys() | ({"name"} if isinstance(struct, Component) else set()) == set(table)
+        for name, value in values.items():
             if isinstance(value, Table):
                 same(value, table[name])
             else:
@@ -324,7 +324,7 @@ def test_what_is_no_experiment_file_is_refused(study, tmp_path, text, sentence):
         ("algorithm.step=constnat", "unknown step 'constnat'; did you mean 'constant'?"),
         ("data.cleints=3", "unknown key 'data.cleints'; did you mean 'clients'?"),
         ("stop.gradiant=1", "unknown key 'stop.gradiant'; did you mean 'gradient'?"),
-        ("algorithm.bogus=1", "unknown key 'algorithm.bogus'; the choices are k0, H, t"),
+        ("algorithm.bogus=1", "unknown key 'algorithm.bogus'; the choices are start, lagrangian, k0, H, t"),
         ("problem.mu=1", "unknown key 'problem.mu'; there are none here"),
         ("algorithm.step.b=1", "unknown key 'algorithm.step.b'; "),
         ("algorithm.k0=0", "algorithm.k0 = 0 is wrong: it must be a whole number >= 1"),

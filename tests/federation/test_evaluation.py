@@ -22,7 +22,7 @@ CLASSES = ("accuracy", "correct", "tested")
         ("fedavg", "softmax", ALWAYS + CLASSES),
         ("flame", "least-squares", (*ALWAYS, "personal_objective", "envelope", "lagrangian")),
         ("pfedme", "softmax", (*ALWAYS, *CLASSES, "personal_objective", "personal_accuracy", "envelope")),
-        ("fedadmm", "least-squares", (*ALWAYS, "inner_steps")),
+        ("fedadmm", "least-squares", (*ALWAYS, "inner_steps", "lagrangian", "squares")),
     ],
 )
 def test_quantities_have_names_in_the_order_in_which_they_travel(name, problem, names):

@@ -1,0 +1,65 @@
+"""What FedGiA and FedADMM share: the first dual variables, and the augmented Lagrangian in the record."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from msgspec import Meta, field
+
+from mpifed.algorithms.base import Algorithm
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+from mpifed.federation.server import Federation
+
+
+class InexactADMM(Algorithm):
+    """Methods whose model x minimises L(x, W, Π) = Σ f_i(w_i)/m + ⟨w_i − x, π_i⟩ + (σ_i/2)‖w_i − x‖².
+
+    The field is ``first`` because ``start`` is a method; in experiment files it is ``start``.
+    """
+
+    first: Annotated[
+        Literal["zero", "-gradient"], Meta(description="first dual variables π_i: 0, or −∇f_i/m at the first model")
+    ] = field(default="zero", name="start")
+    lagrangian: Annotated[
+        bool, Meta(description="record the augmented Lagrangian: one more value of f_i at every evaluation")
+    ] = False
+
+    common: ClassVar[bool] = False  # whether the server's sigma is that of each client, not Σ σ_i
+    watches: ClassVar[tuple[str, ...]] = ("lagrangian", "squares")
+
+    def needs(self) -> tuple[str, ...]:
+        return ("lipschitz",)
+
+    def duals(self, f: Local) -> Array:
+        """π_i before the first round: (c, n)."""
+        return f.zeros() if self.first == "zero" else -f.grad(f.initial()) / f.m
+
+    def joint(self, fed: Federation, sigma: float) -> Array:
+        """The first model, x⁰ + Σ π_i/σ with σ = Σ σ_i: the mean of the first uploads, of which only π_i is sent."""
+        return fed.initial() if self.first == "zero" else fed.initial() + fed.sum(self.upload) / sigma
+
+    def upload(self, f: Local, client: Any) -> tuple[Any, Array]:
+        return client, client.pi
+
+    def penalty(self, f: Local, client: Any) -> tuple[Any, Array]:
+        return client, self.local(f, client)[1]
+
+    def local(self, f: Local, client: Any) -> tuple[Array, Array]:
+        """w_i (c, n) and σ_i (c,), the latter 1 with ``common``."""
+        return client.w, np.ones(len(f))
+
+    def watch(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
+        """f_i(w_i)/m + ⟨w_i − x, π_i⟩ and (σ_i/2)‖w_i − x‖², or zeros where L is not recorded."""
+        if not self.lagrangian:
+            return np.zeros(len(f)), np.zeros(len(f))
+        w, sigma = self.local(f, client)
+        away = w - x
+        return f.value(w) / f.m + np.vecdot(away, client.pi), sigma / 2 * np.vecdot(away, away)
+
+    def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
+        own = {name: value for name, value in watched.items() if name not in InexactADMM.watches}
+        if self.lagrangian:
+            own["lagrangian"] = watched["lagrangian"] + (server.sigma if self.common else 1) * watched["squares"]
+        return own

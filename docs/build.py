@@ -14,6 +14,7 @@ from mpifed.experiment.checkpoint import Checkpoint
 from mpifed.experiment.config import Evaluate, Experiment, Record
 from mpifed.experiment.matching import matrix
 from mpifed.experiment.stop import Stop
+from mpifed.federation.masks import Masks
 from mpifed.federation.stragglers import System
 from mpifed.results import columns
 from mpifed.results.columns import Column
@@ -24,6 +25,7 @@ TABLES: dict[str, type[Table]] = {
     "record": Record,
     "checkpoint": Checkpoint,
     "system": System,
+    "masks": Masks,
 }
 PLACES = {
     "algorithms": "algorithm",

@@ -49,6 +49,7 @@ class Algorithm(Component):
     personal: ClassVar[bool] = False  # whether clients keep a model of their own, returned by ``personalised``
     demands: ClassVar[str] = ""  # what it needs of f_i beyond methods of the problem, and which options give it
     tuned_by: ClassVar[str] = ""  # the option to change where the iterates diverge
+    single: ClassVar[str] = ""  # why the server needs every upload by itself, where sums are not enough
     watches: ClassVar[tuple[str, ...]] = ()  # names of the numbers that ``watch`` returns
     refused: ClassVar[dict[str, str]] = {"optimizer": "it has no local gradient steps with a step size γ"}
     extremes: ClassVar[tuple[str, ...]] = ()  # names of the numbers that ``extreme`` returns

@@ -23,6 +23,7 @@ from mpifed.data.partition import Partition
 from mpifed.experiment.config import FAMILIES
 from mpifed.experiment.matching import matrix
 from mpifed.federation.distributions import Distribution
+from mpifed.federation.masks import Masks
 from mpifed.federation.stragglers import System
 
 KINDS: dict[str, type[Component]] = {
@@ -39,6 +40,7 @@ KINDS: dict[str, type[Component]] = {
         Distribution,
     )
 }
+TABLES: dict[str, type[Table]] = {"system": System, "masks": Masks}  # that have a docstring worth showing
 MATRIX = "matrix"  # the kind that stands for algorithms × problems
 
 
@@ -92,8 +94,8 @@ def summary(family: type[Component], name: str) -> str:
 
 def component(name: str) -> str:
     """Formula, source and options of every component of that name."""
-    if name == "system":
-        return describe("table", name, System)
+    if name in TABLES:
+        return describe("table", name, TABLES[name])
     found = [family for family in KINDS.values() if name in family.names()] or [outside(name)]
     return "\n\n".join(describe(family.kind, name, family.member(name, "name")) for family in found)
 

@@ -13,7 +13,19 @@ import numpy as np
 
 from mpifed.core.typing import Array
 
-PURPOSES = ("data", "partition", "split", "selection", "server", "clients", "model", "system", "tuning", "noise")
+PURPOSES = (
+    "data",
+    "partition",
+    "split",
+    "selection",
+    "server",
+    "clients",
+    "model",
+    "system",
+    "tuning",
+    "noise",
+    "masks",
+)
 
 
 class PhiloxKey(np.random.bit_generator.ISeedSequence):

@@ -53,7 +53,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     if x is not None:
         first = fitting(x, first.size, config.dtype, config.start or "")
     block = block_size(config.block_bytes)
-    setup = Setup(config.problem, config.algorithm, config.seed, data.m, first, block.bytes)
+    setup = Setup(config.problem, config.algorithm, config.seed, data.m, first, block.bytes, masks=config.masks)
     if saved is not None and saved.cuts[-1] != data.m:
         raise UserError(
             f"the data have changed: the checkpoint has {saved.cuts[-1]} clients, and now there are {data.m}"
@@ -62,6 +62,8 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     config.algorithm.verify(selector.size)
     if config.rounds and config.algorithm.selections:
         selector.select(1, config.algorithm.selections - 1)  # refuses a second selection that is not there
+    if config.masks is not None:
+        config.masks.verify(config.algorithm, config.selection, selector, config.system)
     devices = None
     if config.system is not None:
         devices = config.system.devices(config.seed, data.sizes, setup.start.nbytes, config.algorithm, selector.size)

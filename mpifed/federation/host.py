@@ -18,10 +18,10 @@ from mpifed.data.blocks import SPARSE, Block, plan
 from mpifed.data.compiled_block import CompiledBlock
 from mpifed.data.fill import Layout, add_tests, fill, shelves
 from mpifed.data.shelf import between
-from mpifed.federation import sums
+from mpifed.federation import masked_sums, sums
 from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.local import Local
-from mpifed.federation.request import EVALUATE, SAVE, Collected, HostReport, Reply, Request, refuse_writing
+from mpifed.federation.request import EVALUATE, MASKED, SAVE, Collected, HostReport, Reply, Request, refuse_writing
 from mpifed.federation.setup import Setup
 
 
@@ -80,9 +80,12 @@ class Host:
             field = getattr(self.state, request.last)
             field = field if self.sorted else field[self.slot]
             rows, layout, ids = field.reshape(len(field), -1), (field.shape[1:],), None
-        reduced = self._reduced(request.reduce, rows, ids)
+        if request.reduce == MASKED:
+            reduced, fault = self._masked(request, rows, ids)
+        else:
+            reduced = self._reduced(request.reduce, rows, ids)
+            fault = 0 if request.reduce == "max" or finite(reduced) else self._fault(rows, ids)
         spent = time.perf_counter() - started
-        fault = 0 if request.reduce == "max" or finite(reduced) else self._fault(rows, ids)
         if request.evaluation:
             self.evaluated += spent
             return Reply(reduced, layout), HostReport(evaluating=spent, signal=signals.number(), fault=fault)
@@ -156,6 +159,14 @@ class Host:
         if reduce == "plain sum":
             return rows.sum(axis=0, keepdims=True)
         return rows.max(axis=0, keepdims=True, initial=-np.inf) if reduce == "max" else rows
+
+    def _masked(self, request: Request, rows: Array, ids: Array | None) -> tuple[Array, int]:
+        """The sum in fixed point of the rows of the clients ``ids`` (None: all), under masks, and the fault."""
+        if not finite(rows):
+            return np.zeros((1, rows.shape[1]), np.uint64), self._fault(rows, ids)
+        own = np.arange(self.lo, self.hi)
+        called = own if request.to is None else request.to
+        return masked_sums.subtotal(self.setup, request, rows, own if ids is None else ids, called), 0
 
     def _fault(self, rows: Array, ids: Array | None) -> int:
         """m - the first client whose row is not finite; the first of all where it is their sum that overflows."""

@@ -21,16 +21,19 @@ class Request(msgspec.Struct, eq=False):
     args: tuple[Any, ...] = ()  # the same for all clients: numbers and arrays
     to: Array | None = None  # client numbers, rising
     each: Array | None = None  # row i for client to[i] alone
-    reduce: str = "rows"  # rows: a row a client; sum, plain sum, max: over the clients
+    reduce: str = "rows"  # rows: a row a client; sum, plain sum, MASKED, max: over the clients
     last: str | None = None  # reduce this field of the state of all clients instead of the replies
     then: Callable[..., Array] | None = (
         None  # the server's function of the rows, column by column: (m, w), args -> (w,)
     )
     key: tuple[int, int] = (0, 0)  # round and call, for the random streams
     evaluation: bool = False  # for the record: charged neither to communication nor to local computation
+    peers: Array | None = None  # the clients that agreed on masks, where these are not those called
 
 
 EVALUATE, SAVE = "evaluate", "save"
+MASKED = "masked sum"  # of integers modulo 2^64, in any order
+ANY_ORDER = ("plain sum", MASKED)
 
 
 class HostReport(NamedTuple):
@@ -127,8 +130,11 @@ class Ledger:
     def exchanges(self) -> int:
         return max(self.up, self.down)
 
-    def charge(self, request: Request, clients: int, reply: int) -> None:
-        """Charge one request to ``clients`` clients, each answering with ``reply`` bytes."""
+    def charge(self, request: Request, clients: int, reply: int, masked: tuple[int, int] | None = None) -> None:
+        """Charge one request to ``clients`` clients, each answering with ``reply`` bytes.
+
+        Where uploads are ``masked``, all bytes up and the further bytes down that this takes.
+        """
         shared = own = 0
         for array in request.args:
             if isinstance(array, np.ndarray) and array.dtype.kind == "f":
@@ -142,4 +148,6 @@ class Ledger:
         if reply:
             self.up += 1
             self.uploads += clients
-            self.bytes_up += reply * clients
+            up, down = masked or (reply * clients, 0)
+            self.bytes_up += up
+            self.bytes_down += down

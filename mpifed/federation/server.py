@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from mpifed.core import signals
-from mpifed.core.errors import Trouble
+from mpifed.core.errors import Trouble, UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
+from mpifed.federation import masked_sums
 from mpifed.federation.evaluation import Evaluation
-from mpifed.federation.request import EVALUATE, SAVE, HostReport, Ledger, Reply, Request, width
+from mpifed.federation.request import EVALUATE, MASKED, SAVE, HostReport, Ledger, Reply, Request, width
 from mpifed.federation.selection import Selector
 from mpifed.federation.setup import Setup
 from mpifed.federation.stragglers import Devices
@@ -47,7 +48,11 @@ class Federation:
         self.round = self.calls = self.selections = 0
         self.slowest = self.computing = self.mpi = 0.0  # seconds of the round: slowest hosts, all hosts, in MPI
         self._transport, self._setup, self._selector = transport, setup, selector
-        self._sum = "sum" if reproducible else "plain sum"
+        self._sum = self._uploads = "sum" if reproducible else "plain sum"
+        self._masks = setup.masks
+        self._asked: Array | None = None  # the clients selected, those that do not reply too: they agree on masks
+        if self._masks is not None and self._masks.sums != "float":
+            self._uploads = MASKED
 
     def begin(self, round: int) -> None:
         """Begin round 0, the start, which is charged to no ledger, or round 1, 2 …"""
@@ -79,6 +84,7 @@ class Federation:
             if self.devices is not None:
                 self.devices.score(self.selected, self.round, again, selector.batch_size, self.dtype.itemsize)
             self.selected = np.sort(self.selected[order])
+        self._asked = self.selected
         if self.devices is not None:
             self.selected = self.devices.reply(self.selected, self.round, again)
         self.selections += 1
@@ -110,7 +116,7 @@ class Federation:
         With ``last`` every client's field of that name is added up instead, also of those not called: their last
         upload. Without ``charge`` nothing is charged: for what the server has already.
         """
-        return self._ask(Request(method.__name__, args, to, each, self._sum, last), charge)
+        return self._added(Request(method.__name__, args, to, each, self._uploads, last), charge)
 
     def mean(
         self,
@@ -122,7 +128,7 @@ class Federation:
         charge: bool = True,
     ) -> Any:
         """The sum over the number of clients added up."""
-        total = self._ask(Request(method.__name__, args, to, each, self._sum, last), charge)
+        total = self._added(Request(method.__name__, args, to, each, self._uploads, last), charge)
         count = self.m if last is not None or to is None else len(to)
         return tuple([divided(t, count) for t in total]) if isinstance(total, tuple) else divided(total, count)
 
@@ -169,6 +175,23 @@ class Federation:
             f"diverge or the data do, so look at {self._setup.algorithm.steering()}"
         )
 
+    def _added(self, request: Request, charge: bool) -> Any:
+        """Ask for a sum of uploads; under masks, all clients asked have agreed on them, whether they reply or not."""
+        if self._masks is not None:
+            if not charge:
+                raise self._single(request)
+            if request.to is self.selected and self._asked is not request.to:
+                request.peers = np.arange(self.m) if self._asked is None else self._asked
+        return self._ask(request, charge)
+
+    def _single(self, request: Request) -> UserError:
+        """The error of a request that needs uploads one by one."""
+        name, method = self._setup.algorithm.label(), request.method
+        return UserError(
+            f"masks cannot be used with {name}: its server needs the uploads of {method} one by one, and masks hide "
+            "single uploads"
+        )
+
     def _ask(self, request: Request, charge: bool = True) -> Any:
         """Send a request, charge it, and unpack the reply."""
         request.key = self.round, self.calls
@@ -182,8 +205,21 @@ class Federation:
             self.mpi += self._transport.mpi
             if self.round and charge:
                 count = self.m if request.to is None else len(request.to)
-                self.ledger.charge(request, count, reply.rows.shape[-1] * self.dtype.itemsize)
+                numbers = reply.rows.shape[-1]
+                self.ledger.charge(
+                    request, count, numbers * self.dtype.itemsize, self._charged(request, count, numbers)
+                )
+        if request.reduce == MASKED:
+            reply.rows = masked_sums.opened(self._setup, request, reply.rows).astype(self.dtype, copy=False)
         return unpack(reply)
+
+    def _charged(self, request: Request, count: int, numbers: int) -> tuple[int, int] | None:
+        """The bytes up and down of ``count`` replies under masks; None where there are none."""
+        if self._masks is None or not numbers:
+            return None
+        if request.reduce in ("rows", "max"):
+            raise self._single(request)
+        return self._masks.charged(count if request.peers is None else len(request.peers), count, numbers)
 
 
 def divided(total: Array, count: int) -> Array:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
+from mpifed.federation.masks import Masks
 from mpifed.problems.base import Problem
 
 
@@ -22,3 +23,4 @@ class Setup(NamedTuple):
     start: Array  # (n,), of the type that models and messages have
     block_bytes: int = UNKNOWN
     kernels: str = "numpy"  # what computes: numpy or compiled
+    masks: Masks | None = None  # secure aggregation

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.federation.request import Request
+from mpifed.federation.request import ANY_ORDER, Request
 
 Node = tuple[int, int]  # level l, index j: the clients j 2^l … (j+1) 2^l - 1
 
@@ -141,7 +141,7 @@ def finish(request: Request, rows: Array, tree: Sequence[Node]) -> Array:
     """The last step of a reduction, over the rows of all hosts in order, or over some columns of them."""
     if request.reduce == "sum":
         return total(rows, tree)
-    if request.reduce == "plain sum":
+    if request.reduce in ANY_ORDER:
         return np.sum(rows, axis=0)
     if request.reduce == "max":
         return np.max(rows, axis=0)

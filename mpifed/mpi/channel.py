@@ -208,9 +208,9 @@ class Service(Channel):
             except Exception as mistake:  # rank 0 learns of it and says stop
                 (reply, report), error = host.excuse(request), mistake
             _, replies = self.replies(plan, request, reply.layout)
-            rows = reply.rows.astype(self.dtype, copy=False)
+            rows = reply.rows.astype(replies.dtype, copy=False)
             if rows.shape[1] != replies.columns:  # no client of this host was called
-                rows = np.full((len(rows), replies.columns), -np.inf if request.reduce == "max" else 0, self.dtype)
+                rows = np.full((len(rows), replies.columns), -np.inf if request.reduce == "max" else 0, replies.dtype)
             self.meet(plan.patient)
             self.transfer(request, replies, rows, report)
             if error is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from mpifed.federation.request import ANY_ORDER, MASKED
 from mpifed.federation.sums import Node, merge
 from mpifed.mpi import loggp
 from mpifed.mpi.loggp import NETWORK, SHARED, Link
@@ -20,7 +21,8 @@ class Choice:
         self.nodes, self.forced = nodes, forced
         one: list[list[Node]] = [[ALL] if own else [] for own in trees]
         none: list[list[Node]] = [[] for _ in trees]
-        self.own: dict[str, Sequence[Sequence[Node]]] = {"sum": trees, "plain sum": one, "max": one, "rows": none}
+        self.own: dict[str, Sequence[Sequence[Node]]]
+        self.own = {"sum": trees, "plain sum": one, MASKED: one, "max": one, "rows": none}
         # of "rows" the reports alone take a way
         self.route = cache(self._route)
         self.longest: dict[str, int] = {}  # way -> the most numbers of a vector that took it
@@ -43,7 +45,7 @@ class Choice:
         found = {name: loggp.climb(self.route(name, reduce), size, link) for name in shapes}
         if reduce != "rows":
             rows, slowest = self.vectors(reduce), link(0, self.nodes.index(max(self.nodes)))
-            exchanged = loggp.plain_slices if reduce == "plain sum" else loggp.slices
+            exchanged = loggp.plain_slices if reduce in ANY_ORDER else loggp.slices
             found[SLICES] = exchanged(slowest, size, rows) + min(self.seconds("rows", 0, link).values())
         return found
 

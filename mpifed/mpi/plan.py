@@ -31,6 +31,7 @@ class Form(msgspec.Struct, array_like=True, frozen=True):
     last: str | None = None
     then: str | None = None
     evaluation: bool = False
+    peers: int | None = None  # how many clients agreed on masks
 
 
 def kind(request: Request) -> tuple[Any, ...]:
@@ -43,6 +44,7 @@ def kind(request: Request) -> tuple[Any, ...]:
         request.evaluation,
         request.then,
         None if request.to is None else len(request.to),
+        None if request.peers is None else len(request.peers),
         None if each is None else (each.dtype, each.shape[1:]),
         *[(a.dtype, a.shape) if isinstance(a, np.ndarray) else type(a) for a in request.args],
     )
@@ -57,23 +59,25 @@ def form(request: Request) -> Form:
     each = None if request.each is None else (request.each.dtype.str, request.each.shape[1:])
     then = None if request.then is None else request.then.__name__
     to = None if request.to is None else len(request.to)
-    return Form(request.method, args, to, each, request.reduce, request.last, then, request.evaluation)
+    peers = None if request.peers is None else len(request.peers)
+    return Form(request.method, args, to, each, request.reduce, request.last, then, request.evaluation, peers)
 
 
 class Plan:
     """Where everything stands in the messages of one form.
 
     ``message`` begins with this plan's number, 0, round, call and ``patient``, and the numbers; small arrays follow,
-    each at a multiple of 64 bytes. ``fields`` are what a request says: its arguments, ``to`` and ``each``; those at the
-    positions ``numbers`` are packed, the arrays ``inside`` stand in the message. Long arrays travel ``apart``, in
-    ``room`` bytes that ``place`` gives them. All arrays are buffers, reused for every message; those who get a request
-    may only read them.
+    each at a multiple of 64 bytes. ``fields`` are what a request says: its arguments, ``to``, ``peers`` and ``each``;
+    those at the positions ``numbers`` are packed, the arrays ``inside`` stand in the message. Long arrays travel
+    ``apart``, in ``room`` bytes that ``place`` gives them. All arrays are buffers, reused for every message; those who
+    get a request may only read them.
     """
 
     def __init__(self, number: int, form: Form, m: int) -> None:
         self.number, self.form = number, form
         self.front = struct.Struct("=5q" + "".join(a for a in form.args if isinstance(a, str)))
-        specs = [*form.args, "" if form.to is None else ("<i8", (form.to,)), ""]
+        clients = ["" if count is None else ("<i8", (count,)) for count in (form.to, form.peers)]
+        specs = [*form.args, *clients, ""]
         self.scattered = False
         if form.each is not None:
             dtype, shape = form.each
@@ -119,7 +123,7 @@ class Plan:
 
     def write(self, request: Request) -> list[Array]:
         """Put a request into the message; the arrays that travel apart."""
-        fields = (*request.args, request.to, request.each)
+        fields = (*request.args, request.to, request.peers, request.each)
         numbers = [fields[k] for k in self.numbers]
         self.front.pack_into(self.data, 0, self.number, 0, *request.key, self.patient, *numbers)
         for k, view in self.inside:
@@ -132,9 +136,9 @@ class Plan:
         _, _, round, call, self.patient, *numbers = self.front.unpack_from(self.data)
         for k, number in zip(self.numbers, numbers, strict=True):
             fields[k] = number
-        *args, to, each = fields
+        *args, to, peers, each = fields
         key = round, call
-        return Request(form.method, tuple(args), to, each, form.reduce, form.last, None, key, form.evaluation)
+        return Request(form.method, tuple(args), to, each, form.reduce, form.last, None, key, form.evaluation, peers)
 
 
 class Plans:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.federation.request import HostReport
+from mpifed.federation.request import ANY_ORDER, MASKED, HostReport
 from mpifed.mpi.choice import SLICES
 from mpifed.mpi.climb import Climb
 from mpifed.mpi.loggp import depth
@@ -27,7 +27,8 @@ class Replies:
 
     def __init__(self, channel: Any, reduce: str, rows: list[int], columns: int) -> None:
         self.comm, self.collective, self.traffic = channel.comm, channel.collective, channel.traffic
-        self.rank, self.dtype, self.plain = self.comm.rank, channel.dtype, reduce == "plain sum"
+        self.rank, self.plain = self.comm.rank, reduce in ANY_ORDER
+        self.dtype = np.dtype(np.uint64) if reduce == MASKED else channel.dtype
         self.rows, self.columns = rows, columns
         size = columns * self.dtype.itemsize
         self.long = max(rows) * size > BIG

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from mpifed.federation.request import Request
+from mpifed.federation.request import MASKED, Request
 
 REQUESTS = [
     Request(
@@ -31,6 +31,7 @@ REQUESTS = [
         (5, 0),
     ),
     Request("evaluate", (np.ones(7),), reduce="max", evaluation=True),
+    Request("update", (np.ones(7),), np.array([2, 8]), reduce=MASKED, peers=np.array([1, 2, 8]), key=(6, 1)),
 ]
 
 

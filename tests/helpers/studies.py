@@ -39,9 +39,18 @@ STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in Algorithm.choices} | 
     "fedadmm, flaky": ["algorithm=fedadmm", *FLAKY],
     "fedepm, flaky": ["algorithm=fedepm", *FLAKY],
     "scaffold, flaky": ["algorithm=scaffold", *FLAKY],
+    "fedadmm, masked": ["algorithm=fedadmm", "masks.sums=masked", "system.least=5", *FLAKY],
+    "fedgia, masked": ["algorithm=fedgia", "masks.sums=masked", "masks.kind=vectors", "dtype=float32", *LONG],
     "accfeddcd, flaky": ["algorithm=accfeddcd", "algorithm.solver={name='gd',steps=3}", *FLAKY],
 }
-RARE = {"fedgia, long", "sfedprox, long", "fedavg, flaky", "fedadmm, flaky", "fedepm, flaky"}  # others show the same
+RARE = {
+    "fedgia, long",
+    "fedgia, masked",
+    "sfedprox, long",
+    "fedavg, flaky",
+    "fedadmm, flaky",
+    "fedepm, flaky",
+}  # others show the same
 SEVERAL = [pytest.param(name, marks=pytest.mark.slow) if name in RARE else name for name in STUDIES]
 
 

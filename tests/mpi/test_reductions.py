@@ -14,6 +14,7 @@ from mpifed.core.errors import Trouble
 from mpifed.experiment import config
 from mpifed.federation import sums
 from mpifed.federation.host import Host
+from mpifed.federation.masks import Masks
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.transport import InProcess
@@ -56,26 +57,28 @@ class Noise:
 
 
 SETUP = Setup(EXPERIMENT.problem, Noise(), 0, M, np.zeros(3))
+MASKED = SETUP._replace(masks=Masks(sums="masked", fraction=9))
 
 
-def host(lo, hi):
-    made = Host(SETUP, DATA, lo, hi)
+def host(lo, hi, setup=SETUP):
+    made = Host(setup, DATA, lo, hi)
     made.join()
     return made
 
 
-def federation(transport, reproducible=True):
-    return Federation(transport, SETUP, EXPERIMENT.selection.selector(0, M, 1), DATA.sizes, reproducible=reproducible)
+def federation(transport, reproducible=True, setup=SETUP):
+    selector = EXPERIMENT.selection.selector(0, M, 1)
+    return Federation(transport, setup, selector, DATA.sizes, reproducible=reproducible)
 
 
-def connected(world, way, nodes=None, cuts=None):
+def connected(world, way, nodes=None, cuts=None, setup=SETUP):
     """The server of the ranks on ``nodes``; None on the others, when they are done."""
     if nodes is not None:
         world.nodes = lambda: nodes
     cuts = sums.cuts(DATA.sizes, world.size - 1) if cuts is None else cuts
     if world.rank == 0:
         return Server(world, cuts, "float64", way)
-    assert serve(world, cuts, host(cuts[world.rank - 1], cuts[world.rank]), way) is not None
+    assert serve(world, cuts, host(cuts[world.rank - 1], cuts[world.rank], setup), way) is not None
     return None
 
 
@@ -115,6 +118,21 @@ def test_the_way_does_not_change_a_bit(way, uneven, world):
             np.testing.assert_allclose(
                 plain.sum(Noise().numbers, np.zeros(n)), alone.sum(Noise().numbers, np.zeros(n)), rtol=1e-9, atol=1e-3
             )
+        server.stop()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_neither_does_it_change_a_bit_of_a_masked_sum(way, world):
+    """In whole multiples of 2^-9, added up as integers: also the sum over one client, and over none of some host's."""
+    server, alone = connected(world, way, setup=MASKED), federation(InProcess(host(0, M, MASKED)), setup=MASKED)
+    if server is not None:
+        fed = federation(server, setup=MASKED)
+        for n in LENGTHS:
+            for to in CALLED[1:]:
+                found = fed.sum(Noise().numbers, np.zeros(n), to=to)
+                assert found.tobytes() == alone.sum(Noise().numbers, np.zeros(n), to=to).tobytes()
+                exact = np.rint(np.ldexp(wild(n)[to], 9)).astype(np.int64).sum(axis=0)
+                assert np.array_equal(found, exact.astype(float) / 2**9)
         server.stop()
 
 

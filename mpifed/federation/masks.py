@@ -1,0 +1,94 @@
+"""Secure aggregation: uploads under masks that cancel in their sum, and what these masks cost."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from mpifed.core.component import Table
+from mpifed.core.errors import UserError
+from mpifed.federation.fixed_point import FixedPoint
+from mpifed.federation.selection import Selection, Selector
+from mpifed.federation.stragglers import System
+
+
+class Masks(Table):
+    """Secure aggregation: the server learns the sum of the uploads and no single upload.
+
+    Every two of the s selected clients have a mask of N numbers in common, which one adds to its upload and the other
+    subtracts; N numbers are uploaded by each. Numbers are integers modulo 2^bits, so an upload has b = ⌈N bits/8⌉
+    bytes; a public key has K = key_bytes, an encrypted secret share S = share_bytes. Of the s clients u reply. For each
+    masked sum bytes_up and bytes_down are charged, instead of the plain uploads (downloads of models: as ever),
+
+        "seeds":    up    s(2K + 2(s−1)S) + u(b + sS)           down  s(s−1)(2K + 2S)
+        "vectors":  up    s(s−1)/2·b + u b + u(s−u)b            down  s(s−1)/2·b
+
+    With seeds every client sends two public keys and gets those of the others, sends every other client shares of its
+    secret key and of the seed of a mask of its own, uploads, and sends one share for each selected client. With vectors
+    one client of each pair draws the mask and sends it to the other through the server; for those that drop out, each
+    of the others sends the mask that they had in common. Clients drop out after the masks were agreed on, which costs
+    most. Messages and exchanges are counted, and time is simulated, as without masks.
+
+    ``sums`` says what is computed. "float": the usual sums; masks are only charged. "fixed-point": sums of uploads
+    rounded to multiples of 2^-fraction, which are exact in any order. "masked": the same bits, with masks really added
+    by the clients and cancelled by the server, those of clients that dropped out included. Round 0 is masked likewise
+    and not charged; maxima asked for in round 0, such as that of r_i, are not masked. Where a sum is over last uploads,
+    a client uploads the difference to its last one, and the server adds the masked differences to the sum it has.
+
+    Source: K. Bonawitz et al., "Practical secure aggregation for privacy-preserving machine learning",
+    doi:10.1145/3133956.3133982 (2017), against a server that follows the protocol: without signatures. The masks of a
+    simulation come from the run's seed; they show that the sums are right and protect nobody.
+    """
+
+    kind: Annotated[
+        Literal["seeds", "vectors"],
+        Meta(description="how clients agree on masks: by keys, seeds and secret shares, or by whole vectors"),
+    ] = "seeds"
+    sums: Annotated[
+        Literal["float", "fixed-point", "masked"],
+        Meta(description="how uploads are added up: as without masks, in fixed point, or that with masks computed"),
+    ] = "float"
+    bits: Annotated[int, Meta(ge=8, le=64, description="bits of a number in an upload")] = 64
+    fraction: Annotated[int, Meta(ge=0, le=1000, description="bits of these after the point")] = 32
+    threshold: Annotated[
+        float, Meta(gt=0, le=1, description="share of the selected clients that must reply to cancel masks")
+    ] = 0.67
+    key_bytes: Annotated[int, Meta(ge=1, description="bytes of a public key")] = 32
+    share_bytes: Annotated[int, Meta(ge=1, description="bytes of an encrypted secret share")] = 32
+
+    @property
+    def fixed(self) -> FixedPoint:
+        return FixedPoint(self.bits, self.fraction)
+
+    def charged(self, selected: int, replies: int, numbers: int) -> tuple[int, int]:
+        """The bytes up and down of one masked sum of ``numbers`` numbers, as the docstring has them."""
+        s, u, b = selected, replies, -(-numbers * self.bits // 8)
+        if self.kind == "seeds":
+            K, S = self.key_bytes, self.share_bytes
+            return s * (2 * K + 2 * (s - 1) * S) + u * (b + s * S), s * (s - 1) * (2 * K + 2 * S)
+        pairs = s * (s - 1) // 2
+        return pairs * b + u * b + u * (s - u) * b, pairs * b
+
+    def verify(self, algorithm: Any, selection: Selection, selector: Selector, system: System | None) -> None:
+        """Refuse, before round one, what masks do not go together with (UserError)."""
+        name = algorithm.label()
+        if algorithm.single:
+            raise UserError(f"masks cannot be used with {name}: {algorithm.single}, and masks hide single uploads")
+        if selector.batch_size is not None:
+            raise UserError(
+                f"masks cannot be used with selection.name = {selection.label()!r}: candidates send their scores one "
+                "by one, and masks hide single uploads"
+            )
+        if selector.size < 2:
+            raise UserError(
+                f"selection takes {selector.size} client a round, but masks need at least 2: the sum of one upload is "
+                "that upload"
+            )
+        needed = max(2, math.ceil(self.threshold * selector.size - 1e-9))
+        if system is not None and (system.dropout or system.deadline) and system.least < needed:
+            raise UserError(
+                f"system.least = {system.least} is wrong: with masks.threshold = {self.threshold:.3g} masks of "
+                f"{selector.size} selected clients cancel only where {needed} reply, so it must be at least {needed}"
+            )

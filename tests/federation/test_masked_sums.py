@@ -1,0 +1,142 @@
+"""Sums under masks: equal to the bit to those without, and nothing to be learned from a single upload."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from mpifed.core.errors import UserError
+from mpifed.federation.masked_sums import add_masks, draws, opened, subtotal
+from mpifed.federation.masks import Masks
+from mpifed.federation.request import MASKED, Request
+
+M, N = 9, 40
+KEY = (3, 1)
+
+
+def setup(seed=0, **options):
+    return SimpleNamespace(seed=seed, m=M, masks=Masks(**{"sums": "masked"} | options))
+
+
+def request(to=None, peers=None, last=None, key=KEY):
+    return Request("update", to=to, reduce=MASKED, peers=peers, last=last, key=key)
+
+
+def uploads(seed=0, size=1.0):
+    return size * np.random.default_rng(seed).standard_normal((M, N))
+
+
+def hosted(made, asked, X, cuts):
+    """The sums of hosts with the clients between ``cuts``, added up."""
+    total = np.zeros(N, np.uint64)
+    for lo, hi in pairwise(cuts):
+        ids = np.arange(lo, hi) if asked.to is None or asked.last else np.intersect1d(asked.to, np.arange(lo, hi))
+        called = np.arange(M) if asked.to is None else asked.to
+        total += subtotal(made, asked, X[ids], ids, called)[0]
+    return opened(made, asked, total)
+
+
+CALLS = {
+    "all": request(),
+    "some": request(np.array([1, 4, 5, 8])),
+    "last uploads of all, some new": request(np.array([0, 2, 7]), last="z"),
+    "some dropped out": request(np.array([1, 5, 8]), peers=np.array([0, 1, 4, 5, 8])),
+    "of all asked, some dropped out": request(np.array([0, 3, 4]), peers=np.arange(M), last="z"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("options", [{}, {"bits": 32, "fraction": 20}, {"bits": 61, "fraction": 44}])
+def test_the_masked_sum_is_the_unmasked_one_to_the_bit(name, options):
+    """On one host and on several, and equal to the sum of the rounded uploads as Python's integers."""
+    asked, X, made = CALLS[name], uploads(), setup(**options)
+    plain = setup(**options | {"sums": "fixed-point"})
+    summed = X if asked.to is None or asked.last else X[asked.to]
+    whole = np.rint(np.ldexp(summed, made.masks.fraction))
+    exact = [sum(int(q) for q in column) * 2.0**-made.masks.fraction for column in whole.T]
+    for cuts in ([0, M], [0, 1, 4, M], list(range(M + 1))):
+        assert hosted(made, asked, X, cuts).tolist() == exact
+        assert hosted(plain, asked, X, cuts).tolist() == exact
+
+
+def masked(seed, X, key=KEY, client=2):
+    """What one client sends."""
+    sent = setup().masks.fixed.encode(X[[client]])
+    add_masks(sent, np.array([client]), np.arange(M), draws(setup(seed), key, X.shape[1]))
+    return sent[0]
+
+
+def bits(words):
+    return np.unpackbits(words.view(np.uint8))
+
+
+def test_a_single_upload_looks_uniform():
+    """Every bit is one half of the time 1, and bytes are as frequent as those of a fair draw (chi-square, 6 σ)."""
+    X = np.zeros((M, 20_000))  # an upload that could not be plainer
+    ones = np.unpackbits(masked(0, X).view(np.uint8).reshape(-1, 8), axis=1).sum(axis=0, dtype=int)
+    assert np.abs(ones - 10_000).max() < 6 * np.sqrt(5_000)
+    counts = np.bincount(masked(0, X).view(np.uint8), minlength=256)
+    expected = counts.sum() / 256
+    assert abs(((counts - expected) ** 2 / expected).sum() - 255) < 6 * np.sqrt(2 * 255)
+
+
+def test_two_uploads_cannot_be_told_apart_without_the_seeds():
+    """A guess from the best of simple statistics, over masks that the guesser does not know, is right half of the time.
+
+    Bits that agree with those of the first upload rather than the second, the sign bit, the size: all say nothing.
+    """
+    first, second = uploads(1), uploads(2, size=1e6)
+    plain = [bits(setup().masks.fixed.encode(X[[2]])[0]) for X in (first, second)]
+    right = np.zeros(3)
+    trials = 400
+    for seed in range(trials):
+        truth = seed % 2
+        seen = masked(seed, (first, second)[truth])
+        signed = seen.view(np.int64).astype(float)
+        guesses = (
+            (bits(seen) != plain[0]).sum() > (bits(seen) != plain[1]).sum(),
+            np.median(np.abs(signed)) > 2.0**62,
+            (signed < 0).mean() > 0.5,
+        )
+        right += [int(guess) == truth for guess in guesses]
+    assert np.abs(right / trials - 0.5).max() < 4 * np.sqrt(0.25 / trials)
+
+
+def test_any_upload_is_explained_by_some_masks():
+    """A one-time pad: what was sent, less any other upload, is a mask like every other."""
+    sent, other = masked(0, uploads(1)), setup().masks.fixed.encode(uploads(2)[[2]])[0]
+    assert np.abs(bits(sent - other).mean() - 0.5) < 6 * np.sqrt(0.25 / (64 * N))
+
+
+def test_no_mask_is_used_twice():
+    """Else the difference of two uploads would be that of two models."""
+    X = uploads()
+    sent = [masked(0, X, key=key).tobytes() for key in ((1, 0), (1, 1), (2, 0))]
+    sent += [masked(0, X, client=5).tobytes(), masked(1, X).tobytes()]
+    assert len(set(sent)) == len(sent)
+
+
+def test_without_the_masks_of_those_who_dropped_out_the_sum_is_lost():
+    asked = CALLS["some dropped out"]
+    blind = request(asked.to)
+    found = opened(setup(), blind, subtotal(setup(), asked, uploads()[asked.to], asked.to, asked.to)[0])
+    assert np.abs(found - uploads()[asked.to].sum(axis=0)).min() > 1
+
+
+def test_an_entry_that_is_too_large_is_refused_and_the_advice_works():
+    X = uploads()
+    X[4, 7] = -3e9
+    told = (
+        r"masks.fraction = 32 is wrong: the upload of client 4 has an entry of size 3e\+09, and a sum of 9 clients in "
+        r"64 bits takes entries up to 2.39e\+08; it must be at most 28"
+    )
+    with pytest.raises(UserError, match=told):
+        hosted(setup(), request(), X, [0, M])
+    assert hosted(setup(fraction=28), request(), X, [0, M]) == pytest.approx(X.sum(axis=0), abs=1e-6)
+    with pytest.raises(UserError, match=r"masks\.fraction = 29 is wrong"):
+        hosted(setup(fraction=29), request(), X, [0, M])
+    with pytest.raises(UserError, match=r"diverge, or masks\.bits is too small"):
+        hosted(setup(bits=32), request(), X, [0, M])

@@ -1,14 +1,14 @@
-"""Check what a paper says about an order or a trend on the means of our runs."""
+"""Check what a paper says about an order or a trend on our runs."""
 
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from collections.abc import Sequence
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
-from scipy import stats
-
 from benchmarks.bench import Bench
+from benchmarks.differences import FAILS, HOLDS, TIE, UNDECIDED, alike, below, falling, reason, together
 from benchmarks.grid import Cell
 from benchmarks.parts import Claim
 from benchmarks.verdict import Sample
@@ -23,49 +23,58 @@ class Case(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """The outcome of a claim: the cases that agree and those that do not; ``open`` more hit a limit."""
+    """The outcome of a claim: the cases that agree, those that do not, ties; ``open``: why others are not decided."""
 
     claim: Claim
-    agreeing: list[Case]
-    against: list[Case]
-    open: int
-
-    @property
-    def held(self) -> int:
-        """The number of cases that agree."""
-        return len(self.agreeing)
+    agreeing: Sequence[Case] = ()
+    against: Sequence[Case] = ()
+    ties: Sequence[Case] = ()
+    open: Sequence[str] = ()
 
     @property
     def cases(self) -> int:
         """The number of cases that are decided."""
-        return len(self.agreeing) + len(self.against)
+        return len(self.agreeing) + len(self.against) + len(self.ties)
+
+    @property
+    def kind(self) -> str:
+        """FAILS if one case fails, else TIE if one is a tie, else HOLDS; UNDECIDED if no case is decided."""
+        if not self.cases:
+            return UNDECIDED
+        return FAILS if self.against else TIE if self.ties else HOLDS
 
     @property
     def text(self) -> str:
-        """For example "holds in 3 of 4, 1 not decided"."""
+        """For example "holds in 3 of 5, 1 tie, 1 not decided"."""
         if not self.cases:
-            return "not decided: all runs hit a limit" if self.open else "not available"
-        left = f", {self.open} not decided" if self.open else ""
-        if self.held == self.cases:
+            return f"not decided: {', '.join(dict.fromkeys(self.open))}" if self.open else "not available"
+        tied = f", {len(self.ties)} tie{'s' * (len(self.ties) > 1)}" if self.ties else ""
+        left = f", {len(self.open)} not decided" if self.open else ""
+        if len(self.ties) == self.cases:
+            return ("tie" if self.cases == 1 else f"{self.cases} ties") + left
+        if len(self.agreeing) == self.cases:
             return "holds" + left
-        return (f"holds in {self.held} of {self.cases}" if self.held else "does not hold") + left
+        held = f"holds in {len(self.agreeing)} of {self.cases}" if self.agreeing else "does not hold"
+        return held + tied + left
 
 
 def examine(bench: Bench, claim: Claim, samples: dict[tuple[Cell, str], Sample]) -> Finding:
     """Check a claim in every block and case."""
-    agreeing, against, open = list[Case](), list[Case](), 0
+    cases: dict[str, list[Case]] = {HOLDS: [], FAILS: [], TIE: []}
+    open = list[str]()
     for block in bench.block:
         if claim.blocks and block.name not in claim.blocks:
             continue
         for name, found in compared(bench, claim, block.name, samples):
             if any(math.isnan(one.mean) for one in found.values()):
                 continue
-            if undecided(claim, list(found.values())):
-                open += 1
+            kind = status(claim, list(found.values()))
+            if kind == UNDECIDED:
+                open.append(reason(list(found.values())))
                 continue
-            case = Case(", ".join(filter(None, (block.name, name))), {key: one.mean for key, one in found.items()})
-            (agreeing if holds(claim, list(found.values())) else against).append(case)
-    return Finding(claim, agreeing, against, open)
+            title = ", ".join(filter(None, (block.title, name)))
+            cases[kind].append(Case(title, {key: one.mean for key, one in found.items()}))
+    return Finding(claim, cases[HOLDS], cases[FAILS], cases[TIE], open)
 
 
 def compared(
@@ -87,37 +96,17 @@ def compared(
     return cases
 
 
-def undecided(claim: Claim, found: list[Sample]) -> bool:
-    """Whether two samples that the claim compares both hit the same limit."""
-    pairs = pairwise(found) if claim.order else [(found[0], found[-1])] if claim.falls or claim.rises else []
-    return any(a.ended and b.ended and a.mean == b.mean for a, b in pairs)
-
-
 def named(bench: Bench, value: object) -> str:
     """A column by name, for example "k₀ = 5"; "" for a table without columns."""
     return "" if bench.columns is None else f"{setting(bench.columns.short)} = {value}"
 
 
-def holds(claim: Claim, found: list[Sample]) -> bool:
-    """Whether the claim holds for these samples; an order may be violated by one standard error of the difference."""
-    means = [one.mean for one in found]
+def status(claim: Claim, found: list[Sample]) -> str:
+    """Whether the claim holds for these samples: HOLDS, TIE, FAILS or UNDECIDED."""
     if claim.below:
-        return max(found[0].values) <= claim.bound
+        return HOLDS if max(found[0].values) <= claim.bound else FAILS
     if claim.order:
-        return all(at_most(a, b) for a, b in pairwise(found))
+        return together([below(a, b) for a, b in pairwise(found)])
     if claim.falls or claim.rises:
-        first, last = (found[0], found[-1]) if claim.falls else (found[-1], found[0])
-        if math.isinf(last.mean) or math.isinf(first.mean):
-            return math.isinf(first.mean) and math.isfinite(last.mean)
-        ranks = float(stats.spearmanr(range(len(means)), means).statistic) if len(set(means)) > 1 else 0.0
-        return last.mean < first.mean and (ranks if claim.rises else -ranks) >= 0.5
-    least, most = min(map(abs, means)), max(map(abs, means))
-    return math.isfinite(most) and most <= least * (1 + claim.within)
-
-
-def at_most(a: Sample, b: Sample) -> bool:
-    """Whether the mean of ``a`` exceeds that of ``b`` by at most the standard error of the difference."""
-    if math.isinf(a.mean) or math.isinf(b.mean):
-        return math.isinf(b.mean)
-    error = math.sqrt(a.sd**2 / len(a.values) + b.sd**2 / len(b.values))
-    return a.mean <= b.mean + error
+        return falling(found if claim.falls else found[::-1])
+    return together([alike(a, b, claim.within) for a, b in combinations(found, 2)])

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from benchmarks import expressions
 from benchmarks.bench import Bench
 from benchmarks.claims import Finding, examine
+from benchmarks.differences import FAILS, HOLDS, TIE, UNDECIDED
 from benchmarks.expressions import PaperMeasures
 from benchmarks.grid import Cell, Run, stem
 from benchmarks.parts import Number
@@ -59,7 +60,7 @@ class Outcome(NamedTuple):
         return found
 
     def summary(self) -> str:
-        """For example "cells: 8 agree, 1 off, 3 on other data; 5 of 6 claims hold"."""
+        """For example "cells: 8 agree, 1 off, 3 on other data; claims: 5 hold, 1 tie"."""
         counts = self.counts()
         words = {
             AGREES: "agree",
@@ -70,10 +71,11 @@ class Outcome(NamedTuple):
             TIME: "in seconds (different machines)",
         }
         cells = ", ".join(f"{counts[kind]} {word}" for kind, word in words.items() if kind in counts)
-        decided = [finding for finding in self.findings if finding.cases]
-        held = sum(finding.held == finding.cases for finding in decided)
-        claims = f"{held} of {len(decided)} claims hold" if decided else ""
-        return "; ".join(filter(None, (f"cells: {cells}" if cells else "", claims))) or "nothing to compare with"
+        kinds = [finding.kind for finding in self.findings]
+        words = {HOLDS: "hold", TIE: "tie", FAILS: "fail", UNDECIDED: "not decided"}
+        claims = ", ".join(f"{kinds.count(kind)} {word}" for kind, word in words.items() if kind in kinds)
+        parts = (f"cells: {cells}" if cells else "", f"claims: {claims}" if claims else "")
+        return "; ".join(filter(None, parts)) or "nothing to compare with"
 
 
 def collect(name: str, bench: Bench, seeds: int, runs: Iterable[Run], folder: Path, lacking: dict[str, str]) -> Outcome:
@@ -125,4 +127,4 @@ def sample(results: list[Result], measure: str, own: PaperMeasures, reason: str)
         default=math.inf,
     )
     seeds = tuple(int(result.config["seed"]) for result in results)
-    return Sample(values, sum(limited), reason if all(map(math.isnan, values)) else "", least, seeds)
+    return Sample(values, sum(limited), reason if all(map(math.isnan, values)) else "", least, seeds, tuple(limited))

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 
 from benchmarks import expressions
 from benchmarks.claims import Case, Finding
+from benchmarks.differences import FAILS, HOLDS, TIE, UNDECIDED
 from benchmarks.outcome import Outcome
 from benchmarks.parts import Claim
 from mpifed.report.names import setting
 
+PARTLY = "partly"
+MARKS = {HOLDS: "✓", TIE: "≈", FAILS: "✗", PARTLY: "~", UNDECIDED: "?"}
 SHOWN = 3  # most cases whose numbers are written out, of those that agree and of those that do not
 
 
@@ -21,42 +24,48 @@ def said(found: Outcome) -> list[str]:
 
 
 def sentence(finding: Finding, along: str) -> str:
-    """For example: ✗ “A is fast”, page 1, does not hold in either case, tested as CR of A ≤ B: Example 1 (A 12, …"""
+    """For example: ✗ “A is fast”, page 1, does not hold in either case, tested as CR of A < B: Example 1 (A 12, …"""
     claim = finding.claim
-    begin = ", ".join(filter(None, (f"{mark(finding)} “{claim.text.rstrip('.')}”", claim.where, outcome(finding))))
+    begin = ", ".join(
+        filter(None, (f"{MARKS[mark(finding)]} “{claim.text.rstrip('.')}”", claim.where, outcome(finding)))
+    )
+    why = f" Why: {claim.why.rstrip('.')}." if claim.why and finding.kind != HOLDS else ""
     if not finding.cases:
-        return f"{begin}."
+        return f"{begin}.{why}"
     lists = [listed(finding.agreeing)] * bool(finding.agreeing)
     lists += [f"but not {listed(finding.against)}" if lists else listed(finding.against)] * bool(finding.against)
-    return f"{begin}, tested as {test(claim, along)}: {'; '.join(lists)}."
+    lists += [f"tied: {listed(finding.ties)}" if lists else listed(finding.ties)] * bool(finding.ties)
+    return f"{begin}, tested as {test(claim, along)}: {'; '.join(lists)}.{why}"
 
 
 def outcome(finding: Finding) -> str:
     """Whether a claim holds: holds in 3 of 4 cases, 1 not decided."""
     if not finding.cases:
         return f"is {finding.text}"
-    left = f", {finding.open} not decided" if finding.open else ""
-    if not finding.against:
-        cases = {1: "the only case", 2: "both cases"}.get(finding.cases, f"all {finding.cases} cases")
-        return f"holds in {cases}{left}"
+    ties = len(finding.ties)
+    left = f", {len(finding.open)} not decided" if finding.open else ""
+    tied = f", {ties} tie{'s' * (ties > 1)}" if ties and ties < finding.cases else ""
+    every = {1: "the only case", 2: "both cases"}.get(finding.cases, f"all {finding.cases} cases")
+    if not finding.against and not ties:
+        return f"holds in {every}{left}"
+    if ties == finding.cases:
+        return f"is a tie in {every}{left}"
     if not finding.agreeing:
         cases = {1: "the only case", 2: "either case"}.get(finding.cases, f"any of {finding.cases} cases")
-        return f"does not hold in {cases}{left}"
-    return f"holds in {finding.held} of {finding.cases} cases{left}"
+        return f"does not hold in {cases}{tied}{left}"
+    return f"holds in {len(finding.agreeing)} of {finding.cases} cases{tied}{left}"
 
 
 def mark(finding: Finding) -> str:
-    """✓ where a claim holds in all cases, ✗ where in none, ~ where in some, ? where nothing is decided."""
-    if not finding.cases:
-        return "?"
-    return "✓" if not finding.against else "~" if finding.agreeing else "✗"
+    """The kind of a finding; PARTLY where some cases hold and others do not."""
+    return PARTLY if finding.against and finding.agreeing else finding.kind
 
 
 def test(claim: Claim, along: str) -> str:
     """What a claim asks of the means."""
     measure = expressions.title(claim.measure)
     if claim.order:
-        return f"{measure} of {' ≤ '.join(claim.order)}"
+        return f"{measure} of {' < '.join(claim.order)}"
     if claim.equal:
         return f"equal {measure} up to {100 * claim.within:g} %"
     if claim.below:

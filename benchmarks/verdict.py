@@ -24,7 +24,8 @@ class Sample(NamedTuple):
     """A measure of the runs of a cell.
 
     ``limited`` runs hit the round limit. ``reason``: why no run has the measure. ``least``: a lower bound for the runs
-    that hit the limit or never met the condition. ``seeds``: of the values, in their order.
+    that hit the limit or never met the condition. ``seeds``: of the values, in their order. ``ends``: which runs hit
+    the limit; without it, all or none.
     """
 
     values: tuple[float, ...] = ()
@@ -32,6 +33,7 @@ class Sample(NamedTuple):
     reason: str = ""
     least: float = math.inf
     seeds: tuple[int, ...] = ()
+    ends: tuple[bool, ...] = ()
 
     @property
     def known(self) -> np.ndarray:
@@ -45,9 +47,15 @@ class Sample(NamedTuple):
         return sum(map(math.isinf, self.values))
 
     @property
-    def ended(self) -> bool:
-        """Whether every run hit a limit, so that only a lower bound is known."""
-        return bool(self.values) and self.unreached + self.limited >= len(self.values)
+    def numbered(self) -> tuple[int, ...]:
+        """The seeds, 0, 1, 2, … if they are not given."""
+        return self.seeds or tuple(range(len(self.values)))
+
+    @property
+    def early(self) -> np.ndarray:
+        """Which runs hit the limit or never met the condition, so that only a lower bound is known."""
+        ends = self.ends or (0 < len(self.values) == self.limited,) * len(self.values)
+        return np.array(ends, bool) | np.isinf(self.values)
 
     @property
     def mean(self) -> float:
@@ -173,9 +181,9 @@ def median_interval(values: np.ndarray, trials: float) -> tuple[float, float]:
 
 
 @cache
-def student(freedom: int) -> float:
+def student(freedom: int, level: float = LEVEL) -> float:
     """The two-sided quantile of Student's distribution."""
-    return float(stats.t.ppf((1 + LEVEL) / 2, freedom))
+    return float(stats.t.ppf((1 + level) / 2, freedom))
 
 
 def percent(share: float) -> str:

@@ -13,40 +13,60 @@ from benchmarks.sentences import literal, sentence
 
 CLAIM = Claim(text="A is fast.", where="page 1", measure="rounds", order=["A", "B"])
 YES = [Case(f"Example {k}, k₀ = 5", {"A": 3.0, "B": 100.0 + k}) for k in range(5)]
+TIES = [Case("Example 8", {"A": 7.0, "B": 7.0})]
 NO = [Case("Example 9", {"A": 7.0, "B": math.inf})]
 
 
 @pytest.mark.parametrize(
-    ("yes", "no", "open", "text"),
+    ("yes", "no", "ties", "open", "text"),
     [
         (
             YES[:1],
             [],
+            [],
             0,
-            "✓ “A is fast”, page 1, holds in the only case, tested as CR of A ≤ B: Example 0, k₀ = 5 (A 3, B 100).",
+            "✓ “A is fast”, page 1, holds in the only case, tested as CR of A < B: Example 0, k₀ = 5 (A 3, B 100).",
         ),
         (
             YES[:2],
             [],
+            [],
             1,
-            "holds in both cases, 1 not decided, tested as CR of A ≤ B: Example 0, k₀ = 5 (A 3, B 100); Example 1",
+            "holds in both cases, 1 not decided, tested as CR of A < B: Example 0, k₀ = 5 (A 3, B 100); Example 1",
         ),
-        (YES, [], 0, "✓ “A is fast”, page 1, holds in all 5 cases, "),
-        (YES, [], 0, "; Example 2, k₀ = 5 (A 3, B 102); and 2 more."),
-        (YES[:1], NO, 0, "~ “A is fast”, page 1, holds in 1 of 2 cases, "),
-        (YES[:1], NO, 0, "(A 3, B 100); but not Example 9 (A 7, B never)."),
+        (YES, [], [], 0, "✓ “A is fast”, page 1, holds in all 5 cases, "),
+        (YES, [], [], 0, "; Example 2, k₀ = 5 (A 3, B 102); and 2 more."),
+        (YES[:1], NO, [], 0, "~ “A is fast”, page 1, holds in 1 of 2 cases, "),
+        (YES[:1], NO, [], 0, "(A 3, B 100); but not Example 9 (A 7, B never)."),
         (
             [],
             NO * 3,
+            [],
             0,
-            "✗ “A is fast”, page 1, does not hold in any of 3 cases, tested as CR of A ≤ B: Example 9 (A 7, B never)",
+            "✗ “A is fast”, page 1, does not hold in any of 3 cases, tested as CR of A < B: Example 9 (A 7, B never)",
         ),
-        ([], [], 2, "? “A is fast”, page 1, is not decided: all runs hit a limit."),
-        ([], [], 0, "? “A is fast”, page 1, is not available."),
+        (YES[:1], NO, TIES, 0, "~ “A is fast”, page 1, holds in 1 of 3 cases, 1 tie, "),
+        (YES[:1], NO, TIES, 0, "; but not Example 9 (A 7, B never); tied: Example 8 (A 7, B 7)."),
+        (YES[:1], [], TIES, 0, "≈ “A is fast”, page 1, holds in 1 of 2 cases, 1 tie, "),
+        (
+            [],
+            [],
+            TIES,
+            0,
+            "≈ “A is fast”, page 1, is a tie in the only case, tested as CR of A < B: Example 8 (A 7, B 7).",
+        ),
+        ([], [], [], 2, "? “A is fast”, page 1, is not decided: runs hit a limit."),
+        ([], [], [], 0, "? “A is fast”, page 1, is not available."),
     ],
 )
-def test_a_claim_is_a_sentence_with_its_numbers(yes, no, open, text):
-    assert text in sentence(Finding(CLAIM, yes, no, open), "k₀")
+def test_a_claim_is_a_sentence_with_its_numbers(yes, no, ties, open, text):
+    assert text in sentence(Finding(CLAIM, yes, no, ties, ["runs hit a limit"] * open), "k₀")
+
+
+def test_a_claim_that_does_not_hold_says_why():
+    claim = Claim(text="A is fast.", measure="rounds", order=["A", "B"], why="B is a gradient method.")
+    assert sentence(Finding(claim, [], NO), "").endswith("(A 7, B never). Why: B is a gradient method.")
+    assert "Why" not in sentence(Finding(claim, YES), "")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +81,7 @@ def test_a_claim_is_a_sentence_with_its_numbers(yes, no, open, text):
 )
 def test_it_says_what_was_tested(kind, text):
     claim = Claim(text="A", measure="rounds", **kind)
-    assert text in sentence(Finding(claim, [Case("A", {"k₀ = 1": 9.0, "k₀ = 5": 3.0})], [], 0), "k₀")
+    assert text in sentence(Finding(claim, [Case("A", {"k₀ = 1": 9.0, "k₀ = 5": 3.0})], []), "k₀")
 
 
 def test_markdown_finds_nothing_to_interpret():

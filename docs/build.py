@@ -17,6 +17,7 @@ from mpifed.experiment.stop import Stop
 from mpifed.federation.masks import Masks
 from mpifed.federation.stragglers import System
 from mpifed.results import columns
+from mpifed.results.certificate_group import CERTIFICATE
 from mpifed.results.columns import Column
 
 TABLES: dict[str, type[Table]] = {
@@ -200,6 +201,13 @@ def results() -> str:
         f"(round, slot). Where all of more than {columns.ALL_LISTED} clients are selected their ids are "
         f"not listed: {columns.ALL} stands for them.",
         {"slot": columns.SCALES["slot"], "selection": columns.SELECTION},
+    )
+    lines += group(
+        "/certificate",
+        "With `algorithm.certify`: the conditions of the method's theorem, `name` to `source`, and what it proves, "
+        "`bound` to `first`; `Result.certificate` has both. The attributes `theorem`, `remarks`, `at` and those of the "
+        "constants belong to them; see [certify.md](certify.md).",
+        CERTIFICATE,
     )
     return "\n".join(lines) + "\n"
 

@@ -48,6 +48,10 @@ if TYPE_CHECKING:
     from mpifed.federation.server import Federation as Federation
     from mpifed.problems.base import Problem as Problem
     from mpifed.problems.linear_model import LinearModel as LinearModel
+    from mpifed.theory.statements import Bound as Bound
+    from mpifed.theory.statements import Certificate as Certificate
+    from mpifed.theory.statements import Condition as Condition
+    from mpifed.theory.statements import Known as Known
 
 __version__ = "0.1.0"
 
@@ -88,6 +92,10 @@ PUBLIC = {
     "Distribution": "mpifed.federation.distributions:Distribution",
     "Federation": "mpifed.federation.server:Federation",
     "Local": "mpifed.federation.local:Local",
+    "Certificate": "mpifed.theory.statements:Certificate",
+    "Condition": "mpifed.theory.statements:Condition",
+    "Bound": "mpifed.theory.statements:Bound",
+    "Known": "mpifed.theory.statements:Known",
     "Array": "mpifed.core.typing:Array",
     "stream": "mpifed.core.streams:stream",
 }

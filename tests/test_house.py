@@ -9,12 +9,13 @@ FILES = sorted(ROOT.rglob("*.py"))
 
 ARROWS = {  # room -> the rooms right below it; what lies further down may be imported too
     "core": (),
-    "results": ("core",),
+    "theory": ("core",),
+    "results": ("theory",),
     "report": ("results",),
     "data": ("core",),
     "problems": ("data",),
     "federation": ("problems",),
-    "algorithms": ("federation",),
+    "algorithms": ("federation", "theory"),
     "mpi": ("federation",),
     "experiment": ("algorithms", "mpi", "results"),
     "sweeps": ("experiment", "results"),

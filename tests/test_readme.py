@@ -21,6 +21,7 @@ PAGES = (
     "docs/pictures.md",
     "docs/python.md",
     "docs/extending.md",
+    "docs/certify.md",
     "docs/clusters.md",
     "docs/performance.md",
 )

@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mpifed.core.component import Component
+from mpifed.algorithms.certified import Certified
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
 
 
-class Algorithm(Component):
+class Algorithm(Certified):
     """A federated algorithm; its fields are the hyper-parameters.
 
     ``join`` returns the first state of clients and ``start`` that of the server, with the model in its field ``x``;

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from mpifed.cli.certify import certify
 from mpifed.cli.compare import compare, show
 from mpifed.cli.data import data
 from mpifed.cli.editors import completion, schema
@@ -68,11 +69,13 @@ def command(args: argparse.Namespace, world: World) -> int:
 
 
 def answer(args: argparse.Namespace) -> str:
-    """What the commands show, compare, plot, list, describe and data print, and --version."""
+    """What the commands show, compare, certify, plot, list, describe and data print, and --version."""
     if args.command == "show":
         return show(args)
     if args.command == "compare":
         return compare(args, bold=sys.stdout.isatty())
+    if args.command == "certify":
+        return certify(args)
     if args.command == "plot":
         return plot(args)
     if args.command == "data":

@@ -17,6 +17,7 @@ COMMANDS = (
     "tune",
     "show",
     "compare",
+    "certify",
     "plot",
     "list",
     "describe",
@@ -28,6 +29,7 @@ OVERRIDING = {
     "run": "study",
     "sweep": "study",
     "tune": "study",
+    "certify": "study",
     "resume": "overrides",
     "data": "overrides",
 }  # command -> where its overrides KEY=VALUE go
@@ -40,6 +42,7 @@ EXAMPLES = """examples:
   python -m mpifed tune study.toml --method 'fedgia t=0.001..1 k0=1,5' --method fedavg -j 2
   python -m mpifed show out.h5                          configuration, outcome, counters, timers
   python -m mpifed compare results/*.h5                 a table, mean ± sd over seeds
+  python -m mpifed certify study.toml algorithm.t=6     the conditions of the method's theorem, both sides
   python -m mpifed plot results/*.h5 --x bytes --y error -o figure.pdf
   python -m mpifed list algorithms
   python -m mpifed describe fedgia                      formula, options, defaults, source
@@ -79,7 +82,7 @@ def option_strings(known: argparse.ArgumentParser, command: str) -> list[str]:
 
 def parser() -> argparse.ArgumentParser:
     """The parser of all commands; each command's file adds its own options."""
-    from mpifed.cli import compare, data, editors, names, plot, run, sweep, tune
+    from mpifed.cli import certify, compare, data, editors, names, plot, run, sweep, tune
 
     top = Parser(
         prog="python -m mpifed",
@@ -89,6 +92,6 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="store_true", help="print the versions of mpifed and its libraries")
     commands = top.add_subparsers(dest="command", metavar="command", parser_class=Parser)
-    for part in (run, sweep, tune, compare, plot, names, data, editors):
+    for part in (run, sweep, tune, compare, certify, plot, names, data, editors):
         part.options(commands)
     return top

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.errors import Trouble, UserError, failure
+from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.experiment import checkpoint
 from mpifed.experiment.checkpoint import CheckpointWriter
@@ -146,7 +147,10 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
         for note in [*worth_saying(config, fed.m), *parts.data.notes]:
             progress.note(note)
         try:
+            settled = config.algorithm.certify and certify(config, fed, recorder, sizes)
             outcome = rounds(config, fed, recorder, progress, checkpoints, job.saved)
+            if config.algorithm.certify and not settled:
+                certify(config, fed, recorder, sizes, outcome.server.x)
             personal = fed.inspect(algorithm.personalised) if config.record.personal else None
             recorder.model(outcome.server.x, personal)
             recorder.snapshot(outcome.server.x, config.record.models, last=True)
@@ -164,6 +168,17 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
         if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
             checkpoints.drop()
     return recorder
+
+
+def certify(config: Experiment, fed: Federation, recorder: Recorder, sizes: Array, x: Array | None = None) -> bool:
+    """Record the certificate of a run if its point is there: x* before the first round, else its final model x."""
+    from mpifed.experiment.certify import FIRST, certified, known
+
+    constants = known(config, fed, sizes, config.rounds if x is None else recorder.count - 1, x)
+    if constants.at == FIRST:
+        return False
+    recorder.certificate(certified(config, constants))
+    return True
 
 
 def connected(config: Experiment, world: Any, parts: Prepared) -> Transport:

@@ -150,9 +150,10 @@ class Federation:
         found = self._ask(Request(EVALUATE, (x,), reduce=self._sum, evaluation=True))
         return dict(zip(self.evaluation.names, found, strict=True))
 
-    def inspect(self, method: Method, reduce: str = "rows") -> Any:
-        """The replies of all clients, charged to no ledger: rows, or "max"."""
-        return self._ask(Request(method.__name__, reduce=reduce, evaluation=True))
+    def inspect(self, method: Method, reduce: str = "rows", args: tuple[Any, ...] = ()) -> Any:
+        """The replies of all clients to method(f, client, *args), charged to no ledger: rows, "sum" or "max"."""
+        reduce = self._sum if reduce == "sum" else reduce
+        return self._ask(Request(method.__name__, args, reduce=reduce, evaluation=True))
 
     def save(self, serial: int) -> None:
         """Have all hosts write the state of their clients. OSError where a disk does not take it."""

@@ -135,6 +135,10 @@ class Problem(Component):
         """α_i, the strong convexity of f_i: (c,). Optional."""
         raise NotImplementedError
 
+    def least_curvature(self, block: Block) -> Array:
+        """A lower bound of the eigenvalues of every ∇²f_i(x): (c,). Optional; by default ``convexity``."""
+        return self.convexity(block)
+
     def hessian(self, block: Block, X: Array) -> Solve:
         """V -> ∇²f_i(x_i) v_i for rows V (c, n). Optional."""
         raise NotImplementedError

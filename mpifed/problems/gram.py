@@ -50,6 +50,13 @@ def largest_eigenvalue(block: Block) -> Array:
     return top
 
 
+def smallest_eigenvalue(block: Block) -> Array:
+    """λ_min(A_iᵀA_i), or 0, a lower bound of it, where that is too large a matrix: (c,)."""
+    if block.b.shape[1] < block.n or order(block) > LARGE:
+        return np.zeros(len(block), block.b.dtype)
+    return np.maximum(np.linalg.eigvalsh(small_gram(block))[:, 0], 0)
+
+
 def norms(A: Any) -> Array:
     """The squared norms of the rows of a dense or CSR matrix."""
     return np.asarray((A * A).sum(axis=1)).ravel()

@@ -8,6 +8,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from mpifed.core.typing import Array
+from mpifed.data.blocks import Block
+from mpifed.problems.gram import smallest_eigenvalue
 from mpifed.problems.linear_model import LinearModel
 
 
@@ -28,3 +30,7 @@ class LeastSquares(LinearModel, tag="least-squares"):
 
     def bend(self, Z: Array) -> Array:
         return np.ones_like(Z)
+
+    def least_curvature(self, block: Block) -> Array:
+        """λ_min(A_iᵀA_i)/d_i: (c,)."""
+        return block.once("smallest eigenvalue", smallest_eigenvalue) / block.d

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.core.typing import Array
+from mpifed.data.blocks import Block
 from mpifed.problems.logistic import LogisticLoss
 
 
@@ -31,3 +32,7 @@ class NonconvexLogistic(LogisticLoss, tag="nonconvex-logistic"):
 
     def penalty_hessian(self, X: Array) -> Array:
         return (1 - 3 * X * X) / (1 + X * X) ** 3
+
+    def least_curvature(self, block: Block) -> Array:
+        """−mu/(4d_i), for (1 − 3x²)/(1 + x²)³ is at least −1/4: (c,)."""
+        return -self.weight(block.d) / 4

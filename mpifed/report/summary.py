@@ -8,6 +8,7 @@ from collections.abc import Collection
 import numpy as np
 
 from mpifed.core.typing import Array
+from mpifed.report.certificate import brief
 from mpifed.report.layout import MARGIN, WIDTH, Cell, columns, part
 from mpifed.report.metrics import column
 from mpifed.report.numbers import amount, count, number
@@ -36,6 +37,7 @@ def show(result: Result, everything: bool = False) -> str:
             *sums(result, everything),
         ],
         "outcome": curves(result) + columns(outcome(result, leave=drawn(result))),
+        "certificate": brief(result),
         "communication": columns(communication(result)),
         "time (s)": [*columns(times(result)), ABBREVIATIONS],
     }

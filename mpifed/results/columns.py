@@ -226,6 +226,8 @@ SCALES: dict[str, Column] = {
     "client": Column("1", "Client id, from 0.", True),
     "slot": Column("1", "Index among the clients selected in a round."),
     "parameter": Column("1", "Index in the model."),
+    "condition": Column("1", "Number of the condition.", True),
+    "number": Column("1", "Number of the bound.", True),
 }
 
 UNKNOWN = Column("1", "Reported by the algorithm or the problem.")

@@ -17,12 +17,14 @@ from numpy.typing import ArrayLike
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.files import synchronise
 from mpifed.core.typing import Array
+from mpifed.results.certificate_group import write_certificate
 from mpifed.results.columns import CLIENTS, MODEL, RANKS, UNKNOWN, Column
 from mpifed.results.model_log import ModelLog, stored_models
 from mpifed.results.netcdf import created, dimension, put, scale, text
 from mpifed.results.provenance import now, provenance
 from mpifed.results.result import FORMAT, FORMAT_VERSION, Result, load, read
 from mpifed.results.rounds_table import METADATA, RoundsTable
+from mpifed.theory.statements import Certificate
 
 FLUSH_SECONDS = 0.5  # rows wait at most this long in memory
 GROUPS = ("rounds", "ranks", "clients", "model")
@@ -126,6 +128,11 @@ class Recorder:
             if personal is not None:
                 put(group, "personal", personal, (scale(group, "client", self.m), parameter), MODEL["personal"])
             self._growing.flush()
+
+    def certificate(self, certificate: Certificate) -> None:
+        """Write /certificate: the conditions of a theorem, and what it proves."""
+        with self._clock():
+            write_certificate(self._growing, certificate)
 
     def finish(self, status: str, reason: str, reduction: str = "") -> None:
         """Write the remaining rows, the status, the reason of stopping, and how sums reached rank 0.

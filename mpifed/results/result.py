@@ -18,9 +18,11 @@ from mpifed.core.errors import UserError, reason
 from mpifed.core.files import replacing
 from mpifed.core.hdf5 import entry
 from mpifed.core.typing import Array
+from mpifed.results.certificate_group import read_certificate
 from mpifed.results.columns import ALL, COLUMNS, Columns
 from mpifed.results.model_log import read_models
 from mpifed.results.validate import UNREADABLE, attributes, column, columns, configuration, heaps
+from mpifed.theory.statements import Certificate
 
 FORMAT = "mpifed-result"
 FORMAT_VERSION = 1
@@ -87,11 +89,24 @@ class Result:
 
         They are read from the file when they are first asked for. UserError where it is no longer there.
         """
+        found: Columns = self._stored(read_models)
+        return found
+
+    @cached_property
+    def certificate(self) -> Certificate | None:
+        """The conditions of the method's theorem and what it proves, of a run with ``algorithm.certify``; else None.
+
+        It is read from the file when it is first asked for. UserError where that is no longer there.
+        """
+        found: Certificate | None = self._stored(read_certificate)
+        return found
+
+    def _stored(self, wanted: Callable[[h5py.File, str], Any]) -> Any:
+        """Call ``wanted`` on the file, or on the image of one in memory."""
         if self.image is None and self.path is not None:
-            found: Columns = read(self.path, read_models)
-            return found
+            return read(self.path, wanted)
         with h5py.File(io.BytesIO(self.image or b""), "r") as file:
-            return read_models(file, "the result")
+            return wanted(file, "the result")
 
     @property
     def m(self) -> int:

@@ -1,0 +1,69 @@
+"""The constants of a study that theorems speak of, computed at the clients by evaluations that no ledger is charged."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mpifed.core.typing import Array
+from mpifed.experiment.config import Experiment
+from mpifed.experiment.optimum import alone, minimum
+from mpifed.federation.server import Federation
+from mpifed.theory.statements import Certificate, Known, is_convex
+
+MINIMUM, FINAL, FIRST = "the minimum x*", "the final model", "the first model"
+
+
+def bounds(config: Experiment, fed: Federation) -> tuple[Array | None, Array | None]:
+    """r_i and the lower bounds of curvature, (m,) each, as far as the problem has them."""
+    problem, algorithm = config.problem, config.algorithm
+    r = fed.inspect(algorithm.certify_smoothness) if problem.has("lipschitz") else None
+    curved = problem.has("least_curvature") or problem.has("convexity")
+    mu = fed.inspect(algorithm.certify_curvature) if curved else None
+    return tuple(None if one is None else np.asarray(one, float) for one in (r, mu))  # type: ignore[return-value]
+
+
+def known(config: Experiment, fed: Federation, sizes: Array, rounds: int, x: Array | None = None) -> Known:
+    """The constants at x*, where every f_i is convex and smooth, else at the final model x (None: the first one)."""
+    algorithm, first = config.algorithm, fed.initial()
+    r, mu = bounds(config, fed)
+    at, point = (FIRST, first) if x is None else (FINAL, x.astype(fed.dtype))
+    if r is not None and is_convex(r, mu):
+        at, point = MINIMUM, minimum(fed, algorithm, first).x.astype(fed.dtype)
+    f0, _ = fed.inspect(algorithm.certify_objective, "sum", (first,))
+    f, gradient = fed.inspect(algorithm.certify_objective, "sum", (point,))
+    g0, _ = fed.inspect(algorithm.certify_gradients, args=(first,))
+    g, largest = fed.inspect(algorithm.certify_gradients, args=(point,))
+    mean = np.asarray(gradient, float) / fed.m
+    return Known(
+        m=fed.m,
+        n=fed.n,
+        d=np.asarray(sizes),
+        cohort=fed.cohort if algorithm.selections else fed.m,
+        rounds=rounds,
+        selection=config.selection.label(),
+        logistic=config.problem.logistic_loss,
+        r=r,
+        mu=mu,
+        f0=float(f0) / fed.m,
+        g0=np.asarray(g0, float),
+        at=at,
+        f=float(f) / fed.m,
+        g=np.asarray(g, float),
+        largest=float(largest.max()),
+        gradient=float(mean @ mean),
+        distance=float(np.sum(np.square(np.asarray(point - first, float)))) if at == MINIMUM else math.nan,
+    )
+
+
+def certified(config: Experiment, known: Known) -> Certificate:
+    """The certificate of the method of an experiment, with the constants of the study."""
+    return config.algorithm.certificate(known)._replace(constants=known.constants())
+
+
+def study(config: Experiment, x: Array | None = None, rounds: int | None = None) -> Certificate:
+    """The certificate of an experiment, computed in this process, or of its run with final model x after ``rounds``."""
+    fed, data = alone(config)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return certified(config, known(config, fed, data.sizes, config.rounds if rounds is None else rounds, x))

@@ -1,0 +1,59 @@
+"""The minimiser of a convex f, by evaluations of all clients that no ledger is charged."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from scipy.optimize import minimize
+
+from mpifed.core.typing import Array
+from mpifed.data.base import Dataset
+from mpifed.data.cache import Cache
+from mpifed.experiment.config import Experiment
+from mpifed.experiment.prepare import start
+from mpifed.federation.host import Host
+from mpifed.federation.server import Federation
+from mpifed.federation.setup import Setup
+from mpifed.federation.transport import InProcess
+
+GRADIENT = 1e-9  # largest entry of the gradient at the optimum
+
+
+class Optimum(NamedTuple):
+    """x* (n,) and f*."""
+
+    x: Array
+    f: float
+
+
+def minimum(fed: Federation, algorithm: Any, x: Array) -> Optimum:
+    """Minimise f by L-BFGS from x (n,), if possible until no entry of ∇f exceeds GRADIENT."""
+
+    def f(x: Array) -> tuple[float, Any]:
+        value, gradient = fed.inspect(algorithm.certify_objective, "sum", (x.astype(fed.dtype),))
+        return float(value) / fed.m, np.asarray(gradient, float) / fed.m
+
+    found = minimize(
+        f,
+        x.astype(float),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 20000, "maxfun": 40000, "ftol": 0.0, "gtol": GRADIENT, "maxcor": 30},
+    )
+    return Optimum(found.x, float(found.fun))
+
+
+def alone(config: Experiment, cache: Cache | None = None) -> tuple[Federation, Dataset]:
+    """The federation of an experiment in this process, in double precision, before its first round, and its data."""
+    config = msgspec.structs.replace(config, dtype="float64")
+    data = (cache or Cache()).load(config.data, config.seed, "float64")
+    data = config.problem.fitted(data)
+    first = start(config, data, 1)
+    setup = Setup(config.problem, config.algorithm, config.seed, data.m, first)
+    host = Host(setup, data, 0, data.m)
+    host.join()
+    selector = config.selection.selector(config.seed, data.m, config.rounds)
+    config.algorithm.verify(selector.size)
+    return Federation(InProcess(host), setup, selector, data.sizes), data

@@ -1,0 +1,94 @@
+"""/certificate of a result file: the conditions of the method's theorem, and what it proves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.errors import UserError
+from mpifed.core.hdf5 import entry
+from mpifed.results.columns import Column, Columns
+from mpifed.results.netcdf import Group, Growing, put, scale, text
+from mpifed.results.rounds_table import METADATA
+from mpifed.results.validate import columns
+from mpifed.theory.statements import Bound, Certificate, Condition, Constants
+
+CERTIFICATE: dict[str, Column] = {
+    "name": Column("1", "Condition of the method's theorem."),
+    "left": Column("1", "Left side of the condition."),
+    "relation": Column("1", "Relation between the sides: >=, >, <=, < or =."),
+    "right": Column("1", "Right side of the condition."),
+    "holds": Column("1", "Whether the condition holds: 1 yes, 0 no, -1 it cannot be decided.", True),
+    "source": Column("1", "Where the condition stands in the paper."),
+    "bound": Column("1", "What the theorem bounds where its conditions hold."),
+    "formula": Column("1", "The bound as a formula."),
+    "value": Column("1", "The bound as a number for this study, NaN where a constant is not known."),
+    "bound_source": Column("1", "Where the bound stands in the paper."),
+    "kind": Column("1", "factor: of a round; bound: after all rounds; number: something else."),
+    "column": Column("1", "Column of /rounds that the bound is about, empty where there is none."),
+    "first": Column("1", "First round that the bound counts.", True),
+}
+
+CONDITION = dict(zip(Condition._fields, ("name", "left", "relation", "right", "holds", "source"), strict=True))
+BOUND = dict(zip(Bound._fields, ("bound", "formula", "value", "bound_source", "kind", "column", "first"), strict=True))
+ANSWERS = {True: 1, False: 0, None: -1}
+TEXTS, NUMBERS = ("theorem", "remarks", "at"), Constants._fields[:-1]
+
+
+def write_certificate(growing: Growing, certificate: Certificate) -> None:
+    """Write the group; attributes hold the theorem, the remarks, one a line, and the constants of the study."""
+    count = len(certificate.conditions) + len(certificate.bounds)
+    texts = len(repr(certificate).encode())
+    growing.reserve((len(CERTIFICATE) + 8) * METADATA + 2 * texts + 64 * count)
+    with growing.renewed():
+        group = growing.file.create_group("certificate")
+        about = {"theorem": certificate.theorem, "remarks": "\n".join(certificate.remarks)}
+        constants = {} if certificate.constants is None else certificate.constants._asdict()
+        for key, value in (about | constants).items():
+            group.attrs[key] = text(value) if isinstance(value, str) else value
+        table(group, CONDITION, certificate.conditions, "condition")
+        table(group, BOUND, certificate.bounds, "number")
+    growing.flush()
+
+
+def table(group: Group, fields: dict[str, str], rows: Sequence[Any], axis: str) -> None:
+    """Write a column for each field of the rows."""
+    along = scale(group, axis, len(rows))
+    for field, key in fields.items():
+        values = [getattr(row, field) for row in rows]
+        if field == "holds":
+            values = [ANSWERS[value] for value in values]
+        kind = {"left": float, "right": float, "value": float, "holds": int, "first": int}.get(key, object)
+        stored = (
+            np.array(values, dtype=kind) if kind is not object else np.array([text(v) for v in values], dtype=object)
+        )
+        put(group, key, stored, (along,), CERTIFICATE[key])
+
+
+def read_certificate(file: Group, name: str) -> Certificate | None:
+    """The certificate of the result ``name``, None where it has none. UserError where it is not a valid one."""
+    group = entry(file, "certificate", name)
+    if group is None:
+        return None
+    found = columns(file, "certificate", name)
+    about = {key: value.item() if hasattr(value, "item") else value for key, value in group.attrs.items()}
+    try:
+        conditions = [Condition(*row) for row in rows(found, CONDITION)]
+        bounds = [Bound(*row) for row in rows(found, BOUND)]
+        theorem, remarks, at = (str(about.get(key, "")) for key in TEXTS)
+        numbers = {key: float(about[key]) for key in NUMBERS} if NUMBERS[0] in about else None
+        constants = None if numbers is None else Constants(**numbers, at=at)
+    except (KeyError, ValueError, TypeError):
+        raise UserError(f"{name} is not a valid result: its certificate is damaged") from None
+    return Certificate(theorem, conditions, bounds, remarks.splitlines(), constants)
+
+
+def rows(found: Columns, fields: dict[str, str]) -> list[tuple[Any, ...]]:
+    """The rows of columns, as Python's own types."""
+    parts = [found[key].tolist() for key in fields.values()]
+    if "holds" in fields:
+        place = list(fields).index("holds")
+        parts[place] = [{1: True, 0: False}.get(value) for value in parts[place]]
+    return list(zip(*parts, strict=True))

@@ -1,0 +1,175 @@
+"""The theorems of sections 4 to 7 of Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for federated learning",
+arXiv:2201.11183 (2022)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from mpifed.theory.statements import Bound, Certificate, Condition, Known, smooth, strongly
+
+EXACT = 1e-6  # a Newton method with ‖∇f_i − y_i‖ below this share of ‖∇f_i(x⁰)‖ counts as exact
+
+
+class Quantities(NamedTuple):
+    """α, β, N clients of which τ are selected, η, and Σ ‖y_i*‖² = Σ ‖∇f_i(w*)‖²."""
+
+    alpha: float
+    beta: float
+    N: int
+    tau: int
+    eta: float
+    y: float
+    rounds: int
+
+    @property
+    def r(self) -> float:
+        """(τ − 1)/(N − 1)."""
+        return (self.tau - 1) / max(self.N - 1, 1)
+
+
+def factor(r: float, alpha: float, beta: float) -> float:
+    """The factor of E G − G* per iteration: 1 − r α/β.  (3)"""
+    return 1 - r * alpha / beta
+
+
+def kappa(r: float, alpha: float, beta: float) -> float:
+    """κ = (τ − 1)α/(32 (N − 1) β) of inexact FedDCD.  (Theorem 5.2)"""
+    return r * alpha / (32 * beta)
+
+
+def momentum(r: float, ratio: float) -> float:
+    """a = √κ/(1/r + √κ) of AccFedDCD with κ = ``ratio``, α/β in the paper.  (Algorithm 2)"""
+    root = math.sqrt(ratio)
+    return root / (1 / r + root)
+
+
+def lost(a: float, r: float, ratio: float, alpha: float, y: float) -> float:
+    """(a² + b)/(2r²α)·‖y*‖² with b = κ a r²: the term at z⁰ = 0 that (10) leaves out."""
+    return (a**2 + ratio * a * r**2) / (2 * r**2 * alpha) * y
+
+
+def distance(first: float, N: int, alpha: float, factor: float, rounds: Any) -> Any:
+    """The bound (2/(Nα)) factor^T · first of E‖w − w*‖², with first >= G(y⁰) − G*.  (4), (11), Lemma E.1"""
+    return 2 / (N * alpha) * first * factor**rounds
+
+
+def shared(q: Quantities, known: Known) -> list[Condition]:
+    """What all three theorems ask for."""
+    uniform = {"all": 1.0, "uniform": 1.0}.get(known.selection, 0.0)
+    return [
+        strongly(known, "Assumption 3.1"),
+        smooth(known, "Assumption 3.2"),
+        Condition.of("τ >= 2", q.tau, ">=", 2, "Assumption 3.4"),
+        Condition.of("uniform selection (1: yes)", uniform, "=", 1, "Assumption 3.4"),
+    ]
+
+
+def quantities(options: Any, known: Known) -> Quantities:
+    """α = min α_i, β = max r_i, as the method takes them."""
+    y = float(known.g.sum()) if known.convex else math.nan
+    return Quantities(known.least, known.most, known.m, known.cohort, options.eta, y, known.rounds)
+
+
+def feddcd(options: Any, known: Known) -> Certificate:
+    """The conditions for the options of FedDCD: Theorem 5.2 for a solver with an accuracy δ, else Theorem 4.1."""
+    q, solver = quantities(options, known), options.solver
+    if getattr(solver, "delta", None) is not None:
+        return inexact(q, solver.delta, known)
+    rate = factor(q.r, q.alpha, q.beta) if q.alpha > 0 else math.nan
+    first = q.y / (2 * q.alpha) if q.alpha > 0 else math.nan
+    return Certificate(
+        "Theorem 4.1 of FedDCD, arXiv:2201.11183",
+        [
+            *shared(q, known),
+            Condition.of("η = 1", q.eta, "=", 1, "Algorithm 1 with Λ = I/α; Lemma B.8"),
+            oracle(solver, known),
+        ],
+        [
+            Bound("E G(y) − G* per round", "1 − (τ−1)/(N−1) · α/β", rate, "(3)", "factor", "dual_objective"),
+            Bound(
+                "E‖w_i − w*‖² of a random client",
+                "(1/(Nα²)) · factor^R · Σ ‖∇f_i(w*)‖²",
+                distance(first, q.N, q.alpha, rate, q.rounds) if q.alpha > 0 else math.nan,
+                "(4)",
+                "bound",
+            ),
+        ],
+        ["(4) is about w_i of a random client; the recorded model is the mean of the round's w_i"],
+    )
+
+
+def oracle(solver: Any, known: Known) -> Condition:
+    """(1) is solved exactly: Newton's method to a small gradient."""
+    scale = math.sqrt(float(known.g0.mean()))
+    share = getattr(solver, "tol", math.nan) / scale if scale else math.nan
+    return Condition.of("tolerance of (1) over ‖∇f_i(x⁰)‖ <= 1e-6", share, "<=", EXACT, "(1): an exact minimiser")
+
+
+def inexact(q: Quantities, delta: Any, known: Known) -> Certificate:
+    """The conditions of Theorem 5.2."""
+    small = kappa(q.r, q.alpha, q.beta) if q.alpha > 0 else math.nan
+    most = (1 - small) / 4
+    value = most if delta == "theorem" else float(delta)
+    first = 20 / (3 * q.N * q.alpha**2) * q.y * (1 - small) ** q.rounds if q.alpha > 0 else math.nan
+    return Certificate(
+        "Theorem 5.2 of FedDCD with inexact gradients, arXiv:2201.11183",
+        [
+            *shared(q, known),
+            Condition.of("η = 1/4", q.eta, "=", 0.25, "Theorem 5.2"),
+            Condition.of("δ <= (1 − κ)/4", value, "<=", most, "Theorem 5.2, Definition 5.1"),
+        ],
+        [
+            Bound("E G(y) − G* per round", "1 − (τ−1)α/(32 (N−1) β)", 1 - small, "(8)", "factor", "dual_objective"),
+            Bound(
+                "E‖w_i − w*‖² of a random client",
+                "20/(3Nα²) · factor^R · Σ ‖∇f_i(w*)‖²",
+                first,
+                "(9)",
+                "bound",
+            ),
+        ],
+        ["(9) is about w_i of a random client; the recorded model is the mean of the round's w_i"],
+    )
+
+
+def accfeddcd(options: Any, known: Known) -> Certificate:
+    """The conditions for the options of AccFedDCD, with the Lyapunov function in the place of (10)."""
+    q = quantities(options, known)
+    ratio = q.alpha / q.beta if q.alpha > 0 else math.nan
+    r, used = options.r or q.r, options.kappa or ratio
+    a = momentum(r, used) if used > 0 else math.nan
+    first = q.y / (2 * q.alpha) + lost(a, r, used, q.alpha, q.y) if q.alpha > 0 else math.nan
+    lyapunov = "G − G* + (a² + b)/(2r²α)·‖z − y*‖²"
+    return Certificate(
+        "Theorem 6.1 of AccFedDCD, arXiv:2201.11183, with the term that (10) leaves out",
+        [
+            *shared(q, known),
+            Condition.of("η = 1", q.eta, "=", 1, "Algorithm 2"),
+            Condition.of("r = (τ−1)/(N−1)", r, "=", q.r, "Algorithm 2"),
+            Condition.of("κ <= α/β", used, "<=", ratio, "Algorithm 2, Theorem D.1"),
+            oracle(options.solver, known),
+        ],
+        [
+            Bound(
+                f"E[{lyapunov}] per round",
+                "1 − √κ/(1/r + √κ)",
+                1 - a,
+                "proof of Theorem D.1",
+                "factor",
+                "dual_objective",
+            ),
+            Bound(
+                "E‖w_i − w*‖² of a random client",
+                "2/(Nα) · factor^R · ((1/(2α) + (a² + b)/(2r²α)) Σ ‖∇f_i(w*)‖²",
+                distance(first, q.N, q.alpha, 1 - a, q.rounds) if q.alpha > 0 else math.nan,
+                "(11) with the missing term",
+                "bound",
+            ),
+        ],
+        [
+            "(10) is false as printed: it leaves out the term in z; what holds is the same factor for "
+            f"{lyapunov}; a round is two exchanges",
+            "no theorem is about (1) solved inexactly",
+        ],
+    )

@@ -1,0 +1,130 @@
+"""The theorems of section IV of S. Zhou, G. Y. Li, "FedGiA: An efficient hybrid algorithm for federated learning",
+arXiv:2205.01438 (2022)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mpifed.theory.statements import Bound, Certificate, Condition, Known, smooth, strongly
+
+PRINTED, PROVED = 100, 120  # the constant of Theorem IV.3 as printed, and what (78) and (23) give: 5 · 24
+
+
+class Quantities(NamedTuple):
+    """What the theorems speak of: σ, r = max r_i, the largest ‖H_i‖/r_i, and max ‖π_i⁰ + ∇f_i(x⁰)/m‖.
+
+    ``gap`` is L(Z⁰) − f* and ``rise`` the most that the first iteration adds to L(Z⁰).
+    """
+
+    m: int
+    k0: int
+    sigma: float
+    r: float
+    H: float
+    start: float
+    gap: float
+    rise: float
+    rounds: int
+
+
+def penalty(t: float | None, r: float, logistic: bool, samples: int, n: int) -> float:
+    """mσ = t r, with t of Table III where none is given."""
+    if t is None:
+        t = max(0.025, 4 * math.log(samples) / n) if logistic else 0.15
+    return t * r
+
+
+def bound(weight: float, gap: float, rounds: Any, constant: float = PRINTED) -> Any:
+    """constant · mσ k0 (L − f*)/k after k = rounds · k0 iterations, with ``weight`` = mσ.  (Theorem IV.3)"""
+    return constant * weight * gap / rounds
+
+
+def factor(m: int, sigma: float, c: float) -> float:
+    """ρ/(ρ + 1) per round, ρ = 24 m c (2σ + 1)²/σ; c: ‖∇L‖² is at least (L − L*)/c near the limit.  (Theorem IV.4)"""
+    rho = 24 * m * c * (2 * sigma + 1) ** 2 / sigma
+    return rho / (rho + 1)
+
+
+def rise(m: int, sigma: float, r: Any, g: Any) -> float:
+    """The most that iteration k = 0 adds to the Lagrangian from x_i⁰ = x⁰, π_i⁰ = 0, with g = ‖∇f_i(x⁰)‖² (m,).
+
+    A selected client moves by s with ‖s‖ <= ‖∇f_i‖/(mσ), which changes its part by at most (σ/2 + r_i/2m)‖s‖².
+    """
+    return float(np.sum((sigma / 2 + r / (2 * m)) * g / (m * sigma) ** 2))
+
+
+def conditions(q: Quantities) -> list[Condition]:
+    """The conditions of Lemma IV.1 and Theorems IV.1 to IV.3."""
+    return [
+        Condition.of("σ >= 6 r/m", q.sigma, ">=", 6 * q.r / q.m, "Lemma IV.1, Theorems IV.1–IV.4"),
+        Condition.of("max ‖H_i‖/r_i <= 1", q.H, "<=", 1.0, "Remark IV.1"),
+        Condition.of(
+            "max ‖π_i⁰ + ∇f_i(x⁰)/m‖ = 0 (at k = 0 alone)",
+            q.start,
+            "=",
+            0.0,
+            "(39), (40) at k = 0; section V.B: π⁰ = 0",
+        ),
+    ]
+
+
+def bounds(q: Quantities) -> list[Bound]:
+    """The bounds of Theorem IV.3 after so many rounds: as printed, and what its proof gives from π_i⁰ = 0."""
+    weight, last = q.m * q.sigma, max(q.rounds - 1, 1)
+    return [
+        Bound(
+            "min ‖∇f‖² over rounds 0 … R − 1, as printed",
+            "100 mσ (f(x⁰) − f*)/R",
+            bound(weight, q.gap, max(q.rounds, 1)),
+            "Theorem IV.3",
+            "bound",
+            "grad_norm_sq",
+        ),
+        Bound(
+            "min ‖∇f‖² over rounds 1 … R − 1, as proved",
+            "120 mσ (f(x⁰) + rise − f*)/(R − 1)",
+            bound(weight, q.gap + q.rise, last, PROVED),
+            "(23), (78) for k >= 1; rise: (7) after k = 0",
+            "bound",
+            "grad_norm_sq",
+            first=1,
+        ),
+    ]
+
+
+def certificate(options: Any, known: Known) -> Certificate:
+    """The conditions for the options of FedGiA."""
+    weight = penalty(options.t, known.most, known.logistic, int(known.d.sum()), known.n)
+    q = Quantities(
+        m=known.m,
+        k0=options.k0,
+        sigma=weight / known.m,
+        r=known.most,
+        H=0.0 if options.H == "zero" else 1.0,
+        start=math.sqrt(float(known.g0.max())) / known.m,
+        gap=known.f0 - known.below,
+        rise=math.nan if known.r is None else rise(known.m, weight / known.m, known.r, known.g0),
+        rounds=known.rounds,
+    )
+    linear = Bound(
+        "f − f* per round, near the limit",
+        "ρ/(ρ + 1), ρ = 24 m c (2σ + 1)²/σ, c the Kurdyka–Łojasiewicz constant of the Lagrangian",
+        math.nan,
+        "Theorem IV.4 ii)",
+        "factor",
+        "objective_gap",
+    )
+    return Certificate(
+        "Theorems IV.1, IV.3 and IV.4 of FedGiA, arXiv:2205.01438",
+        [smooth(known, "Assumption IV.1"), *conditions(q), strongly(known, "after Theorem IV.4: for the linear rate")],
+        [*bounds(q), linear],
+        [
+            "Lemma IV.1 needs π_i⁰ = −∇f_i(x⁰)/m at k = 0, where the method starts from 0: the Lagrangian may rise in "
+            "the first iteration, and never after; the bound as proved leaves that iteration out",
+            "100 is printed in Theorem IV.3, and its proof gives 5 · 24 = 120",
+            "c of Theorem IV.4 is not known here, so its factor has no number",
+        ],
+    )

@@ -1,0 +1,46 @@
+"""Lines through logarithms of a recorded quantity: the rate that a run had."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from mpifed.core.typing import Array
+
+TAIL = (1e-2, 1e-9)  # a line is fitted to values between these shares of the first one
+
+
+class Line(NamedTuple):
+    """A line through log10 of a quantity over the rounds: its slope per round and R², nan where there is none."""
+
+    slope: float
+    r2: float
+
+    @property
+    def factor(self) -> float:
+        """The factor per round."""
+        return float(10**self.slope)
+
+
+def line(rounds: Array, values: Array, high: float = TAIL[0], low: float = TAIL[1]) -> Line:
+    """Fit a line to log10 of values by least squares, from the first below ``high`` to the first below ``low``.
+
+    Both are shares of the first value. Rows that are not numbers, as of rounds that were not evaluated, are left out.
+    """
+    rounds, values = np.asarray(rounds, float), np.asarray(values, float)
+    there = np.isfinite(values)
+    rounds, values = rounds[there], values[there]
+    below = np.flatnonzero(values <= high * values[0]) if len(values) else np.zeros(0, int)
+    if not len(below):
+        return Line(math.nan, math.nan)
+    over = np.flatnonzero(values <= low * values[0])
+    part = slice(below[0], over[0] if len(over) else len(values))
+    x, y = rounds[part], values[part]
+    if len(x) < 3 or not (y > 0).all():
+        return Line(math.nan, math.nan)
+    y = np.log10(y)
+    slope, shift = np.polyfit(x, y, 1)
+    rest = y - (slope * x + shift)
+    return Line(float(slope), float(1 - rest.var() / y.var()))

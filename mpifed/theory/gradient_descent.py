@@ -1,0 +1,65 @@
+"""Gradient descent on convex f, Theorems 2.1.14 and 2.1.15 of Y. Nesterov, "Introductory Lectures on Convex
+Optimization", Springer (2004), doi:10.1007/978-1-4419-8853-9."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mpifed.theory.statements import Bound, Certificate, Condition, Known, nothing, smooth
+
+WHY = (
+    "its theorems need bounds on variance or dissimilarity that a run does not show; "
+    "with k0 = 1, all clients and a constant step it is gradient descent, which is certified"
+)
+
+
+def sublinear(gap: float, distance: float, gamma: float, L: float, rounds: int) -> float:
+    """f(x^R) − f* for γ < 2/L: 2(f⁰ − f*)‖x⁰ − x*‖²/(2‖x⁰ − x*‖² + Rγ(2 − Lγ)(f⁰ − f*)).  (Theorem 2.1.14)"""
+    return 2 * gap * distance / (2 * distance + rounds * gamma * (2 - L * gamma) * gap) if gap > 0 else 0.0
+
+
+def linear(gamma: float, L: float, mu: float) -> float:
+    """The factor of ‖x − x*‖² for γ <= 2/(μ + L): 1 − 2γμL/(μ + L).  (Theorem 2.1.15)"""
+    return 1 - 2 * gamma * mu * L / (mu + L)
+
+
+def fedavg(options: Any, known: Known) -> Certificate:
+    """FedAvg where it is gradient descent: one full gradient of every client a round, a constant step."""
+    once = (
+        options.k0 == 1 and not options.epochs and not options.batch_size and type(options.optimizer).__name__ == "SGD"
+    )
+    constant = getattr(options.step, "a", math.nan) if options.step.label() == "constant" else math.nan
+    if not once or known.cohort < known.m or math.isnan(constant):
+        return nothing("fedavg", WHY)
+    gamma = constant / known.m if options.scale == "1/m" else constant
+    L, mu = known.most, known.least
+    gap = known.f0 - known.f if known.convex else math.nan
+    return Certificate(
+        "gradient descent, Theorems 2.1.14 and 2.1.15 of Nesterov (2004), doi:10.1007/978-1-4419-8853-9",
+        [
+            smooth(known, "Theorem 2.1.14"),
+            Condition.of("min α_i >= 0: every f_i is convex", mu, ">=", 0.0, "Theorem 2.1.14"),
+            Condition.of("γ < 2/L", gamma, "<", 2 / L, "Theorem 2.1.14"),
+            Condition.of("γ <= 2/(μ + L)", gamma, "<=", 2 / (mu + L), "Theorem 2.1.15, for the linear rate"),
+        ],
+        [
+            Bound(
+                "f − f* after R rounds",
+                "2(f⁰ − f*)‖x⁰ − x*‖²/(2‖x⁰ − x*‖² + Rγ(2 − Lγ)(f⁰ − f*))",
+                sublinear(gap, known.distance, gamma, L, known.rounds),
+                "Theorem 2.1.14",
+                "bound",
+                "objective_gap",
+            ),
+            Bound(
+                "‖x − x*‖² per round",
+                "1 − 2γμL/(μ + L)",
+                linear(gamma, L, max(mu, 0)),
+                "Theorem 2.1.15",
+                "factor",
+                "objective_gap",
+            ),
+        ],
+        ["L = max r_i and μ = min α_i are bounds for f too"],
+    )

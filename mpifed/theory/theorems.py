@@ -1,0 +1,36 @@
+"""Which theorem is certified for which method."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from mpifed.theory.statements import Certificate, Known, nothing
+
+THEOREMS = {
+    "fedgia": "mpifed.theory.fedgia:certificate",
+    "fedadmm": "mpifed.theory.fedadmm:certificate",
+    "flame": "mpifed.theory.flame:certificate",
+    "fedepm": "mpifed.theory.fedepm:certificate",
+    "feddcd": "mpifed.theory.feddcd:feddcd",
+    "accfeddcd": "mpifed.theory.feddcd:accfeddcd",
+    "fedavg": "mpifed.theory.gradient_descent:fedavg",
+}
+WHY_NOT = {
+    "fedprox": "that of arXiv:1812.06127 needs the dissimilarity B of the f_i at every point, which no run shows",
+    "scaffold": "that of arXiv:1910.06378 holds up to constants that it does not state",
+    "fedpd": "that of arXiv:2005.11418 asks for an accuracy of the local problems that a number of steps does not give",
+    "sfedavg": "the FedEPM paper states none for it",
+    "sfedprox": "the FedEPM paper states none for it",
+    "pfedme": "that of arXiv:2006.08848 asks for an accuracy of θ_i and bounds of variance that epochs do not give",
+    "fedadmm-deep": "its local problems are solved by epochs of SGD, to an accuracy that nothing controls",
+}
+
+
+def certificate(name: str, options: Any, known: Known) -> Certificate:
+    """The certificate of the method called ``name`` with these options; of another one: that there is none."""
+    if name not in THEOREMS:
+        return nothing(name.rpartition(":")[2], WHY_NOT.get(name, ""))
+    module, _, function = THEOREMS[name].partition(":")
+    found: Certificate = getattr(importlib.import_module(module), function)(options, known)
+    return found

@@ -1,0 +1,158 @@
+"""Certificates of runs: in the record, the same on any number of ranks, without a trace in bits and ledgers."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import mpifed
+from mpifed.cli.main import main
+from mpifed.experiment import certify, config
+from mpifed.report.certificate import measured
+from tests.helpers.commands import execute, mpirun
+
+STUDY = {"data.clients": 6, "data.features": 5, "rounds": 8, "algorithm.t": 6.0, "seed": 2}
+QUADRATIC = {"data": "quadratic", "data.clients": 6, "data.features": 4, "rounds": 120, "selection": "uniform"}
+
+
+def bits(result):
+    return {name: values.tobytes() for name, values in result.rounds.items() if "seconds" not in name}
+
+
+@pytest.mark.parametrize("name", ["fedgia", "fedavg", "feddcd", "fedepm"])
+def test_a_run_is_the_same_with_and_without_a_certificate(name):
+    study = QUADRATIC | {"rounds": 5, "algorithm": name}
+    without, with_ = (mpifed.run(study, {"algorithm.certify": wish}) for wish in (False, True))
+    assert bits(without) == bits(with_)
+    assert without.certificate is None
+    assert with_.certificate.constants.at == "the minimum x*"
+
+
+def test_the_record_holds_what_the_command_prints(tmp_path, capsys):
+    path = tmp_path / "out.h5"
+    result = mpifed.run(STUDY, {"algorithm.certify": True}, path=path)
+    found = mpifed.load(path).certificate
+    assert repr(found) == repr(result.certificate)  # nan is not equal to nan
+    assert found.conditions == certify.study(config.experiment(result.config), result.x, result.cr).conditions
+    assert [one.holds for one in found.conditions[:3]] == [True, True, True]
+    for words in (["certify", str(path)], ["show", str(path)]):
+        assert main(words) == 0
+        told = capsys.readouterr().out
+        assert "σ >= 6 r/m" in told
+        assert "hold" in told
+    assert "in this run" not in told
+
+
+def test_a_result_in_memory_has_its_certificate_and_keeps_it_in_a_file(tmp_path):
+    result = mpifed.run(STUDY, {"algorithm.certify": True})
+    result.save(tmp_path / "copy.h5")
+    assert repr(mpifed.load(tmp_path / "copy.h5").certificate) == repr(result.certificate)
+
+
+def test_ranks_agree_to_the_bit(tmp_path):
+    words = ["-m", "mpifed", "run", "algorithm.certify=true", *(f"{key}={value}" for key, value in STUDY.items())]
+    done = execute(mpirun(3, *words, "-q", "-o", tmp_path / "three.h5"), 120)
+    assert done.code == 0, done.err
+    three, one = mpifed.load(tmp_path / "three.h5"), mpifed.run(STUDY, {"algorithm.certify": True})
+    assert repr(three.certificate) == repr(one.certificate)
+
+
+def test_the_optimum_is_that_of_normal_equations():
+    setup = config.experiment({"data": {"name": "quadratic", "clients": 6, "features": 4}})
+    X, y = setup.data.load(0, "float64").rows(0, 6)
+    Q, b = X.reshape(6, 4, 4), y.reshape(6, 4)
+    x = np.linalg.solve(Q.mean(0), b.mean(0))
+    g = Q @ x - b
+    found = certify.study(setup).constants
+    assert found.heterogeneity == pytest.approx(np.sum(g * g) / 6)
+    assert found.f == pytest.approx(-b.mean(0) @ x / 2)
+    assert (found.L_max, found.mu_min) == pytest.approx((np.linalg.eigvalsh(Q).max(), np.linalg.eigvalsh(Q).min()))
+
+
+def test_least_squares_tell_their_least_curvature():
+    setup = config.experiment({"data": {"clients": 4, "features": 3}, "seed": 1})
+    data = setup.data.load(1, "float64")
+    starts = np.cumsum([0, *data.sizes])
+    A = [data.rows(0, 4)[0][a:b] for a, b in pairwise(starts)]
+    spectra = [np.linalg.eigvalsh(a.T @ a / len(a)) for a in A]
+    found = certify.study(setup).constants
+    assert found.mu_min == pytest.approx(min(s[0] for s in spectra))
+    assert found.mu_max == pytest.approx(max(s[0] for s in spectra))
+    assert found.L_max == pytest.approx(max(s[-1] for s in spectra))
+    wide = config.experiment({"data": {"clients": 4, "features": 200}})
+    assert certify.study(wide).constants.mu_max == 0
+
+
+def test_a_non_convex_problem_is_certified_at_the_final_model():
+    study = {"data": {"name": "gaussian", "clients": 5, "features": 4}, "problem": "nonconvex-logistic", "rounds": 3}
+    result = mpifed.run(study, {"algorithm.certify": True})
+    found = result.certificate.constants
+    assert found.at == "the final model"
+    assert found.f == pytest.approx(result.rounds["objective"][-1])
+    assert found.grad_norm_sq == pytest.approx(result.rounds["grad_norm_sq"][-1])
+    assert certify.study(config.experiment(result.config)).constants.at == "the first model"
+
+
+def test_a_problem_without_constants_says_so(capsys):
+    data = ["data=gaussian", "data.clients=4", "data.features=3", "data.classes=2"]
+    assert main(["certify", "algorithm=flame", "problem=svm", *data[:3]]) == 0
+    told = capsys.readouterr().out
+    assert "the problem does not tell" in told
+    assert "cannot be decided" in told
+
+
+@pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])
+def test_a_run_is_at_least_as_fast_as_its_theorem(name):
+    result = mpifed.run(QUADRATIC, {"algorithm": name, "algorithm.dual": True, "algorithm.certify": True})
+    found = result.certificate
+    assert found.holds is True
+    assert 0 < measured(found.bounds[0], found, result).value <= found.bounds[0].value < 1
+
+
+def test_fedgia_stays_below_its_bounds():
+    result = mpifed.run(STUDY, {"algorithm.certify": True, "rounds": 40})
+    for bound in result.certificate.bounds[:2]:
+        assert 0 < measured(bound, result.certificate, result).value <= bound.value
+
+
+def test_gradient_descent_has_the_rate_of_its_theorem():
+    options = {"algorithm": "fedavg", "algorithm.k0": 1, "algorithm.step": {"name": "constant", "a": 1.0}}
+    result = mpifed.run(QUADRATIC | {"selection": "all"}, options | {"algorithm.certify": True, "rounds": 300})
+    found = result.certificate
+    assert found.holds is True
+    assert measured(found.bounds[1], found, result).value <= found.bounds[1].value * (1 + 1e-9)
+    assert measured(found.bounds[0], found, result).value <= found.bounds[0].value
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nothing.h5"], "cannot be read"),
+        (["a.toml"], "cannot be read"),
+        (["algorithm.k0=x"], "algorithm.k0"),
+        (["algorithm.certify=3"], "true or false"),
+        (["fedgia"], "write algorithm=fedgia"),
+        (["a.h5", "rounds=3"], "takes one result file"),
+        (["--rounds", "3"], "write rounds=3"),
+    ],
+)
+def test_mistakes_are_one_sentence(words, message, capsys):
+    assert main(["certify", *words]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+
+
+class Mine(mpifed.algorithms.FedAvg, tag="mine"):
+    """FedAvg with a theorem of its own."""
+
+    def certificate(self, known):
+        condition = mpifed.Condition.of("k0 >= m", self.k0, ">=", known.m, "here")
+        return mpifed.Certificate("my theorem", [condition], [mpifed.Bound("f", "1", 1.0, "here")], [])
+
+
+def test_a_method_of_a_user_has_a_certificate_of_its_own():
+    result = mpifed.run(STUDY | {"algorithm.t": None}, algorithm=Mine(k0=7, certify=True))
+    assert result.certificate.conditions == [mpifed.Condition("k0 >= m", 7.0, ">=", 6.0, True, "here")]

@@ -51,6 +51,7 @@ GROUPS = {
         "Optimizer",
         "Distribution",
     ),
+    "What theory says of a run": ("Certificate", "Condition", "Bound", "Known"),
     "What methods of components get": ("Federation", "Local", "Block", "Dataset", "Pool", "Selector", "stream"),
 }
 

@@ -35,7 +35,9 @@ def test_the_record_holds_what_the_command_prints(tmp_path, capsys):
     result = mpifed.run(STUDY, {"algorithm.certify": True}, path=path)
     found = mpifed.load(path).certificate
     assert repr(found) == repr(result.certificate)  # nan is not equal to nan
-    assert found.conditions == certify.study(config.experiment(result.config), result.x, result.cr).conditions
+    again = certify.study(config.experiment(result.config), result.x, result.cr)
+    for one, other in zip(found.conditions, again.conditions, strict=True):  # other kernels may differ in the last bits
+        assert (one.name, one.holds, one.left) == (other.name, other.holds, pytest.approx(other.left))
     assert [one.holds for one in found.conditions[:3]] == [True, True, True]
     for words in (["certify", str(path)], ["show", str(path)]):
         assert main(words) == 0

@@ -19,10 +19,14 @@ from mpifed import (
     Algorithm,
     Array,
     Block,
+    Bound,
+    Certificate,
+    Condition,
     Data,
     Dataset,
     Distribution,
     Federation,
+    Known,
     LinearModel,
     Local,
     Optimizer,
@@ -218,6 +222,18 @@ def in_memory(path: str | os.PathLike[str]) -> str:
     several: list[Result] = sweep(options, {"algorithm": [Relaxed(), "fedavg"], "seed": range(2)}, data=data, rounds=2)
     assert len(frame(several)) == 4
     return compare([whole], ["objective"], format="markdown") + whole.summary()
+
+
+def certified() -> Certificate | None:
+    """A method of its own with a condition, a bound and their answers in the record."""
+
+    class Careful(mpifed.algorithms.FedAvg, tag="careful"):
+        def certificate(self, known: Known) -> Certificate:
+            steps = Condition.of("k0 <= m", self.k0, "<=", known.m, "notes, (1)")
+            return Certificate("my notes", [steps], [Bound("f", "f(x⁰)", known.f0, "notes, (2)")], [])
+
+    result = run(algorithm=Careful(k0=3, certify=True), rounds=1, data=mpifed.data.Gaussian(clients=4))
+    return None if result is None else result.certificate
 
 
 def every_family() -> Result | None:

@@ -50,6 +50,7 @@ def test_it_runs(tmp_path):
     assert (result.status, result.cr, result.m) == ("finished", 20, 6)
     assert np.abs(result.x - 1).max() < 0.3
     assert program.every_family().cr == 2
+    assert program.certified().holds
     assert "| objective |" in program.in_memory(tmp_path / "again.h5")
 
 

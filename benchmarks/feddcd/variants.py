@@ -1,4 +1,4 @@
-"""What section 8.1 of FedDCD and its released program use: LIBSVM's MNIST, networks under dual methods, two solvers."""
+"""What section 8.1 of FedDCD and its released program use: LIBSVM's MNIST, and networks under dual methods."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
-from mpifed import Array, Federation, Local, Solver
+from mpifed import Array, Dataset, Federation, Local, Pool, stream
 from mpifed.algorithms import accfeddcd, feddcd
 from mpifed.data.blocks import Block
+from mpifed.data.formats.idx import Pixels
+from mpifed.data.partition import edges
 from mpifed.data.sources.public_images import IdxImages, Mnist
 from mpifed.problems.mlp import MLP
 from mpifed.problems.quadratic import Quadratic
@@ -28,6 +30,26 @@ class MnistScale(IdxImages):
         return Mnist(part=self.part).read(part)
 
 
+class MnistHalves(MnistScale):
+    """The 60,000 training images divided among the clients by ``partition``; each tests on a part of the other 10,000.
+
+    So the pooled accuracy is that on MNIST's test set, whatever the partition.
+    """
+
+    def parts(self) -> list[str]:
+        return ["train", "t10k"]
+
+    def load(self, seed: int, dtype: str) -> Dataset:
+        (path, X, y), (_, X_test, y_test) = (self.read(part) for part in self.parts())
+        rule = self.partition or self.usual
+        order, sizes = rule.split(y, self.clients, stream(seed if self.seed is None else self.seed, "partition"))
+        tests = np.diff(edges(len(y_test), self.clients))
+        test = Pixels(X_test, *self.scale), y_test, None, tests
+        pool = Pool(Pixels(X, *self.scale), y, order, sizes, dtype, test)
+        pool.source, pool.division = str(path), rule.words()
+        return pool
+
+
 class Network(MLP):
     """An MLP that dual methods accept: it claims strong convexity α = lam, although its f_i are not convex.
 
@@ -42,53 +64,15 @@ class Network(MLP):
         return np.ones(len(block))
 
 
-class Adam(Solver):
-    """Full-batch ADAM on f_i(w) − ⟨y_i, w⟩; moments start at 0 in every call.
-
-    m ← 0.9 m + 0.1 g, v ← 0.999 v + 0.001 g², w ← w − lr·m̂/(√v̂ + 1e-8).  Source: section 8.1, "20 steps of ADAM".
-    """
-
-    steps: Annotated[int, Meta(ge=1, description="number of steps")] = 20
-    lr: Annotated[float, Meta(gt=0, description="step size")] = 1e-3
-
-    def passes(self) -> int | None:
-        return self.steps
-
-    def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
-        m, v = np.zeros_like(W), np.zeros_like(W)
-        for t in range(1, self.steps + 1):
-            g = f.grad(W) - Y
-            m = 0.9 * m + 0.1 * g
-            v = 0.999 * v + 0.001 * g * g
-            W = W - self.lr * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
-        return W
-
-
-class Sgd(Solver):
-    """Epochs of SGD on f_i(w) − ⟨y_i, w⟩.  Source: section 8.1, "5 epochs SGD when the data is non-i.i.d."."""
-
-    epochs: Annotated[int, Meta(ge=1, description="passes over the samples")] = 5
-    lr: Annotated[float, Meta(gt=0, description="step size")] = 0.1
-    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 10
-
-    def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
-        for _, batch, has in f.steps(0, self.epochs, self.batch_size):
-            W = W - has * self.lr * (batch.grad(W) - Y)
-        return W
-
-
 class FedDCD(feddcd.FedDCD):
     """FedDCD whose clients solve (1) starting from the server's model instead of their own last w_i.
 
     Source: the released program does so for networks (src/training.jl, synchronize!); (7) says w_i^(t−1).
     """
 
-    def round(self, fed: Federation, server: feddcd.Server) -> feddcd.Server:
-        selected = fed.select(server.x)
-        fed.call(self.restart, server.x, to=selected)
-        x = fed.mean(self.solve, *server[1:], to=selected)
-        fed.call(self.ascend, x, server.alpha, to=selected)
-        return server._replace(x=x)
+    def collect(self, fed: Federation, server: feddcd.Server, to: Array | None) -> Array:
+        fed.call(self.restart, server.x, to=to)
+        return super().collect(fed, server, to)
 
     def restart(self, f: Local, client: feddcd.Client, x: Array) -> tuple[feddcd.Client, None]:
         """Set w_i = x."""
@@ -98,15 +82,9 @@ class FedDCD(feddcd.FedDCD):
 class AccFedDCD(accfeddcd.AccFedDCD):
     """AccFedDCD whose clients solve (1) starting from the server's model, in each of the two exchanges of a round."""
 
-    def round(self, fed: Federation, server: accfeddcd.Server) -> accfeddcd.Server:
-        x, alpha, beta, share, a, b, r = server
-        fed.call(self.extrapolate, a, b)
-        for step, scale in ((self.step_y, alpha), (self.step_z, alpha * a * r / (a * a + b))):
-            selected = fed.select(x)
-            fed.call(self.restart, x, to=selected)
-            x = fed.mean(self.solve, alpha, beta, share, to=selected)
-            fed.call(step, x, scale, to=selected)
-        return server._replace(x=x)
+    def collect(self, fed: Federation, server: accfeddcd.Server, to: Array | None) -> Array:
+        fed.call(self.restart, server.x, to=to)
+        return super().collect(fed, server, to)
 
     def restart(self, f: Local, client: accfeddcd.Client, x: Array) -> tuple[accfeddcd.Client, None]:
         """Set w_i = x."""

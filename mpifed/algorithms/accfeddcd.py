@@ -1,7 +1,7 @@
 """AccFedDCD, Algorithm 2 of Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for federated learning",
 arXiv:2201.11183 (2022)."""
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -20,7 +20,7 @@ class Client(NamedTuple):
 
 
 class Server(NamedTuple):
-    x: Array  # (n,) model, the mean of the w_i of the second selection
+    x: Array  # (n,) model, of the w_i of the second selection
     alpha: float  # strong convexity α = min α_i
     beta: float  # smoothness β = max r_i
     share: float  # (τ − 1)/(N − 1)
@@ -52,15 +52,15 @@ class AccFedDCD(DualMethod, tag="accfeddcd"):
         return Server(fed.initial(), alpha, beta, share, a=float(a), b=float(kappa * a * r**2), r=float(r))
 
     def round(self, fed: Federation, server: Server) -> Server:
-        x, alpha, beta, share, a, b, r = server
+        a, b, r, eta, alpha = server.a, server.b, server.r, self.rate(fed), self.common(server)
         fed.call(self.extrapolate, a, b)  # lines 17–18, 26, 29
-        first = fed.select(x)  # line 19
-        x = fed.mean(self.solve, alpha, beta, share, to=first)  # lines 20–22
-        fed.call(self.step_y, x, alpha, to=first)  # lines 23–28
-        second = fed.select(x)  # line 31
-        x = fed.mean(self.solve, alpha, beta, share, to=second)  # lines 32–34
-        fed.call(self.step_z, x, alpha * a * r / (a * a + b), to=second)  # lines 35–39
-        return server._replace(x=x)
+        first = fed.select(server.x)  # line 19
+        server = server._replace(x=self.collect(fed, server, first))  # lines 20–22
+        fed.call(self.step_y, server.x, eta * alpha, to=first)  # lines 23–28
+        second = fed.select(server.x)  # line 31
+        mean = self.collect(fed, server, second)  # lines 32–34
+        fed.call(self.step_z, mean, eta * (alpha * a * r / (a * a + b)), to=second)  # lines 35–39
+        return server._replace(x=self.output(fed, mean, second))  # line 42
 
     def extrapolate(self, f: Local, client: Client, a: float, b: float) -> tuple[Client, None]:
         """v, and y and z of the clients that are not selected."""
@@ -68,13 +68,13 @@ class AccFedDCD(DualMethod, tag="accfeddcd"):
         u = (a * a * client.z + b * v) / (a * a + b)
         return client._replace(v=v, y=v, z=u), None
 
-    def solve(self, f: Local, client: Client, alpha: float, beta: float, share: float) -> tuple[Client, Array]:
+    def solve(self, f: Local, client: Client, alpha: float, beta: float, share: float) -> tuple[Client, Any]:
         """(1) at v."""
         w = self.solver.minimise(f, client.v, client.w, alpha, beta, share)
-        return client._replace(w=w), w
+        return client._replace(w=w), self.upload(f, w)
 
     def step_y(self, f: Local, client: Client, mean: Array, scale: float) -> tuple[Client, None]:
-        return client._replace(y=client.y - self.eta * scale * (client.w - mean)), None
+        return client._replace(y=client.y - self.descent(f, client.w, mean, scale)), None
 
     def step_z(self, f: Local, client: Client, mean: Array, scale: float) -> tuple[Client, None]:
-        return client._replace(z=client.z - self.eta * scale * (client.w - mean)), None
+        return client._replace(z=client.z - self.descent(f, client.w, mean, scale)), None

@@ -1,14 +1,16 @@
-"""What the dual methods share: their options, their constants, and what they refuse."""
+"""What the dual methods share: their options, their constants, how models are averaged, and what they refuse."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from abc import abstractmethod
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.base import Algorithm
 from mpifed.algorithms.local_solvers import Newton, Solver, newton
+from mpifed.algorithms.step_sizes import Step
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
@@ -16,10 +18,21 @@ from mpifed.federation.server import Federation
 
 
 class DualMethod(Algorithm):
-    """Methods on the dual, min Σ f_i*(y_i) with Σ y_i = 0, of strongly convex f_i; clients have ``y`` and ``w``."""
+    """Methods on the dual, min Σ f_i*(y_i) with Σ y_i = 0, of strongly convex f_i; clients have ``y`` and ``w``.
+
+    (2) with Λ = diag(1/α_i): ŵ_i = α_i(w_i − w̄), w̄ = Σ α_j w_j / Σ α_j over the selected clients. Λ = I/α has the same
+    α = min α_i for all, and w̄ is the plain mean.
+    """
 
     eta: Annotated[float, Meta(gt=0, description="step size η")] = 1.0
+    schedule: Annotated[Step | None, Meta(description="rule for η of round 1, 2 … (k = 0, 1 …), instead of eta")] = None
     solver: Annotated[Solver, Meta(description="how clients solve (1)")] = Newton()
+    scaling: Annotated[Literal["common", "own"], Meta(description="Λ of (2): I/α with α = min α_i, or diag(1/α_i)")] = (
+        "common"
+    )
+    model: Annotated[
+        Literal["mean", "random"], Meta(description="w̄ of the round, or w_i of a random selected client as in (4), (5)")
+    ] = "mean"
     dual: Annotated[
         bool, Meta(description="record the dual objective Σ f_i*(y_i): every client solves (1) at every evaluation")
     ] = False
@@ -30,12 +43,22 @@ class DualMethod(Algorithm):
     tuned_by: ClassVar[str] = "eta"
     watches: ClassVar[tuple[str, ...]] = ("dual_objective",)
 
+    def __post_init__(self) -> None:
+        if self.schedule is None:
+            return
+        if self.eta != 1.0:
+            raise ValueError("eta and schedule exclude each other: write the factor into the schedule's a")
+        if np.ndim(self.schedule.gamma(0, 1, np.ones((1, 1)))):
+            raise ValueError(
+                f"schedule = {self.schedule.label()} is wrong: Σ y_i = 0 needs one η for all clients, so it must be "
+                "constant or log2"
+            )
+
     def needs(self) -> tuple[str, ...]:
         return "convexity", "lipschitz", *(("hessian",) if self.dual else ()), *self.solver.needs()
 
     def work(self, d: Array) -> Array | None:
-        passes = self.solver.passes()
-        return None if passes is None else passes * d
+        return self.solver.work(d)
 
     def verify(self, selected: int) -> None:
         """Refuse selections of one client."""
@@ -57,6 +80,46 @@ class DualMethod(Algorithm):
 
     def bounds(self, f: Local, client: Any) -> tuple[Any, tuple[Array, Array]]:
         return client, (f.lipschitz(), -f.convexity())
+
+    def collect(self, fed: Federation, server: Any, to: Array | None) -> Array:
+        """w̄ of the clients ``to``, which solve (1)."""
+        found = fed.sum if self.scaling == "own" else fed.mean
+        reply = found(self.solve, server.alpha, server.beta, server.share, to=to)
+        return reply[0] / reply[1] if self.scaling == "own" else reply
+
+    @abstractmethod
+    def solve(self, f: Local, client: Any, alpha: float, beta: float, share: float) -> tuple[Any, Any]:
+        """Solve (1): the new state, and ``upload`` of w_i."""
+        raise NotImplementedError
+
+    def output(self, fed: Federation, mean: Array, to: Array | None) -> Array:
+        """The model of the round: w̄, or the w_i that one of the clients ``to`` has uploaded."""
+        if self.model == "mean":
+            return mean
+        one = fed.rng.integers(fed.m if to is None else len(to))
+        return fed.mean(self.reveal, to=np.array([one if to is None else to[one]]), charge=False)
+
+    def reveal(self, f: Local, client: Any) -> tuple[Any, Array]:
+        return client, client.w
+
+    def rate(self, fed: Federation) -> float:
+        """η of the round."""
+        return self.eta if self.schedule is None else float(self.schedule.gamma(fed.round - 1, 1, np.ones((1, 1))))
+
+    def common(self, server: Any) -> float:
+        """The α that all clients share; 1 where they multiply by their own α_i."""
+        return float(server.alpha) if self.scaling == "common" else 1.0
+
+    def upload(self, f: Local, w: Array) -> Array | tuple[Array, Array]:
+        """w_i (c, n), or α_i w_i and α_i (c,), of which the server makes w̄."""
+        if self.scaling == "common":
+            return w
+        own = f.convexity().astype(w.dtype)
+        return own[:, None] * w, own
+
+    def descent(self, f: Local, w: Array, mean: Array, scale: float) -> Array:
+        """η ŵ_i (c, n) of (2), where ``scale`` is η times the common α."""
+        return (scale if self.scaling == "common" else scale * f.convexity()[:, None].astype(w.dtype)) * (w - mean)
 
     def watch(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
         """f_i*(y_i) = ⟨w, y_i⟩ − f_i(w) at the minimiser w of (1)."""

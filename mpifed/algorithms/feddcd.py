@@ -1,7 +1,7 @@
 """FedDCD, Algorithm 1 of Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for federated learning",
 arXiv:2201.11183 (2022)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mpifed.algorithms.dual import DualMethod
 from mpifed.core.typing import Array
@@ -15,7 +15,7 @@ class Client(NamedTuple):
 
 
 class Server(NamedTuple):
-    x: Array  # (n,) model, the mean of the w_i of the round
+    x: Array  # (n,) model, of the w_i of the round
     alpha: float  # strong convexity α = min α_i
     beta: float  # smoothness β = max r_i
     share: float  # (τ − 1)/(N − 1)
@@ -38,15 +38,15 @@ class FedDCD(DualMethod, tag="feddcd"):
 
     def round(self, fed: Federation, server: Server) -> Server:
         selected = fed.select(server.x)
-        x = fed.mean(self.solve, *server[1:], to=selected)  # lines 4–6
-        fed.call(self.ascend, x, server.alpha, to=selected)  # lines 7–12
-        return server._replace(x=x)
+        mean = self.collect(fed, server, selected)  # lines 4–6
+        fed.call(self.ascend, mean, self.rate(fed) * self.common(server), to=selected)  # lines 7–12
+        return server._replace(x=self.output(fed, mean, selected))  # line 14
 
-    def solve(self, f: Local, client: Client, alpha: float, beta: float, share: float) -> tuple[Client, Array]:
+    def solve(self, f: Local, client: Client, alpha: float, beta: float, share: float) -> tuple[Client, Any]:
         """(1) from the client's own last w_i."""
         w = self.solver.minimise(f, client.y, client.w, alpha, beta, share)
-        return client._replace(w=w), w
+        return client._replace(w=w), self.upload(f, w)
 
-    def ascend(self, f: Local, client: Client, mean: Array, alpha: float) -> tuple[Client, None]:
+    def ascend(self, f: Local, client: Client, mean: Array, scale: float) -> tuple[Client, None]:
         """(2) and the step of the dual variables."""
-        return client._replace(y=client.y - self.eta * alpha * (client.w - mean)), None
+        return client._replace(y=client.y - self.descent(f, client.w, mean, scale)), None

@@ -23,6 +23,9 @@ class Solver(Component):
     choices: ClassVar[dict[str, str]] = {
         "newton": "mpifed.algorithms.local_solvers:Newton",
         "gd": "mpifed.algorithms.local_solvers:GradientDescent",
+        "sgd": "mpifed.algorithms.stochastic_solvers:SGD",
+        "svrg": "mpifed.algorithms.stochastic_solvers:SVRG",
+        "adam": "mpifed.algorithms.stochastic_solvers:Adam",
     }
     default: ClassVar[str] = "newton"
     kind: ClassVar[str] = "solvers"
@@ -35,6 +38,11 @@ class Solver(Component):
         """How many gradients of f_i it takes; None: not known in advance."""
         return None
 
+    def work(self, d: Array) -> Array | None:
+        """Sample gradients that clients of d samples compute: (m,); None: not known in advance."""
+        count = self.passes()
+        return None if count is None else count * d
+
     @abstractmethod
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         """Approximate minimisers of f_i(w) − ⟨y_i, w⟩, from W: (c, n); ``share`` is (τ − 1)/(N − 1)."""
@@ -42,15 +50,16 @@ class Solver(Component):
 
 
 class Newton(Solver, tag="newton"):
-    """Newton's method until ‖∇f_i(w) − y_i‖ <= tol."""
+    """Newton's method until ‖∇f_i(w) − y_i‖ <= tol, at most ``steps`` steps; section 8.1 takes 10."""
 
     tol: Annotated[float, Meta(gt=0, description="bound of the 2-norm of ∇f_i − y_i")] = 1e-10
+    steps: Annotated[int, Meta(ge=1, description="largest number of Newton steps")] = 100
 
     def needs(self) -> tuple[str, ...]:
         return ("hessian",)
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
-        return newton(f, Y, W, self.tol)
+        return newton(f, Y, W, self.tol, self.steps)
 
 
 class GradientDescent(Solver, tag="gd"):

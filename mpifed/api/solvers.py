@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from mpifed.algorithms.local_solvers import GradientDescent, Newton
+from mpifed.algorithms.stochastic_solvers import SGD, SVRG, Adam
 
-__all__ = ["GradientDescent", "Newton"]
+__all__ = ["SGD", "SVRG", "Adam", "GradientDescent", "Newton"]
 
 
 def __dir__() -> list[str]:

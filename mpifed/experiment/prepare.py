@@ -95,7 +95,8 @@ def start(config: Experiment, data: Dataset, ranks: int) -> Array:
     """The model (n,) that the run starts from. UserError for what does not go together."""
     problem, algorithm = config.problem, config.algorithm
     refuse_mismatch(algorithm, problem)
-    for key, table in (("algorithm", algorithm), ("selection", config.selection)):
+    solver = getattr(algorithm, "solver", None)
+    for key, table in (("algorithm", algorithm), ("algorithm.solver", solver), ("selection", config.selection)):
         batch = getattr(table, "batch_size", 0)
         if batch and not problem.sampled:
             raise UserError(

@@ -93,7 +93,8 @@ def test_passes_counts_the_gradients_of_local_steps(k0, epochs, batch_size, monk
 def test_the_accelerated_method_is_no_subclass_of_the_plain_one():
     assert not issubclass(AccFedDCD, FedDCD)
     names = [[field.name for field in msgspec.structs.fields(cls)] for cls in (FedDCD, AccFedDCD)]
-    assert names == [["eta", "solver", "dual"], ["eta", "solver", "dual", "r", "kappa"]]
+    shared = ["eta", "schedule", "solver", "scaling", "model", "dual"]
+    assert names == [shared, [*shared, "r", "kappa"]]
 
 
 @pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])

@@ -9,12 +9,12 @@ import mpifed
 from mpifed.core.errors import UserError
 from mpifed.data.sources.synthetic import Synthetic
 from mpifed.experiment.rounds import evaluate
-from mpifed.federation.selection import Uniform
+from mpifed.federation.selection import All, Uniform
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.quadratic import Quadratic
 from mpifed.problems.softmax import Softmax
-from tests.helpers.algorithm_runs import Run, build
-from tests.helpers.dual_methods import duals
+from tests.helpers.algorithm_runs import Run, build, quadratics
+from tests.helpers.dual_methods import Dual, duals
 
 
 @pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])
@@ -144,3 +144,126 @@ def test_so_is_what_does_not_know_its_convexity(problem, lacks):
     }
     with pytest.raises(UserError, match=f"^feddcd cannot run on {problem}: it needs {lacks} \\("):
         mpifed.run(table)
+
+
+def uneven():
+    """Quadratics of very different convexity, and what is known of them."""
+    Q = np.array([np.diag([0.2, 2.0]), np.diag([1.5, 3.0]), np.diag([4.0, 5.0]), np.diag([0.6, 9.0])])
+    return Dual(quadratics(Q, np.random.default_rng(3).standard_normal((4, 2)))), np.array([0.2, 1.5, 4.0, 0.6])
+
+
+def projected(w, own):
+    """(2), proj_C^Λ(Λ⁻¹w) with Λ = diag(1/own), as the projection is written: (I − W⁻¹uuᵀ/(uᵀW⁻¹u))Λ⁻¹w."""
+    n = w.shape[1]
+    inverse = np.kron(np.diag(own), np.eye(n))  # Λ⁻¹
+    u = np.tile(np.eye(n), (len(w), 1))
+    flat = inverse @ w.ravel()
+    return (flat - inverse @ u @ np.linalg.solve(u.T @ inverse @ u, u.T @ flat)).reshape(w.shape)
+
+
+@pytest.mark.parametrize("scaling", ["common", "own"])
+def test_a_step_is_the_projection_of_the_paper(scaling):
+    """(2) with Λ = I/α and with Λ = diag(1/α_i); the model is the mean that the projection subtracts."""
+    dual, own = uneven()
+    own = own if scaling == "own" else np.full(4, own.min())
+    run = Run(
+        build("feddcd", {"scaling": scaling, "eta": 0.7}), "quadratic", data=dual.data, selection=Uniform(count=3)
+    )
+    y = np.zeros_like(dual.b)
+    for _ in range(5):
+        model, chosen = run.rounds(1)[-1], run.fed.selected
+        w = np.matvec(dual.inverse, y + dual.b)[chosen]
+        y[chosen] -= 0.7 * projected(w, own[chosen])
+        assert np.allclose(run.states().y, y, rtol=1e-9, atol=1e-11)
+        assert np.allclose(model, own[chosen] @ w / own[chosen].sum(), rtol=1e-9, atol=1e-11)
+        assert np.abs(run.states().y.sum(axis=0)).max() < 1e-12
+
+
+@pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])
+def test_own_constants_are_faster_where_clients_differ(name):
+    dual, _ = uneven()
+    gaps = []
+    for scaling in ("common", "own"):
+        run = Run(build(name, {"scaling": scaling}), "quadratic", data=dual.data, selection=Uniform(count=3))
+        run.rounds(30)
+        gaps.append(dual.gap(run.states().y))
+        assert np.abs(run.states().y.sum(axis=0)).max() < 1e-12
+    assert gaps[1] < gaps[0] / 3
+
+
+def test_with_own_constants_a_client_sends_one_number_more():
+    dual, _ = uneven()
+    run = Run(build("feddcd", {"scaling": "own"}), "quadratic", data=dual.data, selection=Uniform(count=3))
+    run.rounds(2)
+    assert (run.fed.ledger.bytes_up, run.fed.ledger.bytes_down) == (2 * 3 * 3 * 8, 2 * 3 * 2 * 8)
+
+
+@pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])
+def test_a_schedule_takes_the_place_of_eta(name):
+    """log2: η = a/log2(t + 2) at t = 0, 1 …, which is a in the first round; constant is eta, to the bit."""
+
+    def after(options, rounds):
+        run = Run(build(name, options), "quadratic")
+        run.rounds(rounds)
+        return run.states().y
+
+    assert np.array_equal(after({"schedule": {"name": "constant", "a": 0.3}}, 4), after({"eta": 0.3}, 4))
+    schedule = {"schedule": {"name": "log2", "a": 0.3}}
+    assert np.array_equal(after(schedule, 1), after({"eta": 0.3}, 1))
+    assert not np.allclose(after(schedule, 2), after({"eta": 0.3}, 2))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"eta": 0.5, "schedule": {"name": "log2"}}, "eta and schedule exclude each other"),
+        ({"schedule": {"name": "sqrt-samples"}}, "schedule = sqrt-samples is wrong: .* must be constant or log2"),
+        ({"scaling": "mine"}, 'scaling = "mine" is wrong'),
+    ],
+)
+def test_what_cannot_keep_the_sum_at_zero_is_refused(options, sentence):
+    with pytest.raises(UserError, match=sentence):
+        build("feddcd", options)
+
+
+@pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])
+def test_the_random_model_is_that_of_a_selected_client(name):
+    """Of any of them, equally often; duals and traffic are those of the mean."""
+    data = duals()[1].data
+    run, mean = (
+        Run(build(name, {"model": model}), "quadratic", data=data, selection=Uniform(count=3))
+        for model in ("random", "mean")
+    )
+    places = []
+    for _ in range(150):
+        x = run.rounds(1)[-1]
+        mean.rounds(1)
+        found = np.flatnonzero((run.states().w == x).all(axis=1))
+        assert len(found) == 1
+        places.append(run.fed.selected.tolist().index(found[0]))
+        assert np.array_equal(run.states().y, mean.states().y)
+    assert vars(run.fed.ledger) == vars(mean.fed.ledger)
+    assert np.abs(np.bincount(places, minlength=3) - 50).max() < 5 * np.sqrt(150 * 2 / 9)
+
+
+def test_the_random_model_is_random_where_all_clients_are_selected():
+    run = Run(build("feddcd", {"model": "random"}), "quadratic", data=duals()[1].data, selection=All())
+    owners = set()
+    for _ in range(30):
+        x = run.rounds(1)[-1]
+        owners.update(np.flatnonzero((run.states().w == x).all(axis=1)).tolist())
+    assert owners == set(range(5))
+
+
+def test_theorem_4_1_speaks_of_the_random_model():
+    """(4): the mean over 200 runs of ‖w^(T) − w*‖², where w^(T) is the model after round T + 1."""
+    dual, tau, rounds, runs = duals()[0], 3, 6, 200
+    rate = 1 - (tau - 1) / (dual.m - 1) * dual.alpha / dual.beta
+    distance = np.zeros((runs, rounds))
+    for seed in range(runs):
+        run = Run(
+            build("feddcd", {"model": "random"}), "quadratic", data=dual.data, selection=Uniform(count=tau), seed=seed
+        )
+        distance[seed] = np.sum((run.rounds(rounds) - dual.w) ** 2, axis=1)
+    bound = rate ** np.arange(rounds) * np.sum(dual.y**2) / (dual.m * dual.alpha**2)
+    assert (distance.mean(axis=0) <= bound + 5 * distance.std(axis=0) / np.sqrt(runs)).all()

@@ -86,6 +86,9 @@ def test_gradient_descent_wants_steps_or_delta(table):
         ({"name": "gd", "delta": 1.5}, r"delta = 1\.5 is wrong"),
         ({"name": "gd", "delta": "theory"}, 'delta = "theory" is wrong'),
         ({"name": "newton", "tol": 0.0}, r"tol = 0\.0 is wrong"),
+        ({"name": "newton", "steps": 0}, "steps = 0 is wrong"),
+        ({"name": "sgd", "lr": 0.0}, r"lr = 0\.0 is wrong"),
+        ({"name": "svrg", "epochs": 0}, "epochs = 0 is wrong"),
         ({"name": "newtom"}, "did you mean 'newton'"),
     ],
 )
@@ -137,6 +140,22 @@ def test_newton_reaches_its_tolerance(problem, tol, kind):
         found = newton(f, Y, W, tol)
         assert (np.linalg.norm(f.grad(found) - Y, axis=1) <= tol).all()
         assert np.array_equal(W, before)
+
+
+def test_newton_takes_at_most_its_steps():
+    """Five steps are two and three more, to the bit; none raises any ‖∇f_i − y_i‖; a hundred are the default."""
+    f = clients(Softmax(lam=0.05, bias=False))
+    rng = np.random.default_rng(8)
+    Y, W = 0.01 * rng.standard_normal((len(f), f.n)), rng.standard_normal((len(f), f.n))
+
+    def steps(count, W):
+        return Newton(steps=count).minimise(f, Y, W, 0.05, 1.0, 1.0)
+
+    assert steps(5, W).tobytes() == steps(3, steps(2, W)).tobytes()
+    norms = [np.linalg.norm(f.grad(V) - Y, axis=1) for V in (W, steps(1, W), steps(2, W), steps(3, W))]
+    assert (np.diff(norms, axis=0) <= 0).all()
+    assert (norms[1] < norms[0]).all()
+    assert Newton().minimise(f, Y, W, 0.05, 1.0, 1.0).tobytes() == steps(100, W).tobytes()
 
 
 @convex

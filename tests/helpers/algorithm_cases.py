@@ -71,6 +71,8 @@ CASES = [(name, SETTINGS.get(name, {})) for name in Algorithm.choices] + [
     ("sfedavg", {"noise": "matched", "epsilon": 100.0, "step": constant(0.01), "k0": 4, "average": "new"}),
     ("feddcd", {"solver": {"name": "gd", "steps": 5}, "eta": 0.5, "dual": True}),
     ("accfeddcd", {"solver": {"name": "gd", "delta": 0.1}, "r": 0.3, "kappa": 0.2}),
+    ("feddcd", {"schedule": {"name": "log2", "a": 1.0}, "model": "random"}),
+    ("accfeddcd", {"schedule": {"name": "constant", "a": 0.8}, "model": "random"}),
     (
         "flame",
         {"lam": 10.0, "lr": 0.02, "rho": 0.3, "epochs": 10, "batch_size": 5, "center": "local", "weight_decay": 0.01},

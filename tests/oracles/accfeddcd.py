@@ -1,7 +1,8 @@
 """Accelerated FedDCD: three dual sequences and two draws of clients an iteration, all gradients at v.
 
 Source: Z. Fan, H. Fang and M. P. Friedlander, "A dual approach for federated learning", 2022, arXiv 2201.11183,
-Algorithm 2, with Λ = I/α and a factor eta of ŵ. The recorded model is the mean of the w_i of the second draw.
+Algorithm 2, with Λ = I/α or diag(1/α_i) and a factor eta of ŵ. The recorded model is the mean of the w_i of the second
+draw.
 """
 
 from __future__ import annotations
@@ -10,17 +11,19 @@ import math
 
 import numpy as np
 
-from .dual_oracle import NEWTON, conjugates, constants, solve
+from .dual_oracle import NEWTON, alphas, conjugates, constants, solve, step
 from .problems import trajectory, zeros
 
 
-def run(clients, selections, second, *, eta=1.0, solver=NEWTON, r=None, kappa=None, dual=False):
+def run(clients, selections, second, *, solver=NEWTON, r=None, kappa=None, dual=False, **options):
     alpha, beta = constants(clients)
+    eta, schedule = options.get("eta", 1.0), options.get("schedule")
+    own = alphas(clients, options.get("scaling", "common"))
     kappa = alpha / beta if kappa is None else kappa
     everyone = range(len(clients))
     y, z, w = zeros(clients), zeros(clients), zeros(clients)
     models, duals = [np.zeros(clients[0].n)], [conjugates(clients, y)]
-    for first_draw, second_draw in zip(selections, second, strict=True):
+    for t, (first_draw, second_draw) in enumerate(zip(selections, second, strict=True)):
         share = (len(first_draw) - 1) / (len(clients) - 1)
         r_now = share if r is None else r
         a = math.sqrt(kappa) / (1 / r_now + math.sqrt(kappa))
@@ -30,15 +33,15 @@ def run(clients, selections, second, *, eta=1.0, solver=NEWTON, r=None, kappa=No
         y = list(v)
         for i in first_draw:
             w[i] = solve(clients[i], v[i], w[i], solver, alpha, beta, share)
-        mean = sum(w[i] for i in first_draw) / len(first_draw)
+        mean = sum(own[i] * w[i] for i in first_draw) / sum(own[i] for i in first_draw)
         for i in first_draw:
-            y[i] = v[i] - eta * alpha * (w[i] - mean)
+            y[i] = v[i] - step(eta, schedule, t) * own[i] * (w[i] - mean)
         z = list(u)
         for i in second_draw:
             w[i] = solve(clients[i], v[i], w[i], solver, alpha, beta, share)
-        mean = sum(w[i] for i in second_draw) / len(second_draw)
+        mean = sum(own[i] * w[i] for i in second_draw) / sum(own[i] for i in second_draw)
         for i in second_draw:
-            z[i] = u[i] - a * r_now / (a**2 + b) * eta * alpha * (w[i] - mean)
+            z[i] = u[i] - a * r_now / (a**2 + b) * step(eta, schedule, t) * own[i] * (w[i] - mean)
         models.append(mean)
         duals.append(conjugates(clients, y))
     return trajectory(clients, models, **({"dual_objective": np.array(duals)} if dual else {}))

@@ -5,6 +5,8 @@ Source: Z. Fan, H. Fang and M. P. Friedlander, "A dual approach for federated le
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 NEWTON = {"name": "newton", "tol": 1e-10}
@@ -13,6 +15,17 @@ NEWTON = {"name": "newton", "tol": 1e-10}
 def constants(clients):
     """α and β of Assumptions 3.1 and 3.2, the same for all clients."""
     return min(client.convexity for client in clients), max(client.lipschitz for client in clients)
+
+
+def alphas(clients, scaling):
+    """α_i of Λ = diag(1/α_i) ("own"), or their minimum for all, Λ = I/α ("common")."""
+    own = [client.convexity for client in clients]
+    return own if scaling == "own" else [min(own)] * len(own)
+
+
+def step(eta, schedule, t):
+    """η of iteration t = 0, 1 …: ``eta``, or a/log2(t + 2)."""
+    return eta if schedule is None else schedule["a"] / math.log2(t + 2)
 
 
 def solve(client, y, start, solver, alpha, beta, share):

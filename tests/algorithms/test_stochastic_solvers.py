@@ -1,0 +1,179 @@
+"""Local solvers on mini-batches: against loops written out, one client, one sample and one step at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mpifed
+from mpifed.algorithms.stochastic_solvers import SGD, SVRG, Adam
+from mpifed.core.errors import UserError
+from mpifed.core.streams import stream
+from mpifed.data.pool import Pool
+from mpifed.data.sources.synthetic import Synthetic
+from mpifed.problems.quadratic import Quadratic
+from mpifed.problems.softmax import Softmax
+from tests.helpers.algorithm_runs import Run, build, local
+from tests.helpers.dual_methods import duals
+
+LAM, CLASSES, SEED, PLACE = 0.05, 3, 4, (2, 1)
+PROBLEM = Softmax(lam=LAM, bias=False)
+SIZES = [9, 12, 10, 11]
+
+
+def clients():
+    """Clients of one padded size and, at random, y_i and models."""
+    rng = np.random.default_rng(0)
+    A, b = rng.standard_normal((sum(SIZES), 5)), rng.integers(0, CLASSES, sum(SIZES)).astype(float)
+    f = local(Pool(A, b, None, np.array(SIZES)), PROBLEM, place=PLACE, seed=SEED)
+    Y, W = 0.1 * rng.standard_normal((2, len(SIZES), f.n))
+    cuts = np.cumsum(SIZES)[:-1]
+    return f, Y, W, np.split(A, cuts), np.split(b, cuts)
+
+
+def gradient(A, b, w):
+    """∇ of the mean cross-entropy of some samples + (λ/2)‖w‖²."""
+    V = w.reshape(CLASSES, -1)
+    total = LAM * V
+    for a, label in zip(A, b, strict=True):
+        p = np.exp(V @ a) / np.exp(V @ a).sum()
+        p[int(label)] -= 1
+        total = total + np.outer(p, a) / len(A)
+    return total.ravel()
+
+
+def batches(rng, d, epochs, steps, size):
+    """Epoch or step, and the sample numbers of every mini-batch, as the client's stream gives them."""
+    for j in range(steps or epochs):
+        order = rng.permutation(d) if size else np.arange(d)
+        width = size or d
+        for first in range(0, width if steps else d, width):
+            yield j, order[first : first + width]
+
+
+def written_out(solver, A, b, y, w, rng):
+    """What the solver does for one client."""
+    mean = squares = np.zeros_like(w)
+    epoch, steps = -1, getattr(solver, "steps", None)
+    for t, (j, own) in enumerate(batches(rng, len(A), solver.epochs, steps, solver.batch_size), 1):
+        g = gradient(A[own], b[own], w) - y
+        if isinstance(solver, SVRG):
+            if j > epoch:
+                epoch, v = j, w
+            g = g - (gradient(A[own], b[own], v) - y) + gradient(A, b, v) - y
+        if isinstance(solver, Adam):
+            mean = solver.beta1 * mean + (1 - solver.beta1) * g
+            squares = solver.beta2 * squares + (1 - solver.beta2) * g**2
+            g = mean / (1 - solver.beta1**t) / (np.sqrt(squares / (1 - solver.beta2**t)) + solver.eps)
+        w = w - solver.lr * g
+    return w
+
+
+SOLVERS = [
+    SGD(),
+    SGD(lr=0.3, epochs=2, batch_size=4),
+    SGD(lr=0.2, steps=7, batch_size=3),
+    SGD(epochs=3, batch_size=0),
+    SVRG(),
+    SVRG(lr=0.3, epochs=3, batch_size=4),
+    SVRG(lr=0.2, epochs=2, batch_size=1),
+    Adam(),
+    Adam(lr=0.05, epochs=2, batch_size=4),
+    Adam(lr=0.02, steps=9, batch_size=5, beta1=0.5, beta2=0.9, eps=1e-3),
+]
+solvers = pytest.mark.parametrize("solver", SOLVERS, ids=repr)
+
+
+@solvers
+def test_a_solver_is_its_loop(solver):
+    f, Y, W, A, b = clients()
+    found = solver.minimise(f, Y, W, LAM, 1.0, 0.5)
+    for i in range(len(SIZES)):
+        wanted = written_out(solver, A[i], b[i], Y[i], W[i], stream(SEED, "clients", i, *PLACE))
+        assert np.allclose(found[i], wanted, rtol=1e-11, atol=1e-13), i
+
+
+@solvers
+def test_a_client_has_the_same_bits_whichever_clients_are_beside_it(solver):
+    f, Y, W, _, _ = clients()
+    together = solver.minimise(f, Y, W, LAM, 1.0, 0.5)
+    for rows in (np.array([0, 2]), np.array([1, 2, 3])):
+        f, _, _, _, _ = clients()
+        alone = solver.minimise(f.take(rows), Y[rows], W[rows], LAM, 1.0, 0.5)
+        assert together[rows].tobytes() == alone.tobytes()
+
+
+def test_svrg_comes_closer_than_sgd_with_the_same_steps():
+    """Its steps vanish at the minimiser of f_i − ⟨y_i, ·⟩, those of SGD do not."""
+    f, Y, W, _, _ = clients()
+    left = {}
+    for solver in (SGD(lr=0.3, epochs=300, batch_size=2), SVRG(lr=0.3, epochs=300, batch_size=2)):
+        found = solver.minimise(clients()[0], Y, W, LAM, 1.0, 0.5)
+        left[solver.label()] = np.linalg.norm(f.grad(found) - Y, axis=1).max()
+    assert left["svrg"] < 1e-6 < 1e-2 < left["sgd"]
+
+
+@pytest.mark.parametrize(
+    ("table", "gradients"),
+    [
+        ({"name": "sgd", "epochs": 3}, [27, 36]),
+        ({"name": "sgd", "steps": 4, "batch_size": 10}, [36, 40]),
+        ({"name": "svrg", "epochs": 2}, [54, 72]),
+        ({"name": "adam"}, [180, 240]),
+        ({"name": "adam", "steps": 4}, [36, 48]),
+    ],
+    ids=str,
+)
+def test_a_solver_knows_its_work(table, gradients):
+    """Sample gradients of clients with 9 and 12 samples; an epoch of SVRG takes three passes."""
+    assert build("feddcd", {"solver": table}).work(np.array([9, 12])).tolist() == gradients
+
+
+@pytest.mark.parametrize(
+    ("solver", "factor"),
+    [
+        ({"name": "newton", "steps": 1}, 1.1),
+        ({"name": "svrg", "lr": 0.2, "batch_size": 4, "epochs": 20}, 1.1),
+        ({"name": "adam", "lr": 0.02, "epochs": 100}, 1.1),
+        ({"name": "sgd", "lr": 0.05, "batch_size": 4, "epochs": 20}, 5.0),
+    ],
+    ids=str,
+)
+def test_feddcd_gets_as_far_as_with_exact_solutions(solver, factor):
+    """‖∇f‖² after 20 rounds, against Newton's method to rounding; SGD stops at the noise of its steps."""
+    data = Synthetic(clients=6, features=4, classes=3, least=8, most=11, test=0.0).load(0, "float64")
+    left = []
+    for table in ({"name": "newton"}, solver):
+        run = Run(build("feddcd", {"solver": table}), Softmax(lam=0.5, bias=False), data=data)
+        before = run.measure()[1]
+        run.rounds(20)
+        left.append(run.measure()[1])
+        assert np.abs(run.states().y.sum(axis=0)).max() < 1e-12
+    assert left[0] < before / 10
+    assert left[1] < factor * left[0]
+
+
+@pytest.mark.parametrize("name", ["sgd", "svrg"])
+def test_mini_batches_of_functions_without_samples_are_refused(name):
+    table = {
+        "data": {"name": "quadratic", "clients": 5, "features": 3},
+        "algorithm": {"name": "feddcd", "solver": name},
+        "rounds": 2,
+    }
+    with pytest.raises(UserError, match=r"^algorithm\.solver\.batch_size = 10 is wrong: quadratic has no samples"):
+        mpifed.run(table)
+    table["algorithm"]["solver"] = {"name": name, "batch_size": 0}
+    assert len(mpifed.run(table).rounds["objective"]) == 3
+
+
+def test_full_batches_are_gradient_descent():
+    """On a quadratic: w ← w − lr (∇f_i(w) − y_i), as often as there are epochs."""
+    dual = duals()[1]
+    rng = np.random.default_rng(1)
+    Y, W = rng.standard_normal((2, *dual.b.shape))
+    f = local(dual.data, Quadratic())
+    wanted = W
+    for _ in range(6):
+        wanted = wanted - 0.1 * (np.matvec(dual.Q, wanted) - dual.b - Y)
+    for solver in (SGD(lr=0.1, epochs=6, batch_size=0), SVRG(lr=0.1, epochs=6, batch_size=0)):
+        assert np.allclose(solver.minimise(f, Y, W, 1.0, 1.0, 0.5), wanted, rtol=1e-12, atol=1e-13)

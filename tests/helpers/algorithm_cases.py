@@ -71,7 +71,7 @@ CASES = [(name, SETTINGS.get(name, {})) for name in Algorithm.choices] + [
     ("sfedavg", {"noise": "matched", "epsilon": 100.0, "step": constant(0.01), "k0": 4, "average": "new"}),
     ("feddcd", {"solver": {"name": "gd", "steps": 5}, "eta": 0.5, "dual": True}),
     ("accfeddcd", {"solver": {"name": "gd", "delta": 0.1}, "r": 0.3, "kappa": 0.2}),
-    ("feddcd", {"schedule": {"name": "log2", "a": 1.0}, "model": "random"}),
+    ("feddcd", {"schedule": {"name": "log2", "a": 1.0}}),
     ("accfeddcd", {"schedule": {"name": "constant", "a": 0.8}, "model": "random"}),
     (
         "flame",

@@ -47,6 +47,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--only", default="", help="only the blocks and rows whose name contains this text")
     report = commands.add_parser("report", help="run all benchmarks and write one report with tables and pictures")
     report.add_argument("name", nargs="*", help="folders or benchmarks, fedgia flame/table2 (default: all)")
+    report.add_argument("--counts", action="store_true", help="run nothing; print the counts and what is off or open")
     for command in (run, report):
         option = command.add_argument
         option("--seeds", type=int, help="repetitions (default: run: the paper's number; report: fewer)")
@@ -68,7 +69,7 @@ def main() -> int:
             for name in benches.names() if first else ():
                 print(f"{name:<22} {benches.read(name).title}")
             return 0
-        return work(args)
+        return counts(args) if getattr(args, "counts", False) else work(args)
     except UserError as mistake:
         if first:
             print(f"benchmarks: {mistake}", file=sys.stderr)
@@ -162,6 +163,21 @@ def prepared(args: argparse.Namespace, folder: Path) -> Work:
         for parent in {(folder / point.file).parent for point in points}:
             parent.mkdir(parents=True, exist_ok=True)
     return Work(found, listed, points, failed)
+
+
+def counts(args: argparse.Namespace) -> int:
+    """Print how many cells and claims of existing results came out how, and what is off or open, as Markdown."""
+    from benchmarks import report, running, tally
+
+    folder = args.to / "quick" if args.quick else args.to
+    found = chosen(args)
+    tasks = []
+    for one in found:
+        some = [run._replace(optimum=False) for run in runs(one.bench, one.seeds, one.name)]
+        tasks.append((*one, folder, running.points(some, folder)[1]))
+    tallies = list(running.side_by_side(report.counts, tasks, args.processes))
+    print(f"{tally.counted(tallies)}\n\n{tally.remaining(tallies)}")
+    return 0
 
 
 @contextmanager

@@ -55,7 +55,9 @@ class Outcome(NamedTuple):
         found: dict[str, int] = {}
         for cell, measure in self.samples:
             kind = self.verdict(cell, measure)[2].kind
-            if kind:
+            if kind and measure in expressions.SECONDS:
+                kind = TIME
+            if kind and measure in self.bench.measures:
                 found[kind] = found.get(kind, 0) + 1
         return found
 

@@ -59,7 +59,12 @@ class Block(Strict, kw_only=True):
     optimum: bool = False  # compute stop.optimum before the runs
     paper: dict[str, dict[str, list[Number]]] = {}
     reference: dict[str, dict[str, list[Number]]] = {}
-    why: dict[str, str] = {}  # row -> why its cells are off or open
+    why: dict[str, str | dict[str, str]] = {}  # row, or row and measure -> why its cells are off or open
+
+    def reason(self, row: str, measure: str) -> str:
+        """Why the cells of a row are off or open; "" without a reason."""
+        found = self.why.get(row, "")
+        return (found if isinstance(found, str) else found.get(measure, "")).strip()
 
     @property
     def title(self) -> str:

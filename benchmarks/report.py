@@ -15,6 +15,7 @@ from benchmarks.grid import runs
 from benchmarks.outcome import Outcome, collect
 from benchmarks.sentences import literal, said
 from benchmarks.tables import LEGEND, Table, lacking, markdown, tables, terminal
+from benchmarks.tally import Tally, counted, remaining, tally
 from benchmarks.webpage import anchor, webpage
 from mpifed import UserError
 from mpifed.cli.names import versions
@@ -35,8 +36,7 @@ class Section(NamedTuple):
     """The part of the report on one benchmark; ``lack``: why it has no pictures."""
 
     name: str
-    title: str
-    seeds: int
+    tally: Tally
     summary: str
     runs: int
     text: str
@@ -48,7 +48,12 @@ def section(name: str, bench: Bench, seeds: int, folder: Path, failed: dict[str,
     outcome = collect(name, bench, seeds, runs(bench, seeds, name), folder, failed)
     _, lack = save_pictures(outcome, folder)
     number = sum(map(len, outcome.runs.values()))
-    return Section(name, bench.title, seeds, outcome.summary(), number, markdown_section(outcome, folder), lack)
+    return Section(name, tally(outcome), outcome.summary(), number, markdown_section(outcome, folder), lack)
+
+
+def counts(name: str, bench: Bench, seeds: int, folder: Path, failed: dict[str, str]) -> Tally:
+    """Read the results of a benchmark and count its cells and claims."""
+    return tally(collect(name, bench, seeds, runs(bench, seeds, name), folder, failed))
 
 
 def save_pictures(outcome: Outcome, folder: Path) -> tuple[list[Path], str]:
@@ -106,15 +111,13 @@ def write(sections: Sequence[Section], folder: Path, seconds: float) -> list[Pat
 
 
 def overview(sections: Sequence[Section], folder: Path, seconds: float) -> str:
-    """The head of the report: how to read it, and one line for each benchmark."""
-    lines = [
-        [f"[{one.name}](#{anchor(heading(one.name))})", one.title, str(one.seeds), one.summary] for one in sections
-    ]
-    table = markdown(Table(["benchmark", "title", "seeds", "outcome"], lines, []))
+    """The head of the report: one line for each benchmark, how to read it, and what is off or open."""
+    tallies = [one.tally for one in sections]
     number = sum(one.runs for one in sections)
     return "\n\n".join(
         [
             "# The tables and figures of five papers, rerun",
+            counted(tallies, lambda name: f"[{name}](#{anchor(heading(name))})"),
             f"{number} runs of mpifed. The last command took {seconds / 60:.1f} min, existing results not counted.",
             f"How to read a cell: {LEGEND}. "
             f"The intervals have level 95 % ({link('code', Path(verdict.__file__), folder)}): up to one cell in twenty "
@@ -122,7 +125,7 @@ def overview(sections: Sequence[Section], folder: Path, seconds: float) -> str:
             "How to trace a number: each benchmark links its TOML file with every setting and the paper's numbers. "
             "The last column of its tables names the result files, which contain the complete configuration "
             "(`python -m mpifed show FILE`). The page of the paper says which function is which equation.",
-            table,
+            f"<details><summary>What is off, open or a tie, and why</summary>\n\n{remaining(tallies)}\n\n</details>",
             f"<details><summary>Versions</summary>\n\n```\n{versions().strip()}\n```\n\n</details>",
         ]
     )

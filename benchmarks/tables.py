@@ -77,18 +77,17 @@ def table(outcome: Outcome, block: Block, head: list[str], rows: list[tuple[str,
     if block.surrogate:
         head = [head[0], *(f"{name} {ON_OTHER_DATA}" for name in head[1:])]
     for row, cells in rows:
-        line, off = [row], False
+        line = [row]
         for cell, measure in cells:
             paper, reference, verdict = outcome.verdict(cell, measure)
             sample = outcome.samples[cell, measure]
             text = verdict.text if verdict.kind != NONE else ""
             parts = (ours(sample), theirs(paper, "[]"), theirs(reference, "{}"), MARKS[verdict.kind], text)
             line.append(" ".join(filter(None, parts)))
-            off = off or verdict.kind in (OFF, OPEN, NONE)
             if sample.reason:
                 notes[f"{row}: {sample.reason}"] = None
-        if off and row in block.why:
-            notes[f"{row}: {block.why[row]}"] = None
+            if verdict.kind in (OFF, OPEN, NONE) and (why := block.reason(row, measure)):
+                notes[f"{row}: {why}"] = None
         lines.append(line)
     other = [f"{ON_OTHER_DATA} on other data than the paper's: {block.surrogate}"] if block.surrogate else []
     return Table(head, lines, [*other, *merged(list(notes))])

@@ -83,6 +83,22 @@ def test_one_command_runs_prints_draws_and_reports(tiny, monkeypatch, capsys):
         assert f'id="{target}"' in web
 
 
+def test_counts_run_nothing(tiny, monkeypatch, capsys):
+    words = ["--seeds", "3", "--processes", "1"]
+    assert command(monkeypatch, "report", "--counts", *words) == 0
+    assert "| fedgia/tiny | 3 |  |  |  |  | 3 |  |  |  | 1 |" in capsys.readouterr().out
+    assert not (tiny / "results").exists()
+    assert command(monkeypatch, "run", "fedgia/tiny", *words) == 0
+    capsys.readouterr()
+    assert command(monkeypatch, "report", "--counts", *words) == 0
+    shown = capsys.readouterr().out
+    assert command(monkeypatch, "report", *words) == 0
+    table = [line.split("|")[2:] for line in shown.splitlines() if line.startswith("| fedgia/tiny")]
+    page = (tiny / "results/report.md").read_text()
+    assert table == [line.split("|")[2:] for line in page.splitlines() if line.startswith("| [fedgia/tiny]")]
+    assert shown.splitlines()[-1] in page
+
+
 def test_quick_has_a_folder_of_its_own_and_a_smaller_grid(tiny, monkeypatch):
     assert command(monkeypatch, "report", "--quick", "--processes", "2") == 0
     names = sorted(path.name for path in (tiny / "results/quick/fedgia/tiny").glob("*.h5"))

@@ -9,6 +9,8 @@ import numpy as np
 from mpifed import Array, Local
 from mpifed.algorithms import flame, pfedme
 
+VISIBLE = 1e-20  # changes of θ_i below this share of ‖θ_i‖² are rounding
+
 
 def own(f: Local) -> Array:
     """A separate initial model for each client (c, n): θ_i = s_i ∘ x⁰, with random signs s_i.
@@ -66,3 +68,85 @@ class Released(flame.Flame):
 
     def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
         return {name: total / m for name, total in watched.items()}
+
+
+class CheckedClient(NamedTuple):
+    """The state of FLAME's clients, and what the theorems speak of, summed over the rounds in which each was selected.
+
+    moved_theta ‖θ_i⁺ − θ_i‖², moved_w ‖w_i⁺ − w_i‖², error ε_i of (13); worst the largest ε_i, and lower and upper the
+    largest ratios of the two sides of (14): (c, 1) each.
+    """
+
+    theta: Array
+    w: Array
+    pi: Array
+    z: Array
+    moved_theta: Array
+    moved_w: Array
+    error: Array
+    worst: Array
+    lower: Array
+    upper: Array
+
+
+class Checked(flame.Flame):
+    """FLAME that records what Theorems 1 and 2 and Lemma 1 speak of, beside (6) and (8).
+
+    lower = ‖g_i‖²/(2α²(L² + λ²)‖θ_i⁺ − θ_i‖²) and upper = μ²‖θ_i⁺ − θ_i‖²/‖g_i‖² are at most 1 by (14), where
+    g_i = ∇_θ L_i before the update, L = max r_i of the client, and μ = αλ for convex f_i, else α(λ − L).
+    Source: flame, (13), (14), (16), (19).
+    """
+
+    envelope: bool = True
+    lagrangian: bool = True
+    convex: bool = True
+
+    watches = ("envelope", "lagrangian", "moved_theta", "moved_w", "error", "slope_theta", "slope_w", "slope_pi")
+    extremes = ("worst", "lower", "upper", "smoothest")
+
+    def join(self, f: Local) -> Any:
+        return CheckedClient(*super().join(f), *(f.zeros(1) for _ in range(6)))
+
+    def update(self, f: Local, client: Any, w: Array) -> tuple[Any, Array]:
+        state, z = super().update(f, flame.Client(*client[:4]), w)
+        L, alpha = f.lipschitz()[:, None], 1 / f.m
+        mu = alpha * (self.lam - (0 if self.convex else L))
+        before, error = (row(self.slope(f, theta, client.w)) for theta in (client.theta, state.theta))
+        theta, own = row(state.theta - client.theta), row(state.w - client.w)
+        visible = theta > VISIBLE * row(state.theta)
+        lower = np.divide(before, 2 * alpha**2 * (L**2 + self.lam**2) * theta, where=visible, out=np.zeros_like(theta))
+        upper = np.divide(mu**2 * theta, before, where=visible, out=np.zeros_like(theta))
+        return CheckedClient(
+            *state,
+            client.moved_theta + theta,
+            client.moved_w + own,
+            client.error + error,
+            np.maximum(client.worst, error),
+            np.maximum(client.lower, lower),
+            np.maximum(client.upper, upper),
+        ), z
+
+    def slope(self, f: Local, theta: Array, centre: Array) -> Array:
+        """∇_θ L_i = α(∇f_i(θ_i) + λ(θ_i − w_i))."""
+        return (f.grad(theta) + self.lam * (theta - centre)) / f.m
+
+    def watch(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
+        away = client.w - x
+        slope_w = self.lam / f.m * (client.w - client.theta) + client.pi + self.rho * away
+        slopes = (self.slope(f, client.theta, client.w), slope_w, away)
+        return (
+            *super().watch(f, client, x),
+            *(total[:, 0] for total in (client.moved_theta, client.moved_w, client.error)),
+            *(row(slope)[:, 0] for slope in slopes),
+        )
+
+    def extreme(self, f: Local, client: Any) -> tuple[Array, ...]:
+        return *(worst[:, 0] for worst in (client.worst, client.lower, client.upper)), f.lipschitz()
+
+    def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
+        return watched | super().report(server, watched, m)
+
+
+def row(V: Array) -> Array:
+    """‖v_i‖² of rows V (c, n), as a column (c, 1)."""
+    return np.vecdot(V, V)[:, None]

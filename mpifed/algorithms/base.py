@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,20 @@ from mpifed.algorithms.certified import Certified
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+
+
+class Privacy(NamedTuple):
+    """What the uploads of a method guarantee about single samples: ``text`` says it, or why ``holds`` is false.
+
+    ``double``: the guarantee needs models in double precision.
+    """
+
+    holds: bool
+    text: str
+    double: bool = False
+
+    def __str__(self) -> str:
+        return f"{'guaranteed' if self.holds else 'none'}: {self.text}"
 
 
 class Algorithm(Certified):
@@ -71,6 +85,14 @@ class Algorithm(Certified):
     def advice(self, m: int) -> str | None:
         """A warning about options that theory does not cover with m clients, or None."""
         return None
+
+    def privacy(self) -> Privacy | None:
+        """What the uploads guarantee about single samples; None for a method that claims nothing of the kind."""
+        return None
+
+    def redrawn(self, server: Any, rounds: int) -> Any:
+        """The server's state where the last ``rounds`` rounds before an interruption are run again."""
+        return server
 
     def steering(self) -> str:
         """What to change where the iterates diverge, as error messages name it."""

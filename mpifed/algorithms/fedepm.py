@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.noise import NOISES, Guaranteed, Noise, Noisy
+from mpifed.algorithms.noise import NOISES, Guaranteed, Noise, NoiseSeed, Noisy
 from mpifed.algorithms.prox import elastic_net_mean, soft
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
@@ -41,14 +41,15 @@ class FedEPM(Noisy, tag="fedepm"):
     alpha: Annotated[float, Meta(ge=1, description="growth α of μ_i")] = 1.001
     c: Annotated[float, Meta(ge=0, description="weight c of ‖w_i − x‖² in μ_i (noise = clipped: 0)")] = 1e-8
     step_scale: Annotated[Literal["samples", "one"], Meta(description="μ_i over d_i, or μ_i as printed")] = "samples"
-    epsilon: Annotated[float, Meta(gt=0, description="privacy ε of one upload")] = 0.1
+    epsilon: Annotated[float, Meta(gt=0, description="ε that the noise of one upload names")] = 0.1
     noise: Guaranteed = "released"
+    noise_seed: NoiseSeed = None
     clip: Annotated[float, Meta(gt=0, description="bound of samples' gradients, 1-norm (noise = clipped)")] = 1.0
     delta: Annotated[float, Meta(gt=0, lt=1, description="δ at which the composed budget is reported")] = 1e-5
     tuned_by: ClassVar[str] = "mu0"
 
     def mechanism(self) -> Noise:
-        return NOISES[self.noise](self.epsilon, self.mu0, self.clip, self.delta)
+        return NOISES[self.noise](self.epsilon, self.mu0, self.clip, self.delta, self.noise_seed)
 
     def join(self, f: Local) -> Client:
         return Client(w=f.initial(), z=f.zeros(), reach=np.zeros(len(f)), ratio=np.full(len(f), np.inf))
@@ -71,8 +72,7 @@ class FedEPM(Noisy, tag="fedepm"):
         noise, w, reach = self.mechanism(), client.w, client.reach
         g, over = noise.gradient(f, x), f.d if self.step_scale == "samples" else np.ones(len(f))
         for j in range(self.k0):
-            away = w - x
-            mu = self.mu0 * (1 + self.c * noise.square(away)) * self.alpha ** (k + j + 1)
+            mu = self.mu0 * (1 + self.c * noise.square(away := w - x)) * self.alpha ** (k + j + 1)
             step = (mu / over)[:, None].astype(x.dtype)
             w = x + soft(step * away - g, lam) / (eta + step)  # (20)
             reach = noise.grow(reach, step[:, 0], eta, f.d)

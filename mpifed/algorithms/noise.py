@@ -8,16 +8,22 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta, Struct
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.base import Algorithm, Privacy
 from mpifed.algorithms.budget import Budget, accounting
+from mpifed.core.discrete_noise import discrete_laplace, entropy, laplace_steps, seeded, to_grid
+from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 
-MEANING = "Laplace noise on uploads: the printed scale or that of the step taken, neither of them a guarantee"
+MEANING = "Laplace noise on uploads: released (the printed scale) and matched (times the step) guarantee no privacy"
 Unproven = Annotated[Literal["released", "matched", "none"], Meta(description=MEANING)]
 Guaranteed = Annotated[
     Literal["released", "matched", "clipped", "none"],
-    Meta(description=f"{MEANING}; clipped has one for the uploads, as long as the run's seed is secret"),
+    Meta(description=f"{MEANING}, clipped does: docs/privacy.md"),
+]
+NoiseSeed = Annotated[
+    Annotated[int, Meta(ge=0, le=2**63 - 1)] | None,
+    Meta(description="seed of clipped noise, for tests: there is no guarantee then (default: the system's entropy)"),
 ]
 
 
@@ -25,13 +31,15 @@ class Noise(Struct, frozen=True):
     """Laplace noise on uploads of scale s_i/ε, drawn from each client's own stream. The family differs in s_i.
 
     s_i is how far a change of one sample moves the upload of client i in the 1-norm, or a stand-in for it. The first
-    uploads have noise of standard deviation 1/mu0. ``clip`` and ``delta`` are for ``Clipped`` alone.
+    uploads, which depend on no data, have noise of standard deviation 1/mu0. ``clip``, ``delta`` and ``seed`` are for
+    ``Clipped`` alone.
     """
 
     epsilon: float
     mu0: float
     clip: float = 1.0
     delta: float = 1e-5
+    seed: int | None = None
 
     gradients: ClassVar[int] = 1  # gradients that the stand-in takes, where a method has none to share
 
@@ -40,7 +48,18 @@ class Noise(Struct, frozen=True):
         return ()
 
     def verify(self) -> None:
-        """Refuse, before round one, a library that is missing (UserError)."""
+        """Refuse, before round one, a seed that does not belong here, and a library that is missing (UserError)."""
+        if self.seed is not None:
+            raise UserError(
+                f'algorithm.noise_seed = {self.seed} is wrong: only noise = "clipped" has a seed of its own, '
+                "other noise comes from the run's seed"
+            )
+
+    def privacy(self) -> Privacy | None:
+        """What the uploads guarantee about single samples; None where there is no noise."""
+        return Privacy(
+            False, "the noise does not cover what a sample changes, and whoever knows the seed can subtract it"
+        )
 
     def gradient(self, f: Local, x: Array) -> Array:
         """What clients step along: (c, n)."""
@@ -72,26 +91,36 @@ class Noise(Struct, frozen=True):
         return w + noise, log_ratio(w, noise)
 
     def columns(self, snr: float, releases: int) -> dict[str, float]:
-        """The record: the smallest ratio, and the ε spent by the client with the most ``releases``."""
+        """The record: the smallest ratio, and the named ε times the ``releases`` of the client with most."""
         return {"snr": snr, "epsilon": Budget(self.epsilon, releases).basic()}
 
 
 class Released(Noise, frozen=True):
-    """The printed s_i = 2‖∇f_i(x)‖₁/μ_i, fedepm (39). It depends on the data and is no bound: ε is not guaranteed."""
+    """The printed s_i = 2‖∇f_i(x)‖₁/μ_i, fedepm (39). ε is a name only.
+
+    s_i depends on the data and bounds nothing, and Theorem V.1 leaves out how earlier uploads moved w_i: errata.
+    """
 
 
 class Matched(Noise, frozen=True):
-    """The same with the step that is taken in place of 1/μ_i. ε is not guaranteed either."""
+    """The same with the last step that is taken in place of 1/μ_i; k0 steps move w_i farther. ε is a name only."""
 
     def rate(self, printed: Array | float, taken: Array | float) -> Array | float:
         return taken
 
 
 class Clipped(Noise, frozen=True):
-    """Samples' gradients are clipped to 1-norm ``clip`` and s_i bounds how far a sample moves w_i.
+    """Samples' gradients are clipped to 1-norm ``clip``, and s_i bounds how far one sample can have moved w_i.
 
-    ε then holds for the uploads while the run's seed is secret: the noise is drawn from it, and the result file has it.
+    w_i is rounded to a grid and the noise is discrete Laplace, exact, from the system's entropy: each upload is
+    ε-private, whatever was uploaded before. With a ``seed`` the noise is that of a stream and guarantees nothing.
     """
+
+    def privacy(self) -> Privacy:
+        if self.seed is not None:
+            return Privacy(False, f"whoever knows algorithm.noise_seed = {self.seed} can subtract the noise")
+        named = f"each upload is ε-private with ε = {self.epsilon:g}"
+        return Privacy(True, f"{named} (neighbours: one sample of one client replaced)", double=True)
 
     def needs(self) -> tuple[str, ...]:
         return ("clipped_grad",)
@@ -112,6 +141,18 @@ class Clipped(Noise, frozen=True):
     def grow(self, reach: Array, step: Array, eta: float, d: Array) -> Array:
         return (step * reach + 2 * self.clip / d) / (eta + step)
 
+    def upload(self, f: Local, w: Array, stand_in: Array, reach: Array | float = 0.0) -> tuple[Array, Array]:
+        step, scale = laplace_steps(np.asarray(reach, np.float64), f.n, self.epsilon)
+        z = (to_grid(w, step[:, None]) + self.draw(f, scale)) * step[:, None]
+        return z.astype(w.dtype), log_ratio(w, z - w)
+
+    def draw(self, f: Local, scale: Array) -> Array:
+        """Discrete Laplace noise of ``scale`` (c,) steps: (c, n) whole numbers."""
+        if self.seed is None:
+            return discrete_laplace(np.repeat(scale, f.n), entropy).reshape(len(f), f.n)
+        rngs = f.streams(self.seed, "noise")
+        return np.array([discrete_laplace(np.full(f.n, s), seeded(rng)) for s, rng in zip(scale, rngs, strict=True)])
+
     def columns(self, snr: float, releases: int) -> dict[str, float]:
         accounted = Budget(self.epsilon, releases).accounted(self.delta)
         return super().columns(snr, releases) | {"epsilon_accounted": accounted}
@@ -121,6 +162,9 @@ class Silent(Noise, frozen=True):
     """No noise."""
 
     gradients: ClassVar[int] = 0
+
+    def privacy(self) -> Privacy | None:
+        return None
 
     def sensitivity(self, stand_in: Array, reach: Array | float) -> Array:
         return np.zeros(len(stand_in))
@@ -139,6 +183,8 @@ class Noisy(Algorithm):
     """Algorithms whose clients upload z_i = w_i + noise.
 
     The clients' state has ``w``, ``z`` and ``ratio``; the server's has ``uploads`` (m,), the noisy uploads so far.
+    Noise with a guarantee is drawn anew in a round that is run again after an interruption. The lost draw may have
+    left its client, so it counts too.
     """
 
     extremes: ClassVar[tuple[str, ...]] = ("snr",)
@@ -153,6 +199,13 @@ class Noisy(Algorithm):
 
     def verify(self, selected: int) -> None:
         self.mechanism().verify()
+
+    def privacy(self) -> Privacy | None:
+        return self.mechanism().privacy()
+
+    def redrawn(self, server: Any, rounds: int) -> Any:
+        privacy = self.privacy()
+        return server._replace(uploads=server.uploads + rounds) if privacy and privacy.holds else server
 
     def first(self, f: Local, client: Any, *args: Any) -> tuple[Any, Array]:
         """z_i⁰ = w_i⁰ + noise."""

@@ -35,7 +35,7 @@ class SFedAvg(Noisy, tag="sfedavg"):
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 12
     step: Annotated[Step, Meta(description="step size γ_i")] = SqrtSamples()
-    epsilon: Annotated[float, Meta(gt=0, description="privacy ε of one upload")] = 0.1
+    epsilon: Annotated[float, Meta(gt=0, description="ε that the noise of one upload names")] = 0.1
     noise: Unproven = "released"
     average: Annotated[Literal["trained", "new"], Meta(description="over the old or the new selection")] = "trained"
     tuned_by: ClassVar[str] = "step"

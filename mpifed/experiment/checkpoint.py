@@ -57,6 +57,7 @@ class Saved(msgspec.Struct):
     kinds: dict[str, str]
     folder: str = ""
     simulated: float = 0.0
+    redrawn: int = 0  # rounds run again that the server's state counts
 
     def clients(self, lo: int, hi: int) -> dict[str, Array]:
         """The state of the clients lo <= i < hi: name -> (hi − lo, …). UserError where a file is damaged."""
@@ -91,12 +92,18 @@ class Saved(msgspec.Struct):
 class CheckpointWriter:
     """Rank 0: writes the checkpoints of a run whose result is at ``path`` (None: writes none).
 
-    ``saved`` is the checkpoint that the run was resumed from, if it was.
+    ``saved`` is the checkpoint that the run was resumed from, if it was; ``redrawn`` are the rounds run again so far.
     """
 
     def __init__(
-        self, options: Checkpoint, path: str | os.PathLike[str] | None, saved: Saved | None, cuts: Sequence[int]
+        self,
+        options: Checkpoint,
+        path: str | os.PathLike[str] | None,
+        saved: Saved | None,
+        cuts: Sequence[int],
+        redrawn: int = 0,
     ) -> None:
+        self.redrawn = redrawn
         self.options, self.cuts = options, [int(cut) for cut in cuts]
         self.folder = None if path is None else folder(path)
         self.serial = time.time_ns() // 1000 if saved is None else saved.serial  # unique to this run
@@ -130,6 +137,7 @@ class CheckpointWriter:
             sealed.write(piece(self.folder, serial, "server"), {**values, "times selected": fed.times_selected})
             ledger = {name: int(value) for name, value in vars(fed.ledger).items()}
             saved = Saved(serial, round, self.cuts, elapsed, ledger, type(server).__name__, kinds)
+            saved.redrawn = self.redrawn
             saved.simulated = 0.0 if fed.devices is None else fed.devices.seconds
             sealed.write_text(self.folder / STATE, msgspec.json.encode(saved))
         except OSError as error:

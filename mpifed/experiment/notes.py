@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from mpifed.experiment.config import Experiment
+from mpifed.experiment.privacy import privacy_notes
 
 
 def notes(config: Experiment, m: int) -> list[str]:
-    """Sentences about a run with m clients: what theory does not cover, and what [selection] does not decide."""
+    """Sentences about a run with m clients: what theory does not cover, privacy, and what [selection] leaves open."""
     advice = config.algorithm.advice(m)
-    return [*([] if advice is None else [advice]), *selecting(config)]
+    return [*([] if advice is None else [advice]), *privacy_notes(config), *selecting(config)]
 
 
 def selecting(config: Experiment) -> list[str]:

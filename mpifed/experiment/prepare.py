@@ -14,6 +14,7 @@ from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.config import Experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.matching import refuse_mismatch
+from mpifed.experiment.privacy import refuse_leaks
 from mpifed.experiment.warm_start import fitting
 from mpifed.federation import sums
 from mpifed.federation.host import Host
@@ -60,6 +61,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
         )
     selector = config.selection.selector(config.seed, data.m, config.rounds)
     config.algorithm.verify(selector.size)
+    refuse_leaks(config, selector)
     if config.rounds and config.algorithm.selections:
         selector.select(1, config.algorithm.selections - 1)  # refuses a second selection that is not there
     if config.masks is not None:

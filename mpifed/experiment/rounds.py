@@ -41,12 +41,13 @@ def rounds(
     round, server, elapsed, reason = -1, None, 0.0, None
     if saved is not None:
         round, server, elapsed = saved.round, restored(config, fed, saved, history), saved.elapsed
+        server = algorithm.redrawn(server, checkpoints.redrawn - saved.redrawn)
         reason = stop.reason(history, fed.m, fed.n) if history else None
     while reason is None and round < config.rounds:
         round += 1
         begun = time.perf_counter()
         fed.begin(round)
-        server = algorithm.round(fed, server) if round else algorithm.start(fed)
+        server = algorithm.round(fed, server) if round else algorithm.redrawn(algorithm.start(fed), checkpoints.redrawn)
         spent = time.perf_counter() - begun
         elapsed += spent
         row = counters(fed, spent) | {"elapsed_seconds": elapsed}

@@ -18,6 +18,7 @@ from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import choose, ready, recorded
 from mpifed.experiment.notes import notes, worth_saying
 from mpifed.experiment.prepare import Prepared, begin, housed, prepare
+from mpifed.experiment.privacy import redrawn
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.resume import forget_end
 from mpifed.experiment.rounds import rounds
@@ -71,7 +72,7 @@ def surviving(job: Job, world: Any, progress: Progress, cache: Cache | None) -> 
             return done
         found = checkpoint.find(job.path) if world.first and job.path is not None else None
         before = load(job.path) if found is not None and job.path is not None else None
-        job = job._replace(force=True, saved=world.share(found), before=before)
+        job = job._replace(force=True, saved=world.share(found), before=before, redrawn=redrawn(before, found))
         if world.first:
             after = 0 if job.saved is None else job.saved.round
             progress.note(f"a rank died; {world.size} ranks go on after round {after}")
@@ -119,12 +120,23 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
         "block_bytes_because": parts.block.reason,
         **recorded(parts.setup.kernels),
         "changed": " ".join(job.config.changed()),
+        **private(job),
         "notes": "\n".join([*notes(job.config, parts.setup.m), *parts.data.notes]),
     }
     last = -1 if job.saved is None else job.saved.round
     if job.before is not None:
         forget_end(job.before, job.config, last)
-    return Recorder(job.path, attributes, parts.setup.m, job.force, job.before, last)
+    recorder = Recorder(job.path, attributes, parts.setup.m, job.force, job.before, last)
+    recorder.at_once = "rounds_redrawn" in attributes  # for the uploads of all rounds to be counted after a crash
+    return recorder
+
+
+def private(job: Job) -> dict[str, Any]:
+    """The root attributes that say what the uploads guarantee, of an algorithm that has something to say."""
+    privacy = job.config.algorithm.privacy()
+    if privacy is None:
+        return {}
+    return {"privacy": str(privacy), **({"rounds_redrawn": job.redrawn} if privacy.holds else {})}
 
 
 def host(job: Job, world: Any, parts: Prepared) -> None:
@@ -143,7 +155,7 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
     with recorder:
         transport = connected(config, world, parts)
         fed = Federation(transport, parts.setup, parts.selector, sizes, parts.devices, config.reproducible)
-        checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts)
+        checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts, job.redrawn)
         for note in [*worth_saying(config, fed.m), *parts.data.notes]:
             progress.note(note)
         try:

@@ -123,6 +123,10 @@ class Local:
         """One random stream a client, a new one in every round and call."""
         return streams(self._setup.seed, "clients", self.ids, *self._key)
 
+    def streams(self, seed: int, purpose: str) -> list[np.random.Generator]:
+        """The same for another seed and purpose than those of the run."""
+        return streams(seed, purpose, self.ids, *self._key)
+
     def steps(self, k0: int, epochs: int, size: int) -> Iterator[tuple[int, Local, Array | int]]:
         """Local iterations j = 0, 1 …, as (j, f on a mini-batch of ``size`` samples, weight).
 

@@ -20,6 +20,7 @@ from mpifed.results.result import Result
 
 HEIGHT = 40
 LISTED = 16  # most ranks that have a row each
+BUDGETS = ("epsilon", "epsilon_accounted")  # privacy spent, where any is guaranteed
 DRAWN = ("objective", "grad_norm_sq", "accuracy")  # columns with a curve
 ABBREVIATIONS = "CR: rounds · TCT: time without evaluation · LCT: a round's computation, slowest rank"
 
@@ -118,8 +119,9 @@ def curves(result: Result) -> list[str]:
 
 def outcome(result: Result, leave: Collection[str] = ()) -> list[Cell]:
     """First and last value of every evaluated column but those to ``leave`` out."""
+    none = str(result.attrs.get("privacy", "none")).startswith("none")
     cells = [
-        (meaning.symbol or name, span(result.rounds[name]))
+        ((meaning.symbol or name) + " (no guarantee)" * (none and name in BUDGETS), span(result.rounds[name]))
         for name, meaning in recorded(result, "outcome").items()
         if np.isfinite(result.rounds[name]).any() and name not in leave
     ]

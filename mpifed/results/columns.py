@@ -78,15 +78,17 @@ COLUMNS: dict[str, Column] = {
     "snr": Column("1", "Signal-to-noise ratio of the uploads: least log10(‖w_i‖/‖noise‖) over clients.", symbol="SNR"),
     "epsilon": Column(
         "1",
-        "Privacy spent so far: ε of differential privacy, summed over the uploads of the client with most.",
-        symbol="ε",
-        latex=r"$\varepsilon$",
+        "The ε that the noise of an upload names, times the uploads so far of the client with most. It is privacy "
+        "spent only in a file whose attribute privacy guarantees this ε.",
+        symbol="named ε × uploads",
+        latex=r"named $\varepsilon$ $\times$ uploads",
     ),
     "epsilon_accounted": Column(
         "1",
-        "Privacy spent so far: ε at the algorithm's δ, by Rényi accounting of the same uploads.",
-        symbol="ε accounted",
-        latex=r"$\varepsilon$ accounted",
+        "The ε at algorithm.delta that Rényi accounting gives for the same uploads. It is privacy spent only in a file "
+        "whose attribute privacy guarantees the ε of an upload.",
+        symbol="named ε accounted",
+        latex=r"named $\varepsilon$ accounted",
     ),
     "exchanges": Column(
         "1", "Exchanges between server and clients so far.", True, "total", better=-1, part="communication"

@@ -54,6 +54,7 @@ class Recorder:
         self.path = None if path is None else os.fspath(path)
         self.m = clients
         self.before = before
+        self.at_once = False  # write a row as soon as it is recorded
         self.ended = ("", "")  # status and reason
         self._open = True
         self._flushed = -np.inf  # so that row 0 is written at once
@@ -83,7 +84,7 @@ class Recorder:
         """
         begun = time.perf_counter()
         full = self._rounds.add(values, selected)
-        if full or begun - self._flushed >= FLUSH_SECONDS:
+        if full or self.at_once or begun - self._flushed >= FLUSH_SECONDS:
             self._write()
         self.io_seconds += time.perf_counter() - begun
 

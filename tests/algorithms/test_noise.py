@@ -139,14 +139,14 @@ def test_the_noise_of_the_secured_methods_has_its_scale(name, options):
     assert kstest(1.25 * values, "laplace").pvalue < 0.01
 
 
-@pytest.mark.parametrize("noise", ["released", "matched", "clipped"])
+@pytest.mark.parametrize("noise", ["released", "matched"])
 @pytest.mark.parametrize("step_scale", ["samples", "one"])
 def test_the_noise_of_fedepm_is_the_unit_noise_of_its_stream_times_its_scale(step_scale, noise):
     """To rounding, with w_i^k of the last local iteration in μ_i."""
     rng, k0, k, eta, lam = np.random.default_rng(1), 3, 40, 0.1, 0.01
     data = Pool(rng.standard_normal((60, 8)), rng.standard_normal(60), None, np.array([9, 10, 11, 12, 9, 9]))
     f, x = local(data, LeastSquares()), rng.standard_normal(8)
-    algorithm = FedEPM(k0=k0, mu0=0.7, alpha=1.05, c=0.4, epsilon=0.3, noise=noise, step_scale=step_scale, clip=2.0)
+    algorithm = FedEPM(k0=k0, mu0=0.7, alpha=1.05, c=0.4, epsilon=0.3, noise=noise, step_scale=step_scale)
     client = algorithm.join(f)._replace(w=rng.standard_normal((6, 8)))
     new, z = algorithm.update(f, client, x, k, eta, lam)
     w, d, g = client.w, data.sizes if step_scale == "samples" else np.ones(6), f.grad(x)
@@ -157,7 +157,6 @@ def test_the_noise_of_fedepm_is_the_unit_noise_of_its_stream_times_its_scale(ste
     sensitivity = {
         "released": 2 * np.abs(g).sum(axis=1) / mu,
         "matched": 2 * np.abs(g).sum(axis=1) / mu * d,
-        "clipped": new.reach,
     }[noise]
     unit = laplace(local(data, LeastSquares()), np.ones(6))
     assert np.allclose(z - new.w, sensitivity[:, None] / 0.3 * unit, rtol=1e-9, atol=1e-13)
@@ -268,7 +267,7 @@ def test_reach_is_its_recursion():
 
 def test_clipping_leaves_out_what_would_make_steps_depend_on_data():
     """c counts for nothing: μ_i must not depend on w_i."""
-    one, other = (Run(FedEPM(noise="clipped", clip=3.0, mu0=20.0, c=c)) for c in (0.0, 100.0))
+    one, other = (Run(FedEPM(noise="clipped", noise_seed=1, clip=3.0, mu0=20.0, c=c)) for c in (0.0, 100.0))
     assert one.rounds(4).tobytes() == other.rounds(4).tobytes()
 
 
@@ -346,9 +345,9 @@ def test_a_run_records_them():
     assert np.isfinite(result.rounds["snr"][1:]).all()
 
 
-@pytest.mark.parametrize("noise", ["released", "clipped"])
-def test_noise_has_the_same_bits_on_several_hosts(noise):
-    algorithm = build("fedepm", EPM | {"noise": noise})
+@pytest.mark.parametrize("options", [{"noise": "released"}, {"noise": "clipped", "noise_seed": 2}], ids=str)
+def test_noise_has_the_same_bits_on_several_hosts(options):
+    algorithm = build("fedepm", EPM | options)
     alone, several = Run(algorithm), Run(algorithm, cuts=(0, 5, 7, M))
     assert alone.rounds(4).tobytes() == several.rounds(4).tobytes()
     assert alone.fed.inspect(algorithm.extreme, "max") == several.fed.inspect(algorithm.extreme, "max")

@@ -66,7 +66,10 @@ CASES = [(name, SETTINGS.get(name, {})) for name in Algorithm.choices] + [
     ("scaffold", {"step": constant(0.01), "batch_size": 5, "server_lr": 0.5}),
     ("fedepm", {"noise": "none", "mu0": 400.0, "k0": 2, "lam": 1e-2, "eta": 2e-2}),
     ("fedepm", {"epsilon": 100.0, "step_scale": "one", "mu0": 30.0, "k0": 3, "lam": 1e-3, "eta": 2e-3}),
-    ("fedepm", {"noise": "clipped", "clip": 50.0, "epsilon": 1e4, "step_scale": "one", "mu0": 30.0, "k0": 2}),
+    (
+        "fedepm",
+        {"noise": "clipped", "noise_seed": 3, "clip": 50.0, "epsilon": 1e4, "step_scale": "one", "mu0": 30.0, "k0": 2},
+    ),
     ("sfedavg", {"noise": "matched", "epsilon": 100.0, "step": constant(0.01), "k0": 4}),
     ("sfedavg", {"noise": "matched", "epsilon": 100.0, "step": constant(0.01), "k0": 4, "average": "new"}),
     ("feddcd", {"solver": {"name": "gd", "steps": 5}, "eta": 0.5, "dual": True}),

@@ -36,7 +36,7 @@ def test_a_title_is_the_symbol_or_the_name_and_the_unit():
     assert title("tct", "s") == "TCT (s)"
     assert title("inner_steps") == "inner steps"
     assert title("lap_seconds", "s") == "lap (s)"
-    assert latex_title("epsilon") == r"$\varepsilon$"
+    assert latex_title("epsilon") == r"named $\varepsilon$ $\times$ uploads"
     assert latex_title("my_column") == "my column"
     assert latex_title("bytes", "kB") == "up + down (kB)"
 

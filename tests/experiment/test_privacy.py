@@ -1,0 +1,180 @@
+"""What a run with a guarantee refuses, says and counts; and what one without must not suggest."""
+
+from __future__ import annotations
+
+import h5py
+import numpy as np
+import pytest
+
+import mpifed
+from mpifed import UserError
+from mpifed.algorithms.fedepm import FedEPM
+from mpifed.experiment.config import experiment
+from mpifed.experiment.privacy import privacy_notes
+from mpifed.report.summary import show
+from tests.helpers.killed_runs import content
+
+pytest.importorskip("dp_accounting")
+
+TABLE = {
+    "rounds": 12,
+    "data": {"name": "linreg-noniid", "clients": 5, "features": 4, "least": 6, "most": 9},
+    "selection": {"name": "all"},
+    "algorithm": {"name": "fedepm", "noise": "clipped", "epsilon": 0.5, "k0": 2},
+}
+SEEDED = TABLE["algorithm"] | {"noise_seed": 3}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"selection": {"name": "biased", "count": 2}},
+            r'^selection = "biased" is wrong: its candidates send exact gradient norms, which break the privacy that '
+            r"fedepm guarantees here, so it must be one without scores, such as uniform$",
+        ),
+        (
+            {"dtype": "float32"},
+            r'^dtype = "float32" is wrong: the privacy that fedepm guarantees here covers the rounding errors of '
+            r'double precision, so it must be "float64"$',
+        ),
+    ],
+    ids=["biased", "float32"],
+)
+def test_what_undoes_the_guarantee_is_refused_before_round_one(settings, message, monkeypatch):
+    begun = []
+    monkeypatch.setattr(FedEPM, "start", lambda self, fed: begun.append(fed))
+    with pytest.raises(UserError, match=message):
+        mpifed.run(TABLE | settings)
+    assert not begun
+
+
+@pytest.mark.parametrize("settings", [{"selection": {"name": "biased", "count": 2}}, {"dtype": "float32"}], ids=str)
+def test_without_a_guarantee_it_is_allowed(settings):
+    mpifed.run(TABLE | settings | {"algorithm": SEEDED, "rounds": 1})
+
+
+def told(**settings):
+    return " | ".join(privacy_notes(experiment(TABLE | settings)))
+
+
+def test_a_run_with_a_guarantee_says_what_it_is_and_what_it_is_not():
+    text = told()
+    assert "each upload is ε-private with ε = 0.5 (neighbours: one sample of one client replaced)" in text
+    assert "only models and uploads may be published" in text
+    assert "cannot be repeated to the bit" in text
+    assert "stop." not in text
+    assert "start" not in text
+
+
+def test_stop_rules_on_true_data_and_a_start_from_a_model_are_named():
+    assert "stop.rising looks at the true data: the number of rounds is then not private" in told(stop={"rising": True})
+    assert "stop.gradient and stop.accuracy look at" in told(stop={"gradient": 1e-9, "accuracy": 0.9, "seconds": 9.0})
+    assert "stop" not in told(stop={"seconds": 9.0})
+    assert "the privacy that it spent is not counted here" in told(start="out.h5")
+
+
+@pytest.mark.parametrize("noise", ["released", "matched"])
+@pytest.mark.parametrize("name", ["fedepm", "sfedavg", "sfedprox"])
+def test_other_noise_is_said_to_guarantee_nothing(name, noise):
+    text = told(algorithm={"name": name, "noise": noise})
+    assert text.startswith("no privacy is guaranteed: ")
+    assert "|" not in text
+
+
+def test_without_noise_nothing_is_said():
+    assert told(algorithm={"name": "fedepm", "noise": "none"}) == told(algorithm={"name": "fedavg"}) == ""
+
+
+def test_the_file_and_the_summary_tell_a_guarantee_from_a_name(tmp_path):
+    for name, algorithm in (("kept", TABLE["algorithm"]), ("seeded", SEEDED), ("named", {"name": "fedepm"})):
+        result = mpifed.run(TABLE | {"algorithm": algorithm, "rounds": 2}, path=tmp_path / f"{name}.h5")
+        guaranteed, text = name == "kept", show(result)
+        assert str(result.attrs["privacy"]).startswith("guaranteed: " if guaranteed else "none: ")
+        assert ("named ε × uploads (no guarantee)" in text) is not guaranteed
+        assert "named ε × uploads" in text
+        assert ("no privacy is guaranteed" in " ".join(text.split())) is not guaranteed
+        assert ("rounds_redrawn" in result.attrs) is guaranteed
+    result = mpifed.run(TABLE | {"algorithm": {"name": "fedavg"}, "rounds": 1})
+    assert "privacy" not in result.attrs
+
+
+class Crash(Exception):
+    """What ends a run in the middle."""
+
+
+def cut_off(monkeypatch, path, rounds, action):
+    """Run or resume, and fail in the middle of round ``rounds`` + 1, after its uploads were drawn."""
+    original = FedEPM.round
+
+    def round(self, fed, server):
+        done = original(self, fed, server)
+        if fed.round == rounds + 1:
+            raise Crash
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FedEPM, "round", round)
+        with pytest.raises(Crash):
+            action()
+    with h5py.File(path) as file:
+        assert len(file["rounds/round"]) == rounds + 1  # every round is in the file as soon as it is over
+
+
+def spent(result):
+    """Uploads counted so far, after every round."""
+    return np.rint(result.rounds["epsilon"] / 0.5).astype(int).tolist()
+
+
+def test_a_run_that_is_stopped_in_order_goes_on_counting(tmp_path):
+    path = tmp_path / "out.h5"
+    mpifed.run(TABLE | {"rounds": 5}, path=path)
+    result = mpifed.resume(path, rounds=8)
+    assert spent(result) == list(range(9))
+    assert result.attrs["rounds_redrawn"] == 0
+    accounted = result.rounds["epsilon_accounted"]
+    assert np.all(np.diff(accounted) > 0)
+
+
+def test_uploads_that_are_drawn_again_count_again_also_after_several_crashes(monkeypatch, tmp_path):
+    """Checkpoints after rounds 3, 6 …; uploads of lost rounds, and of the round under way, may have left the client."""
+    path, table = tmp_path / "out.h5", TABLE | {"checkpoint": {"every_rounds": 3}}
+    cut_off(monkeypatch, path, 5, lambda: mpifed.run(table, path=path))  # lost: 4, 5 and the one under way
+    cut_off(monkeypatch, path, 4, lambda: mpifed.resume(path))  # from round 3 again; lost: 4 and the one under way
+    cut_off(monkeypatch, path, 7, lambda: mpifed.resume(path))  # past the checkpoint of round 6; lost: 7 and 8
+    result = mpifed.resume(path)
+    assert result.status == "finished"
+    assert result.attrs["rounds_redrawn"] == 3 + 2 + 2
+    counts = spent(result)
+    assert counts[:4] == [0, 1, 2, 3]
+    assert counts[4:7] == [4 + 5, 5 + 5, 6 + 5]  # as the third run recorded them
+    assert counts[7:] == [round + 7 for round in range(7, 13)]
+
+
+def test_a_run_that_starts_again_without_a_checkpoint_counts_what_was_lost(monkeypatch, tmp_path):
+    path = tmp_path / "out.h5"
+    table = TABLE | {"checkpoint": {"every_seconds": 0.0}}
+    cut_off(monkeypatch, path, 4, lambda: mpifed.run(table, path=path))
+    result = mpifed.resume(path)
+    assert result.attrs["rounds_redrawn"] == 5
+    assert spent(result) == [round + 5 for round in range(13)]
+
+
+def test_noise_that_is_drawn_alike_is_no_second_release(monkeypatch, tmp_path):
+    """With a seed the resumed run has the same bits, budget included, as one that was never cut off."""
+    table = TABLE | {"algorithm": SEEDED, "checkpoint": {"every_rounds": 3}}
+    whole, path = tmp_path / "whole.h5", tmp_path / "out.h5"
+    mpifed.run(table, path=whole)
+    original = FedEPM.round
+
+    def round(self, fed, server):
+        if fed.round == 6:
+            raise Crash
+        return original(self, fed, server)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FedEPM, "round", round)
+        with pytest.raises(Crash):
+            mpifed.run(table, path=path)
+    mpifed.resume(path)
+    assert content(path) == content(whole)

@@ -157,12 +157,25 @@ def prepared(args: argparse.Namespace, folder: Path) -> Work:
     ordered([], "grid", args.part)  # refuse a wrong --part before anything else
     found = chosen(args)
     listed = [list(runs(one.bench, one.seeds, one.name, getattr(args, "only", ""))) for one in found]
+    later = {} if args.command == "run" else left_for_later(found, listed, folder)
     with writing_to(folder):
-        points, failed = running.points([run for some in listed for run in some], folder)
+        points, failed = running.points([run for some in listed for run in some if run.name not in later], folder)
         points = ordered(points, "grid", args.part)
         for parent in {(folder / point.file).parent for point in points}:
             parent.mkdir(parents=True, exist_ok=True)
-    return Work(found, listed, points, failed)
+    return Work(found, listed, points, failed | later)
+
+
+def left_for_later(chosen: list[Chosen], listed: list[list[Run]], folder: Path) -> dict[str, str]:
+    """Name -> reason of the runs without results in blocks that are too long for ``report``."""
+    later = {}
+    for one, some in zip(chosen, listed, strict=True):
+        blocks = {block.name for block in one.bench.block if block.array}
+        why = f"too long for the report: python -m benchmarks run {one.name} --slurm"
+        later |= {
+            run.name: why for run in some if run.cell.block in blocks and not (folder / f"{run.name}.h5").exists()
+        }
+    return later
 
 
 def counts(args: argparse.Namespace) -> int:

@@ -43,7 +43,8 @@ class Block(Strict, kw_only=True):
 
     A row is a name and its additions to ``study``. ``paper`` and ``reference`` (an independent implementation) have
     numbers by row and measure, in lists over the columns. ``seeds``, ``report``, ``trials`` and ``assumed`` take
-    precedence over those of the file if they are given.
+    precedence over those of the file if they are given. A block with ``array`` takes too long for ``report``, which
+    shows what an array job or ``run`` has left.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Block(Strict, kw_only=True):
     report: int = 0
     trials: int = 0
     assumed: int = 0
+    array: bool = False
     reference_trials: float = 1  # runs behind a number of ``reference``; inf for an exact value
     surrogate: str = ""  # the data that stand in place of the paper's; its numbers are then not judged
     center: Literal["mean", "median"] = "mean"  # what a number of the paper or reference is of its trials

@@ -105,6 +105,21 @@ def test_quick_has_a_folder_of_its_own_and_a_smaller_grid(tiny, monkeypatch):
     assert names == ["example-v.1-fedavg-k0-5-seed-0.h5", "example-v.1-fedgia-k0-5-seed-0.h5"]
 
 
+def test_a_block_for_an_array_job_is_shown_by_the_report_but_not_run(tiny, monkeypatch):
+    file = benches.HERE / "fedgia/tiny.toml"
+    file.write_text(
+        file.read_text("utf-8").replace('name = "Example V.1"', 'name = "Example V.1"\narray = true'), "utf-8"
+    )
+    assert command(monkeypatch, "report", "--seeds", "1", "--processes", "1") == 0
+    page, results = tiny / "results/report.md", tiny / "results/fedgia/tiny"
+    assert "too long for the report: python -m benchmarks run fedgia/tiny --slurm" in page.read_text("utf-8")
+    assert not list(results.glob("*.h5"))
+    assert command(monkeypatch, "run", "fedgia/tiny", "--seeds", "1", "--processes", "1") == 0
+    assert command(monkeypatch, "report", "--seeds", "1", "--processes", "1") == 0
+    assert len(list(results.glob("example-v.1-*.h5"))) == 4
+    assert "too long for the report" not in page.read_text("utf-8")
+
+
 def test_parts_make_the_whole_and_a_script_for_slurm_names_them(tiny, monkeypatch, capsys):
     for part in ("0/2", "1/2"):
         assert command(monkeypatch, "run", "fedgia/tiny", "--seeds", "1", "--processes", "1", "--part", part) == 0

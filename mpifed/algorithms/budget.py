@@ -6,6 +6,10 @@ from typing import Any, NamedTuple
 
 from mpifed.core.errors import UserError
 
+GRID = (
+    1 + 1e-6
+)  # how much more ε covers the Rényi divergence of discrete Laplace noise of a scale of 1024 steps or more
+
 
 def accounting() -> Any:
     """The library dp-accounting; UserError where it is missing."""
@@ -32,11 +36,12 @@ class Budget(NamedTuple):
     def accounted(self, delta: float) -> float:
         """The ε at ``delta`` by Rényi accounting of the Laplace mechanism, at most the sum.
 
-        Raises UserError where the library dp-accounting is missing.
+        It bounds the law of rows too, for which the change of one number alone is the worst case, and with ``GRID``
+        that of noise of whole grid steps. Raises UserError where the library dp-accounting is missing.
         """
         if self.releases == 0:
             return 0.0
         dp_accounting = accounting()
         accountant = dp_accounting.rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
-        accountant.compose(dp_accounting.LaplaceDpEvent(1 / self.epsilon), self.releases)
+        accountant.compose(dp_accounting.LaplaceDpEvent(1 / (self.epsilon * GRID)), self.releases)
         return min(self.basic(), float(accountant.get_epsilon(delta)))

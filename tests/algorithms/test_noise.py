@@ -85,8 +85,8 @@ EPM = {"k0": 3, "step_scale": "one", "mu0": 30.0, "lam": 1e-3, "eta": 2e-3, "eps
         {"noise": "released", "step_scale": "samples", "mu0": 400.0},
         {"noise": "matched", "step_scale": "samples", "mu0": 400.0},
         {"noise": "released", "c": 0.5, "k0": 1},
-        {"noise": "clipped", "clip": 3.0},
-        {"noise": "clipped", "clip": 3.0, "step_scale": "samples", "mu0": 400.0},
+        {"noise": "clipped", "noise_seed": 1, "clip": 3.0},
+        {"noise": "clipped", "noise_seed": 1, "clip": 3.0, "step_scale": "samples", "mu0": 400.0},
     ],
     ids=str,
 )

@@ -46,6 +46,7 @@ STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in Algorithm.choices} | 
     ],
     "accfeddcd, adam": ["algorithm=accfeddcd", "algorithm.solver={name='adam',steps=5,batch_size=3}", *LOGISTIC],
     "fedepm": ["algorithm=fedepm", *LOGISTIC],
+    "fedepm, clipped": ["algorithm=fedepm", "algorithm.noise=clipped", "algorithm.noise_seed=5", *LOGISTIC],
     "sfedavg": ["algorithm=sfedavg", *LOGISTIC],
     "sfedprox": ["algorithm=sfedprox", *LOGISTIC],
     "fedavg, mini-batches": ["algorithm=fedavg", "algorithm.batch_size=5", "algorithm.epochs=2", *PLAIN],

@@ -15,7 +15,7 @@ from benchmarks.grid import runs
 from benchmarks.outcome import Outcome, collect
 from benchmarks.sentences import literal, said
 from benchmarks.tables import LEGEND, Table, lacking, markdown, tables, terminal
-from benchmarks.tally import Tally, counted, remaining, tally
+from benchmarks.tally import Tally, counted, remaining, repetitions, tally
 from benchmarks.webpage import anchor, webpage
 from mpifed import UserError
 from mpifed.cli.names import versions
@@ -75,8 +75,7 @@ def save_pictures(outcome: Outcome, folder: Path) -> tuple[list[Path], str]:
 def screen(outcome: Outcome) -> str:
     """A benchmark as text for a terminal."""
     bench = outcome.bench
-    seeds = f"{outcome.seeds} seed" + "s" * (outcome.seeds != 1)
-    parts = [f"{bench.title}\n{bench.source}; {seeds}\n{LEGEND}"]
+    parts = [f"{bench.title}\n{bench.source}\n{behind(outcome)}\n{LEGEND}"]
     for block in bench.block:
         if reason := lacking(outcome, block):
             parts.append(f"{block.title}: not available: {reason}")
@@ -92,6 +91,17 @@ def screen(outcome: Outcome) -> str:
             )
         )
     return "\n\n".join([*parts, bench.different.strip(), outcome.summary()])
+
+
+def behind(outcome: Outcome) -> str:
+    """How many runs our numbers and the paper's are means of."""
+    seeds = repetitions(outcome)
+    ours = f"{seeds} seed" + "s" * (seeds != "1")
+    found = list(dict.fromkeys(outcome.bench.trials_of(block) for block in outcome.bench.block if block.paper))
+    theirs = [
+        f"{count} run{'s' * (count > 1)}{'' if printed else ' (assumed, not printed)'}" for count, printed in found
+    ]
+    return f"our numbers: {ours}" + (f"; the paper's: {' or '.join(theirs)}" if theirs else "")
 
 
 def speaker(outcome: Outcome) -> str:
@@ -146,6 +156,7 @@ def markdown_section(outcome: Outcome, folder: Path) -> str:
         f"## {heading(outcome.name)}",
         f"**{bench.title}**",
         "; ".join(links) + ".",
+        f"{behind(outcome).capitalize()}." if bench.measures else "",
         bench.about.strip(),
         f"**{outcome.summary()}**",
     ]

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from benchmarks import expressions
 from benchmarks.grid import Cell
 from benchmarks.outcome import Outcome
@@ -15,7 +17,7 @@ from mpifed.report.names import setting
 
 LEGEND = (
     "mean ± standard deviation over the seeds [the paper's number] {an independent implementation's number}; "
-    "= agrees: the paper's number lies where the mean of as many runs as it had is expected, given ours; ✗ off; "
+    "= agrees: within the 95 % interval for a mean of as many runs as the paper's; ✗ off; "
     "? open: too few seeds or rounds, or an interval that reaches farther than a quarter of the number; "
     f"{ON_OTHER_DATA} on other data than the paper's, not judged; – not available. "
     "Seconds come from different machines, so only their ratio is reported"
@@ -82,15 +84,22 @@ def table(outcome: Outcome, block: Block, head: list[str], rows: list[tuple[str,
             paper, reference, verdict = outcome.verdict(cell, measure)
             sample = outcome.samples[cell, measure]
             text = verdict.text if verdict.kind != NONE else ""
-            parts = (ours(sample), theirs(paper, "[]"), theirs(reference, "{}"), MARKS[verdict.kind], text)
+            parts = (
+                middle(sample) if block.center == "median" else ours(sample),
+                theirs(paper, "[]"),
+                theirs(reference, "{}"),
+                MARKS[verdict.kind],
+                text,
+            )
             line.append(" ".join(filter(None, parts)))
             if sample.reason:
                 notes[f"{row}: {sample.reason}"] = None
             if verdict.kind in (OFF, OPEN, NONE) and (why := block.reason(row, measure)):
                 notes[f"{row}: {why}"] = None
         lines.append(line)
+    middles = ["the numbers are medians, with the range of the middle half"] * (block.center == "median")
     other = [f"{ON_OTHER_DATA} on other data than the paper's: {block.surrogate}"] if block.surrogate else []
-    return Table(head, lines, [*other, *merged(list(notes))])
+    return Table(head, lines, [*other, *middles, *merged(list(notes))])
 
 
 def merged(notes: Sequence[str]) -> list[str]:
@@ -119,6 +128,15 @@ def ours(sample: Sample) -> str:
     if sample.unreached:
         text += f" ({sample.unreached} of {len(sample.values)} never)"
     return text
+
+
+def middle(sample: Sample) -> str:
+    """Our median and quartiles, for example "34.0, half in 23.0 to 38.0"."""
+    if not len(sample.known):
+        return ours(sample)
+    numbers = [sample.median, *np.quantile(sample.values, (0.25, 0.75), method="nearest")]
+    shown = ["never" if math.isinf(one) else f"{one:.1f}" if sample.counts else figure(one) for one in numbers]
+    return f"{shown[0]}, half in {shown[1]} to {shown[2]}"
 
 
 def theirs(number: Number | None, brackets: str) -> str:

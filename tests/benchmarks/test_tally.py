@@ -8,6 +8,7 @@ from benchmarks import bench as benches
 from benchmarks.claims import examine
 from benchmarks.grid import Cell, runs
 from benchmarks.outcome import Outcome
+from benchmarks.report import behind
 from benchmarks.tables import tables
 from benchmarks.tally import UNEXPLAINED, counted, remaining, tally
 from benchmarks.verdict import Sample
@@ -95,6 +96,19 @@ def test_an_independent_implementation_on_the_same_data_is_judged(tiny):
     extra = 'surrogate = "6 clients"\nreference_trials = 20\nreference.FedGiA = { rounds = [5.0, 4.0] }'
     found = outcome(tiny, TINY.replace("optimum = true", f"optimum = true\n{extra}"), **OURS)
     assert tally(found).cells == {"agrees": 1, "off": 1, "on other data": 1, "seconds": 2}
+
+
+def test_medians_are_told_as_medians(tiny):
+    text = TINY.replace("optimum = true", 'optimum = true\ncenter = "median"')
+    table = tables(found := outcome(tiny, text, FedGiA=[range(20, 71), (6,) * 51]), found.bench.block[0])[0]
+    assert table.rows[0][1].startswith("45.0, half in 32.0 to 58.0 [5.0] ✗")
+    assert "the numbers are medians, with the range of the middle half" in table.notes
+
+
+def test_the_report_says_how_many_runs_are_behind_a_number(tiny):
+    assert behind(outcome(tiny, TINY, **OURS)) == "our numbers: 3 seeds; the paper's: 20 runs"
+    text = TINY.replace("trials = 20\n", "")
+    assert behind(outcome(tiny, text, **OURS)) == "our numbers: 3 seeds; the paper's: 1 run (assumed, not printed)"
 
 
 def test_seeds_of_blocks_are_told(tiny):

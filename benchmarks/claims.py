@@ -54,8 +54,9 @@ class Finding(NamedTuple):
             return ("tie" if self.cases == 1 else f"{self.cases} ties") + left
         if len(self.agreeing) == self.cases:
             return "holds" + left
-        held = f"holds in {len(self.agreeing)} of {self.cases}" if self.agreeing else "does not hold"
-        return held + tied + left
+        if not self.agreeing:
+            return (f"fails in {len(self.against)} of {self.cases}" if self.ties else "does not hold") + tied + left
+        return f"holds in {len(self.agreeing)} of {self.cases}{tied}{left}"
 
 
 def examine(bench: Bench, claim: Claim, samples: dict[tuple[Cell, str], Sample]) -> Finding:

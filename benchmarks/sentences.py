@@ -50,9 +50,11 @@ def outcome(finding: Finding) -> str:
         return f"holds in {every}{left}"
     if ties == finding.cases:
         return f"is a tie in {every}{left}"
+    if not finding.agreeing and ties:
+        return f"fails in {len(finding.against)} of {finding.cases} cases{tied}{left}"
     if not finding.agreeing:
         cases = {1: "the only case", 2: "either case"}.get(finding.cases, f"any of {finding.cases} cases")
-        return f"does not hold in {cases}{tied}{left}"
+        return f"does not hold in {cases}{left}"
     return f"holds in {len(finding.agreeing)} of {finding.cases} cases{tied}{left}"
 
 

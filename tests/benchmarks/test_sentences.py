@@ -47,6 +47,7 @@ NO = [Case("Example 9", {"A": 7.0, "B": math.inf})]
         ),
         (YES[:1], NO, TIES, 0, "~ “A is fast”, page 1, holds in 1 of 3 cases, 1 tie, "),
         (YES[:1], NO, TIES, 0, "; but not Example 9 (A 7, B never); tied: Example 8 (A 7, B 7)."),
+        ([], NO, TIES, 0, "✗ “A is fast”, page 1, fails in 1 of 2 cases, 1 tie, "),
         (YES[:1], [], TIES, 0, "≈ “A is fast”, page 1, holds in 1 of 2 cases, 1 tie, "),
         (
             [],

@@ -1,11 +1,26 @@
-"""FedAvg and FedProx with the step sizes of section 5.3 of FedADMM, which depend on the number of clients."""
+"""FedADMM, FedAvg and FedProx as the authors' programs and section 5.3 of FedADMM have them."""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, ClassVar
 
 from mpifed import Array, Local
-from mpifed.algorithms import fedavg, fedprox
+from mpifed.algorithms import fedadmm, fedavg, fedprox
+from mpifed.problems import logistic
+
+
+class FedADMM(fedadmm.FedADMM):
+    """FedADMM with σ_i = r0 r_i/(m log10(9 + k0)), as in the authors' program of 20 July 2022."""
+
+    def sigma(self, f: Local) -> Array:
+        return super().sigma(f) / math.log10(9 + self.k0)
+
+
+class Fifth(logistic.Logistic):
+    """Logistic regression with λ_max/5 in r_i, as in the program of 2023; with λ_max/4, r_i is a Lipschitz constant."""
+
+    curvature: ClassVar[float] = 0.2
 
 
 class FedAvg(fedavg.FedAvg):

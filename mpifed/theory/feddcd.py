@@ -6,6 +6,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from mpifed.theory.statements import Bound, Certificate, Condition, Known, smooth, strongly
 
 EXACT = 1e-6  # a Newton method with ‖∇f_i − y_i‖ below this share of ‖∇f_i(x⁰)‖ counts as exact
@@ -54,34 +56,49 @@ def distance(first: float, N: int, alpha: float, factor: float, rounds: Any) -> 
     return 2 / (N * alpha) * first * factor**rounds
 
 
-def shared(q: Quantities, known: Known) -> list[Condition]:
+def shared(q: Quantities, options: Any, known: Known) -> list[Condition]:
     """What all three theorems ask for."""
+    common = float(options.scaling == "common")
     uniform = {"all": 1.0, "uniform": 1.0}.get(known.selection, 0.0)
     return [
         strongly(known, "Assumption 3.1"),
         smooth(known, "Assumption 3.2"),
         Condition.of("τ >= 2", q.tau, ">=", 2, "Assumption 3.4"),
         Condition.of("uniform selection (1: yes)", uniform, "=", 1, "Assumption 3.4"),
+        Condition.of("Λ = I/α (1: yes)", common, "=", 1, "Theorems 4.1, 5.2, 6.1"),
     ]
 
 
 def quantities(options: Any, known: Known) -> Quantities:
     """α = min α_i, β = max r_i, as the method takes them."""
     y = float(known.g.sum()) if known.convex else math.nan
-    return Quantities(known.least, known.most, known.m, known.cohort, options.eta, y, known.rounds)
+    eta = options.eta if options.schedule is None else constant(options.schedule)
+    return Quantities(known.least, known.most, known.m, known.cohort, eta, y, known.rounds)
+
+
+def constant(schedule: Any) -> float:
+    """η of a schedule that does not change, nan of one that does."""
+    first, second = (float(schedule.gamma(k, 1, np.ones((1, 1)))) for k in (0, 1))
+    return first if first == second else math.nan
+
+
+def about(model: str, number: str) -> list[str]:
+    """What the bound ``number`` is about, where the recorded model is something else."""
+    mean = f"{number} is about w_i of a random client; the recorded model is the mean of the round's w_i"
+    return [mean] if model == "mean" else []
 
 
 def feddcd(options: Any, known: Known) -> Certificate:
     """The conditions for the options of FedDCD: Theorem 5.2 for a solver with an accuracy δ, else Theorem 4.1."""
     q, solver = quantities(options, known), options.solver
     if getattr(solver, "delta", None) is not None:
-        return inexact(q, solver.delta, known)
+        return inexact(q, options, known)
     rate = factor(q.r, q.alpha, q.beta) if q.alpha > 0 else math.nan
     first = q.y / (2 * q.alpha) if q.alpha > 0 else math.nan
     return Certificate(
         "Theorem 4.1 of FedDCD, arXiv:2201.11183",
         [
-            *shared(q, known),
+            *shared(q, options, known),
             Condition.of("η = 1", q.eta, "=", 1, "Algorithm 1 with Λ = I/α; Lemma B.8"),
             oracle(solver, known),
         ],
@@ -95,7 +112,7 @@ def feddcd(options: Any, known: Known) -> Certificate:
                 "bound",
             ),
         ],
-        ["(4) is about w_i of a random client; the recorded model is the mean of the round's w_i"],
+        about(options.model, "(4)"),
     )
 
 
@@ -106,8 +123,9 @@ def oracle(solver: Any, known: Known) -> Condition:
     return Condition.of("tolerance of (1) over ‖∇f_i(x⁰)‖ <= 1e-6", share, "<=", EXACT, "(1): an exact minimiser")
 
 
-def inexact(q: Quantities, delta: Any, known: Known) -> Certificate:
+def inexact(q: Quantities, options: Any, known: Known) -> Certificate:
     """The conditions of Theorem 5.2."""
+    delta = options.solver.delta
     small = kappa(q.r, q.alpha, q.beta) if q.alpha > 0 else math.nan
     most = (1 - small) / 4
     value = most if delta == "theorem" else float(delta)
@@ -115,7 +133,7 @@ def inexact(q: Quantities, delta: Any, known: Known) -> Certificate:
     return Certificate(
         "Theorem 5.2 of FedDCD with inexact gradients, arXiv:2201.11183",
         [
-            *shared(q, known),
+            *shared(q, options, known),
             Condition.of("η = 1/4", q.eta, "=", 0.25, "Theorem 5.2"),
             Condition.of("δ <= (1 − κ)/4", value, "<=", most, "Theorem 5.2, Definition 5.1"),
         ],
@@ -129,7 +147,7 @@ def inexact(q: Quantities, delta: Any, known: Known) -> Certificate:
                 "bound",
             ),
         ],
-        ["(9) is about w_i of a random client; the recorded model is the mean of the round's w_i"],
+        about(options.model, "(9)"),
     )
 
 
@@ -144,7 +162,7 @@ def accfeddcd(options: Any, known: Known) -> Certificate:
     return Certificate(
         "Theorem 6.1 of AccFedDCD, arXiv:2201.11183, with the term that (10) leaves out",
         [
-            *shared(q, known),
+            *shared(q, options, known),
             Condition.of("η = 1", q.eta, "=", 1, "Algorithm 2"),
             Condition.of("r = (τ−1)/(N−1)", r, "=", q.r, "Algorithm 2"),
             Condition.of("κ <= α/β", used, "<=", ratio, "Algorithm 2, Theorem D.1"),

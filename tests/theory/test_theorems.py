@@ -14,7 +14,8 @@ from mpifed.algorithms.fedepm import FedEPM
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.algorithms.flame import Flame
 from mpifed.algorithms.local_solvers import GradientDescent
-from mpifed.algorithms.step_sizes import Constant
+from mpifed.algorithms.step_sizes import Constant, Log2
+from mpifed.algorithms.stochastic_solvers import SVRG
 from mpifed.theory import fedadmm, feddcd, fedepm, fedgia, flame
 from mpifed.theory.statements import Known
 from mpifed.theory.theorems import THEOREMS, WHY_NOT, certificate
@@ -140,6 +141,19 @@ def test_feddcd_has_the_rate_of_theorem_4_1():
     assert answers(certificate("feddcd", FedDCD(eta=0.99), KNOWN))["η"] is False
     assert answers(certificate("feddcd", FedDCD(), KNOWN._replace(selection="biased")))["uniform"] is False
     assert math.isnan(value(certificate("feddcd", FedDCD(), KNOWN._replace(mu=None)), "E G"))
+
+
+def test_feddcd_is_not_certified_with_constants_or_steps_that_the_theorems_do_not_have():
+    assert answers(certificate("feddcd", FedDCD(scaling="own"), KNOWN))["Λ"] is False
+    assert answers(certificate("feddcd", FedDCD(schedule=Log2(a=1.0)), KNOWN))["η"] is None
+    assert certificate("feddcd", FedDCD(schedule=Constant(a=1.0)), KNOWN).holds is True
+    assert answers(certificate("feddcd", FedDCD(schedule=Constant(a=0.9)), KNOWN))["η"] is False
+    assert certificate("feddcd", FedDCD(solver=SVRG()), KNOWN).holds is None
+
+
+def test_the_bound_of_4_1_is_about_the_random_model():
+    assert "mean of the round" in certificate("feddcd", FedDCD(), KNOWN).remarks[0]
+    assert certificate("feddcd", FedDCD(model="random"), KNOWN).remarks == []
 
 
 def test_inexact_feddcd_needs_a_quarter_and_delta():

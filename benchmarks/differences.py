@@ -18,10 +18,11 @@ LIMIT, SINGLE, ERROR = "runs hit a limit", "a single seed", "the error is too la
 def difference(a: Sample, b: Sample, tests: int = 1) -> tuple[float, float]:
     """The interval of the mean of a − b with level 0.95, from the differences of runs with the same seed.
 
-    Such runs have the same data, so that their differences vary less than the runs. With ``tests`` comparisons, all of
-    their intervals together have this level. A run that ended early is only known to lie above its last number: then
-    the interval reaches from the smallest difference on, or up to the largest, if most signs are known and the same.
-    It is infinite with a single seed.
+    Such runs have the same data, so that their differences vary less than the runs. Where all numbers are positive,
+    they are differences of logarithms, so that gaps of 1e-5 and 1e-3 count as a factor. With ``tests`` comparisons, all
+    of their intervals together have this level. A run that ended early is only known to lie above its last number:
+    then the interval reaches from the smallest difference on, or up to the largest, if most signs are known and the
+    same. It is infinite with a single seed.
     """
     d, ends = differences(a, b)
     if len(d) < 2:
@@ -35,12 +36,18 @@ def difference(a: Sample, b: Sample, tests: int = 1) -> tuple[float, float]:
     return float(d.mean()) - error, float(d.mean()) + error
 
 
+def positive(a: Sample, b: Sample) -> bool:
+    """Whether all numbers are positive, so that their ratios are compared."""
+    return min(*a.values, *b.values) > 0
+
+
 def differences(a: Sample, b: Sample) -> tuple[np.ndarray, np.ndarray]:
-    """a − b for the seeds that both have, and whether either run ended early, as (2, seeds)."""
+    """a − b, or log a − log b, for the seeds that both have, and whether either run ended early, as (2, seeds)."""
     first, second = (dict(zip(one.numbered, zip(one.values, one.early, strict=True), strict=True)) for one in (a, b))
     both = [seed for seed in first if seed in second]
     pairs = np.array([(first[seed][0], second[seed][0]) for seed in both]).reshape(-1, 2)
     ends = np.array([(first[seed][1], second[seed][1]) for seed in both], bool).reshape(-1, 2)
+    pairs = np.log(pairs) if positive(a, b) else pairs
     with np.errstate(invalid="ignore"):
         return pairs[:, 0] - pairs[:, 1], ends.T
 
@@ -63,7 +70,8 @@ def equal(a: float, b: float) -> bool:
 def alike(a: Sample, b: Sample, within: float) -> str:
     """Whether the larger mean is at most 1 + ``within`` times the smaller one: HOLDS, FAILS or UNDECIDED."""
     low, high = difference(a, b)
-    margin = within * min(abs(a.mean), abs(b.mean)) if math.isfinite(a.mean + b.mean) else 0.0
+    least = min(abs(a.mean), abs(b.mean))
+    margin = math.log1p(within) if positive(a, b) else within * least
     if -margin <= low and high <= margin:
         return HOLDS
     return FAILS if low > margin or high < -margin else UNDECIDED

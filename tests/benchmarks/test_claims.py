@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.bench import Bench
 from benchmarks.claims import examine
-from benchmarks.differences import FAILS, HOLDS, TIE, UNDECIDED, below, chance, difference, falling, steady
+from benchmarks.differences import FAILS, HOLDS, TIE, UNDECIDED, alike, below, chance, difference, falling, steady
 from benchmarks.grid import Cell
 from benchmarks.parts import Block, Claim, Columns
 from benchmarks.verdict import Sample
@@ -90,11 +90,21 @@ def test_runs_that_ended_early_and_single_seeds_decide_little(a, b, text):
 
 def test_runs_with_the_same_seed_are_compared():
     hard = np.array([10.0, 50.0, 200.0, 400.0])
-    assert below(Sample(tuple(hard)), Sample(tuple(hard + np.array([3, 4, 3, 4])))) == HOLDS
-    assert below(Sample(tuple(hard)), Sample(tuple(hard[::-1] + 3))) == TIE
-    shifted = Sample(tuple(hard[1:] + np.array([3, 4, 3])), seeds=(1, 2, 3))
+    assert below(Sample(tuple(hard)), Sample(tuple(hard * [1.1, 1.2, 1.1, 1.2]))) == HOLDS
+    assert below(Sample(tuple(hard)), Sample(tuple(hard[::-1] * 1.1))) == TIE
+    shifted = Sample(tuple(hard[1:] * [1.1, 1.12, 1.1]), seeds=(1, 2, 3))
     assert below(Sample(tuple(hard)), shifted) == HOLDS
     assert difference(Sample((1.0,)), Sample((2.0,), seeds=(5,))) == (-math.inf, math.inf)
+
+
+def test_factors_are_compared_where_all_numbers_are_positive():
+    small, large = Sample((1e-5, 2e-6, 3e-5, 5e-6)), Sample((1e-3, 1e-2, 2e-4, 6e-4))
+    assert below(small, large) == HOLDS
+    assert below(Sample((-1e-5, *small.values[1:])), large) == TIE
+    assert difference(Sample((1.0, 1.0)), Sample((2.0, 2.0))) == pytest.approx((-math.log(2),) * 2)
+    assert alike(Sample((1.0, 1.0)), Sample((1.25, 1.25)), 0.25) == HOLDS
+    assert alike(Sample((-1.0, -1.0)), Sample((-1.25, -1.25)), 0.25) == HOLDS
+    assert alike(Sample((-1.0, -1.0)), Sample((1.0, 1.0)), 0.25) == FAILS
 
 
 def test_more_comparisons_need_more_evidence():

@@ -168,7 +168,7 @@ def prepared(args: argparse.Namespace, folder: Path) -> Work:
 
 def left_for_later(chosen: list[Chosen], listed: list[list[Run]], folder: Path) -> dict[str, str]:
     """Name -> reason of the runs without results in blocks that are too long for ``report``."""
-    later = {}
+    later = dict[str, str]()
     for one, some in zip(chosen, listed, strict=True):
         blocks = {block.name for block in one.bench.block if block.array}
         why = f"too long for the report: python -m benchmarks run {one.name} --slurm"

@@ -5,22 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import Any
 
 import msgspec
-import numpy as np
-from scipy.optimize import minimize
 
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.data.cache import Cache
+from mpifed.experiment import optimum
 from mpifed.experiment.config import Experiment
-from mpifed.experiment.prepare import start
-from mpifed.federation.host import Host
-from mpifed.federation.server import Federation
-from mpifed.federation.setup import Setup
-from mpifed.federation.transport import InProcess
-
-GRADIENT = 1e-9  # largest entry of the gradient at the optimum
+from mpifed.experiment.optimum import alone
 
 
 class Optima:
@@ -56,25 +48,7 @@ def name(config: Experiment) -> str:
 
 
 def minimum(config: Experiment, cache: Cache) -> float:
-    """Minimise f by L-BFGS from the run's initial model, if possible until no entry of ∇f exceeds GRADIENT."""
-    config = msgspec.structs.replace(config, algorithm=FedAvg())  # any algorithm; this one prepares nothing
-    data = cache.load(config.data, config.seed, "float64")
-    first = start(config, data, 1).astype(float)
-    setup = Setup(config.problem, config.algorithm, config.seed, data.m, first)
-    host = Host(setup, data, 0, data.m)
-    host.join()
-    selector = config.selection.selector(config.seed, data.m, config.rounds)
-    fed = Federation(InProcess(host), setup, selector, data.sizes)
-
-    def f(x: np.ndarray) -> tuple[float, Any]:
-        sums = fed.evaluate(x)
-        return float(sums["objective"]) / data.m, sums["gradient"] / data.m
-
-    found = minimize(
-        f,
-        first,
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 20000, "maxfun": 40000, "ftol": 0.0, "gtol": GRADIENT, "maxcor": 30},
-    )
-    return float(found.fun)
+    """f* of an experiment, from its initial model in double precision."""
+    algorithm = FedAvg()  # any algorithm; this one prepares nothing
+    fed, _ = alone(msgspec.structs.replace(config, algorithm=algorithm), cache)
+    return optimum.minimum(fed, algorithm, fed.initial()).f

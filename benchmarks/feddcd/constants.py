@@ -10,6 +10,7 @@ import numpy as np
 
 from mpifed import Array, Result
 from mpifed.experiment import config
+from mpifed.theory import feddcd
 
 
 class Theory(NamedTuple):
@@ -42,13 +43,12 @@ class Theory(NamedTuple):
     @property
     def a(self) -> float:
         """a of Algorithm 2."""
-        root = math.sqrt(self.alpha / self.beta)
-        return root / (1 / self.r + root)
+        return feddcd.momentum(self.r, self.alpha / self.beta)
 
     @property
     def upper(self) -> float:
         """The guaranteed factor per iteration: 1 − r α/β by (3), 1 − a by (10)."""
-        return 1 - (self.a if self.accelerated else self.r * self.alpha / self.beta)
+        return 1 - self.a if self.accelerated else feddcd.factor(self.r, self.alpha, self.beta)
 
     @property
     def delta(self) -> float:
@@ -61,8 +61,7 @@ class Theory(NamedTuple):
         """The term missing in (10) for z = 0: (a² + b)/(2r²α)·‖y*‖² with b = a r² α/β; 0 without acceleration."""
         if not self.accelerated:
             return 0.0
-        b = self.a * self.r**2 * self.alpha / self.beta
-        return (self.a**2 + b) / (2 * self.r**2 * self.alpha) * float(np.sum(self.y**2))
+        return feddcd.lost(self.a, self.r, self.alpha / self.beta, self.alpha, float(np.sum(self.y**2)))
 
 
 @lru_cache(maxsize=4)

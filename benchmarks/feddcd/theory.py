@@ -9,6 +9,7 @@ import numpy as np
 from benchmarks.feddcd.constants import theory
 from mpifed import Array, Result
 from mpifed.experiment import config
+from mpifed.theory import feddcd
 
 TINY = 1e-9  # gaps below this share of the first one are rounding
 
@@ -135,7 +136,7 @@ def primal_bound(result: Result) -> float:
     """
     known, found = theory(result), gap(result)
     first = float(np.sum(known.y**2)) / (2 * known.alpha) + known.lost
-    bound = 2 / (known.N * known.alpha) * first * factors(result)
+    bound = feddcd.distance(first, known.N, known.alpha, 1.0, 0) * factors(result)
     return float(np.nanmax(found[1:] / (known.beta / 2 * bound)))
 
 

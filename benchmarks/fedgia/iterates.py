@@ -6,7 +6,6 @@ so the run's steps are repeated here, independently of the algorithm's code.
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Callable
 from functools import lru_cache
@@ -20,6 +19,7 @@ from mpifed.experiment.config import Experiment, experiment
 from mpifed.experiment.prepare import start
 from mpifed.federation.host import Host
 from mpifed.federation.setup import Setup
+from mpifed.theory import fedgia
 
 SAME = 1e-8  # largest relative difference between f here and f in the result file: rounding
 ITERATIONS = 100  # most iterations that are repeated
@@ -70,10 +70,9 @@ def load(text: str) -> Clients:
 
 def penalty(result: Result) -> float:
     """mσ = t r, with t of Table III if the experiment file has none."""
-    clients, t = clients_of(result), result.config["algorithm"].get("t")
-    if t is None:
-        t = max(0.025, 4 * math.log(clients.d) / len(clients.start)) if clients.problem.logistic_loss else 0.15
-    return float(t) * clients.r
+    clients = clients_of(result)
+    problem, t = clients.problem, result.config["algorithm"].get("t")
+    return fedgia.penalty(t, clients.r, problem.logistic_loss, clients.d, len(clients.start))
 
 
 class Key:

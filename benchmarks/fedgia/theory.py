@@ -6,16 +6,16 @@ The objective and ‖∇f‖² at every aggregation come from the result file, t
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.fedgia.iterates import Clients, clients_of, penalty, trace
 from mpifed import Array, Result
+from mpifed.theory import fedgia, fit
+from mpifed.theory.fit import Line
 
 VISIBLE = 1e-9  # decreases of the Lagrangian below this share of L(Z⁰) − f* are rounding
-TAIL = (1e-2, 1e-9)  # the line is fitted to gaps between these shares of the first gap
-HALF_TAIL = 1e-14  # and to ‖∇f‖² down to this share, if f* is unknown
+HALF_TAIL = 1e-14  # the line is fitted to ‖∇f‖² down to this share, if f* is unknown
 
 
 def least(result: Result) -> float:
@@ -37,7 +37,7 @@ def lowest(result: Result) -> Array:
 def bound(result: Result) -> Array:
     """Upper bound of ``lowest``: 100 m σ k0 (L(Z⁰) − f*)/k, which is 100 t r (L(Z⁰) − f*)/R.  (Theorem IV.3)"""
     R = np.asarray(result.rounds["round"], float)
-    return np.concatenate([[np.nan], 100 * penalty(result) * start_gap(result) / R[1:]])
+    return np.concatenate([[np.nan], fedgia.bound(penalty(result), start_gap(result), R[1:])])
 
 
 def ratios(result: Result) -> Array:
@@ -85,30 +85,11 @@ def constant(result: Result) -> float:
     return float((found.gradient[1:][visible] / falls[visible]).max()) / penalty(result)
 
 
-class Line(NamedTuple):
-    """A line through log10 of a gap over the rounds: its slope and R²."""
-
-    slope: float
-    r2: float
-
-
 def line(result: Result) -> Line:
-    """Fit a line to log10(f − f*), or to log10 ‖∇f‖² if f* is unknown, by least squares between the shares of TAIL."""
-    rounds = np.asarray(result.rounds["round"], float)
+    """Fit a line to log10(f − f*), or to log10 ‖∇f‖² if f* is unknown, between the shares ``fit.TAIL``."""
     optimum_given = "objective_gap" in result.rounds
     gap = np.asarray(result.rounds["objective_gap" if optimum_given else "grad_norm_sq"], float)
-    low = TAIL[1] if optimum_given else HALF_TAIL
-    below = np.flatnonzero(gap <= TAIL[0] * gap[0])
-    over = np.flatnonzero(gap <= low * gap[0])
-    if not len(below):
-        return Line(math.nan, math.nan)
-    part = slice(below[0], over[0] if len(over) else len(gap))
-    x, y = rounds[part], np.log10(gap[part])
-    if len(x) < 3:
-        return Line(math.nan, math.nan)
-    slope, shift = np.polyfit(x, y, 1)
-    rest = y - (slope * x + shift)
-    return Line(float(slope), float(1 - rest.var() / y.var()))
+    return fit.line(result.rounds["round"], gap, fit.TAIL[0], fit.TAIL[1] if optimum_given else HALF_TAIL)
 
 
 def slope(result: Result) -> float:
@@ -156,8 +137,8 @@ def slack(result: Result) -> float:
         M[:n, b] = M[b, :n] = -one
         M[a, b] = M[b, a] = one
     eigenvalues = np.linalg.eigvalsh(M)
-    rho = 24 * m * (2 * sigma + 1) ** 2 / sigma / (2 * eigenvalues[eigenvalues > 0].min())
-    return -math.log1p(1 / rho) / (slope(result) * math.log(10))
+    factor = fedgia.factor(m, sigma, 1 / (2 * eigenvalues[eigenvalues > 0].min()))
+    return math.log(factor) / (slope(result) * math.log(10))
 
 
 def hessian(clients: Clients, result: Result) -> Array:

@@ -1,0 +1,22 @@
+"""FedEPM with λ given as a multiple of the threshold λ* of Theorem III.1."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from mpifed import Federation
+from mpifed.algorithms.fedepm import FedEPM
+from mpifed.experiment.optimum import minimum
+
+
+class Threshold(FedEPM):
+    """FedEPM with λ = ratio · λ*, λ* = max |(∇f_i(x*))_j| found before the first round.  Source: (11)."""
+
+    ratio: Annotated[float, Meta(gt=0, description="λ/λ*")] = 1.0
+
+    def start(self, fed: Federation) -> Any:
+        x = minimum(fed, self, fed.initial()).x
+        _, largest = fed.inspect(self.certify_gradients, args=(x.astype(fed.dtype),))
+        return super().start(fed)._replace(lam=self.ratio * float(largest.max()))

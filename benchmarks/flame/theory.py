@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpifed import Array, Result
+from mpifed.theory import flame
 
 
 class Constants(NamedTuple):
@@ -32,10 +33,9 @@ def constants(result: Result) -> Constants:
     table = result.config["algorithm"]
     lam, rho, alpha, L = float(table["lam"]), float(table["rho"]), 1 / result.m, last(result, "smoothest")
     a = lam * alpha
-    slack = (1 / rho**2 - 1) * a**2 - (L * alpha + rho) / 2
-    c1 = (a + rho) / 2 - a**2 * (1 + rho) / rho**2
-    c2 = 4 * a**2 * (1 + 1 / rho**2) + 2 * alpha**2 * (L**2 + 2 * lam**2) + 2 * rho**2 + 2
-    return Constants(alpha, a, rho, L, slack, c1, c2, 2 + c2 * alpha**2 / slack / c1)
+    c1, c2 = flame.c1(lam, rho, alpha), flame.c2(lam, rho, alpha, L)
+    c3 = 2 + c2 * flame.c0(lam, rho, alpha, L) / c1
+    return Constants(alpha, a, rho, L, flame.divisor(lam, rho, alpha, L), c1, c2, c3)
 
 
 def rows(result: Result, name: str) -> Array:

@@ -13,7 +13,7 @@ from mpifed.algorithms.feddcd import FedDCD
 from mpifed.algorithms.fedepm import FedEPM
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.algorithms.flame import Flame
-from mpifed.algorithms.local_solvers import GradientDescent
+from mpifed.algorithms.local_solvers import GradientDescent, Newton
 from mpifed.algorithms.step_sizes import Constant, Log2
 from mpifed.algorithms.stochastic_solvers import SVRG
 from mpifed.theory import fedadmm, feddcd, fedepm, fedgia, flame
@@ -149,6 +149,7 @@ def test_feddcd_is_not_certified_with_constants_or_steps_that_the_theorems_do_no
     assert certificate("feddcd", FedDCD(schedule=Constant(a=1.0)), KNOWN).holds is True
     assert answers(certificate("feddcd", FedDCD(schedule=Constant(a=0.9)), KNOWN))["η"] is False
     assert certificate("feddcd", FedDCD(solver=SVRG()), KNOWN).holds is None
+    assert certificate("feddcd", FedDCD(solver=Newton(steps=1)), KNOWN).holds is None
 
 
 def test_the_bound_of_4_1_is_about_the_random_model():

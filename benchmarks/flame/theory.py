@@ -16,13 +16,13 @@ from mpifed.theory import flame
 
 
 class Constants(NamedTuple):
-    """The constants of a run in the notation of the paper; ``slack`` is what (38) divides ε by."""
+    """The constants of a run in the notation of the paper; ``divisor`` is what (38) divides ε by."""
 
     alpha: float
     a: float
     rho: float
     L: float
-    slack: float  # (1/ρ² − 1)a² − (Lα + ρ)/2
+    divisor: float  # (1/ρ² − 1)a² − (Lα + ρ)/2
     c1: float  # (a + ρ)/2 − a²(1 + ρ)/ρ²
     c2: float
     c3: float
@@ -53,9 +53,9 @@ def condition(result: Result) -> float:
     return constants(result).c1
 
 
-def slack(result: Result) -> float:
-    """The slack of (38), which its inequality of Young needs above 0; no statement asks for it."""
-    return constants(result).slack
+def divisor(result: Result) -> float:
+    """The divisor of (38), which its inequality of Young needs above 0; no statement asks for it."""
+    return constants(result).divisor
 
 
 def descent(result: Result, theta: float, w: float, error: float) -> float:
@@ -69,7 +69,7 @@ def descent(result: Result, theta: float, w: float, error: float) -> float:
 def printed(result: Result) -> float:
     """``descent`` with the constants of (16): at most 0.  (Lemma 1)"""
     c = constants(result)
-    return descent(result, -c.c1, -c.c1, c.alpha**2 / c.slack)
+    return descent(result, -c.c1, -c.c1, c.alpha**2 / c.divisor)
 
 
 def mended(result: Result) -> float:
@@ -134,7 +134,7 @@ def ending(name: str) -> Callable[[Result], float]:
 
 MEASURES = {
     "condition_c1": condition,
-    "slack_of_38": slack,
+    "divisor_of_38": divisor,
     "lemma1_excess": printed,
     "mended_excess": mended,
     "lemma3_excess": floor,

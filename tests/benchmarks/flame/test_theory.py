@@ -61,12 +61,12 @@ def test_theorem_1_holds_for_accurate_personal_models_and_not_for_few_steps():
 
 
 @pytest.mark.parametrize("rho", [0.15, 2.0])
-def test_lemma_1_needs_the_slack_of_38_and_holds_without_its_last_step(rho):
+def test_lemma_1_needs_the_divisor_of_38_and_holds_without_its_last_step(rho):
     result = run(rho)
     assert theory.condition(result) > 0
     assert rho >= LAM / CLIENTS
     enough = (1 / rho**2 - 1) * (LAM / CLIENTS) ** 2 - (L / CLIENTS + rho) / 2
-    assert theory.slack(result) == pytest.approx(enough)
+    assert theory.divisor(result) == pytest.approx(enough)
     assert (enough > 0) == (rho == 0.15)
     assert (theory.printed(result) <= 1e-12) == (enough > 0)
     assert theory.mended(result) <= 1e-12

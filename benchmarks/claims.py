@@ -11,15 +11,19 @@ from benchmarks.bench import Bench
 from benchmarks.differences import FAILS, HOLDS, TIE, UNDECIDED, alike, below, falling, reason, together
 from benchmarks.grid import Cell
 from benchmarks.parts import Claim
-from benchmarks.verdict import Sample
+from benchmarks.verdict import OTHER, Sample
 from mpifed.report.names import setting
 
 
 class Case(NamedTuple):
-    """Means that a claim compares, for example "Example V.1, k₀ = 5" with FedGiA 3 and FedAvg 112."""
+    """Means that a claim compares, for example "Example V.1, k₀ = 5" with FedGiA 3 and FedAvg 112.
+
+    ``other``: the data are not the paper's.
+    """
 
     name: str
     means: dict[str, float]
+    other: bool = False
 
 
 class Finding(NamedTuple):
@@ -38,10 +42,13 @@ class Finding(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """FAILS if one case fails, else TIE if one is a tie, else HOLDS; UNDECIDED if no case is decided."""
-        if not self.cases:
-            return UNDECIDED
-        return FAILS if self.against else TIE if self.ties else HOLDS
+        """FAILS if one case on the paper's data fails, else TIE if one is a tie, else HOLDS if there is one.
+
+        Without such a case OTHER, and UNDECIDED if no case is decided.
+        """
+        kinds = {FAILS: self.against, TIE: self.ties, HOLDS: self.agreeing}
+        found = [kind for kind, cases in kinds.items() if not all(case.other for case in cases)]
+        return next(iter(found), OTHER if self.cases else UNDECIDED)
 
     @property
     def text(self) -> str:
@@ -74,7 +81,8 @@ def examine(bench: Bench, claim: Claim, samples: dict[tuple[Cell, str], Sample])
                 open.append(reason(list(found.values())))
                 continue
             title = ", ".join(filter(None, (block.title, name)))
-            cases[kind].append(Case(title, {key: one.mean for key, one in found.items()}))
+            means = {key: one.mean for key, one in found.items()}
+            cases[kind].append(Case(title, means, bool(block.surrogate)))
     return Finding(claim, cases[HOLDS], cases[FAILS], cases[TIE], open)
 
 

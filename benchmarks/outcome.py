@@ -74,7 +74,7 @@ class Outcome(NamedTuple):
         }
         cells = ", ".join(f"{counts[kind]} {word}" for kind, word in words.items() if kind in counts)
         kinds = [finding.kind for finding in self.findings]
-        words = {HOLDS: "hold", TIE: "tie", FAILS: "fail", UNDECIDED: "not decided"}
+        words = {HOLDS: "hold", TIE: "tie", FAILS: "fail", UNDECIDED: "not decided", OTHER: "on other data"}
         claims = ", ".join(f"{kinds.count(kind)} {word}" for kind, word in words.items() if kind in kinds)
         parts = (f"cells: {cells}" if cells else "", f"claims: {claims}" if claims else "")
         return "; ".join(filter(None, parts)) or "nothing to compare with"

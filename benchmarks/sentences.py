@@ -9,11 +9,12 @@ from benchmarks import expressions
 from benchmarks.claims import Case, Finding
 from benchmarks.differences import FAILS, HOLDS, TIE, UNDECIDED
 from benchmarks.outcome import Outcome
-from benchmarks.parts import Claim
+from benchmarks.parts import ON_OTHER_DATA, Claim
+from benchmarks.verdict import OTHER
 from mpifed.report.names import setting
 
 PARTLY = "partly"
-MARKS = {HOLDS: "✓", TIE: "≈", FAILS: "✗", PARTLY: "~", UNDECIDED: "?"}
+MARKS = {HOLDS: "✓", TIE: "≈", FAILS: "✗", PARTLY: "~", OTHER: ON_OTHER_DATA, UNDECIDED: "?"}
 SHOWN = 3  # most cases whose numbers are written out, of those that agree and of those that do not
 
 
@@ -29,7 +30,11 @@ def sentence(finding: Finding, along: str) -> str:
     begin = ", ".join(
         filter(None, (f"{MARKS[mark(finding)]} “{claim.text.rstrip('.')}”", claim.where, outcome(finding)))
     )
-    why = f" Why: {claim.why.rstrip('.')}." if claim.why and finding.kind != HOLDS else ""
+    why = (
+        f" Why: {claim.why.rstrip('.')}."
+        if claim.why and len(finding.agreeing) < finding.cases + len(finding.open)
+        else ""
+    )
     if not finding.cases:
         return f"{begin}.{why}"
     lists = [listed(finding.agreeing)] * bool(finding.agreeing)
@@ -60,7 +65,7 @@ def outcome(finding: Finding) -> str:
 
 def mark(finding: Finding) -> str:
     """The kind of a finding; PARTLY where some cases hold and others do not."""
-    return PARTLY if finding.against and finding.agreeing else finding.kind
+    return PARTLY if finding.kind == FAILS and finding.agreeing else finding.kind
 
 
 def test(claim: Claim, along: str) -> str:

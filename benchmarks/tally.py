@@ -17,7 +17,7 @@ from benchmarks.verdict import AGREES, NONE, OFF, OPEN, OTHER, TIME
 from mpifed.report.names import setting
 
 CELLS = {AGREES: "cells agree", OFF: "off", OPEN: "open", OTHER: "on other data", NONE: "not available"}
-CLAIMS = {HOLDS: "claims hold", TIE: "tie", FAILS: "fail", UNDECIDED: "not decided"}
+CLAIMS = {HOLDS: "claims hold", TIE: "tie", FAILS: "fail", UNDECIDED: "not decided", OTHER: "on other data"}
 UNEXPLAINED = "**no reason given**"
 FEW = "more seeds or rounds would decide"  # the reason of open cells that have no other
 
@@ -37,7 +37,7 @@ def tally(outcome: Outcome) -> Tally:
     claims = dict(Counter(finding.kind for finding in outcome.findings))
     lines = [line for block in outcome.bench.block for line in unsettled_cells(outcome, block)]
     judged = [finding for finding in outcome.findings if finding.cases or finding.open]
-    lines += [unsettled_claim(finding) for finding in judged if finding.kind != HOLDS]
+    lines += [unsettled_claim(finding) for finding in judged if finding.kind not in (HOLDS, OTHER)]
     return Tally(outcome.name, repetitions(outcome), outcome.counts(), claims, lines)
 
 

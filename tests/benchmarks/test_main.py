@@ -86,7 +86,7 @@ def test_one_command_runs_prints_draws_and_reports(tiny, monkeypatch, capsys):
 def test_counts_run_nothing(tiny, monkeypatch, capsys):
     words = ["--seeds", "3", "--processes", "1"]
     assert command(monkeypatch, "report", "--counts", *words) == 0
-    assert "| fedgia/tiny | 3 |  |  |  |  | 3 |  |  |  | 1 |" in capsys.readouterr().out
+    assert "| fedgia/tiny | 3 |  |  |  |  | 3 |  |  |  | 1 |  |" in capsys.readouterr().out
     assert not (tiny / "results").exists()
     assert command(monkeypatch, "run", "fedgia/tiny", *words) == 0
     capsys.readouterr()

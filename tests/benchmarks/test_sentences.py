@@ -8,8 +8,10 @@ import pytest
 
 from benchmarks import bench as benches
 from benchmarks.claims import Case, Finding
+from benchmarks.differences import FAILS, HOLDS
 from benchmarks.parts import Claim
 from benchmarks.sentences import literal, sentence
+from benchmarks.verdict import OTHER
 
 CLAIM = Claim(text="A is fast.", where="page 1", measure="rounds", order=["A", "B"])
 YES = [Case(f"Example {k}, k₀ = 5", {"A": 3.0, "B": 100.0 + k}) for k in range(5)]
@@ -62,6 +64,14 @@ NO = [Case("Example 9", {"A": 7.0, "B": math.inf})]
 )
 def test_a_claim_is_a_sentence_with_its_numbers(yes, no, ties, open, text):
     assert text in sentence(Finding(CLAIM, yes, no, ties, ["runs hit a limit"] * open), "k₀")
+
+
+def test_cases_on_other_data_do_not_count_beside_those_on_the_papers():
+    other = [case._replace(other=True) for case in NO]
+    assert Finding(CLAIM, YES, other).kind == HOLDS
+    assert sentence(Finding(CLAIM, YES[:1], other), "").startswith("✓ “A is fast”, page 1, holds in 1 of 2 cases")
+    assert Finding(CLAIM, [], other).kind == OTHER
+    assert Finding(CLAIM, [case._replace(other=True) for case in YES], NO).kind == FAILS
 
 
 def test_a_claim_that_does_not_hold_says_why():

@@ -9,6 +9,7 @@ from benchmarks.claims import examine
 from benchmarks.grid import Cell, runs
 from benchmarks.outcome import Outcome
 from benchmarks.report import behind
+from benchmarks.sentences import said
 from benchmarks.tables import tables
 from benchmarks.tally import UNEXPLAINED, counted, remaining, tally
 from benchmarks.verdict import Sample
@@ -51,10 +52,10 @@ def test_cells_and_claims_are_counted(tiny):
     head, _, first, _, total, _, seconds = table.splitlines()
     assert head == (
         "| benchmark | seeds | cells agree | off | open | on other data | not available "
-        "| claims hold | tie | fail | not decided |"
+        "| claims hold | tie | fail | not decided | on other data |"
     )
-    assert first == "| <fedgia/tiny> | 3 | 1 | 2 |  |  |  |  | 1 |  |  |"
-    assert total == "| all |  | 2 | 4 |  |  |  |  | 2 |  |  |"
+    assert first == "| <fedgia/tiny> | 3 | 1 | 2 |  |  |  |  | 1 |  |  |  |"
+    assert total == "| all |  | 2 | 4 |  |  |  |  | 2 |  |  |  |"
     assert seconds.startswith("4 more cells are seconds")
 
 
@@ -84,7 +85,10 @@ def test_other_data_are_marked_and_not_judged(tiny):
     text = TINY.replace("optimum = true", 'optimum = true\nsurrogate = "6 clients in place of 128"')
     found = outcome(tiny, text, **OURS)
     assert tally(found).cells == {"on other data": 3, "seconds": 2}
-    assert "claims: 1 tie" in found.summary()
+    assert tally(found).claims == {"on other data": 1}
+    assert found.summary() == "cells: 3 on other data, 2 in seconds (different machines); claims: 1 on other data"
+    assert tally(found).unsettled == []
+    assert said(found)[0].startswith("† “FedGiA takes fewer rounds”, page 1, holds in 1 of 2 cases, 1 tie")
     table = tables(found, found.bench.block[0])[0]
     assert table.head == ["CR", "k₀ = 1 †", "k₀ = 5 †"]
     assert table.rows[0] == ["FedGiA", "5.0 ± 0.0 [5.0] †", "6.0 ± 0.0 [4.0] †"]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mpifed.algorithms.fedpd import FedPD as FedPD
     from mpifed.algorithms.fedprox import FedProx as FedProx
     from mpifed.algorithms.flame import Flame as Flame
+    from mpifed.algorithms.flame_dp import FlameDP as FlameDP
     from mpifed.algorithms.pfedme import PFedMe as PFedMe
     from mpifed.algorithms.scaffold import Scaffold as Scaffold
     from mpifed.algorithms.sfedavg import SFedAvg as SFedAvg

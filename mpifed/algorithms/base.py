@@ -14,14 +14,16 @@ from mpifed.federation.server import Federation
 
 
 class Privacy(NamedTuple):
-    """What the uploads of a method guarantee about single samples: ``text`` says it, or why ``holds`` is false.
+    """What the uploads of a method guarantee about single samples or clients: ``text`` says it, or why ``holds`` is
+    false.
 
-    ``double``: the guarantee needs models in double precision.
+    ``double``: the guarantee needs models in double precision. ``sums``: it is one for sums over all clients alone.
     """
 
     holds: bool
     text: str
     double: bool = False
+    sums: bool = False
 
     def __str__(self) -> str:
         return f"{'guaranteed' if self.holds else 'none'}: {self.text}"
@@ -51,6 +53,7 @@ class Algorithm(Certified):
         "feddcd": "mpifed.algorithms.feddcd:FedDCD",
         "accfeddcd": "mpifed.algorithms.accfeddcd:AccFedDCD",
         "flame": "mpifed.algorithms.flame:Flame",
+        "flame-dp": "mpifed.algorithms.flame_dp:FlameDP",
         "pfedme": "mpifed.algorithms.pfedme:PFedMe",
         "fedadmm-deep": "mpifed.algorithms.fedadmm_deep:FedADMMDeep",
     }
@@ -63,7 +66,6 @@ class Algorithm(Certified):
     personal: ClassVar[bool] = False  # whether clients keep a model of their own, returned by ``personalised``
     demands: ClassVar[str] = ""  # what it needs of f_i beyond methods of the problem, and which options give it
     tuned_by: ClassVar[str] = ""  # the option to change where the iterates diverge
-    single: ClassVar[str] = ""  # why the server needs every upload by itself, where sums are not enough
     watches: ClassVar[tuple[str, ...]] = ()  # names of the numbers that ``watch`` returns
     refused: ClassVar[dict[str, str]] = {"optimizer": "it has no local gradient steps with a step size γ"}
     extremes: ClassVar[tuple[str, ...]] = ()  # names of the numbers that ``extreme`` returns

@@ -97,6 +97,22 @@ def _successes(count: int, words: Words) -> Array:
     return found
 
 
+def discrete_gaussian(scale: Array, words: Words) -> Array:
+    """Whole numbers x with probability proportional to exp(−x²/(2 scale²)), 1 <= scale <= 2^24 whole: (k,) int64.
+
+    Source: Algorithm 3, with Laplace draws of the same scale.
+    """
+    x, rows, scale = np.zeros(len(scale), np.int64), np.arange(len(scale)), scale.astype(np.int64)
+    while len(rows):
+        own = scale[rows]
+        drawn = discrete_laplace(own, words)
+        away = np.abs(drawn) - own
+        kept = exp_minus((away * away).astype(np.uint64), (2 * own * own).astype(np.uint64), words)
+        x[rows[kept]] = drawn[kept]
+        rows = rows[~kept]
+    return x
+
+
 def power_of_two(most: Array) -> Array:
     """The largest power of two that is at most ``most`` > 0."""
     return np.ldexp(1.0, np.frexp(most)[1] - 1)

@@ -61,11 +61,11 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
         )
     selector = config.selection.selector(config.seed, data.m, config.rounds)
     config.algorithm.verify(selector.size)
-    refuse_leaks(config, selector)
+    refuse_leaks(config, selector, data.m)
     if config.rounds and config.algorithm.selections:
         selector.select(1, config.algorithm.selections - 1)  # refuses a second selection that is not there
     if config.masks is not None:
-        config.masks.verify(config.algorithm, config.selection, selector, config.system)
+        config.masks.verify(config.selection, selector, config.system)
     devices = None
     if config.system is not None:
         devices = config.system.devices(config.seed, data.sizes, setup.start.nbytes, config.algorithm, selector.size)

@@ -12,8 +12,8 @@ from mpifed.results.result import Result
 TRUE_DATA = ("gradient", "objective_gap", "accuracy", "variance", "rising")  # stop rules that look at the true data
 
 
-def refuse_leaks(config: Experiment, selector: Selector) -> None:
-    """UserError, before round one, for settings that undo what the uploads of an algorithm guarantee."""
+def refuse_leaks(config: Experiment, selector: Selector, m: int) -> None:
+    """UserError, before round one, for settings that undo what the uploads of m clients guarantee."""
     privacy = config.algorithm.privacy()
     if privacy is None or not privacy.holds:
         return
@@ -28,6 +28,15 @@ def refuse_leaks(config: Experiment, selector: Selector) -> None:
             f"dtype = {toml_value(config.dtype)} is wrong: the privacy that {name} guarantees here covers the rounding "
             'errors of double precision, so it must be "float64"'
         )
+    noise = f"{name} guarantees privacy here for sums that have the noise of all {m} clients"
+    if privacy.sums and selector.size < m:
+        raise UserError(
+            f"selection = {toml_value(config.selection.label())} is wrong with {selector.size} clients a round: "
+            f'{noise}, so it must be "all"'
+        )
+    key = None if config.system is None else config.system.absence()
+    if privacy.sums and key is not None:
+        raise UserError(f"system.{key} = {getattr(config.system, key)} is wrong: {noise}, so it must be absent")
 
 
 def privacy_notes(config: Experiment) -> list[str]:
@@ -39,7 +48,8 @@ def privacy_notes(config: Experiment) -> list[str]:
         return [f"no privacy is guaranteed: {privacy.text}"]
     found = [
         f"privacy: {privacy.text}",
-        "only models and uploads may be published: f, ‖∇f‖², accuracy and snr are of the true data",
+        f"only models{'' if privacy.sums else ' and uploads'} may be published: f, ‖∇f‖², accuracy and snr are of the "
+        "true data",
         "the noise comes from the operating system's entropy, so this run cannot be repeated to the bit",
     ]
     rules = [f"stop.{rule}" for rule in TRUE_DATA if getattr(config.stop, rule)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -71,11 +71,8 @@ class Masks(Table):
         pairs = s * (s - 1) // 2
         return pairs * b + u * b + u * (s - u) * b, pairs * b
 
-    def verify(self, algorithm: Any, selection: Selection, selector: Selector, system: System | None) -> None:
+    def verify(self, selection: Selection, selector: Selector, system: System | None) -> None:
         """Refuse, before round one, what masks do not go together with (UserError)."""
-        name = algorithm.label()
-        if algorithm.single:
-            raise UserError(f"masks cannot be used with {name}: {algorithm.single}, and masks hide single uploads")
         if selector.batch_size is not None:
             raise UserError(
                 f"masks cannot be used with selection.name = {selection.label()!r}: candidates send their scores one "
@@ -87,7 +84,7 @@ class Masks(Table):
                 "that upload"
             )
         needed = max(2, math.ceil(self.threshold * selector.size - 1e-9))
-        if system is not None and (system.dropout or system.deadline) and system.least < needed:
+        if system is not None and system.absence() and system.least < needed:
             raise UserError(
                 f"system.least = {system.least} is wrong: with masks.threshold = {self.threshold:.3g} masks of "
                 f"{selector.size} selected clients cancel only where {needed} reply, so it must be at least {needed}"

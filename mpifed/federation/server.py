@@ -139,7 +139,10 @@ class Federation:
 
         ``then`` must treat each column on its own: long rows are spread over the ranks by column.
         """
-        return self._ask(Request(method.__name__, args, to, last=last, then=then))
+        request = Request(method.__name__, args, to, last=last, then=then)
+        if self._masks is not None:
+            raise self._single(request)
+        return self._ask(request)
 
     def max(self, method: Method, *args: Any, to: Array | None = None, each: Array | None = None) -> Any:
         """The elementwise largest of the replies."""

@@ -60,17 +60,20 @@ class System(Table):
     deadline: Annotated[Positive | None, Meta(description="seconds until the server goes on; absent: never")] = None
     least: Annotated[int, Meta(ge=1, description="fewest replies that the server goes on with")] = 1
 
+    def absence(self) -> str | None:
+        """The key by which clients may be absent, or None."""
+        return next((key for key in ("dropout", "deadline") if getattr(self, key)), None)
+
     def devices(self, seed: int, sizes: Array, model: int, algorithm: Any, cohort: int) -> Devices:
         """Clients with ``sizes`` (m,) samples, ``cohort`` of them selected a round; the model has ``model`` bytes.
 
         Raises UserError where clients cannot be absent, or their work is not known beforehand.
         """
-        absence = {"dropout": self.dropout, "deadline": self.deadline}
-        key = next((key for key, value in absence.items() if value), None)
+        key = self.absence()
         if algorithm.everyone and key is not None:
             raise UserError(
-                f"system.{key} = {absence[key]} is wrong: {algorithm.label()} needs a gradient of every client in "
-                "every round, also of those that are not selected, so no client can be absent"
+                f"system.{key} = {getattr(self, key)} is wrong: {algorithm.label()} needs a gradient of every client "
+                "in every round, also of those that are not selected, so no client can be absent"
             )
         if self.least > cohort:
             raise UserError(

@@ -22,6 +22,7 @@ METHODS = {
     "feddcd": "FedDCD",
     "accfeddcd": "AccFedDCD",
     "flame": "FLAME",
+    "flame-dp": "FLAME-DP",
     "pfedme": "pFedMe",
 }
 GREEK = {

@@ -36,8 +36,9 @@ METHODS = {
     "feddcd": Look(WINE, 7),
     "accfeddcd": Look(WINE, 0, 1),
     "flame": Look(BROWN, 1),
+    "flame-dp": Look(BROWN, 5, 2),
     "pfedme": Look(BROWN, 2, 1),
-}  # relatives share a colour, the second of them has a dashed line
+}  # relatives share a colour, the second of them has a dashed line, a third one a dash-dotted one
 
 
 def own(method: str) -> Look:

@@ -23,6 +23,7 @@ WHY_NOT = {
     "sfedavg": "the FedEPM paper states none for it",
     "sfedprox": "the FedEPM paper states none for it",
     "pfedme": "that of arXiv:2006.08848 asks for an accuracy of θ_i and bounds of variance that epochs do not give",
+    "flame-dp": "its uploads are clipped and have noise, of which the theorems of FLAME say nothing",
     "fedadmm-deep": "its local problems are solved by epochs of SGD, to an accuracy that nothing controls",
 }
 

@@ -11,6 +11,7 @@ from scipy.stats import binomtest, chisquare, kstest
 from mpifed.core.discrete_noise import (
     LARGEST,
     below,
+    discrete_gaussian,
     discrete_laplace,
     entropy,
     exp_minus,
@@ -167,3 +168,26 @@ def test_floating_point_noise_tells_neighbours_apart_and_noise_on_a_grid_does_no
     edges = np.arange(-3, 5) * int(1 / step)
     counts = np.array([np.histogram(seen[w], edges)[0] for w in (0.0, 1.0)])
     assert np.all(counts[0] <= np.e * counts[1] + 5 * np.sqrt(counts.max()))
+
+
+@pytest.mark.parametrize("scale", [1, 2, 7])
+def test_noise_of_a_few_steps_is_discrete_gaussian(scale):
+    count = 40000
+    drawn = discrete_gaussian(np.full(count, scale), words())
+    most = 4 * scale
+    law = np.exp(-(np.arange(-most, most + 1) ** 2) / (2 * scale**2))
+    kept = drawn[np.abs(drawn) <= most]
+    found = np.bincount(kept + most, minlength=2 * most + 1)
+    assert len(kept) > 0.999 * count
+    assert chisquare(found, law / law.sum() * len(kept)).pvalue > 1e-4
+
+
+def test_noise_of_many_steps_is_gaussian():
+    drawn = discrete_gaussian(np.full(40000, 1500), words(1))
+    assert kstest(drawn + words(2)(40000) / 2**64 - 0.5, "norm", (0, 1500)).pvalue > 1e-4
+
+
+def test_gaussian_rows_of_different_scale_are_drawn_together():
+    drawn = discrete_gaussian(np.repeat([1, 3000, 2**24], 5000), words()).reshape(3, 5000)
+    assert drawn.std(axis=1) == pytest.approx([1, 3000, 2**24], rel=0.05)
+    assert drawn.dtype == np.int64

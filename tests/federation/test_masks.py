@@ -92,7 +92,7 @@ def test_a_resumed_run_goes_on_with_the_same_bits(tmp_path):
 @pytest.mark.parametrize(
     ("table", "told"),
     [
-        ({"algorithm": "fedepm"}, "masks cannot be used with fedepm: .*one by one"),
+        ({"algorithm": "fedepm"}, "masks cannot be used with fedepm: .*uploads of first one by one"),
         ({"algorithm": {"name": "sfedavg", "average": "new"}}, "masks cannot be used with sfedavg: .*one by one"),
         ({"selection": "biased"}, "masks cannot be used with selection.name = \"?'?biased.*scores one by one"),
         ({"selection": {"name": "uniform", "count": 1}}, "takes 1 client a round, but masks need at least 2"),

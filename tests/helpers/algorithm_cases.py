@@ -32,6 +32,7 @@ SETTINGS = {
     "feddcd": {},
     "accfeddcd": {},
     "flame": {"lam": 20.0, "lr": 0.01, "rho": 1.0, "batch_size": 0},
+    "flame-dp": {"lam": 20.0, "lr": 0.01, "rho": 1.0, "batch_size": 0, "clip": 5.0, "noise_multiplier": 0.0},
     "pfedme": {"lam": 5.0, "lr": 0.02, "eta": 0.2, "batch_size": 0},
     "fedadmm-deep": {"rho": 1.0, "lr": 0.02, "batch_size": 0},
 }
@@ -79,6 +80,10 @@ CASES = [(name, SETTINGS.get(name, {})) for name in Algorithm.choices] + [
     (
         "flame",
         {"lam": 10.0, "lr": 0.02, "rho": 0.3, "epochs": 10, "batch_size": 5, "center": "local", "weight_decay": 0.01},
+    ),
+    (
+        "flame-dp",
+        {"lam": 20.0, "lr": 0.01, "rho": 1.0, "batch_size": 0, "clip": 5.0, "noise_multiplier": 1e-3, "noise_seed": 4},
     ),
     ("pfedme", {"lam": 5.0, "lr": 0.02, "eta": 0.2, "batch_size": 5, "epochs": 3, "weight_decay": 0.01}),
     ("fedadmm-deep", {"rho": 5.0, "lr": 0.01, "batch_size": 5, "weight_decay": 0.01}),

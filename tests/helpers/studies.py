@@ -51,6 +51,7 @@ STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in Algorithm.choices} | 
     "sfedprox": ["algorithm=sfedprox", *LOGISTIC],
     "fedavg, mini-batches": ["algorithm=fedavg", "algorithm.batch_size=5", "algorithm.epochs=2", *PLAIN],
     "flame": ["algorithm=flame", *DIGITS],
+    "flame-dp": ["algorithm=flame-dp", "algorithm.noise_seed=2", *DIGITS],
     "flame, biased": ["algorithm=flame", "selection=biased", "selection.share=0.3", "selection.candidates=7", *DIGITS],
     "fedadmm-deep, network": ["algorithm=fedadmm-deep", "problem=mlp", "problem.hidden=[9]", *DIGITS],
     "fedgia, long": ["algorithm=fedgia", *LONG],

@@ -85,6 +85,8 @@ CASES = [
     Case("flame", SOFTMAX, {"rho": 0.03, "lam": 1.5, "lr": 0.1, "epochs": 4, "weight_decay": 0.1}, FULL),
     Case("flame", SOFTMAX, {"rho": 0.1, "lam": 0.8, "lr": 0.2, "epochs": 3, "center": "local"}, FULL),
     Case("flame", SVM, {"epochs": 2}),
+    Case("flame-dp", SOFTMAX, {"clip": 0.3, "noise_multiplier": 0, "rho": 0.05, "lr": 0.1, "epochs": 4}, FULL),
+    Case("flame-dp", LEAST_SQUARES, {"clip": 0.02, "noise_multiplier": 0, "rho": 1.0, "epochs": 3}, FULL),
     Case("pfedme", SOFTMAX, {"lam": 1.5, "eta": 0.3, "lr": 0.1, "epochs": 4}, FULL),
     Case("pfedme", LOGISTIC, {"lam": 4.0, "lr": 0.05, "epochs": 2, "weight_decay": 0.2}),
 ]

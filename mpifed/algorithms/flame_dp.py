@@ -1,0 +1,77 @@
+"""FLAME with differential privacy, Algorithm 1 of S. Zhu, J. Zeng, S. Wang, Y. Sun, Z. Peng, "Personalized federated
+learning via ADMM with Moreau envelope", arXiv:2311.06756 (2023).
+
+Differential privacy is future work in its conclusion."""
+
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.algorithms.base import Privacy
+from mpifed.algorithms.budget import accounting
+from mpifed.algorithms.flame import Client, Flame
+from mpifed.algorithms.gaussian import Gaussian
+from mpifed.algorithms.noise import NoiseSeed
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+from mpifed.federation.server import Federation
+
+
+class Server(NamedTuple):
+    x: Array  # (n,) model w
+    uploads: Array  # (m,) noisy uploads so far
+
+
+class FlameDP(Flame, tag="flame-dp"):
+    """FLAME with clipped and noisy uploads, so that its models are differentially private for whole clients.
+
+    θ_i, w_i, π_i and z_i as in flame, exact and never sent;  u_i = z_i − w, shortened to 2-norm ``clip`` C where it is
+    longer;  z̃_i = w + u_i + N(0, s²);  w = mean of the last z̃_i over all m.  s = noise_multiplier·C, or that over √m
+    where only sums are seen.  Neighbours differ in all data of one client: each release is ρ-zCDP with ρ =
+    2/noise_multiplier². A client's own noise never enters its π_i. Where u_i stays longer than C the limit is the Huber
+    mean of the z_i.
+    """
+
+    clip: Annotated[float, Meta(gt=0, description="bound C of ‖z_i − w‖₂")] = 1.0
+    noise_multiplier: Annotated[float, Meta(ge=0, description="standard deviation of the noise over C; 0: none")] = 1.0
+    seen: Annotated[
+        Literal["uploads", "sum"],
+        Meta(description="what others see: every upload, or only sums ([masks], or a trusted server)"),
+    ] = "uploads"
+    delta: Annotated[float, Meta(gt=0, lt=1, description="δ at which the spent budget is reported")] = 1e-5
+    noise_seed: NoiseSeed = None
+
+    def mechanism(self) -> Gaussian:
+        return Gaussian(self.clip, self.noise_multiplier, self.noise_seed)
+
+    def privacy(self) -> Privacy:
+        if not self.noise_multiplier or self.noise_seed is not None:
+            return Privacy(False, "there is no noise, or whoever knows algorithm.noise_seed can subtract it")
+        released = {"uploads": "each upload", "sum": "each model, but no upload by itself,"}[self.seen]
+        text = f"{released} is ρ-zCDP with ρ = {self.mechanism().rho():.3g} (neighbours: all data of a client replaced)"
+        return Privacy(True, text, double=self.seen == "sum", sums=self.seen == "sum")
+
+    def verify(self, selected: int) -> None:
+        if self.noise_multiplier:
+            accounting()
+
+    def start(self, fed: Federation) -> Any:
+        return Server(fed.initial(), np.zeros(fed.m))
+
+    def round(self, fed: Federation, server: Any) -> Any:
+        selected = fed.select(server.x)
+        x = fed.mean(self.update, server.x, to=selected, last="z")
+        return Server(x, server.uploads + fed.mask(selected))
+
+    def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
+        client, z = super().update(f, client, w)
+        z = self.mechanism().upload(f, z, w, parts=f.m if self.seen == "sum" else 1).astype(w.dtype)
+        return client._replace(z=z), z
+
+    def redrawn(self, server: Server, rounds: int) -> Server:
+        return server._replace(uploads=server.uploads + rounds) if self.privacy().holds else server
+
+    def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
+        spent = self.mechanism().spent(int(server.uploads.max()), self.delta)
+        return super().report(server, watched, m) | ({"epsilon_accounted": spent} if self.noise_multiplier else {})

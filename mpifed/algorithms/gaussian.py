@@ -1,0 +1,76 @@
+"""Gaussian noise on clipped uploads, which protects whole clients, and the privacy that it spends."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from msgspec import Struct
+
+from mpifed.algorithms.budget import accounting
+from mpifed.core.discrete_noise import FINE, discrete_gaussian, entropy, power_of_two, seeded
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+
+
+class Gaussian(Struct, frozen=True):
+    """Vectors clipped to 2-norm ``clip`` C, and discrete Gaussian noise of standard deviation multiplier·C.
+
+    Whatever data a client has, and whatever it sent before, its clipped vector lies in a ball of radius C. Replacing
+    all of its data moves the vector by at most 2C, so a vector with noise is ρ-zCDP with ρ = (2C)²/(2 multiplier² C²) =
+    2/multiplier². Vectors are rounded towards 0 to a grid, which makes none longer, and the noise is a whole number of
+    grid steps from the system's entropy; with a ``seed``, for tests, that of a stream. No noise: multiplier 0.
+
+    Source: C. Canonne, G. Kamath, T. Steinke, "The discrete Gaussian for differential privacy", arXiv:2004.00010
+    (2020), Theorem 4. Where the sum of ``parts`` vectors is protected, each has multiplier·C/√parts. Such a sum is as
+    private as one discrete Gaussian but for terms of e^(−2π²s²/2), with s >= FINE steps: none that a number can hold
+    (P. Kairouz, Z. Liu, T. Steinke, arXiv:2102.06387 (2021), Theorem 1).
+    """
+
+    clip: float
+    multiplier: float
+    seed: int | None = None
+
+    def clipped(self, U: Array) -> Array:
+        """U (c, n) in double precision, each row at most C long; a row that is not finite becomes 0."""
+        U = U.astype(np.float64)
+        size = np.sqrt(np.vecdot(U, U))
+        bad = ~np.isfinite(size)
+        U[bad] = size[bad] = 0.0
+        longest = self.clip * (1 - 1e-9)  # covers rounding errors of the norm
+        return U * (longest / np.maximum(size, longest))[:, None]
+
+    def upload(self, f: Local, Z: Array, w: Array, parts: int = 1) -> Array:
+        """What clients send in the place of Z (c, n): w (n,), which all know, and Z − w clipped and with noise.
+
+        All of it is on one grid, so that sums of uploads are exact.
+        """
+        if not self.multiplier:
+            return w + self.clipped(Z - w)
+        deviation = self.multiplier * self.clip / math.sqrt(parts)
+        step = float(power_of_two(np.asarray(deviation / FINE)))
+        steps = np.full(Z.size, math.ceil(deviation / step * (1 + 1e-9)))
+        origin = np.rint(w.astype(np.float64) / step) * step
+        moved = np.trunc(self.clipped(Z - origin) / step) + self.draw(f, steps).reshape(Z.shape)
+        return origin + moved * step
+
+    def draw(self, f: Local, steps: Array) -> Array:
+        """Discrete Gaussian noise of these standard deviations: (c n,) whole numbers."""
+        if self.seed is None:
+            return discrete_gaussian(steps, entropy)
+        own = np.split(steps, len(f))
+        rngs = f.streams(self.seed, "noise")
+        return np.concatenate([discrete_gaussian(part, seeded(rng)) for part, rng in zip(own, rngs, strict=True)])
+
+    def rho(self) -> float:
+        """ρ of zero-concentrated privacy of one release."""
+        return 2 / self.multiplier**2
+
+    def spent(self, releases: int, delta: float) -> float:
+        """The ε at ``delta`` after so many releases, by Rényi accounting. UserError where dp-accounting is missing."""
+        if not releases or not self.multiplier:
+            return 0.0 if not releases else math.inf
+        dp_accounting = accounting()
+        accountant = dp_accounting.rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
+        accountant.compose(dp_accounting.GaussianDpEvent(self.multiplier / 2), releases)
+        return float(accountant.get_epsilon(delta))

@@ -72,39 +72,40 @@ def conditions(q: Quantities) -> list[Condition]:
 
 
 def bounds(q: Quantities) -> list[Bound]:
-    """The bounds of Theorem IV.3 after so many rounds: as printed, and what its proof gives from π_i⁰ = 0."""
-    weight, last = q.m * q.sigma, max(q.rounds - 1, 1)
+    """The bounds of Theorem IV.3 after so many rounds: as printed, and what its proof gives from the start in use."""
+    weight, rounds = q.m * q.sigma, max(q.rounds, 1)
+    printed = bound(weight, q.gap, rounds)
+    if q.start == 0:
+        name, formula = "min ‖∇f‖² over rounds 0 … R − 1, as proved", "120 mσ (f(x⁰) − f*)/R"
+        proved, source = bound(weight, q.gap, rounds, PROVED), "(23), (78)"
+    else:
+        name, formula = "min ‖∇f‖² over rounds 1 … R − 1, as proved", "120 mσ (f(x⁰) + rise − f*)/(R − 1)"
+        proved = bound(weight, q.gap + q.rise, max(rounds - 1, 1), PROVED)
+        source = "(23), (78) for k >= 1; rise: (7) after k = 0"
     return [
         Bound(
             "min ‖∇f‖² over rounds 0 … R − 1, as printed",
             "100 mσ (f(x⁰) − f*)/R",
-            bound(weight, q.gap, max(q.rounds, 1)),
+            printed,
             "Theorem IV.3",
             "bound",
             "grad_norm_sq",
         ),
-        Bound(
-            "min ‖∇f‖² over rounds 1 … R − 1, as proved",
-            "120 mσ (f(x⁰) + rise − f*)/(R − 1)",
-            bound(weight, q.gap + q.rise, last, PROVED),
-            "(23), (78) for k >= 1; rise: (7) after k = 0",
-            "bound",
-            "grad_norm_sq",
-            first=1,
-        ),
+        Bound(name, formula, proved, source, "bound", "grad_norm_sq", first=int(q.start != 0)),
     ]
 
 
 def certificate(options: Any, known: Known) -> Certificate:
     """The conditions for the options of FedGiA."""
     weight = penalty(options.t, known.most, known.logistic, int(known.d.sum()), known.n)
+    start = 0.0 if options.first == "-gradient" else math.sqrt(float(known.g0.max())) / known.m
     q = Quantities(
         m=known.m,
         k0=options.k0,
         sigma=weight / known.m,
         r=known.most,
         H=0.0 if options.H == "zero" else 1.0,
-        start=math.sqrt(float(known.g0.max())) / known.m,
+        start=start,
         gap=known.f0 - known.below,
         rise=math.nan if known.r is None else rise(known.m, weight / known.m, known.r, known.g0),
         rounds=known.rounds,
@@ -122,9 +123,14 @@ def certificate(options: Any, known: Known) -> Certificate:
         [smooth(known, "Assumption IV.1"), *conditions(q), strongly(known, "after Theorem IV.4: for the linear rate")],
         [*bounds(q), linear],
         [
-            "Lemma IV.1 needs π_i⁰ = −∇f_i(x⁰)/m at k = 0, where the method starts from 0: the Lagrangian may rise in "
-            "the first iteration, and never after; the bound as proved leaves that iteration out",
+            *([FROM_ZERO] if start else []),
             "100 is printed in Theorem IV.3, and its proof gives 5 · 24 = 120",
             "c of Theorem IV.4 is not known here, so its factor has no number",
         ],
     )
+
+
+FROM_ZERO = (
+    "Lemma IV.1 needs π_i⁰ = −∇f_i(x⁰)/m at k = 0 (algorithm.start), where section V.B starts from 0: the Lagrangian "
+    "may rise in the first iteration, and never after; the bound as proved leaves that iteration out"
+)

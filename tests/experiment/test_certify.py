@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import h5py
 import numpy as np
 import pytest
 
@@ -145,6 +146,42 @@ def test_mistakes_are_one_sentence(words, message, capsys):
     told = capsys.readouterr().err
     assert message in told
     assert told.count("\n") == 1
+
+
+def test_a_run_that_diverges_says_which_condition_failed(tmp_path):
+    path = tmp_path / "out.h5"
+    with pytest.raises(mpifed.Trouble, match="diverges"):
+        mpifed.run(STUDY, {"algorithm.certify": True, "algorithm.t": 1e-3, "rounds": 200}, path=path)
+    result = mpifed.load(path)
+    assert result.status == "failed"
+    assert not result.certificate.conditions[1].holds
+    assert "no   σ >= 6 r/m" in result.summary()
+
+
+def test_a_resumed_run_has_the_same_certificate(tmp_path):
+    path = tmp_path / "out.h5"
+    before = mpifed.run(STUDY, {"algorithm.certify": True}, path=path)
+    conditions = before.certificate.conditions
+    after = mpifed.resume(path, rounds=12)
+    assert after.certificate.conditions == conditions
+    assert after.certificate.bounds[0].value == pytest.approx(before.certificate.bounds[0].value * 8 / 12)
+
+
+@pytest.mark.parametrize("key", ["left", "holds", "bound_source"])
+def test_a_damaged_certificate_is_refused(tmp_path, key):
+    path = tmp_path / "out.h5"
+    mpifed.run(STUDY, {"algorithm.certify": True}, path=path)
+    with h5py.File(path, "r+") as file:
+        del file["certificate"][key]
+    with pytest.raises(mpifed.UserError):
+        _ = mpifed.load(path).certificate
+
+
+def test_every_rank_can_certify_before_the_first_round(tmp_path):
+    words = ["-m", "mpifed", "run", "algorithm.certify=true", "rounds=0", "data.clients=6", "-q", "-o"]
+    done = execute(mpirun(3, *words, tmp_path / "none.h5"), 120)
+    assert done.code == 0, done.err
+    assert mpifed.load(tmp_path / "none.h5").certificate.constants.at == "the minimum x*"
 
 
 class Mine(mpifed.algorithms.FedAvg, tag="mine"):

@@ -70,7 +70,7 @@ def test_fedgia_needs_t_of_6():
 
 def test_fedgia_bounds_the_gradient():
     found = certificate("fedgia", FedGiA(t=6.0), KNOWN)
-    assert value(found, "min ‖∇f‖² over rounds 0") == pytest.approx(100 * 12 * 1.5 / 10)
+    assert value(found, "min ‖∇f‖² over rounds 0 … R − 1, as printed") == pytest.approx(100 * 12 * 1.5 / 10)
     # the first iteration may add Σ (σ/2 + r_i/2m)(‖∇f_i‖/(mσ))² = ((3 + 1/4) + (3 + 1/2)) · 9/144
     assert fedgia.rise(2, 6.0, KNOWN.r, KNOWN.g0) == pytest.approx(6.75 / 16)
     assert value(found, "min ‖∇f‖² over rounds 1") == pytest.approx(120 * 12 * (1.5 + 6.75 / 16) / 9)
@@ -78,12 +78,20 @@ def test_fedgia_bounds_the_gradient():
     assert math.isnan(value(certificate("fedgia", FedGiA(), KNOWN._replace(mu=None)), "min ‖∇f‖² over rounds 0"))
 
 
+def test_the_start_that_lemma_1_needs_keeps_the_first_iteration():
+    found = certificate("fedgia", FedGiA(t=6.0, first="-gradient"), KNOWN)
+    assert found.holds is True
+    assert value(found, "min ‖∇f‖² over rounds 0 … R − 1, as proved") == pytest.approx(120 * 12 * 1.5 / 10)
+    assert sides(certificate("fedadmm", FedADMM(first="-gradient"), KNOWN), "max ‖π")[0] == 0
+
+
 def test_fedadmm_needs_r0_above_a_half_and_five_halves():
     found = certificate("fedadmm", FedADMM(r0=3.0, k0=1, inner_max=3), KNOWN)
     assert sides(found, "ϱ") == (6.0, ">", 1.0)
     assert sides(found, "min σ") == (3.0, ">", 2.5)
     # σ_i = 1.5, 3; α r = 0.5, 1; away = (1.5/σ_i)² = 1, 1/4; 2(0.25 + 2.25)/0.95 = 5/0.95, 2(1 + 9)/4/0.95: both 5/0.95
-    assert sides(found, "κ")[0] == pytest.approx(math.log(5 / 0.95, 6) - 1 if 5 / 0.95 > 6 else 0.0)
+    assert sides(found, "⌈κ⌉") == (1.0, "<=", 3.0)  # log_6(5/0.95) is below 1
+    assert sides(found, "max ‖π") == (2.25, "<=", 1.0)  # (3/2)² and ε_i⁰ = k0²
     assert value(found, "fall") == pytest.approx((1.5 + 0.5) * (3 - 2.5) / 1.5 / 4)
     low = answers(certificate("fedadmm", FedADMM(r0=0.2), KNOWN))
     assert (low["ϱ"], low["min"]) == (False, False)

@@ -147,8 +147,7 @@ def column(wanted: str, constants: Constants | None, result: Result) -> tuple[Ar
 
 def brief(result: Result) -> list[str]:
     """The conditions in the summary of a run that recorded them."""
-    certificate = result.certificate
-    if certificate is None:
+    if not result.config.get("algorithm", {}).get("certify") or (certificate := result.certificate) is None:
         return []
     return [
         *conditions(certificate, WIDTH - MARGIN),

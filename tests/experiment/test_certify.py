@@ -54,6 +54,13 @@ def test_a_result_in_memory_has_its_certificate_and_keeps_it_in_a_file(tmp_path)
     assert repr(mpifed.load(tmp_path / "copy.h5").certificate) == repr(result.certificate)
 
 
+def test_a_summary_without_a_certificate_needs_no_file(tmp_path):
+    path = tmp_path / "out.h5"
+    result = mpifed.run(STUDY, path=path)
+    path.unlink()
+    assert "certificate" not in result.summary()
+
+
 def test_ranks_agree_to_the_bit(tmp_path):
     words = ["-m", "mpifed", "run", "algorithm.certify=true", *(f"{key}={value}" for key, value in STUDY.items())]
     done = execute(mpirun(3, *words, "-q", "-o", tmp_path / "three.h5"), 120)

@@ -15,6 +15,7 @@ import numpy as np
 from benchmarks.fedgia.iterates import Clients, Key, agree, by_block, clients_of
 from mpifed import Array, Result
 from mpifed.data.blocks import Block
+from mpifed.theory.fedadmm import contraction, descent, weights
 
 ITERATIONS = 500  # most iterations that are repeated
 SOLVES = 100  # most iterations whose inner solves are compared with Theorem 3.1
@@ -49,7 +50,7 @@ class Constants(NamedTuple):
 
     r: Array
     sigma: Array
-    rho: Array
+    rho: float
     nu: float
     most: int
 
@@ -62,7 +63,7 @@ def constants(result: Result) -> list[Constants]:
     for block in clients.blocks:
         r = clients.problem.lipschitz(block)[:, None] / len(clients.ids)
         sigma = options["r0"] * r
-        rho = 2 * (sigma / r - (0 if convex else 1))
+        rho = contraction(sigma, r, 0 * r if convex else r)
         found.append(Constants(r, sigma, rho, options["nu"], options["inner_max"]))
     return found
 
@@ -78,8 +79,9 @@ def repeat(key: Key) -> Trace:
     result, clients, parts = key.result, clients_of(key.result), constants(key.result)
     state, w = first(result, clients), clients.start
     rows = [values(clients, parts, state, w)]
-    promised, inexact, steps, k0 = [], [], 0.0, int(result.config["algorithm"]["k0"])
-    c = min(float(((p.sigma + p.r) * (2 * p.sigma - 5 * p.r) / p.sigma).min()) for p in parts)
+    promised, inexact = list[float](), list[float]()
+    steps, k0 = 0.0, int(result.config["algorithm"]["k0"])
+    c = min(descent(p.sigma, p.r) for p in parts)
     total = sum(float(p.sigma.sum()) for p in parts)
     for round in range(1, min(result.cr, -(-ITERATIONS // k0)) + 1):
         z = sum((p.sigma * wi + pi).sum(axis=0) for p, wi, pi in zip(parts, state.w, state.pi, strict=True))
@@ -154,13 +156,13 @@ def solve(
 
 def allowed(clients: Clients, block: Block, p: Constants, w: Array, pi: Array, eps: Array) -> Array:
     """κ + 1 of (3.13), rounded up and at least 1: (c, 1). nan where ϱ <= 1, which the theorem excludes."""
-    if (p.rho <= 1).any():
+    if p.rho <= 1:
         return np.full_like(eps, math.nan)
     size = np.sqrt(np.square(pi).sum(axis=1, keepdims=True)) + p.sigma * np.sqrt(w @ w)
     best = solve(clients, block, p, w, pi, np.square(NEAR * size), ENOUGH)[0]
     away = 2 * (p.r**2 + p.sigma**2) * np.square(best - w).sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
-        return np.maximum(np.ceil(np.log(away / eps) / np.log(p.rho)), 1)
+        return np.maximum(np.ceil(np.log(away / eps) / math.log(p.rho)), 1)
 
 
 def values(clients: Clients, parts: list[Constants], state: State, w: Array) -> Array:
@@ -168,10 +170,9 @@ def values(clients: Clients, parts: list[Constants], state: State, w: Array) -> 
     m, total = len(clients.ids), np.zeros(4)
     for block, p, wi, pi, eps in zip(clients.blocks, parts, *state, strict=True):
         away, own = wi - w, float(clients.problem.value(block, wi).sum()) / m
-        weight = p.nu / ((1 - p.nu) * p.r) + 10 * (1 + p.nu) / (p.sigma * (1 - p.nu))
         total += (
             own + float((away * pi).sum()) + float((p.sigma / 2 * np.square(away)).sum()),
-            float((weight * eps).sum()),
+            float((weights(p.sigma, p.r, p.nu) * eps).sum()),
             float(clients.problem.value(block, spread(w, block)).sum()) / m,
             own,
         )

@@ -74,8 +74,7 @@ def resume(
             if world.first:
                 table, saved, before = resuming.resume(path, changes)
         table, saved = world.share((table, saved))
-        again = resuming.redrawn(before, saved)
-        return Job(build(table, world), path, True, saved, None if saved is None else before, redrawn=again)
+        return Job(build(table, world), path, True, saved, before)
 
     return carry_out(job, progress, callback)
 

@@ -101,12 +101,12 @@ def begun(args: argparse.Namespace) -> tuple[dict[str, Any], str, None, None]:
 
 
 def continued(args: argparse.Namespace) -> tuple[dict[str, Any], str, Saved | None, Result | None]:
-    """The table of a resumed run, its path, checkpoint and result so far; the latter None if it has no checkpoint."""
+    """The table of a resumed run, its path, its checkpoint (None: it starts again) and the result so far."""
     from mpifed.experiment.resume import resume
 
     refuse_words(args.overrides)
     table, saved, before = resume(args.result, args.overrides)
-    return table, args.result, saved, None if saved is None else before
+    return table, args.result, saved, before
 
 
 def study(words: Sequence[str]) -> dict[str, Any]:

@@ -14,8 +14,8 @@ class Job(NamedTuple):
     """An experiment, where its result goes, and what it goes on from.
 
     ``path`` None keeps the result in memory; ``force`` replaces a file of that name. ``saved`` is the checkpoint that
-    the run goes on from and ``before``, on rank 0, the result so far. With ``survive`` ranks that live go on from the
-    last checkpoint when others die. ``redrawn`` counts the rounds whose uploads were drawn before and are drawn again.
+    the run goes on from, None to start again, and ``before``, on rank 0, the result so far. With ``survive`` ranks that
+    live go on from the last checkpoint when others die.
     """
 
     config: Experiment
@@ -24,4 +24,3 @@ class Job(NamedTuple):
     saved: Saved | None = None
     before: Result | None = None
     survive: bool = False
-    redrawn: int = 0

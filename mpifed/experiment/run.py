@@ -72,7 +72,7 @@ def surviving(job: Job, world: Any, progress: Progress, cache: Cache | None) -> 
             return done
         found = checkpoint.find(job.path) if world.first and job.path is not None else None
         before = load(job.path) if found is not None and job.path is not None else None
-        job = job._replace(force=True, saved=world.share(found), before=before, redrawn=redrawn(before, found))
+        job = job._replace(force=True, saved=world.share(found), before=before)
         if world.first:
             after = 0 if job.saved is None else job.saved.round
             progress.note(f"a rank died; {world.size} ranks go on after round {after}")
@@ -111,6 +111,7 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
 
 def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
     """The result file of a job, with the rounds up to its checkpoint."""
+    again, before = redrawn(job.before, job.saved), None if job.saved is None else job.before
     attributes = {
         "config": job.config.toml(),
         "seed": job.config.seed,
@@ -120,23 +121,23 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
         "block_bytes_because": parts.block.reason,
         **recorded(parts.setup.kernels),
         "changed": " ".join(job.config.changed()),
-        **private(job),
+        **private(job.config, again),
         "notes": "\n".join([*notes(job.config, parts.setup.m), *parts.data.notes]),
     }
     last = -1 if job.saved is None else job.saved.round
-    if job.before is not None:
-        forget_end(job.before, job.config, last)
-    recorder = Recorder(job.path, attributes, parts.setup.m, job.force, job.before, last)
+    if before is not None:
+        forget_end(before, job.config, last)
+    recorder = Recorder(job.path, attributes, parts.setup.m, job.force or job.before is not None, before, last)
     recorder.at_once = "rounds_redrawn" in attributes  # for the uploads of all rounds to be counted after a crash
     return recorder
 
 
-def private(job: Job) -> dict[str, Any]:
-    """The root attributes that say what the uploads guarantee, of an algorithm that has something to say."""
-    privacy = job.config.algorithm.privacy()
+def private(config: Experiment, again: int) -> dict[str, Any]:
+    """The root attributes that say what uploads guarantee, where the algorithm has noise; ``again``: rounds redrawn."""
+    privacy = config.algorithm.privacy()
     if privacy is None:
         return {}
-    return {"privacy": str(privacy), **({"rounds_redrawn": job.redrawn} if privacy.holds else {})}
+    return {"privacy": str(privacy), **({"rounds_redrawn": again} if privacy.holds else {})}
 
 
 def host(job: Job, world: Any, parts: Prepared) -> None:
@@ -155,7 +156,9 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
     with recorder:
         transport = connected(config, world, parts)
         fed = Federation(transport, parts.setup, parts.selector, sizes, parts.devices, config.reproducible)
-        checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts, job.redrawn)
+        checkpoints = CheckpointWriter(
+            config.checkpoint, job.path, job.saved, parts.cuts, redrawn(job.before, job.saved)
+        )
         for note in [*worth_saying(config, fed.m), *parts.data.notes]:
             progress.note(note)
         try:

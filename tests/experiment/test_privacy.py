@@ -9,9 +9,11 @@ import pytest
 import mpifed
 from mpifed import UserError
 from mpifed.algorithms.fedepm import FedEPM
+from mpifed.core.toml import flat
 from mpifed.experiment.config import experiment
 from mpifed.experiment.privacy import privacy_notes
 from mpifed.report.summary import show
+from tests.helpers.commands import mpifed as command
 from tests.helpers.killed_runs import content
 
 pytest.importorskip("dp_accounting")
@@ -158,6 +160,25 @@ def test_a_run_that_starts_again_without_a_checkpoint_counts_what_was_lost(monke
     result = mpifed.resume(path)
     assert result.attrs["rounds_redrawn"] == 5
     assert spent(result) == [round + 5 for round in range(13)]
+
+
+@pytest.mark.parametrize("every", [3, 0])
+def test_the_commands_count_alike(every, monkeypatch, tmp_path):
+    """From round 3 on: 4, 5 and the round under way; without a checkpoint from the start: 1 to 5 and that one."""
+    path = tmp_path / "out.h5"
+    table = TABLE | {"checkpoint": {"every_rounds": every, "every_seconds": 0.0}}
+    cut_off(monkeypatch, path, 5, lambda: mpifed.run(table, path=path))
+    assert command("resume", path, "-q").code == 0
+    result = mpifed.load(path)
+    assert result.attrs["rounds_redrawn"] == (3 if every else 6)
+    assert spent(result)[-1] == 12 + result.attrs["rounds_redrawn"]
+
+
+def test_rounds_that_several_ranks_run_again_count_too(tmp_path):
+    path, words = tmp_path / "out.h5", [f"{key}={value}" for key, value in flat(TABLE).items()]
+    assert command("run", *words, "rounds=4", "-q", "-o", path, ranks=2).code == 0
+    assert command("resume", path, "rounds=6", "-q", ranks=3).code == 0
+    assert spent(mpifed.load(path)) == list(range(7))
 
 
 def test_noise_that_is_drawn_alike_is_no_second_release(monkeypatch, tmp_path):

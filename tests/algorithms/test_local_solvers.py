@@ -159,6 +159,30 @@ def test_newton_takes_at_most_its_steps():
 
 
 @convex
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+def test_an_economical_newton_reaches_its_tolerance_with_fewer_products(problem, tol, monkeypatch):
+    f, rng, products = clients(problem), np.random.default_rng(1), {True: 0, False: 0}
+    Y, W = 0.01 * rng.standard_normal((len(f), f.n)), rng.standard_normal((len(f), f.n))
+    for economical in products:
+        hessian = type(f.problem).hessian
+
+        def counted(problem, block, X, economical=economical, hessian=hessian):
+            apply = hessian(problem, block, X)
+
+            def product(V):
+                products[economical] += 1
+                return apply(V)
+
+            return product
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(f.problem), "hessian", counted)
+            found = Newton(tol=tol, economical=economical).minimise(f, Y, W, 0.05, 1.0, 1.0)
+        assert (np.linalg.norm(f.grad(found) - Y, axis=1) <= tol).all()
+    assert products[True] < products[False] + (tol < 1e-3)
+
+
+@convex
 def test_newton_has_the_same_bits_whoever_else_solves(problem):
     f = clients(problem)
     rng = np.random.default_rng(2)

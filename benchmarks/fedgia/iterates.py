@@ -101,7 +101,7 @@ def repeat(key: Key) -> Trace:
     sigma = penalty(result) / m
     inverses = [inverse(clients.problem, block, H, m, sigma) for block in clients.blocks]
     X = [np.tile(clients.start, (len(block), 1)) for block in clients.blocks]
-    state, last = State(X, [np.zeros_like(x) for x in X]), clients.start
+    state, last = State(X, duals(result, clients, X)), clients.start
     values, moved, above, gradients = [lagrangian(clients, state, last, sigma)], [], [], []
     for round in range(1, min(result.cr, -(-ITERATIONS // k0)) + 1):
         x = sum((x + pi / sigma).sum(axis=0) for x, pi in zip(*state, strict=True)) / m  # (11)
@@ -117,6 +117,13 @@ def repeat(key: Key) -> Trace:
             above.append(f - values[-1])
         last = x
     return Trace(np.array(values), np.array(moved), np.array(above), np.array(gradients))
+
+
+def duals(result: Result, clients: Clients, X: list[Array]) -> list[Array]:
+    """π_i⁰: 0, or −∇f_i(x⁰)/m, by block."""
+    if result.config["algorithm"]["start"] == "zero":
+        return [np.zeros_like(x) for x in X]
+    return [-clients.problem.grad(block, x) / len(clients.ids) for block, x in zip(clients.blocks, X, strict=True)]
 
 
 def evaluate(clients: Clients, x: Array) -> tuple[float, list[Array]]:

@@ -24,8 +24,9 @@ def least(result: Result) -> float:
 
 
 def start_gap(result: Result) -> float:
-    """L(Z⁰) − f*. With x_i⁰ = x⁰ and π_i⁰ = 0, (7) equals f(x⁰), the objective in round 0."""
-    return float(result.rounds["objective"][0]) - least(result)
+    """L(Z⁰) − f*. With x_i⁰ = x⁰, (7) equals f(x⁰): the objective in round 0 if π_i⁰ = 0."""
+    zero = result.config["algorithm"]["start"] == "zero"
+    return float(result.rounds["objective"][0] if zero else trace(result).lagrangian[0]) - least(result)
 
 
 def lowest(result: Result) -> Array:
@@ -63,7 +64,7 @@ def descent_later(result: Result) -> float:
 
 
 def descent_first(result: Result) -> float:
-    """``descent`` at k = 0, where π_i⁰ = 0."""
+    """``descent`` at k = 0, for which the proof needs π_i⁰ = −∇f_i(x⁰)/m."""
     return descent(result, True)
 
 

@@ -1,4 +1,4 @@
-"""The repeated iterates are those of the run, and the theorems of FedADMM hold on them as far as their conditions do."""
+"""The repeated iterates are those of the run, and FedADMM's theorems hold on them where their conditions do."""
 
 from __future__ import annotations
 

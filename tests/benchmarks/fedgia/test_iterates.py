@@ -38,6 +38,14 @@ def test_theorem_3_and_its_lemma_hold():
     assert theory.floor(result) <= 1e-12
 
 
+def test_the_lemma_fails_at_the_start_from_zero_and_holds_from_the_negative_gradients():
+    zero, gradient = fedgia(), fedgia(start="-gradient")
+    assert theory.descent_first(zero) > 1e-4
+    assert theory.descent_first(gradient) <= 1e-12
+    assert theory.descent_later(gradient) <= 1e-12
+    assert theory.start_gap(gradient) == pytest.approx(theory.start_gap(zero), rel=1e-12)  # both are f(x⁰)
+
+
 def test_another_run_is_refused():
     result = fedgia()
     rounds = result.rounds | {"objective": result.rounds["objective"] + 1e-3}

@@ -56,7 +56,7 @@ def moved(result: Result, d: Array, scale: Array | float) -> Array:
     """How far a gradient of 1 more moves w_i until its last upload, over ``scale``/μ_i: (m,)."""
     algorithm, k0 = result.config["algorithm"], result.config["algorithm"]["k0"]
     over = d if algorithm["step_scale"] == "samples" else np.ones(len(d))
-    eta = algorithm.get("eta") or (0.02 * result.m + 1) * (result.config["selection"]["share"] + 0.1) * 1e-5
+    eta = algorithm.get("eta") or (0.02 * result.m + 1) * (result.config["selection"].get("share", 1.0) + 0.1) * 1e-5
     reach, last = np.zeros(len(d)), np.zeros(len(d))
     for round in range(1, result.cr + 1):
         own = np.zeros(len(d), bool)

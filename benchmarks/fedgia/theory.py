@@ -126,19 +126,9 @@ def slack(result: Result) -> float:
     c = 1/(2λ), λ the least positive eigenvalue of its Hessian, which (54) gives. Exact for quadratic f_i.
     """
     clients = clients_of(result)
-    Q, m = hessian(clients, result), len(clients.ids)
+    m = len(clients.ids)
     sigma = penalty(result) / m
-    n = Q.shape[1]
-    one, M = np.eye(n), np.zeros((n * (1 + 2 * m),) * 2)
-    M[:n, :n] = m * sigma * one
-    for i in range(m):
-        a, b = slice(n * (1 + i), n * (2 + i)), slice(n * (1 + m + i), n * (2 + m + i))
-        M[a, a] = Q[i] / m + sigma * one
-        M[:n, a] = M[a, :n] = -sigma * one
-        M[:n, b] = M[b, :n] = -one
-        M[a, b] = M[b, a] = one
-    eigenvalues = np.linalg.eigvalsh(M)
-    factor = fedgia.factor(m, sigma, 1 / (2 * eigenvalues[eigenvalues > 0].min()))
+    factor = fedgia.factor(m, sigma, fedgia.steepness(hessian(clients, result), sigma))
     return math.log(factor) / (slope(result) * math.log(10))
 
 

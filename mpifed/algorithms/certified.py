@@ -46,3 +46,7 @@ class Certified(Component, kw_only=True):
         """‖∇f_i(x)‖² and the largest |(∇f_i(x))_j|: (c,) each."""
         g = f.grad(x)
         return np.vecdot(g, g), np.abs(g).max(axis=1)
+
+    def certify_hessian(self, f: Local, client: Any, x: Array, v: Array) -> Array:
+        """∇²f_i(x) v: (c, n)."""
+        return f.hessian(np.tile(x, (len(f), 1)))(np.tile(v, (len(f), 1)))

@@ -12,6 +12,7 @@ from mpifed.experiment.optimum import alone, minimum
 from mpifed.federation.server import Federation
 from mpifed.theory.statements import Certificate, Known, is_convex
 
+FEW = 1000  # largest n(1 + 2m), the order of the Lagrangian's Hessian, at which Hessians are computed
 MINIMUM, FINAL, FIRST = "the minimum x*", "the final model", "the first model"
 
 
@@ -54,7 +55,16 @@ def known(config: Experiment, fed: Federation, sizes: Array, rounds: int, x: Arr
         largest=float(largest.max()),
         gradient=float(mean @ mean),
         distance=float(np.sum(np.square(np.asarray(point - first, float)))) if at == MINIMUM else math.nan,
+        hessians=hessians(config, fed, point) if at == MINIMUM else None,
     )
+
+
+def hessians(config: Experiment, fed: Federation, x: Array) -> Array | None:
+    """∇²f_i(x) of all clients (m, n, n), a column for each evaluation; None where they would be more than FEW."""
+    if not config.problem.has("hessian") or fed.n * (1 + 2 * fed.m) > FEW:
+        return None
+    columns = [fed.inspect(config.algorithm.certify_hessian, args=(x, v)) for v in np.eye(fed.n, dtype=fed.dtype)]
+    return np.stack([np.asarray(column, float) for column in columns], axis=2)
 
 
 def certified(config: Experiment, known: Known) -> Certificate:

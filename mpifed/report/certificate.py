@@ -77,6 +77,11 @@ def shown(value: float, otherwise: str = "not known") -> str:
     return otherwise if math.isnan(value) else number(value)
 
 
+def slow(value: float, otherwise: str = "not known") -> str:
+    """A factor per round; close to 1 as the difference from 1, so that it is not rounded to 1."""
+    return f"1 − {number(1 - value)}" if 0.999 < value < 1 else shown(value, otherwise)
+
+
 def conditions(certificate: Certificate, width: int = WIDTH) -> list[str]:
     """Answer, condition and its two sides in columns, and where it stands."""
     rows = table([(ANSWERS[one.holds], one.name, sides(one)) for one in certificate.conditions])
@@ -109,12 +114,12 @@ def proved(certificate: Certificate, result: Result | None) -> list[str]:
     """Every bound as number and formula, and below it what the run had."""
     lines = []
     for bound in certificate.bounds:
-        lines.append(f"  {bound.name}: {shown(bound.value)}")
+        text = slow if bound.kind == "factor" else shown
+        lines.append(f"  {bound.name}: {text(bound.value)}")
         lines += textwrap.wrap(f"{bound.formula}  [{bound.source}]", WIDTH, **DEEP)
         found = None if result is None else measured(bound, certificate, result)
         if found is not None:
-            text = f"in this run: {shown(found.value, 'no rate to fit')}, {found.how}"
-            lines += textwrap.wrap(text, WIDTH, **DEEP)
+            lines += textwrap.wrap(f"in this run: {text(found.value, 'no rate to fit')}, {found.how}", WIDTH, **DEEP)
     return lines
 
 

@@ -105,7 +105,7 @@ class Known(NamedTuple):
     ``r`` (m,) bounds ‖∇²f_i‖ and ``mu`` (m,) the eigenvalues of ∇²f_i from below; None: the problem does not tell.
     ``f0`` is f and ``g0`` (m,) are the ‖∇f_i‖² at the first model x⁰. ``f``, ``g``, ``largest`` = max |(∇f_i)_j| and
     ``gradient`` = ‖∇f‖² are those at the point ``at`` (x* where f is convex), whose squared distance from x⁰ is
-    ``distance``.
+    ``distance``. ``hessians`` (m, n, n) are the ∇²f_i there, None where they are many numbers.
     """
 
     m: int
@@ -125,6 +125,7 @@ class Known(NamedTuple):
     largest: float
     gradient: float
     distance: float
+    hessians: Array | None = None
 
     @property
     def convex(self) -> bool:

@@ -127,6 +127,13 @@ def test_fedgia_stays_below_its_bounds():
         assert 0 < measured(bound, result.certificate, result).value <= bound.value
 
 
+def test_fedgia_is_faster_than_its_linear_rate():
+    study = QUADRATIC | {"rounds": 300, "algorithm": {"name": "fedgia", "t": 6.0, "certify": True}}
+    result = mpifed.run(study)
+    linear = result.certificate.bounds[2]
+    assert 0 < measured(linear, result.certificate, result).value < linear.value < 1
+
+
 def test_gradient_descent_has_the_rate_of_its_theorem():
     options = {"algorithm": "fedavg", "algorithm.k0": 1, "algorithm.step": {"name": "constant", "a": 1.0}}
     result = mpifed.run(QUADRATIC | {"selection": "all"}, options | {"algorithm.certify": True, "rounds": 300})

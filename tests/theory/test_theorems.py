@@ -78,6 +78,16 @@ def test_fedgia_bounds_the_gradient():
     assert math.isnan(value(certificate("fedgia", FedGiA(), KNOWN._replace(mu=None)), "min ‖∇f‖² over rounds 0"))
 
 
+def test_theorem_iv_4_has_a_number_where_the_hessians_are_known():
+    """f_1(x) = x²/2, m = 1, σ = 6: the Lagrangian's Hessian in (x, x_1, π_1) is M."""
+    M = np.array([[6.0, -6, -1], [-6, 7, 1], [-1, 1, 0]])
+    least = min(value for value in np.linalg.eigvalsh(M) if value > 1e-9)
+    assert fedgia.steepness(np.ones((1, 1, 1)), 6.0) == pytest.approx(1 / (2 * least))
+    found = certificate("fedgia", FedGiA(t=6.0), KNOWN._replace(hessians=np.stack([np.eye(2), 2 * np.eye(2)])))
+    assert 0.99 < value(found, "f − f*") < 1
+    assert math.isnan(value(certificate("fedgia", FedGiA(t=6.0), KNOWN), "f − f*"))
+
+
 def test_the_start_that_lemma_1_needs_keeps_the_first_iteration():
     found = certificate("fedgia", FedGiA(t=6.0, first="-gradient"), KNOWN)
     assert found.holds is True

@@ -1,0 +1,55 @@
+"""The page of a certificate: sides as they are, factors close to 1, what a run had, lines that fit the screen."""
+
+import math
+
+import numpy as np
+import pytest
+
+import mpifed
+from mpifed.report.certificate import measured, page, sides, slow
+from mpifed.report.layout import WIDTH
+from mpifed.theory.statements import Bound, Certificate, Condition
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        (Condition.of("", 0.3, ">=", 0.2, ""), "0.3 >= 0.2"),
+        (Condition.of("", 0.1, ">=", 0.2, ""), "0.1 < 0.2"),
+        (Condition.of("", 0.2, "<", 0.2, ""), "0.2 >= 0.2"),
+        (Condition.of("", 2, "=", 1, ""), "2 ≠ 1"),
+        (Condition.of("", math.nan, ">", 1, ""), "? > 1"),
+    ],
+)
+def test_a_condition_that_fails_is_written_as_it_is(condition, text):
+    assert sides(condition) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.5, "0.5"), (1 - 1e-7, "1 − 1e-07"), (1.0, "1"), (math.nan, "not known")]
+)
+def test_a_factor_close_to_1_is_not_rounded_to_1(value, text):
+    assert slow(value) == text
+
+
+def test_lines_fit_the_screen():
+    conditions = [Condition.of("a condition with a name of some length", 1.0, ">", 2.0, "a source " * 12)]
+    bounds = [Bound("what is bounded", "a formula " * 14, 0.5, "Theorem 1", "factor", "objective_gap")]
+    text = page("fedgia", Certificate("Theorem 1", conditions, bounds, ["a remark " * 30]), 10)
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert "0 of 1 hold, 1 do not" in text
+    assert "after R = 10 rounds" in text
+
+
+def test_what_a_run_had_stands_beside_the_bound():
+    study = {"data": "quadratic", "data.clients": 4, "rounds": 60, "algorithm": "feddcd", "algorithm.certify": True}
+    result = mpifed.run(study, {"algorithm.dual": True})
+    certificate = result.certificate
+    found = measured(certificate.bounds[0], certificate, result)
+    gaps = result.rounds["dual_objective"] + 4 * certificate.constants.f
+    assert "G − G*" in found.how
+    assert found.value == pytest.approx((gaps[40] / gaps[20]) ** (1 / 20), rel=0.1)
+    assert measured(certificate.bounds[1], certificate, result) is None, "it is about no recorded column"
+    text = page("feddcd", certificate, 60, result)
+    assert f"in this run: {float(f'{found.value:.4g}'):g}, factor per round of G − G*" in " ".join(text.split())
+    assert np.isfinite(found.value)

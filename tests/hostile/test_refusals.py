@@ -81,7 +81,7 @@ def fields():
     tables += [("", [], Experiment), ("stop", [], Stop), ("evaluate", [], Evaluate), ("record", [], Record)]
     for table, words, kind in tables:
         for k, field in enumerate(msgspec.structs.fields(kind)):
-            key, value = f"{table}.{field.name}".strip("."), ("1979-05-27", "[[[]]]")[k % 2]
+            key, value = f"{table}.{field.encode_name}".strip("."), ("1979-05-27", "[[[]]]")[k % 2]
             yield [*words, f"{key}={value}"], rf"^mpifed: {key} = {re.escape(value)} is wrong: "
 
 

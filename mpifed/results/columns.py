@@ -85,10 +85,10 @@ COLUMNS: dict[str, Column] = {
     ),
     "epsilon_accounted": Column(
         "1",
-        "The ε at algorithm.delta that Rényi accounting gives for the same uploads. It is privacy spent only in a file "
-        "whose attribute privacy guarantees the ε of an upload.",
-        symbol="named ε accounted",
-        latex=r"named $\varepsilon$ accounted",
+        "The ε at algorithm.delta that Rényi accounting gives for all released so far: of the client with most "
+        "uploads, or of sums. It is privacy spent only in a file whose attribute privacy guarantees that of a release.",
+        symbol="ε accounted",
+        latex=r"$\varepsilon$ accounted",
     ),
     "exchanges": Column(
         "1", "Exchanges between server and clients so far.", True, "total", better=-1, part="communication"

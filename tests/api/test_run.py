@@ -101,7 +101,7 @@ def test_an_error_in_the_callback_reaches_the_caller(tmp_path):
 def test_a_class_of_a_notebook_is_recorded_as_such_and_asked_for_again(tmp_path):
     path, Descent = tmp_path / "out.h5", descent()
     mpifed.run(LONGER, {"algorithm": Descent(gamma=0.2)}, path=path, callback=lambda round, row: round == 2)
-    assert mpifed.load(path).config["algorithm"] == {"name": "__main__:Descent", "gamma": 0.2}
+    assert mpifed.load(path).config["algorithm"] == {"name": "__main__:Descent", "certify": False, "gamma": 0.2}
     plugins.given.clear()
     done = command("resume", path)
     assert done.code == 2

@@ -17,7 +17,7 @@ from mpifed import Array, Result
 from mpifed.data.blocks import Block
 from mpifed.theory.fedadmm import contraction, descent, weights
 
-ITERATIONS = 500  # most iterations that are repeated
+ITERATIONS = 2000  # most iterations that are repeated
 SOLVES = 100  # most iterations whose inner solves are compared with Theorem 3.1
 ENOUGH = 500  # most steps (3.12) to v_i*
 NEAR = 1e-13  # of v_i*: the residual, as a share of ‖π_i‖ + σ_i‖w‖

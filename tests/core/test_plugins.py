@@ -86,7 +86,7 @@ def test_a_module_that_python_can_import_is_named_by_its_package(package):
 
 def test_an_entry_point_gives_a_name(package):
     found = run(package.parent, "algorithm=gd", "algorithm.gamma=0.1", *SMALL, PYTHONPATH=f"{ROOT}:{package}")
-    assert found.config["algorithm"] == {"name": "gd", "gamma": 0.1}
+    assert found.config["algorithm"] == {"name": "gd", "certify": False, "gamma": 0.1}
 
 
 def test_entry_points_are_listed_and_described(package, monkeypatch):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.fedgia.iterates import Clients, Key, agree, by_block, clients_of
+from benchmarks.repeating import Clients, Key, agree, by_block, clients_of
 from mpifed import Array, Result
 from mpifed.data.blocks import Block
 from mpifed.theory.fedadmm import contraction, descent, weights

@@ -6,34 +6,18 @@ so the run's steps are repeated here, independently of the algorithm's code.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed import Array, Problem, Result
+from benchmarks.repeating import Clients, Key, agree, by_block, clients_of
+from mpifed import Array, Result
 from mpifed.data.blocks import Block
-from mpifed.experiment.config import Experiment, experiment
-from mpifed.experiment.prepare import start
-from mpifed.federation.host import Host
-from mpifed.federation.setup import Setup
 from mpifed.theory import fedgia
 
-SAME = 1e-8  # largest relative difference between f here and f in the result file: rounding
 ITERATIONS = 100  # most iterations that are repeated
-
-
-class Clients(NamedTuple):
-    """The clients of a run in memory: ``ids`` (m,) in the order of the blocks, d samples, r = max r_i."""
-
-    problem: Problem
-    blocks: list[Block]
-    ids: Array
-    start: Array
-    d: int
-    r: float
 
 
 class Trace(NamedTuple):
@@ -52,40 +36,11 @@ class State(NamedTuple):
     pi: list[Array]
 
 
-def clients_of(result: Result) -> Clients:
-    """Load the clients of a run."""
-    return load(experiment({key: result.config[key] for key in ("seed", "dtype", "data", "problem")}).toml())
-
-
-@lru_cache(maxsize=32)
-def load(text: str) -> Clients:
-    """Load the clients of an experiment file."""
-    config: Experiment = experiment(tomllib.loads(text))
-    data = config.data.load(config.seed, config.dtype)
-    first = start(config, data, 1)
-    host = Host(Setup(config.problem, config.algorithm, config.seed, data.m, first), data, 0, data.m)
-    r = max(float(config.problem.lipschitz(block).max()) for block in host.blocks)
-    return Clients(config.problem, host.blocks, host.ids, first, int(np.sum(data.sizes)), r)
-
-
 def penalty(result: Result) -> float:
     """mσ = t r, with t of Table III if the experiment file has none."""
     clients = clients_of(result)
     problem, t = clients.problem, result.config["algorithm"].get("t")
     return fedgia.penalty(t, clients.r, problem.logistic_loss, clients.d, len(clients.start))
-
-
-class Key:
-    """A result, compared by identity, so that the trace of a run is computed once for all measures."""
-
-    def __init__(self, result: Result) -> None:
-        self.result = result
-
-    def __hash__(self) -> int:
-        return hash(id(self.result))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Key) and other.result is self.result
 
 
 def trace(result: Result) -> Trace:
@@ -134,17 +89,6 @@ def evaluate(clients: Clients, x: Array) -> tuple[float, list[Array]]:
         f += float(value.sum()) / len(clients.ids)
         G.append(g / len(clients.ids))
     return f, G
-
-
-def agree(f: float, recorded: float, round: int) -> None:
-    """Raise ValueError if f differs from the recorded value by more than rounding."""
-    if not abs(f - recorded) <= SAME * max(1.0, abs(recorded)):
-        raise ValueError(f"round {round} differs from the run: f = {f!r} here and {recorded!r} in the result file")
-
-
-def by_block(clients: Clients, mask: Array) -> list[Array]:
-    """Split (m,) in the order of ``ids`` into a column (clients of the block, 1) for each block."""
-    return np.split(mask[:, None], np.cumsum([len(block) for block in clients.blocks])[:-1])
 
 
 def step(

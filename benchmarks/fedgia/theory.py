@@ -9,7 +9,8 @@ import math
 
 import numpy as np
 
-from benchmarks.fedgia.iterates import Clients, clients_of, penalty, trace
+from benchmarks.fedgia.iterates import penalty, trace
+from benchmarks.repeating import Clients, clients_of
 from mpifed import Array, Result
 from mpifed.theory import fedgia, fit
 from mpifed.theory.fit import Line

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
 import numpy as np
 
 from mpifed.core.errors import Trouble, UserError, failure
+from mpifed.core.files import checked_target
 from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.experiment import checkpoint
@@ -87,6 +89,8 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
         x = world.share(x)
     with world.agreeing():
         parts = prepare(job, world, cache, x)
+        if world.first and job.path is not None:
+            checked_target(os.fspath(job.path), job.force or job.before is not None)
     kernels = choose(job, world, parts.data, progress)
     with world.agreeing():
         parts = housed(parts, job, world, kernels)

@@ -150,10 +150,13 @@ def test_the_first_run_says_that_it_compiles(tmp_path, monkeypatch):
 
 
 @fast
-def test_a_study_is_refused_before_anything_is_compiled(tmp_path, monkeypatch):
+@pytest.mark.parametrize("mistake", [("data.features=100000000",), ("-o", "there.h5"), ("-o", "no/folder.h5")])
+def test_a_study_is_refused_before_anything_is_compiled(mistake, tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kernels"))
     monkeypatch.setattr(compiling, "loaded", {})
-    done = run("run", "data.clients=2", "data.features=100000000", "kernels=compiled", code=2)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.h5").touch()
+    done = run("run", "data.clients=2", "kernels=compiled", *mistake, code=2)
     assert done.err.startswith("mpifed: ")
     assert len(done.err.splitlines()) == 1
     assert not (tmp_path / "kernels").exists()

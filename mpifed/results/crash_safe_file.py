@@ -16,9 +16,10 @@ LARGEST = 1 << 28  # bytes of a file that is copied for changes that no order of
 class CrashSafeFile:
     """A file object for HDF5's driver of file objects. Between two flushes, readers see no change.
 
-    Bytes beyond the end that readers know are written at once. Bytes before it wait for the flush, which writes them in
-    the order of ``urgency`` (offset, content -> sort key), so that nothing ever points to something that is not there;
-    this requires that HDF5 never reuses space. Changes that no order makes safe are made in a copy, see ``renewed``.
+    Bytes beyond the end that readers know are written at once, unless a waiting write reaches as far. Bytes before it
+    wait for the flush, which writes them in the order of ``urgency`` (offset, content -> sort key), so that nothing
+    ever points to something that is not there; this requires that HDF5 never reuses space. Changes that no order makes
+    safe are made in a copy, see ``renewed``.
     HDF5 does not survive a disk error: after the first one, kept in ``error``, everything stays in memory.
     """
 
@@ -29,7 +30,7 @@ class CrashSafeFile:
         self.handle = locked(path)
         self.position = 0
         self.length = 0
-        self.end = 0  # of the part that readers know
+        self.end = 0  # of the part that readers know, and of what waits
         self.public = False  # before publishing there are no readers, so no write needs to wait
         self.waiting: dict[tuple[int, int], bytes] = {}  # (offset, length) -> content, the last one written last
         self.error: OSError | None = None
@@ -47,6 +48,7 @@ class CrashSafeFile:
         if (self.public and offset < self.end) or not self._tried(lambda: put(self.handle, data, offset)):
             self.waiting.pop((offset, len(data)), None)
             self.waiting[offset, len(data)] = bytes(data)
+            self.end = max(self.end, self.position)
         self.length = max(self.length, self.position)
         return len(data)
 

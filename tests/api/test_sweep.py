@@ -93,6 +93,6 @@ def test_ranks_run_a_sweep_together_and_rank_0_has_the_results(tmp_path):
     (tmp_path / "study.py").write_text(PROGRAM.format(TABLE))
     done = execute(mpirun(3, "study.py"), cwd=tmp_path)
     assert done.code == 0, done.err
-    assert sorted(done.out.splitlines(), key=len)[:2] == ["[]", "[]"]
+    assert done.out.count("[]") == 2  # lines of ranks may run together
     assert "here/k0=2,seed=1.h5" in done.out
     assert mpifed.load(tmp_path / "here" / "k0=2,seed=1.h5").attrs["ranks"] == 3

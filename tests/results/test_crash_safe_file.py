@@ -10,7 +10,7 @@ import zlib
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.files import replacing
@@ -191,6 +191,7 @@ PIECES = st.lists(
 
 @settings(suppress_health_check=list(HealthCheck))
 @given(PIECES)
+@example([("write", 0, b"a"), ("flush", None, None), ("write", 0, b"bc"), ("write", 1, b"d")])  # across the known end
 def test_a_disk_holds_what_was_written_last(tmp_path, pieces):
     path, plain = tmp_path / "file", io.BytesIO()
     path.write_bytes(b"")

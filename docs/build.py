@@ -18,7 +18,7 @@ from mpifed.experiment.stop import Stop
 from mpifed.federation.compress import Compress
 from mpifed.federation.masks import Masks
 from mpifed.federation.stragglers import System
-from mpifed.results import columns
+from mpifed.results import columns, group_columns
 from mpifed.results.certificate_group import CERTIFICATE
 from mpifed.results.columns import Column
 
@@ -189,19 +189,19 @@ def results() -> str:
     lines += group(
         "/ranks",
         "One row per MPI process; rank 0 is the server.",
-        {"rank": columns.SCALES["rank"], **columns.RANKS},
+        {"rank": columns.SCALES["rank"], **group_columns.RANKS},
     )
-    lines += group("/clients", "One row per client.", {"client": columns.SCALES["client"], **columns.CLIENTS})
+    lines += group("/clients", "One row per client.", {"client": columns.SCALES["client"], **group_columns.CLIENTS})
     lines += group(
         "/model",
         "`personal` (client, parameter) is stored with `record.personal = true`.",
-        {"parameter": columns.SCALES["parameter"], **columns.MODEL},
+        {"parameter": columns.SCALES["parameter"], **group_columns.MODEL},
     )
     lines += group(
         "/models",
         "The server's model after every `record.models`-th round, from round 0, and the last one. The group is absent "
         'where `record.models = 0`, the default. `mpifed.load("out.h5").models` is a dictionary of both.',
-        columns.MODELS,
+        group_columns.MODELS,
     )
     lines += group(
         "/selection",

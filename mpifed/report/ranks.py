@@ -9,7 +9,7 @@ import numpy as np
 from mpifed.report import memory
 from mpifed.report.layout import MARGIN, WIDTH
 from mpifed.report.numbers import aligned, count
-from mpifed.results.columns import RANKS
+from mpifed.results.group_columns import RANKS
 from mpifed.results.result import Result
 
 TOLD = ("hostname", "threads", "cpus")  # columns that are told in words

@@ -8,7 +8,8 @@ import numpy as np
 
 from mpifed.core.hdf5 import entry
 from mpifed.core.typing import Array
-from mpifed.results.columns import MODELS, Columns
+from mpifed.results.columns import Columns
+from mpifed.results.group_columns import MODELS
 from mpifed.results.netcdf import Dataset, Group, Growing, append, dataset, dimension
 from mpifed.results.rounds_table import METADATA
 from mpifed.results.validate import column

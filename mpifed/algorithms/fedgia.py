@@ -2,16 +2,16 @@
 arXiv:2205.01438 (2022)."""
 
 import math
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.admm import InexactADMM
+from mpifed.algorithms.metric import Metric, inverse, needed
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.problems.base import Solve
 
 
 class Client(NamedTuple):
@@ -32,7 +32,7 @@ class FedGiA(InexactADMM, tag="fedgia"):
     """
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
-    H: Annotated[Literal["diagonal", "gram", "zero"], Meta(description="H_i: r_i I, Gram matrix or 0")] = "diagonal"
+    H: Metric = "diagonal"
     t: Annotated[Positive | None, Meta(description="σ = t·r/m (default: Table III, by problem)")] = None
 
     everyone: ClassVar[bool] = True
@@ -40,7 +40,7 @@ class FedGiA(InexactADMM, tag="fedgia"):
     tuned_by: ClassVar[str] = "t"
 
     def needs(self) -> tuple[str, ...]:
-        return (*super().needs(), "majorizer_inverse") if self.H == "gram" else super().needs()
+        return needed(self.H)
 
     def join(self, f: Local) -> Client:
         return Client(pi=self.duals(f), w=f.initial() if self.lagrangian else f.zeros(0))
@@ -59,20 +59,12 @@ class FedGiA(InexactADMM, tag="fedgia"):
         pi, z = -g, x - g / sigma  # (16), (17)
         i = np.flatnonzero(selected)
         if len(i):
-            gi, pii, inverse = g[i], client.pi[i], self.inverse(f.take(i), sigma)
+            gi, pii, solve = g[i], client.pi[i], inverse(f.take(i), self.H, sigma)
             for _ in range(self.k0):
-                step = -inverse(gi + pii)  # (12): x_i − x
+                step = -solve(gi + pii)  # (12): x_i − x
                 pii = pii + sigma * step  # (13)
             pi[i], z[i] = pii, x + step + pii / sigma  # (14)
         return Client(pi, z - pi / sigma if self.lagrangian else client.w), z
-
-    def inverse(self, f: Local, sigma: float) -> Solve:
-        """V -> (H_i/m + σI)⁻¹ v_i for rows V (c, n)."""
-        if self.H == "gram":
-            return f.majorizer_inverse(1 / f.m, sigma)
-        h = (f.lipschitz() / f.m if self.H == "diagonal" else np.zeros(len(f)))[:, None]
-        factor = (1 / (h + sigma)).astype(f.block.b.dtype)
-        return lambda V: factor * V
 
     def scale(self, logistic: bool, samples: int, n: int) -> float:
         """t of Table III, by the loss of the problem."""

@@ -1,0 +1,27 @@
+"""The matrices H_i of FedGiA, and systems with them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.federation.local import Local
+from mpifed.problems.base import Solve
+
+Metric = Annotated[Literal["diagonal", "gram", "zero"], Meta(description="H_i: r_i I, Gram matrix or 0")]
+
+
+def needed(H: str) -> tuple[str, ...]:
+    """The optional methods that a problem must define."""
+    return ("lipschitz", "majorizer_inverse") if H == "gram" else ("lipschitz",)
+
+
+def inverse(f: Local, H: str, sigma: float) -> Solve:
+    """V -> (H_i/m + σI)⁻¹ v_i for rows V (c, n)."""
+    if H == "gram":
+        return f.majorizer_inverse(1 / f.m, sigma)
+    h = (f.lipschitz() / f.m if H == "diagonal" else np.zeros(len(f)))[:, None]
+    factor = (1 / (h + sigma)).astype(f.block.b.dtype)
+    return lambda V: factor * V

@@ -36,5 +36,6 @@ if TYPE_CHECKING:
     from mpifed.algorithms.scaffold import Scaffold as Scaffold
     from mpifed.algorithms.sfedavg import SFedAvg as SFedAvg
     from mpifed.algorithms.sfedprox import SFedProx as SFedProx
+    from mpifed.algorithms.sisa import SISA as SISA
 else:
     __getattr__, __dir__ = members("mpifed.algorithms", "mpifed.algorithms.base:Algorithm")

@@ -70,6 +70,7 @@ class Algorithm(Certified):
         "newton": "mpifed.algorithms.newton:Newton",
         "proxskip": "mpifed.algorithms.proxskip:ProxSkip",
         "fednova": "mpifed.algorithms.fednova:FedNova",
+        "sisa": "mpifed.algorithms.sisa:SISA",
     }
     default: ClassVar[str] = "fedgia"
     kind: ClassVar[str] = "algorithms"

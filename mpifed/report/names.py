@@ -38,6 +38,7 @@ METHODS = {
     "marina": "MARINA",
     "proxskip": "ProxSkip",
     "fednova": "FedNova",
+    "sisa": "SISA",
 }
 GREEK = {
     "alpha": "α",

@@ -52,6 +52,7 @@ METHODS = {
     "marina": Look(PURPLE, 2, 3),
     "proxskip": Look(ORANGE, 1, 1),
     "fednova": Look(SKY, 5, 3),
+    "sisa": Look(VERMILION, 2, 2),
 }  # relatives share a colour, the second of them has a dashed line, a third one a dash-dotted one
 
 

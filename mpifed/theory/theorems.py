@@ -38,6 +38,7 @@ WHY_NOT = {
     "ef21": "that of arXiv:2106.05203 bounds the gradient at a random one of all iterates, which no model of a run is",
     "diana": "that of arXiv:1905.11261 bounds an expectation over draws, of which a run is a single one",
     "marina": "that of arXiv:2102.07845 bounds an expectation at a random one of all iterates",
+    "sisa": "those of arXiv:2502.10784 ask for bounds of gradients on a set of all iterates, which no run shows",
     "fednova": "those of arXiv:2007.07481 need bounds on variance and dissimilarity that a run does not show",
 }
 

@@ -111,6 +111,8 @@ CASES = [(name, SETTINGS.get(name, {})) for name in Algorithm.choices] + [
     ("proxskip", {"p": 1.0}),
     ("proxskip", {"p": 0.2, "gamma": 0.01, "batch_size": 5}),
     ("feddyn", {"step": constant(0.01), "alpha": 10.0, "batch_size": 5, "epochs": 2}),
+    ("sisa", {"rho": 0.0, "sigma": 20.0, "batch_size": 9}),
+    ("sisa", {"preconditioner": "smoothness", "gamma": 0.999}),
     ("ef21", {"gamma": 0.02, "compressor": {"name": "randseqk", "k": 5}}),
     ("diana", {"gamma": 0.02, "compressor": "natural"}),
     ("marina", {"gamma": 0.02, "compressor": {"name": "dither", "s": 8}, "p": 0.3}),

@@ -1,0 +1,80 @@
+"""SISA and PISA, Algorithms 2 and 1 of S. Zhou, O. Wang, Z. Luo, Y. Zhu, G. Y. Li, "Preconditioned inexact stochastic
+ADMM for deep models", arXiv:2502.10784 (2025)."""
+
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.algorithms.base import Algorithm, passes
+from mpifed.core.typing import Array, Positive
+from mpifed.federation.local import Local
+from mpifed.federation.server import Federation
+
+
+class Client(NamedTuple):
+    pi: Array  # (c, n) dual variables
+    m: Array  # (c, n) second moments
+    s: Array  # (c, 1) first penalty
+    z: Array  # (c, n) last upload, s_i (w_i + π_i/σ_i)
+
+
+class Server(NamedTuple):
+    x: Array  # (n,) model w
+    total: float  # Σ s_i
+    growth: float  # 1/γ^k after k rounds
+
+
+class SISA(Algorithm, tag="sisa"):
+    """Inexact ADMM with one mini-batch gradient a round and a diagonal preconditioner.
+
+    w = Σ s_i(w_i + π_i/σ_i)/Σ s_i over all last uploads;  σ_i = s_i/γ^k;  u_i = π_i + ∇f_B(w) on a mini-batch B;
+    w_i = w − (σ_i I + ρQ_i)⁻¹u_i;  π_i ← π_i + σ_i(w_i − w).  SISA: Q_i = diag(√m_i), m_i ← βm_i + (1 − β)u_i², from 0.
+    Other Q_i: PISA. With γ < 1 steps shrink geometrically: the model comes to rest before it is a minimiser.
+    """
+
+    sigma: Annotated[Positive | None, Meta(description="first penalty s_i (default: r_i)")] = None
+    gamma: Annotated[float, Meta(gt=0, le=1, description="γ: the penalties grow by 1/γ a round")] = 1.0
+    preconditioner: Annotated[Literal["second-moment", "smoothness"], Meta(description="Q_i: diag(√m_i) or r_i I")] = (
+        "second-moment"
+    )
+    rho: Annotated[float, Meta(ge=0, description="weight ρ of Q_i; 0: no preconditioner")] = 1.0
+    beta: Annotated[float, Meta(ge=0, lt=1, description="memory β of the second moments")] = 0.9
+    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
+
+    lasting: ClassVar[dict[str, str] | None] = {}
+    spares: ClassVar[dict[str, str]] = {"lipschitz": "sigma"}
+    tuned_by: ClassVar[str] = "sigma"
+
+    def needs(self) -> tuple[str, ...]:
+        return () if self.sigma is not None and self.preconditioner != "smoothness" else ("lipschitz",)
+
+    def work(self, d: Array) -> Array:
+        return passes(d, 1, 0, self.batch_size)
+
+    def join(self, f: Local) -> Client:
+        s = f.zeros(1) + 1
+        s *= f.lipschitz()[:, None] if self.sigma is None else self.sigma
+        return Client(pi=f.zeros(), m=f.zeros(), s=s, z=s * f.initial())
+
+    def start(self, fed: Federation) -> Server:
+        return Server(fed.initial(), total=float(fed.sum(self.penalty)), growth=1.0)
+
+    def round(self, fed: Federation, server: Server) -> Server:
+        growth = min(server.growth / self.gamma, 1e30)  # far beyond the growth at which steps vanish in rounding
+        z = fed.sum(self.update, server.x, growth, to=fed.select(server.x), last="z")
+        return server._replace(x=z / server.total, growth=growth)
+
+    def penalty(self, f: Local, client: Client) -> tuple[Client, Array]:
+        return client, client.s[:, 0]
+
+    def update(self, f: Local, client: Client, w: Array, growth: float) -> tuple[Client, Array]:
+        """One step of w_i and π_i from w, with a new Q_i."""
+        pi, m, s, _ = client
+        _, batch, _ = next(f.steps(1, 0, self.batch_size))
+        u, sigma = pi + batch.grad(w), s * growth
+        m = self.beta * m + (1 - self.beta) * u * u
+        q = np.sqrt(m) if self.preconditioner == "second-moment" else f.lipschitz()[:, None].astype(m.dtype)
+        pi = pi - u / (1 + self.rho * q / sigma)  # π_i + σ_i(w_i − w)
+        z = s * (w - u / (sigma + self.rho * q) + pi / sigma)
+        return Client(pi, m, s, z), z

@@ -15,6 +15,7 @@ from mpifed.experiment.checkpoint import Checkpoint
 from mpifed.experiment.config import Evaluate, Experiment, Record
 from mpifed.experiment.matching import matrix
 from mpifed.experiment.stop import Stop
+from mpifed.federation.arrivals import Asynchronous
 from mpifed.federation.compress import Compress
 from mpifed.federation.masks import Masks
 from mpifed.federation.stragglers import System
@@ -28,6 +29,7 @@ TABLES: dict[str, type[Table]] = {
     "record": Record,
     "checkpoint": Checkpoint,
     "system": System,
+    "asynchronous": Asynchronous,
     "masks": Masks,
     "compress": Compress,
 }

@@ -53,7 +53,8 @@ the two columns about proofs are written by hand.
   result says the same ([privacy](privacy.md)). Empty: no claim is made.
 - **code**: the file, and its number of lines.
 
-No method is asynchronous: the server waits for all replies of a round, or with `[system]` for those that are in time.
+In a round the server waits for all replies, or with `[system]` for those that are in time. With `[asynchronous]` it
+goes on with the first that arrive: ASYNCHRONOUS can.
 
 ## The methods
 """
@@ -61,7 +62,9 @@ No method is asynchronous: the server waits for all replies of a round, or with 
 
 def field() -> str:
     """docs/field.md."""
-    return "\n".join([INTRODUCTION, *table()]) + "\n"
+    able = [f"`{name}`" for name in Algorithm.choices if Algorithm.member(name, "algorithm").asynchronous]
+    introduction = INTRODUCTION.replace("ASYNCHRONOUS", f"{', '.join(able[:-1])} and {able[-1]}")
+    return "\n".join([introduction, *table()]) + "\n"
 
 
 def table() -> list[str]:

@@ -90,6 +90,9 @@ class Algorithm(Certified):
     spares: ClassVar[dict[str, str]] = {}  # method of the problem -> the option that, where it is set, does without it
     tuned_by: ClassVar[str] = ""  # the option to change where the iterates diverge
     refused: ClassVar[dict[str, str]] = {"optimizer": "it has no local gradient steps with a step size γ"}
+    asynchronous: ClassVar[bool] = False  # whether rounds send, wait for arrivals and use what these upload
+    synchronous: ClassVar[str] = "its rounds wait for all the clients that they call"  # why not, where it is not
+    fewest: ClassVar[int] = 1  # clients that must take part in a round
     extremes: ClassVar[tuple[str, ...]] = ()  # names of the numbers that ``extreme`` returns
 
     def needs(self) -> tuple[str, ...]:

@@ -41,6 +41,8 @@ class DualMethod(Algorithm):
         "strongly convex f_i, so set the problem's regularisation above 0, and bias = false where there is one"
     )
     tuned_by: ClassVar[str] = "eta"
+    fewest: ClassVar[int] = 2
+    synchronous: ClassVar[str] = "every round moves v_i of all clients, at which those under way solve (1)"
     uncompressed: ClassVar[dict[str, str]] = {
         "down": "Σ y_i = 0 must hold, and each client takes the mean itself off its own w_i"
     }
@@ -64,7 +66,7 @@ class DualMethod(Algorithm):
 
     def verify(self, selected: int) -> None:
         """Refuse selections of one client."""
-        if selected < 2:
+        if selected < self.fewest:
             raise UserError(
                 f"selection takes {selected} client a round, but {self.label()} needs at least 2: with one client the "
                 "mean equals its own model, so the dual variables never change"
@@ -85,9 +87,15 @@ class DualMethod(Algorithm):
 
     def collect(self, fed: Federation, server: Any, to: Array | None) -> Array:
         """w̄ of the clients ``to``, which solve (1)."""
-        found = fed.sum if self.scaling == "own" else fed.mean
-        reply = found(self.solve, server.alpha, server.beta, server.share, to=to)
-        return reply[0] / reply[1] if self.scaling == "own" else reply
+        fed.send(self.solve, server.alpha, server.beta, server.share, to=to)
+        return self.average(fed, fed.arrivals())
+
+    def average(self, fed: Federation, arrived: Array | None) -> Array:
+        """w̄ of the clients whose w_i have arrived."""
+        if self.scaling == "common":
+            return np.asarray(fed.mean(of=arrived))
+        total, weight = fed.sum(of=arrived)
+        return np.asarray(total / weight)
 
     @abstractmethod
     def solve(self, f: Local, client: Any, alpha: float, beta: float, share: float) -> tuple[Any, Any]:

@@ -38,6 +38,7 @@ class FedAvg(Algorithm, tag="fedavg"):
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
     lasting: ClassVar[dict[str, str] | None] = {"aggregate": "all"}
     tuned_by: ClassVar[str] = "step"
+    asynchronous: ClassVar[bool] = True
 
     def work(self, d: Array) -> Array:
         return passes(d, self.k0, self.epochs, self.batch_size)
@@ -52,8 +53,8 @@ class FedAvg(Algorithm, tag="fedavg"):
         return Server(x=fed.initial(), k=0)
 
     def round(self, fed: Federation, server: Server) -> Server:
-        to, last = fed.select(server.x), "w" if self.aggregate == "all" else None
-        x = fed.mean(self.update, server.x, server.k, to=to, each=fed.local_steps, last=last)
+        fed.send(self.update, server.x, server.k, to=fed.select(server.x), each=fed.local_steps)
+        x = fed.mean(of=fed.arrivals(), last="w" if self.aggregate == "all" else None)
         return Server(x=x, k=server.k + (self.epochs or self.k0))
 
     def update(self, f: Local, client: Client, x: Array, k: int, most: Array | None = None) -> tuple[Client, Array]:
@@ -73,8 +74,7 @@ class FedAvg(Algorithm, tag="fedavg"):
         return x
 
     def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:
-        """(3.16): one step."""
-        return self.optimizer.step(w, f.grad(w), self.rate(f, gamma), memory)
+        return self.optimizer.step(w, f.grad(w), self.rate(f, gamma), memory)  # (3.16)
 
     def rate(self, f: Local, gamma: Array | float) -> Array | float:
         return gamma if self.scale == "1" else gamma / f.m

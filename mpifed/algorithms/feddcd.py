@@ -1,7 +1,7 @@
 """FedDCD, Algorithm 1 of Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for federated learning",
 arXiv:2201.11183 (2022)."""
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from mpifed.algorithms.dual import DualMethod
 from mpifed.core.typing import Array
@@ -27,7 +27,12 @@ class FedDCD(DualMethod, tag="feddcd"):
     w_i = argmin f_i(w) − ⟨y_i, w⟩;  ŵ_i = α(w_i − mean of the selected);  y_i ← y_i − eta ŵ_i, so that Σ y_i = 0 stays.
     The model is the mean of the round's w_i. Strongly convex f_i are needed: α = min α_i. An iteration is one exchange:
     w_i up, the mean down.  Source: (1), (2), Algorithm 1, Λ = I/α; inexact oracle: section 5.
+
+    In an asynchronous run nothing is stale: w_i depends on y_i alone, which moves only when client i takes part. Those
+    that arrive are one more law of selection, so Σ y_i = 0 stays and the dual objective falls with exact w_i.
     """
+
+    asynchronous: ClassVar[bool] = True
 
     def join(self, f: Local) -> Client:
         self.check(f)
@@ -37,10 +42,11 @@ class FedDCD(DualMethod, tag="feddcd"):
         return Server(fed.initial(), *self.constants(fed))
 
     def round(self, fed: Federation, server: Server) -> Server:
-        selected = fed.select(server.x)
-        mean = self.collect(fed, server, selected)  # lines 4–6
-        fed.call(self.ascend, mean, self.rate(fed) * self.common(server), to=selected)  # lines 7–12
-        return server._replace(x=self.output(fed, mean, selected))  # line 14
+        fed.send(self.solve, server.alpha, server.beta, server.share, to=fed.select(server.x))  # lines 4–5
+        arrived = fed.arrivals()
+        mean = self.average(fed, arrived)  # line 6
+        fed.call(self.ascend, mean, self.rate(fed) * self.common(server), to=arrived)  # lines 7–12
+        return server._replace(x=self.output(fed, mean, arrived))  # line 14
 
     def solve(self, f: Local, client: Client, alpha: float, beta: float, share: float) -> tuple[Client, Any]:
         """(1) from the client's own last w_i."""

@@ -37,8 +37,8 @@ class FedNova(FedAvg, tag="fednova"):
         return n, n + 1
 
     def round(self, fed: Federation, server: Server) -> Server:
-        selected = fed.select(server.x)
-        d, norm = fed.mean(self.normalised, server.x, server.k, to=selected, each=fed.local_steps)
+        fed.send(self.normalised, server.x, server.k, to=fed.select(server.x), each=fed.local_steps)
+        d, norm = fed.mean(of=fed.arrivals())
         return Server(x=server.x + norm * d, k=server.k + (self.epochs or self.k0))
 
     def normalised(self, f: Local, client: Client, x: Array, k: int, most: Array | None = None) -> tuple[Client, Any]:

@@ -1,7 +1,7 @@
 """FedOpt, Algorithm 2 of S. J. Reddi, Z. Charles, M. Zaheer, Z. Garrett, K. Rush, J. Konečný, S. Kumar, H. B. McMahan,
 "Adaptive federated optimization", arXiv:2003.00295 (2021)."""
 
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta
 
@@ -29,6 +29,8 @@ class FedOpt(FedAvg, tag="fedopt"):
     """
 
     server: Annotated[ServerOptimizer, Meta(description="optimiser of the server")] = Adam()
+    asynchronous: ClassVar[bool] = False
+    synchronous: ClassVar[str] = "Δ is the step from the server's model, which moves on while clients compute"
     aggregate: Annotated[Literal["chosen"], Meta(description="Δ is a mean over the selected clients")] = "chosen"
 
     def traffic(self, n: int) -> tuple[int, int]:

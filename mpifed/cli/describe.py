@@ -24,6 +24,7 @@ from mpifed.data.base import Data
 from mpifed.data.partition import Partition
 from mpifed.experiment.config import FAMILIES
 from mpifed.experiment.matching import matrix
+from mpifed.federation.arrivals import Asynchronous
 from mpifed.federation.compress import Compress
 from mpifed.federation.distributions import Distribution
 from mpifed.federation.masks import Masks
@@ -47,6 +48,7 @@ KINDS: dict[str, type[Component]] = {
 }
 TABLES: dict[str, type[Table]] = {
     "system": System,
+    "asynchronous": Asynchronous,
     "masks": Masks,
     "compress": Compress,
 }  # that have a docstring worth showing

@@ -45,10 +45,11 @@ def stream(seed: int, purpose: str, *key: int) -> np.random.Generator:
     return _generator(PhiloxKey(seed, purpose), _counter(key))
 
 
-def streams(seed: int, purpose: str, first: Array, *rest: int) -> list[np.random.Generator]:
-    """``stream(seed, purpose, i, *rest)`` for each i of ``first``, in less time."""
-    key, counters = PhiloxKey(seed, purpose), np.tile(_counter((0, *rest)), (len(first), 1))
-    counters[:, 1] = first
+def streams(seed: int, purpose: str, first: Array, *rest: int | Array) -> list[np.random.Generator]:
+    """``stream(seed, purpose, i, *rest)`` for each i of ``first``, in less time; ``rest``: one number, or one each."""
+    key, counters = PhiloxKey(seed, purpose), np.zeros((len(first), 4), np.uint64)
+    for column, part in enumerate((first, *rest), 1):
+        counters[:, column] = part
     return [_generator(key, counter) for counter in counters]
 
 

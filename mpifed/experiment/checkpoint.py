@@ -24,6 +24,7 @@ from mpifed.core.component import Table
 from mpifed.core.errors import Trouble, UserError, reason
 from mpifed.core.typing import Array
 from mpifed.experiment.stop import ran_out
+from mpifed.federation.arrivals import ASYNCHRONOUS
 from mpifed.federation.compression import PREFIX
 from mpifed.federation.server import Federation
 
@@ -59,6 +60,7 @@ class Saved(msgspec.Struct):
     kinds: dict[str, str]
     folder: str = ""
     simulated: float = 0.0
+    sent: str = ""  # what clients that are under way run
     redrawn: int = 0  # rounds run again that the server's state counts
 
     def clients(self, lo: int, hi: int) -> dict[str, Array]:
@@ -82,13 +84,18 @@ class Saved(msgspec.Struct):
             )
         arrays = sealed.read(piece(self.folder, self.serial, "server"))
         times = arrays.pop("times selected")
-        values = {name: self.number(name, value) for name, value in arrays.items() if not name.startswith(PREFIX)}
+        own = {name: x for name, x in arrays.items() if not name.startswith((PREFIX, ASYNCHRONOUS))}
+        values = {name: self.number(name, value) for name, value in own.items()}
         return kind(**dict.fromkeys(kind._fields) | values), times
 
-    def kept(self) -> dict[str, Array]:
-        """What the server keeps of compressed downloads."""
+    def going_on(self, fed: Federation) -> None:
+        """Give the federation what it keeps of compressed downloads and of clients under way, and the time."""
         arrays = sealed.read(piece(self.folder, self.serial, "server"))
-        return {name.removeprefix(PREFIX): x for name, x in arrays.items() if name.startswith(PREFIX)}
+        fed.downloads.kept = {name.removeprefix(PREFIX): x for name, x in arrays.items() if name.startswith(PREFIX)}
+        if fed.devices is not None:
+            fed.devices.seconds = self.simulated
+        if fed.flights is not None:
+            fed.flights.restore(arrays, self.sent)
 
     def number(self, name: str, value: Array) -> Any:
         """A field of the server's state: a number of the type that it had, or an array."""
@@ -143,12 +150,14 @@ class CheckpointWriter:
             values = {name: value for name, value in server._asdict().items() if value is not None}
             kinds = {name: type(value).__name__ for name, value in values.items() if type(value) in (int, float, bool)}
             kept = {PREFIX + name: x for name, x in fed.downloads.kept.items()}
-            arrays = {**values, **kept, "times selected": fed.times_selected}
+            away = {} if fed.flights is None else fed.flights.saved()
+            arrays = {**values, **kept, **away, "times selected": fed.times_selected}
             sealed.write(piece(self.folder, serial, "server"), arrays)
             ledger = {name: int(value) for name, value in vars(fed.ledger).items()}
             saved = Saved(serial, round, self.cuts, elapsed, ledger, type(server).__name__, kinds)
             saved.redrawn = self.redrawn
             saved.simulated = 0.0 if fed.devices is None else fed.devices.seconds
+            saved.sent = "" if fed.flights is None else fed.flights.method
             sealed.write_text(self.folder / STATE, msgspec.json.encode(saved))
         except OSError as error:
             raise Trouble(

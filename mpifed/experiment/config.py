@@ -20,6 +20,7 @@ from mpifed.core.toml import DOTS, flat, from_toml, join, shallow, to_toml, toml
 from mpifed.data.base import Data
 from mpifed.experiment.checkpoint import Checkpoint
 from mpifed.experiment.stop import Stop
+from mpifed.federation.arrivals import Asynchronous
 from mpifed.federation.compress import Compress
 from mpifed.federation.masks import Masks
 from mpifed.federation.selection import Selection
@@ -88,6 +89,7 @@ class Experiment(Table, kw_only=True):
     record: Record
     checkpoint: Checkpoint
     system: System | None = None
+    asynchronous: Asynchronous | None = None
     masks: Masks | None = None
     compress: Compress | None = None
 
@@ -135,6 +137,11 @@ def experiment(table: dict[str, Any]) -> Experiment:
         raise UserError(
             f"stop.simulated_seconds = {built.stop.simulated_seconds} is wrong: time is simulated only with a "
             "table [system], which states the speed of the clients"
+        )
+    if built.asynchronous is not None and built.system is None:
+        raise UserError(
+            f"asynchronous.arrivals = {built.asynchronous.arrivals} is wrong without a table [system]: who arrives "
+            "first follows from the speed, bandwidth and latency of the clients, which that table states"
         )
     return built
 

@@ -11,6 +11,7 @@ from mpifed.core.processor import BlockSize, block_size
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
+from mpifed.experiment.asynchrony import refuse_asynchronous
 from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.config import Experiment
 from mpifed.experiment.job import Job
@@ -63,8 +64,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
         raise UserError(
             f"the data have changed: the checkpoint has {saved.cuts[-1]} clients, and now there are {data.m}"
         )
-    selector = config.selection.selector(config.seed, data.m, config.rounds)
-    config.algorithm.verify(selector.size)
+    selector = selecting(config, data.m)
     refuse_leaks(config, selector, data.m)
     if config.rounds and config.algorithm.selections:
         selector.select(1, config.algorithm.selections - 1)  # refuses a second selection that is not there
@@ -76,8 +76,20 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     if config.system is not None:
         devices = config.system.devices(config.seed, data.sizes, setup.start, config.algorithm, selector.size)
         devices.bytes = traffic(setup)
+        if config.asynchronous is not None:
+            devices.flights = config.asynchronous.flights(devices, config.seed)
     cuts = sums.cuts(data.sizes, max(1, world.size - 1))
     return Prepared(data, setup, selector, devices, cuts, block)
+
+
+def selecting(config: Experiment, m: int) -> Selector:
+    """Who of m clients takes part in each round, or how many arrive. UserError for what does not go together."""
+    if config.asynchronous is not None:
+        refuse_asynchronous(config)
+        return Selector(config.asynchronous.arrivals, lambda round, again: None)
+    selector = config.selection.selector(config.seed, m, config.rounds)
+    config.algorithm.verify(selector.size)
+    return selector
 
 
 def refuse_large(setup: Setup) -> None:

@@ -80,9 +80,7 @@ def restored(config: Experiment, fed: Federation, saved: Saved, history: dict[st
     server, fed.times_selected = saved.server(config.algorithm)
     bits = {f"bits_{way}": 8 * saved.ledger[f"bytes_{way}"] for way in ("up", "down")}  # older checkpoints lack them
     vars(fed.ledger).update(bits | saved.ledger)
-    fed.downloads.kept = saved.kept()
-    if fed.devices is not None:
-        fed.devices.seconds = saved.simulated
+    saved.going_on(fed)
     fed.begin(saved.round)
     if saved.round % config.evaluate.every == 0:
         before, now = history["objective"][-1], evaluate(config.algorithm, fed, server)["objective"]

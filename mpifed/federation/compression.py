@@ -57,7 +57,7 @@ class Downloads:
 
     def pack(self, request: Request) -> None:
         """Put what clients receive into the place of the arrays of a request, and note its bits."""
-        if self.down is None or not applies(request):
+        if self.down is None or request.rest or not applies(request):
             return
         args, bits = list(request.args), 0
         draws = stream(self.setup.seed, "compression", self.setup.m, *request.key)
@@ -111,7 +111,8 @@ class Uploads:
             return new._replace(**{request.last: before + shrunk(self.up, after - before, draws)}), reply
         if reply is None:
             return found
-        x = next((a for a in request.args if np.shape(a) == self.setup.start.shape), 0.0)
+        models = self.setup.start.shape, (len(f), *self.setup.start.shape)  # one for all clients, or one each
+        x = next((a for a in request.args if np.shape(a) in models), 0.0)
         parts = [
             self._received(f"{request.method} {k}", part, picks, x, draws)
             for k, part in enumerate(reply if isinstance(reply, tuple) else (reply,))

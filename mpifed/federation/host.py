@@ -24,7 +24,18 @@ from mpifed.federation import masked_sums, sums
 from mpifed.federation.compression import PREFIX, Uploads
 from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.local import Local
-from mpifed.federation.request import EVALUATE, MASKED, SAVE, Collected, HostReport, Reply, Request, refuse_writing
+from mpifed.federation.request import (
+    ARRIVE,
+    EVALUATE,
+    MASKED,
+    SAVE,
+    Collected,
+    HostReport,
+    Reply,
+    Request,
+    refuse_writing,
+)
+from mpifed.federation.resting import Resting, arrivals, rest
 from mpifed.federation.running_sums import Running, finite
 from mpifed.federation.setup import Setup
 
@@ -58,14 +69,14 @@ class Host:
         if data.sizes_test is not None and (self.evaluation.classes or self.evaluation.measured):
             add_tests(self.blocks, data, layout, labels)
         self.state: Any = None
-        self.uploads = Uploads(setup, len(self.order))
+        self.uploads, self.resting = Uploads(setup, len(self.order)), Resting()
         self.checkpoint: Callable[[int], Path] | None = None  # serial number of a checkpoint -> the file of this host
         self.seconds = np.zeros(hi - lo)  # computing, by client in block order
         self.computed = self.evaluated = 0.0  # seconds of all requests
 
     def join(self) -> None:
         """The first state of every client."""
-        for picks, f in self._blocks_of(None, (0, 0)):
+        for picks, f in self.blocks_of(None, (0, 0)):
             client = self.algorithm.join(f)
             if self.state is None:
                 numbers = sum(math.prod(field.shape[1:]) for field in client) * len(self.order)
@@ -80,7 +91,7 @@ class Host:
             return self._save(int(request.args[0])), HostReport()
         started = time.perf_counter()
         try:
-            found, ids = self._replies(request)
+            found, ids = self._found(request)
         except ValueError as error:
             refuse_writing(error, request.method)
             raise
@@ -116,6 +127,7 @@ class Host:
         self.seconds = arrays.pop("compute seconds")[self.order]
         kept = [name for name in arrays if name.startswith(PREFIX)]
         self.uploads.kept = {name.removeprefix(PREFIX): arrays.pop(name)[self.order] for name in kept}
+        self.resting.restore(arrays, self.order)
         self.state = type(self.state)(**{name: rows[self.order] for name, rows in arrays.items()})
 
     def _save(self, serial: int) -> Reply:
@@ -125,25 +137,36 @@ class Host:
         state = {name: field[self.slot] for name, field in zip(self.state._fields, self.state, strict=True)}
         try:
             kept = {PREFIX + name: rows[self.slot] for name, rows in self.uploads.kept.items()}
+            kept |= self.resting.saved(self.slot)
             sealed.write(self.checkpoint(serial), state | kept | {"compute seconds": self.seconds[self.slot]})
         except OSError as error:
             code = error.errno or 1
         return Reply(np.full((1, 1), code, self.dtype), ((),))
 
-    def _replies(self, request: Request) -> tuple[Collected, Array | None]:
+    def called(self, to: Array | None) -> tuple[Array | None, Array | None, Array]:
+        """Of the clients called (None: all) those here, their places in block order, and whose row each of these is."""
+        if to is None:
+            return None, None, self.order
+        ids = to[slice(*to.searchsorted([self.lo, self.hi]))]
+        slots = self.slot[ids - self.lo]
+        index = slots.argsort()
+        return ids, slots[index], index
+
+    def _found(self, request: Request) -> tuple[Collected, Array | None]:
         """The replies in client order, and the clients called (None: all)."""
-        ids, slots, index = None, None, self.order  # index, in block order: whose row of the reply
-        if request.to is not None:
-            ids = request.to[slice(*request.to.searchsorted([self.lo, self.hi]))]
-            slots = self.slot[ids - self.lo]
-            index = slots.argsort()
-            slots = slots[index]
+        if request.rest:
+            return rest(self, request)
+        return arrivals(self, request) if request.method == ARRIVE else self._replies(request)
+
+    def _replies(self, request: Request) -> tuple[Collected, Array | None]:
+        """The same, each computed now."""
+        ids, slots, index = self.called(request.to)
         method = self._evaluate if request.method == EVALUATE else getattr(self.algorithm, request.method)
         found = Collected(len(index), self.dtype, request.reduce != "rows")
         if request.reduce == "sum" and request.last is None and self.sorted:
             found = Running(np.arange(self.lo, self.hi) if ids is None else ids, self.dtype, self.tree)
         first = 0
-        for picks, f in self._blocks_of(slots, request.key):
+        for picks, f in self.blocks_of(slots, request.key):
             begun = time.perf_counter()
             count = len(f)
             last = first + count
@@ -198,7 +221,7 @@ class Host:
         """An array for a field of the state of all clients, of which ``field`` is that of one block."""
         return np.empty((len(self.order), *field.shape[1:]), self.dtype if field.dtype.kind == "f" else field.dtype)
 
-    def _blocks_of(self, slots: Array | None, key: tuple[int, int]) -> Iterator[tuple[slice | Array, Local]]:
+    def blocks_of(self, slots: Array | None, key: tuple[int, int]) -> Iterator[tuple[slice | Array, Local]]:
         """The clients at ``slots`` (rising, in block order; None: all), one block after the other, and their slots."""
         if slots is None:
             for part, block, ids in self.whole:

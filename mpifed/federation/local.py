@@ -13,6 +13,7 @@ from mpifed.data.blocks import Block, weights
 from mpifed.federation.setup import Setup
 from mpifed.problems.base import Solve
 
+Key = tuple[int | Array, int | Array]  # round and call, one for all clients or one each: of their random streams
 AHEAD = 1 << 18  # sample numbers of mini-batches that are drawn in advance, 2 MB: every call of a generator costs time
 
 
@@ -22,10 +23,10 @@ class Local:
     ``problem``; ``n`` parameters, ``m`` clients in all, ``ids`` (c,) the numbers of these, ``d`` (c,) their samples.
     """
 
-    def __init__(self, block: Block, setup: Setup, ids: Array, key: tuple[int, int]) -> None:
+    def __init__(self, block: Block, setup: Setup, ids: Array, key: Key) -> None:
         self.block, self.ids = block, ids
         self.problem, self.m, self.n, self.d = setup.problem, setup.m, len(setup.start), block.d
-        self._setup, self._key = setup, key  # key: round and call, for the random streams
+        self._setup, self._key = setup, key
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -34,7 +35,8 @@ class Local:
         """Some of these clients, by position."""
         if len(rows) == len(self):
             return self
-        return Local(self.block.take(rows), self._setup, self.ids[rows], self._key)
+        round, call = (part[rows] if isinstance(part, np.ndarray) else part for part in self._key)
+        return Local(self.block.take(rows), self._setup, self.ids[rows], (round, call))
 
     def value(self, X: Array) -> Array:
         """f_i(x_i): (c,)."""

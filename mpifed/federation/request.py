@@ -18,7 +18,7 @@ from mpifed.core.typing import Array
 class Request(msgspec.Struct, eq=False):
     """What the server requests of the clients ``to`` (None: all)."""
 
-    method: str  # a client method of the algorithm, or EVALUATE or SAVE, which hosts have themselves
+    method: str  # a client method of the algorithm, or EVALUATE, ARRIVE or SAVE, which hosts have themselves
     args: tuple[Any, ...] = ()  # the same for all clients: numbers and arrays
     to: Array | None = None  # client numbers, rising
     each: Array | None = None  # row i for client to[i] alone
@@ -30,10 +30,12 @@ class Request(msgspec.Struct, eq=False):
     peers: Array | None = None  # the clients that agreed on masks, where these are not those called
     exact: bool = False  # replies are as they are, also under [compress]
     bits: int | None = None  # of one client's reply, where that is a compressed message
+    rest: bool = False  # replies and new state rest with the clients until they arrive: args is a table of starts
     down: tuple[int, int] | None = None  # bits of the arrays in args, and who receives them, where compressed
 
 
 EVALUATE, SAVE = "evaluate", "save"
+ARRIVE = "arrival"  # what rests with the clients ``to`` becomes their state and reply, times ``each`` where given
 MASKED = "masked sum"  # of integers modulo 2^64, in any order
 ANY_ORDER = ("plain sum", MASKED)
 

@@ -142,26 +142,34 @@ class Devices:
         self.seconds = 0.0
         self.every = algorithm.local_steps(sizes) if system.partial else None  # (m,) steps of a whole round
         self.steps: Array | None = None
+        self.flights: Any = None  # of an asynchronous run
         self.selected = self.dropped = self.late = self.shortened = 0
         self._seed = seed
 
     def begin(self, round: int) -> None:
         """A new round; of a method that never selects all clients reply."""
         self.selected = self.dropped = self.late = self.shortened = 0
+        if self.flights is not None:
+            self.flights.begin()
         if round and self.asks_all:
             self.reply(None, round, 0)
 
     def row(self) -> dict[str, float]:
         """The columns of the round."""
+        if self.flights is not None:
+            return dict(self.flights.row())
         row = {"asked": self.selected, "dropped": self.dropped, "late": self.late, "simulated_seconds": self.seconds}
         return row if self.every is None else row | {"shortened": self.shortened}
 
-    def times(self, ids: Array, round: int, again: int, work: Array, down: float, up: float) -> Array:
-        """T of the clients ``ids`` for ``work`` (m,) sample gradients and these bytes: (c,)."""
-        factor: Any = 1.0
-        if self.system.jitter:
-            normal = stream(self._seed, "system", round, again, JITTER).standard_normal(len(work))
-            factor = np.exp(self.system.jitter * normal[ids])
+    def factor(self, ids: Array, round: int, again: int) -> Any:
+        """By how much the computing of the clients ``ids`` differs in a selection: (c,), or one number."""
+        if not self.system.jitter:
+            return 1.0
+        normal = stream(self._seed, "system", round, again, JITTER).standard_normal(len(self.sizes))
+        return np.exp(self.system.jitter * normal[ids])
+
+    def times(self, ids: Array, factor: Any, work: Array, down: float, up: float) -> Array:
+        """T of the clients ``ids`` for ``work`` (m,) sample gradients, times ``factor``, and these bytes: (c,)."""
         return (
             self.latency[ids]
             + down / self.down[ids]
@@ -173,13 +181,14 @@ class Devices:
     def score(self, candidates: Array, round: int, again: int, batch: int, up: int) -> None:
         """Let the time pass in which candidates score themselves on ``batch`` samples (0: all)."""
         work = np.minimum(batch, self.sizes) if batch else self.sizes
-        self.seconds += float(self.times(candidates, round, again, work, self.model, up).max())
+        factor = self.factor(candidates, round, again)
+        self.seconds += float(self.times(candidates, factor, work, self.model, up).max())
 
-    def fitted(self, ids: Array, round: int, again: int, T: Array) -> tuple[Array, Array]:
+    def fitted(self, ids: Array, T: Array) -> tuple[Array, Array]:
         """The steps (c,) of clients that need T (c,) for all of theirs and have the deadline, and their own T."""
         assert self.every is not None
         assert self.system.deadline is not None
-        idle, every = self.times(ids, round, again, 0 * self.work, *self.bytes), self.every[ids]
+        idle, every = self.times(ids, 0.0, self.work, *self.bytes), self.every[ids]
         step = (T - idle) / every
         steps = np.clip(np.floor((self.system.deadline - idle) / step), 1, every)
         steps -= (idle + steps * step > self.system.deadline) & (steps > 1) & (steps < every)  # rounding
@@ -203,9 +212,9 @@ class Devices:
         m, system = len(self.sizes), self.system
         ids, steps = np.arange(m) if selected is None else selected, None
         work = self.work if system.passes is not None else units * self.work
-        T = self.times(ids, round, again, work, *self.bytes)
+        T = self.times(ids, self.factor(ids, round, again), work, *self.bytes)
         if self.every is not None:
-            steps, T = self.fitted(ids, round, again, T)
+            steps, T = self.fitted(ids, T)
         gone, late = np.zeros((2, len(ids)), bool)
         if system.dropout:
             gone = stream(self._seed, "system", round, again, DROPOUT).random(m)[ids] < system.dropout
@@ -219,7 +228,8 @@ class Devices:
         self.selected += len(ids)
         self.dropped += int(gone.sum())
         self.late += int(late.sum())
-        waited = self.times(np.arange(m), round, again, work, *self.bytes) if self.everyone else T[replies]
+        every = np.arange(m)
+        waited = self.times(every, self.factor(every, round, again), work, *self.bytes) if self.everyone else T[replies]
         self.seconds += max(float(waited.max()), system.deadline or 0.0) if late.any() else float(waited.max())
         self.keep(steps, ids, replies)
         return selected if replies.all() else ids[replies]

@@ -33,6 +33,7 @@ class Form(msgspec.Struct, array_like=True, frozen=True):
     evaluation: bool = False
     peers: int | None = None  # how many clients agreed on masks
     exact: bool = False
+    rest: bool = False
 
 
 def kind(request: Request) -> tuple[Any, ...]:
@@ -44,6 +45,7 @@ def kind(request: Request) -> tuple[Any, ...]:
         request.last,
         request.evaluation,
         request.exact,
+        request.rest,
         request.then,
         None if request.to is None else len(request.to),
         None if request.peers is None else len(request.peers),
@@ -62,7 +64,7 @@ def form(request: Request) -> Form:
     then = None if request.then is None else request.then.__name__
     to = None if request.to is None else len(request.to)
     peers = None if request.peers is None else len(request.peers)
-    rest = then, request.evaluation, peers, request.exact
+    rest = then, request.evaluation, peers, request.exact, request.rest
     return Form(request.method, args, to, each, request.reduce, request.last, *rest)
 
 
@@ -142,7 +144,7 @@ class Plan:
         *args, to, peers, each = fields
         key = round, call
         rest = form.last, None, key, form.evaluation, peers, form.exact
-        return Request(form.method, tuple(args), to, each, form.reduce, *rest)
+        return Request(form.method, tuple(args), to, each, form.reduce, *rest, rest=form.rest)
 
 
 class Plans:

@@ -19,6 +19,7 @@ from mpifed.results.columns import Column
 from mpifed.results.result import Result
 
 HEIGHT = 40
+ASYNCHRONOUS = ("staleness", "staleness_max", "computed_at_once")  # columns of asynchronous runs
 LISTED = 16  # most ranks that have a row each
 BUDGETS = ("epsilon", "epsilon_accounted")  # privacy spent, where any is guaranteed
 DRAWN = ("objective", "grad_norm_sq", "accuracy")  # columns with a curve
@@ -39,7 +40,7 @@ def show(result: Result, everything: bool = False) -> str:
         ],
         "outcome": curves(result) + columns(outcome(result, leave=drawn(result))),
         "certificate": brief(result),
-        "communication": columns(communication(result)),
+        "communication": columns(communication(result) + arrivals(result)),
         "time (s)": [*columns(times(result)), ABBREVIATIONS],
     }
     upper = [title(result), *(part(name, lines) for name, lines in parts.items())]
@@ -141,6 +142,8 @@ def communication(result: Result) -> list[Cell]:
     """What travelled between server and clients: counts, then bytes."""
     counts, bytes_ = [], []
     for name, meaning in recorded(result, "communication").items():
+        if name in ASYNCHRONOUS:
+            continue
         values = result.rounds[name]
         total = values.sum() if meaning.span == "round" else values[-1]
         if meaning.unit == "byte":
@@ -148,6 +151,17 @@ def communication(result: Result) -> list[Cell]:
         else:
             counts.append((meaning.symbol or name, f"{total:,.0f}"))
     return counts + bytes_
+
+
+def arrivals(result: Result) -> list[Cell]:
+    """Of an asynchronous run: how old uploads were, and how many clients each request to compute let work at once."""
+    if not set(ASYNCHRONOUS) <= result.rounds.keys():
+        return []
+    age, oldest, together = (result.rounds[name][1:] for name in ASYNCHRONOUS)
+    requests = together[together > 0]
+    told = f"{requests.mean():.1f} a request, {len(requests):,} requests" if len(requests) else "nothing yet"
+    ages = f"{age.mean():.2f}, at most {oldest.max():.0f}" if len(age) else "nothing yet"
+    return [("staleness", ages), ("clients computed", told)]
 
 
 def times(result: Result) -> list[Cell]:

@@ -161,6 +161,20 @@ COLUMNS: dict[str, Column] = {
     "shortened": Column(
         "1", "Clients that took fewer local steps to reply in time.", True, "round", part="communication"
     ),
+    "staleness": Column(
+        "1",
+        "Age in rounds of the models that uploads were computed from, mean over those that arrived.",
+        span="round",
+        part="communication",
+    ),
+    "staleness_max": Column("1", "The largest of these ages.", True, "round", part="communication"),
+    "computed_at_once": Column(
+        "1",
+        "Clients that computed in the round, all at once; 0 where all that arrived was there.",
+        True,
+        "round",
+        part="communication",
+    ),
     "simulated_seconds": Column(
         "s",
         "Time since the start that the rounds would take on the client devices of [system].",

@@ -103,7 +103,8 @@ def test_nobody_waits_for_those_who_drop_out():
 
 def test_jitter_spreads_computing_by_its_logarithm_anew_in_every_draw():
     shaky = devices(m=M, speed=100.0, latency=0.25, jitter=0.5)
-    first, second = (shaky.times(np.arange(M), 1, again, shaky.work, 80, 80) - 0.5 for again in (0, 1))
+    factors = [shaky.factor(np.arange(M), 1, again) for again in (0, 1)]
+    first, second = (shaky.times(np.arange(M), factor, shaky.work, 80, 80) - 0.5 for factor in factors)
     assert np.median(first) == pytest.approx(0.1, rel=0.03)
     assert np.log(first).std() == pytest.approx(0.5, rel=0.03)
     assert abs(np.corrcoef(np.log(first), np.log(second))[0, 1]) < 0.04
@@ -310,7 +311,8 @@ def test_steps_of_epochs_share_the_time_of_a_round_and_jitter_counts():
     slow = devices(sizes=[25], algorithm=algorithm, jitter=0.5, **PARTIAL)
     for round in range(1, 60):
         assert slow.reply(None, round, 0) is None
-        whole = float(slow.times(np.array([0]), round, 0, slow.work, slow.bytes, slow.bytes)[0]) - 1  # six steps
+        factor = slow.factor(np.array([0]), round, 0)
+        whole = float(slow.times(np.array([0]), factor, slow.work, slow.bytes, slow.bytes)[0]) - 1  # six steps
         assert slow.steps.tolist() == [6 if whole <= 4 else int(4 / (whole / 6))]
 
 

@@ -21,6 +21,18 @@ FLAKY = [
     "system.speed={name='lognormal',median=1e3,sigma=1.0}",
     "system.bandwidth_up={name='pareto',scale=1e3,shape=1.5}",
 ]
+AWAY = [
+    *LOGISTIC,
+    "rounds=9",
+    "stop.gradient=0.0",
+    "system.jitter=0.5",
+    "system.latency={name='exponential',mean=0.05}",
+    "system.speed={name='lognormal',median=1e3,sigma=1.0}",
+    "system.passes=5",
+    "asynchronous.arrivals=3",
+    "asynchronous.staleness=4",
+]
+ABLE = [name for name in Algorithm.choices if Algorithm.member(name, "").asynchronous]
 STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in Algorithm.choices} | {
     "fedgia, gram": ["algorithm.H=gram", "selection=cover", *PLAIN],
     "feddcd": ["algorithm=feddcd", *LOGISTIC],
@@ -113,6 +125,22 @@ STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in Algorithm.choices} | 
     "fedadmm, compressed": ["algorithm=fedadmm", "compress.up=natural", "dtype=float32", *PLAIN],
     "scaffold, compressed": ["algorithm=scaffold", "compress.down={name='topk',k=3}", "compress.up=natural", *PLAIN],
     "accfeddcd, flaky": ["algorithm=accfeddcd", "algorithm.solver={name='gd',steps=3}", *FLAKY],
+    **{f"{name}, asynchronous": [f"algorithm={name}", *AWAY] for name in ABLE},
+    "fedavg, asynchronous, last": [
+        "algorithm=fedavg",
+        "algorithm.aggregate=all",
+        "algorithm.batch_size=4",
+        "dtype=float32",
+        *AWAY,
+    ],
+    "fedavg, asynchronous, compressed": ["algorithm=fedavg", "compress.up={name='randk',k='0.5n'}", *AWAY],
+    "feddcd, asynchronous, random": [
+        "algorithm=feddcd",
+        "algorithm.scaling=own",
+        "algorithm.model=random",
+        "algorithm.solver={name='sgd',batch_size=4}",
+        *AWAY,
+    ],
 }
 RARE = {
     "fedgia, long",
@@ -121,6 +149,9 @@ RARE = {
     "fedavg, flaky",
     "fedadmm, flaky",
     "fedepm, flaky",
+    "fedprox, asynchronous",
+    "ditto, asynchronous",
+    "apfl, asynchronous",
 }  # others show the same
 SEVERAL = [pytest.param(name, marks=pytest.mark.slow) if name in RARE else name for name in STUDIES]
 

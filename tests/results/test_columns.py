@@ -50,6 +50,7 @@ def test_every_column_is_written_by_some_run():
         STUDIES["fedavg, flaky"],
         STUDIES["newton"],
         STUDIES["fedavg, partial"],
+        STUDIES["fedavg, asynchronous"],
     ]
     results = [mpifed.run(override({}, [*study, "rounds=2", "stop.diverged=0"])) for study in studies]
     written = {name for result in results for name in result.rounds} - {"round"}

@@ -64,17 +64,19 @@ def draw(counts, seed):
 def expected(case, **changed):
     """What the oracle of the case says."""
     module = importlib.import_module(f".{case.method.replace('-', '_')}", __package__)
-    data = samples(case.problem["name"])
-    ends = np.cumsum(data.sizes)
-    options = {key: value for key, value in case.problem.items() if key != "name"}
-    if case.problem["name"] in ("softmax", "svm"):
-        options["classes"] = CLASSES
-    kind = PROBLEMS[case.problem["name"]]
-    clients = [
-        kind(data.X[end - d : end], data.y[end - d : end], **options) for d, end in zip(SIZES, ends, strict=True)
-    ]
+    clients = clients_of(case.problem)
     draws = [draw(case.counts, 1)] + ([draw(case.counts, 2)] if case.method == "accfeddcd" else [])
     return module.run(clients, *draws, **{**case.options, **changed})
+
+
+def clients_of(problem):
+    """The f_i of a problem, a table with its name and options."""
+    data, kind = samples(problem["name"]), PROBLEMS[problem["name"]]
+    ends = np.cumsum(data.sizes)
+    options = {key: value for key, value in problem.items() if key != "name"}
+    if problem["name"] in ("softmax", "svm"):
+        options["classes"] = CLASSES
+    return [kind(data.X[end - d : end], data.y[end - d : end], **options) for d, end in zip(SIZES, ends, strict=True)]
 
 
 def computed(case, folder):

@@ -43,7 +43,7 @@ def known(config: Experiment, fed: Federation, sizes: Array, rounds: int, x: Arr
         d=np.asarray(sizes),
         cohort=fed.cohort if algorithm.selections else fed.m,
         rounds=rounds,
-        selection=config.selection.label(),
+        selection=config.selection.label() if config.asynchronous is None else "arrivals",
         logistic=config.problem.logistic_loss,
         r=r,
         mu=mu,

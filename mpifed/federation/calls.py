@@ -150,14 +150,13 @@ class Calls:
         In an asynchronous run the first to arrive ([asynchronous]); the simulated time goes on to the last of them.
         Their uploads must be asked for, once: only then have they finished what they began.
         """
-        self._there = True
         if self.flights is not None:
             self.selected = self.flights.arrive()
             self._count()
-            return self.selected
-        if self._sent is None:
+        elif self._sent is None:
             raise UserError(NOTHING_SENT)
-        return self._sent.to
+        self._there = True
+        return self.selected if self._sent is None else self._sent.to
 
     @property
     def staleness(self) -> Array:

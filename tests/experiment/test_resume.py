@@ -20,8 +20,8 @@ from mpifed.experiment.checkpoint import STATE, find, folder
 from mpifed.results.result import load
 from tests.experiment.conftest import run, status
 from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun
+from tests.helpers.killed_runs import AWAY, children, content, finish, start
 from tests.helpers.killed_runs import STUDY as KILLED
-from tests.helpers.killed_runs import children, content, finish, start
 from tests.helpers.studies import SEVERAL, endless
 
 KILLS = "tests.helpers.killed_runs"
@@ -353,10 +353,11 @@ def test_a_host_that_fails_leaves_a_file_that_says_so_and_can_be_resumed(tmp_pat
     assert content(path) == content(whole)
 
 
-def test_a_run_of_which_a_rank_was_killed_is_resumed_with_the_same_bits(tmp_path):
+@pytest.mark.parametrize("study", [KILLED, AWAY], ids=["rounds", "asynchronous"])
+def test_a_run_of_which_a_rank_was_killed_is_resumed_with_the_same_bits(study, tmp_path):
     path, whole = tmp_path / "out.h5", tmp_path / "whole.h5"
-    run("run", *KILLED, "rounds=40", "-q", "-o", whole)
-    process = start(3, "run", *KILLED, "rounds=40", "-q", "-o", path)
+    run("run", *study, "rounds=40", "-q", "-o", whole)
+    process = start(3, "run", *study, "rounds=40", "-q", "-o", path)
     deadline = time.monotonic() + 60
     while (saved := find(path)) is None or not saved.round:
         assert process.poll() is None, process.communicate()
@@ -371,9 +372,10 @@ def test_a_run_of_which_a_rank_was_killed_is_resumed_with_the_same_bits(tmp_path
 
 
 @pytest.mark.slow
-def test_twenty_kills(tmp_path):
+@pytest.mark.parametrize("more", [[], ["--asynchronous"]], ids=["rounds", "asynchronous"])
+def test_twenty_kills(more, tmp_path):
     """SIGKILL of a random rank of three at a random time; python -m tests.helpers.killed_runs --kills 100 for more."""
-    done = execute([sys.executable, "-m", KILLS, "--kills", "20"], 400, ROOT, TMPDIR=str(tmp_path))
+    done = execute([sys.executable, "-m", KILLS, "--kills", "20", *more], 400, ROOT, TMPDIR=str(tmp_path))
     kills, runs, equal = map(int, re.match(r"(\d+) kills in (\d+) runs: (\d+) of", done.out).groups())
     assert kills >= 20
     assert equal == runs, done.out + done.err

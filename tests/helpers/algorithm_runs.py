@@ -14,13 +14,15 @@ from mpifed.data.pool import Pool
 from mpifed.data.sources.linreg_noniid import LinregNoniid
 from mpifed.data.sources.quadratic import RandomQuadratic
 from mpifed.data.sources.synthetic import Synthetic
+from mpifed.federation.arrivals import Asynchronous
 from mpifed.federation.compress import Compress
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local
 from mpifed.federation.request import HostReport, together
-from mpifed.federation.selection import Uniform
+from mpifed.federation.selection import Selector, Uniform
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
+from mpifed.federation.stragglers import System
 from mpifed.federation.sums import finish
 from mpifed.federation.transport import InProcess
 from mpifed.problems.base import Problem
@@ -85,6 +87,8 @@ class Run:
         data=None,
         block_bytes=UNKNOWN,
         compress=None,
+        system=None,
+        asynchronous=None,
     ):
         self.problem = problem if isinstance(problem, Problem) else Problem.build(problem, "problem")
         self.data = SOURCES[self.problem.label()].load(data_seed, dtype) if data is None else data
@@ -99,7 +103,14 @@ class Run:
         count = len(self.hosts)
         transport = InProcess(*self.hosts) if count == 1 else Several(self.hosts)
         self.selector = (selection or Uniform(share=SHARE)).selector(seed, self.m, 1000)
-        self.fed = Federation(transport, setup, self.selector, self.data.sizes)
+        devices = None
+        if system is not None:
+            devices = System.build(system, "system").devices(seed, self.data.sizes, start, algorithm, 1)
+        if asynchronous is not None:
+            table = Asynchronous.build(asynchronous, "asynchronous")
+            self.selector = Selector(table.arrivals, lambda round, again: None)
+            devices.flights = table.flights(devices, seed)
+        self.fed = Federation(transport, setup, self.selector, self.data.sizes, devices)
         self.algorithm, self.round = algorithm, 0
         self.server = algorithm.start(self.fed)
 

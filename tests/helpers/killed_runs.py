@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import h5py
@@ -36,7 +37,16 @@ STUDY = [
     "checkpoint.every_rounds=7",
     "record.models=5",
 ]
-CLOCKS = "_seconds"
+CLOCKS, SIMULATED = "_seconds", ("simulated_seconds",)
+AWAY = [  # the same, asynchronously
+    "algorithm=fedprox",
+    "algorithm.aggregate=all",
+    *[word for word in STUDY if not word.startswith(("algorithm", "selection"))],
+    "system.speed={name='pareto',scale=1e3,shape=1.5}",
+    "system.jitter=0.4",
+    "asynchronous.arrivals=7",
+    "asynchronous.staleness=9",
+]
 
 
 def content(path: Path) -> dict[str, bytes]:
@@ -44,7 +54,8 @@ def content(path: Path) -> dict[str, bytes]:
     with h5py.File(path) as file:
         assert file.attrs["status"] == "finished", file.attrs["status"]
         assert "checkpoint" not in file
-        found = {name: file["rounds"][name][()].tobytes() for name in file["rounds"] if not name.endswith(CLOCKS)}
+        names = [name for name in file["rounds"] if name in SIMULATED or not name.endswith(CLOCKS)]
+        found = {name: file["rounds"][name][()].tobytes() for name in names}
         more = [f"models/{name}" for name in ("round", "x") if "models" in file]
         more += [
             "model/x",
@@ -142,11 +153,16 @@ def survivor(folder: Path, seed: int, expected: dict[str, bytes], longest: float
 
 
 def trial(
-    folder: Path, seed: int, expected: dict[str, bytes], longest: float, ranks: tuple[int, ...] = (3,)
+    folder: Path,
+    seed: int,
+    expected: dict[str, bytes],
+    longest: float,
+    ranks: tuple[int, ...] = (3,),
+    study: Sequence[str] = STUDY,
 ) -> tuple[bool, int]:
     """Whether a run that is killed and resumed until it is done ends as it should, and how often it was killed."""
     rng, path, kills = random.Random(seed), folder / f"{seed}.h5", 0
-    words: list[str | Path] = ["run", *STUDY, "-q", "-o", path]
+    words: list[str | Path] = ["run", *study, "-q", "-o", path]
     while killed(path, rng.choice(ranks), rng, words, longest):
         kills += 1
         mend(path)  # as resume does
@@ -171,11 +187,12 @@ def main() -> int:
         "--survive", type=int, default=0, help="so many runs that survive a dead client rank (Open MPI)"
     )
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--asynchronous", action="store_true", help="an asynchronous run")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+        folder, study = Path(name), AWAY if args.asynchronous else STUDY
         begun = time.monotonic()
-        if code := finish(start(3, "run", *STUDY, "-q", "-o", folder / "whole.h5")):
+        if code := finish(start(3, "run", *study, "-q", "-o", folder / "whole.h5")):
             return code
         expected, longest = content(folder / "whole.h5"), time.monotonic() - begun
         if args.survive:
@@ -189,7 +206,8 @@ def main() -> int:
             return int(equal != len(same))
         kills = trials = equal = 0
         while kills < args.kills:
-            same, more = trial(folder, args.seed + trials, expected, longest, tuple(map(int, args.ranks.split(","))))
+            ranks = tuple(map(int, args.ranks.split(",")))
+            same, more = trial(folder, args.seed + trials, expected, longest, ranks, study)
             trials, equal, kills = trials + 1, equal + same, kills + more
         print(f"{kills} kills in {trials} runs: {equal} of {trials} final files equal the undisturbed one to the bit")
     return int(equal != trials)

@@ -15,7 +15,7 @@ from mpifed.core.streams import stream
 from . import event_loop
 from .asynchronous import METHODS
 from .cases import EXACT, LEAST_SQUARES, LOGISTIC, UNBIASED, WHOLE, step
-from .study import FEATURES, SIZES, clients_of, samples
+from .study import SIZES, clients_of, samples
 
 STEPS, RTOL = 25, 1e-12
 SPEED, PASSES, LATENCY, BANDWIDTH, JITTER = 100.0, 4, 0.01, 4e4, 0.6

@@ -19,6 +19,7 @@ from mpifed.federation.arrivals import Asynchronous
 from mpifed.federation.compress import Compress
 from mpifed.federation.masks import Masks
 from mpifed.federation.stragglers import System
+from mpifed.graphs.base import Graph
 from mpifed.results import columns, group_columns
 from mpifed.results.certificate_group import CERTIFICATE
 from mpifed.results.columns import Column
@@ -32,6 +33,7 @@ TABLES: dict[str, type[Table]] = {
     "asynchronous": Asynchronous,
     "masks": Masks,
     "compress": Compress,
+    "graph": Graph,
 }
 PLACES = {
     "algorithms": "algorithm",
@@ -45,6 +47,7 @@ PLACES = {
     "server_optimizers": "algorithm.server",
     "compressors": "compress.up",
     "distributions": "system.speed",
+    "graphs": "graph",
 }
 
 REFERENCE = """# Reference
@@ -95,6 +98,10 @@ ATTRIBUTES = {
     "numpy": "version of numpy",
     "kernels": "what computed: `numpy`, or `compiled` kernels, which may differ from numpy in the last bits",
     "numba": "version of numba, which compiled the kernels; absent with `numpy`",
+    "graph_edges": "edges of the graph, as it was drawn first; only with `[graph]`, like the three that follow",
+    "graph_parts": "connected parts of this graph; 1: it is connected",
+    "spectral_gap": "1 − max(|λ₂|, |λ_m|) of its weights W; NaN where eigenvalues were not found in reasonable time",
+    "least_eigenvalue": "λ_m, the least eigenvalue of W",
     "command_line": "the command that started the run",
     "git_commit": "git commit of the current folder, if it has one",
 }

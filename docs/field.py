@@ -31,7 +31,8 @@ the two columns about proofs are written by hand.
 
 ## How to read it
 
-- **down; up**: what a selected client receives, and what it sends, for each selection with default options. A vector
+- **down; up**: what a selected client receives, and what it sends, for each selection with default options; without a
+  server, what travels along each edge of the graph ([graphs](graphs.md)). A vector
   has n numbers, like the model; a matrix is symmetric and has n(n+1)/2. A fraction is that of n = 1000 and numbers of
   64 bits: uploads are compressed, or a coin decides what travels. A table `[compress]` shortens the messages of other
   methods too ([compression](compression.md)). The record counts what did travel: `bits_down`, `bits_up`, `bytes_down`
@@ -129,6 +130,8 @@ def gradients(own: Algorithm) -> str:
 
 
 def participation(cls: type[Algorithm]) -> str:
+    if cls.graph:
+        return "all, without a server"
     who = {0: "all", 1: "selected", 2: "selected, twice"}[cls.selections]
     if cls.sometimes:
         return f"{who}; in some rounds all"

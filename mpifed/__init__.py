@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from mpifed import algorithms as algorithms
     from mpifed import compressors as compressors
     from mpifed import data as data
+    from mpifed import graphs as graphs
     from mpifed import problems as problems
     from mpifed.algorithms.base import Algorithm as Algorithm
+    from mpifed.algorithms.graph_method import GraphMethod as GraphMethod
     from mpifed.algorithms.local_solvers import Solver as Solver
     from mpifed.algorithms.optimizers import Optimizer as Optimizer
     from mpifed.algorithms.server_optimizers import ServerOptimizer as ServerOptimizer
@@ -47,9 +49,13 @@ if TYPE_CHECKING:
     from mpifed.data.sources.arrays import arrays as arrays
     from mpifed.federation.distributions import Distribution as Distribution
     from mpifed.federation.local import Local as Local
+    from mpifed.federation.neighbourhood import Near as Near
+    from mpifed.federation.network import Network as Network
     from mpifed.federation.selection import Selection as Selection
     from mpifed.federation.selection import Selector as Selector
     from mpifed.federation.server import Federation as Federation
+    from mpifed.graphs.base import Edges as Edges
+    from mpifed.graphs.base import Graph as Graph
     from mpifed.problems.base import Problem as Problem
     from mpifed.problems.linear_model import LinearModel as LinearModel
     from mpifed.theory.statements import Bound as Bound
@@ -80,9 +86,11 @@ PUBLIC = {
     "server_optimizers": "mpifed.api.server_optimizers",
     "compressors": "mpifed.compressors",
     "distributions": "mpifed.api.distributions",
+    "graphs": "mpifed.graphs",
     "UserError": "mpifed.core.errors:UserError",
     "Trouble": "mpifed.core.errors:Trouble",
     "Algorithm": "mpifed.algorithms.base:Algorithm",
+    "GraphMethod": "mpifed.algorithms.graph_method:GraphMethod",
     "Solver": "mpifed.algorithms.local_solvers:Solver",
     "Optimizer": "mpifed.algorithms.optimizers:Optimizer",
     "ServerOptimizer": "mpifed.algorithms.server_optimizers:ServerOptimizer",
@@ -99,6 +107,10 @@ PUBLIC = {
     "Selector": "mpifed.federation.selection:Selector",
     "Distribution": "mpifed.federation.distributions:Distribution",
     "Federation": "mpifed.federation.server:Federation",
+    "Network": "mpifed.federation.network:Network",
+    "Near": "mpifed.federation.neighbourhood:Near",
+    "Graph": "mpifed.graphs.base:Graph",
+    "Edges": "mpifed.graphs.base:Edges",
     "Local": "mpifed.federation.local:Local",
     "Certificate": "mpifed.theory.statements:Certificate",
     "Condition": "mpifed.theory.statements:Condition",

@@ -80,7 +80,8 @@ def test_every_algorithm_cites_its_paper_as_the_citation_file_does():
     for name in Algorithm.choices:
         source = describe.paper(Algorithm.member(name, "algorithm"))
         parts = re.fullmatch(
-            r'.+, Algorithms? [\d.]+(?: and [\d.]+)? of (.+), "(.+)", (arXiv:\d{4}\.\d{5}|doi:\S+) \((\d{4})\)\.',
+            r".+, (?:Algorithms? [\d.]+(?: and [\d.]+)?|the method) of "
+            r'(.+), "(.+)", (arXiv:\d{4}\.\d{4,5}|doi:\S+) \((\d{4})\)\.',
             source.citation,
         )
         authors, title, number, year = parts.groups()

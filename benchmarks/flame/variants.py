@@ -140,7 +140,7 @@ class Checked(flame.Flame):
             *(row(slope)[:, 0] for slope in slopes),
         )
 
-    def extreme(self, f: Local, client: Any) -> tuple[Array, ...]:
+    def extreme(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
         return *(worst[:, 0] for worst in (client.worst, client.lower, client.upper)), f.lipschitz()
 
     def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:

@@ -9,9 +9,11 @@ from mpifed.core.members import members
 if TYPE_CHECKING:
     from mpifed.algorithms.accfeddcd import AccFedDCD as AccFedDCD
     from mpifed.algorithms.apfl import APFL as APFL
+    from mpifed.algorithms.dgd import DGD as DGD
     from mpifed.algorithms.diana import Diana as Diana
     from mpifed.algorithms.ditto import Ditto as Ditto
     from mpifed.algorithms.ef21 import EF21 as EF21
+    from mpifed.algorithms.extra import Extra as Extra
     from mpifed.algorithms.fedadmm import FedADMM as FedADMM
     from mpifed.algorithms.fedadmm_deep import FedADMMDeep as FedADMMDeep
     from mpifed.algorithms.fedavg import FedAvg as FedAvg
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from mpifed.algorithms.flame import Flame as Flame
     from mpifed.algorithms.flame_dp import FlameDP as FlameDP
     from mpifed.algorithms.gd import GD as GD
+    from mpifed.algorithms.gradient_tracking import GradientTracking as GradientTracking
     from mpifed.algorithms.local_gd import LocalGD as LocalGD
     from mpifed.algorithms.marina import Marina as Marina
     from mpifed.algorithms.newton import Newton as Newton

@@ -10,7 +10,6 @@ import numpy as np
 from mpifed.algorithms.certified import Certified
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 
 
 class Privacy(NamedTuple):
@@ -71,10 +70,15 @@ class Algorithm(Certified):
         "proxskip": "mpifed.algorithms.proxskip:ProxSkip",
         "fednova": "mpifed.algorithms.fednova:FedNova",
         "sisa": "mpifed.algorithms.sisa:SISA",
+        "dgd": "mpifed.algorithms.dgd:DGD",
+        "extra": "mpifed.algorithms.extra:Extra",
+        "gradient-tracking": "mpifed.algorithms.gradient_tracking:GradientTracking",
     }
     default: ClassVar[str] = "fedgia"
     kind: ClassVar[str] = "algorithms"
 
+    graph: ClassVar[bool] = False  # whether it has no server, and clients are the nodes of a graph
+    steady: ClassVar[str] = ""  # why W must be the same in all rounds on a graph, where it must
     selections: ClassVar[int] = 1  # how often a round selects clients; 0: never, it asks all
     vectors: ClassVar[int] = 1  # models that a selected client downloads, and uploads, for each selection
     everyone: ClassVar[bool] = False  # whether a round also needs a reply from clients that are not selected
@@ -154,12 +158,12 @@ class Algorithm(Certified):
         raise NotImplementedError
 
     @abstractmethod
-    def start(self, fed: Federation) -> Any:
-        """The first state of the server: a NamedTuple with the model ``x`` (n,)."""
+    def start(self, fed: Any) -> Any:
+        """The first state of the server, a NamedTuple with the model ``x`` (n,). ``fed``: the Federation."""
         raise NotImplementedError
 
     @abstractmethod
-    def round(self, fed: Federation, server: Any) -> Any:
+    def round(self, fed: Any, server: Any) -> Any:
         """One communication round."""
         raise NotImplementedError
 
@@ -176,8 +180,8 @@ class Algorithm(Certified):
         """The numbers ``watches`` of each client at the server's model x, (c,) each: evaluations add up all clients."""
         return ()
 
-    def extreme(self, f: Local, client: Any) -> tuple[Array, ...]:
-        """The numbers ``extremes`` of each client, (c,) each: every evaluation takes the largest over all clients."""
+    def extreme(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
+        """The numbers ``extremes`` of each client at the server's model x, (c,) each: the largest is recorded."""
         return ()
 
     def received(self, f: Local, client: Any, upload: tuple[Array, ...]) -> Any:

@@ -204,7 +204,7 @@ class Noisy(Algorithm):
         z = client.w + self.mechanism().first(f)
         return client._replace(z=z), z
 
-    def extreme(self, f: Local, client: Any) -> tuple[Array, ...]:
+    def extreme(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
         return (-client.ratio,)
 
     def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:

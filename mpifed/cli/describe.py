@@ -29,6 +29,7 @@ from mpifed.federation.compress import Compress
 from mpifed.federation.distributions import Distribution
 from mpifed.federation.masks import Masks
 from mpifed.federation.stragglers import System
+from mpifed.graphs.base import Graph
 
 KINDS: dict[str, type[Component]] = {
     family.kind: family
@@ -44,6 +45,7 @@ KINDS: dict[str, type[Component]] = {
         ServerOptimizer,
         Compressor,
         Distribution,
+        Graph,
     )
 }
 TABLES: dict[str, type[Table]] = {
@@ -51,6 +53,7 @@ TABLES: dict[str, type[Table]] = {
     "asynchronous": Asynchronous,
     "masks": Masks,
     "compress": Compress,
+    "graph": Graph,
 }  # that have a docstring worth showing
 MATRIX = "matrix"  # the kind that stands for algorithms × problems
 

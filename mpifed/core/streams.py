@@ -26,6 +26,7 @@ PURPOSES = (
     "noise",
     "masks",
     "compression",
+    "graph",
 )
 
 

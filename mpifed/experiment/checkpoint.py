@@ -24,7 +24,6 @@ from mpifed.core.component import Table
 from mpifed.core.errors import Trouble, UserError, reason
 from mpifed.core.typing import Array
 from mpifed.experiment.stop import ran_out
-from mpifed.federation.arrivals import ASYNCHRONOUS
 from mpifed.federation.compression import PREFIX
 from mpifed.federation.server import Federation
 
@@ -82,18 +81,21 @@ class Saved(msgspec.Struct):
                 f"the checkpoint in {self.folder} was written by another program: "
                 f"{algorithm.label()} has no {self.kind}"
             )
-        arrays = sealed.read(piece(self.folder, self.serial, "server"))
+        arrays = self.arrays()
         times = arrays.pop("times selected")
-        own = {name: x for name, x in arrays.items() if not name.startswith((PREFIX, ASYNCHRONOUS))}
-        values = {name: self.number(name, value) for name, value in own.items()}
+        values = {name: self.number(name, value) for name, value in arrays.items() if " " not in name}
         return kind(**dict.fromkeys(kind._fields) | values), times
+
+    def arrays(self) -> dict[str, Array]:
+        """All that rank 0 has written; names with a blank are not those of the server's state."""
+        return sealed.read(piece(self.folder, self.serial, "server"))
 
     def going_on(self, fed: Federation) -> None:
         """Give the federation what it keeps of compressed downloads and of clients under way, and the time."""
-        arrays = sealed.read(piece(self.folder, self.serial, "server"))
+        arrays = self.arrays()
         fed.downloads.kept = {name.removeprefix(PREFIX): x for name, x in arrays.items() if name.startswith(PREFIX)}
         if fed.devices is not None:
-            fed.devices.seconds = self.simulated
+            fed.devices.resume(self.simulated, arrays)
         if fed.flights is not None:
             fed.flights.restore(arrays, self.sent)
 
@@ -151,7 +153,8 @@ class CheckpointWriter:
             kinds = {name: type(value).__name__ for name, value in values.items() if type(value) in (int, float, bool)}
             kept = {PREFIX + name: x for name, x in fed.downloads.kept.items()}
             away = {} if fed.flights is None else fed.flights.saved()
-            arrays = {**values, **kept, **away, "times selected": fed.times_selected}
+            clocks = {} if fed.devices is None else fed.devices.kept()
+            arrays = {**values, **kept, **away, **clocks, "times selected": fed.times_selected}
             sealed.write(piece(self.folder, serial, "server"), arrays)
             ledger = {name: int(value) for name, value in vars(fed.ledger).items()}
             saved = Saved(serial, round, self.cuts, elapsed, ledger, type(server).__name__, kinds)

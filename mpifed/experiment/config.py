@@ -25,6 +25,7 @@ from mpifed.federation.compress import Compress
 from mpifed.federation.masks import Masks
 from mpifed.federation.selection import Selection
 from mpifed.federation.stragglers import System
+from mpifed.graphs.base import Graph
 from mpifed.problems.base import Problem
 
 FAMILIES: dict[str, type[Component]] = {
@@ -92,6 +93,7 @@ class Experiment(Table, kw_only=True):
     asynchronous: Asynchronous | None = None
     masks: Masks | None = None
     compress: Compress | None = None
+    graph: Graph | None = None
 
     def toml(self) -> str:
         """The complete experiment file."""
@@ -163,7 +165,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     table = from_toml(text, f"experiment file {str(path)!r}")
     if isinstance(table.get("start"), str) and not table["start"].startswith("~"):
         table["start"] = str(file.parent / table["start"])
-    for name in FAMILIES:
+    for name in (*FAMILIES, "graph"):
         part = table.get(name)
         if isinstance(part, dict) and isinstance(part.get("path"), str) and not part["path"].startswith("~"):
             part["path"] = str(file.parent / part["path"])

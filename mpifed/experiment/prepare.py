@@ -14,16 +14,20 @@ from mpifed.data.cache import Cache
 from mpifed.experiment.asynchrony import refuse_asynchronous
 from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.config import Experiment
+from mpifed.experiment.graphs import refuse_graph
 from mpifed.experiment.job import Job
 from mpifed.experiment.matching import refuse_mismatch
 from mpifed.experiment.privacy import refuse_leaks
 from mpifed.experiment.warm_start import fitting, given_start
 from mpifed.federation import sums
+from mpifed.federation.clocks import Clocks
 from mpifed.federation.compression import traffic
 from mpifed.federation.host import Host
+from mpifed.federation.neighbourhood import Neighbourhood
 from mpifed.federation.selection import Selector
 from mpifed.federation.setup import Setup
 from mpifed.federation.stragglers import Devices
+from mpifed.graphs.weights import Weights
 from mpifed.mpi.world import World
 from mpifed.results.columns import COLUMNS, MEASURES, SCALES
 
@@ -52,13 +56,15 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     load = config.data.load if cache is None else partial(cache.load, config.data)
     data = config.problem.fitted(load(config.seed, config.dtype))
     refuse_misfit(config, data, world.size)
+    refuse_graph(config, job.survive)
     with config.problem.refusing():
         first = config.problem.initial(data, config.seed).astype(config.dtype)
     if x is not None:
         first = fitting(x, first.size, config.dtype, config.start or "")
     block = block_size(config.block_bytes)
     setup = Setup(config.problem, config.algorithm, config.seed, data.m, first, block.bytes)
-    setup = setup._replace(masks=config.masks, compress=config.compress)
+    weights = None if config.graph is None else Weights(config.graph, config.seed, data.m)
+    setup = setup._replace(masks=config.masks, compress=config.compress, weights=weights)
     refuse_large(setup)
     if saved is not None and saved.cuts[-1] != data.m:
         raise UserError(
@@ -72,12 +78,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
         config.masks.verify(config.selection, selector, config.system)
     if config.compress is not None:
         config.compress.verify(config.algorithm, config.masks)
-    devices = None
-    if config.system is not None:
-        devices = config.system.devices(config.seed, data.sizes, setup.start, config.algorithm, selector.size)
-        devices.bytes = traffic(setup)
-        if config.asynchronous is not None:
-            devices.flights = config.asynchronous.flights(devices, config.seed)
+    devices = devices_of(config, setup, data, selector)
     cuts = sums.cuts(data.sizes, max(1, world.size - 1))
     return Prepared(data, setup, selector, devices, cuts, block)
 
@@ -90,6 +91,19 @@ def selecting(config: Experiment, m: int) -> Selector:
     selector = config.selection.selector(config.seed, m, config.rounds)
     config.algorithm.verify(selector.size)
     return selector
+
+
+def devices_of(config: Experiment, setup: Setup, data: Dataset, selector: Selector) -> Devices | None:
+    """What the clients run on, where a table [system] says so."""
+    if config.system is None:
+        return None
+    if setup.weights is not None:
+        return Clocks(config.system, config.seed, data.sizes, setup.start, config.algorithm)
+    devices = config.system.devices(config.seed, data.sizes, setup.start, config.algorithm, selector.size)
+    devices.bytes = traffic(setup)
+    if config.asynchronous is not None:
+        devices.flights = config.asynchronous.flights(devices, config.seed)
+    return devices
 
 
 def refuse_large(setup: Setup) -> None:
@@ -109,6 +123,8 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
         return parts
     lo, hi = parts.cuts[max(world.rank - 1, 0)], parts.cuts[max(world.rank - 1, 0) + 1]
     made = Host(parts.setup, parts.data, lo, hi)
+    if parts.setup.weights is not None:
+        made.neighbourhood = Neighbourhood(parts.setup.weights, lo, hi, parts.cuts, made.dtype)
     if job.path is not None:
         made.checkpoint = partial(piece, folder(job.path), owner=lo)
     return parts._replace(host=made)

@@ -45,12 +45,10 @@ def rounds(
         reason = stop.reason(history, fed.m, fed.n) if history else None
     while reason is None and round < config.rounds:
         round += 1
-        begun = time.perf_counter()
-        fed.begin(round)
-        server = algorithm.round(fed, server) if round else algorithm.redrawn(algorithm.start(fed), checkpoints.redrawn)
-        spent = time.perf_counter() - begun
+        server, spent = played(algorithm, fed, round, server, checkpoints.redrawn)
         elapsed += spent
         row = counters(fed, spent) | {"elapsed_seconds": elapsed}
+        server = fed.observed(server)
         if round % every == 0 or round == config.rounds:
             row |= evaluated(config, fed, server)
             remember(history, row)
@@ -67,6 +65,14 @@ def rounds(
     if config.checkpoint.kept(reason):
         save(recorder, checkpoints, fed, server, round, elapsed)
     return Outcome(server, "finished", reason)
+
+
+def played(algorithm: Any, fed: Federation, round: int, server: Any, redrawn: int) -> tuple[Any, float]:
+    """The server's state after a round, and the seconds that this took."""
+    begun = time.perf_counter()
+    fed.begin(round)
+    server = algorithm.round(fed, server) if round else algorithm.redrawn(algorithm.start(fed), redrawn)
+    return server, time.perf_counter() - begun
 
 
 def save(recorder: Recorder, checkpoints: CheckpointWriter, *state: Any) -> bool:
@@ -118,7 +124,7 @@ def evaluate(algorithm: Any, fed: Federation, server: Any) -> dict[str, float]:
     sums = fed.evaluate(server.x)
     watched = {name: float(sums[name]) for name in algorithm.watches}
     if algorithm.extremes:
-        largest = np.ravel(fed.inspect(algorithm.extreme, "max")).tolist()
+        largest = np.ravel(fed.inspect(algorithm.extreme, "max", (server.x,))).tolist()
         watched |= dict(zip(algorithm.extremes, largest, strict=True))
     return fed.evaluation.means(sums, fed.m, fed.samples) | algorithm.report(server, watched, fed.m)
 

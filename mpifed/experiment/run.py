@@ -16,6 +16,7 @@ from mpifed.experiment import checkpoint
 from mpifed.experiment.checkpoint import CheckpointWriter
 from mpifed.experiment.closing import collect, tables
 from mpifed.experiment.config import Experiment, experiment
+from mpifed.experiment.graphs import described, drawn
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import choose, ready, recorded
 from mpifed.experiment.notes import notes, worth_saying
@@ -25,6 +26,7 @@ from mpifed.experiment.progress import Progress
 from mpifed.experiment.resume import forget_end
 from mpifed.experiment.rounds import rounds
 from mpifed.experiment.warm_start import given_start
+from mpifed.federation.network import Network
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
 from mpifed.mpi.world import World
@@ -126,7 +128,8 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
         **recorded(parts.setup.kernels),
         "changed": " ".join(job.config.changed()),
         **private(job.config, again),
-        "notes": "\n".join([*notes(job.config, parts.setup.m), *parts.data.notes]),
+        **described(parts.setup.weights),
+        "notes": "\n".join([*notes(job.config, parts.setup.m), *drawn(parts.setup.weights), *parts.data.notes]),
     }
     last = -1 if job.saved is None else job.saved.round
     if before is not None:
@@ -159,11 +162,12 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
     config, algorithm, sizes = job.config, job.config.algorithm, parts.data.sizes
     with recorder:
         transport = connected(config, world, parts)
-        fed = Federation(transport, parts.setup, parts.selector, sizes, parts.devices, config.reproducible)
+        kind = Federation if config.graph is None else Network
+        fed = kind(transport, parts.setup, parts.selector, sizes, parts.devices, config.reproducible)
         checkpoints = CheckpointWriter(
             config.checkpoint, job.path, job.saved, parts.cuts, redrawn(job.before, job.saved)
         )
-        for note in [*worth_saying(config, fed.m), *parts.data.notes]:
+        for note in [*worth_saying(config, fed.m), *drawn(parts.setup.weights), *parts.data.notes]:
             progress.note(note)
         try:
             settled = config.algorithm.certify and certify(config, fed, recorder, sizes)

@@ -24,10 +24,12 @@ from mpifed.federation import masked_sums, sums
 from mpifed.federation.compression import PREFIX, Uploads
 from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.local import Local
+from mpifed.federation.neighbourhood import NOTHING, Arrived, Neighbourhood
 from mpifed.federation.request import (
     ARRIVE,
     EVALUATE,
     MASKED,
+    REPLACE,
     SAVE,
     Collected,
     HostReport,
@@ -71,6 +73,7 @@ class Host:
         self.state: Any = None
         self.uploads, self.resting = Uploads(setup, len(self.order)), Resting()
         self.checkpoint: Callable[[int], Path] | None = None  # serial number of a checkpoint -> the file of this host
+        self.neighbourhood: Neighbourhood | None = None  # of the nodes of a graph
         self.seconds = np.zeros(hi - lo)  # computing, by client in block order
         self.computed = self.evaluated = 0.0  # seconds of all requests
 
@@ -89,9 +92,10 @@ class Host:
         """Run a client method on every client called; its replies, as rows or reduced."""
         if request.method == SAVE:
             return self._save(int(request.args[0])), HostReport()
+        arrived = self._arrived(request)
         started = time.perf_counter()
         try:
-            found, ids = self._found(request)
+            found, ids = self._found(request, arrived)
         except ValueError as error:
             refuse_writing(error, request.method)
             raise
@@ -152,16 +156,23 @@ class Host:
         index = slots.argsort()
         return ids, slots[index], index
 
-    def _found(self, request: Request) -> tuple[Collected, Array | None]:
+    def _arrived(self, request: Request) -> Arrived:
+        """What nodes get of their neighbours before a method is called."""
+        if request.near is None or self.neighbourhood is None:
+            return NOTHING
+        return self.neighbourhood.arrived(request, self.state, None if self.sorted else self.slot)
+
+    def _found(self, request: Request, arrived: Arrived) -> tuple[Collected, Array | None]:
         """The replies in client order, and the clients called (None: all)."""
         if request.rest:
             return rest(self, request)
-        return arrivals(self, request) if request.method == ARRIVE else self._replies(request)
+        return arrivals(self, request) if request.method == ARRIVE else self._replies(request, arrived)
 
-    def _replies(self, request: Request) -> tuple[Collected, Array | None]:
+    def _replies(self, request: Request, arrived: Arrived) -> tuple[Collected, Array | None]:
         """The same, each computed now."""
         ids, slots, index = self.called(request.to)
-        method = self._evaluate if request.method == EVALUATE else getattr(self.algorithm, request.method)
+        own: dict[str, Callable[..., Any]] = {EVALUATE: self._evaluate, REPLACE: arrived.replace}
+        method = own.get(request.method) or getattr(self.algorithm, request.method)
         found = Collected(len(index), self.dtype, request.reduce != "rows")
         if request.reduce == "sum" and request.last is None and self.sorted:
             found = Running(np.arange(self.lo, self.hi) if ids is None else ids, self.dtype, self.tree)
@@ -174,6 +185,7 @@ class Host:
             first = last
             client = type(self.state)(*[field[picks] for field in self.state])
             args = request.args if request.each is None else (*request.args, request.each[rows])
+            args = (*arrived.of(self.order[picks]), *args)
             both = (client, method(f, client, *args)) if request.evaluation else method(f, client, *args)
             new, reply = self.uploads.through(request, picks, f, client, both)
             self._store(picks, client, new)

@@ -1,4 +1,4 @@
-"""What travelled between server and clients."""
+"""What travelled between server and clients, or between the nodes of a graph."""
 
 from __future__ import annotations
 
@@ -48,3 +48,14 @@ class Ledger:
             self.bytes_down += down
             self.bits_up += 8 * up if request.bits is None else request.bits * clients
             self.bits_down += 8 * down
+
+    def carry(self, messages: int, size: int) -> None:
+        """Charge messages of ``size`` bytes between nodes, each as an upload of one and a download of the other."""
+        self.up += 1
+        self.down += 1
+        self.uploads += messages
+        self.downloads += messages
+        self.bytes_up += messages * size
+        self.bytes_down += messages * size
+        self.bits_up += 8 * messages * size
+        self.bits_down += 8 * messages * size

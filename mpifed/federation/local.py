@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from mpifed.core.errors import UserError
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block, weights
@@ -127,6 +128,14 @@ class Local:
     def samples(self) -> Array:
         """d_i as real numbers: (c, 1)."""
         return self.d[:, None].astype(self.block.b.dtype)
+
+    @cached_property
+    def neighbours(self) -> Array:
+        """How many neighbours each node of a graph has in this round, as real numbers: (c, 1)."""
+        weights = self._setup.weights
+        if weights is None:
+            raise UserError("clients have neighbours only with a table [graph]")
+        return weights.at(int(np.max(self._key[0]))).degrees[self.ids][:, None].astype(self.block.b.dtype)
 
     @cached_property
     def rng(self) -> list[np.random.Generator]:

@@ -18,7 +18,7 @@ from mpifed.core.typing import Array
 class Request(msgspec.Struct, eq=False):
     """What the server requests of the clients ``to`` (None: all)."""
 
-    method: str  # a client method of the algorithm, or EVALUATE, ARRIVE or SAVE, which hosts have themselves
+    method: str  # a client method of the algorithm, or EVALUATE, ARRIVE, SAVE or REPLACE, which hosts have themselves
     args: tuple[Any, ...] = ()  # the same for all clients: numbers and arrays
     to: Array | None = None  # client numbers, rising
     each: Array | None = None  # row i for client to[i] alone
@@ -32,10 +32,12 @@ class Request(msgspec.Struct, eq=False):
     bits: int | None = None  # of one client's reply, where that is a compressed message
     rest: bool = False  # replies and new state rest with the clients until they arrive: args is a table of starts
     down: tuple[int, int] | None = None  # bits of the arrays in args, and who receives them, where compressed
+    near: tuple[str, tuple[str, ...]] | None = None  # what nodes of a graph get of their neighbours, of which fields
 
 
 EVALUATE, SAVE = "evaluate", "save"
 ARRIVE = "arrival"  # what rests with the clients ``to`` becomes their state and reply, times ``each`` where given
+REPLACE = "replace"  # the method of hosts that puts what nodes get of their neighbours into the fields it comes from
 MASKED = "masked sum"  # of integers modulo 2^64, in any order
 ANY_ORDER = ("plain sum", MASKED)
 

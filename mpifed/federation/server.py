@@ -97,6 +97,10 @@ class Federation(Calls):
             mask[selected] = True
         return mask
 
+    def observed(self, server: Any) -> Any:
+        """The server's state with the model that is recorded in its field x."""
+        return server
+
     def evaluate(self, x: Array) -> dict[str, Array]:
         """name -> the sum over all clients of what ``evaluation`` computes of each at x; charged to no ledger."""
         found = self._ask(Request(EVALUATE, (x,), reduce=self._sum, evaluation=True))

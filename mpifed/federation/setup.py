@@ -8,6 +8,7 @@ from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
 from mpifed.federation.compress import Compress
 from mpifed.federation.masks import Masks
+from mpifed.graphs.weights import Weights
 from mpifed.problems.base import Problem
 
 
@@ -26,3 +27,4 @@ class Setup(NamedTuple):
     kernels: str = "numpy"  # what computes: numpy or compiled
     masks: Masks | None = None  # secure aggregation
     compress: Compress | None = None  # compressed messages
+    weights: Weights | None = None  # of the graph whose nodes are the clients

@@ -154,6 +154,14 @@ class Devices:
         if round and self.asks_all:
             self.reply(None, round, 0)
 
+    def kept(self) -> dict[str, Array]:
+        """What a checkpoint keeps beside ``seconds``: arrays with a blank in their names."""
+        return {}
+
+    def resume(self, seconds: float, kept: dict[str, Array]) -> None:
+        """Go on from the time of a checkpoint."""
+        self.seconds = seconds
+
     def row(self) -> dict[str, float]:
         """The columns of the round."""
         if self.flights is not None:

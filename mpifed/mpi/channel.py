@@ -23,6 +23,7 @@ from mpifed.federation.sums import finish
 from mpifed.federation.transport import Traffic
 from mpifed.mpi.choice import AUTO, Choice
 from mpifed.mpi.communicator import Communicator, patiently
+from mpifed.mpi.links import Ranks
 from mpifed.mpi.plan import FRONT, Form, Plan, Plans, aligned, form, kind
 from mpifed.mpi.replies import Replies
 from mpifed.mpi.shared import LongArrays
@@ -239,4 +240,7 @@ class Service(Channel):
 
 def serve(world: Communicator, cuts: list[int], host: Host, reduction: str = AUTO) -> Traffic | None:
     """Ranks above 0: reply to requests until the server says stop; None where it will not ask what this rank did."""
-    return Service(world, cuts, host.dtype.name, reduction).serve(host)
+    service = Service(world, cuts, host.dtype.name, reduction)
+    if host.neighbourhood is not None and len(cuts) > 2:
+        host.neighbourhood.links = Ranks(world.comm, host.neighbourhood, service.traffic, service.crowded)
+    return service.serve(host)

@@ -34,6 +34,7 @@ class Form(msgspec.Struct, array_like=True, frozen=True):
     peers: int | None = None  # how many clients agreed on masks
     exact: bool = False
     rest: bool = False
+    near: tuple[str, tuple[str, ...]] | None = None
 
 
 def kind(request: Request) -> tuple[Any, ...]:
@@ -47,6 +48,7 @@ def kind(request: Request) -> tuple[Any, ...]:
         request.exact,
         request.rest,
         request.then,
+        request.near,
         None if request.to is None else len(request.to),
         None if request.peers is None else len(request.peers),
         None if each is None else (each.dtype, each.shape[1:]),
@@ -64,7 +66,7 @@ def form(request: Request) -> Form:
     then = None if request.then is None else request.then.__name__
     to = None if request.to is None else len(request.to)
     peers = None if request.peers is None else len(request.peers)
-    rest = then, request.evaluation, peers, request.exact, request.rest
+    rest = then, request.evaluation, peers, request.exact, request.rest, request.near
     return Form(request.method, args, to, each, request.reduce, request.last, *rest)
 
 
@@ -144,7 +146,7 @@ class Plan:
         *args, to, peers, each = fields
         key = round, call
         rest = form.last, None, key, form.evaluation, peers, form.exact
-        return Request(form.method, tuple(args), to, each, form.reduce, *rest, rest=form.rest)
+        return Request(form.method, tuple(args), to, each, form.reduce, *rest, rest=form.rest, near=form.near)
 
 
 class Plans:

@@ -39,6 +39,9 @@ METHODS = {
     "proxskip": "ProxSkip",
     "fednova": "FedNova",
     "sisa": "SISA",
+    "dgd": "DGD",
+    "extra": "EXTRA",
+    "gradient-tracking": "Gradient tracking",
 }
 GREEK = {
     "alpha": "α",

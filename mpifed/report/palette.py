@@ -53,6 +53,9 @@ METHODS = {
     "proxskip": Look(ORANGE, 1, 1),
     "fednova": Look(SKY, 5, 3),
     "sisa": Look(VERMILION, 2, 2),
+    "dgd": Look(ORANGE, 4, 2),
+    "extra": Look(ORANGE, 0, 3),
+    "gradient-tracking": Look(ORANGE, 2, 4),
 }  # relatives share a colour, the second of them has a dashed line, a third one a dash-dotted one
 
 

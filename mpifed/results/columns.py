@@ -66,6 +66,10 @@ COLUMNS: dict[str, Column] = {
         symbol="R²",
         latex="$R^2$",
     ),
+    "consensus": Column(
+        "1", "Mean over nodes of a graph of ‖x_i − x‖², x the mean of their models x_i.", better=-1, symbol="consensus"
+    ),
+    "consensus_max": Column("1", "Largest ‖x_i − x‖² of a node of a graph.", better=-1, symbol="consensus, worst node"),
     "dual_objective": Column("1", "Dual objective Σ f_i*(y_i), which the dual methods minimise.", better=-1),
     "lagrangian": Column(
         "1", "Augmented Lagrangian at the clients' variables and the server's model.", better=-1, symbol="Lagrangian"

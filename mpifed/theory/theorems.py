@@ -39,6 +39,9 @@ WHY_NOT = {
     "diana": "that of arXiv:1905.11261 bounds an expectation over draws, of which a run is a single one",
     "marina": "that of arXiv:2102.07845 bounds an expectation at a random one of all iterates",
     "sisa": "those of arXiv:2502.10784 ask for bounds of gradients on a set of all iterates, which no run shows",
+    "dgd": "those of arXiv:1310.7063 bound the distance to the minimiser by constants of the graph that no run needs",
+    "extra": "those of arXiv:1404.6264 hold for a norm of all nodes together, which no model of a run is",
+    "gradient-tracking": "those of arXiv:1605.07112 ask for step sizes far below those that work",
     "fednova": "those of arXiv:2007.07481 need bounds on variance and dissimilarity that a run does not show",
 }
 

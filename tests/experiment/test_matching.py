@@ -10,6 +10,7 @@ from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment
 from mpifed.experiment.matching import described, matrix, refuse_mismatch
 from mpifed.problems.base import Problem
+from tests.helpers.algorithm_cases import GRAPHED
 
 TABLE = matrix()
 DATA = {"name": "gaussian", "clients": 3, "samples": 6, "features": 4}
@@ -27,6 +28,7 @@ WITHOUT_BATCHES = {
 def refused(name, problem):
     """What is said to an algorithm on a problem, or None where it runs."""
     table = {"problem": problem, "data": DATA} | TABLES.get(problem, {})
+    table |= {"graph": "ring"} if name in GRAPHED else {}
     batches = TABLE.cells[name][TABLE.problems.index(problem)][-1] in WITHOUT_BATCHES
     try:
         mpifed.run(table | {"algorithm": {"name": name} | ({"batch_size": 0} if batches else {}), "rounds": 1})

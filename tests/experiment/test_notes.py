@@ -7,12 +7,12 @@ import io
 import pytest
 
 import mpifed
-from mpifed.algorithms.base import Algorithm
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.notes import notes, selecting, worth_saying
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import start
+from tests.helpers.algorithm_cases import SERVED
 
 METHOD = """
 from typing import ClassVar, NamedTuple
@@ -71,9 +71,7 @@ def test_a_method_that_never_selects_says_so_where_the_user_set_the_selection(ow
     assert result.cr == 2
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in Algorithm.choices if name not in ("fedgia", "newton", "fednl", "marina")]
-)
+@pytest.mark.parametrize("name", [name for name in SERVED if name not in ("fedgia", "newton", "fednl", "marina")])
 def test_the_others_leave_it_to_selection_who_replies(name):
     assert selecting(experiment({"algorithm": name})) == []
 

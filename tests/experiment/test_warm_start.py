@@ -16,7 +16,7 @@ from mpifed.experiment.job import Job
 from mpifed.experiment.run import start
 from mpifed.results.result import load
 from tests.experiment.conftest import run
-from tests.helpers.algorithm_cases import PROBLEMS, SETTINGS
+from tests.helpers.algorithm_cases import GRAPHED, PROBLEMS, SETTINGS
 from tests.helpers.killed_runs import content
 
 STUDY = {"data": {"clients": 6, "features": 5}, "rounds": 4, "stop": {"gradient": 0.0}}
@@ -40,6 +40,7 @@ def test_every_method_starts_where_the_other_run_ended(name, tmp_path):
         "data": {"name": "quadratic", "clients": 6, "features": 5} if name in PROBLEMS else STUDY["data"],
         "algorithm": {"name": name, **SETTINGS.get(name, {})},
         "rounds": 3,
+        **({"graph": "ring"} if name in GRAPHED else {}),
     }
     first = result(table, tmp_path / "out.h5")
     again = result(table | {"start": str(tmp_path / "out.h5")})

@@ -16,7 +16,7 @@ from mpifed.experiment.config import experiment
 from mpifed.experiment.notes import notes
 from mpifed.federation.selection import All, Uniform
 from tests.helpers.algorithm_cases import CASES as CASES_OF_ALL
-from tests.helpers.algorithm_cases import SETTINGS, members, start
+from tests.helpers.algorithm_cases import SERVED, SETTINGS, members, start
 from tests.helpers.algorithm_runs import M, N, Run, build, same
 
 TOPK = {"name": "topk", "k": 3}
@@ -77,7 +77,7 @@ def test_gradient_descent_with_memory_is_ef21():
     assert one.fed.ledger.bits_up == other.fed.ledger.bits_up
 
 
-@pytest.mark.parametrize("name", [name for name in Algorithm.choices if name != "flame-dp"])
+@pytest.mark.parametrize("name", [name for name in SERVED if name != "flame-dp"])
 def test_identity_changes_no_bit_and_no_charge(name):
     plain, same_thing = (
         start(build(name, SETTINGS.get(name, {})), compress=table)
@@ -273,7 +273,7 @@ def test_a_method_says_whether_its_rounds_use_the_last_uploads_of_all_clients(al
 @pytest.mark.parametrize(
     "words",
     [
-        *([f"algorithm={name}"] for name in Algorithm.choices if Algorithm.member(name, "algorithm")().uses_last()),
+        *([f"algorithm={name}"] for name in SERVED if Algorithm.member(name, "algorithm")().uses_last()),
         ["algorithm=fedavg", "algorithm.aggregate=all"],
     ],
     ids=lambda words: words[-1],

@@ -19,6 +19,10 @@ def constant(a):
     return {"name": "constant", "a": a}
 
 
+GRAPHED = [name for name in Algorithm.choices if Algorithm.member(name, "algorithm").graph]  # without a server
+SERVED = [name for name in Algorithm.choices if name not in GRAPHED]
+
+
 # An algorithm that is not named here runs with its defaults.
 SETTINGS = {
     "fedgia": {"k0": 5},
@@ -52,7 +56,7 @@ SETTINGS = {
 PROBLEMS = {"feddcd": "quadratic", "accfeddcd": "quadratic"}  # what it runs on; otherwise least squares
 
 
-CASES = [(name, SETTINGS.get(name, {})) for name in Algorithm.choices] + [
+CASES = [(name, SETTINGS.get(name, {})) for name in SERVED] + [
     ("fedgia", {"H": "gram"}),
     ("fedgia", {"H": "zero", "k0": 1, "t": 2.0}),
     ("fedadmm", {"inner_max": 1, "k0": 1}),

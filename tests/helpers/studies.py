@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpifed.algorithms.base import Algorithm
+from tests.helpers.algorithm_cases import GRAPHED, SERVED
 
 PLAIN = ["data.clients=13", "data.features=23", "rounds=6", "stop.diverged=0"]
 LOGISTIC = ["data=gaussian", "data.clients=13", "data.samples=11", "data.features=7", "rounds=5"]
@@ -32,8 +33,26 @@ AWAY = [
     "asynchronous.arrivals=3",
     "asynchronous.staleness=4",
 ]
-ABLE = [name for name in Algorithm.choices if Algorithm.member(name, "").asynchronous]
-STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in Algorithm.choices} | {
+ABLE = [name for name in SERVED if Algorithm.member(name, "").asynchronous]
+GRAPHS = {"dgd": "ring", "extra": "star", "gradient-tracking": "exponential"}  # the others run on a random graph
+STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in SERVED} | {
+    **{name: [f"algorithm={name}", f"graph={GRAPHS.get(name, 'erdos-renyi')}", *PLAIN] for name in GRAPHED},
+    "dgd, redrawn": [
+        "algorithm=dgd",
+        "algorithm.order=adapt-combine",
+        "graph={name='erdos-renyi',redraw=true,loss=0.2}",
+        "dtype=float32",
+        *PLAIN,
+    ],
+    "gradient-tracking, lossy": [
+        "algorithm=gradient-tracking",
+        "graph={name='complete',loss=0.5}",
+        "system.jitter=0.5",
+        "system.latency={name='exponential',mean=0.05}",
+        "system.speed={name='lognormal',median=1e3,sigma=1.0}",
+        "system.bandwidth_up={name='pareto',scale=1e3,shape=1.5}",
+        *LOGISTIC,
+    ],
     "fedgia, gram": ["algorithm.H=gram", "selection=cover", *PLAIN],
     "feddcd": ["algorithm=feddcd", *LOGISTIC],
     "accfeddcd": ["algorithm=accfeddcd", *LOGISTIC],

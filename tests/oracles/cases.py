@@ -32,10 +32,11 @@ class Case(NamedTuple):
     options: dict[str, Any]
     fixed: dict[str, Any] | None = None
     counts: tuple[int, ...] = (3, 1, 5, 2, 4, 3)
+    graph: dict[str, Any] | None = None
 
     def __str__(self):
         words = [f"{key}={value['name'] if isinstance(value, dict) else value}" for key, value in self.options.items()]
-        return "-".join([self.method, self.problem["name"], *words])
+        return "-".join([self.method, self.problem["name"], *words, *([self.graph["name"]] if self.graph else [])])
 
 
 def step(name, a):
@@ -51,6 +52,11 @@ def adaptive(name):
 
 
 SAME = (3,) * 6  # where a constant of the method depends on the number of clients that take part
+RING = {"name": "ring"}
+GRID = {"name": "torus", "rows": 2}
+LOSSY = {"name": "exponential", "loss": 0.3}
+RANDOM = {"name": "erdos-renyi", "p": 0.4, "redraw": True, "loss": 0.2}
+STAR = {"name": "star"}
 PAIRS = (3, 2, 5, 2, 4, 3)  # dual coordinate descent needs two
 FEW = (3, 1, 5, 2)  # Newton's method is at the minimiser soon, where its line search is about rounding
 
@@ -146,4 +152,11 @@ CASES = [
     Case("fednl-pp", WHOLE, {"compressor": {"name": "topk", "k": 5}, "alpha": 0.8}),
     Case("fednl-pp", SMALL, {"compressor": {"name": "rank", "r": 2}}),
     Case("fednl-pp", UNBIASED, {"compressor": {"name": "identity"}, "alpha": 0.95}),
+    Case("dgd", LOGISTIC, {}, graph=RING),
+    Case("dgd", LEAST_SQUARES, {"gamma": 0.03}, graph=RANDOM),
+    Case("dgd", SOFTMAX, {"gamma": 0.1, "order": "adapt-combine", "k0": 3}, graph=LOSSY),
+    Case("extra", LEAST_SQUARES, {}, graph=STAR),
+    Case("extra", LOGISTIC, {"gamma": 0.4}, graph=GRID),
+    Case("gradient-tracking", LOGISTIC, {"gamma": 0.3}, graph=GRID),
+    Case("gradient-tracking", LEAST_SQUARES, {"gamma": 0.02}, graph=RANDOM),
 ]

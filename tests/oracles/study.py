@@ -65,6 +65,8 @@ def expected(case, **changed):
     """What the oracle of the case says."""
     module = importlib.import_module(f".{case.method.replace('-', '_')}", __package__)
     clients = clients_of(case.problem)
+    if case.graph is not None:
+        return module.run(clients, len(case.counts), case.graph, **{**case.options, **changed})
     draws = [draw(case.counts, 1)] + ([draw(case.counts, 2)] if case.method == "accfeddcd" else [])
     return module.run(clients, *draws, **{**case.options, **changed})
 
@@ -91,6 +93,8 @@ def computed(case, folder):
         "selection": {"name": "replay", "path": str(folder / "sel.npz"), "key": "sel"},
         "record": {"personal": case.method in ("flame", "flame-dp", "pfedme", "ditto", "apfl")},
     }
+    if case.graph is not None:
+        study |= {"graph": case.graph, "selection": "all"}
     return mpifed.run(study)
 
 

@@ -26,10 +26,15 @@ from mpifed import (
     Data,
     Dataset,
     Distribution,
+    Edges,
     Federation,
+    Graph,
+    GraphMethod,
     Known,
     LinearModel,
     Local,
+    Near,
+    Network,
     Optimizer,
     Partition,
     Pool,
@@ -129,6 +134,42 @@ class Relaxed(Algorithm):
 
     def watch(self, f: Local, client: Client, x: Array) -> tuple[Array, ...]:
         return (np.linalg.norm(client.w - x, axis=1),)
+
+
+class Gossip(GraphMethod):
+    """Nodes take gradient steps and move to the means of their neighbours, alone or with themselves."""
+
+    gamma: Annotated[float, Meta(gt=0, description="step size γ")] = 0.1
+
+    def join(self, f: Local) -> Client:
+        return Client(w=f.initial())
+
+    def model(self, f: Local, client: Client) -> Array:
+        return client.w
+
+    def start(self, net: Network) -> Server:
+        return Server(x=net.initial(), k=0)
+
+    def round(self, net: Network, server: Server) -> Server:
+        net.gather("w", self.moved)
+        net.local(self.descended, self.gamma)
+        net.mix("w")
+        return server
+
+    def moved(self, f: Local, client: Client, near: Near) -> tuple[Client, None]:
+        sums = np.add.reduceat(near.rows, near.first[:-1])
+        return Client(w=sums / f.neighbours), None
+
+    def descended(self, f: Local, client: Client, gamma: float) -> tuple[Client, None]:
+        return Client(w=client.w - gamma * f.grad(client.w)), None
+
+
+class Wheel(Graph):
+    """A ring, and node 0 beside every other node."""
+
+    def edges(self, m: int, rng: np.random.Generator) -> Edges:
+        rim = [(i, i + 1) for i in range(1, m - 1)] + [(1, m - 1)]
+        return Edges(np.array(sorted({(0, i) for i in range(1, m)} | set(rim))))
 
 
 class Huber(LinearModel):
@@ -273,6 +314,14 @@ def every_family() -> Result | None:
         return [run(options, algorithm=one, data=data, selection=selection, rounds=2) for one in algorithms][-1]
     except mpifed.Trouble:
         return None
+
+
+def without_server() -> float:
+    """A method of its own on a graph of its own and on a torus: how far nodes are from each other in the end."""
+    graphs: list[Graph] = [Wheel(loss=0.1), mpifed.graphs.Torus(rows=2)]
+    data = mpifed.data.Gaussian(clients=6, samples=20, features=3)
+    done = [run(algorithm=Gossip(), graph=graph, data=data, rounds=30) for graph in graphs]
+    return max(float(result.rounds["consensus_max"][-1]) for result in done if result is not None)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ def test_it_runs(tmp_path):
     assert np.abs(result.x - 1).max() < 0.3
     assert program.every_family().cr == 2
     assert program.certified().holds
+    assert 0 < program.without_server() < 0.1
     assert "| objective |" in program.in_memory(tmp_path / "again.h5")
 
 

@@ -1,0 +1,69 @@
+"""Decentralised gradient descent, the method of A. Nedić, A. Ozdaglar, "Distributed subgradient methods for
+multi-agent optimization", doi:10.1109/TAC.2008.2009515 (2009)."""
+
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+from msgspec import Meta
+
+from mpifed.algorithms.graph_method import GraphMethod, Server
+from mpifed.core.typing import Array, Positive
+from mpifed.federation.local import Local
+from mpifed.federation.network import Network
+
+
+class Client(NamedTuple):
+    x: Array  # (c, n) model
+
+
+class DGD(GraphMethod, tag="dgd"):
+    """Each node mixes the models of its neighbours with its own, and takes a gradient step on its own objective.
+
+    x_i⁺ = Σ_j W_ij x_j − γ∇f_i(x_i).  With order = "adapt-combine":  x_i⁺ = Σ_j W_ij (x_j − γ∇f_j(x_j)), with k0 steps
+    in place of one where k0 > 1. Nodes end within O(γ) of each other and of the minimiser, not at it; the smaller γ,
+    the closer and the slower. On the complete graph "adapt-combine" is local-gd: gradient descent where k0 = 1.
+    By default γ = (1 + λ)/(2L) with L = max r_i and λ the least eigenvalue of W; for γ < (1 + λ)/L nodes stay bounded.
+    Source: the method with a constant step; of the order A. H. Sayed, arXiv:1205.4220 (diffusion); of the bound
+    K. Yuan, Q. Ling, W. Yin, arXiv:1310.7063.
+    """
+
+    gamma: Annotated[Positive | None, Meta(description="step size γ (default: (1 + λ)/(2 max r_i))")] = None
+    order: Annotated[
+        Literal["combine-adapt", "adapt-combine"], Meta(description="mix first, or take the gradient step first")
+    ] = "combine-adapt"
+    k0: Annotated[int, Meta(ge=1, description='gradient steps before mixing, with order = "adapt-combine"')] = 1
+
+    spares: ClassVar[dict[str, str]] = {"lipschitz": "gamma"}
+    tuned_by: ClassVar[str] = "gamma"
+
+    def __post_init__(self) -> None:
+        if self.k0 > 1 and self.order == "combine-adapt":
+            raise ValueError(f'k0 = {self.k0} needs order = "adapt-combine"')
+
+    def needs(self) -> tuple[str, ...]:
+        return ("lipschitz",) if self.gamma is None else ()
+
+    def work(self, d: Array) -> Array:
+        return self.k0 * d
+
+    def join(self, f: Local) -> Client:
+        return Client(x=f.initial())
+
+    def start(self, net: Network) -> Server:
+        return Server(net.initial(), self.gamma or (1 + net.least) / float(2 * net.max(self.smoothness)))
+
+    def round(self, net: Network, server: Server) -> Server:
+        if self.order == "combine-adapt":
+            net.mix("x", self.combined, server.gamma)
+        else:
+            net.local(self.adapted, server.gamma)
+            net.mix("x")
+        return server
+
+    def combined(self, f: Local, client: Client, mixed: Array, gamma: float) -> tuple[Client, None]:
+        return Client(x=mixed - gamma * f.grad(client.x)), None
+
+    def adapted(self, f: Local, client: Client, gamma: float) -> tuple[Client, None]:
+        x = client.x
+        for _ in range(self.k0):
+            x = x - gamma * f.grad(x)
+        return Client(x=x), None

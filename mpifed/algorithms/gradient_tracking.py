@@ -1,0 +1,54 @@
+"""Gradient tracking, the method of G. Qu, N. Li, "Harnessing smoothness to accelerate distributed optimization",
+arXiv:1605.07112 (2016)."""
+
+from typing import Annotated, ClassVar, NamedTuple
+
+from msgspec import Meta
+
+from mpifed.algorithms.graph_method import GraphMethod, Server
+from mpifed.core.typing import Array, Positive
+from mpifed.federation.local import Local
+from mpifed.federation.network import Network
+
+
+class Client(NamedTuple):
+    x: Array  # (c, n) model
+    s: Array  # (c, n) estimate of the mean gradient
+    g: Array  # (c, n) gradient at x
+
+
+class GradientTracking(GraphMethod, tag="gradient-tracking"):
+    """Each node steps along an estimate of the mean gradient, which it mixes as it does its model; it is exact.
+
+    x_i⁺ = Σ_j W_ij x_j − γs_i;  s_i⁺ = Σ_j W_ij s_j + ∇f_i(x_i⁺) − ∇f_i(x_i),  s_i = ∇f_i(x_i) at first. The mean of
+    all s_i is that of all gradients in every round, also where W changes, so that nodes end at the minimiser. Two
+    vectors travel along each edge.
+    By default γ = gap²/(2L) with L = max r_i and the spectral gap of W, and at least 0.01/L; larger ones often work.
+    Source: its algorithm, which is linear for strongly convex f_i; with changing W: A. Nedić, A. Olshevsky, W. Shi,
+    arXiv:1607.03218 (DIGing).
+    """
+
+    gamma: Annotated[Positive | None, Meta(description="step size γ (default: gap²/(2 max r_i))")] = None
+
+    vectors: ClassVar[int] = 2
+    spares: ClassVar[dict[str, str]] = {"lipschitz": "gamma"}
+    tuned_by: ClassVar[str] = "gamma"
+
+    def needs(self) -> tuple[str, ...]:
+        return ("lipschitz",) if self.gamma is None else ()
+
+    def join(self, f: Local) -> Client:
+        g = f.grad(f.initial())
+        return Client(x=f.initial(), s=g, g=g)
+
+    def start(self, net: Network) -> Server:
+        return Server(net.initial(), self.gamma or max(net.gap**2, 0.02) / float(2 * net.max(self.smoothness)))
+
+    def round(self, net: Network, server: Server) -> Server:
+        net.mix(("x", "s"), self.tracked, server.gamma)
+        return server
+
+    def tracked(self, f: Local, client: Client, x: Array, s: Array, gamma: float) -> tuple[Client, None]:
+        x = x - gamma * client.s
+        g = f.grad(x)
+        return Client(x=x, s=s + g - client.g, g=g), None

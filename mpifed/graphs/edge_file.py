@@ -1,0 +1,79 @@
+"""A graph from a file of edges."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.core.errors import UserError
+from mpifed.core.typing import Array
+from mpifed.graphs.base import Edges, Graph
+
+EXACT = 1e-9  # how far a row of given weights may be from 1
+
+
+class EdgeFile(Graph, tag="file", kw_only=True):
+    """Edges of a text file: a line holds the numbers of two clients, counted from 0, and maybe the weight W_ij.
+
+    Numbers are separated by spaces, tabs or commas; # begins a comment. Either all lines have a weight, or none, and
+    then weights are those of Metropolis. A line ``i i w`` is W_ii; where there is none, W_ii = 1 − Σ_j W_ij.
+    """
+
+    path: Annotated[str, Meta(description="text file")]
+
+    def edges(self, m: int, rng: np.random.Generator) -> Edges:
+        table = self.table()
+        given = None if np.isnan(table[:, 2]).all() else table[:, 2]
+        ends = table[:, :2].astype(np.int64)
+        if (ends != table[:, :2]).any() or ends.min(initial=0) < 0 or ends.max(initial=0) >= m:
+            raise self.wrong(f"every line must begin with the numbers of two clients, from 0 to {m - 1}")
+        if given is not None and not np.isfinite(given).all():
+            raise self.wrong("either all lines have a weight, which is a finite number, or none")
+        ends = np.sort(ends, axis=1)
+        order = np.lexsort(ends.T[::-1])
+        ends, given = ends[order], None if given is None else given[order]
+        twice = (ends[1:] == ends[:-1]).all(axis=1)
+        if given is not None and (twice & (given[1:] != given[:-1])).any():
+            i, j = ends[1:][twice & (given[1:] != given[:-1])][0]
+            raise self.wrong(f"W must be symmetric, and the edge between {i} and {j} has two weights")
+        once = np.append(True, ~twice)
+        ends, given = ends[once], None if given is None else given[once]
+        return self.weighted(ends, given, m)
+
+    def weighted(self, ends: Array, given: Array | None, m: int) -> Edges:
+        """The edges and their weights; loops are the weights W_ii."""
+        loops = ends[:, 0] == ends[:, 1]
+        if given is None:
+            return Edges(ends[~loops])
+        rest = np.bincount(ends[~loops].ravel(), np.repeat(given[~loops], 2), m)
+        own = 1 - rest
+        own[ends[loops, 0]] = given[loops]
+        far = np.abs(own + rest - 1) > EXACT
+        if far.any():
+            i = int(np.argmax(far))
+            raise self.wrong(f"rows of W must sum to 1, and that of client {i} sums to {own[i] + rest[i]:.12g}")
+        return Edges(ends[~loops], given[~loops], own)
+
+    def table(self) -> Array:
+        """The numbers of the file: (lines, 3), NaN for a weight that is not there."""
+        file = Path(os.path.expanduser(self.path))
+        rows = []
+        try:
+            for number, line in enumerate(file.read_text("utf-8-sig").splitlines(), 1):
+                words = line.partition("#")[0].replace(",", " ").split()
+                if words and len(words) not in (2, 3):
+                    raise self.wrong(f"line {number} has {len(words)} numbers, and an edge has two or three")
+                if words:
+                    rows.append([*map(float, words), np.nan][:3])
+        except OSError as error:
+            raise self.wrong(f"it cannot be read: {error.strerror}") from None
+        except ValueError as error:
+            raise self.wrong(f"it must hold numbers: {error}") from None
+        return np.array(rows, float).reshape(-1, 3)
+
+    def wrong(self, why: str) -> UserError:
+        return UserError(f"graph.path = {self.path!r} is wrong: {why}")

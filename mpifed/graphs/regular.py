@@ -1,0 +1,90 @@
+"""Graphs that follow from the number of nodes: ring, torus, exponential graph, complete graph, star."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.core.errors import UserError
+from mpifed.core.memory import check_memory
+from mpifed.core.typing import Array, Count
+from mpifed.graphs.base import EDGE, Edges, Graph, pairs
+
+
+class Ring(Graph, tag="ring"):
+    """Node i and node i + 1, modulo m."""
+
+    def edges(self, m: int, rng: np.random.Generator) -> Edges:
+        return Edges(circle(m, [1]))
+
+    def symmetry(self, m: int) -> tuple[int, ...]:
+        return (m,)
+
+
+class Torus(Graph, tag="torus"):
+    """A grid of ``rows`` × m/rows nodes, row by row, with neighbours above, below, left and right, cyclic."""
+
+    rows: Annotated[
+        Count | None, Meta(description="rows of the grid (default: so that it is as square as possible)")
+    ] = None
+
+    def shape(self, m: int) -> tuple[int, int]:
+        """Rows and columns."""
+        most = math.isqrt(m)
+        rows = self.rows or next(r for r in range(most, 0, -1) if m % r == 0)
+        if m % rows:
+            raise UserError(f"graph.rows = {rows} is wrong: it must divide the number of clients, {m}")
+        if m > 1 and rows in (1, m):
+            given = f"graph.rows = {rows}" if self.rows else 'graph = "torus"'
+            raise UserError(f'{given} is wrong for {m} clients: they make one row only, which is graph = "ring"')
+        return rows, m // rows
+
+    def edges(self, m: int, rng: np.random.Generator) -> Edges:
+        rows, columns = self.shape(m)
+        i = np.arange(m)
+        r, c = np.divmod(i, columns)
+        below, right = (r + 1) % rows * columns + c, r * columns + (c + 1) % columns
+        return Edges(pairs(np.tile(i, 2), np.concatenate([below, right]), m))
+
+    def symmetry(self, m: int) -> tuple[int, ...]:
+        return self.shape(m)
+
+
+class Exponential(Graph, tag="exponential"):
+    """Node i and the nodes i ± 2^k, k = 0, 1 … ⌈log₂ m⌉ − 1, modulo m: about 2 log₂ m neighbours, undirected."""
+
+    def edges(self, m: int, rng: np.random.Generator) -> Edges:
+        return Edges(circle(m, [1 << k for k in range((m - 1).bit_length())]))
+
+    def symmetry(self, m: int) -> tuple[int, ...]:
+        return (m,)
+
+
+class Complete(Graph, tag="complete"):
+    """All pairs of nodes; Metropolis weights are 1/m, so that mixing is the mean of all."""
+
+    def edges(self, m: int, rng: np.random.Generator) -> Edges:
+        check_memory(EDGE * m * (m - 1) // 2, f"a complete graph of {m:,} nodes")
+        return Edges(np.stack(np.triu_indices(m, 1), axis=1))
+
+    def symmetry(self, m: int) -> tuple[int, ...]:
+        return (m,)
+
+
+class Star(Graph, tag="star"):
+    """Node 0 and every other node."""
+
+    def edges(self, m: int, rng: np.random.Generator) -> Edges:
+        others = np.arange(1, m)
+        return Edges(np.stack([np.zeros_like(others), others], axis=1))
+
+
+def circle(m: int, hops: list[int]) -> Array:
+    """The edges of m nodes on a circle, each with those so many places on."""
+    i = np.arange(m)
+    ends = [np.stack([i, (i + hop) % m]) for hop in hops]
+    a, b = np.concatenate([np.zeros((2, 0), np.int64), *ends], axis=1)
+    return pairs(a, b, m)

@@ -1,0 +1,105 @@
+"""The matrix W of every round, made on every rank from the seed alone."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mpifed.core import sparse as sp
+from mpifed.core.streams import stream
+from mpifed.core.typing import Array
+from mpifed.graphs.base import Edges, Graph
+from mpifed.graphs.spectrum import Spectrum, spectrum
+
+GRAPH, LOSS = 0, 1  # the streams of a round
+DIGITS = 1 << 20
+
+
+class Mixing(NamedTuple):
+    """The weights of a round."""
+
+    W: Any  # (m, m) scipy.sparse.csr_array, columns of a row rising; its entries are the edges and the diagonal
+    degrees: Array  # (m,) numbers of neighbours
+    edges: int
+
+
+class Weights:
+    """The weights of all rounds. ``at(0)`` are those of the graph as it was drawn first, without lost edges."""
+
+    def __init__(self, graph: Graph, seed: int, m: int) -> None:
+        self.graph, self.seed, self.m = graph, seed, m
+        self._edges = completed(graph.edges(m, stream(seed, "graph", 0, GRAPH)), m)
+        self.first = mixing(self._edges, m)
+        self._round, self._last = 0, self.first
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """The spectrum of the graph as it was drawn first."""
+        return spectrum(self.first.W, self.graph.symmetry(self.m))
+
+    @cached_property
+    def gap(self) -> float:
+        """The spectral gap, rounded down to six digits like ``least``; 0 where it is not known."""
+        gap = self.spectrum.gap
+        return 0.0 if np.isnan(gap) else max(0.0, (round(gap * DIGITS) - 1) / DIGITS)
+
+    @cached_property
+    def least(self) -> float:
+        """A lower bound of the eigenvalues of W, rounded to six digits so that it is the same on every machine.
+
+        Where they are not known, it is that of Gershgorin, 2 min W_ii − 1. Lost edges do not lower them.
+        """
+        least = self.spectrum.least
+        if np.isnan(least):
+            least = float(2 * self.first.W.diagonal().min() - 1)
+        return (round(least * DIGITS) - 1) / DIGITS
+
+    def at(self, number: int) -> Mixing:
+        """The weights of round 0, 1, 2 …"""
+        if not number or not self.graph.changing:
+            return self.first
+        if number != self._round:
+            self._round, self._last = number, self._drawn(number)
+        return self._last
+
+    def _drawn(self, number: int) -> Mixing:
+        edges = self._edges
+        if self.graph.drawn_anew:
+            edges = completed(self.graph.edges(self.m, stream(self.seed, "graph", number, GRAPH)), self.m)
+        if self.graph.loss:
+            lost = stream(self.seed, "graph", number, LOSS).random(len(edges.ends)) < self.graph.loss
+            edges = without(edges, lost)
+        return mixing(edges, self.m)
+
+
+def completed(edges: Edges, m: int) -> Edges:
+    """The edges with all their weights: those of Metropolis where none are given."""
+    if edges.weights is not None:
+        return edges
+    degrees = np.bincount(edges.ends.ravel(), minlength=m)
+    weights = 1 / (1 + degrees[edges.ends].max(axis=1))
+    return Edges(edges.ends, weights, 1 - np.bincount(edges.ends.ravel(), np.repeat(weights, 2), m))
+
+
+def without(edges: Edges, lost: Array) -> Edges:
+    """The edges that are not lost; the weight of a lost one goes to the diagonal at both its ends."""
+    ends, weights, own = edges
+    assert weights is not None
+    assert own is not None
+    more = np.bincount(ends[lost].ravel(), np.repeat(weights[lost], 2), len(own))
+    return Edges(ends[~lost], weights[~lost], own + more)
+
+
+def mixing(edges: Edges, m: int) -> Mixing:
+    """The matrix of edges with their weights."""
+    ends, weights, own = edges
+    assert weights is not None
+    assert own is not None
+    nodes = np.arange(m)
+    rows = np.concatenate([ends[:, 0], ends[:, 1], nodes])
+    columns = np.concatenate([ends[:, 1], ends[:, 0], nodes])
+    W = sp.csr_array((np.concatenate([weights, weights, own]), (rows, columns)), shape=(m, m))
+    W.sort_indices()
+    return Mixing(W, np.diff(W.indptr) - 1, len(ends))

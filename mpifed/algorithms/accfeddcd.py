@@ -54,10 +54,10 @@ class AccFedDCD(DualMethod, tag="accfeddcd"):
     def round(self, fed: Federation, server: Server) -> Server:
         a, b, r, eta, alpha = server.a, server.b, server.r, self.rate(fed), self.common(server)
         fed.call(self.extrapolate, a, b)  # lines 17–18, 26, 29
-        first = fed.select(server.x)  # line 19
+        first = self.select(fed, server)  # line 19
         server = server._replace(x=self.collect(fed, server, first))  # lines 20–22
         fed.call(self.step_y, server.x, eta * alpha, to=first)  # lines 23–28
-        second = fed.select(server.x)  # line 31
+        second = self.select(fed, server)  # line 31
         mean = self.collect(fed, server, second)  # lines 32–34
         fed.call(self.step_z, mean, eta * (alpha * a * r / (a * a + b)), to=second)  # lines 35–39
         return server._replace(x=self.output(fed, mean, second))  # line 42

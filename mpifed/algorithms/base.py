@@ -36,6 +36,11 @@ class Algorithm(Certified):
     state of those clients and what they upload: an array or a tuple of arrays whose leading axis is clients, or None.
     State goes in and comes out; no attribute of the algorithm is set.
 
+    ``uneven`` says why clients cannot be selected with unequal probabilities. It is empty where they can: where the
+    mean over the selected is ``fed.estimate``, which weighs replies, or where no fixed point depends on how often a
+    client is selected. Nor does it where all clients reply, where their last uploads count, or where a method is
+    ``coupled``: ``unequal`` knows.
+
     The docstring of an algorithm's file begins with its paper, including the year and arXiv:ID or doi:ID.
     """
 
@@ -92,6 +97,9 @@ class Algorithm(Certified):
     feedback: ClassVar[str] = "memory"  # what [compress] keeps of uploads by default
     demands: ClassVar[str] = ""  # what it needs of f_i beyond methods of the problem, and which options give it
     spares: ClassVar[dict[str, str]] = {}  # method of the problem -> the option that, where it is set, does without it
+    uneven: ClassVar[str] = "it does not say whether a mean over the selected stands for one over all"
+    coupled: ClassVar[bool] = False  # whether what the selected clients give and take adds up to 0 among them
+    moves_duals: ClassVar[bool] = False  # whether ``score_move`` says how far a client's dual variables would move
     tuned_by: ClassVar[str] = ""  # the option to change where the iterates diverge
     refused: ClassVar[dict[str, str]] = {"optimizer": "it has no local gradient steps with a step size γ"}
     asynchronous: ClassVar[bool] = False  # whether rounds send, wait for arrivals and use what these upload
@@ -128,6 +136,11 @@ class Algorithm(Certified):
     def uses_last(self) -> bool:
         """Whether rounds use the last uploads of all clients: ``last`` of fed.sum, fed.mean and fed.solve."""
         return self.lasting is not None and all(getattr(self, key) == value for key, value in self.lasting.items())
+
+    def unequal(self) -> str:
+        """Why clients cannot be selected with unequal probabilities; empty where they can."""
+        always = self.selections == 0 or (self.everyone and not self.sometimes)
+        return "" if always or self.coupled or self.uses_last() else self.uneven
 
     def local_steps(self, d: Array) -> Array | None:
         """Local steps that a selected client of d samples takes in a round: (m,).
@@ -197,6 +210,15 @@ class Algorithm(Certified):
         _, batch, _ = next(f.steps(1, 0, size))
         g = batch.grad(x)
         return client, np.sqrt(np.vecdot(g, g))
+
+    def score_loss(self, f: Local, client: Any, x: Array, size: int) -> tuple[Any, Array]:
+        """What power-of-choice ranks by: f_i(x) on one mini-batch of ``size`` samples, (c,)."""
+        _, batch, _ = next(f.steps(1, 0, size))
+        return client, batch.value(x)
+
+    def importance(self, f: Local, client: Any) -> tuple[Array, Array]:
+        """Odds of clients for selection by importance, and the factor that a set has as their sum: (c,) each."""
+        return f.lipschitz(), np.ones(len(f))
 
     def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
         """Columns of the record, from the server's state and ``watched``: sums over all m clients, and extremes."""

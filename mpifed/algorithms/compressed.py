@@ -30,6 +30,7 @@ class CompressedGradients(Algorithm):
     biased: ClassVar[bool] = False  # whether the compressor may be biased
     spares: ClassVar[dict[str, str]] = {"lipschitz": "gamma"}
     tuned_by: ClassVar[str] = "gamma"
+    uneven: ClassVar[str] = ""  # what clients remember is exact at the fixed point
     uncompressed: ClassVar[dict[str, str]] = {"up": "it compresses them itself: algorithm.compressor says how"}
 
     def needs(self) -> tuple[str, ...]:

@@ -43,6 +43,8 @@ class DualMethod(Algorithm):
     tuned_by: ClassVar[str] = "eta"
     fewest: ClassVar[int] = 2
     synchronous: ClassVar[str] = "every round moves v_i of all clients, at which those under way solve (1)"
+    coupled: ClassVar[bool] = True
+    moves_duals: ClassVar[bool] = True
     uncompressed: ClassVar[dict[str, str]] = {
         "down": "Σ y_i = 0 must hold, and each client takes the mean itself off its own w_i"
     }
@@ -101,6 +103,23 @@ class DualMethod(Algorithm):
     def solve(self, f: Local, client: Any, alpha: float, beta: float, share: float) -> tuple[Any, Any]:
         """Solve (1): the new state, and ``upload`` of w_i."""
         raise NotImplementedError
+
+    def select(self, fed: Federation, server: Any) -> Array | None:
+        """The clients of a selection; those that are scored solve (1)."""
+        return fed.select(server.x, given=(server.alpha, server.beta, server.share))
+
+    def score_move(self, f: Local, client: Any, x: Array, size: int, *constants: float) -> tuple[Any, Array]:
+        """‖√α_i (w_i − x)‖, the length of ŵ_i in the norm of Λ if w̄ were x; the common α counts as 1.  (c,)"""
+        client, _ = self.solve(f, client, *constants)
+        away = client.w - x
+        square = np.vecdot(away, away)
+        return client, np.sqrt(square if self.scaling == "common" else f.convexity() * square)
+
+    def importance(self, f: Local, client: Any) -> tuple[Array, Array]:
+        """r_i; with a scaling of their own r_i/α_i, and α_i: the law of the theorem in docs/selection.md."""
+        if self.scaling == "common":
+            return super().importance(f, client)
+        return f.lipschitz() / f.convexity(), f.convexity()
 
     def output(self, fed: Federation, mean: Array, to: Array | None) -> Array:
         """The model of the round: w̄, or the w_i that one of the clients ``to`` has uploaded."""

@@ -39,6 +39,7 @@ class FedAvg(Algorithm, tag="fedavg"):
     lasting: ClassVar[dict[str, str] | None] = {"aggregate": "all"}
     tuned_by: ClassVar[str] = "step"
     asynchronous: ClassVar[bool] = True
+    uneven: ClassVar[str] = ""
 
     def work(self, d: Array) -> Array:
         return passes(d, self.k0, self.epochs, self.batch_size)
@@ -54,7 +55,7 @@ class FedAvg(Algorithm, tag="fedavg"):
 
     def round(self, fed: Federation, server: Server) -> Server:
         fed.send(self.update, server.x, server.k, to=fed.select(server.x), each=fed.local_steps)
-        x = fed.mean(of=fed.arrivals(), last="w" if self.aggregate == "all" else None)
+        x = fed.estimate(server.x, of=fed.arrivals(), last="w" if self.aggregate == "all" else None)
         return Server(x=x, k=server.k + (self.epochs or self.k0))
 
     def update(self, f: Local, client: Client, x: Array, k: int, most: Array | None = None) -> tuple[Client, Array]:
@@ -66,8 +67,7 @@ class FedAvg(Algorithm, tag="fedavg"):
         return (client._replace(w=w) if self.keeps() else client), w
 
     def keeps(self) -> bool:
-        """Whether clients keep their last local models."""
-        return self.aggregate == "all"
+        return self.aggregate == "all"  # whether clients keep their last local models
 
     def origin(self, client: Client, x: Array) -> Array:
         """Where the first iteration of a round begins: (n,) or (c, n)."""

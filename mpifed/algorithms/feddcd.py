@@ -42,7 +42,7 @@ class FedDCD(DualMethod, tag="feddcd"):
         return Server(fed.initial(), *self.constants(fed))
 
     def round(self, fed: Federation, server: Server) -> Server:
-        fed.send(self.solve, server.alpha, server.beta, server.share, to=fed.select(server.x))  # lines 4–5
+        fed.send(self.solve, server.alpha, server.beta, server.share, to=self.select(fed, server))  # lines 4–5
         arrived = fed.arrivals()
         mean = self.average(fed, arrived)  # line 6
         fed.call(self.ascend, mean, self.rate(fed) * self.common(server), to=arrived)  # lines 7–12

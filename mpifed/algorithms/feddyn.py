@@ -40,6 +40,7 @@ class FedDyn(Algorithm, tag="feddyn"):
 
     tuned_by: ClassVar[str] = "step"
     feedback: ClassVar[str] = "error"
+    uneven: ClassVar[str] = ""  # at the fixed point all θ_i agree
 
     def work(self, d: Array) -> Array:
         return passes(d, self.k0, self.epochs, self.batch_size)

@@ -24,6 +24,7 @@ class FedNova(FedAvg, tag="fednova"):
     aggregate: Annotated[Literal["chosen"], Meta(description="means are over the selected clients")] = "chosen"
 
     uploads_models: ClassVar[bool] = False
+    uneven: ClassVar[str] = "its step is the product of two means over the selected"
 
     def __post_init__(self) -> None:
         linear = isinstance(self.optimizer, SGD | Momentum) and not getattr(self.optimizer, "weight_decay", 0)

@@ -41,11 +41,12 @@ class FedOpt(FedAvg, tag="fedopt"):
         return Server(fed.initial(), 0, u, v, 1.0)
 
     def round(self, fed: Federation, server: Any) -> Any:
-        to, args, spread = fed.select(server.x), (server.x, server.k), 0.0
+        method, spread = self.measured if self.server.spread else self.update, 0.0
+        fed.send(method, server.x, server.k, to=fed.select(server.x), each=fed.local_steps)
         if self.server.spread:
-            mean, spread = fed.mean(self.measured, *args, to=to, each=fed.local_steps)
+            mean, spread = fed.estimate((server.x, 0.0), of=fed.arrivals())
         else:
-            mean = fed.mean(self.update, *args, to=to, each=fed.local_steps)
+            mean = fed.estimate(server.x, of=fed.arrivals())
         delta = mean - server.x
         eta = self.server.rate(delta, float(spread))
         d, (u, v) = self.server.direction(Memory(server.u, server.v), delta)

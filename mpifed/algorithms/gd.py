@@ -31,6 +31,7 @@ class GD(Algorithm, tag="gd"):
 
     spares: ClassVar[dict[str, str]] = {"lipschitz": "gamma"}
     tuned_by: ClassVar[str] = "gamma"
+    uneven: ClassVar[str] = ""
     uploads_models: ClassVar[bool] = False
 
     def needs(self) -> tuple[str, ...]:
@@ -43,7 +44,8 @@ class GD(Algorithm, tag="gd"):
         return Server(x=fed.initial(), gamma=self.gamma or float(1 / fed.max(self.smoothness)))
 
     def round(self, fed: Federation, server: Server) -> Server:
-        g = fed.mean(self.gradient, server.x, to=fed.select(server.x))
+        fed.send(self.gradient, server.x, to=fed.select(server.x))
+        g = fed.estimate(0.0, of=fed.arrivals())
         return server._replace(x=server.x - server.gamma * g)
 
     def gradient(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:

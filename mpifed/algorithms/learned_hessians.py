@@ -27,6 +27,7 @@ class LearnedHessians(Algorithm):
 
     demands: ClassVar[str] = "a mean Hessian that is positive definite, so set the problem's regularisation above 0"
     tuned_by: ClassVar[str] = "alpha"
+    uneven: ClassVar[str] = ""  # the server has the last g_i of all
     uncompressed: ClassVar[dict[str, str]] = dict.fromkeys(
         ("up", "down"), "it compresses Hessians itself: algorithm.compressor says how"
     )

@@ -27,7 +27,8 @@ class LocalGD(GD, tag="local-gd"):
         return self.k0 * d
 
     def round(self, fed: Federation, server: Server) -> Server:
-        return server._replace(x=fed.mean(self.descend, server.x, server.gamma, to=fed.select(server.x)))
+        fed.send(self.descend, server.x, server.gamma, to=fed.select(server.x))
+        return server._replace(x=fed.estimate(server.x, of=fed.arrivals()))
 
     def descend(self, f: Local, client: Client, x: Array, gamma: float) -> tuple[Client, Array]:
         w = x

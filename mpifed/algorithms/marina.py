@@ -55,7 +55,8 @@ class Marina(CompressedGradients, tag="marina"):
         selected = fed.select(x)
         if fed.rng.random() < self.chance(fed.n):
             return server._replace(x=x, g=fed.mean(self.whole, x))
-        change = fed.mean(self.change, x, server.x, to=selected, bits=self.bits(fed))
+        fed.send(self.change, x, server.x, to=selected, bits=self.bits(fed))
+        change = fed.estimate(0.0, of=fed.arrivals())
         return server._replace(x=x, g=server.g + change)
 
     def whole(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:

@@ -28,8 +28,8 @@ class ProxSkip(Algorithm, tag="proxskip"):
     """Corrected local steps, after each of which one coin for all clients decides whether they are averaged (Scaffnew).
 
     x̂_i = x_i − γ(∇f_i(x_i) − h_i);  with probability p, x_i = mean x̂_j, h_i ← h_i + (p/γ)(x_i − x̂_i); else x_i = x̂_i.
-    A round is the steps up to a mean; the server draws their number, which is not charged. As Σ h_i = 0, a mean of
-    all x̂_j is the paper's, of x̂_j − (γ/p)h_j; one of the selected clients' keeps Σ h_i = 0 (arXiv:2302.09832).
+    A round is the steps up to a mean; their number, drawn by the server, is not charged. As Σ h_i = 0, a mean of all
+    x̂_j is the paper's of x̂_j − (γ/p)h_j; one of the selected keeps Σ h_i = 0 (arXiv:2302.09832).
     """
 
     gamma: Annotated[Positive | None, Meta(description="step size γ (default: 1/max r_i)")] = None
@@ -38,6 +38,7 @@ class ProxSkip(Algorithm, tag="proxskip"):
     demands: ClassVar[str] = "algorithm.p where the f_i are not strongly convex"
     spares: ClassVar[dict[str, str]] = {"lipschitz": "gamma", "convexity": "p"}
     tuned_by: ClassVar[str] = "gamma"
+    coupled: ClassVar[bool] = True
     coin: ClassVar[str] = "p"
     uploaded: ClassVar[str] = "x"
     uncompressed: ClassVar[dict[str, str]] = {"down": "Σ h_i = 0 must hold, which takes the mean itself"}
@@ -63,8 +64,7 @@ class ProxSkip(Algorithm, tag="proxskip"):
         return client, (r, -f.convexity() if self.p is None else np.ones(len(f)))
 
     def round(self, fed: Federation, server: Server) -> Server:
-        steps = int(fed.rng.geometric(server.p))
-        selected = fed.select(server.x, units=steps)
+        selected = fed.select(server.x, units=(steps := int(fed.rng.geometric(server.p))))
         x = fed.mean(self.descend, server.x, server.gamma, steps, to=selected)
         fed.call(self.correct, x, server.p / server.gamma, to=selected, charge=selected is not None)
         return server._replace(x=x)

@@ -39,6 +39,7 @@ class Scaffold(Algorithm, tag="scaffold"):
     vectors: ClassVar[int] = 2
     uploads_models: ClassVar[bool] = False
     feedback: ClassVar[str] = "error"
+    uneven: ClassVar[str] = ""  # at the fixed point all c_i are exact
     refused: ClassVar[dict[str, str]] = {
         "optimizer": "(x − y)/Σγ renews the control variates, and is a mean gradient for plain gradient steps only"
     }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from mpifed.federation.laws import Cyclic, Importance
+from mpifed.federation.scored import Greedy, PowerOfChoice
 from mpifed.federation.selection import All, Biased, Cover, Replay, Uniform
 
-__all__ = ["All", "Biased", "Cover", "Replay", "Uniform"]
+__all__ = ["All", "Biased", "Cover", "Cyclic", "Greedy", "Importance", "PowerOfChoice", "Replay", "Uniform"]
 
 
 def __dir__() -> list[str]:

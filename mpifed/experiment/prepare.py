@@ -72,7 +72,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
         )
     selector = selecting(config, data.m)
     refuse_leaks(config, selector, data.m)
-    if config.rounds and config.algorithm.selections:
+    if config.rounds and config.algorithm.selections and selector.learn is None:
         selector.select(1, config.algorithm.selections - 1)  # refuses a second selection that is not there
     if config.masks is not None:
         config.masks.verify(config.selection, selector, config.system)
@@ -88,6 +88,7 @@ def selecting(config: Experiment, m: int) -> Selector:
     if config.asynchronous is not None:
         refuse_asynchronous(config)
         return Selector(config.asynchronous.arrivals, lambda round, again: None)
+    config.selection.verify(config.algorithm, config.problem, m)
     selector = config.selection.selector(config.seed, m, config.rounds)
     config.algorithm.verify(selector.size)
     return selector

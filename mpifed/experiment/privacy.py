@@ -20,7 +20,7 @@ def refuse_leaks(config: Experiment, selector: Selector, m: int) -> None:
     name = config.algorithm.label()
     if selector.batch_size is not None:
         raise UserError(
-            f"selection = {toml_value(config.selection.label())} is wrong: its candidates send exact gradient norms, "
+            f"selection = {toml_value(config.selection.label())} is wrong: its candidates send exact scores, "
             f"which break the privacy that {name} guarantees here, so it must be one without scores, such as uniform"
         )
     if privacy.double and config.dtype != "float64":

@@ -10,7 +10,7 @@ import numpy as np
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.typing import Array
 from mpifed.federation import masked_sums
-from mpifed.federation.arrivals import NOTHING_SENT, Flights, resting
+from mpifed.federation.arrivals import NOTHING_SENT, Flights
 from mpifed.federation.compression import Downloads
 from mpifed.federation.ledger import Ledger
 from mpifed.federation.request import ARRIVE, MASKED, HostReport, Request, unpack
@@ -179,14 +179,7 @@ class Calls:
                 self._ask(self.flights.request())
             return Request(ARRIVE, (), of, weights, reduce, last, bits=self.flights.bits)
         assert sent is not None
-        if weights is None:
-            return Request(sent.method, sent.args, sent.to, sent.each, reduce, last, bits=sent.bits)
-        sent.key, count = (self.round, self.calls), self.m if of is None else len(of)
-        self.downloads.pack(sent)
-        self._ask(resting(sent.method, [(sent.key, sent.args)], of, np.zeros(count, np.int64)))
-        if self.round > 0:
-            self.ledger.charge(sent, count, 0)
-        return Request(ARRIVE, (), of, weights, reduce, last, bits=sent.bits)
+        return Request(sent.method, sent.args, sent.to, sent.each, reduce, last, bits=sent.bits, weights=weights)
 
     def _fault(self, request: Request, report: HostReport) -> None:
         """Raise what went wrong on a host."""

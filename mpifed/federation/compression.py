@@ -11,7 +11,7 @@ from mpifed.compressors.base import Compressor, Generators, Identity
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
-from mpifed.federation.request import Request, width
+from mpifed.federation.request import SCORES, Request, width
 from mpifed.federation.setup import Setup
 
 PREFIX = "compress "  # of names in checkpoints
@@ -21,7 +21,7 @@ Layout = tuple[tuple[int, ...], ...]
 def applies(request: Request) -> bool:
     """Whether the messages of a request are compressed: those of a round, not what the server has already."""
     return request.key[0] > 0 and not (
-        request.evaluation or request.exact or request.reduce == "max" or request.method == "score"
+        request.evaluation or request.exact or request.reduce == "max" or request.method in SCORES
     )
 
 

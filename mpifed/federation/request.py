@@ -31,6 +31,7 @@ class Request(msgspec.Struct, eq=False):
     exact: bool = False  # replies are as they are, also under [compress]
     bits: int | None = None  # of one client's reply, where that is a compressed message
     rest: bool = False  # replies and new state rest with the clients until they arrive: args is a table of starts
+    weights: Array | None = None  # (c,) factors of the replies of the clients ``to``, on their way to a sum
     down: tuple[int, int] | None = None  # bits of the arrays in args, and who receives them, where compressed
     near: tuple[str, tuple[str, ...]] | None = None  # what nodes of a graph get of their neighbours, of which fields
 
@@ -39,6 +40,7 @@ EVALUATE, SAVE = "evaluate", "save"
 ARRIVE = "arrival"  # what rests with the clients ``to`` becomes their state and reply, times ``each`` where given
 REPLACE = "replace"  # the method of hosts that puts what nodes get of their neighbours into the fields it comes from
 MASKED = "masked sum"  # of integers modulo 2^64, in any order
+SCORES = ("score", "score_loss", "score_move")  # client methods that reply with one number, as it is
 ANY_ORDER = ("plain sum", MASKED)
 
 

@@ -7,7 +7,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -23,22 +23,31 @@ from mpifed.data.formats.on_disk import reading
 class Selector(NamedTuple):
     """``size`` = |S| clients a round; ``select(round, again)`` those of round 1, 2 …, rising, or None for all.
 
-    ``again`` > 0 is a further selection in that round.
+    ``again`` > 0 is a further selection in that round. ``learn`` makes the selector out of what all clients reply to
+    ``importance`` of the algorithm; before, it selects nobody.
     """
 
     size: int
     select: Callable[[int, int], Array | None]
     batch_size: int | None = None  # those selected are candidates: keep ``size``, by score on so many samples
+    score: str = "score"  # the client method that scores: this one, score_loss or score_move
+    uniform: int = 0  # so many of ``size`` are drawn uniformly from the clients that are not ahead by score
+    learn: Callable[[Any], Selector] | None = None
+    weights: Array | None = None  # (m,) 1/(m p_i), with p_i the probability of a client over ``size``
 
 
 class Selection(Component):
-    """A rule that selects the clients of every round, at the server; it depends on the seed and the round alone."""
+    """A rule that selects the clients of every round, at the server."""
 
     choices: ClassVar[dict[str, str]] = {
         "all": "mpifed.federation.selection:All",
         "uniform": "mpifed.federation.selection:Uniform",
         "cover": "mpifed.federation.selection:Cover",
+        "cyclic": "mpifed.federation.laws:Cyclic",
+        "importance": "mpifed.federation.laws:Importance",
         "biased": "mpifed.federation.selection:Biased",
+        "power-of-choice": "mpifed.federation.scored:PowerOfChoice",
+        "greedy": "mpifed.federation.scored:Greedy",
         "replay": "mpifed.federation.selection:Replay",
     }
     default: ClassVar[str] = "uniform"
@@ -48,6 +57,9 @@ class Selection(Component):
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         """The selector of a run of ``rounds`` rounds; UserError for what cannot be with m clients."""
         raise NotImplementedError
+
+    def verify(self, algorithm: Any, problem: Any, m: int) -> None:
+        """Refuse, before round one, an algorithm on m clients that this selection does not suit (UserError)."""
 
 
 class All(Selection, tag="all"):
@@ -124,17 +136,12 @@ def nth_other(taken: Array, places: Array) -> Array:
     return places + np.searchsorted(taken - np.arange(len(taken)), places, side="right")
 
 
-class Biased(Sampled, tag="biased"):
-    """Of uniformly drawn ``candidates`` those with the largest gradient norms on one random mini-batch.
-
-    The norm is that of the gradient of the algorithm's own local objective. The server sends candidates the model and
-    they reply with one number; both are charged.  Source: flame, Algorithm 1 (biased client selection); errata.
-    """
+class Scored(Sampled):
+    """The best by score of uniformly drawn ``candidates``."""
 
     candidates: Annotated[
         Annotated[int, Meta(ge=1)] | None, Meta(description="size of the pool (default: all clients)")
     ] = None
-    batch_size: Annotated[int, Meta(ge=0, description="samples of the mini-batch; 0: all")] = 100
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size, pool = self.size(m), self.candidates or m
@@ -142,11 +149,18 @@ class Biased(Sampled, tag="biased"):
             raise UserError(
                 f"selection.candidates = {pool} is wrong: it must be between the {size} selected and the {m} clients"
             )
-        return Selector(
-            size,
-            lambda round, again: drawn(seed, round, again, m, pool),
-            self.batch_size,
-        )
+        samples = getattr(self, "batch_size", 0)
+        return Selector(size, lambda round, again: drawn(seed, round, again, m, pool), samples)
+
+
+class Biased(Scored, tag="biased"):
+    """Of uniformly drawn ``candidates`` those with the largest gradient norms on one random mini-batch.
+
+    The norm is that of the gradient of the algorithm's own local objective. The server sends candidates the model and
+    they reply with one number; both are charged.  Source: flame, Algorithm 1 (biased client selection); errata.
+    """
+
+    batch_size: Annotated[int, Meta(ge=0, description="samples of the mini-batch; 0: all")] = 100
 
 
 def drawn(seed: int, round: int, again: int, m: int, size: int) -> Array:

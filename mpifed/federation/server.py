@@ -12,6 +12,7 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.federation.calls import Calls, Method
 from mpifed.federation.evaluation import Evaluation
+from mpifed.federation.participation import Participation, recentred
 from mpifed.federation.request import EVALUATE, SAVE, Request
 from mpifed.federation.selection import Selector
 from mpifed.federation.setup import Setup
@@ -42,10 +43,11 @@ class Federation(Calls):
         self.devices, self.evaluation = devices, Evaluation(setup)
         self.flights = None if devices is None else devices.flights
         self.selections = 0
-        self._selector = selector
+        self.participation = Participation(selector, setup)
 
     def begin(self, round: int) -> None:
         """Begin round 0, the start, which is charged to no ledger, or round 1, 2 …"""
+        self.participation.learn(self)
         self.round, self.calls, self.selections = round, 0, 0
         self.slowest = self.computing = self.mpi = 0.0
         if self.devices is not None:
@@ -60,30 +62,37 @@ class Federation(Calls):
         """The model (n,) that the run starts from: 0, but for networks."""
         return self._setup.start.copy()
 
-    def select(self, x: Array, units: int = 1) -> Array | None:
+    def select(self, x: Array, units: int = 1, given: tuple[Any, ...] = ()) -> Array | None:
         """The clients selected for this round, rising, or None for all; a second call selects anew.
 
-        A biased selection sends the model x to candidates, which reply with one number (``score`` of the algorithm).
-        With a table [system], those of them that reply; they do ``units`` times the ``work`` of the algorithm.
+        A selection by scores sends the model x to candidates, which reply with one number; ``given`` are numbers that
+        ``score_move`` of the algorithm gets too. With a table [system], those of them that reply; they do ``units``
+        times the ``work`` of the algorithm.
         In an asynchronous run, the clients that are not under way: all in round 1, then those that arrived last.
         """
         if self.flights is not None:
             self.selected = self.flights.free()
             return self.selected
-        again, selector = self.selections, self._selector
-        self.selected = selector.select(self.round, again)
-        if selector.batch_size is not None and self.selected is not None:
-            scores = self._ask(Request("score", (x, selector.batch_size), self.selected))
-            order = np.argsort(-scores, kind="stable")[: selector.size]
-            if self.devices is not None:
-                self.devices.score(self.selected, self.round, again, selector.batch_size, self.dtype.itemsize)
-            self.selected = np.sort(self.selected[order])
+        again = self.selections
+        self.selected = self.participation.select(self, x, given)
         self._asked = self.selected
         if self.devices is not None:
             self.selected = self.devices.reply(self.selected, self.round, again, units)
         self.selections += 1
         self._count()
         return self.selected
+
+    def estimate(self, around: Any, of: Array | None, last: str | None = None) -> Any:
+        """The mean of what the selected clients ``of`` have sent, where it stands for that over all clients.
+
+        Under a selection with unequal probabilities p_i each upload weighs 1/(m p_i) about the point ``around``, of a
+        tuple each part about its own: around + mean of (upload − around)/(m p_i), which has the mean over all clients
+        as its expectation. Otherwise, and with ``last``, as ``mean``.
+        """
+        weights = None if last is not None else self.participation.weights(of)
+        if weights is None:
+            return self.mean(of=of, last=last)
+        return recentred(self.mean(of=of, weights=weights), 1.0 - float(weights.mean()), around)
 
     @property
     def local_steps(self) -> Array | None:

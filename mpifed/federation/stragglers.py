@@ -36,8 +36,9 @@ class System(Table):
 
     To the algorithm, a client that does not reply looks like one that was not selected; the ledger charges only what
     the others exchange. A selection lasts as long as the largest T of the clients that reply (FedGiA: of all clients,
-    because it uses all), and at least ``deadline`` if a client is late. All candidates of a biased selection are
-    awaited, each with the model down, one number up and its samples between. simulated_seconds adds these times up.
+    because it uses all), and at least ``deadline`` if a client is late. All candidates of a selection by scores are
+    awaited, each with the model down, one number up and its samples between (greedy: the work of a selection).
+    simulated_seconds adds these times up.
     Numbers that an algorithm derives from the size of the selection do not change when clients are absent.
     """
 
@@ -186,9 +187,9 @@ class Devices:
             + up / self.up[ids]
         )
 
-    def score(self, candidates: Array, round: int, again: int, batch: int, up: int) -> None:
-        """Let the time pass in which candidates score themselves on ``batch`` samples (0: all)."""
-        work = np.minimum(batch, self.sizes) if batch else self.sizes
+    def score(self, candidates: Array, round: int, again: int, batch: int | None, up: int) -> None:
+        """Let the time pass in which candidates score themselves on ``batch`` samples (0: all; None: ``work``)."""
+        work = self.work if batch is None else np.minimum(batch or np.inf, self.sizes)
         factor = self.factor(candidates, round, again)
         self.seconds += float(self.times(candidates, factor, work, self.model, up).max())
 

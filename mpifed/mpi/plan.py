@@ -35,6 +35,7 @@ class Form(msgspec.Struct, array_like=True, frozen=True):
     exact: bool = False
     rest: bool = False
     near: tuple[str, tuple[str, ...]] | None = None
+    weighted: bool = False  # whether the clients' replies have weights
 
 
 def kind(request: Request) -> tuple[Any, ...]:
@@ -47,6 +48,7 @@ def kind(request: Request) -> tuple[Any, ...]:
         request.evaluation,
         request.exact,
         request.rest,
+        request.weights is None,
         request.then,
         request.near,
         None if request.to is None else len(request.to),
@@ -66,7 +68,7 @@ def form(request: Request) -> Form:
     then = None if request.then is None else request.then.__name__
     to = None if request.to is None else len(request.to)
     peers = None if request.peers is None else len(request.peers)
-    rest = then, request.evaluation, peers, request.exact, request.rest, request.near
+    rest = then, request.evaluation, peers, request.exact, request.rest, request.near, request.weights is not None
     return Form(request.method, args, to, each, request.reduce, request.last, *rest)
 
 
@@ -74,9 +76,9 @@ class Plan:
     """Where everything stands in the messages of one form.
 
     ``message`` begins with this plan's number, 0, round, call and ``patient``, and the numbers; small arrays follow,
-    each at a multiple of 64 bytes. ``fields`` are what a request says: its arguments, ``to``, ``peers`` and ``each``;
-    those at the positions ``numbers`` are packed, the arrays ``inside`` stand in the message. Long arrays travel
-    ``apart``, in ``room`` bytes that ``place`` gives them. All arrays are buffers, reused for every message, and
+    each at a multiple of 64 bytes. ``fields`` are what a request says: its arguments, ``to``, ``peers``, ``weights``
+    and ``each``; those at the positions ``numbers`` are packed, the arrays ``inside`` stand in the message. Long arrays
+    travel ``apart``, in ``room`` bytes that ``place`` gives them. All arrays are buffers, reused for every message, and
     read-only in the requests that are read from them.
     """
 
@@ -84,13 +86,14 @@ class Plan:
         self.number, self.form = number, form
         self.front = struct.Struct("=5q" + "".join(a for a in form.args if isinstance(a, str)))
         clients = ["" if count is None else ("<i8", (count,)) for count in (form.to, form.peers)]
-        specs = [*form.args, *clients, ""]
+        count = m if form.to is None else form.to
+        specs = [*form.args, *clients, ("<f8", (count,)) if form.weighted else "", ""]
         self.scattered = False
         if form.each is not None:
             dtype, shape = form.each
             self.scattered = np.dtype(dtype).itemsize * width(shape) > SMALL
             if not self.scattered:
-                specs[-1] = dtype, (m if form.to is None else form.to, *shape)
+                specs[-1] = dtype, (count, *shape)
         self.numbers = [k for k, spec in enumerate(specs) if isinstance(spec, str) and spec]
         arrays = {k: spec for k, spec in enumerate(specs) if not isinstance(spec, str)}
         sizes = {k: np.dtype(dtype).itemsize * width(shape) for k, (dtype, shape) in arrays.items()}
@@ -130,7 +133,7 @@ class Plan:
 
     def write(self, request: Request) -> list[Array]:
         """Put a request into the message; the arrays that travel apart."""
-        fields = (*request.args, request.to, request.peers, request.each)
+        fields = (*request.args, request.to, request.peers, request.weights, request.each)
         numbers = [fields[k] for k in self.numbers]
         self.front.pack_into(self.data, 0, self.number, 0, *request.key, self.patient, *numbers)
         for k, view in self.inside:
@@ -143,10 +146,12 @@ class Plan:
         _, _, round, call, self.patient, *numbers = self.front.unpack_from(self.data)
         for k, number in zip(self.numbers, numbers, strict=True):
             fields[k] = number
-        *args, to, peers, each = fields
+        *args, to, peers, weights, each = fields
         key = round, call
         rest = form.last, None, key, form.evaluation, peers, form.exact
-        return Request(form.method, tuple(args), to, each, form.reduce, *rest, rest=form.rest, near=form.near)
+        request = Request(form.method, tuple(args), to, each, form.reduce, *rest, rest=form.rest, near=form.near)
+        request.weights = weights
+        return request
 
 
 class Plans:

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from mpifed.theory.statements import Bound, Certificate, Condition, Known, smooth
 
+BIASED = ("biased", "power-of-choice", "greedy", "importance", "cyclic")  # selections
+
 
 class Quantities(NamedTuple):
     """λ, ρ, α_i = 1/m, L = max r_i, the least curvature of the f_i, s of m clients selected, T rounds."""
@@ -103,7 +105,7 @@ def certificate(options: Any, known: Known) -> Certificate:
     least = known.least if known.mu is not None else -known.most
     q = Quantities(options.lam, options.rho, 1 / known.m, known.most, least, known.cohort, known.rounds)
     local = 1.0 if options.center == "local" else 0.0
-    unbiased = 0.0 if known.selection == "biased" else 1.0
+    unbiased = float(known.selection not in BIASED)
     return Certificate(
         "Theorem 1, Lemma 1 and Theorem 2 of FLAME, arXiv:2311.06756",
         [

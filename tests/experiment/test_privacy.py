@@ -32,7 +32,7 @@ SEEDED = TABLE["algorithm"] | {"noise_seed": 3}
     [
         (
             {"selection": {"name": "biased", "count": 2}},
-            r'^selection = "biased" is wrong: its candidates send exact gradient norms, which break the privacy that '
+            r'^selection = "biased" is wrong: its candidates send exact scores, which break the privacy that '
             r"fedepm guarantees here, so it must be one without scores, such as uniform$",
         ),
         (

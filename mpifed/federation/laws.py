@@ -1,0 +1,176 @@
+"""Selections by turns, and with a probability of its own for each client."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.core.errors import UserError
+from mpifed.core.streams import stream
+from mpifed.core.typing import Array
+from mpifed.federation.selection import Sampled, Selector
+
+RANGE = 1e100  # largest ratio of two odds
+TINY = 1e-40
+
+
+class Cyclic(Sampled, tag="cyclic"):
+    """Clients by turns: the first ⌈share·m⌉ (or ``count``) in round 1, the next in round 2, after the last the first.
+
+    A set begins with the last ``overlap`` clients of the one before, which then train twice in a turn. The second
+    selection of a round is the first one of the next.
+    """
+
+    overlap: Annotated[int, Meta(ge=0, description="clients that a set shares with the one before")] = 0
+    shuffled: Annotated[
+        bool, Meta(description="in a random order, the same in all rounds, not in that of the data")
+    ] = False
+
+    def selector(self, seed: int, m: int, rounds: int) -> Selector:
+        size = self.size(m)
+        if self.overlap >= size:
+            raise UserError(
+                f"selection.overlap = {self.overlap} is wrong: it must be less than the {size} selected clients"
+            )
+        order = stream(seed, "selection", 0, 0).permutation(m) if self.shuffled else np.arange(m)
+
+        def select(round: int, again: int) -> Array | None:
+            if size == m:
+                return None
+            first = (round - 1 + again) * (size - self.overlap)
+            return np.sort(order[np.arange(first, first + size) % m])
+
+        return Selector(size, select)
+
+    def verify(self, algorithm: Any, problem: Any, m: int) -> None:
+        size = self.size(m)
+        if algorithm.coupled and not self.overlap and size < m and m % size == 0:
+            raise UserError(
+                f"selection.overlap = 0 is wrong: {algorithm.label()} exchanges within the selected clients alone, and "
+                f"{size} of {m} by turns are always the same sets, so it must be at least 1"
+            )
+
+
+class Importance(Sampled, tag="importance"):
+    """⌈share·m⌉ clients (or ``count``), drawn with odds θ_i: a set S has a probability ∝ Π θ_i over its clients.
+
+    These are draws one after the other with probabilities ∝ θ_i, all repeated until the clients differ. By default θ_i
+    is what the algorithm calls its importance: L_i, the bound of ‖∇²f_i‖, or L_i/α_i for dual methods with a scaling of
+    their own, whose sets have a further factor Σ α_i; clients compute it once. A method that takes the mean of the
+    selected for that over all weighs replies by 1/(m p_i), p_i = P(i ∈ S)/|S|; with dual variables and control variates
+    there is nothing to correct. Source of the law: X.-H. Chen, A. P. Dempster, J. S. Liu, "Weighted finite population
+    sampling to maximize entropy", doi:10.1093/biomet/81.3.457 (1994).
+    """
+
+    odds: Annotated[
+        tuple[float, ...] | None, Meta(description="θ_i of every client (default: its importance to the algorithm)")
+    ] = None
+    power: Annotated[float, Meta(description="θ_i is raised to this power")] = 1.0
+
+    def selector(self, seed: int, m: int, rounds: int) -> Selector:
+        size = self.size(m)
+        if self.odds is not None and len(self.odds) != m:
+            raise UserError(f"selection.odds has {len(self.odds)} numbers, but there are {m} clients: give one to each")
+
+        def learned(replies: Any) -> Selector:
+            theta, scale = (np.asarray(reply, float) for reply in replies)
+            return drawing(seed, size, self.checked(theta), scale)
+
+        if self.odds is not None:
+            return drawing(seed, size, self.checked(np.array(self.odds, float)), np.ones(m))
+        return Selector(size, lambda round, again: np.arange(0), learn=learned)
+
+    def checked(self, theta: Array) -> Array:
+        """θ_i to the power, the largest 1; UserError where they are not above 0, or too far apart."""
+        if not (np.isfinite(theta).all() and (theta > 0).all()):
+            i = int(np.argmin(np.isfinite(theta) & (theta > 0)))
+            raise UserError(f"the odds of client {i} are {theta[i]:g}: selection.odds must be above 0 for every client")
+        logs = self.power * np.log(theta)
+        odds = np.exp(logs - logs.max())
+        if odds.min() < 1 / RANGE:
+            raise UserError(
+                f"the largest odds are {1 / max(odds.min(), 1e-300):.3g} times the smallest: at most {RANGE:.0e} times "
+                "is possible, so selection.power must be nearer to 0"
+            )
+        return odds
+
+    def verify(self, algorithm: Any, problem: Any, m: int) -> None:
+        if reason := algorithm.unequal():
+            raise UserError(
+                f'selection.name = "importance" is wrong: {algorithm.label()} needs equal probabilities, because '
+                f'{reason}, so it must be one such as "uniform"'
+            )
+        if self.odds is None and not problem.has("lipschitz"):
+            raise UserError(
+                f"selection.odds is missing: {problem.label()} tells no Lipschitz constants L_i to take odds from"
+            )
+
+
+def drawing(seed: int, size: int, odds: Array, scale: Array) -> Selector:
+    """Sets S of ``size`` clients with probability ∝ Σ scale_i · Π odds_i over S."""
+    m = len(odds)
+    if size == m:
+        return Selector(size, lambda round, again: None)
+    p, q = bernoulli(odds, size)
+    inclusion = inclusions(p, q, size)
+    plain = bool((scale == scale[0]).all())
+    first = np.cumsum(scale * inclusion)
+
+    def select(round: int, again: int) -> Array:
+        rng = stream(seed, "selection", round, again)
+        sure = None if plain else int(np.searchsorted(first[:-1], rng.random() * first[-1], side="right"))
+        while True:
+            taken = rng.random(m) < p
+            if sure is not None:
+                taken[sure] = True
+            if np.count_nonzero(taken) == size:
+                return np.flatnonzero(taken)
+
+    return Selector(size, select, weights=size / (m * inclusion) if plain else None)
+
+
+def bernoulli(odds: Array, size: int) -> tuple[Array, Array]:
+    """p_i and 1 − p_i of draws, independent of each other, that have the odds c θ_i and Σ p_i = size < m.
+
+    Given that there are ``size``, the clients drawn have the law Π θ_i, whatever c.
+    """
+    low, high = -math.log(odds.max() * len(odds)) - 1, math.log(len(odds) / odds.min()) + 1
+    for _ in range(100):
+        c = math.exp((low + high) / 2)
+        low, high = (math.log(c), high) if (c * odds / (1 + c * odds)).sum() < size else (low, math.log(c))
+    return c * odds / (1 + c * odds), 1 / (1 + c * odds)
+
+
+def inclusions(p: Array, q: Array, size: int) -> Array:
+    """P(i ∈ S) where clients are drawn with p_i = 1 − q_i, independent of each other, given that |S| = ``size``: (m,).
+
+    That is p_i P(|S \\ i| = size − 1)/P(|S| = size). The count without i follows from that of all, from below where
+    p_i <= 1/2 and from above elsewhere, so that errors do not grow.
+    """
+    first, f = counted(p, q)
+    low, high, without = p <= 0.5, p > 0.5, np.zeros(len(p))
+    g, u, v = without[low], p[low], q[low]
+    for k in range(first, size):
+        g = (f[k - first] - u * g) / v
+    without[low] = g
+    g, u, v = without[high], p[high], q[high]
+    for k in range(first + len(f) - 1, size - 1, -1):
+        g = (f[k - first] - v * g) / u
+    without[high] = g
+    return p * without / f[size - first]
+
+
+def counted(p: Array, q: Array) -> tuple[int, Array]:
+    """P(|S| = k) for k = first, first + 1 …, where clients are drawn with p_i = 1 − q_i; the rest is below TINY."""
+    parts = [(0, np.array(pair)) for pair in zip(q.tolist(), p.tolist(), strict=True)]
+    while len(parts) > 1:
+        joined = []
+        for (i, f), (j, g) in zip(parts[::2], parts[1::2], strict=False):
+            both = np.convolve(f, g)
+            inside = np.flatnonzero(both > TINY)
+            joined.append((i + j + int(inside[0]), both[inside[0] : inside[-1] + 1]))
+        parts = joined + parts[len(parts) // 2 * 2 :]
+    return parts[0]

@@ -1,0 +1,60 @@
+"""The selector of a run at work: it learns what it must know of clients, has candidates score themselves, and weighs
+replies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.streams import stream
+from mpifed.core.typing import Array
+from mpifed.federation.selection import Selector, nth_other
+from mpifed.federation.setup import Setup
+
+UNIFORM = 2  # the stream of a selection's uniform part
+
+
+class Participation:
+    """Who takes part in the rounds of a federation."""
+
+    def __init__(self, selector: Selector, setup: Setup) -> None:
+        self.selector, self.setup = selector, setup
+
+    def learn(self, fed: Any) -> None:
+        """Ask all clients, once, for the numbers that a selection needs; they are charged to no ledger."""
+        if self.selector.learn is not None:
+            self.selector = self.selector.learn(fed.inspect(self.setup.algorithm.importance))
+
+    def select(self, fed: Any, x: Array, given: tuple[Any, ...]) -> Array | None:
+        """The clients of a selection, rising, or None for all; those that are scored get x and the numbers ``given``.
+
+        Of the candidates the ``size`` with the largest scores, or all but the ``uniform`` that are drawn from the rest.
+        """
+        selector, round, again = self.selector, fed.round, fed.selections
+        selected = selector.select(round, again)
+        if selector.batch_size is None or selected is None:
+            return selected
+        rest = given if selector.score == "score_move" else ()
+        scores = fed.call(getattr(self.setup.algorithm, selector.score), x, selector.batch_size, *rest, to=selected)
+        if fed.devices is not None:
+            batch = None if selector.score == "score_move" else selector.batch_size
+            fed.devices.score(selected, round, again, batch, fed.dtype.itemsize)
+        ahead = np.sort(selected[np.argsort(-scores, kind="stable")[: selector.size - selector.uniform]])
+        if not selector.uniform:
+            return ahead
+        rng = stream(self.setup.seed, "selection", round, again, UNIFORM)
+        places = rng.choice(fed.m - len(ahead), selector.uniform, replace=False, shuffle=False)
+        return np.sort(np.concatenate([ahead, nth_other(ahead, places)]))
+
+    def weights(self, to: Array | None) -> Array | None:
+        """1/(m p_i) of the clients ``to``, (c,); None where they are all the same."""
+        weights = self.selector.weights
+        return None if weights is None or to is None else weights[to]
+
+
+def recentred(mean: Any, share: float, around: Any) -> Any:
+    """A weighted mean about the point ``around``, where the weights have the mean 1 − ``share``; a tuple of them."""
+    if isinstance(mean, tuple):
+        return tuple([recentred(part, share, point) for part, point in zip(mean, around, strict=True)])
+    return (mean + share * around).astype(np.asarray(mean).dtype)

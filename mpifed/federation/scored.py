@@ -1,0 +1,51 @@
+"""Selections by scores of candidates, beside the biased one: the largest losses, and the longest dual steps."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from mpifed.core.errors import UserError
+from mpifed.federation.selection import Scored, Selector
+
+
+class PowerOfChoice(Scored, tag="power-of-choice"):
+    """Of uniformly drawn ``candidates`` those with the largest loss f_i at the model, on one random mini-batch.
+
+    The server sends candidates the model and they reply with one number; both are charged. The mean over the selected
+    is no estimate of that over all, so a method that averages them has another fixed point than without.
+    Source: Algorithm 1 of Y. J. Cho, J. Wang, G. Joshi, "Client selection in federated learning: Convergence analysis
+    and power-of-choice selection strategies", arXiv:2010.01243 (2020), with p_k = 1/m as in f.
+    """
+
+    batch_size: Annotated[int, Meta(ge=0, description="samples of the mini-batch; 0: all")] = 0
+
+    def selector(self, seed: int, m: int, rounds: int) -> Selector:
+        return super().selector(seed, m, rounds)._replace(score="score_loss")
+
+
+class Greedy(Scored, tag="greedy"):
+    """Of the candidates those whose dual variables would move most, and ``uniform`` others drawn from the rest.
+
+    Candidates receive the model x, solve (1) of FedDCD and reply with ‖√α_i (w_i − x)‖, the length of their step in
+    the norm of Λ if the mean were x; they keep w_i. The model down, that number up and the work of a selection are
+    charged for each of them. Without a uniform part clients that are ahead together but agree can stop all progress.
+    """
+
+    uniform: Annotated[int, Meta(ge=0, description="so many of the selected are drawn uniformly from the others")] = 1
+
+    def selector(self, seed: int, m: int, rounds: int) -> Selector:
+        found = super().selector(seed, m, rounds)
+        if self.uniform >= found.size:
+            raise UserError(
+                f"selection.uniform = {self.uniform} is wrong: it must be less than the {found.size} selected clients"
+            )
+        return found._replace(score="score_move", uniform=self.uniform)
+
+    def verify(self, algorithm: Any, problem: Any, m: int) -> None:
+        if not algorithm.moves_duals:
+            raise UserError(
+                f'selection.name = "greedy" is wrong: clients of {algorithm.label()} have no dual step to score, so it '
+                'must be "biased" (by gradients), "power-of-choice" (by losses) or one without scores'
+            )

@@ -36,6 +36,7 @@ from mpifed.federation.request import (
     Reply,
     Request,
     refuse_writing,
+    weighted,
 )
 from mpifed.federation.resting import Resting, arrivals, rest
 from mpifed.federation.running_sums import Running, finite
@@ -173,9 +174,6 @@ class Host:
         ids, slots, index = self.called(request.to)
         own: dict[str, Callable[..., Any]] = {EVALUATE: self._evaluate, REPLACE: arrived.replace}
         method = own.get(request.method) or getattr(self.algorithm, request.method)
-        weights = request.weights
-        if weights is not None and request.to is not None:
-            weights = weights[slice(*request.to.searchsorted([self.lo, self.hi]))]
         found = Collected(len(index), self.dtype, request.reduce != "rows")
         if request.reduce == "sum" and request.last is None and self.sorted:
             found = Running(np.arange(self.lo, self.hi) if ids is None else ids, self.dtype, self.tree)
@@ -193,8 +191,7 @@ class Host:
             new, reply = self.uploads.through(request, picks, f, client, both)
             self._store(picks, client, new)
             if reply is not None and request.last is None:
-                parts = reply if isinstance(reply, tuple) else (reply,)
-                found.put(rows, parts if weights is None else weighted(parts, weights[rows]))
+                found.put(rows, weighted(reply, request, ids, rows))
             if not request.evaluation:
                 self.seconds[picks] += (time.perf_counter() - begun) / count
         return found, ids
@@ -249,8 +246,3 @@ class Host:
             for begin, end, block in self.shelves[k].pieces(own - self.edges[k]):
                 picks = between(own[begin:end])
                 yield picks, Local(block, self.setup, self.ids[picks], key)
-
-
-def weighted(parts: tuple[Array, ...], weights: Array) -> tuple[Array, ...]:
-    """The replies (c, …) of clients, each times its client's weight."""
-    return tuple([part * weights.reshape(-1, *[1] * (part.ndim - 1)).astype(part.dtype) for part in parts])

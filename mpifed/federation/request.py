@@ -119,6 +119,15 @@ def refuse_writing(error: ValueError, method: str) -> None:
         ) from error
 
 
+def weighted(reply: Any, request: Request, ids: Array | None, rows: slice | Array) -> tuple[Array, ...]:
+    """The arrays (c, …) that clients reply with, those at ``rows`` of ``ids`` (None: all), each times its weight."""
+    parts = reply if isinstance(reply, tuple) else (reply,)
+    if request.weights is None or ids is None or request.to is None:
+        return parts
+    own = request.weights[request.to.searchsorted(ids[rows])]
+    return tuple([part * own.reshape(-1, *[1] * (part.ndim - 1)).astype(part.dtype) for part in parts])
+
+
 def width(shape: tuple[int, ...]) -> int:
     """The number of entries of an array of this shape."""
     return math.prod(shape)

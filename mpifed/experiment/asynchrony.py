@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mpifed.algorithms.base import Algorithm
 from mpifed.compressors.base import Identity
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
-from mpifed.experiment.config import Experiment
+from mpifed.federation.arrivals import Asynchronous
 
 
-def refuse_asynchronous(config: Experiment) -> None:
-    """UserError, before round one, for settings that have no meaning in an asynchronous run."""
-    table, algorithm = config.asynchronous, config.algorithm
-    assert table is not None
+def refuse_asynchronous(config: Any, table: Asynchronous) -> None:
+    """UserError for settings of an experiment that have no meaning in an asynchronous run."""
+    algorithm = config.algorithm
     name, given = algorithm.label(), f"asynchronous.arrivals = {table.arrivals} is wrong"
+    if config.system is None:
+        raise UserError(
+            f"{given} without a table [system]: who arrives first follows from the speed, bandwidth and latency of the "
+            "clients, which that table states"
+        )
     if not algorithm.asynchronous:
         able = [other for other in Algorithm.choices if Algorithm.member(other, "").asynchronous]
         raise UserError(
@@ -36,12 +42,12 @@ def refuse_asynchronous(config: Experiment) -> None:
     refuse_compression(config)
 
 
-def chosen(config: Experiment, key: str) -> object:
+def chosen(config: Any, key: str) -> object:
     """The value of a key of [selection], the name for the table itself."""
     return config.selection.label() if "." not in key else getattr(config.selection, key.partition(".")[2])
 
 
-def refuse_compression(config: Experiment) -> None:
+def refuse_compression(config: Any) -> None:
     """UserError for compression that asks for what an asynchronous run has not: all clients at the same round."""
     table, name = config.compress, config.algorithm.label()
     if table is None:

@@ -18,6 +18,7 @@ from mpifed.core.component import Component, Table, fields_of
 from mpifed.core.errors import UserError
 from mpifed.core.toml import DOTS, flat, from_toml, join, shallow, to_toml, toml_value
 from mpifed.data.base import Data
+from mpifed.experiment.asynchrony import refuse_asynchronous
 from mpifed.experiment.checkpoint import Checkpoint
 from mpifed.experiment.stop import Stop
 from mpifed.federation.arrivals import Asynchronous
@@ -140,11 +141,8 @@ def experiment(table: dict[str, Any]) -> Experiment:
             f"stop.simulated_seconds = {built.stop.simulated_seconds} is wrong: time is simulated only with a "
             "table [system], which states the speed of the clients"
         )
-    if built.asynchronous is not None and built.system is None:
-        raise UserError(
-            f"asynchronous.arrivals = {built.asynchronous.arrivals} is wrong without a table [system]: who arrives "
-            "first follows from the speed, bandwidth and latency of the clients, which that table states"
-        )
+    if built.asynchronous is not None:
+        refuse_asynchronous(built, built.asynchronous)
     return built
 
 

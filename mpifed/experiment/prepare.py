@@ -11,7 +11,6 @@ from mpifed.core.processor import BlockSize, block_size
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
-from mpifed.experiment.asynchrony import refuse_asynchronous
 from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.config import Experiment
 from mpifed.experiment.graphs import refuse_graph
@@ -86,7 +85,6 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
 def selecting(config: Experiment, m: int) -> Selector:
     """Who of m clients takes part in each round, or how many arrive. UserError for what does not go together."""
     if config.asynchronous is not None:
-        refuse_asynchronous(config)
         return Selector(config.asynchronous.arrivals, lambda round, again: None)
     config.selection.verify(config.algorithm, config.problem, m)
     selector = config.selection.selector(config.seed, m, config.rounds)

@@ -131,3 +131,56 @@ def test_draws_do_not_depend_on_the_algorithm():
     assert np.array_equal(
         selector.select(2, 0), np.sort(stream(4, "selection", 2, 0).choice(9, 3, replace=False, shuffle=False))
     )
+
+
+AWAY = {"speed": {"name": "lognormal", "median": 100, "sigma": 1.5}, "passes": 5, "latency": 0.01, "jitter": 0.4}
+
+
+def asynchronous(dual, arrivals, problem="quadratic", **table):
+    table = {"arrivals": arrivals, **table}
+    return Run(build("feddcd"), problem, data=dual.data, system=AWAY, asynchronous=table)
+
+
+@every_dual
+@pytest.mark.parametrize("table", [{}, {"staleness": 3}], ids=["no bound", "bound"])
+def test_asynchronously_the_dual_objective_falls_in_every_round_and_the_sum_of_the_duals_stays_0(place, table):
+    """w_i depends on y_i alone, which moves only when i arrives: nothing is stale, however late it comes."""
+    dual = duals()[place]
+    run = asynchronous(dual, 2, **table)
+    gaps, oldest = [dual.gap(run.states().y)], 0
+    for _ in range(80):
+        run.rounds(1)
+        y = run.states().y
+        gaps.append(dual.gap(y))
+        oldest = max(oldest, int(run.fed.staleness.max()))
+        assert abs(y.sum(axis=0)).max() <= 1e-12 * (1 + abs(y).max())
+    assert (np.diff(gaps) <= 1e-12 * gaps[0]).all()
+    assert gaps[-1] < 0.9 * gaps[0]
+    assert oldest >= 3
+
+
+@every_dual
+def test_asynchronously_it_is_exact_coordinate_descent_on_those_that_arrive(place):
+    """The synchronous method with the arrivals for its selections makes the same models and duals, to rounding."""
+    dual, rounds = duals()[place], 25
+    run, came, models = asynchronous(dual, 3), [], []
+    for _ in range(rounds):
+        models.append(run.rounds(1)[0])
+        came.append(tuple(run.fed.selected.tolist()))
+    assert len(set(map(len, came))) == 1
+    plain = Run(build("feddcd"), "quadratic", data=dual.data, selection=Fixed(first=came[0]))
+    for chosen, model in zip(came, models, strict=True):
+        plain.fed._selector = Fixed(first=chosen).selector(0, dual.m, rounds)
+        np.testing.assert_allclose(plain.rounds(1)[0], model, rtol=0, atol=1e-12 * (1 + abs(model).max()))
+    np.testing.assert_allclose(plain.states().y, run.states().y, rtol=0, atol=1e-11 * (1 + abs(dual.y).max()))
+
+
+def test_asynchronously_it_ends_at_the_minimiser_of_f():
+    """Whichever clients come often: the arrivals decide how fast, and not where to."""
+    problem, data = sharp(2.0, 1.5, m=6, n=3)
+    dual = Dual(data)
+    run = asynchronous(dual, 2, problem, staleness=6)
+    models = run.rounds(150)
+    assert np.linalg.norm(models[-1] - dual.w) <= 1e-6 * np.linalg.norm(dual.w)
+    counts = run.fed.times_selected
+    assert counts.max() > 2 * counts.min()

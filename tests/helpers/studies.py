@@ -195,6 +195,7 @@ RARE = {
     "fedprox, asynchronous",
     "ditto, asynchronous",
     "apfl, asynchronous",
+    "fednova, asynchronous",
 }  # others show the same
 SEVERAL = [pytest.param(name, marks=pytest.mark.slow) if name in RARE else name for name in STUDIES]
 

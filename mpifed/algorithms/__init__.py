@@ -8,6 +8,7 @@ from mpifed.core.members import members
 
 if TYPE_CHECKING:
     from mpifed.algorithms.accfeddcd import AccFedDCD as AccFedDCD
+    from mpifed.algorithms.ad_admm import ADADMM as ADADMM
     from mpifed.algorithms.apfl import APFL as APFL
     from mpifed.algorithms.dgd import DGD as DGD
     from mpifed.algorithms.diana import Diana as Diana
@@ -17,10 +18,12 @@ if TYPE_CHECKING:
     from mpifed.algorithms.fedadmm import FedADMM as FedADMM
     from mpifed.algorithms.fedadmm_deep import FedADMMDeep as FedADMMDeep
     from mpifed.algorithms.fedavg import FedAvg as FedAvg
+    from mpifed.algorithms.fedbuff import FedBuff as FedBuff
     from mpifed.algorithms.feddcd import FedDCD as FedDCD
     from mpifed.algorithms.feddyn import FedDyn as FedDyn
     from mpifed.algorithms.fedepm import FedEPM as FedEPM
     from mpifed.algorithms.fedgia import FedGiA as FedGiA
+    from mpifed.algorithms.fedgia_async import AsynchronousFedGiA as AsynchronousFedGiA
     from mpifed.algorithms.fednl import FedNL as FedNL
     from mpifed.algorithms.fednl_pp import FedNLPP as FedNLPP
     from mpifed.algorithms.fednova import FedNova as FedNova

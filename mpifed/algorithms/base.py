@@ -78,6 +78,9 @@ class Algorithm(Certified):
         "dgd": "mpifed.algorithms.dgd:DGD",
         "extra": "mpifed.algorithms.extra:Extra",
         "gradient-tracking": "mpifed.algorithms.gradient_tracking:GradientTracking",
+        "ad-admm": "mpifed.algorithms.ad_admm:ADADMM",
+        "fedbuff": "mpifed.algorithms.fedbuff:FedBuff",
+        "fedgia-async": "mpifed.algorithms.fedgia_async:AsynchronousFedGiA",
     }
     default: ClassVar[str] = "fedgia"
     kind: ClassVar[str] = "algorithms"

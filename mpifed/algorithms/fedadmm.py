@@ -28,8 +28,7 @@ class FedADMM(InexactADMM, tag="fedadmm"):
     """Selected clients minimise augmented Lagrangians inexactly, k0 times a round; the server adds all last uploads.
 
     w = (1/σ) Σ z_i;  ε_i ← nu ε_i;  w_i: ‖α_i∇f_i(w_i) + π_i + σ_i(w_i − w)‖² ≤ ε_i;  π_i ← π_i + σ_i(w_i − w);
-    z_i = σ_i w_i + π_i;  α_i = 1/m, σ_i = r0 r_i/m.  (3.5) is tested at the new point (errata).
-    Source: (3.3)–(3.8); at most ``inner_max`` steps of (3.12) from w.
+    z_i = σ_i w_i + π_i;  α_i = 1/m, σ_i = r0 r_i/m.  Source: (3.3)–(3.8), (3.12); (3.5) at the new point (errata).
     """
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
@@ -40,6 +39,7 @@ class FedADMM(InexactADMM, tag="fedadmm"):
     lasting: ClassVar[dict[str, str] | None] = {}
     tuned_by: ClassVar[str] = "r0"
     always: ClassVar[tuple[str, ...]] = ("inner_steps",)
+    asynchronous: ClassVar[bool] = True
 
     def work(self, d: Array) -> Array:
         return (1 + self.k0 * (self.inner_max - 1)) * d  # at most: clients that reach ε_i stop early
@@ -53,8 +53,8 @@ class FedADMM(InexactADMM, tag="fedadmm"):
         return Server(self.joint(fed, sigma), sigma)  # (3.3) at k = 0
 
     def round(self, fed: Federation, server: Server) -> Server:
-        z = fed.sum(self.update, server.x, to=fed.select(server.x), last="z")
-        return server._replace(x=z / server.sigma)  # (3.3)
+        fed.send(self.update, server.x, to=fed.select(server.x))
+        return server._replace(x=fed.sum(of=fed.arrivals(), last="z") / server.sigma)  # (3.3)
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """(3.4)–(3.7), k0 times; the first gradient of every iteration is the one at w."""

@@ -38,6 +38,7 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
 
     lasting: ClassVar[dict[str, str] | None] = {}
     tuned_by: ClassVar[str] = "lr"
+    asynchronous: ClassVar[bool] = True
 
     def work(self, d: Array) -> Array:
         return self.epochs * d
@@ -49,7 +50,8 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
         return Server(x=fed.initial())
 
     def round(self, fed: Federation, server: Server) -> Server:
-        return Server(x=fed.mean(self.update, server.x, to=fed.select(server.x), last="z"))
+        fed.send(self.update, server.x, to=fed.select(server.x))
+        return Server(x=fed.mean(of=fed.arrivals(), last="z"))
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """Local epochs, dual step and upload."""

@@ -3,7 +3,7 @@ learning via ADMM with Moreau envelope", arXiv:2311.06756 (2023).
 
 Differential privacy is future work in its conclusion."""
 
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -41,6 +41,9 @@ class FlameDP(Flame, tag="flame-dp"):
     ] = "uploads"
     delta: Annotated[float, Meta(gt=0, lt=1, description="δ at which the spent budget is reported")] = 1e-5
     noise_seed: NoiseSeed = None
+
+    asynchronous: ClassVar[bool] = False
+    synchronous: ClassVar[str] = "its budget counts the clients that a round selects"
 
     def mechanism(self) -> Gaussian:
         return Gaussian(self.clip, self.noise_multiplier, self.noise_seed)

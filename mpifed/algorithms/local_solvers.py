@@ -12,6 +12,7 @@ from msgspec import Meta
 from mpifed.core.component import Component
 from mpifed.core.typing import Array, Count
 from mpifed.federation.local import Local
+from mpifed.problems.base import Solve
 from mpifed.problems.gram import conjugate_gradients
 
 Accuracy = Annotated[float, Meta(gt=0, lt=1)]
@@ -143,6 +144,24 @@ def gradient_descent(f: Local, Y: Array, W: Array, steps: int, rate: float) -> A
     return W
 
 
+class Penalised(Local):
+    """f_i(x) + (ρ/2)‖x‖² of c clients, as solvers see them."""
+
+    def __init__(self, f: Local, rho: float) -> None:
+        vars(self).update(vars(f))
+        self.f, self.rho = f, rho
+
+    def take(self, rows: Array) -> Local:
+        return Penalised(self.f.take(rows), self.rho)
+
+    def grad(self, X: Array) -> Array:
+        return self.f.grad(X) + self.rho * X
+
+    def hessian(self, X: Array) -> Solve:
+        product = self.f.hessian(X)
+        return lambda V: product(V) + self.rho * V
+
+
 class AugmentedLagrangian(NamedTuple):
     """L_i(v) = f_i(v)/m + ⟨π_i, v − w⟩ + (σ_i/2)‖v − w‖² of c clients, and the points v_i where a descent begins.
 
@@ -150,7 +169,7 @@ class AugmentedLagrangian(NamedTuple):
     """
 
     f: Local
-    w: Array  # (n,) the server's model
+    w: Array  # (n,) the server's model, or (c, n) those that clients were sent
     r: Array  # (c, n) curvature of f_i/m
     sigma: Array  # (c, n) σ_i
     g: Array  # (c, n) ∇f_i(v_i)/m
@@ -175,7 +194,8 @@ class AugmentedLagrangian(NamedTuple):
             total = r * V + sigma * w
             a = np.flatnonzero(far)
             if 2 * len(a) < len(f):
-                rest = AugmentedLagrangian(f.take(a), w, r[a], sigma[a], g[a], total[a])
+                sent = w if w.ndim == 1 else w[a]
+                rest = AugmentedLagrangian(f.take(a), sent, r[a], sigma[a], g[a], total[a])
                 V[a], more = rest.descend(pi[a], eps[a], most - step)
                 steps[a] += more
                 break

@@ -35,6 +35,7 @@ class Personal(Algorithm):
     personal: ClassVar[bool] = True
     lasting: ClassVar[dict[str, str] | None] = {}
     tuned_by: ClassVar[str] = "lr"
+    asynchronous: ClassVar[bool] = True
 
     def work(self, d: Array) -> Array:
         return self.epochs * d
@@ -43,7 +44,8 @@ class Personal(Algorithm):
         return Server(x=fed.initial())
 
     def round(self, fed: Federation, server: Server) -> Server:
-        return Server(x=fed.mean(self.update, server.x, to=fed.select(server.x), last="z"))
+        fed.send(self.update, server.x, to=fed.select(server.x))
+        return Server(x=fed.mean(of=fed.arrivals(), last="z"))
 
     @abstractmethod
     def update(self, f: Local, client: Any, w: Array) -> tuple[Any, Array]:

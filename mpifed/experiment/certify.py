@@ -56,7 +56,16 @@ def known(config: Experiment, fed: Federation, sizes: Array, rounds: int, x: Arr
         gradient=float(mean @ mean),
         distance=float(np.sum(np.square(np.asarray(point - first, float)))) if at == MINIMUM else math.nan,
         hessians=hessians(config, fed, point) if at == MINIMUM else None,
+        oldest=oldest(config, fed),
     )
+
+
+def oldest(config: Experiment, fed: Federation) -> float:
+    """How many rounds old uploads can be where they are used: 0 if all clients reply in every round."""
+    if config.asynchronous is None:
+        return 0.0 if fed.cohort == fed.m or not config.algorithm.selections else math.inf
+    bound = config.asynchronous.staleness
+    return math.inf if bound is None else float(bound)
 
 
 def hessians(config: Experiment, fed: Federation, x: Array) -> Array | None:

@@ -72,7 +72,7 @@ class Host:
         if data.sizes_test is not None and (self.evaluation.classes or self.evaluation.measured):
             add_tests(self.blocks, data, layout, labels)
         self.state: Any = None
-        self.uploads, self.resting = Uploads(setup, len(self.order)), Resting()
+        self.uploads, self.resting = Uploads(setup, len(self.order)), Resting(len(self.order))
         self.checkpoint: Callable[[int], Path] | None = None  # serial number of a checkpoint -> the file of this host
         self.neighbourhood: Neighbourhood | None = None  # of the nodes of a graph
         self.seconds = np.zeros(hi - lo)  # computing, by client in block order

@@ -18,12 +18,13 @@ FIELD, UPLOAD = "field ", "upload "
 
 
 class Resting:
-    """New states and uploads of clients of a host, in block order; each row counts from computing to arriving.
+    """New states and uploads of ``count`` clients, in block order; each row counts from computing to arriving.
 
     ``fields`` are those of the clients' state, ``uploads`` the arrays of a reply: name or position -> (count, …).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, count: int) -> None:
+        self.count = count
         self.fields: dict[str, Array] = {}
         self.uploads: dict[int, Array] = {}
 
@@ -36,7 +37,7 @@ class Resting:
         parts = () if reply is None else reply if isinstance(reply, tuple) else (reply,)
         for k, part in enumerate(parts):
             if k not in self.uploads:
-                self.uploads[k] = np.zeros((len(state[0]), *part.shape[1:]), part.dtype)
+                self.uploads[k] = np.zeros((self.count, *part.shape[1:]), part.dtype)
             self.uploads[k][places] = part
 
     def arrive(self, places: Array, state: Any) -> tuple[Array, ...]:

@@ -42,6 +42,9 @@ METHODS = {
     "dgd": "DGD",
     "extra": "EXTRA",
     "gradient-tracking": "Gradient tracking",
+    "ad-admm": "AD-ADMM",
+    "fedbuff": "FedBuff",
+    "fedgia-async": "FedGiA (async)",
 }
 GREEK = {
     "alpha": "α",

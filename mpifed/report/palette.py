@@ -56,6 +56,9 @@ METHODS = {
     "dgd": Look(ORANGE, 4, 2),
     "extra": Look(ORANGE, 0, 3),
     "gradient-tracking": Look(ORANGE, 2, 4),
+    "ad-admm": Look(VERMILION, 4, 3),
+    "fedbuff": Look(SKY, 4, 2),
+    "fedgia-async": Look(BLUE, 2, 1),
 }  # relatives share a colour, the second of them has a dashed line, a third one a dash-dotted one
 
 

@@ -105,7 +105,7 @@ def certificate(options: Any, known: Known) -> Certificate:
     least = known.least if known.mu is not None else -known.most
     q = Quantities(options.lam, options.rho, 1 / known.m, known.most, least, known.cohort, known.rounds)
     local = 1.0 if options.center == "local" else 0.0
-    unbiased = float(known.selection not in BIASED)
+    unbiased = float(known.selection not in (*BIASED, "arrivals"))
     return Certificate(
         "Theorem 1, Lemma 1 and Theorem 2 of FLAME, arXiv:2311.06756",
         [

@@ -105,7 +105,8 @@ class Known(NamedTuple):
     ``r`` (m,) bounds ‖∇²f_i‖ and ``mu`` (m,) the eigenvalues of ∇²f_i from below; None: the problem does not tell.
     ``f0`` is f and ``g0`` (m,) are the ‖∇f_i‖² at the first model x⁰. ``f``, ``g``, ``largest`` = max |(∇f_i)_j| and
     ``gradient`` = ‖∇f‖² are those at the point ``at`` (x* where f is convex), whose squared distance from x⁰ is
-    ``distance``. ``hessians`` (m, n, n) are the ∇²f_i there, None where they are many numbers.
+    ``distance``. ``hessians`` (m, n, n) are the ∇²f_i there, None where they are many numbers. No upload is more
+    than ``oldest`` rounds old where it is used.
     """
 
     m: int
@@ -126,6 +127,7 @@ class Known(NamedTuple):
     gradient: float
     distance: float
     hessians: Array | None = None
+    oldest: float = 0.0
 
     @property
     def convex(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from mpifed.theory.statements import Certificate, Known, nothing
+from mpifed.theory.statements import Certificate, Condition, Known, nothing
 
 THEOREMS = {
     "fedgia": "mpifed.theory.fedgia:certificate",
@@ -17,7 +17,9 @@ THEOREMS = {
     "fedavg": "mpifed.theory.gradient_descent:fedavg",
     "gd": "mpifed.theory.gradient_descent:gd",
     "proxskip": "mpifed.theory.proxskip:certificate",
+    "ad-admm": "mpifed.theory.ad_admm:certificate",
 }
+DELAYED = ("ad-admm", "feddcd")  # whose theorems speak of old uploads, or whose uploads are never old
 WHY_NOT = {
     "fedopt": "those of arXiv:2003.00295 and 2301.09604 ask for bounds of gradients and of variances that no run shows",
     "fedprox": "that of arXiv:1812.06127 needs the dissimilarity B of the f_i at every point, which no run shows",
@@ -42,6 +44,8 @@ WHY_NOT = {
     "dgd": "those of arXiv:1310.7063 bound the distance to the minimiser by constants of the graph that no run needs",
     "extra": "those of arXiv:1404.6264 hold for a norm of all nodes together, which no model of a run is",
     "gradient-tracking": "those of arXiv:1605.07112 ask for step sizes far below those that work",
+    "fedgia-async": "those of FedGiA need a gradient of every client at the new model, which is not there in time",
+    "fedbuff": "that of arXiv:2106.06639 asks for bounds of gradients and of variances that no run shows",
     "fednova": "those of arXiv:2007.07481 need bounds on variance and dissimilarity that a run does not show",
 }
 
@@ -52,4 +56,7 @@ def certificate(name: str, options: Any, known: Known) -> Certificate:
         return nothing(name.rpartition(":")[2], WHY_NOT.get(name, ""))
     module, _, function = THEOREMS[name].partition(":")
     found: Certificate = getattr(importlib.import_module(module), function)(options, known)
+    if known.selection == "arrivals" and name not in DELAYED:
+        age = Condition.of("oldest upload in rounds = 0", known.oldest, "=", 0.0, "its rounds are synchronous")
+        return found._replace(conditions=[*found.conditions, age])
     return found

@@ -50,6 +50,8 @@ SETTINGS = {
     "marina": {"gamma": 0.02, "compressor": {"name": "randk", "k": "0.5n"}},
     "proxskip": {"p": 0.5},
     "fednova": {"step": constant(0.02)},
+    "fedbuff": {"lr": 0.02},
+    "fedgia-async": {"k0": 5},
 }
 
 
@@ -60,6 +62,9 @@ CASES = [(name, SETTINGS.get(name, {})) for name in SERVED] + [
     ("fedgia", {"H": "gram"}),
     ("fedgia", {"H": "zero", "k0": 1, "t": 2.0}),
     ("fedadmm", {"inner_max": 1, "k0": 1}),
+    ("fedgia-async", {"H": "zero", "k0": 2, "t": 1.0}),
+    ("ad-admm", {"rho": 0.5, "gamma": 1.0, "solver": {"name": "gd", "steps": 5}}),
+    ("fedbuff", {"lr": 0.01, "batch_size": 5, "epochs": 3, "server_lr": 0.8}),
     ("fedavg", {"aggregate": "all", "scale": "1/m", "step": constant(0.2)}),
     ("fedavg", {"step": constant(0.01), "batch_size": 4}),
     ("fedavg", {"step": constant(0.01), "batch_size": 7, "epochs": 2, "aggregate": "all"}),

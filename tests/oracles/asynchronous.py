@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from . import asynchronous_admm as admm
 from .dual_oracle import NEWTON, alphas, constants, solve
 from .fednova import weights
 from .problems import zeros
@@ -89,4 +90,11 @@ METHODS = {
     "feddcd": FedDCD,
     "ditto": FedAvg,  # personal models never travel
     "apfl": FedAvg,
+    "fedadmm": admm.FedADMM,
+    "fedadmm-deep": admm.FedADMMDeep,
+    "flame": admm.Flame,
+    "pfedme": admm.PFedMe,
+    "ad-admm": admm.ADADMM,
+    "fedgia-async": admm.FedGiA,
+    "fedbuff": admm.FedBuff,
 }

@@ -14,7 +14,7 @@ from mpifed.core.streams import stream
 
 from . import event_loop
 from .asynchronous import METHODS
-from .cases import EXACT, LEAST_SQUARES, LOGISTIC, UNBIASED, WHOLE, step
+from .cases import EXACT, LEAST_SQUARES, LOGISTIC, SOFTMAX, UNBIASED, WHOLE, step
 from .study import SIZES, clients_of, samples
 
 STEPS, RTOL = 25, 1e-12
@@ -44,6 +44,17 @@ CASES = [
     Case("feddcd", UNBIASED, {"eta": 0.25, "solver": {"name": "gd", "steps": 7}}, 2, 1),
     Case("ditto", LOGISTIC, {"k0": 3, "step": step("log2", 0.8)}, 2, 4),
     Case("apfl", LOGISTIC, {"k0": 3, "step": step("log2", 0.8)}, 2, 4),
+    Case("fedadmm", LOGISTIC, {"k0": 3, "nu": 0.5, "eps0": 1e-3, "inner_max": 6}, 3, 4),
+    Case("fedadmm-deep", SOFTMAX, {"rho": 0.05, "lr": 0.1, "epochs": 4}, 2, 5),
+    Case("flame", SOFTMAX, {"rho": 0.03, "lam": 1.5, "lr": 0.1, "epochs": 4}, 3, 4),
+    Case("flame", SOFTMAX, {"rho": 0.1, "lam": 0.8, "lr": 0.2, "epochs": 3, "center": "local"}, 1),
+    Case("pfedme", SOFTMAX, {"lam": 1.5, "eta": 0.3, "lr": 0.1, "epochs": 4}, 2, 3),
+    Case("ad-admm", WHOLE, {"gamma": 0.7, "solver": EXACT}, 3, 4),
+    Case("ad-admm", UNBIASED, {"rho": 0.2, "gamma": 0.1, "solver": EXACT}, 1),
+    Case("fedgia-async", LOGISTIC, {"k0": 4}, 3, 4),
+    Case("fedgia-async", LEAST_SQUARES, {"k0": 2, "H": "zero", "t": 1.1}, 1),
+    Case("fedbuff", LEAST_SQUARES, {"k0": 2, "lr": 0.05}, 3, 4),
+    Case("fedbuff", LOGISTIC, {"k0": 3, "lr": 0.4, "server_lr": 1.2, "a": 1.5}, 1),
 ]
 
 

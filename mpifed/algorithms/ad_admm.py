@@ -1,0 +1,71 @@
+"""AD-ADMM, Algorithm 2 of T. H. Chang, M. Hong, W. C. Liao, X. Wang, "Asynchronous distributed ADMM for large-scale
+optimization, Part I: Algorithm and convergence analysis", arXiv:1509.02597 (2016)."""
+
+from typing import Annotated, ClassVar, NamedTuple
+
+from msgspec import Meta
+
+from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.local_solvers import Newton, Penalised, Solver
+from mpifed.core.typing import Array, Positive
+from mpifed.federation.local import Local
+from mpifed.federation.server import Federation
+
+
+class Client(NamedTuple):
+    lam: Array  # (c, n) dual variables λ_i
+    w: Array  # (c, n) local models x_i
+    z: Array  # (c, n) last upload x_i + λ_i/ρ
+
+
+class Server(NamedTuple):
+    x: Array  # (n,) model x₀
+    rho: float  # penalty ρ
+    L: float  # L = max r_i
+
+
+class ADADMM(Algorithm, tag="ad-admm"):
+    """Asynchronous consensus ADMM: duals stay with the clients, and the server averages the last uploads of all.
+
+    x_i = argmin f_i(x) + ⟨λ_i, x⟩ + (ρ/2)‖x − x₀‖²;  λ_i ← λ_i + ρ(x_i − x₀);  z_i = x_i + λ_i/ρ;
+    x₀⁺ = (ρ Σ z_i + γ x₀)/(mρ + γ).  f_i is not divided by m here.  Source: Algorithm 2 with h = 0. Where no upload is
+    more than τ − 1 rounds old, Theorem 1 asks for a large ρ, and for a γ that grows with τ²: see ``certify``.
+    """
+
+    rho: Annotated[Positive | None, Meta(description="penalty ρ (default: max r_i/4)")] = None
+    gamma: Annotated[float, Meta(ge=0, description="weight γ of the server's proximal term")] = 0.0
+    solver: Annotated[Solver, Meta(description="how clients minimise over x")] = Newton()
+
+    lasting: ClassVar[dict[str, str] | None] = {}
+    tuned_by: ClassVar[str] = "rho"
+    asynchronous: ClassVar[bool] = True
+
+    def needs(self) -> tuple[str, ...]:
+        return ("lipschitz", *self.solver.needs())
+
+    def work(self, d: Array) -> Array | None:
+        return self.solver.work(d)
+
+    def join(self, f: Local) -> Client:
+        return Client(lam=f.zeros(), w=f.initial(), z=f.initial())
+
+    def start(self, fed: Federation) -> Server:
+        L = float(fed.max(self.smoothness))
+        return Server(x=fed.initial(), rho=self.penalty(L), L=L)
+
+    def round(self, fed: Federation, server: Server) -> Server:
+        fed.send(self.update, server.x, server.rho, server.L, to=fed.select(server.x))
+        z = fed.mean(of=fed.arrivals(), last="z")
+        share = self.gamma / (fed.m * server.rho + self.gamma)
+        return server._replace(x=(1 - share) * z + share * server.x)
+
+    def update(self, f: Local, client: Client, x: Array, rho: float, L: float) -> tuple[Client, Array]:
+        """The worker's step, from the model x₀ that it was sent."""
+        w = self.solver.minimise(Penalised(f, rho), rho * x - client.lam, client.w, rho, rho + L, 1.0)
+        lam = client.lam + rho * (w - x)
+        z = w + lam / rho
+        return Client(lam, w, z), z
+
+    def penalty(self, L: float) -> float:
+        """ρ for L = max r_i."""
+        return L / 4 if self.rho is None else self.rho

@@ -1,0 +1,64 @@
+"""FedBuff, Algorithm 1 of J. Nguyen, K. Malik, H. Zhan, A. Yousefpour, M. Rabbat, M. Malek, D. Huba, "Federated
+learning with buffered asynchronous aggregation", arXiv:2106.06639 (2022)."""
+
+from typing import Annotated, ClassVar, NamedTuple
+
+from msgspec import Meta
+
+from mpifed.algorithms.base import Algorithm, passes
+from mpifed.algorithms.optimizers import SGD, LocalOptimizer
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+from mpifed.federation.server import Federation
+
+
+class Client(NamedTuple):
+    pass
+
+
+class Server(NamedTuple):
+    x: Array  # (n,) model
+
+
+class FedBuff(Algorithm, tag="fedbuff"):
+    """The server adds the mean change of the first K uploads to its model; changes from old models count less.
+
+    Δ_i = w_i − x_s by local gradient steps from w_i = x_s, the model that client i was sent s rounds ago;
+    x⁺ = x + server_lr (1/K) Σ Δ_i/(1 + s)^a, where K is asynchronous.arrivals.  Source: Algorithm 1 and section 5.1;
+    here a client that arrives begins anew at once, where the paper draws another. Old uploads are not kept, so clients
+    that arrive more often count for more, and with unlike f_i the model has their bias.
+    """
+
+    k0: Annotated[int, Meta(ge=1, description="local iterations")] = 5
+    lr: Annotated[float, Meta(gt=0, description="step size of the local iterations")] = 0.01
+    server_lr: Annotated[float, Meta(gt=0, description="step size of the server")] = 1.0
+    a: Annotated[float, Meta(ge=0, description="exponent of the weights 1/(1 + s)^a")] = 0.5
+    optimizer: LocalOptimizer = SGD()
+    batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
+    epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
+
+    tuned_by: ClassVar[str] = "lr"
+    uploads_models: ClassVar[bool] = False
+    asynchronous: ClassVar[bool] = True
+
+    def work(self, d: Array) -> Array:
+        return passes(d, self.k0, self.epochs, self.batch_size)
+
+    def join(self, f: Local) -> Client:
+        return Client()
+
+    def start(self, fed: Federation) -> Server:
+        return Server(x=fed.initial())
+
+    def round(self, fed: Federation, server: Server) -> Server:
+        fed.send(self.update, server.x, to=fed.select(server.x))
+        arrived = fed.arrivals()
+        change = fed.mean(of=arrived, weights=(1 + fed.staleness) ** -self.a)
+        return Server(x=server.x + self.server_lr * change)
+
+    def update(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
+        """Local iterations from the model x that the client was sent: how far they go."""
+        w, memory = x, None
+        for _, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
+            w, memory = self.optimizer.step(w, batch.grad(w), self.lr * has, memory)
+        return client, w - x

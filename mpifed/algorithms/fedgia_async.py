@@ -1,0 +1,59 @@
+"""FedGiA, asynchronous, Algorithm 1 of S. Zhou, G. Y. Li, "FedGiA: An efficient hybrid algorithm for federated
+learning", arXiv:2205.01438 (2022).
+
+The paper's rounds are synchronous; this form of them is not in it."""
+
+from typing import ClassVar, NamedTuple
+
+from mpifed.algorithms.fedgia import FedGiA, Server
+from mpifed.algorithms.metric import inverse
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+from mpifed.federation.server import Federation
+
+
+class Client(NamedTuple):
+    pi: Array  # (c, n) dual variables
+    w: Array  # (c, n) local models x_i where the Lagrangian is recorded, else (c, 0)
+    z: Array  # (c, n) last upload x_i + π_i/σ
+
+
+class AsynchronousFedGiA(FedGiA, tag="fedgia-async"):
+    """FedGiA in which clients that do not take part rest: their last upload stays in the mean.
+
+    x_i ← x − (H_i/m + σI)⁻¹(ḡ_i + π_i), π_i ← π_i + σ(x_i − x), k0 times;  z_i = x_i + π_i/σ;  x⁺ = (1/m) Σ z_i over
+    all m;  ḡ_i = ∇f_i(x)/m at the model x that the client was sent, σ = t·max r_i/m.  Source: (11)–(14); what (15)–(17)
+    ask of the others, a gradient at the new model, cannot be there in time. For many steps k0, or H_i/m = σI, z_i is
+    x − ḡ_i/σ: asynchronous gradient descent with the last gradient of each client, which no delay makes diverge.
+    """
+
+    everyone: ClassVar[bool] = False
+    lasting: ClassVar[dict[str, str] | None] = {}
+    asynchronous: ClassVar[bool] = True
+
+    def join(self, f: Local) -> Client:  # type: ignore[override]
+        pi, w = super().join(f)
+        return Client(pi, w, z=f.initial())
+
+    def start(self, fed: Federation) -> Server:
+        server = super().start(fed)
+        fed.call(self.first_upload, server.sigma)
+        return server
+
+    def first_upload(self, f: Local, client: Client, sigma: float) -> tuple[Client, None]:
+        """z_i at k = 0, which the server has."""
+        return client._replace(z=client.z + client.pi / sigma), None
+
+    def round(self, fed: Federation, server: Server) -> Server:
+        fed.send(self.steps, server.x, server.sigma, to=fed.select(server.x))
+        return server._replace(x=fed.mean(of=fed.arrivals(), last="z"))  # (11)
+
+    def steps(self, f: Local, client: Client, x: Array, sigma: float) -> tuple[Client, Array]:
+        """(12)–(14): k0 steps with the gradient at x."""
+        g, pi, solve = f.grad(x) / f.m, client.pi, inverse(f, self.H, sigma)
+        for _ in range(self.k0):
+            step = -solve(g + pi)  # (12): x_i − x
+            pi = pi + sigma * step  # (13)
+        w = x + step
+        z = w + pi / sigma  # (14)
+        return Client(pi, w if self.lagrangian else client.w, z), z

@@ -177,9 +177,10 @@ class Calls:
         if self.flights is not None:
             if self.flights.lacking(slice(None) if of is None else of):
                 self._ask(self.flights.request())
-            return Request(ARRIVE, (), of, weights, reduce, last, bits=self.flights.bits)
+            return Request(ARRIVE, (), of, None, reduce, last, bits=self.flights.bits, weights=weights)
         assert sent is not None
-        return Request(sent.method, sent.args, sent.to, sent.each, reduce, last, bits=sent.bits, weights=weights)
+        to = np.arange(self.m) if sent.to is None and weights is not None else sent.to
+        return Request(sent.method, sent.args, to, sent.each, reduce, last, bits=sent.bits, weights=weights)
 
     def _fault(self, request: Request, report: HostReport) -> None:
         """Raise what went wrong on a host."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpifed.federation.request import ARRIVE, Request
+from mpifed.federation.request import Request
 
 
 class Ledger:
@@ -33,8 +33,7 @@ class Ledger:
         shared, receivers = 8 * sum(a.nbytes for a in arrays), clients
         if request.down is not None:
             shared, receivers = request.down
-        each = None if request.method == ARRIVE else request.each  # weights there, which do not travel
-        own = each.nbytes if each is not None and each.dtype.kind == "f" else 0
+        own = request.each.nbytes if request.each is not None and request.each.dtype.kind == "f" else 0
         if shared or own:
             self.down += 1
             self.downloads += receivers

@@ -37,7 +37,7 @@ class Request(msgspec.Struct, eq=False):
 
 
 EVALUATE, SAVE = "evaluate", "save"
-ARRIVE = "arrival"  # what rests with the clients ``to`` becomes their state and reply, times ``each`` where given
+ARRIVE = "arrival"  # what rests with the clients ``to`` becomes their state and reply
 REPLACE = "replace"  # the method of hosts that puts what nodes get of their neighbours into the fields it comes from
 MASKED = "masked sum"  # of integers modulo 2^64, in any order
 SCORES = ("score", "score_loss", "score_move")  # client methods that reply with one number, as it is

@@ -11,7 +11,7 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
-from mpifed.federation.request import Collected, Request
+from mpifed.federation.request import Collected, Request, weighted
 
 RESTING = "resting "  # of names in checkpoints
 FIELD, UPLOAD = "field ", "upload "
@@ -98,15 +98,12 @@ def rest(host: Any, request: Request) -> tuple[Collected, Array | None]:
 
 
 def arrivals(host: Any, request: Request) -> tuple[Collected, Array | None]:
-    """The uploads that arrive, each times its number in ``each`` where given; clients go on from their new state."""
+    """The uploads that arrive, each times its weight; their clients go on from their new state."""
     ids, slots, index = host.called(request.to)
     found = Collected(len(index), host.dtype, False)
     if not len(index):
         return found, ids
     parts = host.resting.arrive(np.arange(len(host.order)) if slots is None else slots, host.state)
-    if request.each is not None:
-        own = request.each[index].astype(host.dtype)
-        parts = tuple([part * own.reshape(-1, *(1,) * (part.ndim - 1)) for part in parts])
     if parts and request.last is None:
-        found.put(index, parts)
+        found.put(index, weighted(parts, request, ids, index))
     return found, ids

@@ -12,7 +12,7 @@ from mpifed.core.errors import Trouble, UserError
 from mpifed.core.streams import stream
 from mpifed.federation.arrivals import Asynchronous
 from mpifed.federation.request import Request
-from mpifed.federation.selection import All
+from mpifed.federation.selection import All, Uniform
 from tests.helpers.algorithm_runs import Run, build, same
 from tests.helpers.devices import system
 
@@ -203,17 +203,21 @@ def test_weights_multiply_uploads_and_cost_nothing():
     assert run.fed.staleness.tolist() == [0, 0, 0]
 
 
-def test_uploads_of_synchronous_rounds_can_have_weights_too():
-    run = Run(build("fedavg", STEPS), cuts=CUTS[1])
+@pytest.mark.parametrize("selection", [All(), Uniform(count=4)], ids=["all", "some"])
+def test_uploads_of_synchronous_rounds_can_have_weights_too(selection):
+    run = Run(build("fedavg", STEPS), cuts=CUTS[1], selection=selection)
     run.fed.begin(1)
     selected = run.fed.select(run.server.x)
     run.fed.send(run.algorithm.update, run.server.x, 0, to=selected)
     arrived = run.fed.arrivals()
-    assert run.fed.staleness.tolist() == [0] * len(selected)
-    mean = run.fed.mean(of=arrived, weights=np.full(len(arrived), 2.0))
+    count = run.m if selected is None else len(selected)
+    assert run.fed.staleness.tolist() == [0] * count
+    weights = 1.0 + np.arange(count)
+    mean = run.fed.mean(of=arrived, weights=weights)
     ledger = run.fed.ledger
-    assert (ledger.downloads, ledger.uploads, ledger.bytes_up) == (len(selected), len(selected), 80 * len(selected))
-    np.testing.assert_allclose(mean, 2 * run.fed.mean(run.algorithm.update, run.server.x, 0, to=selected), rtol=1e-12)
+    assert (ledger.downloads, ledger.uploads, ledger.bytes_up) == (count, count, 80 * count)
+    rows = run.fed.call(run.algorithm.update, run.server.x, 0, to=selected)
+    np.testing.assert_allclose(mean, weights @ rows / count, rtol=1e-12)
 
 
 def refused(call, sentence):

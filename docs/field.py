@@ -55,7 +55,7 @@ the two columns about proofs are written by hand.
 - **code**: the file, and its number of lines.
 
 In a round the server waits for all replies, or with `[system]` for those that are in time. With `[asynchronous]` it
-goes on with the first that arrive: ASYNCHRONOUS can.
+goes on with the first that arrive ([asynchronous runs](asynchronous.md)): ASYNCHRONOUS can.
 
 ## The methods
 """

@@ -18,6 +18,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 PAGES = (
     "README.md",
     "docs/experiments.md",
+    "docs/asynchronous.md",
     "docs/pictures.md",
     "docs/python.md",
     "docs/extending.md",

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from mpifed.algorithms.feddcd import FedDCD as FedDCD
     from mpifed.algorithms.feddyn import FedDyn as FedDyn
     from mpifed.algorithms.fedepm import FedEPM as FedEPM
+    from mpifed.algorithms.fedepm_graph import FedEPMGraph as FedEPMGraph
     from mpifed.algorithms.fedgia import FedGiA as FedGiA
     from mpifed.algorithms.fedgia_async import AsynchronousFedGiA as AsynchronousFedGiA
+    from mpifed.algorithms.fedgia_graph import FedGiAGraph as FedGiAGraph
     from mpifed.algorithms.fednl import FedNL as FedNL
     from mpifed.algorithms.fednl_pp import FedNLPP as FedNLPP
     from mpifed.algorithms.fednova import FedNova as FedNova
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from mpifed.algorithms.gd import GD as GD
     from mpifed.algorithms.gradient_tracking import GradientTracking as GradientTracking
     from mpifed.algorithms.local_gd import LocalGD as LocalGD
+    from mpifed.algorithms.lt_admm import LTADMM as LTADMM
     from mpifed.algorithms.marina import Marina as Marina
     from mpifed.algorithms.newton import Newton as Newton
     from mpifed.algorithms.pfedme import PFedMe as PFedMe

@@ -81,6 +81,9 @@ class Algorithm(Certified):
         "ad-admm": "mpifed.algorithms.ad_admm:ADADMM",
         "fedbuff": "mpifed.algorithms.fedbuff:FedBuff",
         "fedgia-async": "mpifed.algorithms.fedgia_async:AsynchronousFedGiA",
+        "lt-admm": "mpifed.algorithms.lt_admm:LTADMM",
+        "fedgia-graph": "mpifed.algorithms.fedgia_graph:FedGiAGraph",
+        "fedepm-graph": "mpifed.algorithms.fedepm_graph:FedEPMGraph",
     }
     default: ClassVar[str] = "fedgia"
     kind: ClassVar[str] = "algorithms"

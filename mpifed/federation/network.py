@@ -82,9 +82,9 @@ class Network(Federation):
         """Each node gets Σ_j z_j over its neighbours."""
         self._exchange(ADD, fields, method, args, of)
 
-    def gather(self, field: str, method: Method, *args: Any, of: Array | None = None) -> None:
-        """Each node gets the rows z_j of its neighbours: method(f, client, near, *args)."""
-        self._exchange(GATHER, field, method, args, of)
+    def gather(self, field: str, method: Method, *args: Any, of: Array | None = None, to: Array | None = None) -> None:
+        """Each node (or only those ``to``) gets the rows z_j of its neighbours: method(f, client, near, *args)."""
+        self._exchange(GATHER, field, method, args, of, to)
 
     def observed(self, server: Any) -> Any:
         """The server's state with the mean model of the nodes in its field x; charged to no ledger."""
@@ -92,11 +92,17 @@ class Network(Federation):
         return server._replace(x=divided(total, self.m))
 
     def _exchange(
-        self, kind: str, fields: Fields, method: Method | None, args: tuple[Any, ...], of: Array | None
+        self,
+        kind: str,
+        fields: Fields,
+        method: Method | None,
+        args: tuple[Any, ...],
+        of: Array | None,
+        to: Array | None = None,
     ) -> None:
         names = (fields,) if isinstance(fields, str) else tuple(fields)
         name = REPLACE if method is None else method.__name__
-        self._work(Request(name, args, near=(kind, names)))
+        self._work(Request(name, args, to, near=(kind, names)))
         if not self.round:
             return
         mixing = self.weights.at(self.round)

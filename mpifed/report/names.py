@@ -45,6 +45,9 @@ METHODS = {
     "ad-admm": "AD-ADMM",
     "fedbuff": "FedBuff",
     "fedgia-async": "FedGiA (async)",
+    "lt-admm": "LT-ADMM",
+    "fedgia-graph": "FedGiA, graph",
+    "fedepm-graph": "FedEPM, graph",
 }
 GREEK = {
     "alpha": "α",

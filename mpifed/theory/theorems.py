@@ -46,6 +46,9 @@ WHY_NOT = {
     "gradient-tracking": "those of arXiv:1605.07112 ask for step sizes far below those that work",
     "fedgia-async": "those of FedGiA need a gradient of every client at the new model, which is not there in time",
     "fedbuff": "that of arXiv:2106.06639 asks for bounds of gradients and of variances that no run shows",
+    "lt-admm": "those of arXiv:2501.13516 ask for step sizes from constants of the graph, far below those that work",
+    "fedgia-graph": "those of FedGiA take all gradients at one model, and nodes have one each",
+    "fedepm-graph": "those of FedEPM are about one server's model, and nodes have one each",
     "fednova": "those of arXiv:2007.07481 need bounds on variance and dissimilarity that a run does not show",
 }
 

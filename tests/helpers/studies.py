@@ -44,6 +44,16 @@ STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in SERVED} | {
         "dtype=float32",
         *PLAIN,
     ],
+    "fedgia-graph, gram": ["algorithm=fedgia-graph", "algorithm.H=gram", "graph=exponential", *PLAIN],
+    "fedepm-graph, clipped": [
+        "algorithm=fedepm-graph",
+        "algorithm.noise=clipped",
+        "algorithm.noise_seed=5",
+        "algorithm.clip=30",
+        "graph={name='erdos-renyi',loss=0.2}",
+        "system.speed={name='lognormal',median=1e3,sigma=1.0}",
+        *PLAIN,
+    ],
     "gradient-tracking, lossy": [
         "algorithm=gradient-tracking",
         "graph={name='complete',loss=0.5}",

@@ -165,4 +165,18 @@ CASES = [
     Case("extra", LOGISTIC, {"gamma": 0.4}, graph=GRID),
     Case("gradient-tracking", LOGISTIC, {"gamma": 0.3}, graph=GRID),
     Case("gradient-tracking", LEAST_SQUARES, {"gamma": 0.02}, graph=RANDOM),
+    Case("lt-admm", LEAST_SQUARES, {"tau": 3}, graph=STAR),
+    Case("lt-admm", LOGISTIC, {"gamma": 0.3, "beta": 0.05}, graph=GRID),
+    Case("fedgia-graph", LEAST_SQUARES, {"k0": 3}, graph=STAR),
+    Case("fedgia-graph", LOGISTIC, {"k0": 2, "H": "gram", "t": 0.3}, graph=GRID),
+    Case("fedgia-graph", LEAST_SQUARES, {"k0": 1, "H": "zero", "t": 1.5}, graph=RING),
+    Case("fedgia-graph", NONCONVEX, {"k0": 4, "t": 0.6, "average": "plain"}, graph=RING),
+    Case("fedepm-graph", LOGISTIC, {"k0": 3, "mu0": 9.0, "c": 0.1, "lam": 0.01, "eta": 0.05}, NOISELESS, graph=RING),
+    Case(
+        "fedepm-graph",
+        LEAST_SQUARES,
+        {"k0": 2, "mu0": 4.0, "lam": 0.05, "eta": 0.3, "step_scale": "one", "alpha": 1.1},
+        NOISELESS,
+        graph=GRID,
+    ),
 ]

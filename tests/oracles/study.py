@@ -66,7 +66,8 @@ def expected(case, **changed):
     module = importlib.import_module(f".{case.method.replace('-', '_')}", __package__)
     clients = clients_of(case.problem)
     if case.graph is not None:
-        return module.run(clients, len(case.counts), case.graph, **{**case.options, **changed})
+        first = draw(case.counts, 1) if selects(case) else len(case.counts)
+        return module.run(clients, first, case.graph, **{**case.options, **changed})
     draws = [draw(case.counts, 1)] + ([draw(case.counts, 2)] if case.method == "accfeddcd" else [])
     return module.run(clients, *draws, **{**case.options, **changed})
 
@@ -94,8 +95,13 @@ def computed(case, folder):
         "record": {"personal": case.method in ("flame", "flame-dp", "pfedme", "ditto", "apfl")},
     }
     if case.graph is not None:
-        study |= {"graph": case.graph, "selection": "all"}
+        study |= {"graph": case.graph, **({} if selects(case) else {"selection": "all"})}
     return mpifed.run(study)
+
+
+def selects(case):
+    """Whether a method on a graph has rounds in which only some nodes train."""
+    return case.method in ("fedgia-graph", "fedepm-graph")
 
 
 def methods():

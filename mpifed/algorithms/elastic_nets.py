@@ -1,0 +1,70 @@
+"""Elastic nets of the nodes of a graph, each over its neighbours and itself."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mpifed.core.typing import Array
+from mpifed.federation.neighbourhood import Near
+
+
+class Group(NamedTuple):
+    """Nodes with equally many neighbours."""
+
+    nodes: Array  # (k,)
+    points: Array  # (k, p, n) rising
+    below: Array  # (k, p + 1, n) the weights of the lowest 0, 1, … p points
+    mean: Array  # (k, n) of the points, by weight
+
+
+class ElasticNets(NamedTuple):
+    """Σ_j W_ij (lam‖w − z_j‖₁ + (eta/2)‖w − z_j‖²) for c nodes i, j over their neighbours and i itself."""
+
+    own: Array  # (c, n) z_i
+    groups: list[Group]
+
+    def mean(self) -> Array:
+        """Σ_j W_ij z_j: (c, n)."""
+        out = np.empty_like(self.own)
+        for group in self.groups:
+            out[group.nodes] = group.mean
+        return out
+
+    def minimiser(self, lam: float, eta: float, mu: Array | None = None, V: Array | None = None) -> Array:
+        """argmin_w of the net, with (mu_i/2)‖w − v_i‖² added where they are given: (c, n); mu (c, 1).
+
+        Where weights a of the points lie below it, it is w(a) = (eta·mean + mu_i v_i − lam(2a − 1))/(eta + mu_i), else
+        one of the points. w falls where the points rise, so either way it is the median of all of them together, as in
+        ``elastic_net_mean``.
+        """
+        out = np.empty_like(self.own)
+        for nodes, points, below, mean in self.groups:
+            top = eta * mean
+            total = np.full((len(nodes), 1), eta, self.own.dtype)
+            if mu is not None and V is not None:
+                top, total = top + mu[nodes] * V[nodes], total + mu[nodes]
+            falling = (top[:, None] - lam * (2 * below - 1)) / total[:, None]
+            out[nodes] = np.sort(np.concatenate([points, falling], axis=1), axis=1)[:, points.shape[1]]
+        return out
+
+
+def elastic_nets(near: Near, own: Array) -> ElasticNets:
+    """The nets over the rows ``near`` of the neighbours and the ``own`` (c, n)."""
+    counts = np.diff(near.first)
+    return ElasticNets(own, [group(np.flatnonzero(counts == p), int(p), near, own) for p in np.unique(counts)])
+
+
+def group(nodes: Array, p: int, near: Near, own: Array) -> Group:
+    """Nodes with p neighbours."""
+    picks = near.first[nodes][:, None] + np.arange(p)
+    others = near.weights[picks]
+    rest = 1 - others.cumsum(axis=1)[:, -1:] if p else np.ones((len(nodes), 1), own.dtype)
+    weights = np.concatenate([rest, others], axis=1)[:, :, None]
+    points = np.concatenate([own[nodes][:, None], near.rows[picks]], axis=1)
+    order = points.argsort(axis=1, kind="stable")
+    rising = np.take_along_axis(np.broadcast_to(weights, points.shape), order, 1).cumsum(axis=1)
+    below = np.concatenate([np.zeros_like(rising[:, :1]), rising], axis=1)
+    mean = (weights * points).cumsum(axis=1)[:, -1]
+    return Group(nodes, np.take_along_axis(points, order, 1), below, mean)

@@ -1,0 +1,80 @@
+"""FedEPM whose nodes are servers of their neighbourhoods, Algorithm 2 of S. Zhou, G. Y. Li, "Exact penalty method for
+federated learning", arXiv:2208.11231 (2022)."""
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from mpifed.algorithms.elastic_nets import elastic_nets
+from mpifed.algorithms.fedepm import FedEPM, Server
+from mpifed.algorithms.graph_method import GraphMethod
+from mpifed.algorithms.noise import Noisy
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+from mpifed.federation.neighbourhood import Near
+from mpifed.federation.network import Network
+from mpifed.theory.fedepm import penalties
+
+
+class Client(NamedTuple):
+    w: Array  # (c, n) local models
+    z: Array  # (c, n) last uploads
+    x: Array  # (c, n) the node's copy of the server's model
+    reach: Array  # (c,) how far one sample can move w_i, in the 1-norm (noise = "clipped")
+    ratio: Array  # (c,) log10 of signal over noise of the last upload
+
+
+class FedEPMGraph(FedEPM, GraphMethod, tag="fedepm-graph"):
+    """Each node keeps a copy x_j of the server's model for its neighbourhood, with a penalty on every edge to a copy.
+
+    Minimises Σ_i f_i(w_i) + Σ_ij W_ij φ(w_i − x_j), φ = λ‖·‖₁ + (η/2)‖·‖².  Selected nodes, k0 times: w_i ← argmin
+    ⟨g_i, w⟩ + (μ_i/2)‖w − w_i‖² + Σ_j W_ij φ(w − x_j), with g_i = ∇f_i at Σ_j W_ij x_j;  z_i = w_i + noise;
+    all nodes: x_j = argmin Σ_i W_ij φ(z_i − x). On the complete graph it is fedepm. Copies are made of noisy uploads
+    alone, so sending them costs no privacy.  Source: docs/graph-methods.md; options as in fedepm.
+    """
+
+    lasting: ClassVar[dict[str, str] | None] = None
+    selections: ClassVar[int] = 1
+    vectors: ClassVar[int] = 2
+    extremes: ClassVar[tuple[str, ...]] = ("snr", "consensus_max")
+    model = GraphMethod.model  # type: ignore[assignment]
+
+    def join(self, f: Local) -> Client:  # type: ignore[override]
+        return Client(f.initial(), f.zeros(), f.initial(), reach=np.zeros(len(f)), ratio=np.full(len(f), np.inf))
+
+    def start(self, net: Network) -> Server:  # type: ignore[override]
+        lam, eta = penalties(self, net.m, net.cohort)
+        net.local(self.noised)
+        net.gather("z", self.average, eta, lam)
+        return Server(net.initial(), 0, eta, lam, np.zeros(net.m))
+
+    def round(self, net: Network, server: Server) -> Server:  # type: ignore[override]
+        selected = net.select(server.x)
+        net.gather("x", self.iterate, *server[1:4], to=selected)
+        net.gather("z", self.average, *server[2:4], of=selected)
+        return server._replace(k=server.k + self.k0, uploads=server.uploads + net.mask(selected))
+
+    def noised(self, f: Local, client: Client) -> tuple[Client, None]:
+        return self.first(f, client)[0], None
+
+    def average(self, f: Local, client: Client, near: Near, eta: float, lam: float) -> tuple[Client, None]:
+        return client._replace(x=elastic_nets(near, client.z).minimiser(lam, eta)), None  # (19)
+
+    def iterate(self, f: Local, client: Client, near: Near, k: int, eta: float, lam: float) -> tuple[Client, None]:
+        """(20), k0 times, and (21)."""
+        noise, w, reach, copies = self.mechanism(), client.w, client.reach, elastic_nets(near, client.x)
+        x = copies.mean()
+        g, over = noise.gradient(f, x), f.d if self.step_scale == "samples" else np.ones(len(f))
+        for j in range(self.k0):
+            mu = self.mu0 * (1 + self.c * noise.square(w - x)) * self.alpha ** (k + j + 1)
+            step = (mu / over)[:, None].astype(x.dtype)
+            w = copies.minimiser(lam, eta, step, w - g / step)  # (20)
+            reach = noise.grow(reach, step[:, 0], eta, f.d)
+        z, ratio = noise.upload(f, w, noise.rate(1, over) * (2 * np.abs(g).sum(axis=1) / mu), reach)  # (21), (39)
+        return client._replace(w=w, z=z, reach=reach, ratio=ratio), None
+
+    def extreme(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
+        return (*Noisy.extreme(self, f, client, x), *self.watch(f, client, x))
+
+    def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
+        return {**Noisy.report(self, server, watched, m), **GraphMethod.report(self, server, watched, m)}

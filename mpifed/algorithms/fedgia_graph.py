@@ -1,0 +1,80 @@
+"""FedGiA whose nodes are servers of their neighbourhoods, Algorithm 1 of S. Zhou, G. Y. Li, "FedGiA: An efficient
+hybrid algorithm for federated learning", arXiv:2205.01438 (2022)."""
+
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.algorithms.graph_method import GraphMethod
+from mpifed.algorithms.metric import Metric, inverse, needed
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+from mpifed.federation.network import Network
+
+
+class Client(NamedTuple):
+    x: Array  # (c, n) the node's copy of the server's model, and what travels
+    pi: Array  # (c, n) dual variables
+    z: Array  # (c, n) what FedGiA uploads
+
+
+class Server(NamedTuple):
+    x: Array  # (n,) mean of the nodes' models, for the record
+    sigma: float  # penalty
+
+
+class FedGiAGraph(GraphMethod, tag="fedgia-graph"):
+    """Selected nodes take k0 steps of inexact ADMM with one gradient, the others one gradient step, without a server.
+
+    x_i ← Σ_j (W²)_ij (x_j + z_j⁺ − z_j), where z_j⁺ is (14) or (17) of fedgia at x_j in place of the server's model.
+    It is ADMM for x_i = y_j, j a neighbour of i or i itself, with y = W(x + z⁺ − z) in place of the server's mean; so
+    W is mixed with twice. On the complete graph it is fedgia. With H = "zero" and k0 > 1, or no node selected, it is
+    NIDS with W² and the step 1/(t max r_i), stable for t > 1/2. Source: docs/graph-methods.md.
+    """
+
+    k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
+    H: Metric = "diagonal"
+    t: Annotated[float, Meta(gt=0, description="σ = t·max r_i/m")] = 1.0
+    mixes: Annotated[int, Meta(ge=1, description="mixes a round; an odd number needs eigenvalues of W above −1/3")] = 2
+    average: Annotated[Literal["tracked", "plain"], Meta(description="exact, or W z as the mean")] = "tracked"
+
+    selections: ClassVar[int] = 1
+    everyone: ClassVar[bool] = True
+    tuned_by: ClassVar[str] = "t"
+
+    def needs(self) -> tuple[str, ...]:
+        return needed(self.H)
+
+    def traffic(self, n: int) -> tuple[float, float]:
+        return self.mixes * n, self.mixes * n
+
+    def join(self, f: Local) -> Client:
+        return Client(x=f.initial(), pi=f.zeros(), z=f.initial())
+
+    def start(self, net: Network) -> Server:
+        return Server(net.initial(), self.t * float(net.max(self.smoothness)) / net.m)
+
+    def round(self, net: Network, server: Server) -> Server:
+        selected = net.mask(net.select(server.x))
+        net.local(self.iterate, server.sigma, to=np.flatnonzero(selected))
+        net.local(self.descend, server.sigma, to=np.flatnonzero(~selected))
+        for _ in range(self.mixes):
+            net.mix("x")
+        return server
+
+    def iterate(self, f: Local, client: Client, sigma: float) -> tuple[Client, None]:
+        """(12)–(14), k0 times."""
+        g, pi, solve = f.grad(client.x) / f.m, client.pi, inverse(f, self.H, sigma)
+        for _ in range(self.k0):
+            step = -solve(g + pi)  # (12)
+            pi = pi + sigma * step  # (13)
+        return self.after(client, pi, client.x + step + pi / sigma)  # (14)
+
+    def descend(self, f: Local, client: Client, sigma: float) -> tuple[Client, None]:
+        """(15)–(17)."""
+        g = f.grad(client.x) / f.m
+        return self.after(client, -g, client.x - g / sigma)
+
+    def after(self, client: Client, pi: Array, z: Array) -> tuple[Client, None]:
+        return Client(z if self.average == "plain" else client.x + (z - client.z), pi, z), None

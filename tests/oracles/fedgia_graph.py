@@ -1,0 +1,39 @@
+"""FedGiA on a graph as ADMM: node j keeps a copy y_j of the server's model, and every edge to a copy has a multiplier.
+
+Source: docs/graph-methods.md: minimise (1/m) Σ f_i(x_i) subject to x_i = y_j wherever W_ij > 0, with the penalty σW_ij,
+in the order y, x, π of S. Zhou and G. Y. Li, "FedGiA", 2022, arXiv 2205.01438. σ = t max r_i/m; x⁰ = π⁰ = 0.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .fedgia import metric
+from .graphs import matrices, recorded
+from .problems import trajectory, zeros
+
+
+def run(clients, selections, graph, *, k0=10, H="diagonal", t=1.0, average="tracked"):
+    m, n = len(clients), clients[0].n
+    W = matrices(graph, m, 1)[0]
+    sigma = t * max(client.lipschitz for client in clients) / m
+    x, y, given = zeros(clients), zeros(clients), zeros(clients)
+    pi = np.zeros((m, m, n))
+    points = [np.array(given)]
+    for chosen in selections:
+        for i in range(m):
+            g, total = clients[i].gradient(given[i]) / m, pi[i].sum(axis=0)
+            if i in chosen:
+                system, new = metric(clients[i], H) / m + sigma * np.eye(n), total
+                for _ in range(k0):
+                    x[i] = given[i] - np.linalg.solve(system, g + new)  # (12)
+                    new = new + sigma * (x[i] - given[i])  # (13)
+            else:
+                x[i], new = given[i], -g  # (15), (16)
+            for j in range(m):
+                apart = 0 if average == "plain" else sigma * (given[i] - y[j])
+                pi[i, j] = pi[i, j] + W[i, j] * (new - total + apart)
+        y = [sum(W[i, j] * x[i] + pi[i, j] / sigma for i in range(m)) for j in range(m)]
+        given = [sum(W[i, j] * y[j] for j in range(m)) for i in range(m)]
+        points.append(np.array(given))
+    return recorded(clients, points, trajectory)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from benchmarks.feddcd.constants import Theory, theory
+from benchmarks.feddcd.theory import above_rounding
 from mpifed import Array, Result, stream
 from mpifed.algorithms.proxskip import ProxSkip
 from mpifed.experiment import config as configuration
 from mpifed.federation.distributions import Constant, Lognormal
+from mpifed.federation.laws import Importance
+from mpifed.federation.scored import Greedy
+from mpifed.federation.selection import Uniform
 from mpifed.federation.stragglers import RATES, System
 from mpifed.results.columns import ALL
+from mpifed.theory import feddcd
 
 
 def equal_seconds(result: Result) -> Array:
@@ -58,4 +65,58 @@ def median(own: Any) -> float:
     return own.value if isinstance(own, Constant) else own.median
 
 
-COLUMNS = {"equal_seconds": equal_seconds}
+def dual_gap(result: Result) -> Array:
+    """G(y) − G* on quadratic f_i, nan from the first value that is rounding, or where a run has no dual objective."""
+    dual = result.rounds.get("dual_objective")
+    if dual is None:
+        return np.full(len(result.rounds["round"]), np.nan)
+    known = theory(result)
+    return above_rounding(np.asarray(dual, float) + known.N * known.f)
+
+
+def dual_factor(result: Result) -> float:
+    """The measured factor of G − G* per round."""
+    gaps = dual_gap(result)
+    gaps = gaps[~np.isnan(gaps)]
+    return float((gaps[-1] / gaps[0]) ** (1 / (len(gaps) - 1))) if len(gaps) > 1 else math.nan
+
+
+def proven_factor(result: Result) -> float:
+    """The factor per round that is proven for the selection of a run on quadratic f_i; nan where none is."""
+    if "dual_objective" not in result.rounds:
+        return math.nan
+    known, selection = theory(result), configuration.experiment(result.config).selection
+    if isinstance(selection, Importance):
+        return feddcd.by_importance(np.full(known.N, known.alpha), largest(result), known.tau)
+    if isinstance(selection, Greedy):
+        return feddcd.by_steps(known.alpha, known.beta, known.N, known.tau) if selection.uniform == 1 else math.nan
+    return uniform_factor(known) if isinstance(selection, Uniform) else math.nan
+
+
+def uniform_factor(known: Theory) -> float:
+    """(3)."""
+    return feddcd.factor(known.r, known.alpha, known.beta)
+
+
+def largest(result: Result) -> Array:
+    """β_i of quadratic f_i: (N,)."""
+    run = configuration.experiment(result.config)
+    data = run.data.load(run.seed, "float64")
+    X, _ = data.rows(0, data.m)
+    return np.linalg.eigvalsh(np.asarray(X).reshape(data.m, data.n, data.n))[:, -1]
+
+
+def over_proven(result: Result) -> float:
+    """The proven speed 1 − factor over the measured one: at most 1 if a run is as fast as proven."""
+    return (1 - proven_factor(result)) / (1 - dual_factor(result))
+
+
+def over_theorem(result: Result) -> float:
+    """The measured speed 1 − factor over that of (3), which is about uniform selection."""
+    if "dual_objective" not in result.rounds:
+        return math.nan
+    return (1 - dual_factor(result)) / (1 - uniform_factor(theory(result)))
+
+
+COLUMNS = {"equal_seconds": equal_seconds, "dual_gap": dual_gap}
+MEASURES = {f.__name__: f for f in (dual_factor, proven_factor, over_proven, over_theorem)}

@@ -1,0 +1,152 @@
+"""FedDCD with other laws of selection: what docs/selection.md proves, on functions whose dual is known."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from mpifed.algorithms.local_solvers import GradientDescent
+from mpifed.core.streams import stream
+from mpifed.federation.laws import Importance
+from mpifed.federation.participation import UNIFORM
+from mpifed.federation.scored import Greedy
+from mpifed.federation.selection import nth_other
+from mpifed.theory import feddcd as theory
+from tests.helpers.algorithm_runs import Run, build, quadratics
+from tests.helpers.dual_methods import Dual, Fixed, put
+
+
+def uneven(m=5, n=3, own=False):
+    """Quadratic functions whose largest eigenvalues, and with ``own`` also smallest ones, are far apart."""
+    rng = np.random.default_rng(3)
+    Q = np.empty((m, n, n))
+    for i in range(m):
+        U = np.linalg.qr(rng.standard_normal((n, n)))[0]
+        low = 0.3 * (i + 1) if own else 0.5
+        Q[i] = (U * np.linspace(low, low * (30.0 if i == 0 else 2.0), n)) @ U.T
+    return quadratics((Q + Q.swapaxes(1, 2)) / 2, rng.standard_normal((m, n)))
+
+
+def spectra(dual, scaling):
+    """a_i of Λ = diag(1/a_i), and β_i."""
+    eigenvalues = np.linalg.eigvalsh(dual.Q)
+    least = eigenvalues[:, 0]
+    return (least if scaling == "own" else np.full(dual.m, least.min())), eigenvalues[:, -1]
+
+
+def after(run, y, w=None):
+    """The dual variables after one round from y."""
+    put(run, y=y, w=np.zeros_like(y) if w is None else w)
+    run.rounds(1)
+    return run.states().y
+
+
+@pytest.mark.parametrize("scaling", ["common", "own"])
+@pytest.mark.parametrize("tau", [2, 3])
+def test_by_importance_the_expected_dual_gap_falls_by_its_factor(tau, scaling):
+    """Over all sets with their probabilities ∝ Σ a_i Π β_i/a_i, from random y: never above the factor."""
+    dual = Dual(uneven(own=scaling == "own"))
+    a, beta = spectra(dual, scaling)
+    sets = [list(some) for some in combinations(range(dual.m), tau)]
+    weight = np.array([a[some].sum() * np.prod((beta / a)[some]) for some in sets])
+    factor = theory.by_importance(a, beta, tau)
+    runs = [
+        Run(build("feddcd", {"scaling": scaling}), "quadratic", data=dual.data, selection=Fixed(first=tuple(some)))
+        for some in sets
+    ]
+    uniform = theory.factor((tau - 1) / (dual.m - 1), a.min(), beta.max())
+    assert 0 < 1 - uniform < 1 - factor < 1  # it promises more than (3)
+    rng = np.random.default_rng(1)
+    for _ in range(15):
+        y = rng.standard_normal(dual.y.shape) * rng.uniform(0.1, 5, (dual.m, 1))
+        y -= y.mean(axis=0)
+        gaps = [dual.gap(after(run, y)) for run in runs]
+        assert weight @ gaps / weight.sum() <= factor * dual.gap(y) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("scaling", ["common", "own"])
+def test_the_selection_draws_from_that_law(scaling):
+    dual, tau, rounds = Dual(uneven(own=scaling == "own")), 2, 4000
+    a, beta = spectra(dual, scaling)
+    run = Run(build("feddcd", {"scaling": scaling}), "quadratic", data=dual.data, selection=Importance(count=tau))
+    run.rounds(1)
+    select, times = run.fed.participation.selector.select, np.zeros((dual.m, dual.m))
+    for round in range(1, rounds + 1):
+        times[tuple(select(round, 0))] += 1
+    pairs = np.array([[(a[i] + a[j]) * beta[i] / a[i] * beta[j] / a[j] * (i < j) for j in range(5)] for i in range(5)])
+    expected = rounds * pairs / pairs.sum()
+    assert (abs(times - expected) <= 5 * np.sqrt(expected)).all()
+
+
+def test_with_equal_constants_the_factor_is_that_of_theorem_4_1():
+    for tau in (2, 3, 6):
+        found = theory.by_importance(np.full(6, 0.2), np.full(6, 3.0), tau)
+        assert np.isclose(found, theory.factor((tau - 1) / 5, 0.2, 3.0), rtol=1e-13)
+
+
+def test_of_two_clients_it_is_the_harmonic_sum_of_the_docs():
+    """τ = 2: 1/Σ κ_i(1 − β_i/Σβ)."""
+    a, beta = np.array([1.0, 2.0, 0.5, 1.0]), np.array([9.0, 4.0, 3.0, 1.5])
+    kappa = beta / a
+    assert np.isclose(1 - theory.by_importance(a, beta, 2), 1 / (kappa * (1 - beta / beta.sum())).sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("tau", [2, 3, 4])
+def test_whoever_is_ahead_one_uniform_client_keeps_a_linear_rate(tau):
+    """From random y and for every set T of τ − 1: the mean over the uniform one is below the factor."""
+    dual = Dual(uneven())
+    a, beta = spectra(dual, "common")
+    factor = theory.by_steps(a.min(), beta.max(), dual.m, tau)
+    rng = np.random.default_rng(2)
+    y = rng.standard_normal(dual.y.shape)
+    y -= y.mean(axis=0)
+    for ahead in combinations(range(dual.m), tau - 1):
+        others = [i for i in range(dual.m) if i not in ahead]
+        gaps = []
+        for i in others:
+            run = Run(build("feddcd"), "quadratic", data=dual.data, selection=Fixed(first=tuple(sorted((*ahead, i)))))
+            gaps.append(dual.gap(after(run, y)))
+        assert np.mean(gaps) <= factor * dual.gap(y) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("solver", [None, 3])
+@pytest.mark.parametrize("scaling", ["common", "own"])
+def test_greedy_feddcd_is_a_plain_loop(scaling, solver):
+    """Candidates solve (1), keep w_i and reply with √a_i‖w_i − x‖; those ahead and one other solve again; (2)."""
+    m, n, tau, seed = 6, 3, 3, 4
+    dual = Dual(uneven(m, own=True))
+    options = {"scaling": scaling} | ({} if solver is None else {"solver": GradientDescent(steps=solver)})
+    run = Run(build("feddcd", {"scaling": scaling}), "quadratic", data=dual.data, seed=seed)
+    algorithm = type(run.algorithm)(**options)
+    run = Run(algorithm, "quadratic", data=dual.data, seed=seed, selection=Greedy(count=tau, candidates=5))
+    a, beta = spectra(dual, scaling)
+    y, w, x = np.zeros((m, n)), np.zeros((m, n)), np.zeros(n)
+
+    def solve(i):
+        if solver is None:
+            return np.linalg.solve(dual.Q[i], dual.b[i] + y[i])
+        found = w[i]
+        for _ in range(solver):
+            found = found - (dual.Q[i] @ found - dual.b[i] - y[i]) / beta.max()
+        return found
+
+    for round in range(1, 9):
+        pool = np.sort(stream(seed, "selection", round, 0).choice(m, 5, replace=False, shuffle=False))
+        for i in pool:
+            w[i] = solve(i)
+        own = a if scaling == "own" else np.ones(m)
+        score = [-np.sqrt(own[i]) * np.linalg.norm(w[i] - x) for i in pool]
+        ahead = np.sort(pool[np.argsort(score, kind="stable")[: tau - 1]])
+        place = stream(seed, "selection", round, 0, UNIFORM).choice(m - len(ahead), 1, replace=False, shuffle=False)
+        chosen = [*ahead.tolist(), *nth_other(ahead, place).tolist()]
+        for i in chosen:
+            w[i] = solve(i)
+        x = sum(a[i] * w[i] for i in chosen) / sum(a[i] for i in chosen)
+        for i in chosen:
+            y[i] = y[i] - a[i] * (w[i] - x)
+        run.rounds(1)
+        assert set(run.fed.selected) == set(chosen)
+        assert np.allclose(run.server.x, x, rtol=1e-12, atol=1e-13)
+        assert np.allclose(run.states().y, y, rtol=1e-11, atol=1e-12)

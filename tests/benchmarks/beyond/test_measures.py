@@ -8,6 +8,7 @@ import pytest
 import mpifed
 from benchmarks.beyond import measures
 from benchmarks.expressions import paper_measures, value
+from mpifed.theory import feddcd
 
 STUDY = {
     "rounds": 5,
@@ -39,3 +40,39 @@ def test_by_hand_and_in_a_benchmark():
     run = mpifed.run(STUDY | {"algorithm": "fedavg", "system": DRAWN}, progress=False)
     assert np.allclose(np.diff(measures.equal_seconds(run)), 0.25 + 1.0 + 0.5 + 0.25 + 0.5)
     assert value(run, "equal_seconds", paper_measures("beyond")) == pytest.approx(5 * 2.5)
+
+
+QUADRATIC = {
+    "rounds": 30,
+    "data": {"name": "benchmarks.beyond.variants:HardQuadratic", "clients": 6, "features": 4, "mu": 1.0, "L": 2.0},
+    "problem": "quadratic",
+    "algorithm": {"name": "feddcd", "dual": True},
+}
+
+
+@pytest.mark.parametrize("name", ["uniform", "importance", "greedy", "cyclic"])
+def test_factors_of_the_dual_gap(name):
+    """What is measured and proven of a run with one client of L = 200; by turns nothing is proven."""
+    overlap = {"overlap": 1} if name == "cyclic" else {}
+    run = mpifed.run(QUADRATIC | {"selection": {"name": name, "count": 3, **overlap}}, progress=False)
+    gaps = measures.dual_gap(run)
+    count = int(np.isfinite(gaps).sum()) - 1
+    assert measures.dual_factor(run) == pytest.approx((gaps[count] / gaps[0]) ** (1 / count))
+    proven = measures.proven_factor(run)
+    paper = 1 - 2 / 5 / 200
+    assert measures.over_theorem(run) == pytest.approx((1 - measures.dual_factor(run)) * 200 * 5 / 2)
+    if name == "cyclic":
+        assert np.isnan(proven)
+        return
+    expected = {
+        "uniform": paper,
+        "importance": feddcd.by_importance(np.ones(6), np.array([200.0, 2, 2, 2, 2, 2]), 3),
+        "greedy": 1 - 2 / (3 * 4) / 200,
+    }
+    assert proven == pytest.approx(expected[name], rel=1e-12)
+    assert measures.over_proven(run) == pytest.approx((1 - proven) / (1 - measures.dual_factor(run)))
+
+
+def test_without_a_dual_objective_there_is_no_factor():
+    run = mpifed.run(STUDY | {"algorithm": "feddcd", "rounds": 2}, progress=False)
+    assert np.isnan([measures.dual_factor(run), measures.proven_factor(run), measures.over_theorem(run)]).all()

@@ -302,3 +302,33 @@ def test_the_order_of_arrivals_needs_no_computing():
     assert len(fleet.arrive()) == 3
     assert run.fed.computing == 0
     assert run.hosts[0].resting.uploads == {}
+
+
+@pytest.mark.parametrize("more", [{}, {"system": SLOW, "asynchronous": {"arrivals": 3}}], ids=["rounds", "away"])
+def test_single_uploads_can_be_asked_for_too(more):
+    run = Run(build("fednova", STEPS), **more)
+    run.fed.begin(1)
+    run.fed.send(run.algorithm.normalised, run.server.x, 0, to=run.fed.select(run.server.x))
+    arrived = run.fed.arrivals()
+    directions, norms = run.fed.call(of=arrived)
+    right, lengths = run.fed.call(run.algorithm.normalised, run.server.x, 0, to=arrived)
+    np.testing.assert_allclose(directions, right, rtol=1e-12)
+    np.testing.assert_allclose(norms, lengths, rtol=1e-12)
+    assert directions.shape == (len(arrived), run.n)
+
+
+def test_last_uploads_are_those_that_have_arrived():
+    """Those of clients that have computed and are still under way do not count yet."""
+    run, last = away(STEPS | {"aggregate": "all"}), np.zeros((12, 10))
+    for _ in range(5):
+        run.rounds(1)
+        last[run.fed.selected] = run.states().w[run.fed.selected]
+        np.testing.assert_allclose(run.server.x, last.mean(axis=0), rtol=1e-12)
+
+
+def test_compressed_uploads_are_charged_when_they_arrive():
+    run = away(compress={"up": {"name": "topk", "k": 2}})
+    size = run.hosts[0].uploads.up.bits(run.n, 8)
+    run.rounds(4)
+    assert run.fed.ledger.bits_up == size * run.fed.ledger.uploads == size * 12
+    assert run.fed.ledger.bits_down == 64 * run.n * run.fed.ledger.downloads

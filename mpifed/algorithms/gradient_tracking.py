@@ -23,12 +23,13 @@ class GradientTracking(GraphMethod, tag="gradient-tracking"):
     x_i⁺ = Σ_j W_ij x_j − γs_i;  s_i⁺ = Σ_j W_ij s_j + ∇f_i(x_i⁺) − ∇f_i(x_i),  s_i = ∇f_i(x_i) at first. The mean of
     all s_i is that of all gradients in every round, also where W changes, so that nodes end at the minimiser. Two
     vectors travel along each edge.
-    By default γ = gap²/(2L) with L = max r_i and the spectral gap of W, and at least 0.01/L; larger ones often work.
+    By default γ = (1 + λ)²/(4L), L = max r_i, λ the least eigenvalue of W: half of the
+    bound for quadratics of equal curvature.
     Source: its algorithm, which is linear for strongly convex f_i; with changing W: A. Nedić, A. Olshevsky, W. Shi,
     arXiv:1607.03218 (DIGing).
     """
 
-    gamma: Annotated[Positive | None, Meta(description="step size γ (default: gap²/(2 max r_i))")] = None
+    gamma: Annotated[Positive | None, Meta(description="step size γ (default: (1 + λ)²/(4 max r_i))")] = None
 
     vectors: ClassVar[int] = 2
     spares: ClassVar[dict[str, str]] = {"lipschitz": "gamma"}
@@ -42,7 +43,7 @@ class GradientTracking(GraphMethod, tag="gradient-tracking"):
         return Client(x=f.initial(), s=g, g=g)
 
     def start(self, net: Network) -> Server:
-        return Server(net.initial(), self.gamma or max(net.gap**2, 0.02) / float(2 * net.max(self.smoothness)))
+        return Server(net.initial(), self.gamma or (1 + net.least) ** 2 / float(4 * net.max(self.smoothness)))
 
     def round(self, net: Network, server: Server) -> Server:
         net.mix(("x", "s"), self.tracked, server.gamma)

@@ -86,8 +86,8 @@ def restored(config: Experiment, fed: Federation, saved: Saved, history: dict[st
     server, fed.times_selected = saved.server(config.algorithm)
     bits = {f"bits_{way}": 8 * saved.ledger[f"bytes_{way}"] for way in ("up", "down")}  # older checkpoints lack them
     vars(fed.ledger).update(bits | saved.ledger)
+    fed.begin(saved.round)  # before the time of the checkpoint is restored: it counts that of the round again
     saved.going_on(fed)
-    fed.begin(saved.round)
     if saved.round % config.evaluate.every == 0:
         before, now = history["objective"][-1], evaluate(config.algorithm, fed, server)["objective"]
         if not abs(now - before) <= 1e-6 * abs(before):

@@ -125,13 +125,16 @@ class Neighbourhood:
         assert request.near is not None
         kind, names = request.near
         plan = self.plan(request.key[0])
-        fields = [self._field(name, state) for name in names]
-        rows = np.concatenate([field if slot is None else field[slot] for field in fields], axis=1)
-        rows = self._exchanged(plan, rows)
+        rows = self._exchanged(plan, self.rows(names, state, slot))
         if kind == GATHER:
             return Arrived(names, near=Near(rows[plan.A.indices], plan.A.indptr, plan.W.data[self._others(plan)]))
         mixed = (plan.W if kind == MIX else plan.A) @ rows
         return Arrived(names, tuple(np.split(mixed, len(names), axis=1)))
+
+    def rows(self, names: tuple[str, ...], state: Any, slot: Array | None) -> Array:
+        """The fields of the host's own nodes side by side, in rising number: (own, N)."""
+        fields = [self._field(name, state) for name in names]
+        return np.concatenate([field if slot is None else field[slot] for field in fields], axis=1)
 
     def _field(self, name: str, state: Any) -> Array:
         """A field of the state, a vector a node."""

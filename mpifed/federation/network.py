@@ -57,11 +57,6 @@ class Network(Federation):
         self.weights = setup.weights
 
     @property
-    def gap(self) -> float:
-        """A lower bound of the spectral gap of W as it was drawn first."""
-        return self.weights.gap
-
-    @property
     def least(self) -> float:
         """A lower bound of the eigenvalues of W."""
         return self.weights.least

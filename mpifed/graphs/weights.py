@@ -40,12 +40,6 @@ class Weights:
         return spectrum(self.first.W, self.graph.symmetry(self.m))
 
     @cached_property
-    def gap(self) -> float:
-        """The spectral gap, rounded down to six digits like ``least``; 0 where it is not known."""
-        gap = self.spectrum.gap
-        return 0.0 if np.isnan(gap) else max(0.0, (round(gap * DIGITS) - 1) / DIGITS)
-
-    @cached_property
     def least(self) -> float:
         """A lower bound of the eigenvalues of W, rounded to six digits so that it is the same on every machine.
 

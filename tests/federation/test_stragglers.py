@@ -462,3 +462,11 @@ def test_some_methods_cannot_do_without_anybody():
         devices(algorithm=FedGiA(), dropout=0.3)
     with pytest.raises(UserError, match="marina needs a gradient of every client in some rounds"):
         run(algorithm="marina", system={"dropout": 0.3})
+
+
+def test_the_clock_of_a_method_that_asks_all_goes_on_where_it_stopped(tmp_path):
+    table = {"algorithm": "newton", "data": LOGISTIC, "system": HAND | {"passes": 2}, "stop": {"gradient": 0.0}}
+    whole = run(**table, rounds=4)
+    package.run(table | {"rounds": 2}, path=tmp_path / "out.h5")
+    again = package.resume(tmp_path / "out.h5", {"rounds": 4})
+    np.testing.assert_array_equal(again.rounds["simulated_seconds"], whole.rounds["simulated_seconds"])

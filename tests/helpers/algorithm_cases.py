@@ -23,6 +23,15 @@ GRAPHED = [name for name in Algorithm.choices if Algorithm.member(name, "algorit
 SERVED = [name for name in Algorithm.choices if name not in GRAPHED]
 
 
+LOSSY = {"name": "torus", "loss": 0.2}
+GRAPH_CASES = [(name, {}, {"name": "erdos-renyi", "p": 0.5}) for name in GRAPHED] + [
+    ("dgd", {"gamma": 0.02, "order": "adapt-combine", "k0": 2}, LOSSY),
+    ("dgd", {"gamma": 0.02}, {"name": "erdos-renyi", "p": 0.3, "redraw": True}),
+    ("extra", {"gamma": 0.02}, {"name": "star"}),
+    ("gradient-tracking", {"gamma": 0.02}, LOSSY),
+]
+
+
 # An algorithm that is not named here runs with its defaults.
 SETTINGS = {
     "fedgia": {"k0": 5},
@@ -155,6 +164,13 @@ def traffic(algorithm, itemsize):
 def members(table):
     ids = [f"{name}-{k}" for k, (name, _) in enumerate(table)]
     return pytest.mark.parametrize("algorithm", [build(*case) for case in table], ids=ids)
+
+
+def on_graphs(table):
+    """Parameters algorithm, graph of tests of methods without a server."""
+    ids = [f"{name}-{graph['name']}-{k}" for k, (name, _, graph) in enumerate(table)]
+    cases = [(build(name, options), graph) for name, options, graph in table]
+    return pytest.mark.parametrize(("algorithm", "graph"), cases, ids=ids)
 
 
 def start(algorithm, **options):

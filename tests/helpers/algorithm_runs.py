@@ -15,9 +15,12 @@ from mpifed.data.sources.linreg_noniid import LinregNoniid
 from mpifed.data.sources.quadratic import RandomQuadratic
 from mpifed.data.sources.synthetic import Synthetic
 from mpifed.federation.arrivals import Asynchronous
+from mpifed.federation.clocks import Clocks
 from mpifed.federation.compress import Compress
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local
+from mpifed.federation.neighbourhood import Neighbourhood
+from mpifed.federation.network import Network
 from mpifed.federation.request import HostReport, together
 from mpifed.federation.selection import Selector, Uniform
 from mpifed.federation.server import Federation
@@ -25,6 +28,8 @@ from mpifed.federation.setup import Setup
 from mpifed.federation.stragglers import System
 from mpifed.federation.sums import finish
 from mpifed.federation.transport import InProcess
+from mpifed.graphs.base import Graph
+from mpifed.graphs.weights import Weights
 from mpifed.problems.base import Problem
 
 M, N, SHARE = 12, 10, 0.4
@@ -53,6 +58,8 @@ class Several:
 
     def send(self, request):
         replies, reports = [], []
+        if request.near is not None:
+            post(self.hosts, request)
         for host in self.hosts:
             to = np.arange(self.hosts[-1].hi) if request.to is None else request.to
             mine = (host.lo <= to) & (to < host.hi)
@@ -72,6 +79,30 @@ class Several:
         return msgspec.structs.replace(replies[0], rows=finish(request, np.concatenate(rows), tree), layout=layout)
 
 
+class Letters:
+    """Links of a host in this process: what comes was put there before."""
+
+    def __init__(self):
+        self.come = None
+
+    def carry(self, rows, to, come):
+        assert (len(rows), len(self.come)) == (to.sum(), come.sum())
+        return self.come
+
+
+def post(hosts, request):
+    """Put the rows that every host sends to the hosts that they are for, by host, as an exchange of MPI does."""
+    parcels = []
+    for host in hosts:
+        near = host.neighbourhood
+        near.links = near.links or Letters()
+        plan = near.plan(request.key[0])
+        rows = near.outgoing(plan, near.rows(request.near[1], host.state, host.slot))
+        parcels.append(np.split(rows, np.cumsum(plan.to)[:-1]))
+    for k, host in enumerate(hosts):
+        host.neighbourhood.links.come = np.concatenate([parcel[k] for parcel in parcels])
+
+
 class Run:
     """An algorithm at work, by default on M clients of a small problem; ``data`` takes its place."""
 
@@ -89,6 +120,7 @@ class Run:
         compress=None,
         system=None,
         asynchronous=None,
+        graph=None,
     ):
         self.problem = problem if isinstance(problem, Problem) else Problem.build(problem, "problem")
         self.data = SOURCES[self.problem.label()].load(data_seed, dtype) if data is None else data
@@ -97,22 +129,29 @@ class Run:
         cuts = (0, self.m) if cuts is None else cuts
         table = None if compress is None else Compress.build(compress, "compress")
         setup = Setup(self.problem, algorithm, seed, self.m, start.astype(dtype), block_bytes, compress=table)
+        if graph is not None:
+            setup = setup._replace(weights=Weights(Graph.build(graph, "graph"), seed, self.m))
         self.hosts = [Host(setup, self.data, lo, hi) for lo, hi in pairwise(cuts)]
         for host in self.hosts:
             host.join()
+            if graph is not None:
+                host.neighbourhood = Neighbourhood(setup.weights, host.lo, host.hi, list(cuts), host.dtype)
         count = len(self.hosts)
         transport = InProcess(*self.hosts) if count == 1 else Several(self.hosts)
         self.selector = (selection or Uniform(share=SHARE)).selector(seed, self.m, 1000)
         devices = None
-        if system is not None:
+        if system is not None and graph is not None:
+            devices = Clocks(System.build(system, "system"), seed, self.data.sizes, start, algorithm)
+        elif system is not None:
             devices = System.build(system, "system").devices(seed, self.data.sizes, start, algorithm, 1)
         if asynchronous is not None:
             table = Asynchronous.build(asynchronous, "asynchronous")
             self.selector = Selector(table.arrivals, lambda round, again: None)
             devices.flights = table.flights(devices, seed)
-        self.fed = Federation(transport, setup, self.selector, self.data.sizes, devices)
+        kind = Federation if graph is None else Network
+        self.fed = kind(transport, setup, self.selector, self.data.sizes, devices)
         self.algorithm, self.round = algorithm, 0
-        self.server = algorithm.start(self.fed)
+        self.server = self.fed.observed(algorithm.start(self.fed))
 
     def rounds(self, count):
         """The server's models after each of ``count`` further rounds, (count, n)."""
@@ -120,7 +159,7 @@ class Run:
         for _ in range(count):
             self.round += 1
             self.fed.begin(self.round)
-            self.server = self.algorithm.round(self.fed, self.server)
+            self.server = self.fed.observed(self.algorithm.round(self.fed, self.server))
             models.append(self.server.x.copy())
         return np.array(models)
 
@@ -153,6 +192,12 @@ def minimiser(run):
     A = np.concatenate([A / len(A) ** 0.5 for A, _ in run.samples()])
     b = np.concatenate([b / len(b) ** 0.5 for _, b in run.samples()])
     return np.linalg.lstsq(A, b)[0]
+
+
+def lowest(run):
+    """The minimiser of (1/m) Σ (½xᵀQ_i x − b_iᵀx)."""
+    Q, b = (sum(parts) for parts in zip(*run.samples(), strict=True))
+    return np.linalg.solve(Q, b)
 
 
 def quadratics(Q, b):

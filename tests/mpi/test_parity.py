@@ -46,7 +46,17 @@ def test_neither_do_ranks_with_blocks_of_another_size(name, world, mpi_tmp_path)
         assert content(path) == content(reference)
 
 
-@pytest.mark.parametrize("name", ["fedadmm", "flame, biased", slow("fedepm, long"), slow("fedadmm, flaky")])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fedadmm",
+        "flame, biased",
+        slow("fedepm, long"),
+        slow("fedadmm, flaky"),
+        "dgd, redrawn",
+        "gradient-tracking, lossy",
+    ],
+)
 def test_a_run_is_resumed_by_more_and_by_fewer_ranks(name, world, mpi_tmp_path):
     whole, up, down = (mpi_tmp_path / f"{part}.h5" for part in ("whole", "up", "down"))
     if world.rank == 0:

@@ -1,0 +1,135 @@
+"""[graph] in a study: what is refused, what is recorded, and that a run goes on to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mpifed
+from mpifed.core.errors import UserError
+from tests.helpers.killed_runs import content
+
+DATA = {"name": "linreg-noniid", "clients": 12, "features": 5}
+STUDY = {"data": DATA, "algorithm": "dgd", "graph": "ring", "rounds": 6, "stop": {"gradient": 0.0}}
+SYSTEM = {"speed": 1e3, "latency": 0.1, "bandwidth_up": 1e3, "jitter": 0.3}
+
+REFUSED = {
+    "a method without a server and no graph": (
+        {"graph": None},
+        'graph is missing: dgd has no server, so it needs a graph, such as graph = "ring"',
+    ),
+    "a method with a server": (
+        {"algorithm": "fedgia"},
+        'graph = "ring" is wrong: fedgia has a server; the methods on graphs are dgd, extra, gradient-tracking',
+    ),
+    "selection": (
+        {"selection": {"share": 0.3}},
+        'selection = "uniform" is wrong: all nodes of dgd work in every round',
+    ),
+    "compression": ({"compress": {"up": "natural"}}, "compress cannot be used with graph: nodes send their vectors as"),
+    "masks": ({"masks": {}}, "masks cannot be used with graph: masks hide uploads from a server"),
+    "personal models": ({"record": {"personal": True}}, "record.personal = true is wrong: dgd has no personal models"),
+    "arrivals": (
+        {"system": SYSTEM, "asynchronous": {"arrivals": 3}},
+        "asynchronous.arrivals = 3 is wrong: dgd cannot be asynchronous, because its nodes wait for their neighbours",
+    ),
+    "absent nodes": (
+        {"system": {"dropout": 0.1}},
+        "system.dropout = 0.1 is wrong with a table [graph]: nodes do not drop out, but edges may carry nothing: graph",
+    ),
+    "a deadline": (
+        {"system": {"deadline": 2.0}},
+        "system.deadline = 2.0 is wrong with a table [graph]: no server waits",
+    ),
+    "a torus of a prime": (
+        {"graph": "torus", "data": DATA | {"clients": 7}},
+        'graph = "torus" is wrong for 7 clients: they make one row only, which is graph = "ring"',
+    ),
+    "rows that do not divide": (
+        {"graph": {"name": "torus", "rows": 5}},
+        "graph.rows = 5 is wrong: it must divide the number of clients, 12",
+    ),
+    "a certain loss": (
+        {"graph": {"name": "ring", "loss": 1.0}},
+        "graph.loss = 1.0 is wrong: it must be a number < 1.0",
+    ),
+    "a misspelt graph": ({"graph": "rng"}, "unknown graph 'rng'; did you mean 'ring'"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_go_together_is_refused_in_one_sentence(name):
+    changed, sentence = REFUSED[name]
+    table = {key: value for key, value in (STUDY | changed).items() if value is not None}
+    with pytest.raises(UserError) as caught:
+        mpifed.run(table)
+    assert str(caught.value).startswith(sentence)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_advice_in_refusals_names_works():
+    assert mpifed.run(STUDY | {"selection": "all"}).cr == 6
+    assert mpifed.run(STUDY | {"graph": {"name": "ring", "loss": 0.3}}).cr == 6
+
+
+def test_the_model_is_the_mean_of_the_nodes_and_consensus_says_how_far_they_are():
+    result = mpifed.run(STUDY | {"rounds": 20})
+    rounds = result.rounds
+    assert rounds["consensus"][0] == rounds["consensus_max"][0] == 0
+    assert (rounds["consensus"][1:] > 0).all()
+    assert (rounds["consensus"] <= rounds["consensus_max"]).all()
+    assert (rounds["consensus_max"] <= 12 * rounds["consensus"]).all()
+    assert rounds["objective"][-1] < rounds["objective"][0]
+
+
+def test_a_result_says_what_the_graph_is():
+    attrs = mpifed.run(STUDY | {"graph": "star"}).attrs
+    assert (attrs["graph_edges"], attrs["graph_parts"]) == (11, 1)
+    assert attrs["spectral_gap"] == pytest.approx(1 / 12)
+
+
+def test_a_graph_in_parts_runs_and_the_run_says_so(tmp_path, capsys):
+    file = tmp_path / "edges.txt"
+    file.write_text("".join(f"{i} {i + 1}\n" for i in (0, 1, 3, 4, 6, 7, 9, 10)))
+    result = mpifed.run(STUDY | {"graph": {"name": "file", "path": str(file)}})
+    assert result.attrs["graph_parts"] == 4
+    assert (
+        "the graph is not connected: it has 4 parts, and only nodes of the same part can agree" in result.attrs["notes"]
+    )
+    assert result.attrs["spectral_gap"] == pytest.approx(0, abs=1e-12)
+
+
+def test_paths_of_a_study_are_relative_to_its_file(tmp_path, monkeypatch):
+    (tmp_path / "edges.txt").write_text("".join(f"{i},{i + 1}\n" for i in range(11)))
+    (tmp_path / "study.toml").write_text(
+        'rounds = 2\nalgorithm = "dgd"\n'
+        '[data]\nclients = 12\nfeatures = 4\n[graph]\nname = "file"\npath = "edges.txt"\n'
+    )
+    assert mpifed.run(str(tmp_path / "study.toml")).attrs["graph_edges"] == 11
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {},
+        {"algorithm": "extra", "graph": "star"},
+        {"algorithm": "gradient-tracking", "graph": {"name": "erdos-renyi", "redraw": True, "loss": 0.2}},
+        {"graph": {"name": "complete", "loss": 0.4}, "system": SYSTEM, "evaluate": {"every": 4}},
+    ],
+    ids=["dgd", "extra", "redrawn", "with clocks"],
+)
+def test_a_run_that_was_stopped_goes_on_to_the_bit(table, tmp_path):
+    whole, parts = tmp_path / "whole.h5", tmp_path / "parts.h5"
+    mpifed.run(STUDY | table, path=whole)
+    mpifed.run(STUDY | table, rounds=3, path=parts)
+    mpifed.resume(parts, {"rounds": 6})
+    assert content(whole) == content(parts)
+    if "system" in table:
+        one, other = (mpifed.load(path).rounds["simulated_seconds"] for path in (whole, parts))
+        assert np.array_equal(one, other)
+        assert one[-1] > 0
+
+
+def test_a_certificate_says_that_there_is_no_theorem():
+    certificate = mpifed.run(STUDY | {"algorithm": {"name": "dgd", "certify": True}}).certificate
+    assert certificate.remarks[0].startswith("no theorem is certified for dgd")

@@ -1,0 +1,70 @@
+"""W of every round: symmetric, rows sum to 1, and what a lost edge does to it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mpifed.graphs.base import Graph
+from mpifed.graphs.weights import Weights
+from tests.oracles.graphs import matrices
+
+M, ROUNDS = 12, 4
+TABLES = [
+    {"name": "ring"},
+    {"name": "torus", "rows": 3, "loss": 0.4},
+    {"name": "star", "loss": 0.2},
+    {"name": "erdos-renyi", "p": 0.4},
+    {"name": "erdos-renyi", "p": 0.3, "redraw": True},
+    {"name": "erdos-renyi", "p": 0.3, "redraw": True, "loss": 0.3},
+]
+
+
+def weights(table, seed=3, m=M):
+    return Weights(Graph.build(table, "graph"), seed, m)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_they_are_those_of_a_plain_loop_in_every_round(table):
+    found = weights(table)
+    for round, right in enumerate(matrices(table, M, ROUNDS, 3), 1):
+        mixing = found.at(round)
+        W = mixing.W.toarray()
+        assert np.allclose(W, right, rtol=0, atol=1e-15)
+        assert (W == W.T).all()
+        assert np.allclose(W.sum(axis=1), 1, rtol=0, atol=1e-15)
+        assert mixing.edges == np.count_nonzero(np.triu(W, 1))
+        assert np.array_equal(mixing.degrees, np.count_nonzero(W - np.diag(W.diagonal()), axis=1))
+
+
+@pytest.mark.parametrize("table", TABLES, ids=str)
+def test_a_round_does_not_depend_on_the_rounds_before(table):
+    one, other = weights(table), weights(table)
+    one.at(1)
+    one.at(2)
+    assert (one.at(3).W.toarray() == other.at(3).W.toarray()).all()
+
+
+def test_round_0_is_the_graph_without_losses():
+    found = weights({"name": "ring", "loss": 0.9})
+    assert found.at(0) is found.first
+    assert found.first.edges == M
+    assert found.at(1).edges < M
+
+
+def test_edges_are_lost_with_the_probability_that_is_given():
+    found = weights({"name": "complete", "loss": 0.25}, m=60)
+    kept = [found.at(round).edges / found.first.edges for round in range(1, 21)]
+    assert np.mean(kept) == pytest.approx(0.75, abs=0.01)
+    assert len(set(kept)) > 5
+
+
+def test_on_the_complete_graph_mixing_is_the_mean_of_all():
+    assert np.allclose(weights("complete").first.W.toarray(), 1 / M, rtol=0, atol=1e-15)
+
+
+def test_lost_edges_do_not_lower_the_least_eigenvalue():
+    found = weights({"name": "torus", "rows": 3, "loss": 0.5})
+    least = [np.linalg.eigvalsh(found.at(round).W.toarray())[0] for round in range(8)]
+    assert min(least) >= least[0] - 1e-12
+    assert least[0] - 2e-6 < found.least < least[0]

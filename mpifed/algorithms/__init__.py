@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mpifed.algorithms.extra import Extra as Extra
     from mpifed.algorithms.fedadmm import FedADMM as FedADMM
     from mpifed.algorithms.fedadmm_deep import FedADMMDeep as FedADMMDeep
+    from mpifed.algorithms.fedadmm_insa import FedADMMInSa as FedADMMInSa
     from mpifed.algorithms.fedavg import FedAvg as FedAvg
     from mpifed.algorithms.fedbuff import FedBuff as FedBuff
     from mpifed.algorithms.feddcd import FedDCD as FedDCD

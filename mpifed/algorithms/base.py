@@ -74,6 +74,7 @@ class Algorithm(Certified):
         "newton": "mpifed.algorithms.newton:Newton",
         "proxskip": "mpifed.algorithms.proxskip:ProxSkip",
         "fednova": "mpifed.algorithms.fednova:FedNova",
+        "fedadmm-insa": "mpifed.algorithms.fedadmm_insa:FedADMMInSa",
         "sisa": "mpifed.algorithms.sisa:SISA",
         "dgd": "mpifed.algorithms.dgd:DGD",
         "extra": "mpifed.algorithms.extra:Extra",

@@ -51,7 +51,7 @@ class Solver(Component):
 
 
 class Newton(Solver, tag="newton"):
-    """Newton's method until ‖∇f_i(w) − y_i‖ <= tol, at most ``steps`` steps; section 8.1 takes 10."""
+    """Newton's method until ‖∇f_i(w) − y_i‖ <= tol·shrink^(k − 1) in round k; section 8.1 takes 10 steps."""
 
     tol: Annotated[float, Meta(gt=0, description="bound of the 2-norm of ∇f_i − y_i")] = 1e-10
     steps: Annotated[int, Meta(ge=1, description="largest number of Newton steps")] = 100
@@ -59,11 +59,14 @@ class Newton(Solver, tag="newton"):
         bool, Meta(description="solve Newton systems no further than tol asks: a quarter less work where tol is loose")
     ] = False
 
+    shrink: Annotated[float, Meta(gt=0, le=1, description="factor of tol a round, down to 1e-14 of it")] = 1.0
+
     def needs(self) -> tuple[str, ...]:
         return ("hessian",)
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
-        return newton(f, Y, W, self.tol, self.steps, self.economical)
+        tol = self.tol * max(self.shrink ** max(f.round - 1, 0), 1e-14)
+        return newton(f, Y, W, tol, self.steps, self.economical)
 
 
 class GradientDescent(Solver, tag="gd"):

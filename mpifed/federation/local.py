@@ -29,6 +29,11 @@ class Local:
         self.problem, self.m, self.n, self.d = setup.problem, setup.m, len(setup.start), block.d
         self._setup, self._key = setup, key
 
+    @property
+    def round(self) -> int:
+        """The round in which the clients were called."""
+        return self._key[0]
+
     def __len__(self) -> int:
         return len(self.ids)
 

@@ -38,6 +38,7 @@ METHODS = {
     "marina": "MARINA",
     "proxskip": "ProxSkip",
     "fednova": "FedNova",
+    "fedadmm-insa": "FedADMM-InSa",
     "sisa": "SISA",
     "dgd": "DGD",
     "extra": "EXTRA",

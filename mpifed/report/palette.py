@@ -52,6 +52,7 @@ METHODS = {
     "marina": Look(PURPLE, 2, 3),
     "proxskip": Look(ORANGE, 1, 1),
     "fednova": Look(SKY, 5, 3),
+    "fedadmm-insa": Look(VERMILION, 3, 4),
     "sisa": Look(VERMILION, 2, 2),
     "dgd": Look(ORANGE, 4, 2),
     "extra": Look(ORANGE, 0, 3),

@@ -40,6 +40,7 @@ WHY_NOT = {
     "ef21": "that of arXiv:2106.05203 bounds the gradient at a random one of all iterates, which no model of a run is",
     "diana": "that of arXiv:1905.11261 bounds an expectation over draws, of which a run is a single one",
     "marina": "that of arXiv:2102.07845 bounds an expectation at a random one of all iterates",
+    "fedadmm-insa": "that of arXiv:2402.13989 is for penalties that stay, of all clients, and a limit without a rate",
     "sisa": "those of arXiv:2502.10784 ask for bounds of gradients on a set of all iterates, which no run shows",
     "dgd": "those of arXiv:1310.7063 bound the distance to the minimiser by constants of the graph that no run needs",
     "extra": "those of arXiv:1404.6264 hold for a norm of all nodes together, which no model of a run is",

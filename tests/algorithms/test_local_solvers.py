@@ -142,6 +142,24 @@ def test_newton_reaches_its_tolerance(problem, tol, kind):
         assert np.array_equal(W, before)
 
 
+@pytest.mark.parametrize("round", [1, 4])
+def test_newton_lowers_its_tolerance_by_a_factor_a_round(round, monkeypatch):
+    f = clients(Quadratic())
+    monkeypatch.setattr(f, "_key", (round, 0))
+    Y = np.random.default_rng(1).standard_normal((len(f), f.n))
+    found = Newton(tol=0.5, shrink=0.1, economical=True).minimise(f, Y, f.zeros(), 0.05, 1.0, 1.0)
+    left = np.linalg.norm(f.grad(found) - Y, axis=1)
+    assert (left <= 0.5 * 0.1 ** (round - 1)).all()
+    assert left.max() > 1e-3 * 0.1**round
+
+
+def test_a_tolerance_ends_at_1e_14_of_the_first_one(monkeypatch):
+    f = clients(Quadratic())
+    monkeypatch.setattr(f, "_key", (10**6, 0))
+    W = np.ones((len(f), f.n))
+    assert np.array_equal(Newton(tol=1e14, shrink=0.5).minimise(f, f.grad(W) + 0.01, W, 0.05, 1.0, 1.0), W)
+
+
 def test_newton_takes_at_most_its_steps():
     """Five steps are two and three more, to the bit; none raises any ‖∇f_i − y_i‖; a hundred are the default."""
     f = clients(Softmax(lam=0.05, bias=False))

@@ -36,6 +36,7 @@ GRAPH_CASES = [(name, {}, {"name": "erdos-renyi", "p": 0.5}) for name in GRAPHED
 SETTINGS = {
     "fedgia": {"k0": 5},
     "fedadmm": {"k0": 5},
+    "fedadmm-insa": {"c": 0.1},
     "fedavg": {"step": constant(0.02)},
     "fedopt": {"step": constant(0.02)},
     "fedprox": {"step": constant(0.004), "mu": 0.1},
@@ -129,6 +130,7 @@ CASES = [(name, SETTINGS.get(name, {})) for name in SERVED] + [
     ("proxskip", {"p": 1.0}),
     ("proxskip", {"p": 0.2, "gamma": 0.01, "batch_size": 5}),
     ("feddyn", {"step": constant(0.01), "alpha": 10.0, "batch_size": 5, "epochs": 2}),
+    ("fedadmm-insa", {"c": 1.0, "mu": 1e9, "memory": 0.0, "inner_max": 1}),
     ("sisa", {"rho": 0.0, "sigma": 20.0, "batch_size": 9}),
     ("sisa", {"preconditioner": "smoothness", "gamma": 0.999}),
     ("ef21", {"gamma": 0.02, "compressor": {"name": "randseqk", "k": 5}}),
@@ -157,7 +159,9 @@ def traffic(algorithm, itemsize):
     vectors = VECTORS.get(algorithm.label(), 1) * N
     if isinstance(algorithm, CompressedGradients):
         return ceil(algorithm.compressor.bits(N, itemsize) / 8), vectors * itemsize
-    one_more = algorithm.label() == "fednova" or (algorithm.label() == "fedopt" and algorithm.server.spread)
+    one_more = algorithm.label() in ("fednova", "fedadmm-insa") or (
+        algorithm.label() == "fedopt" and algorithm.server.spread
+    )
     return (vectors + one_more) * itemsize, vectors * itemsize
 
 

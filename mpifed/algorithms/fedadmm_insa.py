@@ -1,0 +1,80 @@
+"""FedADMM-InSa, Algorithm 2 of Y. Song, Z. Wang, E. Zuazua, "FedADMM-InSa: An inexact and self-adaptive ADMM for
+federated learning", arXiv:2402.13989 (2024)."""
+
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.local_solvers import AugmentedLagrangian
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+from mpifed.federation.server import Federation
+
+
+class Client(NamedTuple):
+    pi: Array  # (c, n) dual variables
+    w: Array  # (c, n) last w_i
+    beta: Array  # (c, 1)
+    z: Array  # (c, n + 1) last upload: β_i w_i + π_i, β_i
+    steps: Array  # (c,) inner steps so far
+
+
+class Server(NamedTuple):
+    x: Array  # (n,) model w
+
+
+class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
+    """ADMM whose clients say themselves when their local problem is solved well enough, and what its penalty is.
+
+    w_i: ‖e_i(w_i)‖ ≤ θ_i ‖e_i(w)‖, e_i(v) = ∇f_i(v) + π_i + β_i(v − w), θ_i = 0.999/(1 + √(β_i/2c_i));
+    π_i ← π_i + β_i(w_i − w);  p = β_i‖w_i − w_i⁻‖, d = ‖w_i − w‖: β_i ← tau β_i if mu p < d, β_i/tau if mu d < p;
+    w = (Σ z_i/Σ β_i + memory w)/(1 + memory), of all last uploads z_i = β_i w_i + π_i. Steps are (3.12) of fedadmm.
+    """
+
+    r0: Annotated[float, Meta(gt=0, description="first β_i = r0·r_i")] = 0.2
+    mu: Annotated[float, Meta(ge=1, description="how far p and d may be apart; huge: β_i stays")] = 5.0
+    tau: Annotated[float, Meta(gt=1, description="factor of β_i")] = 2.0
+    memory: Annotated[float, Meta(ge=0, description="weight of the old model")] = 0.01
+    c: Annotated[float, Meta(gt=0, description="c_i of θ_i: the strong convexity of f_i, or a guess")] = 0.01
+    inner_max: Annotated[int, Meta(ge=1, description="most inner steps a round")] = 10
+    lasting: ClassVar[dict[str, str] | None] = {}
+    tuned_by: ClassVar[str] = "r0"
+    watches = ("inner_steps",)
+
+    def needs(self) -> tuple[str, ...]:
+        return ("lipschitz",)
+
+    def work(self, d: Array) -> Array:
+        return self.inner_max * d  # at most
+
+    def traffic(self, n: int) -> tuple[float, float]:
+        return n, n + 1
+
+    def join(self, f: Local) -> Client:
+        w, beta = f.initial(), (self.r0 * f.lipschitz()).astype(f.block.b.dtype)[:, None]
+        return Client(f.zeros(), w, beta, z=np.hstack([beta * w, beta]), steps=np.zeros(len(f)))
+
+    def start(self, fed: Federation) -> Server:
+        return Server(fed.initial())
+
+    def round(self, fed: Federation, server: Server) -> Server:
+        z = fed.sum(self.update, server.x, to=fed.select(server.x), last="z")
+        return Server((z[:-1] / z[-1] + self.memory * server.x) / (1 + self.memory))
+
+    def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
+        """Steps until the test holds, the dual variables, and the penalty of the next round."""
+        beta, r = (np.repeat(a, f.n, 1) / f.m for a in (client.beta, f.lipschitz()[:, None].astype(w.dtype)))
+        pi, g = client.pi / f.m, f.grad(w) / f.m
+        theta = 0.999 / (1 + np.sqrt(client.beta[:, 0] / (2 * self.c)))
+        eps = theta**2 * np.vecdot(g + pi, g + pi)
+        wi, taken = AugmentedLagrangian(f, w, r, beta, g, r * w + beta * w).descend(pi, eps, self.inner_max)
+        pi = client.pi + client.beta * (wi - w)
+        z = np.hstack([client.beta * wi + pi, client.beta])
+        p, d = (np.linalg.norm(v, axis=1, keepdims=True) for v in (client.beta * (wi - client.w), wi - w))
+        factor = np.where(p < d / self.mu, self.tau, np.where(d < p / self.mu, 1 / self.tau, 1)).astype(w.dtype)
+        return Client(pi, wi, client.beta * factor, z, client.steps + taken), z
+
+    def watch(self, f: Local, client: Client, x: Array) -> tuple[Array, ...]:
+        return (client.steps,)

@@ -19,6 +19,7 @@ PAGES = (
     "README.md",
     "docs/experiments.md",
     "docs/asynchronous.md",
+    "docs/graphs.md",
     "docs/pictures.md",
     "docs/python.md",
     "docs/extending.md",

@@ -8,7 +8,10 @@ import pytest
 from mpifed.data.pool import Pool
 from tests.algorithms.test_every_algorithm import Guard, Watch, least_value
 from tests.helpers.algorithm_cases import GRAPH_CASES, on_graphs, start
-from tests.helpers.algorithm_runs import M, N, Run, same
+from tests.helpers.algorithm_runs import M, N, Run, build, same
+
+PENALISED = {"fedepm-graph"}  # it ends at the minimiser of f with penalties
+
 
 CUTS = [(0, 6, M), (0, 1, 2, 11, M), range(M + 1)]
 
@@ -81,7 +84,7 @@ def test_single_precision_is_double_precision_to_rounding(algorithm, graph):
 
 
 @pytest.mark.parametrize("itemsize", [8, 4])
-@on_graphs(GRAPH_CASES)
+@on_graphs([case for case in GRAPH_CASES if not build(*case[:2]).selections])
 def test_the_ledger_is_what_the_method_says_along_every_edge_that_is_there(algorithm, graph, itemsize):
     run = start(algorithm, graph=graph, dtype=f"float{8 * itemsize}")
     assert not any(vars(run.fed.ledger).values())  # what nodes agree on before round one is not charged
@@ -95,7 +98,7 @@ def test_the_ledger_is_what_the_method_says_along_every_edge_that_is_there(algor
     assert ledger.uploads == ledger.downloads == ledger.exchanges // 3 * ends
 
 
-@on_graphs(GRAPH_CASES)
+@on_graphs([case for case in GRAPH_CASES if case[0] not in PENALISED])
 def test_one_node_alone_ends_at_its_own_minimiser(algorithm, graph):
     """Without neighbours the method is a local one, whatever the graph."""
     A = np.random.default_rng(0).standard_normal((400, N))

@@ -1,0 +1,178 @@
+"""The verbs of a network: what nodes get of their neighbours, what is charged, and what is refused without a server."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from mpifed.algorithms.graph_method import GraphMethod, Server
+from mpifed.core.errors import UserError
+from mpifed.core.typing import Array
+from tests.helpers.algorithm_runs import M, N, Run
+
+RING = {"name": "ring"}
+PARTS = {"name": "erdos-renyi", "p": 0.1}  # some nodes have no neighbours
+
+
+class Client(NamedTuple):
+    x: Array
+    y: Array
+    seen: Array
+
+
+class Verbs(GraphMethod, tag="verbs"):
+    """Whatever a test does in a round."""
+
+    def join(self, f):
+        x = np.stack([np.full(f.n, float(i)) for i in f.ids]) ** 2 + np.arange(f.n)
+        return Client(x=x, y=-x, seen=f.zeros())
+
+    def start(self, net):
+        return Server(net.initial(), 1.0)
+
+    def round(self, net, server):
+        return server
+
+    def keep(self, f, client, *parts):
+        return client._replace(seen=sum(k * part for k, part in enumerate(parts, 1))), None
+
+    def collect(self, f, client, near, gamma):
+        sums = np.zeros_like(client.x)
+        for k in range(len(f)):
+            for row in near.rows[near.first[k] : near.first[k + 1]]:
+                sums[k] += gamma * row
+        return client._replace(seen=sums), None
+
+    def weigh(self, f, client, near):
+        owner = np.repeat(np.arange(len(f)), np.diff(near.first))
+        sums = np.zeros_like(client.x)
+        np.add.at(sums, owner, near.weights[:, None] * near.rows)
+        return client._replace(seen=sums), None
+
+    def count(self, f, client):
+        return client._replace(seen=client.seen + f.neighbours), None
+
+    def draw(self, f, client):
+        return client._replace(seen=np.stack([rng.standard_normal(f.n) for rng in f.rng])), None
+
+    def upload(self, f, client):
+        return client, client.x
+
+
+@pytest.fixture(params=[(0, M), (0, 5, 6, M)], ids=["one host", "three hosts"])
+def network(request):
+    """A network in round 1, and its first state X."""
+
+    def begun(graph=RING, **options):
+        run = Run(Verbs(), graph=graph, cuts=request.param, **options)
+        run.fed.begin(1)
+        return run, run.states().x, run.fed.weights.at(1).W.toarray()
+
+    return begun
+
+
+@pytest.mark.parametrize("graph", [RING, PARTS, {"name": "star", "loss": 0.3}], ids=str)
+def test_mixing_is_the_product_with_w(graph, network):
+    run, X, W = network(graph)
+    run.fed.mix("x", run.algorithm.keep)
+    assert np.allclose(run.states().seen, W @ X, rtol=1e-14)
+    assert (run.states().x == X).all()
+    run.fed.mix("x")
+    assert np.allclose(run.states().x, W @ X, rtol=1e-14)
+
+
+@pytest.mark.parametrize("graph", [RING, PARTS, {"name": "star", "loss": 0.3}], ids=str)
+def test_adding_leaves_the_node_itself_and_the_weights_out(graph, network):
+    run, X, W = network(graph)
+    A = (W - np.diag(W.diagonal())) > 0
+    run.fed.add("x", run.algorithm.keep)
+    assert np.allclose(run.states().seen, A @ X, rtol=1e-14)
+    run.fed.local(run.algorithm.count)
+    assert np.allclose(run.states().seen, A @ X + A.sum(axis=1)[:, None], rtol=1e-14)
+
+
+@pytest.mark.parametrize("graph", [RING, PARTS, {"name": "star", "loss": 0.3}], ids=str)
+def test_gathering_brings_the_rows_themselves_with_their_weights(graph, network):
+    run, X, W = network(graph)
+    off = W - np.diag(W.diagonal())
+    run.fed.gather("x", run.algorithm.collect, 2.0)
+    assert np.allclose(run.states().seen, 2 * (off > 0) @ X, rtol=1e-14)
+    run.fed.gather("x", run.algorithm.weigh)
+    assert np.allclose(run.states().seen, off @ X, rtol=1e-13)
+
+
+def test_several_fields_travel_as_one_message(network):
+    run, X, W = network()
+    run.fed.mix(("x", "y"), run.algorithm.keep)
+    assert np.allclose(run.states().seen, W @ X - 2 * W @ X, rtol=1e-13)
+    ledger = run.fed.ledger
+    assert (ledger.uploads, ledger.exchanges, ledger.bytes_up) == (2 * M, 1, 2 * M * 2 * N * 8)
+
+
+def test_a_sum_runs_over_neighbours_in_rising_number(network):
+    """To the bit: 1e16 and −1e16 next to small numbers make any other order another sum."""
+    run, X, W = network({"name": "complete"})
+    for host in run.hosts:
+        host.state = host.state._replace(x=np.array([1.0, 1e16, -1e16])[host.ids % 3][:, None] + np.zeros((1, N)))
+    X = run.states().x
+    run.fed.mix("x")
+    for i in range(M):
+        total = np.zeros(N)
+        for j in range(M):
+            total += W[i, j] * X[j]
+        assert run.states().x[i].tobytes() == total.tobytes()
+
+
+def test_some_nodes_may_work_alone(network):
+    run, *_ = network()
+    run.fed.local(run.algorithm.keep, to=np.array([0, 5, 7]))
+    run.fed.local(run.algorithm.draw, to=np.array([5, 7]))
+    assert np.flatnonzero(run.states().seen.any(axis=1)).tolist() == [5, 7]
+    assert not any(vars(run.fed.ledger).values())
+
+
+def test_only_nodes_that_send_are_charged(network):
+    run, X, W = network({"name": "star"})
+    run.fed.mix("x", run.algorithm.keep, of=np.array([0, 3]))
+    assert run.fed.ledger.uploads == run.fed.ledger.downloads == M - 1 + 1
+    assert np.allclose(run.states().seen, W @ X, rtol=1e-14)
+
+
+def test_nothing_is_charged_before_round_one(network):
+    run, *_ = network()
+    run.fed.begin(0)
+    run.fed.mix("x")
+    assert not any(vars(run.fed.ledger).values())
+
+
+def test_the_recorded_model_is_the_mean_of_the_nodes(network):
+    run, X, _ = network()
+    before = run.fed.calls
+    assert np.allclose(run.fed.observed(run.server).x, X.mean(axis=0), rtol=1e-14)
+    assert run.fed.calls == before + 1
+    assert not any(vars(run.fed.ledger).values())
+
+
+WRONG = {
+    "a server's mean": (
+        lambda run: run.fed.mean(run.algorithm.upload),
+        "verbs calls upload through a server in round 1",
+    ),
+    "an upload": (lambda run: run.fed.local(run.algorithm.upload), "the client method upload returns an upload"),
+    "a broadcast": (
+        lambda run: run.fed.local(run.algorithm.keep, np.zeros(N)),
+        "the client method keep gets an array as an argument, and nodes have no server that could send it",
+    ),
+    "a field that is not there": (lambda run: run.fed.mix("z"), "'z' cannot travel between nodes: it must be a field"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_takes_a_server_is_refused(name):
+    run = Run(Verbs(), graph=RING)
+    run.fed.begin(1)
+    wrong, sentence = WRONG[name]
+    with pytest.raises(UserError, match=f"^{sentence}"):
+        wrong(run)

@@ -50,5 +50,5 @@ def name(config: Experiment) -> str:
 def minimum(config: Experiment, cache: Cache) -> float:
     """f* of an experiment, from its initial model in double precision."""
     algorithm = FedAvg()  # any algorithm; this one prepares nothing
-    fed, _ = alone(msgspec.structs.replace(config, algorithm=algorithm, start=None), cache)
+    fed, _ = alone(msgspec.structs.replace(config, algorithm=algorithm, start=None, graph=None), cache)
     return optimum.minimum(fed, algorithm, fed.initial()).f

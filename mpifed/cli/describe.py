@@ -76,7 +76,7 @@ def combinations() -> str:
     found = matrix()
     rows = [["", *found.problems], *([name, *cells] for name, cells in found.cells.items())]
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = [" ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     notes = [f"{mark} {reason}" for mark, reason in found.notes.items()]
     return "\n".join(
         [

@@ -48,8 +48,8 @@ the two columns about proofs are written by hand.
 - **convex, non-convex**: what the source proves for smooth f_i. O(1/T) bounds f − f* (convex) or ‖∇f‖² (non-convex)
   after T rounds; *linear*: the error falls by a constant factor a round; *sublinear*: more slowly; κ is the condition
   number; *refused*: the method does not run. Conditions are shortened, and theorems have their numbers only where these
-  were looked up. `python -m mpifed certify` checks all conditions of a study for some methods ([what theory
-  says](certify.md)).
+  were looked up. *By the abstract*: the text of the paper was not at hand. `python -m mpifed certify` checks all
+  conditions of a study for some methods ([what theory says](certify.md)).
 - **privacy**: what uploads guarantee, with default options or with the one that is named; the attribute `privacy` of a
   result says the same ([privacy](privacy.md)). Empty: no claim is made.
 - **code**: the file, and its number of lines.

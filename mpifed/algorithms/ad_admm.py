@@ -1,4 +1,4 @@
-"""AD-ADMM, Algorithm 2 of T. H. Chang, M. Hong, W. C. Liao, X. Wang, "Asynchronous distributed ADMM for large-scale
+"""AD-ADMM, the method of T. H. Chang, M. Hong, W. C. Liao, X. Wang, "Asynchronous distributed ADMM for large-scale
 optimization, Part I: Algorithm and convergence analysis", arXiv:1509.02597 (2016)."""
 
 from typing import Annotated, ClassVar, NamedTuple
@@ -28,8 +28,10 @@ class ADADMM(Algorithm, tag="ad-admm"):
     """Asynchronous consensus ADMM: duals stay with the clients, and the server averages the last uploads of all.
 
     x_i = argmin f_i(x) + ⟨λ_i, x⟩ + (ρ/2)‖x − x₀‖²;  λ_i ← λ_i + ρ(x_i − x₀);  z_i = x_i + λ_i/ρ;
-    x₀⁺ = (ρ Σ z_i + γ x₀)/(mρ + γ).  f_i is not divided by m here.  Source: Algorithm 2 with h = 0. Where no upload is
-    more than τ − 1 rounds old, Theorem 1 asks for a large ρ, and for a γ that grows with τ²: see ``certify``.
+    x₀⁺ = (ρ Σ z_i + γ x₀)/(mρ + γ).  f_i is not divided by m here. Where no upload is more than τ − 1 rounds
+    old, a large ρ and a γ that grows with τ² suffice: see ``certify``.
+    Source: the paper's method without its regulariser h, from memory: its text was not at hand. The proof in
+    mpifed/theory/ad_admm.py is for this form.
     """
 
     rho: Annotated[Positive | None, Meta(description="penalty ρ (default: max r_i/4)")] = None

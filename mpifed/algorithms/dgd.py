@@ -22,8 +22,8 @@ class DGD(GraphMethod, tag="dgd"):
     in place of one where k0 > 1. Nodes end within O(γ) of each other and of the minimiser, not at it; the smaller γ,
     the closer and the slower. On the complete graph "adapt-combine" is local-gd: gradient descent where k0 = 1.
     By default γ = (1 + λ)/(2L) with L = max r_i and λ the least eigenvalue of W; for γ < (1 + λ)/L nodes stay bounded.
-    Source: the method with a constant step; of the order A. H. Sayed, arXiv:1205.4220 (diffusion); of the bound
-    K. Yuan, Q. Ling, W. Yin, arXiv:1310.7063.
+    Source: the method with a constant step, (4) of K. Yuan, Q. Ling, W. Yin, arXiv:1310.7063, whose Theorem 1 has the
+    bound; of the order A. H. Sayed, arXiv:1205.4220 (diffusion).
     """
 
     gamma: Annotated[Positive | None, Meta(description="step size γ (default: (1 + λ)/(2 max r_i))")] = None

@@ -1,4 +1,4 @@
-"""FedADMM-InSa, Algorithm 2 of Y. Song, Z. Wang, E. Zuazua, "FedADMM-InSa: An inexact and self-adaptive ADMM for
+"""FedADMM-InSa, the method of Y. Song, Z. Wang, E. Zuazua, "FedADMM-InSa: An inexact and self-adaptive ADMM for
 federated learning", arXiv:2402.13989 (2024)."""
 
 from typing import Annotated, ClassVar, NamedTuple
@@ -31,6 +31,7 @@ class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
     w_i: ‖e_i(w_i)‖ ≤ θ_i ‖e_i(w)‖, e_i(v) = ∇f_i(v) + π_i + β_i(v − w), θ_i = 0.999/(1 + √(β_i/2c_i));
     π_i ← π_i + β_i(w_i − w);  p = β_i‖w_i − w_i⁻‖, d = ‖w_i − w‖: β_i ← tau β_i if mu p < d, β_i/tau if mu d < p;
     w = (Σ z_i/Σ β_i + memory w)/(1 + memory), of all last uploads z_i = β_i w_i + π_i. Steps are (3.12) of fedadmm.
+    Source: the authors' program for the server, two public copies of it for the clients; the paper was not at hand.
     """
 
     r0: Annotated[float, Meta(gt=0, description="first β_i = r0·r_i")] = 0.2
@@ -67,8 +68,7 @@ class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
         """Steps until the test holds, the dual variables, and the penalty of the next round."""
         beta, r = (np.repeat(a, f.n, 1) / f.m for a in (client.beta, f.lipschitz()[:, None].astype(w.dtype)))
         pi, g = client.pi / f.m, f.grad(w) / f.m
-        theta = 0.999 / (1 + np.sqrt(client.beta[:, 0] / (2 * self.c)))
-        eps = theta**2 * np.vecdot(g + pi, g + pi)
+        eps = (0.999 / (1 + np.sqrt(client.beta[:, 0] / (2 * self.c)))) ** 2 * np.vecdot(g + pi, g + pi)
         wi, taken = AugmentedLagrangian(f, w, r, beta, g, r * w + beta * w).descend(pi, eps, self.inner_max)
         pi = client.pi + client.beta * (wi - w)
         z = np.hstack([client.beta * wi + pi, client.beta])

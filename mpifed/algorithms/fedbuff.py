@@ -1,5 +1,5 @@
-"""FedBuff, Algorithm 1 of J. Nguyen, K. Malik, H. Zhan, A. Yousefpour, M. Rabbat, M. Malek, D. Huba, "Federated
-learning with buffered asynchronous aggregation", arXiv:2106.06639 (2022)."""
+"""FedBuff, the method of J. Nguyen, K. Malik, H. Zhan, A. Yousefpour, M. Rabbat, M. Malek, D. Huba, "Federated learning
+with buffered asynchronous aggregation", arXiv:2106.06639 (2022)."""
 
 from typing import Annotated, ClassVar, NamedTuple
 
@@ -24,9 +24,10 @@ class FedBuff(Algorithm, tag="fedbuff"):
     """The server adds the mean change of the first K uploads to its model; changes from old models count less.
 
     Δ_i = w_i − x_s by local gradient steps from w_i = x_s, the model that client i was sent s rounds ago;
-    x⁺ = x + server_lr (1/K) Σ Δ_i/(1 + s)^a, where K is asynchronous.arrivals.  Source: Algorithm 1 and section 5.1;
-    here a client that arrives begins anew at once, where the paper draws another. Old uploads are not kept, so clients
+    x⁺ = x + server_lr (1/K) Σ Δ_i/(1 + s)^a, where K is asynchronous.arrivals. Old uploads are not kept, so clients
     that arrive more often count for more, and with unlike f_i the model has their bias.
+    Source: public accounts of the paper, whose text was not at hand, and Meta's simulator FLSim. There clients are
+    drawn at random, here one that arrives begins anew; FLSim sums up, and divides the weights by that of a mean s.
     """
 
     k0: Annotated[int, Meta(ge=1, description="local iterations")] = 5

@@ -25,8 +25,8 @@ class GradientTracking(GraphMethod, tag="gradient-tracking"):
     vectors travel along each edge.
     By default γ = (1 + λ)²/(4L), L = max r_i, λ the least eigenvalue of W: half of the
     bound for quadratics of equal curvature.
-    Source: its algorithm, which is linear for strongly convex f_i; with changing W: A. Nedić, A. Olshevsky, W. Shi,
-    arXiv:1607.03218 (DIGing).
+    Source: public programs for the paper, of which only the abstract was at hand; with changing W: Algorithm 1 of
+    A. Nedić, A. Olshevsky, W. Shi, arXiv:1607.03218 (DIGing).
     """
 
     gamma: Annotated[Positive | None, Meta(description="step size γ (default: (1 + λ)²/(4 max r_i))")] = None

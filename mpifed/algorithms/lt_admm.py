@@ -30,7 +30,8 @@ class LTADMM(GraphMethod, tag="lt-admm"):
     the sum over neighbours are what the paper's z_ij add up to at node i, and β is its βρ/2: ρ appears in no other
     place. With tau = 1 and equal weights W_ij = 2β, it is extra. By default γ = 1/(2 tau max r_i) and
     β = 1/(2 tau (max d_i + 1)).
-    Source: Algorithm 1, (3); docs/graph-methods.md.
+    Source: the library decent_bench, for Algorithm 1 and (3b) of the paper, whose text was not at hand;
+    docs/graph-methods.md.
     """
 
     tau: Annotated[int, Meta(ge=1, description="gradient steps τ between two exchanges")] = 5

@@ -1,5 +1,5 @@
-"""SISA and PISA, Algorithms 2 and 1 of S. Zhou, O. Wang, Z. Luo, Y. Zhu, G. Y. Li, "Preconditioned inexact stochastic
-ADMM for deep models", arXiv:2502.10784 (2025)."""
+"""SISA and PISA, the method of S. Zhou, O. Wang, Z. Luo, Y. Zhu, G. Y. Li, "Preconditioned inexact stochastic ADMM for
+deep models", arXiv:2502.10784 (2025)."""
 
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
@@ -31,6 +31,7 @@ class SISA(Algorithm, tag="sisa"):
     w = Σ s_i(w_i + π_i/σ_i)/Σ s_i over all last uploads;  σ_i = s_i/γ^k;  u_i = π_i + ∇f_B(w) on a mini-batch B;
     w_i = w − (σ_i I + ρQ_i)⁻¹u_i;  π_i ← π_i + σ_i(w_i − w).  SISA: Q_i = diag(√m_i), m_i ← βm_i + (1 − β)u_i², from 0.
     Other Q_i: PISA. With γ < 1 steps shrink geometrically: the model comes to rest before it is a minimiser.
+    Source: the authors' program, where σ_i follows a learning rate; γ is that of others. The paper was not at hand.
     """
 
     sigma: Annotated[Positive | None, Meta(description="first penalty s_i (default: r_i)")] = None
@@ -41,7 +42,6 @@ class SISA(Algorithm, tag="sisa"):
     rho: Annotated[float, Meta(ge=0, description="weight ρ of Q_i; 0: no preconditioner")] = 1.0
     beta: Annotated[float, Meta(ge=0, lt=1, description="memory β of the second moments")] = 0.9
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
-
     lasting: ClassVar[dict[str, str] | None] = {}
     spares: ClassVar[dict[str, str]] = {"lipschitz": "sigma"}
     tuned_by: ClassVar[str] = "sigma"

@@ -15,7 +15,7 @@ class PowerOfChoice(Scored, tag="power-of-choice"):
 
     The server sends candidates the model and they reply with one number; both are charged. The mean over the selected
     is no estimate of that over all, so a method that averages them has another fixed point than without.
-    Source: Algorithm 1 of Y. J. Cho, J. Wang, G. Joshi, "Client selection in federated learning: Convergence analysis
+    Source: the method of Y. J. Cho, J. Wang, G. Joshi, "Client selection in federated learning: Convergence analysis
     and power-of-choice selection strategies", arXiv:2010.01243 (2020), with p_k = 1/m as in f.
     """
 

@@ -66,7 +66,7 @@ def test_all_arrivals_are_synchronous_rounds():
 
 
 class Consensus:
-    """ADMM whose duals are moved by the clients, or by the server in every step: Algorithm 4 of the same paper."""
+    """ADMM whose duals are moved by the clients, or by the server in every step."""
 
     def __init__(self, server_moves, rho):
         self.clients, self.server_moves, self.rho = clients(), server_moves, rho
@@ -101,7 +101,7 @@ def test_duals_that_the_server_moves_diverge_where_those_of_the_clients_converge
     assert Consensus(True, rho).gap() > 1e6 * first
 
 
-def test_the_conditions_of_its_theorem_are_those_of_the_paper():
+def test_the_conditions_of_its_convergence_are_those_of_the_proof():
     assert least_penalty(1.0, False) == pytest.approx((3 + math.sqrt(17)) / 2)
     assert least_penalty(1.0, True) == pytest.approx((2 + math.sqrt(12)) / 2)
     assert least_proximal(2.0, m=10, S=4, age=3) == pytest.approx((4 * 5 * 9 - 20) / 2)

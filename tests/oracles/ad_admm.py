@@ -1,7 +1,7 @@
 """AD-ADMM: consensus ADMM in which the master goes on with the workers that have arrived.
 
 Source: T.-H. Chang et al., "Asynchronous distributed ADMM for large-scale optimization, Part I", 2016, arXiv
-1509.02597, Algorithm 2 with h = 0: a worker minimises f_i(x) + ⟨λ_i, x⟩ + (ρ/2)‖x − x̂₀‖² at the x̂₀ that it was sent,
+1509.02597, with h = 0, from memory: a worker minimises f_i(x) + ⟨λ_i, x⟩ + (ρ/2)‖x − x̂₀‖² at the x̂₀ that it was sent,
 and moves its λ_i; the master minimises its part of the augmented Lagrangian of all m workers with (γ/2)‖x₀ − x₀ᵏ‖².
 Subproblems are solved by Newton's method with dense matrices. ρ is a quarter of max r_i unless it is given.
 """

@@ -1,7 +1,8 @@
 """FedADMM-InSa with full gradients: relative inexactness, and penalties that adapt themselves.
 
 Source: Y. Song, Z. Wang, E. Zuazua, "FedADMM-InSa: An inexact and self-adaptive ADMM for federated learning", 2024,
-arXiv 2402.13989, as the authors' program has it, with weights 1/m; steps are (3.12) of FedADMM, arXiv 2204.10607.
+arXiv 2402.13989: the server as in the authors' program, the clients as in two public copies of it, with weights 1/m;
+steps are (3.12) of FedADMM, arXiv 2204.10607.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """FedBuff with full gradients: the server adds the mean of the changes that have arrived, old ones scaled down.
 
-Source: J. Nguyen et al., "Federated learning with buffered asynchronous aggregation", 2022, arXiv 2106.06639, Algorithm
-1. In synchronous rounds no change is old, so none is scaled down; ``asynchronous_admm`` has the others.
+Source: J. Nguyen et al., "Federated learning with buffered asynchronous aggregation", 2022, arXiv 2106.06639, from
+public accounts of it. In synchronous rounds no change is old, so none is scaled down; ``asynchronous_admm`` has
+the others.
 """
 
 from __future__ import annotations

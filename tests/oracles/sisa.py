@@ -1,8 +1,8 @@
 """SISA and PISA with full gradients.
 
 Source: S. Zhou, O. Wang, Z. Luo, Y. Zhu, G. Y. Li, "Preconditioned inexact stochastic ADMM for deep models", 2025,
-arXiv 2502.10784, Algorithms 1 and 2, with weights 1/m, without weight decay. Clients that do not take part
-leave their last w_i + π_i/σ_i with the server.
+arXiv 2502.10784, as the authors' program has it, with weights 1/m, without weight decay and corrections of the moments.
+Clients that do not take part leave their last w_i + π_i/σ_i with the server.
 """
 
 from __future__ import annotations

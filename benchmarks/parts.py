@@ -75,11 +75,11 @@ class Block(Strict, kw_only=True):
 
 
 class Figure(Strict, kw_only=True):
-    """A picture: curves over the rounds, or the means or boxes of measures over the columns' key."""
+    """A picture: curves over the rounds, means or boxes of measures over the columns' key, or dots of many rows."""
 
     name: str
     title: str
-    kind: Literal["curves", "means", "boxes"] = "curves"
+    kind: Literal["curves", "means", "boxes", "dots"] = "curves"
     panels: Literal["block", "column", "row"] = "block"
     x: str = "round"
     y: list[str] = msgspec.field(default_factory=lambda: ["objective"])

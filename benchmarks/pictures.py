@@ -10,6 +10,7 @@ import numpy as np
 
 from benchmarks import expressions
 from benchmarks.claims import named
+from benchmarks.dots import dots
 from benchmarks.grid import Cell
 from benchmarks.outcome import Outcome
 from benchmarks.parts import Figure
@@ -32,6 +33,8 @@ DECADE = 20  # a logarithmic axis with a smaller range has plain numbers
 
 def figure(outcome: Outcome, wish: Figure) -> Any:
     """Draw a picture of a benchmark file. Returns a matplotlib Figure, or None if none of its runs has a result."""
+    if wish.kind == "dots":
+        return dots(outcome, wish)
     cells = shown(outcome, wish)
     if not cells:
         return None

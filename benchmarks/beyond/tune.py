@@ -1,4 +1,5 @@
-"""python -m benchmarks.beyond.tune digits [ROW …]: tune the step sizes and penalties of this folder's benchmarks.
+"""python -m benchmarks.beyond.tune digits [ROW …]: tune the step sizes and penalties of skew, participation, clients,
+stragglers (digits) and logistic (adult); those of methods and compression are tuned by benchmarks.beyond.tuning.
 
 Every row tries 12 settings: six values of its main option, a factor 2 apart, times two values of another (FedDCD: six
 settings). All use one problem and one seed that no benchmark uses. Best is the setting that stays below the gap from

@@ -1,4 +1,4 @@
-"""Blocks of dense samples over which a linear model passes once, by the compiled kernel."""
+"""Blocks of dense samples that compiled kernels read."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Self
 
 import numpy as np
 
+from mpifed.core.symmetric import unpack
 from mpifed.core.typing import Array
 from mpifed.data.blocks import IDENTITY, LOGISTIC, NONE, PAD, Block
 from mpifed.data.compiling import kernel
 
+SMALL = 1 << 18  # bytes of samples of a client that stay in the L2 cache; of more a BLAS makes better use
+
 
 class CompiledBlock(Block):
-    """A block whose samples the compiled kernel reads; points have the type of the features."""
+    """A block over whose samples a linear model passes once; points have the type of the features."""
 
     def batch(self, picks: Array, w: Array) -> Self:
         """The same, with rows of weight 0 up to a multiple of 4."""
@@ -31,6 +34,19 @@ class CompiledBlock(Block):
 
     def bent(self, W: Array, V: Array) -> Array:
         return self._pass(V, self.note("no labels", no_labels), W, None, IDENTITY)[1]
+
+    def gram(self, W: Array) -> Array:
+        return unpack(self.packed_gram(W), self.n) if self._small else super().gram(W)
+
+    def packed_gram(self, W: Array) -> Array:
+        if not self._small:
+            return super().packed_gram(W)
+        rows: Array = kernel(self.b.dtype, "grams")(self.A, np.ascontiguousarray(W, self.b.dtype))
+        return rows
+
+    @property
+    def _small(self) -> bool:
+        return self.b.shape[1] * self.n * self.b.itemsize <= SMALL
 
     def _pass(self, X: Array, q: Array, p: Array, ridge: Array | None, mean: int) -> tuple[Array, Array]:
         """Scores (c, D) and A_iᵀ((μ(z) − q) p) + ridge_i x_i (c, n), as kernels.one_pass."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from mpifed.core.errors import reason
 
-MODULES = {"one_pass": "kernels", "pairs": "pair_kernel"}  # kernel -> the module of this folder that has it
+MODULES = {"one_pass": "kernels", "pairs": "pair_kernel", "grams": "gram_kernel"}  # kernel -> its module in this folder
 OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
 
 Kernel = Callable[..., Any]

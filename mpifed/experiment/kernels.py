@@ -77,22 +77,32 @@ def demand(resumed: str) -> str:
     return 'kernels = "compiled" needs numba'
 
 
-def ready(dtype: str, which: str, world: World, progress: Progress) -> None:
-    """Load the kernel ``which`` on every rank with clients.
+def called(algorithm: Any, data: Dataset) -> tuple[str, ...]:
+    """The compiled kernels that a run of an algorithm on these data calls."""
+    if data.sparse:
+        return ("pairs",)
+    return ("one_pass", "grams") if "hess" in algorithm.needs() else ("one_pass",)
 
-    The first of them compiles it where it is not in the cache, so that the others find it.
 
-    Where there is no folder to keep it in, every rank compiles it for itself. Rank 0 says so and needs no numba.
+def ready(dtype: str, kernels: tuple[str, ...], world: World, progress: Progress) -> None:
+    """Load these kernels on every rank with clients.
+
+    The first of them compiles those that are not in the cache, so that the others find them.
+
+    Where there is no folder to keep them in, every rank compiles for itself. Rank 0 says so and needs no numba.
     """
     number, leads = np.dtype(dtype), world.rank == min(1, world.size - 1)
-    news = world.agree(compiling.news(number, which) if leads else None)
+    found = [compiling.news(number, which) for which in kernels] if leads else []
+    news = world.agree(next(filter(None, found), None))
     if news is not None and world.first:
         progress.note(news)
-    if news is not None and leads and compiling.folder(dtype, which) is not None:
-        compiling.kernel(number, which)
+    if news is not None and leads and all(compiling.folder(dtype, which) is not None for which in kernels):
+        for which in kernels:
+            compiling.kernel(number, which)
     world.share(None)  # the others wait here
     if world.hosting:
-        compiling.kernel(number, which)
+        for which in kernels:
+            compiling.kernel(number, which)
 
 
 def recorded(kernels: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from mpifed.experiment.closing import collect, tables
 from mpifed.experiment.config import Experiment, experiment
 from mpifed.experiment.graphs import described, drawn
 from mpifed.experiment.job import Job
-from mpifed.experiment.kernels import choose, ready, recorded
+from mpifed.experiment.kernels import called, choose, ready, recorded
 from mpifed.experiment.notes import notes, worth_saying
 from mpifed.experiment.prepare import Prepared, begin, housed, prepare
 from mpifed.experiment.privacy import redrawn
@@ -97,7 +97,7 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
     with world.agreeing():
         parts = housed(parts, job, world, kernels)
     if kernels == "compiled":
-        ready(job.config.dtype, "pairs" if parts.data.sparse else "one_pass", world, progress)
+        ready(job.config.dtype, called(job.config.algorithm, parts.data), world, progress)
     with world.agreeing():
         begin(parts.host, job)
     recorder = None

@@ -138,8 +138,8 @@ class Server(Channel):
         plan = self.broadcast(request)
         if plan.scattered:
             self.scatter(plan, request.each, request.to)
-        layout, replies = self.replies(plan, request, None)
         self.meet(plan.patient)
+        layout, replies = self.replies(plan, request, None)
         rows = self.transfer(request, replies, None, None)
         self.report = replies.report
         self.mpi = self.traffic.comm - before
@@ -159,6 +159,7 @@ class Server(Channel):
             made = form(request)
             text = msgspec.msgpack.encode(made)
             plan = plans.make(made, plans.count)
+            plan.patient = self.crowded
             plans.by_kind[key] = plan
         apart = plan.write(request)
         if plan is expected:
@@ -208,11 +209,11 @@ class Service(Channel):
                 (reply, report), error = host.handle(request), None
             except Exception as mistake:  # rank 0 learns of it and says stop
                 (reply, report), error = host.excuse(request), mistake
+            self.meet(plan.patient)
             _, replies = self.replies(plan, request, reply.layout)
             rows = reply.rows.astype(replies.dtype, copy=False)
             if rows.shape[1] != replies.columns:  # no client of this host was called
                 rows = np.full((len(rows), replies.columns), -np.inf if request.reduce == "max" else 0, replies.dtype)
-            self.meet(plan.patient)
             self.transfer(request, replies, rows, report)
             if error is not None:
                 text = failure(self.comm.rank, error)

@@ -42,6 +42,12 @@ name = "boxes"
 title = "rounds"
 kind = "boxes"
 y = ["rounds"]
+[[figure]]
+name = "dots"
+title = "rounds"
+kind = "dots"
+y = ["rounds", "tct"]
+log = "x"
 [[claim]]
 text = "FedGiA takes fewer rounds"
 where = "page 1"

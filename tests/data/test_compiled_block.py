@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mpifed.core.symmetric import pack
 from mpifed.data.blocks import Block
 from mpifed.data.compiled_block import CompiledBlock
 from mpifed.data.shelf import Shelf, dense_blocks
@@ -60,6 +61,36 @@ def test_every_way_to_a_client_gives_the_same_bits(D, n):
     assert problem.grad(block.part(slice(1, 3)), X[1:3]).tobytes() == whole[1][1:3].tobytes()
     assert problem.grad(block, X[1])[1].tobytes() == whole[1][1].tobytes()
     assert problem.grad(block, np.asfortranarray(X)).tobytes() == whole[1].tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("D", "n"), [*SHAPES[:-1], (4, 16), (44, 17), (100, 400)])
+def test_the_matrices_are_those_of_numpy_and_symmetric_to_the_bit(D, n, dtype):
+    """Also with weights below 0, and of clients that are left to a BLAS."""
+    plain, compiled = pair(D, n, dtype)
+    W = np.random.default_rng(1).standard_normal(plain.b.shape).astype(dtype) * (plain.w > 0)
+    G, right = compiled.gram(W), plain.gram(W)
+    assert G.dtype == right.dtype == dtype
+    assert G.shape == (5, n, n)
+    assert np.allclose(G, right, rtol=20 * np.finfo(dtype).eps, atol=20 * np.finfo(dtype).eps)
+    assert G.tobytes() == G.mT.copy().tobytes()
+    assert compiled.packed_gram(W).tobytes() == pack(G).tobytes()
+
+
+def test_the_matrix_of_a_client_depends_on_the_client_alone():
+    (_, block), problem = pair(20, 33), Logistic(mu=0.3)
+    X = np.random.default_rng(2).standard_normal((5, 33))
+    H = problem.packed_hess(block, X)
+    for rows in (np.array([3]), np.array([4, 1, 2])):
+        assert problem.packed_hess(block.take(rows), X[rows]).tobytes() == H[rows].tobytes()
+    assert problem.packed_hess(block.part(slice(1, 3)), X[1:3]).tobytes() == H[1:3].tobytes()
+    assert problem.packed_hess(block, X[1])[1].tobytes() == H[1].tobytes()
+
+
+def test_weights_of_other_samples_are_refused():
+    _, block = pair(8, 5)
+    with pytest.raises(ValueError, match="do not go together"):
+        block.packed_gram(np.ones((5, 12)))
 
 
 def test_mini_batches_are_compiled_too():

@@ -187,7 +187,7 @@ def test_rank_0_of_several_computes_nothing_and_needs_no_numba(monkeypatch):
     job = Job(experiment(SMALL))
     data = job.config.data.load(0, "float64")
     assert choose(job, Rank(), data, Progress(None)) == "compiled"
-    ready("float64", "one_pass", Rank(), Progress(None))
+    ready("float64", ("one_pass", "grams"), Rank(), Progress(None))
 
 
 @pytest.mark.parametrize("words", ["kernels='numpy'", "problem='softmax'"])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
 from mpifed.experiment import config
 from mpifed.federation import sums
 from mpifed.federation.host import Host
-from mpifed.federation.request import Request
+from mpifed.federation.request import HostReport, Reply, Request
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.transport import InProcess
@@ -35,6 +37,35 @@ def test_requests_of_any_kind_in_any_order_arrive():
         service = Service(world, [0, 5, 10], "float64")
         for request in sent:
             assert equal(service.receive()[1], request)
+
+
+class Slow:
+    """The host of client ``lo``, which takes a while."""
+
+    dtype = np.dtype(float)
+
+    def __init__(self, lo):
+        self.lo, self.hi = lo, lo + 1
+
+    def handle(self, request):
+        time.sleep(0.3)
+        return Reply(np.ones((1, 3)), ((3,),)), HostReport(computing=0.3, slowest=0.3)
+
+
+def test_a_server_that_shares_its_core_naps_from_the_first_request_of_a_kind_on():
+    world = Communicator()
+    cuts = list(range(world.size))
+    if world.rank:
+        serve(world, cuts, Slow(world.rank - 1))
+        return
+    server = Server(world, cuts, "float64")
+    server.crowded = True
+    begun = time.process_time()
+    reply = server.send(Request("slow", reduce="max"))
+    spent = time.process_time() - begun
+    server.stop(collect=False)
+    assert np.array_equal(reply.rows.ravel(), np.ones(3))
+    assert spent < 0.15
 
 
 def test_in_steady_state_a_request_is_one_broadcast_and_one_gather():

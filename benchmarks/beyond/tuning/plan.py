@@ -29,11 +29,12 @@ DIGITS = 3  # significant digits of scaled numbers
 
 
 class Table(msgspec.Struct, forbid_unknown_fields=True):
-    """A data set: the gap to reach, the simulated seconds of a try, and the study."""
+    """A data set: the gap to reach, the simulated seconds of a try, the study, and the unit L as a share of max r_i."""
 
     gap: float
     seconds: float
     study: dict[str, Any]
+    L: float = 1.0
 
 
 class Tuning(msgspec.Struct, forbid_unknown_fields=True):
@@ -136,6 +137,7 @@ def spread(value: float) -> Any:
 def plans(tuning: Tuning, name: str, labels: list[str]) -> list[Plan]:
     """A plan for each method called one of ``labels`` (none: all): passes over samples differ from one to the next."""
     unit = units(tuning.data[name].study, tuning.seed)
+    unit = unit._replace(L=unit.L * tuning.data[name].L)
     common, found = study(tuning, name, unit), []
     for number, table in enumerate(tuning.method):
         if name not in table.get("data", tuning.data) or (labels and table["label"] not in labels):

@@ -1,0 +1,84 @@
+"""The compiled kernel of second derivatives on dense samples: products of features of clients that fit in the cache.
+
+Numba compiles it. The inner loop, products of so many features with as many others as a vector of 64 bytes has
+numbers, is written as LLVM code. Sums run over the samples in order: the bits of a client depend on it alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, register_jitable
+
+from mpifed.data.kernels import VECTOR, Loops
+
+
+def grams(A: Any, W: Any) -> Any:
+    """The upper triangles, row by row, of A_iᵀ diag(w_i) A_i (c, n(n+1)/2), with A (c, D, n) and W (c, D)."""
+    c, D, n = A.shape
+    if W.shape != (c, D):
+        raise ValueError("these samples and weights do not go together")
+    lanes = VECTOR // A.itemsize
+    panels = -(-n // lanes)
+    G = np.empty((c, n * (n + 1) // 2), A.dtype)
+    room = np.zeros((panels * D + 1) * lanes, A.dtype)
+    begin = -room.ctypes.data % VECTOR // A.itemsize
+    P = room[begin : begin + panels * D * lanes].reshape((panels, D, lanes))  # the columns of A_i, by vectors
+    Q, T = np.empty((D, lanes), A.dtype), np.empty((lanes, panels * lanes), A.dtype)
+    for i in range(c):
+        fill(P, A[i])
+        row = 0
+        for p in range(panels):
+            for j in range(D):
+                for t in range(lanes):
+                    Q[j, t] = W[i, j] * P[p, j, t]
+            for q in range(p, panels):
+                multiply(Q, P[q], T, q, VECTOR)
+            for k in range(p * lanes, min(n, (p + 1) * lanes)):
+                for l in range(k, n):
+                    G[i, row + l - k] = T[k - p * lanes, l]
+                row += n - k
+    return G
+
+
+@register_jitable
+def fill(P: Any, A: Any) -> None:
+    """P[p, j, t] = A[j, p lanes + t], for A (D, n)."""
+    lanes = P.shape[2]
+    for p in range(len(P)):
+        first = p * lanes
+        for j in range(len(A)):
+            for t in range(min(lanes, A.shape[1] - first)):
+                P[p, j, t] = A[j, first + t]
+
+
+@intrinsic(prefer_literal=True)
+def multiply(typing: Any, Q: Any, P: Any, T: Any, q: Any, vector: Any) -> Any:
+    """T[:, q lanes : (q + 1) lanes] = Qᵀ P (lanes, lanes) for Q, P (D, lanes), by vectors of so many bytes."""
+
+    def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        loops = Loops(context, builder, sig, args, vector)
+        lanes, ((Q, rows, _), (P, *_), (T, _, width)) = loops.wide, (loops.array(k) for k in range(3))
+        totals = [cgutils.alloca_once_value(builder, loops.zeros(lanes)) for _ in range(lanes)]
+        with cgutils.for_range_slice(builder, rows.type(0), rows, rows.type(1), rows.type) as (j, _):
+            row = builder.mul(j, rows.type(lanes))
+            column = loops.load(P, row, lanes)
+            for t, place in enumerate(totals):
+                factor = loops.spread(loops.load(Q, builder.add(row, rows.type(t)), 1), lanes)
+                builder.store(loops.add(builder.load(place), factor, column), place)
+        for t, place in enumerate(totals):
+            begin = builder.add(builder.mul(width, rows.type(t)), builder.mul(args[3], rows.type(lanes)))
+            loops.store(builder.load(place), T, begin, lanes)
+        return context.get_dummy_value()
+
+    return types.void(Q, P, T, q, vector), code
+
+
+def signatures(dtype: str) -> list[Any]:
+    """The types of ``grams`` for numbers of a type."""
+    number = getattr(types, dtype)
+    made = types.Array(number, 2, "C")
+    return [made(*[types.Array(number, d, "C", readonly=True) for d in (3, 2)])]

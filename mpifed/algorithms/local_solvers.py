@@ -65,7 +65,7 @@ class Newton(Solver, tag="newton"):
         return ("hessian",)
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
-        tol = self.tol * max(self.shrink ** max(f.round - 1, 0), 1e-14)
+        tol = self.tol * np.maximum(self.shrink ** np.maximum(f.round - np.array(1.0), 0), 1e-14)
         return newton(f, Y, W, tol, self.steps, self.economical)
 
 
@@ -100,8 +100,8 @@ class GradientDescent(Solver, tag="gd"):
         return 1 if ratio >= 1 else max(1, math.ceil(math.log(delta) / (2 * math.log1p(-ratio)) - 1e-12))
 
 
-def newton(f: Local, Y: Array, W: Array, tol: float, most: int = 100, economical: bool = False) -> Array:
-    """argmin f_i(w) − ⟨y_i, w⟩ from W (c, n), until ‖∇f_i(w) − y_i‖ <= tol: Newton's method.
+def newton(f: Local, Y: Array, W: Array, tol: float | Array, most: int = 100, economical: bool = False) -> Array:
+    """argmin f_i(w) − ⟨y_i, w⟩ from W (c, n), until ‖∇f_i(w) − y_i‖ <= tol, one or (c,): Newton's method.
 
     Newton systems are solved by conjugate gradients, to the relative residual min(0.1, ‖∇f_i(w) − y_i‖), or, where
     ``economical``, at least to half of what takes the gradient to tol; steps are halved until the gradient's norm falls
@@ -111,13 +111,14 @@ def newton(f: Local, Y: Array, W: Array, tol: float, most: int = 100, economical
     active = np.arange(len(f))
     G = f.grad(W) - Y
     norm = np.sqrt(np.vecdot(G, G))
+    bound = np.broadcast_to(np.asarray(tol, W.dtype), len(f))
     for _ in range(most):
-        far = norm > tol
+        far = norm > bound[active]
         active, G, norm = active[far], G[far], norm[far]
         if not len(active):
             break
         part = f.take(active)
-        accuracy = np.clip(norm, 0.5 * tol / norm if economical else None, 0.1)
+        accuracy = np.clip(norm, 0.5 * bound[active] / norm if economical else None, 0.1)
         step = conjugate_gradients(part.hessian(W[active]), G, accuracy, 2 * f.n)
         length, better = np.ones((len(active), 1), W.dtype), np.zeros(len(active), bool)
         start, best = W[active], G.copy()

@@ -30,8 +30,8 @@ class Local:
         self._setup, self._key = setup, key
 
     @property
-    def round(self) -> int:
-        """The round in which the clients were called."""
+    def round(self) -> int | Array:
+        """The round in which the clients were called; in asynchronous runs of each, counted by its uploads: (c,)."""
         return self._key[0]
 
     def __len__(self) -> int:

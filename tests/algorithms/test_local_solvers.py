@@ -153,6 +153,20 @@ def test_newton_lowers_its_tolerance_by_a_factor_a_round(round, monkeypatch):
     assert left.max() > 1e-3 * 0.1**round
 
 
+def test_clients_of_different_rounds_have_tolerances_of_their_own(monkeypatch):
+    f = clients(Quadratic())
+    rounds = 1 + np.arange(len(f))
+    Y = np.random.default_rng(1).standard_normal((len(f), f.n))
+    monkeypatch.setattr(f, "_key", (rounds, np.zeros_like(rounds)))
+    together = Newton(tol=0.5, shrink=0.1).minimise(f, Y, f.zeros(), 0.05, 1.0, 1.0)
+    for i in range(len(f)):
+        one = f.take(np.array([i]))
+        assert np.array_equal(one.round, rounds[i : i + 1])
+        assert np.array_equal(
+            Newton(tol=0.5, shrink=0.1).minimise(one, Y[i : i + 1], one.zeros(), 0.05, 1.0, 1.0)[0], together[i]
+        )
+
+
 def test_a_tolerance_ends_at_1e_14_of_the_first_one(monkeypatch):
     f = clients(Quadratic())
     monkeypatch.setattr(f, "_key", (10**6, 0))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import expressions
+from benchmarks.grid import Cell
 from benchmarks.outcome import Outcome
 from benchmarks.parts import Figure
 from mpifed.report.palette import COLOURS, MARKERS
@@ -16,20 +17,12 @@ ACROSS = 3  # panels side by side
 NAMES = 1.1  # inches of the names at the left
 
 
-def dots(outcome: Outcome, wish: Figure) -> Any:
-    """Draw the means of the measures of every row. Returns a matplotlib Figure, or None if no run has a result.
+def dots(outcome: Outcome, wish: Figure, cells: list[Cell]) -> Any:
+    """Draw the means of the measures of every row as a matplotlib Figure, from cells that have results.
 
     A cross at the right edge says that no run reached the condition of the measure, a hollow dot that some did not.
     """
-    blocks = [
-        block
-        for block in outcome.bench.block
-        if (not wish.blocks or block.name in wish.blocks) and any(cell.block == block.name for cell in outcome.runs)
-    ]
-    rows = list(dict.fromkeys(row["name"] for block in blocks for row in block.rows))
-    rows = [row for row in rows if not wish.rows or row in wish.rows]
-    if not blocks or not rows:
-        return None
+    blocks, rows = (list(dict.fromkeys(part)) for part in ([c.block for c in cells], [c.row for c in cells]))
     down = -(-len(blocks) // ACROSS)
     with drawing() as matplotlib:
         styles = [
@@ -46,27 +39,27 @@ def dots(outcome: Outcome, wish: Figure) -> Any:
             axis.remove()
         width = (DOUBLE - NAMES) / places.shape[1]
         for axis, block in zip(places.flat, blocks, strict=False):
-            axis.set_title(fold(block.name, width - HANDLE))
-            drawn(axis, outcome, wish, block.name, rows, styles)
+            axis.set_title(fold(block, width - HANDLE))
+            drawn(axis, outcome, wish, [cell for cell in cells if cell.block == block], rows, styles)
         places.flat[0].set(ylim=(len(rows) - 0.5, -0.5))
         for row in places:
             row[0].set_yticks(range(len(rows)), [text(name) for name in rows])
         handles = [matplotlib.lines.Line2D([], [], **style) for style in styles]
-        if len(handles) > 1:
-            above(figure, handles, words, columns, heading)
-        else:
-            figure.suptitle(heading)
+        above(figure, handles, words, columns, heading)
+        if len(handles) == 1:
             for axis in places[-1]:
                 axis.set_xlabel(text(fold(labels[0], width)))
     return figure
 
 
-def drawn(axis: Any, outcome: Outcome, wish: Figure, block: str, rows: list[str], styles: list[dict[str, Any]]) -> None:
+def drawn(
+    axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], rows: list[str], styles: list[dict[str, Any]]
+) -> None:
     """Draw one panel: the mean over the runs that reached a measure's condition, and their range."""
     none = []
     for measure, style in zip(wish.y, styles, strict=True):
         for place, row in enumerate(rows):
-            found = [sample for cell, sample in samples(outcome, measure) if (cell.block, cell.row) == (block, row)]
+            found = [outcome.samples[cell, measure] for cell in cells if cell.row == row]
             if not found:
                 continue
             known = np.concatenate([sample.known for sample in found])
@@ -81,8 +74,3 @@ def drawn(axis: Any, outcome: Outcome, wish: Figure, block: str, rows: list[str]
     edge = axis.get_yaxis_transform()
     (crosses,) = axis.plot(np.ones(len(none)), none, "x", color="0.6", transform=edge, clip_on=False, markersize=3)
     crosses.set_in_layout(False)
-
-
-def samples(outcome: Outcome, measure: str) -> list[tuple[Any, Any]]:
-    """The cells that ran, each with its sample of a measure."""
-    return [(cell, outcome.samples[cell, measure]) for cell in outcome.runs if (cell, measure) in outcome.samples]

@@ -33,11 +33,11 @@ DECADE = 20  # a logarithmic axis with a smaller range has plain numbers
 
 def figure(outcome: Outcome, wish: Figure) -> Any:
     """Draw a picture of a benchmark file. Returns a matplotlib Figure, or None if none of its runs has a result."""
-    if wish.kind == "dots":
-        return dots(outcome, wish)
     cells = shown(outcome, wish)
     if not cells:
         return None
+    if wish.kind == "dots":
+        return dots(outcome, wish, cells)
     along = wish.kind != "curves"
     keys = list(dict.fromkeys(panel(wish, cell, along) for cell in cells))
     rows = list(dict.fromkeys(cell.row for cell in cells))

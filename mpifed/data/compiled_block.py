@@ -12,7 +12,7 @@ from mpifed.core.typing import Array
 from mpifed.data.blocks import IDENTITY, LOGISTIC, NONE, PAD, Block
 from mpifed.data.compiling import kernel
 
-SMALL = 1 << 18  # bytes of samples of a client that stay in the L2 cache; of more a BLAS makes better use
+SMALL = 1 << 18  # bytes of a client's samples up to which a BLAS is slower; fixed, because the last bits depend on it
 
 
 class CompiledBlock(Block):

@@ -78,14 +78,14 @@ def read() -> Tuning:
     return msgspec.structs.replace(found, method=[one for one in found.method if one["name"] in Algorithm.choices])
 
 
-def units(study: dict[str, Any], seed: int) -> Units:
-    """L, kappa and the sizes of a study; all f_i must be strongly convex."""
-    config, dual = configuration.experiment(study | {"seed": seed, "algorithm": "feddcd"}), FedDCD()
+def units(table: Table, seed: int) -> Units:
+    """The units of a data set; all f_i must be strongly convex."""
+    config, dual = configuration.experiment(table.study | {"seed": seed, "algorithm": "feddcd"}), FedDCD()
     fed, data = alone(config)
-    L, alpha = fed.max(dual.bounds)
+    L, alpha = map(float, fed.max(dual.bounds))
     least, sizes = minimum(fed, dual, fed.initial()), data.sizes
     X = float(np.sqrt(np.mean(least.x**2)))
-    return Units(float(L), -float(alpha) / float(L), fed.n, int(sizes.max()), float(sizes.mean()), X, least.f)
+    return Units(L * table.L, -alpha / L, fed.n, int(sizes.max()), float(sizes.mean()), X, least.f)
 
 
 def devices(unit: Units) -> dict[str, Any]:
@@ -136,8 +136,7 @@ def spread(value: float) -> Any:
 
 def plans(tuning: Tuning, name: str, labels: list[str]) -> list[Plan]:
     """A plan for each method called one of ``labels`` (none: all): passes over samples differ from one to the next."""
-    unit = units(tuning.data[name].study, tuning.seed)
-    unit = unit._replace(L=unit.L * tuning.data[name].L)
+    unit = units(tuning.data[name], tuning.seed)
     common, found = study(tuning, name, unit), []
     for number, table in enumerate(tuning.method):
         if name not in table.get("data", tuning.data) or (labels and table["label"] not in labels):

@@ -70,9 +70,10 @@ class FedDCD(feddcd.FedDCD):
     Source: the released program does so for networks (src/training.jl, synchronize!); (7) says w_i^(t−1).
     """
 
-    def collect(self, fed: Federation, server: feddcd.Server, to: Array | None) -> Array:
-        fed.call(self.restart, server.x, to=to)
-        return super().collect(fed, server, to)
+    def select(self, fed: Federation, server: feddcd.Server) -> Array | None:
+        selected = super().select(fed, server)
+        fed.call(self.restart, server.x, to=selected)
+        return selected
 
     def restart(self, f: Local, client: feddcd.Client, x: Array) -> tuple[feddcd.Client, None]:
         """Set w_i = x."""
@@ -82,9 +83,10 @@ class FedDCD(feddcd.FedDCD):
 class AccFedDCD(accfeddcd.AccFedDCD):
     """AccFedDCD whose clients solve (1) starting from the server's model, in each of the two exchanges of a round."""
 
-    def collect(self, fed: Federation, server: accfeddcd.Server, to: Array | None) -> Array:
-        fed.call(self.restart, server.x, to=to)
-        return super().collect(fed, server, to)
+    def select(self, fed: Federation, server: accfeddcd.Server) -> Array | None:
+        selected = super().select(fed, server)
+        fed.call(self.restart, server.x, to=selected)
+        return selected
 
     def restart(self, f: Local, client: accfeddcd.Client, x: Array) -> tuple[accfeddcd.Client, None]:
         """Set w_i = x."""

@@ -60,7 +60,7 @@ METHODS = {
     "ad-admm": Look(VERMILION, 4, 3),
     "fedbuff": Look(SKY, 4, 2),
     "fedgia-async": Look(BLUE, 2, 1),
-    "lt-admm": Look(VERMILION, 3, 4),
+    "lt-admm": Look(WINE, 3, 2),
     "fedgia-graph": Look(BLUE, 1, 2),
     "fedepm-graph": Look(PURPLE, 4, 4),
 }  # relatives share a colour, the second of them has a dashed line, a third one a dash-dotted one

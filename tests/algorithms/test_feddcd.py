@@ -170,7 +170,7 @@ def test_asynchronously_it_is_exact_coordinate_descent_on_those_that_arrive(plac
     assert len(set(map(len, came))) == 1
     plain = Run(build("feddcd"), "quadratic", data=dual.data, selection=Fixed(first=came[0]))
     for chosen, model in zip(came, models, strict=True):
-        plain.fed._selector = Fixed(first=chosen).selector(0, dual.m, rounds)
+        plain.fed.participation.selector = Fixed(first=chosen).selector(0, dual.m, rounds)
         np.testing.assert_allclose(plain.rounds(1)[0], model, rtol=0, atol=1e-12 * (1 + abs(model).max()))
     np.testing.assert_allclose(plain.states().y, run.states().y, rtol=0, atol=1e-11 * (1 + abs(dual.y).max()))
 

@@ -350,4 +350,5 @@ def test_noise_has_the_same_bits_on_several_hosts(options):
     algorithm = build("fedepm", EPM | options)
     alone, several = Run(algorithm), Run(algorithm, cuts=(0, 5, 7, M))
     assert alone.rounds(4).tobytes() == several.rounds(4).tobytes()
-    assert alone.fed.inspect(algorithm.extreme, "max") == several.fed.inspect(algorithm.extreme, "max")
+    x = (alone.server.x,)
+    assert alone.fed.inspect(algorithm.extreme, "max", x) == several.fed.inspect(algorithm.extreme, "max", x)

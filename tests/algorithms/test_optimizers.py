@@ -166,7 +166,7 @@ def test_other_methods_with_local_steps_take_it_too(name, options):
 
 
 TAKES = ["fedavg", "fedopt", "fedprox", "fedpd", "flame", "flame-dp", "pfedme", "fedadmm-deep", "ditto", "apfl"]
-TAKES += ["feddyn", "fednova"]
+TAKES += ["feddyn", "fednova", "fedbuff"]
 
 
 @pytest.mark.parametrize("name", [name for name in Algorithm.choices if name not in TAKES])

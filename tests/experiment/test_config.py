@@ -320,7 +320,10 @@ def test_what_is_no_experiment_file_is_refused(study, tmp_path, text, sentence):
         ("problem=logistics", "unknown problem 'logistics'; did you mean 'logistic'?"),
         ("data=qott", "unknown data 'qott'; did you mean 'qot'?"),
         ("selection=unifrom", "unknown selection 'unifrom'; did you mean 'uniform'?"),
-        ("selection=zzz", "unknown selection 'zzz'; the choices are all, uniform, cover, biased, replay"),
+        (
+            "selection=zzz",
+            "unknown selection 'zzz'; the choices are all, uniform, cover, cyclic, importance, biased, power-of-",
+        ),
         ("algorithm.step=constnat", "unknown step 'constnat'; did you mean 'constant'?"),
         ("data.cleints=3", "unknown key 'data.cleints'; did you mean 'clients'?"),
         ("stop.gradiant=1", "unknown key 'stop.gradiant'; did you mean 'gradient'?"),

@@ -243,8 +243,8 @@ def test_a_second_signal_ends_at_once(tmp_path):
     """Also in the middle of a round that takes for ever."""
     path, program, inside = tmp_path / "out.h5", tmp_path / "slow.py", tmp_path / "inside"
     program.write_text(
-        "import pathlib, sys, time\nfrom mpifed import __main__\nfrom mpifed.algorithms.fedgia import FedGiA\n"
-        f"FedGiA.inverse = lambda *_: pathlib.Path({str(inside)!r}).touch() or time.sleep(60)\n"
+        "import pathlib, sys, time\nfrom mpifed import __main__\nfrom mpifed.algorithms import fedgia\n"
+        f"fedgia.inverse = lambda *_: pathlib.Path({str(inside)!r}).touch() or time.sleep(60)\n"
         "sys.exit(__main__.entry())\n"
     )
     process = subprocess.Popen(

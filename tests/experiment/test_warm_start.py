@@ -44,7 +44,7 @@ def test_every_method_starts_where_the_other_run_ended(name, tmp_path):
     }
     first = result(table, tmp_path / "out.h5")
     again = result(table | {"start": str(tmp_path / "out.h5")})
-    if name == "fedepm":  # its server starts from a proximal step on the first uploads
+    if name.startswith("fedepm"):  # its server starts from a proximal step on the first uploads
         np.testing.assert_allclose(again.rounds["objective"][0], first.rounds["objective"][-1], rtol=1e-3)
     else:
         assert again.rounds["objective"][0] == first.rounds["objective"][-1]

@@ -154,7 +154,7 @@ def test_a_problem_without_lipschitz_constants_needs_odds():
 
 def test_only_methods_that_need_equal_probabilities_refuse_others():
     refused = {name for name in Algorithm.choices if build(name).unequal()}
-    assert refused == {"sfedavg", "sfedprox", "fednova", "fedbuff"}
+    assert refused == {"sfedavg", "sfedprox", "fednova", "fedbuff", "fedepm-graph"}
     with pytest.raises(UserError, match=r'"importance" is wrong: fednova needs equal probabilities, because its step'):
         Importance(odds=(1.0,)).verify(build("fednova"), None, 1)
 

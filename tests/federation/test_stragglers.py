@@ -200,6 +200,7 @@ WORK = {name: (name, {}) for name in SERVED if name not in BY_COIN} | {
     "feddcd": ("feddcd", GD),
     "accfeddcd": ("accfeddcd", GD),
     "fedadmm": ("fedadmm", {"eps0": 0.0}),
+    "fedadmm-insa": ("fedadmm-insa", {"c": 1e-30}),
     "proxskip": ("proxskip", {"p": 1.0}),
     "fedavg, batches": ("fedavg", {"batch_size": 7, "k0": 3}),
     "fedavg, epochs": ("fedavg", {"batch_size": 7, "epochs": 2}),
@@ -457,7 +458,7 @@ def test_feddcd_runs_with_newton_where_passes_are_given():
 
 def test_some_methods_cannot_do_without_anybody():
     everyone = {name for name in Algorithm.choices if Algorithm.member(name, "algorithm").everyone}
-    assert everyone == {"fedgia", "fednl", "marina", "newton"}
+    assert everyone == {"fedgia", "fedgia-graph", "fednl", "marina", "newton"}
     with pytest.raises(UserError, match=r"^system\.dropout = 0\.3 is wrong: fedgia"):
         devices(algorithm=FedGiA(), dropout=0.3)
     with pytest.raises(UserError, match="marina needs a gradient of every client in some rounds"):

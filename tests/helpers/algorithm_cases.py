@@ -134,7 +134,7 @@ CASES = [(name, SETTINGS.get(name, {})) for name in SERVED] + [
     ("proxskip", {"p": 0.2, "gamma": 0.01, "batch_size": 5}),
     ("feddyn", {"step": constant(0.01), "alpha": 10.0, "batch_size": 5, "epochs": 2}),
     ("fedadmm-insa", {"c": 1.0, "mu": 1e9, "memory": 0.0, "inner_max": 1}),
-    ("sisa", {"rho": 0.0, "sigma": 20.0, "batch_size": 9}),
+    ("sisa", {"rho": 0.0, "sigma": 30.0, "batch_size": 15}),
     ("sisa", {"preconditioner": "smoothness", "gamma": 0.999}),
     ("ef21", {"gamma": 0.02, "compressor": {"name": "randseqk", "k": 5}}),
     ("diana", {"gamma": 0.02, "compressor": "natural"}),

@@ -20,6 +20,7 @@ from mpifed.cli.main import main
 from mpifed.core.errors import UserError
 from mpifed.core.files import replacing
 from mpifed.core.toml import from_toml, to_toml
+from mpifed.data import compiling
 from mpifed.data.base import Data
 from mpifed.experiment.config import Evaluate, Experiment, Record, read
 from mpifed.experiment.stop import Stop
@@ -388,6 +389,7 @@ def test_a_sentence_and_nothing_else(name, folder, monkeypatch, capsys):
     before = listing(folder)
     monkeypatch.chdir(folder)
     monkeypatch.setenv("MPIFED_DATA", str(folder / name.split()[-1]))
+    monkeypatch.setattr(compiling, "news", lambda *_: None)
     begun = time.monotonic()
     code = main(words)
     assert time.monotonic() - begun < SECONDS

@@ -43,6 +43,7 @@ class Slow:
     """The host of client ``lo``, which takes a while."""
 
     dtype = np.dtype(float)
+    neighbourhood = None
 
     def __init__(self, lo):
         self.lo, self.hi = lo, lo + 1

@@ -16,6 +16,7 @@ from tests.helpers.algorithm_cases import SERVED
 
 UNITS = plan.Units(L=4.0, kappa=0.01, n=20, D=50, mean=10.0, X=0.5, optimum=0.1)
 LEFT_OUT = {"flame-dp", "ditto", "apfl"}  # noise; the server's model is that of FedAvg
+LEFT_OUT |= {"ad-admm", "fedbuff", "fedgia-async"}  # asynchronous: in beyond/asynchronous
 
 
 @pytest.fixture(scope="module")

@@ -112,8 +112,8 @@ def collect(name: str, bench: Bench, seeds: int, runs: Iterable[Run], folder: Pa
 
 def wanted(bench: Bench) -> list[str]:
     """The measures that the table, the claims and the pictures need."""
-    drawn = [measure for figure in bench.figure if figure.kind != "curves" for measure in figure.y]
-    return list(dict.fromkeys([*bench.measures, *(claim.measure for claim in bench.claim), *drawn]))
+    drawn = [measure for figure in bench.figure if figure.kind != "curves" for measure in (*figure.y, figure.along)]
+    return list(dict.fromkeys([*bench.measures, *(claim.measure for claim in bench.claim), *filter(None, drawn)]))
 
 
 def sample(results: list[Result], measure: str, own: PaperMeasures, reason: str) -> Sample:

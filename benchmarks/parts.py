@@ -82,6 +82,7 @@ class Figure(Strict, kw_only=True):
     kind: Literal["curves", "means", "boxes", "dots"] = "curves"
     panels: Literal["block", "column", "row"] = "block"
     x: str = "round"
+    along: str = ""  # of means: the measure to draw them over, in place of the columns' key
     y: list[str] = msgspec.field(default_factory=lambda: ["objective"])
     log: Literal["", "x", "y", "xy"] = ""
     blocks: list[str] = []

@@ -27,6 +27,8 @@ from mpifed.report.plot import joined, line
 from mpifed.report.style import DOUBLE, HANDLE, above, canvas, drawing, fold, folded, headed, text
 
 ACROSS = 3  # panels side by side
+FOUR = 4  # panels make a square
+HIGH = 1.5  # inches of the label of an upright axis
 FEW = 8  # up to so many values are all labelled on the axis
 DECADE = 20  # a logarithmic axis with a smaller range has plain numbers
 
@@ -44,7 +46,8 @@ def figure(outcome: Outcome, wish: Figure) -> Any:
     panels = list(product(keys, wish.y))
     looks = looks_of(outcome, cells, wish)
     labels = legend(outcome, wish, looks)
-    across = min(len(panels), ACROSS if len(wish.y) == 1 or len(wish.y) % ACROSS == 0 else 2)
+    wide = len(panels) != FOUR and (len(wish.y) == 1 or len(wish.y) % ACROSS == 0)
+    across = min(len(panels), ACROSS if wide else 2)
     words, columns, deep = folded(list(labels), DOUBLE)
     with drawing() as matplotlib:
         alone = len(words) == 1 and len(rows) < len(set(wish.rows))  # a single curve has no legend
@@ -157,25 +160,41 @@ def curves(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str,
 
 
 def means(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, looks: dict[Cell, Any]) -> None:
-    """Draw the means of a measure over the columns' key, with the standard deviation over the seeds."""
+    """Draw the means of a measure over the columns' key, or over another measure, with their deviation over seeds."""
     for row in dict.fromkeys(cell.row for cell in cells):
         own = [cell for cell in cells if cell.row == row]
         samples = [outcome.samples[cell, y] for cell in own]
-        x = [cell.value if number(cell.value) else index for index, cell in enumerate(own)]
         mean = np.array([sample.mean if np.isfinite(sample.mean) else np.nan for sample in samples])
         sd = np.array([sample.sd for sample in samples])
         if "y" in wish.log:
             sd = np.minimum(sd, 0.9 * np.abs(mean))
-        axis.errorbar(x, mean, sd, capsize=1.5, elinewidth=0.6, **looks[own[0]])
-    columns = outcome.bench.columns
-    axis.set(xlabel=text(setting(columns.short) if columns else ""), ylabel=text(expressions.title(y)))
+        axis.errorbar(places(outcome, wish, own), mean, sd, capsize=1.5, elinewidth=0.6, **looks[own[0]])
+    axis.set(xlabel=text(along_of(outcome, wish)), ylabel=text(fold(expressions.title(y), HIGH)))
     scales(axis, wish)
     values = list(dict.fromkeys(cell.value for cell in cells))
-    if not all(map(number, values)):
+    if wish.along:
+        at = places(outcome, wish, [next(cell for cell in cells if cell.value == value) for value in values])
+        names = [f"{value} {x:.2g}" for value, x in zip(values, at, strict=True)]
+        axis.set_xticks(at, names, rotation=60, ha="right", rotation_mode="anchor")
+        axis.xaxis.minorticks_off()
+    elif not all(map(number, values)):
         axis.set_xticks(range(len(values)), [str(value) for value in values])
     elif len(values) <= FEW or "x" in wish.log:
         axis.set_xticks(values, [f"{value:g}" for value in values])
         axis.xaxis.minorticks_off()
+
+
+def places(outcome: Outcome, wish: Figure, cells: list[Cell]) -> list[float]:
+    """Where the means of cells are drawn: at another measure, at the value of the columns' key, or in its order."""
+    if wish.along:
+        return [outcome.samples[cell, wish.along].mean for cell in cells]
+    return [cell.value if number(cell.value) else index for index, cell in enumerate(cells)]
+
+
+def along_of(outcome: Outcome, wish: Figure) -> str:
+    """The label of the axis of means."""
+    columns = outcome.bench.columns
+    return expressions.title(wish.along) if wish.along else setting(columns.short) if columns else ""
 
 
 def boxes(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, looks: dict[Cell, Any]) -> None:

@@ -123,9 +123,20 @@ def gap_over_goal(result: Result) -> Array:
     return np.asarray(result.rounds["objective_gap"]) / (10 * result.config["stop"]["objective_gap"])
 
 
+def kilobytes_an_edge(result: Result) -> Array:
+    """Kilobytes that an edge of the graph has carried, both directions together: (rounds + 1,); nan with a server."""
+    return np.asarray(result.rounds["bytes_up"]) / (1e3 * result.attrs.get("graph_edges", math.nan))
+
+
+def spectral_gap(result: Result) -> float:
+    """1 − max(|λ₂|, |λ_m|) of the weights of the graph that was drawn first; nan with a server."""
+    return float(result.attrs.get("spectral_gap", math.nan))
+
+
 COLUMNS = {
+    "kilobytes_an_edge": kilobytes_an_edge,
     "seconds_without_stragglers": seconds_without_stragglers,
     "gap_over_goal": gap_over_goal,
     "dual_gap": dual_gap,
 }
-MEASURES = {f.__name__: f for f in (dual_factor, proven_factor, over_proven, over_theorem)}
+MEASURES = {f.__name__: f for f in (dual_factor, proven_factor, over_proven, over_theorem, spectral_gap)}

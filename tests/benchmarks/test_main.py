@@ -61,7 +61,7 @@ def test_one_command_runs_prints_draws_and_reports(tiny, monkeypatch, capsys):
     assert re.search(r"^  FedGiA +\d+\.\d ± \d+\.\d \[5\.0\] \? [+-]\d+ %, 2 seeds", shown, re.MULTILINE)
     assert re.search(r"Example V.2: not available: data = .sct. finds no", shown)
     assert "✓ “FedGiA takes fewer rounds”, page 1, holds in both cases, tested as CR of FedGiA < FedAvg:" in shown
-    for picture in ("curves", "means", "boxes", "dots"):
+    for picture in ("curves", "means", "along", "boxes", "dots"):
         assert (tiny / "results/fedgia/tiny" / f"{picture}.png").stat().st_size > 5000
     files = {path: path.stat().st_mtime_ns for path in (tiny / "results/fedgia/tiny").glob("*.h5")}
     assert len(files) == 8

@@ -38,6 +38,13 @@ kind = "means"
 y = ["rounds", "tct"]
 log = "y"
 [[figure]]
+name = "along"
+title = "rounds"
+kind = "means"
+along = "objective_gap"
+y = ["rounds"]
+log = "xy"
+[[figure]]
 name = "boxes"
 title = "rounds"
 kind = "boxes"

@@ -7,11 +7,14 @@ import pytest
 
 import mpifed
 from mpifed.core.errors import UserError
+from tests.helpers.algorithm_cases import GRAPHED
 from tests.helpers.killed_runs import content
 
 DATA = {"name": "linreg-noniid", "clients": 12, "features": 5}
 STUDY = {"data": DATA, "algorithm": "dgd", "graph": "ring", "rounds": 6, "stop": {"gradient": 0.0}}
 SYSTEM = {"speed": 1e3, "latency": 0.1, "bandwidth_up": 1e3, "jitter": 0.3}
+REDRAWN = {"name": "erdos-renyi", "redraw": True, "loss": 0.2}
+CHANGING = [name for name in GRAPHED if name != "extra"]  # it needs the same weights in all rounds
 
 REFUSED = {
     "a method without a server and no graph": (
@@ -113,10 +116,10 @@ def test_paths_of_a_study_are_relative_to_its_file(tmp_path, monkeypatch):
     [
         {},
         {"algorithm": "extra", "graph": "star"},
-        {"algorithm": "gradient-tracking", "graph": {"name": "erdos-renyi", "redraw": True, "loss": 0.2}},
+        *({"algorithm": name, "graph": REDRAWN} for name in CHANGING),
         {"graph": {"name": "complete", "loss": 0.4}, "system": SYSTEM, "evaluate": {"every": 4}},
     ],
-    ids=["dgd", "extra", "redrawn", "with clocks"],
+    ids=["dgd", "extra", *(f"{name}, redrawn" for name in CHANGING), "with clocks"],
 )
 def test_a_run_that_was_stopped_goes_on_to_the_bit(table, tmp_path):
     whole, parts = tmp_path / "whole.h5", tmp_path / "parts.h5"

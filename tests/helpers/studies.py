@@ -35,24 +35,19 @@ AWAY = [
 ]
 ABLE = [name for name in SERVED if Algorithm.member(name, "").asynchronous]
 GRAPHS = {"dgd": "ring", "extra": "star", "gradient-tracking": "exponential"}  # the others run on a random graph
+CHANGING = ["graph={name='erdos-renyi',redraw=true,loss=0.2}", *PLAIN]
 STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in SERVED} | {
     **{name: [f"algorithm={name}", f"graph={GRAPHS.get(name, 'erdos-renyi')}", *PLAIN] for name in GRAPHED},
-    "dgd, redrawn": [
-        "algorithm=dgd",
-        "algorithm.order=adapt-combine",
-        "graph={name='erdos-renyi',redraw=true,loss=0.2}",
-        "dtype=float32",
-        *PLAIN,
-    ],
+    **{f"{name}, redrawn": [f"algorithm={name}", *CHANGING] for name in ("lt-admm", "fedgia-graph")},
+    "dgd, redrawn": ["algorithm=dgd", "algorithm.order=adapt-combine", "dtype=float32", *CHANGING],
     "fedgia-graph, gram": ["algorithm=fedgia-graph", "algorithm.H=gram", "graph=exponential", *PLAIN],
     "fedepm-graph, clipped": [
         "algorithm=fedepm-graph",
         "algorithm.noise=clipped",
         "algorithm.noise_seed=5",
         "algorithm.clip=30",
-        "graph={name='erdos-renyi',loss=0.2}",
         "system.speed={name='lognormal',median=1e3,sigma=1.0}",
-        *PLAIN,
+        *CHANGING,
     ],
     "gradient-tracking, lossy": [
         "algorithm=gradient-tracking",

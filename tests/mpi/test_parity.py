@@ -55,6 +55,9 @@ def test_neither_do_ranks_with_blocks_of_another_size(name, world, mpi_tmp_path)
         slow("fedadmm, flaky"),
         "dgd, redrawn",
         "gradient-tracking, lossy",
+        "fedgia-graph, redrawn",
+        slow("lt-admm, redrawn"),
+        slow("fedepm-graph, clipped"),
     ],
 )
 def test_a_run_is_resumed_by_more_and_by_fewer_ranks(name, world, mpi_tmp_path):

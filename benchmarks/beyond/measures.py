@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from benchmarks.feddcd.constants import Theory, theory
+from benchmarks.feddcd.constants import theory
 from benchmarks.feddcd.theory import above_rounding
 from mpifed import Array, Result, stream
 from mpifed.algorithms.proxskip import ProxSkip
 from mpifed.experiment import config as configuration
+from mpifed.experiment.optimum import alone
 from mpifed.federation.distributions import Constant, Lognormal
 from mpifed.federation.laws import Importance
 from mpifed.federation.scored import Greedy
@@ -65,37 +67,65 @@ def median(own: Any) -> float:
     return own.value if isinstance(own, Constant) else own.median
 
 
+class Dual(NamedTuple):
+    """What theorems on the dual speak of: α, the β_i (N,) and β = max β_i, τ of N clients, and f*."""
+
+    alpha: float
+    betas: Array
+    beta: float
+    tau: int
+    f: float
+
+    @property
+    def N(self) -> int:
+        return len(self.betas)
+
+    @property
+    def uniform(self) -> float:
+        """(3)."""
+        return feddcd.factor((self.tau - 1) / (self.N - 1), self.alpha, self.beta)
+
+
+@lru_cache(maxsize=4)
+def dual(result: Result) -> Dual:
+    """The constants of a run: of quadratic f_i their own, of others the bounds that the algorithm takes, and f*."""
+    run = configuration.experiment(result.config)
+    if run.problem.label() == "quadratic":
+        known = theory(result)
+        return Dual(known.alpha, largest(result), known.beta, known.tau, known.f)
+    fed, _ = alone(run)
+    betas, alpha = (
+        fed.inspect(method) for method in (run.algorithm.certify_smoothness, run.algorithm.certify_curvature)
+    )
+    return Dual(float(np.min(alpha)), np.ravel(betas), float(np.max(betas)), fed.cohort, run.stop.optimum or 0.0)
+
+
 def dual_gap(result: Result) -> Array:
-    """G(y) − G* on quadratic f_i, nan from the first value that is rounding, or where a run has no dual objective."""
-    dual = result.rounds.get("dual_objective")
-    if dual is None:
+    """G(y) − G*, nan from the first value that is rounding, or where a run has no dual objective."""
+    objective = result.rounds.get("dual_objective")
+    if objective is None:
         return np.full(len(result.rounds["round"]), np.nan)
-    known = theory(result)
-    return above_rounding(np.asarray(dual, float) + known.N * known.f)
+    known = dual(result)
+    return above_rounding(np.asarray(objective, float) + known.N * known.f)
 
 
 def dual_factor(result: Result) -> float:
     """The measured factor of G − G* per round."""
     gaps = dual_gap(result)
-    gaps = gaps[~np.isnan(gaps)]
-    return float((gaps[-1] / gaps[0]) ** (1 / (len(gaps) - 1))) if len(gaps) > 1 else math.nan
+    known = np.flatnonzero(~np.isnan(gaps))
+    return float((gaps[known[-1]] / gaps[0]) ** (1 / known[-1])) if len(known) > 1 else math.nan
 
 
 def proven_factor(result: Result) -> float:
-    """The factor per round that is proven for the selection of a run on quadratic f_i; nan where none is."""
+    """The factor per round that is proven for the selection of a run; nan where none is."""
     if "dual_objective" not in result.rounds:
         return math.nan
-    known, selection = theory(result), configuration.experiment(result.config).selection
+    known, selection = dual(result), configuration.experiment(result.config).selection
     if isinstance(selection, Importance):
-        return feddcd.by_importance(np.full(known.N, known.alpha), largest(result), known.tau)
+        return feddcd.by_importance(np.full(known.N, known.alpha), known.betas, known.tau)
     if isinstance(selection, Greedy):
         return feddcd.by_steps(known.alpha, known.beta, known.N, known.tau) if selection.uniform == 1 else math.nan
-    return uniform_factor(known) if isinstance(selection, Uniform) else math.nan
-
-
-def uniform_factor(known: Theory) -> float:
-    """(3)."""
-    return feddcd.factor(known.r, known.alpha, known.beta)
+    return known.uniform if isinstance(selection, Uniform) else math.nan
 
 
 def largest(result: Result) -> Array:
@@ -115,7 +145,7 @@ def over_theorem(result: Result) -> float:
     """The measured speed 1 − factor over that of (3), which is about uniform selection."""
     if "dual_objective" not in result.rounds:
         return math.nan
-    return (1 - dual_factor(result)) / (1 - uniform_factor(theory(result)))
+    return (1 - dual_factor(result)) / (1 - dual(result).uniform)
 
 
 def gap_over_goal(result: Result) -> Array:

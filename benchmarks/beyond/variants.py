@@ -1,12 +1,14 @@
-"""Data of which a few clients are much harder than the others."""
+"""Data of which a few clients are much harder than the others, and FedGiA with a penalty that balances residuals."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Literal, NamedTuple
 
+import numpy as np
 from msgspec import Meta
 
-from mpifed import Array, Dataset
+from mpifed import Array, Dataset, Federation, Local
+from mpifed.algorithms.fedgia import FedGiA
 from mpifed.data.sources.quadratic import Quadratics, RandomQuadratic
 
 
@@ -30,3 +32,43 @@ class HardQuadratic(RandomQuadratic):
 
     def load(self, seed: int, dtype: str) -> Dataset:
         return Uneven(self, seed if self.seed is None else self.seed, dtype)
+
+
+class Balance(NamedTuple):
+    """The state of the server of Balanced."""
+
+    x: Array  # (n,) model
+    sigma: float  # penalty
+    r: float  # max r_i
+
+
+class Balanced(FedGiA):
+    """FedGiA whose σ balances residuals, as in section 3.4.1 of Boyd et al. (2011) and in FedADMM-InSa.
+
+    d² = Σ ‖x_i − x‖², one number more in each upload, and p = u √m ‖x⁺ − x‖, u = t or, with unit = "beta", mσ = t r:
+    σ doubles where p < d/mu and halves where d < p/mu.
+    """
+
+    unit: Literal["t", "beta"] = "t"
+    mu: Annotated[float, Meta(ge=1, description="how far p and d may be apart")] = 5.0
+
+    def traffic(self, n: int) -> tuple[float, float]:
+        return n, n + 1
+
+    def start(self, fed: Federation) -> Any:
+        server = super().start(fed)
+        return Balance(server.x, server.sigma, float(fed.max(self.smoothness)))
+
+    def round(self, fed: Federation, server: Any) -> Any:
+        x, sigma = server.x, server.sigma
+        z = fed.mean(self.and_residual, x, sigma, each=fed.mask(fed.select(x)))
+        d, p = (z[-1] * fed.m) ** 0.5, sigma * fed.m**1.5 * float(np.linalg.norm(z[:-1] - x))
+        if self.unit == "t":
+            p /= server.r
+        factor = 2.0 if p < d / self.mu else 0.5 if d < p / self.mu else 1.0
+        return Balance(z[:-1], sigma * factor, server.r)
+
+    def and_residual(self, f: Local, client: Any, x: Array, sigma: float, selected: Array) -> tuple[Any, Array]:
+        client, z = self.update(f, client, x, sigma, selected)
+        away = z - client.pi / sigma - x
+        return client, np.hstack([z, np.vecdot(away, away)[:, None]])

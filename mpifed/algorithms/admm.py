@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Meta, field
 
 from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.curvature import Path
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
@@ -66,4 +67,6 @@ class InexactADMM(Algorithm):
         own = dict(watched)
         if self.lagrangian:
             own["lagrangian"] += (server.sigma if self.common else 1) * own.pop("squares")
+        if isinstance(server, Path):
+            own["penalty"] = server.sigma
         return own

@@ -2,12 +2,13 @@
 arXiv:2205.01438 (2022)."""
 
 import math
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.admm import InexactADMM
+from mpifed.algorithms.curvature import Path, begun, followed, lengths
 from mpifed.algorithms.metric import Metric, inverse, needed
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
@@ -28,12 +29,14 @@ class FedGiA(InexactADMM, tag="fedgia"):
     """Selected clients take k0 steps of inexact ADMM with one gradient, the others one gradient step.
 
     x⁺ = (1/m) Σ z_i;  selected: x_i ← x − (H_i/m + σI)⁻¹(ḡ_i + π_i), π_i ← π_i + σ(x_i − x), z_i = x_i + π_i/σ;
-    others: x_i = x, π_i = −ḡ_i;  ḡ_i = ∇f_i(x)/m,  σ = t·max r_i/m.  Source: (11)–(17), Tables II and III.
+    others: x_i = x, π_i = −ḡ_i;  ḡ_i = ∇f_i(x)/m,  σ = t·max r_i/m.  Source: (11)–(17), Tables II and III, but for
+    ``adaptive``: σ then travels with x.
     """
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
     H: Metric = "diagonal"
     t: Annotated[Positive | None, Meta(description="σ = t·r/m (default: Table III, by problem)")] = None
+    adaptive: Annotated[bool, Meta(description="only the first σ is t·r/m, and σ follows the curvature of f")] = False
 
     everyone: ClassVar[bool] = True
     common: ClassVar[bool] = True
@@ -42,31 +45,36 @@ class FedGiA(InexactADMM, tag="fedgia"):
     def needs(self) -> tuple[str, ...]:
         return needed(self.H)
 
+    def traffic(self, n: int) -> tuple[float, float]:
+        return n + self.adaptive, n + self.adaptive
+
     def join(self, f: Local) -> Client:
-        return Client(pi=self.duals(f), w=f.initial() if self.lagrangian else f.zeros(0))
+        return Client(self.duals(f), f.initial() if self.lagrangian else f.zeros(0))
 
-    def start(self, fed: Federation) -> Server:
-        sigma = self.scale(fed.problem.logistic_loss, fed.samples, fed.n) * float(fed.max(self.smoothness)) / fed.m
-        return Server(self.joint(fed, fed.m * sigma), sigma)  # (11) at k = 0
+    def start(self, fed: Federation) -> Server | Path:
+        r = float(fed.max(self.smoothness))
+        sigma = self.scale(fed.problem.logistic_loss, fed.samples, fed.n) * r / fed.m
+        x = self.joint(fed, fed.m * sigma)  # (11) at k = 0
+        return begun(x, sigma, r / fed.m) if self.adaptive else Server(x, sigma)
 
-    def round(self, fed: Federation, server: Server) -> Server:
-        x = fed.mean(self.update, server.x, server.sigma, each=fed.mask(fed.select(server.x)))  # (11)
-        return server._replace(x=x)
+    def round(self, fed: Federation, server: Server | Path) -> Server | Path:
+        sigma = np.asarray(server.sigma, fed.dtype) if self.adaptive else server.sigma  # an array is charged
+        mean = fed.mean(self.update, server.x, sigma, each=fed.mask(fed.select(server.x)))  # (11)
+        return followed(server, *mean) if isinstance(server, Path) else server._replace(x=mean)
 
-    def update(self, f: Local, client: Client, x: Array, sigma: float, selected: Array) -> tuple[Client, Array]:
+    def update(self, f: Local, client: Client, x: Array, sigma: float, selected: Array) -> tuple[Client, Any]:
         """(12)–(17): with the gradient at x, k0 steps of the selected clients, one of the others."""
-        g = f.grad(x) / f.m
+        g, sigma, i = f.grad(x) / f.m, float(sigma), np.flatnonzero(selected)
         pi, z = -g, x - g / sigma  # (16), (17)
-        i = np.flatnonzero(selected)
         if len(i):
             gi, pii, solve = g[i], client.pi[i], inverse(f.take(i), self.H, sigma)
             for _ in range(self.k0):
                 step = -solve(gi + pii)  # (12): x_i − x
                 pii = pii + sigma * step  # (13)
             pi[i], z[i] = pii, x + step + pii / sigma  # (14)
-        return Client(pi, z - pi / sigma if self.lagrangian else client.w), z
+        state = Client(pi, z - pi / sigma if self.lagrangian else client.w)
+        return state, (z, lengths(g + sigma * (z - x))) if self.adaptive else z
 
     def scale(self, logistic: bool, samples: int, n: int) -> float:
         """t of Table III, by the loss of the problem."""
-        default = max(0.025, 4 * math.log(samples) / n) if logistic else 0.15
-        return default if self.t is None else self.t
+        return self.t or (max(0.025, 4 * math.log(samples) / n) if logistic else 0.15)

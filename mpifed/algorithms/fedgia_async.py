@@ -3,10 +3,11 @@ learning", arXiv:2205.01438 (2022).
 
 The paper's rounds are synchronous; this form of them is not in it."""
 
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from mpifed.algorithms.fedgia import FedGiA, Server
+from mpifed.algorithms.fedgia import FedGiA
 from mpifed.algorithms.metric import inverse
+from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
@@ -31,11 +32,18 @@ class AsynchronousFedGiA(FedGiA, tag="fedgia-async"):
     lasting: ClassVar[dict[str, str] | None] = {}
     asynchronous: ClassVar[bool] = True
 
+    def verify(self, selected: int) -> None:
+        if self.adaptive:
+            raise UserError(
+                "algorithm.adaptive = true is wrong: uploads of fedgia-async are from different rounds, and tell no "
+                "curvature; fedgia has adaptive"
+            )
+
     def join(self, f: Local) -> Client:  # type: ignore[override]
         pi, w = super().join(f)
         return Client(pi, w, z=f.initial())
 
-    def start(self, fed: Federation) -> Server:
+    def start(self, fed: Federation) -> Any:
         server = super().start(fed)
         fed.call(self.first_upload, server.sigma)
         return server
@@ -44,7 +52,7 @@ class AsynchronousFedGiA(FedGiA, tag="fedgia-async"):
         """z_i at k = 0, which the server has."""
         return client._replace(z=client.z + client.pi / sigma), None
 
-    def round(self, fed: Federation, server: Server) -> Server:
+    def round(self, fed: Federation, server: Any) -> Any:
         fed.send(self.steps, server.x, server.sigma, to=fed.select(server.x))
         return server._replace(x=fed.mean(of=fed.arrivals(), last="z"))  # (11)
 

@@ -62,7 +62,9 @@ class Downloads:
         args, bits = list(request.args), 0
         draws = stream(self.setup.seed, "compression", self.setup.m, *request.key)
         for k, x in enumerate(args):
-            if isinstance(x, np.ndarray) and x.dtype.kind == "f":
+            if isinstance(x, np.ndarray) and x.dtype.kind == "f" and not x.ndim:
+                bits += 8 * x.itemsize  # a single number travels as it is
+            elif isinstance(x, np.ndarray) and x.dtype.kind == "f":
                 args[k] = self._received(f"{request.method} {k}", x, draws)
                 bits += self.down.bits(x.size, x.itemsize)
         request.args, request.down = tuple(args), (bits, self.setup.m)

@@ -94,6 +94,7 @@ COLUMNS: dict[str, Column] = {
         symbol="ε accounted",
         latex=r"$\varepsilon$ accounted",
     ),
+    "penalty": Column("1", "Penalty σ of the server, where it adapts itself."),
     "server_step": Column("1", "Step size with which the server moved its model in the round."),
     "exchanges": Column(
         "1", "Exchanges between server and clients so far.", True, "total", better=-1, part="communication"

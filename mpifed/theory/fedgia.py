@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.theory.statements import Bound, Certificate, Condition, Known, smooth, strongly
+from mpifed.theory.statements import Bound, Certificate, Condition, Known, nothing, smooth, strongly
 
 ZERO = 1e-14  # eigenvalues below this share of the largest are rounding
 PRINTED, PROVED = 100, 120  # the constant of Theorem IV.3 as printed, and what (78) and (23) give: 5 · 24
@@ -110,6 +110,8 @@ def bounds(q: Quantities) -> list[Bound]:
 
 def certificate(options: Any, known: Known) -> Certificate:
     """The conditions for the options of FedGiA."""
+    if options.adaptive:
+        return nothing("fedgia with algorithm.adaptive = true", "those of FedGiA are about one σ for all rounds")
     weight = options.scale(known.logistic, int(known.d.sum()), known.n) * known.most  # mσ
     start = 0.0 if options.first == "-gradient" else math.sqrt(float(known.g0.max())) / known.m
     q = Quantities(

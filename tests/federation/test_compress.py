@@ -166,6 +166,33 @@ def test_bits_and_charges_do_not_depend_on_how_many_hosts_there_are(name, table,
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_single_numbers_travel_as_they_are_both_ways(dtype):
+    """The penalty of adaptive FedGiA goes down, and an error comes up."""
+    size = np.dtype(dtype).itemsize
+    run = Run(build("fedgia", {"adaptive": True}), compress={"up": TOPK, "down": TOPK}, dtype=dtype)
+    run.rounds(5)
+    assert run.fed.ledger.bits_up == run.fed.ledger.bits_down == 5 * M * (3 * (8 * size + 4) + 8 * size)
+    run.hosts[0].algorithm = watch = Told(run.algorithm)
+    sigma = run.server.sigma
+    run.rounds(1)
+    assert set(watch.told) == {sigma}
+
+
+class Told:
+    """An algorithm that notes the penalties of updates."""
+
+    def __init__(self, algorithm):
+        self.algorithm, self.told = algorithm, []
+
+    def __getattr__(self, name):
+        return getattr(self.algorithm, name)
+
+    def update(self, f, client, x, sigma, selected):
+        self.told.append(float(sigma))
+        return self.algorithm.update(f, client, x, sigma, selected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_message_is_charged_to_the_bit_and_downloads_go_to_all_clients(dtype):
     size, chosen = np.dtype(dtype).itemsize, math.ceil(0.4 * M)
     run = Run(build("fedavg", STEP), compress={"up": TOPK, "down": "natural"}, dtype=dtype)

@@ -74,6 +74,7 @@ PROBLEMS = {"feddcd": "quadratic", "accfeddcd": "quadratic"}  # what it runs on;
 CASES = [(name, SETTINGS.get(name, {})) for name in SERVED] + [
     ("fedgia", {"H": "gram"}),
     ("fedgia", {"H": "zero", "k0": 1, "t": 2.0}),
+    ("fedgia", {"k0": 2, "t": 0.01, "adaptive": True}),
     ("fedadmm", {"inner_max": 1, "k0": 1}),
     ("fedgia-async", {"H": "zero", "k0": 2, "t": 1.0}),
     ("ad-admm", {"rho": 0.5, "gamma": 1.0, "solver": {"name": "gd", "steps": 5}}),
@@ -165,7 +166,8 @@ def traffic(algorithm, itemsize):
     one_more = algorithm.label() in ("fednova", "fedadmm-insa") or (
         algorithm.label() == "fedopt" and algorithm.server.spread
     )
-    return (vectors + one_more) * itemsize, vectors * itemsize
+    told = getattr(algorithm, "adaptive", False)  # a penalty down, and an error up
+    return (vectors + one_more + told) * itemsize, (vectors + told) * itemsize
 
 
 def members(table):

@@ -59,6 +59,14 @@ STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in SERVED} | {
         *LOGISTIC,
     ],
     "fedgia, gram": ["algorithm.H=gram", "selection=cover", *PLAIN],
+    "fedgia, adaptive": ["algorithm.adaptive=true", "algorithm.t=0.002", "algorithm.k0=2", *PLAIN],
+    "fedgia, adaptive, compressed": [
+        "algorithm.adaptive=true",
+        "algorithm.t=9",
+        "compress.down={name='topk',k=3}",
+        "dtype=float32",
+        *LOGISTIC,
+    ],
     "feddcd": ["algorithm=feddcd", *LOGISTIC],
     "accfeddcd": ["algorithm=accfeddcd", *LOGISTIC],
     "feddcd, sgd": [
@@ -127,6 +135,11 @@ STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in SERVED} | {
         "algorithm=feddcd",
         "algorithm.scaling=own",
         "selection={name='importance',count=4}",
+        *LOGISTIC,
+    ],
+    "feddcd, by turns": [
+        "algorithm=feddcd",
+        "selection={name='cyclic',count=4,overlap=1,shuffled=true}",
         *LOGISTIC,
     ],
     "fedopt, importance": [

@@ -2,7 +2,9 @@
 
 Source: S. Zhou and G. Y. Li, "FedGiA: An efficient hybrid algorithm for federated learning", 2022, arXiv 2205.01438,
 Algorithm 1, equations (11)–(17); H_i and t of Table III, with the μ/d_i of Example V.3 in Example V.2 too;
-σ = t max r_i/m; x_i⁰ = π_i⁰ = 0.
+σ = t max r_i/m; x_i⁰ = π_i⁰ = 0. With ``adaptive``, which is not the paper's, the server chooses σ of the next round by
+the curvature along its last step and by its error, as Y. Malitsky and K. Mishchenko choose a step size ("Adaptive
+gradient descent without descent", 2020, arXiv 1910.09529), and takes back a step that was too long.
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ import numpy as np
 from .problems import LeastSquares, trajectory, zeros
 
 
-def run(clients, selections, *, k0=10, H="diagonal", t=None):
+def run(clients, selections, *, k0=10, H="diagonal", t=None, adaptive=False):
     m, n = len(clients), clients[0].n
-    sigma = (table_3(clients) if t is None else t) * max(client.lipschitz for client in clients) / m
+    steepest = max(client.lipschitz for client in clients) / m
+    sigma = (table_3(clients) if t is None else t) * steepest
     x = np.zeros(n)
     pi, z = zeros(clients), zeros(clients)
-    models = [x]
+    models, penalties = [x], [sigma]
+    last = None  # the model before, and σ(x − x⁺) and its error there
     for chosen in selections:
         for i in range(m):
             g = clients[i].gradient(x) / m
@@ -32,9 +36,35 @@ def run(clients, selections, *, k0=10, H="diagonal", t=None):
             else:
                 pi[i] = -g  # (16)
                 z[i] = x - g / sigma  # (17)
-        x = sum(z) / m  # (11)
+        after = sum(z) / m  # (11)
+        if adaptive:
+            drop = sigma * (x - after)
+            error = sum(length(clients[i].gradient(x) / m + sigma * (z[i] - x)) for i in range(m)) / (4 * m)
+            if last is None:
+                last = x, drop, error
+            else:
+                change, moved = length(drop - last[1]), length(x - last[0])
+                c = min((change - error - last[2]) / moved, steepest)
+                if c > 2 * sigma:
+                    after, last = last[0], None
+                    while sigma < c:
+                        sigma *= 2
+                else:
+                    wanted = 2 * min((change + error + last[2]) / moved, steepest)
+                    sigma, last = next_penalty(sigma, wanted), (x, drop, error)
+        x = after
         models.append(x)
-    return trajectory(clients, models)
+        penalties.append(sigma)
+    return trajectory(clients, models, **({"penalty": np.array(penalties)} if adaptive else {}))
+
+
+def length(v):
+    return np.sqrt(np.sum(v * v))
+
+
+def next_penalty(sigma, wanted):
+    """The one of σ/2, σ, 2σ, 4σ … whose ratio to the wanted one is nearest to 1."""
+    return min((sigma * 2.0**k for k in range(-1, 60)), key=lambda s: abs(np.log(s / wanted)))
 
 
 def metric(client, H):

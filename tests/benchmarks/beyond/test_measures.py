@@ -7,8 +7,13 @@ import pytest
 
 import mpifed
 from benchmarks.beyond import measures
+from benchmarks.beyond.variants import Balanced
 from benchmarks.expressions import paper_measures, value
+from mpifed.algorithms.fedgia import FedGiA
+from mpifed.experiment import config as experiment
+from mpifed.federation.selection import Uniform
 from mpifed.theory import feddcd
+from tests.helpers.algorithm_runs import M, N, Run, gradients, minimiser
 
 STUDY = {
     "rounds": 5,
@@ -84,3 +89,59 @@ def test_the_gap_over_its_goal_is_one_where_tuning_wanted_the_run_to_come():
     assert np.allclose(measures.gap_over_goal(run), run.rounds["objective_gap"] / 1e-3)
     reached = value(run, "rounds at gap_over_goal <= 1", paper_measures("beyond"))
     assert reached == value(run, "rounds at objective_gap <= 1e-3", paper_measures("beyond"))
+
+
+@pytest.mark.parametrize("name", ["uniform", "importance", "greedy"])
+def test_factors_on_other_problems_use_bounds_of_curvature_and_the_optimum(name):
+    study = STUDY | {"algorithm": {"name": "feddcd", "dual": True}, "selection": {"name": name, "count": 4}}
+    longer = mpifed.run(study | {"rounds": 60}, progress=False)
+    least = -longer.rounds["dual_objective"][-1] / 8
+    run = mpifed.run(study | {"stop": {"optimum": float(least)}}, progress=False)
+    known = measures.dual(run)
+    X, _ = config(run).data.load(0, "float64").rows(0, 8)
+    bounds = [np.linalg.norm(A, 2) ** 2 / 40 + 0.1 for A in X.reshape(8, 10, 4)]
+    assert np.allclose(known.betas, bounds)
+    assert (known.alpha, known.beta, known.tau) == pytest.approx((0.1, max(bounds), 4))
+    gaps = run.rounds["dual_objective"] + 8 * least
+    assert np.allclose(measures.dual_gap(run), gaps)
+    assert measures.dual_factor(run) == pytest.approx((gaps[5] / gaps[0]) ** 0.2)
+    seldom = mpifed.run(study | {"stop": {"optimum": float(least)}, "evaluate": {"every": 5}}, progress=False)
+    assert np.isfinite(measures.dual_gap(seldom)).sum() == 2
+    assert measures.dual_factor(seldom) == pytest.approx(measures.dual_factor(run))
+    expected = {
+        "uniform": 1 - 3 / 7 * 0.1 / max(bounds),
+        "importance": feddcd.by_importance(np.full(8, 0.1), np.array(bounds), 4),
+        "greedy": 1 - 3 / (4 * 5) * 0.1 / max(bounds),
+    }
+    assert measures.proven_factor(run) == pytest.approx(expected[name], rel=1e-9)
+    assert measures.over_proven(run) < 1
+
+
+def config(run):
+    return experiment.experiment(run.config)
+
+
+@pytest.mark.parametrize("unit", ["t", "beta"])
+@pytest.mark.parametrize("t", [1e-3, 0.3, 3.0, 1e3])
+def test_balanced_residuals_move_the_penalty(t, unit):
+    """Round one from x = 0, π = 0: x_i = −ḡ_i/(r_i/m + σ), π_i = σ x_i of the selected, 0 and −ḡ_i of others."""
+    run = Run(Balanced(k0=1, t=t, unit=unit, mu=2.0), selection=Uniform(share=0.5))
+    sigma, g = run.server.sigma, gradients(run, np.zeros(N)) / M
+    run.rounds(1)
+    chosen = run.fed.mask(run.fed.selected)[:, None]
+    r = np.array([[np.linalg.norm(A, 2) ** 2 / len(A)] for A, _ in run.samples()])
+    own = np.where(chosen, -g / (r / M + sigma), 0)
+    x = np.where(chosen, 2 * own, -g / sigma).mean(axis=0)
+    d, p = np.linalg.norm(own), (t if unit == "t" else M * sigma) * M**0.5 * np.linalg.norm(x)
+    assert run.server.sigma == (2.0 if 2 * p < d else 0.5 if 2 * d < p else 1.0) * sigma
+    assert np.allclose(run.server.x, x)
+
+
+@pytest.mark.parametrize("mu", [5.0, 1e30])
+def test_balanced_residuals_come_to_the_minimiser(mu):
+    run = Run(Balanced(k0=1, t=0.2, mu=mu), selection=Uniform(share=0.5))
+    held = Run(FedGiA(k0=1, t=0.2), selection=Uniform(share=0.5))
+    assert np.allclose(run.rounds(60)[-1], minimiser(run), atol=1e-4)
+    assert (run.server.sigma == held.server.sigma) == (mu > 5)
+    if mu > 5:
+        assert np.allclose(held.rounds(60)[-1], run.server.x, rtol=1e-10, atol=1e-12)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from mpifed.algorithms.local_solvers import Solver
 from mpifed.data.sources.lower_bound import LowerBound
 from mpifed.federation.selection import All, Uniform
-from tests.helpers.algorithm_runs import Run, build
+from tests.helpers.algorithm_runs import Run, build, quadratics
 from tests.helpers.dual_methods import Dual, Fixed, duals, every_dual, put, sharp, trajectory
 
 
@@ -131,3 +131,37 @@ def test_an_accuracy_below_a_quarter_keeps_the_accelerated_rate_and_a_larger_one
     assert gap("accfeddcd", 0.45) < 2 * exact
     assert gap("accfeddcd", 0.8) > 1e6
     assert gap("feddcd", 0.9) < 1.01 * gap("feddcd", 0.0) < 1
+
+
+def growth(delta, kappa):
+    """The spectral radius of an iteration with all clients on y, z and w where f_i has the curvature α: not κ → 0."""
+    a = math.sqrt(kappa) / (1 + math.sqrt(kappa))
+    b, q = kappa * a, math.sqrt(delta)
+
+    def iterate(y, z, w):
+        v = (1 - a) * y + a * z
+        u = (a * a * z + b * v) / (a * a + b)
+        first = v + q * (w - v)
+        second = v + q * (first - v)
+        return [v - first, u - a / (a * a + b) * second, second]
+
+    return np.abs(np.linalg.eigvals(np.transpose([iterate(*one) for one in np.eye(3)]))).max()
+
+
+@pytest.mark.parametrize(("condition", "border"), [(100, 0.364), (400, 0.301), (1e4, 0.26), (1e8, 0.25)])
+def test_the_border_falls_to_a_quarter_as_the_condition_grows(condition, border):
+    assert growth(border - 0.002, 1 / condition) < 1 < growth(border + 0.002, 1 / condition)
+
+
+@pytest.mark.parametrize(("delta", "grows"), [(0.3, False), (0.42, True)])
+def test_with_all_clients_duals_diverge_beyond_the_border_and_the_model_does_not_show_it(delta, grows):
+    """f_0 and f_1 have the curvatures 1 and 100, and opposite linear terms: x* = 0 is the mean of w_0 and w_1."""
+    data = quadratics(np.tile(np.diag([1.0, 100.0]), (2, 1, 1)), np.array([[1.0, 0.0], [-1.0, 0.0]]))
+    run = Run(build("accfeddcd", {"solver": {"name": "gd", "delta": delta}}), "quadratic", data=data, selection=All())
+    sizes = []
+    for _ in range(400):
+        run.rounds(1)
+        assert np.allclose(run.server.x, 0, atol=1e-12 * max(1.0, np.abs(run.states().w).max()))
+        sizes.append(np.abs(run.states().w[:, 0]).max())  # w_i is 0 at the solution
+    assert (max(sizes[350:]) > 100 * max(sizes[:50])) == grows
+    assert (max(sizes[350:]) < 1e-4 * max(sizes[:50])) == (not grows)

@@ -29,7 +29,7 @@ from tests.helpers.studies import endless
 fast = pytest.mark.fast
 GAUSSIAN = {"name": "gaussian", "clients": 5, "features": 4}
 SMALL = {"data": GAUSSIAN, "problem": "logistic", "algorithm": "fedavg", "rounds": 2}
-LINEAR = ["fedadmm", "fedgia", "feddcd", "fedepm", "fedavg, mini-batches", "scaffold, float32"]
+LINEAR = ["fedadmm", "fedgia", "fedgia, adaptive", "feddcd", "fedepm", "fedavg, mini-batches", "scaffold, float32"]
 
 
 def attributes(path):

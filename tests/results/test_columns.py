@@ -44,6 +44,7 @@ def test_names_units_and_spans_agree():
 def test_every_column_is_written_by_some_run():
     studies = [
         ["algorithm=fedadmm", "algorithm.lagrangian=true", "stop.optimum=0.0"],
+        ["algorithm=fedgia", "algorithm.adaptive=true"],
         ["algorithm=feddcd", "algorithm.dual=true", "data=gaussian", "data.clients=13"],
         ["algorithm=flame", "data=digits", "data.clients=13", "algorithm.envelope=true", "algorithm.lagrangian=true"],
         ["algorithm=fedepm", "data=gaussian", "data.clients=13", "algorithm.noise=clipped", "algorithm.delta=1e-5"],

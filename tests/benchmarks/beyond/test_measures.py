@@ -121,6 +121,9 @@ def config(run):
     return experiment.experiment(run.config)
 
 
+ADAPTIVE = FedGiA(k0=1, t=0.002, adaptive=True)
+
+
 @pytest.mark.parametrize("unit", ["t", "beta"])
 @pytest.mark.parametrize("t", [1e-3, 0.3, 3.0, 1e3])
 def test_balanced_residuals_move_the_penalty(t, unit):
@@ -145,3 +148,12 @@ def test_balanced_residuals_come_to_the_minimiser(mu):
     assert (run.server.sigma == held.server.sigma) == (mu > 5)
     if mu > 5:
         assert np.allclose(held.rounds(60)[-1], run.server.x, rtol=1e-10, atol=1e-12)
+
+
+def test_balanced_residuals_do_not_see_that_the_penalty_is_far_too_small():
+    """On least squares both residuals grow by the same factor a round; the curvature along the path tells."""
+    balanced, adaptive = (Run(kind, selection=Uniform(share=0.5)) for kind in (Balanced(k0=1, t=0.002), ADAPTIVE))
+    away = [np.linalg.norm(run.rounds(40)[-1] - minimiser(run)) for run in (balanced, adaptive)]
+    assert away[0] > 1e20
+    assert away[1] < 0.1
+    assert balanced.server.sigma < 0.02 * balanced.server.r / M

@@ -12,12 +12,9 @@ from mpifed.federation.calls import Method
 from mpifed.federation.clocks import Clocks
 from mpifed.federation.neighbourhood import ADD, GATHER, MIX
 from mpifed.federation.request import REPLACE, Request
-from mpifed.federation.selection import Selector
 from mpifed.federation.server import Federation
-from mpifed.federation.setup import Setup
-from mpifed.federation.stragglers import Devices
 from mpifed.federation.sums import divided
-from mpifed.federation.transport import Transport
+from mpifed.graphs.weights import Weights
 
 Fields = str | tuple[str, ...]
 
@@ -43,18 +40,10 @@ class Network(Federation):
     What rank 0 records is the mean of the field ``x`` of the clients' state.
     """
 
-    def __init__(
-        self,
-        transport: Transport,
-        setup: Setup,
-        selector: Selector,
-        sizes: Array,
-        devices: Devices | None = None,
-        reproducible: bool = True,
-    ) -> None:
-        super().__init__(transport, setup, selector, sizes, devices, reproducible)
-        assert setup.weights is not None
-        self.weights = setup.weights
+    @property
+    def weights(self) -> Weights:
+        assert self._setup.weights is not None
+        return self._setup.weights
 
     @property
     def least(self) -> float:

@@ -51,11 +51,14 @@ def base(axis: Any, floor: float) -> None:
 
 
 def along(axis: Any, columns: Iterable[Array]) -> None:
-    """Make the x axis logarithmic; where values begin at 0, it is linear from there to the least positive value."""
+    """Make the x axis logarithmic; where values begin at 0, linear and without labels up to the least positive one."""
     values = np.concatenate([*columns, np.zeros(0)])
     positive = values[values > 0]
     if len(positive) < len(values) and len(positive):
-        axis.set_xscale("symlog", linthresh=float(positive.min()), linscale=0.4, subs=range(2, 10))
+        least = float(positive.min())
+        axis.set_xscale("symlog", linthresh=least, linscale=0.4, subs=range(2, 10))
+        usual = axis.xaxis.get_major_formatter()
+        axis.xaxis.set_major_formatter(lambda value, index: "" if 0 < value < least else usual(value, index))
         axis.set_xlim(left=0 if (values < 0).sum() == 0 else None)
     else:
         axis.set_xscale("log")

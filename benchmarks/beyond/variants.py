@@ -1,4 +1,4 @@
-"""Data of which a few clients are much harder than the others, and FedGiA with a penalty that balances residuals."""
+"""Data with a few much harder clients, speeds with a slow tail, and FedGiA with a penalty that balances residuals."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from msgspec import Meta
 from mpifed import Array, Dataset, Federation, Local
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.data.sources.quadratic import Quadratics, RandomQuadratic
+from mpifed.federation.distributions import Distribution
 
 
 class Uneven(Quadratics):
@@ -32,6 +33,19 @@ class HardQuadratic(RandomQuadratic):
 
     def load(self, seed: int, dtype: str) -> Dataset:
         return Uneven(self, seed if self.seed is None else self.seed, dtype)
+
+
+class SlowTail(Distribution):
+    """Speeds of which the time that a sample takes is Pareto with shape 1/sigma: from sigma = 1 on it has no mean.
+
+    median·(2U)^sigma with U uniform on (0, 1]; σ is the standard deviation of the logarithm, as of ``lognormal``.
+    """
+
+    median: Annotated[float, Meta(gt=0, description="median")]
+    sigma: Annotated[float, Meta(ge=0, description="standard deviation σ of the natural logarithm")] = 1.0
+
+    def draw(self, rng: np.random.Generator, m: int) -> Array:
+        return self.median * (2 * (1 - rng.random(m))) ** self.sigma
 
 
 class Balance(NamedTuple):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import mmap
 import os
+import struct
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,8 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_declared, check_memory, size_of
 from mpifed.core.typing import Array
+
+HEAP, OBJECT = b"GCOL\x01\0\0\0", struct.Struct("<H6xQ")
 
 
 def datasets(group: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -52,3 +57,23 @@ def values(dataset: Any, what: str) -> Array:
 
     check_memory(size_of(dataset.shape, dataset.dtype.itemsize), what)
     return np.asarray(dataset.asstr()[()] if h5py.check_string_dtype(dataset.dtype) else dataset[()])
+
+
+def check_heaps(path: str | Path) -> None:
+    """Raise ValueError where a heap of texts is damaged: the HDF5 library would never stop reading it.
+
+    A heap is "GCOL", a version, its length, then objects: number (0: the rest is free), references, length, content.
+    Source: HDF5 File Format Specification, III.E.
+    """
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        start = content.find(HEAP)
+        while start >= 0:
+            (size,) = struct.unpack_from("<Q", content, start + 8)
+            offset, end = start + 16, start + size
+            while offset + OBJECT.size <= min(end, len(content)):
+                number, length = OBJECT.unpack_from(content, offset)
+                step = OBJECT.size + -(-length // 8) * 8 if number else length
+                if step < OBJECT.size or offset + step > end:
+                    raise ValueError("a heap is damaged")
+                offset += step
+            start = content.find(HEAP, start + 16)

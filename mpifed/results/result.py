@@ -16,12 +16,12 @@ import numpy as np
 
 from mpifed.core.errors import UserError, reason
 from mpifed.core.files import replacing
-from mpifed.core.hdf5 import entry
+from mpifed.core.hdf5 import check_heaps, entry
 from mpifed.core.typing import Array
 from mpifed.results.certificate_group import read_certificate
 from mpifed.results.columns import ALL, COLUMNS, Columns
 from mpifed.results.model_log import read_models
-from mpifed.results.validate import UNREADABLE, attributes, column, columns, configuration, heaps
+from mpifed.results.validate import UNREADABLE, attributes, column, columns, configuration
 from mpifed.theory.statements import Certificate
 
 FORMAT = "mpifed-result"
@@ -233,7 +233,7 @@ def read(path: str | os.PathLike[str], wanted: Callable[[h5py.File, str], Any]) 
         raise UserError(f"{name} is not a result file: " + ("it is empty" if empty else "it is not HDF5"))
     for seconds in (*PATIENCE, None):
         try:
-            heaps(name)
+            check_heaps(name)
             with h5py.File(name, "r", locking=False) as file:
                 return wanted(file, name)
         except UNREADABLE:

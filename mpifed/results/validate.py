@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import struct
 from typing import Any
 
@@ -33,28 +32,7 @@ TYPES: dict[str, Any] = {
     "clients": int,
     "ranks": int,
 }
-HEAP, OBJECT = b"GCOL\x01\0\0\0", struct.Struct("<H6xQ")
 DIMENSIONS = {"model/personal": 2, "models/x": 2, "selection": 2}
-
-
-def heaps(path: str) -> None:
-    """Raise ValueError where a heap of texts is damaged: the HDF5 library would never stop reading it.
-
-    A heap is "GCOL", a version, its length, then objects: number (0: the rest is free), references, length, content.
-    Source: HDF5 File Format Specification, III.E.
-    """
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        start = content.find(HEAP)
-        while start >= 0:
-            (size,) = struct.unpack_from("<Q", content, start + 8)
-            offset, end = start + 16, start + size
-            while offset + OBJECT.size <= min(end, len(content)):
-                number, length = OBJECT.unpack_from(content, offset)
-                step = OBJECT.size + -(-length // 8) * 8 if number else length
-                if step < OBJECT.size or offset + step > end:
-                    raise ValueError("a heap is damaged")
-                offset += step
-            start = content.find(HEAP, start + 16)
 
 
 def attributes(file: Any, name: str) -> dict[str, Any]:

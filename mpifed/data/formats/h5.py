@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.hdf5 import datasets
+from mpifed.core.hdf5 import check_heaps, datasets
 from mpifed.core.typing import Array
 from mpifed.data.formats.on_disk import Reader, Stored
 
@@ -26,6 +26,8 @@ class H5Array(Stored):
     def open(self) -> Iterator[Reader]:
         import h5py
 
+        if self.dtype.kind == "U":
+            check_heaps(self.path)
         with h5py.File(self.path, "r", locking="best-effort") as file:
             dataset = file[self.name]
 

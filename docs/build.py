@@ -15,10 +15,10 @@ from mpifed.experiment.checkpoint import Checkpoint
 from mpifed.experiment.config import Evaluate, Experiment, Record
 from mpifed.experiment.matching import matrix
 from mpifed.experiment.stop import Stop
-from mpifed.federation.arrivals import Asynchronous
-from mpifed.federation.compress import Compress
-from mpifed.federation.masks import Masks
-from mpifed.federation.stragglers import System
+from mpifed.federation.timing.arrivals import Asynchronous
+from mpifed.federation.timing.system import System
+from mpifed.federation.wire.compress import Compress
+from mpifed.federation.wire.masks import Masks
 from mpifed.graphs.base import Graph
 from mpifed.results import columns, group_columns
 from mpifed.results.certificate_group import CERTIFICATE

@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     from mpifed.data.partition import Partition as Partition
     from mpifed.data.pool import Pool as Pool
     from mpifed.data.sources.arrays import arrays as arrays
-    from mpifed.federation.distributions import Distribution as Distribution
     from mpifed.federation.local import Local as Local
-    from mpifed.federation.neighbourhood import Near as Near
-    from mpifed.federation.network import Network as Network
-    from mpifed.federation.selection import Selection as Selection
-    from mpifed.federation.selection import Selector as Selector
+    from mpifed.federation.participation.selection import Selection as Selection
+    from mpifed.federation.participation.selection import Selector as Selector
+    from mpifed.federation.peers.neighbourhood import Near as Near
+    from mpifed.federation.peers.network import Network as Network
     from mpifed.federation.server import Federation as Federation
+    from mpifed.federation.timing.distributions import Distribution as Distribution
     from mpifed.graphs.base import Edges as Edges
     from mpifed.graphs.base import Graph as Graph
     from mpifed.problems.base import Problem as Problem
@@ -103,12 +103,12 @@ PUBLIC = {
     "Dataset": "mpifed.data.base:Dataset",
     "Pool": "mpifed.data.pool:Pool",
     "Partition": "mpifed.data.partition:Partition",
-    "Selection": "mpifed.federation.selection:Selection",
-    "Selector": "mpifed.federation.selection:Selector",
-    "Distribution": "mpifed.federation.distributions:Distribution",
+    "Selection": "mpifed.federation.participation.selection:Selection",
+    "Selector": "mpifed.federation.participation.selection:Selector",
+    "Distribution": "mpifed.federation.timing.distributions:Distribution",
     "Federation": "mpifed.federation.server:Federation",
-    "Network": "mpifed.federation.network:Network",
-    "Near": "mpifed.federation.neighbourhood:Near",
+    "Network": "mpifed.federation.peers.network:Network",
+    "Near": "mpifed.federation.peers.neighbourhood:Near",
     "Graph": "mpifed.graphs.base:Graph",
     "Edges": "mpifed.graphs.base:Edges",
     "Local": "mpifed.federation.local:Local",

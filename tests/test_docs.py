@@ -15,7 +15,7 @@ from mpifed.algorithms.base import Algorithm
 from mpifed.cli import describe
 from mpifed.cli import main as cli
 from mpifed.experiment import config
-from mpifed.federation.selection import Selection
+from mpifed.federation.participation.selection import Selection
 from mpifed.sweeps.search import from_file
 from tests.helpers.commands import ROOT
 from tests.test_house import ARROWS

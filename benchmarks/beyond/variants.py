@@ -10,7 +10,7 @@ from msgspec import Meta
 from mpifed import Array, Dataset, Federation, Local
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.data.sources.quadratic import Quadratics, RandomQuadratic
-from mpifed.federation.distributions import Distribution
+from mpifed.federation.timing.distributions import Distribution
 
 
 class Uneven(Quadratics):

@@ -18,7 +18,7 @@ import numpy as np
 
 from mpifed.data.sources.gaussian import Gaussian
 from mpifed.federation.host import Host
-from mpifed.federation.selection import Biased, Cover, Uniform
+from mpifed.federation.participation.selection import Biased, Cover, Uniform
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.transport import InProcess

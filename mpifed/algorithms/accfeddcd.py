@@ -10,6 +10,7 @@ from mpifed.algorithms.dual import DualMethod
 from mpifed.core.typing import Array, Share
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Refused, Takes, Theorem
 
 
 class Client(NamedTuple):
@@ -37,9 +38,16 @@ class AccFedDCD(DualMethod, tag="accfeddcd"):
     a = √κ/(1/r + √κ), b = κ a r², κ = α/β.  Source: Algorithm 2; ŵ: feddcd.
     """
 
+    title: ClassVar[str] = "AccFedDCD"
+    look: ClassVar[Look] = Look("wine", 0, 1)
+    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.feddcd:accfeddcd")
+
     r: Annotated[Share | None, Meta(description="r (default: (τ−1)/(N−1))")] = None
     kappa: Annotated[Share | None, Meta(description="κ (default: α/β)")] = None
-    selections: ClassVar[int] = 2
+    takes: ClassVar[Takes] = Takes.TWICE
+    asynchronous: ClassVar[bool | Refused] = Refused(
+        "every round moves v_i of all clients, at which those under way solve (1)"
+    )
 
     def join(self, f: Local) -> Client:
         self.check(f)
@@ -71,7 +79,7 @@ class AccFedDCD(DualMethod, tag="accfeddcd"):
     def solve(self, f: Local, client: Client, alpha: float, beta: float, share: float) -> tuple[Client, Any]:
         """(1) at v."""
         w = self.solver.minimise(f, client.v, client.w, alpha, beta, share)
-        return client._replace(w=w), self.upload(f, w)
+        return client._replace(w=w), self.share(f, w)
 
     def step_y(self, f: Local, client: Client, mean: Array, scale: float) -> tuple[Client, None]:
         return client._replace(y=client.y - self.descent(f, client.w, mean, scale)), None

@@ -10,6 +10,7 @@ from mpifed.algorithms.local_solvers import Newton, Penalised, Solver
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Need, Refused, Theorem, Upload
 
 
 class Client(NamedTuple):
@@ -34,16 +35,17 @@ class ADADMM(Algorithm, tag="ad-admm"):
     mpifed/theory/ad_admm.py is for this form.
     """
 
-    rho: Annotated[Positive | None, Meta(description="penalty ρ (default: max r_i/4)")] = None
+    title: ClassVar[str] = "AD-ADMM"
+    look: ClassVar[Look] = Look("vermilion", 4, 3)
+    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.ad_admm:certificate", delayed=True)
+
+    rho: Annotated[Positive | None, Meta(description="penalty ρ (default: max r_i/4)", extra={"tuned": True})] = None
     gamma: Annotated[float, Meta(ge=0, description="weight γ of the server's proximal term")] = 0.0
     solver: Annotated[Solver, Meta(description="how clients minimise over x")] = Newton()
 
-    lasting: ClassVar[dict[str, str] | None] = {}
-    tuned_by: ClassVar[str] = "rho"
-    asynchronous: ClassVar[bool] = True
-
-    def needs(self) -> tuple[str, ...]:
-        return ("lipschitz", *self.solver.needs())
+    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz"),)
+    upload: ClassVar[Upload] = Upload(kept="z")
+    asynchronous: ClassVar[bool | Refused] = True
 
     def work(self, d: Array) -> Array | None:
         return self.solver.work(d)

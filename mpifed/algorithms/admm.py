@@ -12,6 +12,7 @@ from mpifed.algorithms.curvature import Path
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Need, Recorded, Sum
 
 
 class InexactADMM(Algorithm):
@@ -28,10 +29,7 @@ class InexactADMM(Algorithm):
     ] = False
 
     common: ClassVar[bool] = False  # whether the server's sigma is that of each client, not Σ σ_i
-    always: ClassVar[tuple[str, ...]] = ()  # the first of ``watches``, whatever the options
-
-    def needs(self) -> tuple[str, ...]:
-        return ("lipschitz",)
+    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz"),)
 
     def duals(self, f: Local) -> Array:
         """π_i before the first round: (c, n)."""
@@ -39,9 +37,9 @@ class InexactADMM(Algorithm):
 
     def joint(self, fed: Federation, sigma: float) -> Array:
         """The first model, x⁰ + Σ π_i/σ with σ = Σ σ_i: the mean of the first uploads, of which only π_i is sent."""
-        return fed.initial() if self.first == "zero" else fed.initial() + fed.sum(self.upload) / sigma
+        return fed.initial() if self.first == "zero" else fed.initial() + fed.sum(self.first_dual) / sigma
 
-    def upload(self, f: Local, client: Any) -> tuple[Any, Array]:
+    def first_dual(self, f: Local, client: Any) -> tuple[Any, Array]:
         return client, client.pi
 
     def penalty(self, f: Local, client: Any) -> tuple[Any, Array]:
@@ -51,20 +49,17 @@ class InexactADMM(Algorithm):
         """w_i (c, n) and σ_i (c,), the latter 1 with ``common``."""
         return client.w, np.ones(len(f))
 
-    @property
-    def watches(self) -> tuple[str, ...]:
-        return (*self.always, "lagrangian", "squares") if self.lagrangian else self.always
-
-    def watch(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
+    def record(self, f: Local, client: Any, x: Array) -> Recorded:
         """f_i(w_i)/m + ⟨w_i − x, π_i⟩ and (σ_i/2)‖w_i − x‖²."""
         if not self.lagrangian:
-            return ()
+            return {}
         w, sigma = self.local(f, client)
         away = w - x
-        return f.value(w) / f.m + np.vecdot(away, client.pi), sigma / 2 * np.vecdot(away, away)
+        lagrangian = f.value(w) / f.m + np.vecdot(away, client.pi)
+        return {"lagrangian": Sum(lagrangian), "squares": Sum(sigma / 2 * np.vecdot(away, away))}
 
-    def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
-        own = dict(watched)
+    def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
+        own = dict(row)
         if self.lagrangian:
             own["lagrangian"] += (server.sigma if self.common else 1) * own.pop("squares")
         if isinstance(server, Path):

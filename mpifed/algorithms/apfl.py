@@ -8,6 +8,7 @@ from msgspec import Meta
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
+from mpifed.federation.traits import Look, Refused, Theorem
 
 
 class Client(NamedTuple):
@@ -23,9 +24,13 @@ class APFL(FedAvg, tag="apfl"):
     does not depend on it. alpha = 1 is local training alone.  Source: Algorithm 1 with one fixed α for all clients.
     """
 
-    alpha: Annotated[float, Meta(ge=0, le=1, description="share α of the own model in the personal one")] = 0.5
+    title: ClassVar[str] = "APFL"
+    look: ClassVar[Look] = Look("brown", 4, 4)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "those of arXiv:2003.13461 ask for step sizes by a theorem, and for bounds of variance and diversity"
+    )
 
-    personal: ClassVar[bool] = True
+    alpha: Annotated[float, Meta(ge=0, le=1, description="share α of the own model in the personal one")] = 0.5
 
     def work(self, d: Array) -> Array:
         return 2 * super().work(d)

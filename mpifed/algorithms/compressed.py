@@ -14,6 +14,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Mean, Need, Refused, Upload
 
 
 class CompressedGradients(Algorithm):
@@ -24,17 +25,17 @@ class CompressedGradients(Algorithm):
     where C is with ω. Theory is applied to these.
     """
 
-    gamma: Annotated[Positive | None, Meta(description="step size γ (default: that of theory)")] = None
+    gamma: Annotated[
+        Positive | None, Meta(description="step size γ (default: that of theory)", extra={"tuned": True})
+    ] = None
     compressor: Annotated[Compressor, Meta(description="unbiased compressor C of uploads")] = RandK(k="0.1n")
 
     biased: ClassVar[bool] = False  # whether the compressor may be biased
-    spares: ClassVar[dict[str, str]] = {"lipschitz": "gamma"}
-    tuned_by: ClassVar[str] = "gamma"
-    uneven: ClassVar[str] = ""  # what clients remember is exact at the fixed point
-    uncompressed: ClassVar[dict[str, str]] = {"up": "it compresses them itself: algorithm.compressor says how"}
-
-    def needs(self) -> tuple[str, ...]:
-        return ("lipschitz",) if self.gamma is None else ()
+    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz", unless=("gamma",)),)
+    mean: ClassVar[Mean | Refused] = Mean.UNBIASED  # what clients remember is exact at the fixed point
+    upload: ClassVar[Upload] = Upload(
+        kind="compressed", exact={"up": "it compresses them itself: algorithm.compressor says how"}
+    )
 
     def verify(self, selected: int) -> None:
         """Refuse compressors of matrices, and biased ones where they must not be."""

@@ -8,7 +8,8 @@ from msgspec import Meta
 from mpifed.algorithms.graph_method import GraphMethod, Server
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
-from mpifed.federation.network import Network
+from mpifed.federation.peers.network import Network
+from mpifed.federation.traits import Look, Need, Refused, Theorem
 
 
 class Client(NamedTuple):
@@ -26,21 +27,25 @@ class DGD(GraphMethod, tag="dgd"):
     bound; of the order A. H. Sayed, arXiv:1205.4220 (diffusion).
     """
 
-    gamma: Annotated[Positive | None, Meta(description="step size γ (default: (1 + λ)/(2 max r_i))")] = None
+    title: ClassVar[str] = "DGD"
+    look: ClassVar[Look] = Look("orange", 4, 2)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "those of arXiv:1310.7063 lead to a distance of order γ, and need the least value of every f_i"
+    )
+
+    gamma: Annotated[
+        Positive | None, Meta(description="step size γ (default: (1 + λ)/(2 max r_i))", extra={"tuned": True})
+    ] = None
     order: Annotated[
         Literal["combine-adapt", "adapt-combine"], Meta(description="mix first, or take the gradient step first")
     ] = "combine-adapt"
     k0: Annotated[int, Meta(ge=1, description='gradient steps before mixing, with order = "adapt-combine"')] = 1
 
-    spares: ClassVar[dict[str, str]] = {"lipschitz": "gamma"}
-    tuned_by: ClassVar[str] = "gamma"
+    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz", unless=("gamma",)),)
 
     def __post_init__(self) -> None:
         if self.k0 > 1 and self.order == "combine-adapt":
             raise ValueError(f'k0 = {self.k0} needs order = "adapt-combine"')
-
-    def needs(self) -> tuple[str, ...]:
-        return ("lipschitz",) if self.gamma is None else ()
 
     def work(self, d: Array) -> Array:
         return self.k0 * d

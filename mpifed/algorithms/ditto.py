@@ -9,6 +9,7 @@ from mpifed.algorithms.base import passes
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
+from mpifed.federation.traits import Look, Refused, Theorem
 
 
 class Client(NamedTuple):
@@ -24,11 +25,15 @@ class Ditto(FedAvg, tag="ditto"):
     Source: Algorithm 1, with FedAvg for the global model.
     """
 
+    title: ClassVar[str] = "Ditto"
+    look: ClassVar[Look] = Look("brown", 6, 3)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "those of arXiv:2012.04221 begin from a rate of the global model, and bound norms of all iterates"
+    )
+
     lam: Annotated[float, Meta(ge=0, description="pull λ of personal models to the server's")] = 1.0
     lr: Annotated[float, Meta(gt=0, description="step size of personal models")] = 0.01
     inner: Annotated[int, Meta(ge=1, description="steps of a personal model a round")] = 5
-
-    personal: ClassVar[bool] = True
 
     def work(self, d: Array) -> Array:
         return super().work(d) + passes(d, self.inner, 0, self.batch_size)

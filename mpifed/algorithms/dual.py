@@ -15,6 +15,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Mean, Need, Recorded, Refused, Sum, Upload, demands
 
 
 class DualMethod(Algorithm):
@@ -24,7 +25,7 @@ class DualMethod(Algorithm):
     α = min α_i for all, and w̄ is the plain mean.
     """
 
-    eta: Annotated[float, Meta(gt=0, description="step size η")] = 1.0
+    eta: Annotated[float, Meta(gt=0, description="step size η", extra={"tuned": True})] = 1.0
     schedule: Annotated[Step | None, Meta(description="rule for η of round 1, 2 … (k = 0, 1 …), instead of eta")] = None
     solver: Annotated[Solver, Meta(description="how clients solve (1)")] = Newton()
     scaling: Annotated[Literal["common", "own"], Meta(description="Λ of (2): I/α with α = min α_i, or diag(1/α_i)")] = (
@@ -37,17 +38,20 @@ class DualMethod(Algorithm):
         bool, Meta(description="record the dual objective Σ f_i*(y_i): every client solves (1) at every evaluation")
     ] = False
 
-    demands: ClassVar[str] = (
-        "strongly convex f_i, so set the problem's regularisation above 0, and bias = false where there is one"
+    requires: ClassVar[tuple[Need, ...]] = (
+        Need(
+            "convexity",
+            also="strongly convex f_i, so set the problem's regularisation above 0, and bias = false where there is "
+            "one",
+        ),
+        Need("lipschitz"),
+        Need("hessian", when={"dual": True}),
     )
-    tuned_by: ClassVar[str] = "eta"
-    fewest: ClassVar[int] = 2
-    synchronous: ClassVar[str] = "every round moves v_i of all clients, at which those under way solve (1)"
-    coupled: ClassVar[bool] = True
-    moves_duals: ClassVar[bool] = True
-    uncompressed: ClassVar[dict[str, str]] = {
-        "down": "Σ y_i = 0 must hold, and each client takes the mean itself off its own w_i"
-    }
+    mean: ClassVar[Mean | Refused] = Mean.COUPLED
+    upload: ClassVar[Upload] = Upload(
+        single={"model": "random"},
+        exact={"down": "Σ y_i = 0 must hold, and each client takes the mean itself off its own w_i"},
+    )
 
     def __post_init__(self) -> None:
         if self.schedule is None:
@@ -60,15 +64,12 @@ class DualMethod(Algorithm):
                 "constant or log2"
             )
 
-    def needs(self) -> tuple[str, ...]:
-        return "convexity", "lipschitz", *(("hessian",) if self.dual else ()), *self.solver.needs()
-
     def work(self, d: Array) -> Array | None:
         return self.solver.work(d)
 
     def verify(self, selected: int) -> None:
         """Refuse selections of one client."""
-        if selected < self.fewest:
+        if selected < 2:
             raise UserError(
                 f"selection takes {selected} client a round, but {self.label()} needs at least 2: with one client the "
                 "mean equals its own model, so the dual variables never change"
@@ -77,7 +78,7 @@ class DualMethod(Algorithm):
     def check(self, f: Local) -> None:
         """Refuse f_i that are not strongly convex."""
         if not (f.convexity() > 0).all():
-            raise UserError(f"{self.label()} cannot run on {f.problem.label()} as it stands: it needs {self.demands}")
+            raise UserError(f"{self.label()} cannot run on {f.problem.label()} as it stands: it needs {demands(self)}")
 
     def constants(self, fed: Federation) -> tuple[float, float, float]:
         """α = min α_i, β = max r_i and (τ − 1)/(N − 1)."""
@@ -101,7 +102,7 @@ class DualMethod(Algorithm):
 
     @abstractmethod
     def solve(self, f: Local, client: Any, alpha: float, beta: float, share: float) -> tuple[Any, Any]:
-        """Solve (1): the new state, and ``upload`` of w_i."""
+        """Solve (1): the new state, and ``share`` of w_i."""
         raise NotImplementedError
 
     def select(self, fed: Federation, server: Any) -> Array | None:
@@ -139,7 +140,7 @@ class DualMethod(Algorithm):
         """The α that all clients share; 1 where they multiply by their own α_i."""
         return float(server.alpha) if self.scaling == "common" else 1.0
 
-    def upload(self, f: Local, w: Array) -> Array | tuple[Array, Array]:
+    def share(self, f: Local, w: Array) -> Array | tuple[Array, Array]:
         """w_i (c, n), or α_i w_i and α_i (c,), of which the server makes w̄."""
         if self.scaling == "common":
             return w
@@ -154,13 +155,9 @@ class DualMethod(Algorithm):
         """η ŵ_i (c, n) of (2), where ``scale`` is η times the common α."""
         return (scale if self.scaling == "common" else scale * f.convexity()[:, None].astype(w.dtype)) * (w - mean)
 
-    @property
-    def watches(self) -> tuple[str, ...]:
-        return ("dual_objective",) if self.dual else ()
-
-    def watch(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
+    def record(self, f: Local, client: Any, x: Array) -> Recorded:
         """f_i*(y_i) = ⟨w, y_i⟩ − f_i(w) at the minimiser w of (1)."""
         if not self.dual:
-            return ()
+            return {}
         w = newton(f, client.y, client.w, 1e-10)
-        return (np.vecdot(w, client.y) - f.value(w),)
+        return {"dual_objective": Sum(np.vecdot(w, client.y) - f.value(w))}

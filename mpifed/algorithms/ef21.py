@@ -12,6 +12,7 @@ from mpifed.compressors.sparse import TopK
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Refused, Theorem
 
 
 class Client(NamedTuple):
@@ -32,6 +33,12 @@ class EF21(CompressedGradients, tag="ef21"):
     mean of r_i and L̃ the root of the mean of r_i².  Source: Algorithm 2, Theorem 1; partial participation as in
     I. Fatkhullin et al., arXiv:2110.03294 (2021), Algorithm 4.
     """
+
+    title: ClassVar[str] = "EF21"
+    look: ClassVar[Look] = Look("purple", 0, 1)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "that of arXiv:2106.05203 bounds the gradient at a random one of all iterates, which no model of a run is"
+    )
 
     compressor: Annotated[Compressor, Meta(description="contractive compressor C of uploads")] = TopK(k="0.1n")
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.federation.neighbourhood import Near
+from mpifed.federation.peers.neighbourhood import Near
 
 
 class Group(NamedTuple):

@@ -8,7 +8,8 @@ from msgspec import Meta
 from mpifed.algorithms.graph_method import GraphMethod, Server
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
-from mpifed.federation.network import Network
+from mpifed.federation.peers.network import Network
+from mpifed.federation.traits import Look, Need, Refused, Theorem
 
 
 class Client(NamedTuple):
@@ -26,14 +27,18 @@ class Extra(GraphMethod, tag="extra"):
     Theorem 3.5; models converge linearly if f is strongly convex and γ small enough, Theorem 3.7.
     """
 
-    gamma: Annotated[Positive | None, Meta(description="step size γ (default: (1 + λ)/(2 max r_i))")] = None
+    title: ClassVar[str] = "EXTRA"
+    look: ClassVar[Look] = Look("orange", 0, 3)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "those of arXiv:1404.6264 bound norms of the models and duals of all nodes, which no model of a run is"
+    )
 
-    spares: ClassVar[dict[str, str]] = {"lipschitz": "gamma"}
-    tuned_by: ClassVar[str] = "gamma"
-    steady: ClassVar[str] = "its correction takes the same weights in all rounds"
+    gamma: Annotated[
+        Positive | None, Meta(description="step size γ (default: (1 + λ)/(2 max r_i))", extra={"tuned": True})
+    ] = None
 
-    def needs(self) -> tuple[str, ...]:
-        return ("lipschitz",) if self.gamma is None else ()
+    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz", unless=("gamma",)),)
+    fixed_weights: ClassVar[str] = "its correction takes the same weights in all rounds"
 
     def join(self, f: Local) -> Client:
         return Client(x=f.initial(), u=f.initial())

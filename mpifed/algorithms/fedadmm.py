@@ -10,6 +10,7 @@ from mpifed.algorithms.local_solvers import AugmentedLagrangian
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Recorded, Refused, Sum, Theorem, Upload
 
 
 class Client(NamedTuple):
@@ -31,15 +32,17 @@ class FedADMM(InexactADMM, tag="fedadmm"):
     z_i = σ_i w_i + π_i;  α_i = 1/m, σ_i = r0 r_i/m.  Source: (3.3)–(3.8), (3.12); (3.5) at the new point (errata).
     """
 
+    title: ClassVar[str] = "FedADMM"
+    look: ClassVar[Look] = Look("vermilion", 1)
+    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.fedadmm:certificate")
+
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
-    r0: Annotated[float, Meta(gt=0, description="σ_i = r0·r_i/m")] = 0.2
+    r0: Annotated[float, Meta(gt=0, description="σ_i = r0·r_i/m", extra={"tuned": True})] = 0.2
     nu: Annotated[float, Meta(gt=0, lt=1, description="ν, the shrinking of ε_i")] = 0.95
     eps0: Annotated[Annotated[float, Meta(ge=0)] | None, Meta(description="first ε_i (default: k0²)")] = None
     inner_max: Annotated[int, Meta(ge=1, description="most inner steps an iteration")] = 3
-    lasting: ClassVar[dict[str, str] | None] = {}
-    tuned_by: ClassVar[str] = "r0"
-    always: ClassVar[tuple[str, ...]] = ("inner_steps",)
-    asynchronous: ClassVar[bool] = True
+    upload: ClassVar[Upload] = Upload(kept="z")
+    asynchronous: ClassVar[bool | Refused] = True
 
     def work(self, d: Array) -> Array:
         return (1 + self.k0 * (self.inner_max - 1)) * d  # at most: clients that reach ε_i stop early
@@ -69,8 +72,8 @@ class FedADMM(InexactADMM, tag="fedadmm"):
         z = sigma * wi + pi  # (3.7)
         return Client(pi, z, eps, steps), z
 
-    def watch(self, f: Local, client: Client, x: Array) -> tuple[Array, ...]:
-        return (client.steps, *super().watch(f, client, x))
+    def record(self, f: Local, client: Client, x: Array) -> Recorded:
+        return {"inner_steps": Sum(client.steps)} | super().record(f, client, x)
 
     def local(self, f: Local, client: Client) -> tuple[Array, Array]:
         sigma = self.sigma(f)

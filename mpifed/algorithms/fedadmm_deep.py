@@ -11,6 +11,7 @@ from mpifed.algorithms.optimizers import SGD, LocalOptimizer
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Refused, Theorem, Upload
 
 
 class Client(NamedTuple):
@@ -29,16 +30,21 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
     w⁺ = mean of z_i over all m.  Source: Algorithm 1, as compared in flame, section V; errata.
     """
 
+    title: ClassVar[str] = "FedADMM (deep)"
+    look: ClassVar[Look] = Look("vermilion", 6, 1)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "its local problems are solved by epochs of SGD, to an accuracy that nothing controls"
+    )
+
     rho: Annotated[float, Meta(gt=0, description="penalty ρ")] = 0.01
-    lr: Annotated[float, Meta(gt=0, description="step size of the local epochs")] = 0.01
+    lr: Annotated[float, Meta(gt=0, description="step size of the local epochs", extra={"tuned": True})] = 0.01
     epochs: Annotated[int, Meta(ge=1, description="local epochs H")] = 5
     optimizer: LocalOptimizer = SGD()
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 100
     weight_decay: Annotated[float, Meta(ge=0, description="weight decay in every gradient")] = 0.0
 
-    lasting: ClassVar[dict[str, str] | None] = {}
-    tuned_by: ClassVar[str] = "lr"
-    asynchronous: ClassVar[bool] = True
+    upload: ClassVar[Upload] = Upload(kept="z")
+    asynchronous: ClassVar[bool | Refused] = True
 
     def work(self, d: Array) -> Array:
         return self.epochs * d

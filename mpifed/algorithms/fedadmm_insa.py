@@ -11,6 +11,7 @@ from mpifed.algorithms.local_solvers import AugmentedLagrangian
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Need, Recorded, Refused, Sum, Theorem, Upload
 
 
 class Client(NamedTuple):
@@ -34,18 +35,20 @@ class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
     Source: the authors' program for the server, two public copies of it for the clients; the paper was not at hand.
     """
 
-    r0: Annotated[float, Meta(gt=0, description="first β_i = r0·r_i")] = 0.2
+    title: ClassVar[str] = "FedADMM-InSa"
+    look: ClassVar[Look] = Look("vermilion", 3, 4)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "that of arXiv:2402.13989, for strongly convex f_i, could not be read"
+    )
+
+    r0: Annotated[float, Meta(gt=0, description="first β_i = r0·r_i", extra={"tuned": True})] = 0.2
     mu: Annotated[float, Meta(ge=1, description="how far p and d may be apart; huge: β_i stays")] = 5.0
     tau: Annotated[float, Meta(gt=1, description="factor of β_i")] = 2.0
     memory: Annotated[float, Meta(ge=0, description="weight of the old model")] = 0.01
     c: Annotated[float, Meta(gt=0, description="c_i of θ_i: the strong convexity of f_i, or a guess")] = 0.01
     inner_max: Annotated[int, Meta(ge=1, description="most inner steps a round")] = 10
-    lasting: ClassVar[dict[str, str] | None] = {}
-    tuned_by: ClassVar[str] = "r0"
-    watches = ("inner_steps",)
-
-    def needs(self) -> tuple[str, ...]:
-        return ("lipschitz",)
+    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz"),)
+    upload: ClassVar[Upload] = Upload(kept="z")
 
     def work(self, d: Array) -> Array:
         return self.inner_max * d  # at most
@@ -76,5 +79,5 @@ class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
         factor = np.where(p < d / self.mu, self.tau, np.where(d < p / self.mu, 1 / self.tau, 1)).astype(w.dtype)
         return Client(pi, wi, client.beta * factor, z, client.steps + taken), z
 
-    def watch(self, f: Local, client: Client, x: Array) -> tuple[Array, ...]:
-        return (client.steps,)
+    def record(self, f: Local, client: Client, x: Array) -> Recorded:
+        return {"inner_steps": Sum(client.steps)}

@@ -11,6 +11,7 @@ from mpifed.algorithms.step_sizes import Log2, Step
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Mean, Refused, Theorem, Upload
 
 
 class Client(NamedTuple):
@@ -22,24 +23,16 @@ class Server(NamedTuple):
     k: int  # iterations so far
 
 
-class FedAvg(Algorithm, tag="fedavg"):
-    """Clients take k0 gradient steps from the server's model, the server averages.
-
-    w_i ← w_i − γ_k ∇f_i(w_i), from w_i = x;  x⁺ = mean of w_i over the selected clients, or of the last w_i of all.
-    An ``optimizer`` replaces ∇f_i.  Source: Algorithm 1, as compared in fedadmm (3.14)–(3.16) and fedgia, section V.D.
-    """
+class LocalSteps(Algorithm):
+    """Methods whose clients take k0 gradient steps, or some epochs, from the server's model."""
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
-    step: Annotated[Step, Meta(description="step size γ_k, k over the whole run")] = Log2()
+    step: Annotated[Step, Meta(description="step size γ_k, k over the whole run", extra={"tuned": True})] = Log2()
     optimizer: LocalOptimizer = SGD()
     scale: Annotated[Literal["1", "1/m"], Meta(description="factor of ∇f_i")] = "1"
     aggregate: Annotated[Literal["chosen", "all"], Meta(description="whose models are averaged")] = "chosen"
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
-    lasting: ClassVar[dict[str, str] | None] = {"aggregate": "all"}
-    tuned_by: ClassVar[str] = "step"
-    asynchronous: ClassVar[bool] = True
-    uneven: ClassVar[str] = ""
 
     def work(self, d: Array) -> Array:
         return passes(d, self.k0, self.epochs, self.batch_size)
@@ -52,11 +45,6 @@ class FedAvg(Algorithm, tag="fedavg"):
 
     def start(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), k=0)
-
-    def round(self, fed: Federation, server: Server) -> Server:
-        fed.send(self.update, server.x, server.k, to=fed.select(server.x), each=fed.local_steps)
-        x = fed.estimate(server.x, of=fed.arrivals(), last="w" if self.aggregate == "all" else None)
-        return Server(x=x, k=server.k + (self.epochs or self.k0))
 
     def update(self, f: Local, client: Client, x: Array, k: int, most: Array | None = None) -> tuple[Client, Array]:
         """k0 iterations from the server's model, or at most as many as each client may take."""
@@ -78,3 +66,24 @@ class FedAvg(Algorithm, tag="fedavg"):
 
     def rate(self, f: Local, gamma: Array | float) -> Array | float:
         return gamma if self.scale == "1" else gamma / f.m
+
+
+class FedAvg(LocalSteps, tag="fedavg"):
+    """Clients take k0 gradient steps from the server's model, the server averages.
+
+    w_i ← w_i − γ_k ∇f_i(w_i), from w_i = x;  x⁺ = mean of w_i over the selected clients, or of the last w_i of all.
+    An ``optimizer`` replaces ∇f_i.  Source: Algorithm 1, as compared in fedadmm (3.14)–(3.16) and fedgia, section V.D.
+    """
+
+    title: ClassVar[str] = "FedAvg"
+    look: ClassVar[Look] = Look("black", 5)
+    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.gradient_descent:fedavg")
+
+    mean: ClassVar[Mean | Refused] = Mean.UNBIASED
+    upload: ClassVar[Upload] = Upload(kept="w", when={"aggregate": "all"})
+    asynchronous: ClassVar[bool | Refused] = True
+
+    def round(self, fed: Federation, server: Server) -> Server:
+        fed.send(self.update, server.x, server.k, to=fed.select(server.x), each=fed.local_steps)
+        x = fed.estimate(server.x, of=fed.arrivals(), last="w" if self.aggregate == "all" else None)
+        return Server(x=x, k=server.k + (self.epochs or self.k0))

@@ -7,6 +7,7 @@ from mpifed.algorithms.dual import DualMethod
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Refused, Theorem
 
 
 class Client(NamedTuple):
@@ -32,7 +33,11 @@ class FedDCD(DualMethod, tag="feddcd"):
     that arrive are one more law of selection, so Σ y_i = 0 stays and the dual objective falls with exact w_i.
     """
 
-    asynchronous: ClassVar[bool] = True
+    title: ClassVar[str] = "FedDCD"
+    look: ClassVar[Look] = Look("wine", 7)
+    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.feddcd:feddcd", delayed=True)
+
+    asynchronous: ClassVar[bool | Refused] = True
 
     def join(self, f: Local) -> Client:
         self.check(f)
@@ -51,7 +56,7 @@ class FedDCD(DualMethod, tag="feddcd"):
     def solve(self, f: Local, client: Client, alpha: float, beta: float, share: float) -> tuple[Client, Any]:
         """(1) from the client's own last w_i."""
         w = self.solver.minimise(f, client.y, client.w, alpha, beta, share)
-        return client._replace(w=w), self.upload(f, w)
+        return client._replace(w=w), self.share(f, w)
 
     def ascend(self, f: Local, client: Client, mean: Array, scale: float) -> tuple[Client, None]:
         """(2) and the step of the dual variables."""

@@ -12,6 +12,7 @@ from mpifed.algorithms.step_sizes import Log2, Step
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Mean, Refused, Theorem, Upload
 
 
 class Client(NamedTuple):
@@ -31,16 +32,21 @@ class FedDyn(Algorithm, tag="feddyn"):
     clients S, h ← h − (α/m) Σ(θ_i − x), x⁺ = mean θ_i − h/α.  Source: Algorithm 1, where the argmin is exact.
     """
 
+    title: ClassVar[str] = "FedDyn"
+    look: ClassVar[Look] = Look("green", 0, 1)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "those of arXiv:2111.04263 ask for the exact minimiser of the local problem, which steps do not give"
+    )
+
     alpha: Annotated[float, Meta(gt=0, description="weight α of the penalty")] = 0.1
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
-    step: Annotated[Step, Meta(description="step size γ_k, k over the whole run")] = Log2()
+    step: Annotated[Step, Meta(description="step size γ_k, k over the whole run", extra={"tuned": True})] = Log2()
     optimizer: LocalOptimizer = SGD()
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
-    tuned_by: ClassVar[str] = "step"
-    feedback: ClassVar[str] = "error"
-    uneven: ClassVar[str] = ""  # at the fixed point all θ_i agree
+    upload: ClassVar[Upload] = Upload(feedback="error")
+    mean: ClassVar[Mean | Refused] = Mean.UNBIASED  # at the fixed point all θ_i agree
 
     def work(self, d: Array) -> Array:
         return passes(d, self.k0, self.epochs, self.batch_size)

@@ -10,6 +10,7 @@ from mpifed.algorithms.prox import elastic_net_mean, soft
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Need, Refused, Theorem, Upload
 from mpifed.theory.fedepm import penalties
 
 
@@ -28,17 +29,13 @@ class Server(NamedTuple):
     uploads: Array  # (m,) noisy uploads so far
 
 
-class FedEPM(Noisy, tag="fedepm"):
-    """Selected clients take k0 proximal steps with one gradient and upload noisily; the server solves an elastic net.
-
-    x = argmin Σ_i λ‖x − z_i‖₁ + (η/2)‖x − z_i‖²;  w_i ← x + soft(μ_i(w_i − x) − g_i, λ)/(η + μ_i), g_i = ∇f_i(x),
-    μ_i = mu0 (1 + c‖w_i − x‖²) alpha^(k+1), or that over d_i;  z_i = w_i + noise.  Source: (19)–(22), (39); errata.
-    """
+class ExactPenalty(Noisy):
+    """The options of FedEPM and of its form on graphs."""
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 12
     lam: Annotated[Positive | None, Meta(description="λ (default: η/2)")] = None
     eta: Annotated[Positive | None, Meta(description="η (default: (0.02 m + 1)(ρ + 0.1)·1e-5)")] = None
-    mu0: Annotated[float, Meta(gt=0, description="μ_0")] = 0.05
+    mu0: Annotated[float, Meta(gt=0, description="μ_0", extra={"tuned": True})] = 0.05
     alpha: Annotated[float, Meta(ge=1, description="growth α of μ_i")] = 1.001
     c: Annotated[float, Meta(ge=0, description="weight c of ‖w_i − x‖² in μ_i (noise = clipped: 0)")] = 1e-8
     step_scale: Annotated[Literal["samples", "one"], Meta(description="μ_i over d_i, or μ_i as printed")] = "samples"
@@ -47,11 +44,25 @@ class FedEPM(Noisy, tag="fedepm"):
     noise_seed: NoiseSeed = None
     clip: Annotated[float, Meta(gt=0, description="bound of samples' gradients, 1-norm (noise = clipped)")] = 1.0
     delta: Annotated[float, Meta(gt=0, lt=1, description="δ at which the composed budget is reported")] = 1e-5
-    lasting: ClassVar[dict[str, str] | None] = {}
-    tuned_by: ClassVar[str] = "mu0"
+
+    requires: ClassVar[tuple[Need, ...]] = (Need("clipped_grad", when={"noise": "clipped"}),)
 
     def mechanism(self) -> Noise:
         return NOISES[self.noise](self.epsilon, self.mu0, self.clip, self.delta, self.noise_seed)
+
+
+class FedEPM(ExactPenalty, tag="fedepm"):
+    """Selected clients take k0 proximal steps with one gradient and upload noisily; the server solves an elastic net.
+
+    x = argmin Σ_i λ‖x − z_i‖₁ + (η/2)‖x − z_i‖²;  w_i ← x + soft(μ_i(w_i − x) − g_i, λ)/(η + μ_i), g_i = ∇f_i(x),
+    μ_i = mu0 (1 + c‖w_i − x‖²) alpha^(k+1), or that over d_i;  z_i = w_i + noise.  Source: (19)–(22), (39); errata.
+    """
+
+    title: ClassVar[str] = "FedEPM"
+    look: ClassVar[Look] = Look("purple", 6)
+    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.fedepm:certificate")
+
+    upload: ClassVar[Upload] = Upload(kept="z", known="z", single={})
 
     def join(self, f: Local) -> Client:
         return Client(w=f.initial(), z=f.zeros(), reach=np.zeros(len(f)), ratio=np.full(len(f), np.inf))

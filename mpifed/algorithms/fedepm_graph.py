@@ -6,13 +6,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from mpifed.algorithms.elastic_nets import elastic_nets
-from mpifed.algorithms.fedepm import FedEPM, Server
+from mpifed.algorithms.fedepm import ExactPenalty, Server
 from mpifed.algorithms.graph_method import GraphMethod
 from mpifed.algorithms.noise import Noisy
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
-from mpifed.federation.neighbourhood import Near
-from mpifed.federation.network import Network
+from mpifed.federation.peers.neighbourhood import Near
+from mpifed.federation.peers.network import Network
+from mpifed.federation.traits import Look, Recorded, Refused, Takes, Theorem, Upload
 from mpifed.theory.fedepm import penalties
 
 
@@ -24,7 +25,7 @@ class Client(NamedTuple):
     ratio: Array  # (c,) log10 of signal over noise of the last upload
 
 
-class FedEPMGraph(FedEPM, GraphMethod, tag="fedepm-graph"):
+class FedEPMGraph(ExactPenalty, GraphMethod, tag="fedepm-graph"):
     """Each node keeps a copy x_j of the server's model for its neighbourhood, with a penalty on every edge to a copy.
 
     Minimises Σ_i f_i(w_i) + Σ_ij W_ij φ(w_i − x_j), φ = λ‖·‖₁ + (η/2)‖·‖².  Selected nodes, k0 times: w_i ← argmin
@@ -33,10 +34,14 @@ class FedEPMGraph(FedEPM, GraphMethod, tag="fedepm-graph"):
     alone, so sending them costs no privacy.  Source: docs/graph-methods.md; options as in fedepm.
     """
 
-    lasting: ClassVar[dict[str, str] | None] = None
-    selections: ClassVar[int] = 1
-    vectors: ClassVar[int] = 2
-    extremes: ClassVar[tuple[str, ...]] = ("snr", "consensus_max")
+    title: ClassVar[str] = "FedEPM, graph"
+    look: ClassVar[Look] = Look("purple", 4, 4)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "those of FedEPM are about one server's model, and nodes have one each"
+    )
+
+    takes: ClassVar[Takes] = Takes.SELECTED
+    upload: ClassVar[Upload] = Upload(vectors=2)
     model = GraphMethod.model  # type: ignore[assignment]
 
     def join(self, f: Local) -> Client:  # type: ignore[override]
@@ -73,8 +78,8 @@ class FedEPMGraph(FedEPM, GraphMethod, tag="fedepm-graph"):
         z, ratio = noise.upload(f, w, noise.rate(1, over) * (2 * np.abs(g).sum(axis=1) / mu), reach)  # (21), (39)
         return client._replace(w=w, z=z, reach=reach, ratio=ratio), None
 
-    def extreme(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
-        return (*Noisy.extreme(self, f, client, x), *self.watch(f, client, x))
+    def record(self, f: Local, client: Any, x: Array) -> Recorded:
+        return Noisy.record(self, f, client, x) | GraphMethod.record(self, f, client, x)
 
-    def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
-        return {**Noisy.report(self, server, watched, m), **GraphMethod.report(self, server, watched, m)}
+    def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
+        return Noisy.report(self, server, row, m) | GraphMethod.report(self, server, row, m)

@@ -9,10 +9,11 @@ from msgspec import Meta
 
 from mpifed.algorithms.admm import InexactADMM
 from mpifed.algorithms.curvature import Path, begun, followed, lengths
-from mpifed.algorithms.metric import Metric, inverse, needed
+from mpifed.algorithms.metric import NEEDS, Metric, inverse
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Need, Refused, Takes, Theorem
 
 
 class Client(NamedTuple):
@@ -25,25 +26,18 @@ class Server(NamedTuple):
     sigma: float  # penalty
 
 
-class FedGiA(InexactADMM, tag="fedgia"):
-    """Selected clients take k0 steps of inexact ADMM with one gradient, the others one gradient step.
-
-    x⁺ = (1/m) Σ z_i;  selected: x_i ← x − (H_i/m + σI)⁻¹(ḡ_i + π_i), π_i ← π_i + σ(x_i − x), z_i = x_i + π_i/σ;
-    others: x_i = x, π_i = −ḡ_i;  ḡ_i = ∇f_i(x)/m,  σ = t·max r_i/m.  Source: (11)–(17), Tables II and III, but for
-    ``adaptive``: σ then travels with x.
-    """
+class OneGradientADMM(InexactADMM):
+    """The options and the start of FedGiA and of its asynchronous form."""
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
     H: Metric = "diagonal"
-    t: Annotated[Positive | None, Meta(description="σ = t·r/m (default: Table III, by problem)")] = None
+    t: Annotated[
+        Positive | None, Meta(description="σ = t·r/m (default: Table III, by problem)", extra={"tuned": True})
+    ] = None
     adaptive: Annotated[bool, Meta(description="only the first σ is t·r/m, and σ follows the curvature of f")] = False
 
-    everyone: ClassVar[bool] = True
+    requires: ClassVar[tuple[Need, ...]] = NEEDS
     common: ClassVar[bool] = True
-    tuned_by: ClassVar[str] = "t"
-
-    def needs(self) -> tuple[str, ...]:
-        return needed(self.H)
 
     def traffic(self, n: int) -> tuple[float, float]:
         return n + self.adaptive, n + self.adaptive
@@ -56,6 +50,25 @@ class FedGiA(InexactADMM, tag="fedgia"):
         sigma = self.scale(fed.problem.logistic_loss, fed.samples, fed.n) * r / fed.m
         x = self.joint(fed, fed.m * sigma)  # (11) at k = 0
         return begun(x, sigma, r / fed.m) if self.adaptive else Server(x, sigma)
+
+    def scale(self, logistic: bool, samples: int, n: int) -> float:
+        """t of Table III, by the loss of the problem."""
+        return self.t or (max(0.025, 4 * math.log(samples) / n) if logistic else 0.15)
+
+
+class FedGiA(OneGradientADMM, tag="fedgia"):
+    """Selected clients take k0 steps of inexact ADMM with one gradient, the others one gradient step.
+
+    x⁺ = (1/m) Σ z_i;  selected: x_i ← x − (H_i/m + σI)⁻¹(ḡ_i + π_i), π_i ← π_i + σ(x_i − x), z_i = x_i + π_i/σ;
+    others: x_i = x, π_i = −ḡ_i;  ḡ_i = ∇f_i(x)/m,  σ = t·max r_i/m.  Source: (11)–(17), Tables II and III, but for
+    ``adaptive``: σ then travels with x.
+    """
+
+    title: ClassVar[str] = "FedGiA"
+    look: ClassVar[Look] = Look("blue", 0)
+    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.fedgia:certificate")
+
+    takes: ClassVar[Takes] = Takes.SELECTED_AND_ALL
 
     def round(self, fed: Federation, server: Server | Path) -> Server | Path:
         sigma = np.asarray(server.sigma, fed.dtype) if self.adaptive else server.sigma  # an array is charged
@@ -74,7 +87,3 @@ class FedGiA(InexactADMM, tag="fedgia"):
             pi[i], z[i] = pii, x + step + pii / sigma  # (14)
         state = Client(pi, z - pi / sigma if self.lagrangian else client.w)
         return state, (z, lengths(g + sigma * (z - x))) if self.adaptive else z
-
-    def scale(self, logistic: bool, samples: int, n: int) -> float:
-        """t of Table III, by the loss of the problem."""
-        return self.t or (max(0.025, 4 * math.log(samples) / n) if logistic else 0.15)

@@ -5,12 +5,13 @@ The paper's rounds are synchronous; this form of them is not in it."""
 
 from typing import Any, ClassVar, NamedTuple
 
-from mpifed.algorithms.fedgia import FedGiA
+from mpifed.algorithms.fedgia import OneGradientADMM
 from mpifed.algorithms.metric import inverse
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Refused, Theorem, Upload
 
 
 class Client(NamedTuple):
@@ -19,7 +20,7 @@ class Client(NamedTuple):
     z: Array  # (c, n) last upload x_i + π_i/σ
 
 
-class AsynchronousFedGiA(FedGiA, tag="fedgia-async"):
+class AsynchronousFedGiA(OneGradientADMM, tag="fedgia-async"):
     """FedGiA in which clients that do not take part rest: their last upload stays in the mean.
 
     x_i ← x − (H_i/m + σI)⁻¹(ḡ_i + π_i), π_i ← π_i + σ(x_i − x), k0 times;  z_i = x_i + π_i/σ;  x⁺ = (1/m) Σ z_i over
@@ -28,9 +29,14 @@ class AsynchronousFedGiA(FedGiA, tag="fedgia-async"):
     x − ḡ_i/σ: asynchronous gradient descent with the last gradient of each client, which no delay makes diverge.
     """
 
-    everyone: ClassVar[bool] = False
-    lasting: ClassVar[dict[str, str] | None] = {}
-    asynchronous: ClassVar[bool] = True
+    title: ClassVar[str] = "FedGiA (async)"
+    look: ClassVar[Look] = Look("blue", 2, 1)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "those of FedGiA need a gradient of every client at the new model, which is not there in time"
+    )
+
+    upload: ClassVar[Upload] = Upload(kept="z")
+    asynchronous: ClassVar[bool | Refused] = True
 
     def verify(self, selected: int) -> None:
         if self.adaptive:

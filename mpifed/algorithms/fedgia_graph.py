@@ -7,10 +7,11 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.graph_method import GraphMethod
-from mpifed.algorithms.metric import Metric, inverse, needed
+from mpifed.algorithms.metric import NEEDS, Metric, inverse
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
-from mpifed.federation.network import Network
+from mpifed.federation.peers.network import Network
+from mpifed.federation.traits import Look, Need, Refused, Takes, Theorem
 
 
 class Client(NamedTuple):
@@ -33,18 +34,20 @@ class FedGiAGraph(GraphMethod, tag="fedgia-graph"):
     NIDS with W² and the step 1/(t max r_i), stable for t > 1/2. Source: docs/graph-methods.md.
     """
 
+    title: ClassVar[str] = "FedGiA, graph"
+    look: ClassVar[Look] = Look("blue", 1, 2)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "those of FedGiA take all gradients at one model, and nodes have one each"
+    )
+
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
     H: Metric = "diagonal"
-    t: Annotated[float, Meta(gt=0, description="σ = t·max r_i/m")] = 1.0
+    t: Annotated[float, Meta(gt=0, description="σ = t·max r_i/m", extra={"tuned": True})] = 1.0
     mixes: Annotated[int, Meta(ge=1, description="mixes a round; an odd number needs eigenvalues of W above −1/3")] = 2
     average: Annotated[Literal["tracked", "plain"], Meta(description="exact, or W z as the mean")] = "tracked"
 
-    selections: ClassVar[int] = 1
-    everyone: ClassVar[bool] = True
-    tuned_by: ClassVar[str] = "t"
-
-    def needs(self) -> tuple[str, ...]:
-        return needed(self.H)
+    requires: ClassVar[tuple[Need, ...]] = NEEDS
+    takes: ClassVar[Takes] = Takes.SELECTED_AND_ALL
 
     def traffic(self, n: int) -> tuple[float, float]:
         return self.mixes * n, self.mixes * n

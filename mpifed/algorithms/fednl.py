@@ -5,12 +5,13 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.learned_hessians import LearnedHessians
+from mpifed.algorithms.learned_hessians import REGULAR, LearnedHessians
 from mpifed.algorithms.newton_steps import backtrack
 from mpifed.core.symmetric import entries, frobenius
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Need, Refused, Takes, Theorem
 
 
 class Client(NamedTuple):
@@ -35,16 +36,19 @@ class FedNL(LearnedHessians, tag="fednl"):
     Source: Algorithm 1, whose option 1 is A and 2 is B; with line search Algorithm 3.
     """
 
+    title: ClassVar[str] = "FedNL"
+    look: ClassVar[Look] = Look("green", 7, 3)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "those of arXiv:2106.02969 hold near x*, in a ball of which they need Lipschitz constants of ∇²f_i"
+    )
+
     option: Annotated[Literal["A", "B"], Meta(description="A: project H onto the matrices ⪰ μI; B: add l I")] = "B"
     line_search: Annotated[bool, Meta(description="shorten steps until f falls enough (FedNL-LS)")] = False
     c: Annotated[float, Meta(gt=0, lt=0.5, description="line search: share of the slope by which f must fall")] = 0.49
     shrink: Annotated[float, Meta(gt=0, lt=1, description="line search: factor of the step after a failure")] = 0.5
 
-    selections: ClassVar[int] = 0
-    everyone: ClassVar[bool] = True
-
-    def needs(self) -> tuple[str, ...]:
-        return ("hess", "convexity") if self.option == "A" else ("hess",)
+    requires: ClassVar[tuple[Need, ...]] = (Need("hess", also=REGULAR), Need("convexity", when={"option": "A"}))
+    takes: ClassVar[Takes] = Takes.ALL
 
     def join(self, f: Local) -> Client:
         return Client(H=f.zeros(entries(f.n)))
@@ -72,5 +76,5 @@ class FedNL(LearnedHessians, tag="fednl"):
         """f_i at a point of the line search."""
         return client, f.value(x)
 
-    def report(self, server: Server, watched: dict[str, float], m: int) -> dict[str, float]:
+    def report(self, server: Server, row: dict[str, float], m: int) -> dict[str, float]:
         return {"server_step": server.step} if self.line_search else {}

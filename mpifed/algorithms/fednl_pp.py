@@ -1,15 +1,16 @@
 """FedNL-PP, Algorithm 2 of M. Safaryan, R. Islamov, X. Qian, P. Richtárik, "FedNL: Making Newton-type methods
 applicable to federated learning", arXiv:2106.02969 (2022)."""
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from mpifed.algorithms.learned_hessians import LearnedHessians
+from mpifed.algorithms.learned_hessians import REGULAR, LearnedHessians
 from mpifed.core.symmetric import entries, frobenius, unpack
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Need, Refused, Theorem
 
 
 class Client(NamedTuple):
@@ -34,8 +35,11 @@ class FedNLPP(LearnedHessians, tag="fednl-pp"):
     round, and are charged.  Source: Algorithm 2.
     """
 
-    def needs(self) -> tuple[str, ...]:
-        return ("hess",)
+    title: ClassVar[str] = "FedNL-PP"
+    look: ClassVar[Look] = Look("green", 3, 4)
+    theorem: ClassVar[Theorem | Refused] = Refused("those of arXiv:2106.02969 hold near x*, as those of fednl")
+
+    requires: ClassVar[tuple[Need, ...]] = (Need("hess", also=REGULAR),)
 
     def join(self, f: Local) -> Client:
         return Client(H=f.zeros(entries(f.n)), l=f.zeros(1)[:, 0], g=f.zeros())

@@ -6,14 +6,15 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.fedavg import Client, FedAvg, Server
+from mpifed.algorithms.fedavg import Client, LocalSteps, Server
 from mpifed.algorithms.optimizers import SGD, Momentum
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Mean, Refused, Theorem, Upload
 
 
-class FedNova(FedAvg, tag="fednova"):
+class FedNova(LocalSteps, tag="fednova"):
     """FedAvg whose mean does not favour clients that take more local steps than others.
 
     w_i by the local steps of FedAvg, as many as each client takes;  d_i = (w_i − x)/‖a_i‖₁, where ‖a_i‖₁ is how far the
@@ -21,10 +22,17 @@ class FedNova(FedAvg, tag="fednova"):
     Source: sections 4.1 and 5 with equal weights, because f is the mean of f_i.
     """
 
+    title: ClassVar[str] = "FedNova"
+    look: ClassVar[Look] = Look("sky", 5, 3)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "those of arXiv:2007.07481 need bounds on variance and dissimilarity that a run does not show"
+    )
+
     aggregate: Annotated[Literal["chosen"], Meta(description="means are over the selected clients")] = "chosen"
 
-    uploads_models: ClassVar[bool] = False
-    uneven: ClassVar[str] = "its step is the product of two means over the selected"
+    mean: ClassVar[Mean | Refused] = Refused("its step is the product of two means over the selected")
+    upload: ClassVar[Upload] = Upload(kind="change")
+    asynchronous: ClassVar[bool | Refused] = True
 
     def __post_init__(self) -> None:
         linear = isinstance(self.optimizer, SGD | Momentum) and not getattr(self.optimizer, "weight_decay", 0)

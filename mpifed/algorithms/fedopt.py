@@ -5,12 +5,13 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.fedavg import Client, FedAvg
+from mpifed.algorithms.fedavg import Client, LocalSteps
 from mpifed.algorithms.personal import square
 from mpifed.algorithms.server_optimizers import Adam, Memory, ServerOptimizer
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Mean, Refused, Theorem
 
 
 class Server(NamedTuple):
@@ -21,17 +22,26 @@ class Server(NamedTuple):
     eta: float  # step size of the last round
 
 
-class FedOpt(FedAvg, tag="fedopt"):
+class FedOpt(LocalSteps, tag="fedopt"):
     """FedAvg whose server takes the clients' mean step for a gradient: momentum, Adagrad, Adam, Yogi or FedExP.
 
     w_i by the local steps of FedAvg;  Δ = mean of w_i − x over the selected clients;  x⁺ = x + η d, with η and the
     direction d as ``server`` says.  Source: Algorithm 2; for FedExP arXiv:2301.09604 (2023), Algorithm 1.
     """
 
+    title: ClassVar[str] = "FedOpt"
+    look: ClassVar[Look] = Look("black", 3, 2)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "those of arXiv:2003.00295 and 2301.09604 ask for bounds of gradients and of variances that no run shows"
+    )
+
     server: Annotated[ServerOptimizer, Meta(description="optimiser of the server")] = Adam()
-    asynchronous: ClassVar[bool] = False
-    synchronous: ClassVar[str] = "Δ is the step from the server's model, which moves on while clients compute"
     aggregate: Annotated[Literal["chosen"], Meta(description="Δ is a mean over the selected clients")] = "chosen"
+
+    mean: ClassVar[Mean | Refused] = Mean.UNBIASED
+    asynchronous: ClassVar[bool | Refused] = Refused(
+        "Δ is the step from the server's model, which moves on while clients compute"
+    )
 
     def traffic(self, n: int) -> tuple[int, int]:
         return n, n + self.server.spread
@@ -57,5 +67,5 @@ class FedOpt(FedAvg, tag="fedopt"):
         client, w = self.update(f, client, x, k, most)
         return client, (w, square(w - x))
 
-    def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
+    def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
         return {"server_step": server.eta} if self.server.spread else {}

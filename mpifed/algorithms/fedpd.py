@@ -11,6 +11,7 @@ from mpifed.algorithms.step_sizes import Log2, Step
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Refused, Theorem, Upload
 
 
 class Client(NamedTuple):
@@ -31,15 +32,22 @@ class FedPD(Algorithm, tag="fedpd"):
     Source: Algorithm 1 with oracle I, as compared in fedgia, section V.D (oracle choice I, option I); errata.
     """
 
+    title: ClassVar[str] = "FedPD"
+    look: ClassVar[Look] = Look("green", 2)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "that of arXiv:2005.11418 asks for an accuracy of the local problems that a number of steps does not give"
+    )
+
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
     eta: Annotated[float, Meta(gt=0, description="η, the inverse of the penalty")] = 1.0
     inner: Annotated[int, Meta(ge=1, description="gradient steps an iteration")] = 5
-    step: Annotated[Step, Meta(description="step size γ_k of the inner descent, k over the whole run")] = Log2()
+    step: Annotated[
+        Step, Meta(description="step size γ_k of the inner descent, k over the whole run", extra={"tuned": True})
+    ] = Log2()
     optimizer: LocalOptimizer = SGD()
     scale: Annotated[Literal["1", "1/m"], Meta(description="factor of ∇f_i")] = "1"
 
-    lasting: ClassVar[dict[str, str] | None] = {}
-    tuned_by: ClassVar[str] = "step"
+    upload: ClassVar[Upload] = Upload(kept="z")
 
     def work(self, d: Array) -> Array:
         return (1 + self.k0 * (self.inner - 1)) * d

@@ -1,7 +1,7 @@
 """FedProx, Algorithm 2 of T. Li, A. K. Sahu, M. Zaheer, M. Sanjabi, A. Talwalkar, V. Smith, "Federated optimization in
 heterogeneous networks", arXiv:1812.06127 (2020)."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
@@ -9,6 +9,7 @@ from mpifed.algorithms.fedavg import Client, FedAvg
 from mpifed.algorithms.optimizers import SGD
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
+from mpifed.federation.traits import Look, Refused, Theorem
 
 
 class FedProx(FedAvg, tag="fedprox"):
@@ -18,6 +19,12 @@ class FedProx(FedAvg, tag="fedprox"):
     Source: Algorithm 2, as compared in fedgia, section V.D. (3.17) of fedadmm, with its sign corrected (errata), is
     inner = 1, scale = "1/m" and begin = "own": there a round begins at the client's own last w_i.
     """
+
+    title: ClassVar[str] = "FedProx"
+    look: ClassVar[Look] = Look("sky", 4)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "that of arXiv:1812.06127 needs the dissimilarity B of the f_i at every point, which no run shows"
+    )
 
     mu: Annotated[float, Meta(ge=0, description="proximal weight μ")] = 1e-4
     inner: Annotated[int, Meta(ge=1, description="gradient steps an iteration")] = 5

@@ -1,7 +1,7 @@
 """FLAME, Algorithm 1 of S. Zhu, J. Zeng, S. Wang, Y. Sun, Z. Peng, "Personalized federated learning via ADMM with
 Moreau envelope", arXiv:2311.06756 (2023)."""
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -9,6 +9,7 @@ from msgspec import Meta
 from mpifed.algorithms.personal import Personal, square
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
+from mpifed.federation.traits import Look, Recorded, Refused, Sum, Theorem
 from mpifed.theory.flame import c1
 
 
@@ -19,13 +20,8 @@ class Client(NamedTuple):
     z: Array  # (c, n) last upload
 
 
-class Flame(Personal, tag="flame"):
-    """Personal models by local epochs, local models and duals in closed form; the server averages all last uploads.
-
-    θ_i ← H epochs on f_i(θ) + (λ/2)‖θ − centre‖²;  w_i = (λθ_i/m + ρw − π_i)/(λ/m + ρ);  π_i ← π_i + ρ(w_i − w);
-    z_i = w_i + π_i/ρ;  w = mean of z_i over all m. The centre is the broadcast model (released code) or the client's
-    own w_i (as printed). After an update π_i = (λ/m)(θ_i − w_i).  Source: (9)–(11), Algorithm 1; errata.
-    """
+class MoreauADMM(Personal):
+    """ADMM for the Moreau envelopes of the f_i: FLAME, and what FLAME-DP adds noise to."""
 
     rho: Annotated[float, Meta(gt=0, description="penalty ρ")] = 0.01
     center: Annotated[Literal["global", "local"], Meta(description="centre of personal models: w, or own w_i")] = (
@@ -57,15 +53,26 @@ class Flame(Personal, tag="flame"):
         z = wi + pi / self.rho
         return Client(theta, wi, pi, z), z
 
-    @property
-    def watches(self) -> tuple[str, ...]:
-        return (*super().watches, *(("lagrangian",) if self.lagrangian else ()))
-
-    def watch(self, f: Local, client: Client, x: Array) -> tuple[Array, ...]:
+    def record(self, f: Local, client: Client, x: Array) -> Recorded:
         """(6) and (8): with α_i = 1/m, (f_i(θ_i) + (λ/2)‖θ_i − w_i‖²)/m + ⟨π_i, w_i − w⟩ + (ρ/2)‖w_i − w‖²."""
-        envelope = super().watch(f, client, x)
+        envelope = super().record(f, client, x)
         if not self.lagrangian:
             return envelope
         away = client.w - x
         own = (f.value(client.theta) + self.lam / 2 * square(client.theta - client.w)) / f.m
-        return (*envelope, own + np.vecdot(client.pi, away) + self.rho / 2 * square(away))
+        return envelope | {"lagrangian": Sum(own + np.vecdot(client.pi, away) + self.rho / 2 * square(away))}
+
+
+class Flame(MoreauADMM, tag="flame"):
+    """Personal models by local epochs, local models and duals in closed form; the server averages all last uploads.
+
+    θ_i ← H epochs on f_i(θ) + (λ/2)‖θ − centre‖²;  w_i = (λθ_i/m + ρw − π_i)/(λ/m + ρ);  π_i ← π_i + ρ(w_i − w);
+    z_i = w_i + π_i/ρ;  w = mean of z_i over all m. The centre is the broadcast model (released code) or the client's
+    own w_i (as printed). After an update π_i = (λ/m)(θ_i − w_i).  Source: (9)–(11), Algorithm 1; errata.
+    """
+
+    title: ClassVar[str] = "FLAME"
+    look: ClassVar[Look] = Look("brown", 1)
+    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.flame:certificate")
+
+    asynchronous: ClassVar[bool | Refused] = True

@@ -10,12 +10,13 @@ from msgspec import Meta
 
 from mpifed.algorithms.base import Privacy
 from mpifed.algorithms.budget import accounting
-from mpifed.algorithms.flame import Client, Flame
+from mpifed.algorithms.flame import Client, MoreauADMM
 from mpifed.algorithms.gaussian import Gaussian
 from mpifed.algorithms.noise import NoiseSeed, recounted
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Refused, Theorem
 
 
 class Server(NamedTuple):
@@ -23,7 +24,7 @@ class Server(NamedTuple):
     uploads: Array  # (m,) noisy uploads so far
 
 
-class FlameDP(Flame, tag="flame-dp"):
+class FlameDP(MoreauADMM, tag="flame-dp"):
     """FLAME with clipped and noisy uploads, so that its models are differentially private for whole clients.
 
     θ_i, w_i, π_i and z_i as in flame, exact and never sent;  u_i = z_i − w, shortened to 2-norm ``clip`` C where it is
@@ -32,6 +33,12 @@ class FlameDP(Flame, tag="flame-dp"):
     2/noise_multiplier². A client's own noise never enters its π_i. Where u_i stays longer than C the limit is the Huber
     mean of the z_i.
     """
+
+    title: ClassVar[str] = "FLAME-DP"
+    look: ClassVar[Look] = Look("brown", 5, 2)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "its uploads are clipped and have noise, of which the theorems of FLAME say nothing"
+    )
 
     clip: Annotated[float, Meta(gt=0, description="bound C of ‖z_i − w‖₂")] = 1.0
     noise_multiplier: Annotated[float, Meta(ge=0, description="standard deviation of the noise over C; 0: none")] = 1.0
@@ -42,8 +49,7 @@ class FlameDP(Flame, tag="flame-dp"):
     delta: Annotated[float, Meta(gt=0, lt=1, description="δ at which the spent budget is reported")] = 1e-5
     noise_seed: NoiseSeed = None
 
-    asynchronous: ClassVar[bool] = False
-    synchronous: ClassVar[str] = "its budget counts the clients that a round selects"
+    asynchronous: ClassVar[bool | Refused] = Refused("its budget counts the clients that a round selects")
 
     def mechanism(self) -> Gaussian:
         return Gaussian(self.clip, self.noise_multiplier, self.noise_seed)
@@ -75,6 +81,6 @@ class FlameDP(Flame, tag="flame-dp"):
     def redrawn(self, server: Server, rounds: int) -> Server:
         return recounted(server, rounds, self.privacy())
 
-    def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
+    def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
         spent = self.mechanism().spent(int(server.uploads.max()), self.delta)
-        return super().report(server, watched, m) | ({"epsilon_accounted": spent} if self.noise_multiplier else {})
+        return super().report(server, row, m) | ({"epsilon_accounted": spent} if self.noise_multiplier else {})

@@ -9,6 +9,7 @@ from mpifed.algorithms.base import Algorithm
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Mean, Need, Refused, Theorem, Upload
 
 
 class Client(NamedTuple):
@@ -27,15 +28,17 @@ class GD(Algorithm, tag="gd"):
     Source: Algorithm 1 with an average after every step.
     """
 
-    gamma: Annotated[Positive | None, Meta(description="step size γ (default: 1/max r_i)")] = None
+    title: ClassVar[str] = "GD"
+    look: ClassVar[Look] = Look("black", 0, 3)
+    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.gradient_descent:gd")
 
-    spares: ClassVar[dict[str, str]] = {"lipschitz": "gamma"}
-    tuned_by: ClassVar[str] = "gamma"
-    uneven: ClassVar[str] = ""
-    uploads_models: ClassVar[bool] = False
+    gamma: Annotated[Positive | None, Meta(description="step size γ (default: 1/max r_i)", extra={"tuned": True})] = (
+        None
+    )
 
-    def needs(self) -> tuple[str, ...]:
-        return ("lipschitz",) if self.gamma is None else ()
+    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz", unless=("gamma",)),)
+    mean: ClassVar[Mean | Refused] = Mean.UNBIASED
+    upload: ClassVar[Upload] = Upload(kind="gradient")
 
     def join(self, f: Local) -> Client:
         return Client()

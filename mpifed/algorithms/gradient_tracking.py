@@ -8,7 +8,8 @@ from msgspec import Meta
 from mpifed.algorithms.graph_method import GraphMethod, Server
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
-from mpifed.federation.network import Network
+from mpifed.federation.peers.network import Network
+from mpifed.federation.traits import Look, Need, Refused, Theorem, Upload
 
 
 class Client(NamedTuple):
@@ -29,14 +30,18 @@ class GradientTracking(GraphMethod, tag="gradient-tracking"):
     A. Nedić, A. Olshevsky, W. Shi, arXiv:1607.03218 (DIGing).
     """
 
-    gamma: Annotated[Positive | None, Meta(description="step size γ (default: (1 + λ)²/(4 max r_i))")] = None
+    title: ClassVar[str] = "Gradient tracking"
+    look: ClassVar[Look] = Look("orange", 2, 4)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "those of arXiv:1605.07112 could not be read; that of 1607.03218 asks for γ ~ 1/(L√(mκ))"
+    )
 
-    vectors: ClassVar[int] = 2
-    spares: ClassVar[dict[str, str]] = {"lipschitz": "gamma"}
-    tuned_by: ClassVar[str] = "gamma"
+    gamma: Annotated[
+        Positive | None, Meta(description="step size γ (default: (1 + λ)²/(4 max r_i))", extra={"tuned": True})
+    ] = None
 
-    def needs(self) -> tuple[str, ...]:
-        return ("lipschitz",) if self.gamma is None else ()
+    upload: ClassVar[Upload] = Upload(vectors=2)
+    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz", unless=("gamma",)),)
 
     def join(self, f: Local) -> Client:
         g = f.grad(f.initial())

@@ -10,7 +10,8 @@ import numpy as np
 from mpifed.algorithms.base import Algorithm
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
-from mpifed.federation.network import Network
+from mpifed.federation.peers.network import Network
+from mpifed.federation.traits import Max, Recorded, Refused, Sum, Takes
 
 
 class Server(NamedTuple):
@@ -24,13 +25,12 @@ class GraphMethod(Algorithm):
     ``join`` returns the first state of nodes, with their models in its field ``x``. The state at rank 0 that ``start``
     returns holds numbers that all nodes know, and a field ``x`` in which rank 0 puts the mean model for the record;
     ``round`` neither reads nor sets it. Client methods return the new state and None. [selection] needs no place here,
-    because all nodes work in every round; a method that selects some sets ``selections``.
+    because all nodes work in every round: ``takes`` is Takes.ALL, or SELECTED where some of them are selected.
     """
 
-    graph: ClassVar[bool] = True
-    synchronous: ClassVar[str] = "its nodes wait for their neighbours"
-    selections: ClassVar[int] = 0
-    extremes: ClassVar[tuple[str, ...]] = ("consensus_max",)
+    asynchronous: ClassVar[bool | Refused] = Refused("its nodes wait for their neighbours")
+    takes: ClassVar[Takes] = Takes.ALL
+    fixed_weights: ClassVar[str] = ""  # why W must be the same in all rounds, where it must
 
     @abstractmethod
     def start(self, net: Network) -> Any:
@@ -42,22 +42,16 @@ class GraphMethod(Algorithm):
         """One round of all nodes."""
         raise NotImplementedError
 
-    @property
-    def watches(self) -> tuple[str, ...]:
-        return ("consensus",)
-
     def model(self, f: Local, client: Any) -> Array:
         """The nodes' models: (c, n)."""
         x: Array = client.x
         return x
 
-    def watch(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
+    def record(self, f: Local, client: Any, x: Array) -> Recorded:
         """‖x_i − x‖² of each node, x the mean model."""
         difference = self.model(f, client) - x
-        return (np.vecdot(difference, difference),)
+        square = np.vecdot(difference, difference)
+        return {"consensus": Sum(square), "consensus_max": Max(square)}
 
-    def extreme(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
-        return self.watch(f, client, x)
-
-    def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
-        return {"consensus": watched["consensus"] / m, "consensus_max": watched["consensus_max"]}
+    def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
+        return {"consensus": row["consensus"] / m, "consensus_max": row["consensus_max"]}

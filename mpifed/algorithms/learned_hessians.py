@@ -14,6 +14,9 @@ from mpifed.core.symmetric import add_diagonal, entries, order, unpack
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Mean, Refused, Upload
+
+REGULAR = "a mean Hessian that is positive definite, so set the problem's regularisation above 0"
 
 
 class LearnedHessians(Algorithm):
@@ -22,14 +25,15 @@ class LearnedHessians(Algorithm):
     compressor: Annotated[Compressor, Meta(description="C, for symmetric matrices of order n")] = TopK(k="8n")
     alpha: Annotated[
         Annotated[float, Meta(gt=0)] | None,
-        Meta(description="learning rate α of H_i (default: 1/(1 + ω) where C is unbiased, else 1)"),
+        Meta(
+            description="learning rate α of H_i (default: 1/(1 + ω) where C is unbiased, else 1)", extra={"tuned": True}
+        ),
     ] = None
 
-    demands: ClassVar[str] = "a mean Hessian that is positive definite, so set the problem's regularisation above 0"
-    tuned_by: ClassVar[str] = "alpha"
-    uneven: ClassVar[str] = ""  # the server has the last g_i of all
-    uncompressed: ClassVar[dict[str, str]] = dict.fromkeys(
-        ("up", "down"), "it compresses Hessians itself: algorithm.compressor says how"
+    mean: ClassVar[Mean | Refused] = Mean.UNBIASED  # the server has the last g_i of all
+    upload: ClassVar[Upload] = Upload(
+        kind="compressed",
+        exact=dict.fromkeys(("up", "down"), "it compresses Hessians itself: algorithm.compressor says how"),
     )
 
     def verify(self, selected: int) -> None:

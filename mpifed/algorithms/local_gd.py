@@ -5,26 +5,44 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from mpifed.algorithms.gd import GD, Client, Server
-from mpifed.core.typing import Array
+from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.gd import Client, Server
+from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Mean, Need, Refused, Theorem
 
 
-class LocalGD(GD, tag="local-gd"):
+class LocalGD(Algorithm, tag="local-gd"):
     """k0 full gradient steps of each client from the server's model, then the mean.
 
     w_i ← w_i − γ ∇f_i(w_i), k0 times from w_i = x;  x⁺ = mean of w_i.  By default γ = 1/max r_i.  With k0 > 1 its limit
     is not the minimiser of f: the error grows with γ(k0 − 1).  Source: Algorithm 1, which averages every k0 steps.
     """
 
+    title: ClassVar[str] = "Local GD"
+    look: ClassVar[Look] = Look("black", 2, 4)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "that of arXiv:1909.04715 bounds f at the mean of all iterates, which no model of a run is"
+    )
+
+    gamma: Annotated[Positive | None, Meta(description="step size γ (default: 1/max r_i)", extra={"tuned": True})] = (
+        None
+    )
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
 
     refused: ClassVar[dict[str, str]] = {"optimizer": "it is plain gradient descent; fedavg takes optimisers"}
-    uploads_models: ClassVar[bool] = True
+    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz", unless=("gamma",)),)
+    mean: ClassVar[Mean | Refused] = Mean.UNBIASED
 
     def work(self, d: Array) -> Array:
         return self.k0 * d
+
+    def join(self, f: Local) -> Client:
+        return Client()
+
+    def start(self, fed: Federation) -> Server:
+        return Server(x=fed.initial(), gamma=self.gamma or float(1 / fed.max(self.smoothness)))
 
     def round(self, fed: Federation, server: Server) -> Server:
         fed.send(self.descend, server.x, server.gamma, to=fed.select(server.x))

@@ -12,6 +12,7 @@ from msgspec import Meta
 from mpifed.core.component import Component
 from mpifed.core.typing import Array, Count
 from mpifed.federation.local import Local
+from mpifed.federation.traits import Need
 from mpifed.problems.base import Solve
 from mpifed.problems.gram import conjugate_gradients
 
@@ -31,9 +32,7 @@ class Solver(Component):
     default: ClassVar[str] = "newton"
     kind: ClassVar[str] = "solvers"
 
-    def needs(self) -> tuple[str, ...]:
-        """The optional methods that a problem must define."""
-        return ()
+    requires: ClassVar[tuple[Need, ...]] = ()  # the optional methods that a problem must define
 
     def passes(self) -> int | None:
         """How many gradients of f_i it takes; None: not known in advance."""
@@ -61,8 +60,7 @@ class Newton(Solver, tag="newton"):
 
     shrink: Annotated[float, Meta(gt=0, le=1, description="factor of tol a round, down to 1e-14 of it")] = 1.0
 
-    def needs(self) -> tuple[str, ...]:
-        return ("hessian",)
+    requires: ClassVar[tuple[Need, ...]] = (Need("hessian"),)
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         tol = self.tol * np.maximum(self.shrink ** np.maximum(f.round - np.array(1.0), 0), 1e-14)

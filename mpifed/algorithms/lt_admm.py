@@ -8,7 +8,8 @@ from msgspec import Meta
 from mpifed.algorithms.graph_method import GraphMethod
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
-from mpifed.federation.network import Network
+from mpifed.federation.peers.network import Network
+from mpifed.federation.traits import Look, Need, Refused, Theorem
 
 
 class Client(NamedTuple):
@@ -34,15 +35,19 @@ class LTADMM(GraphMethod, tag="lt-admm"):
     docs/graph-methods.md.
     """
 
+    title: ClassVar[str] = "LT-ADMM"
+    look: ClassVar[Look] = Look("wine", 3, 2)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "those of arXiv:2501.13516 could not be read, and its abstract names no conditions"
+    )
+
     tau: Annotated[int, Meta(ge=1, description="gradient steps τ between two exchanges")] = 5
-    gamma: Annotated[Positive | None, Meta(description="step size γ (default: 1/(2τ max r_i))")] = None
+    gamma: Annotated[
+        Positive | None, Meta(description="step size γ (default: 1/(2τ max r_i))", extra={"tuned": True})
+    ] = None
     beta: Annotated[Positive | None, Meta(description="step size β (default: 1/(2τ(max d_i + 1)))")] = None
 
-    spares: ClassVar[dict[str, str]] = {"lipschitz": "gamma"}
-    tuned_by: ClassVar[str] = "gamma"
-
-    def needs(self) -> tuple[str, ...]:
-        return ("lipschitz",) if self.gamma is None else ()
+    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz", unless=("gamma",)),)
 
     def work(self, d: Array) -> Array:
         return self.tau * d

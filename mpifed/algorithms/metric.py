@@ -8,14 +8,11 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.federation.local import Local
+from mpifed.federation.traits import Need
 from mpifed.problems.base import Solve
 
 Metric = Annotated[Literal["diagonal", "gram", "zero"], Meta(description="H_i: r_i I, Gram matrix or 0")]
-
-
-def needed(H: str) -> tuple[str, ...]:
-    """The optional methods that a problem must define."""
-    return ("lipschitz", "majorizer_inverse") if H == "gram" else ("lipschitz",)
+NEEDS = Need("lipschitz"), Need("majorizer_inverse", when={"H": "gram"})
 
 
 def inverse(f: Local, H: str, sigma: float) -> Solve:

@@ -6,11 +6,13 @@ from typing import Annotated, ClassVar, NamedTuple
 from msgspec import Meta
 
 from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.learned_hessians import REGULAR
 from mpifed.algorithms.newton_steps import backtrack, direction
 from mpifed.core.symmetric import entries, unpack
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Need, Refused, Takes, Theorem, Upload
 
 
 class Client(NamedTuple):
@@ -30,19 +32,22 @@ class Newton(Algorithm, tag="newton"):
     Source: Algorithm 9.5 with the backtracking of Algorithm 9.2.
     """
 
-    c: Annotated[float, Meta(gt=0, lt=0.5, description="share of the slope by which f must go down")] = 0.49
+    title: ClassVar[str] = "Newton"
+    look: ClassVar[Look] = Look("green", 5, 2)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "that of section 9.5.3 needs a Lipschitz constant of ∇²f, which no problem tells"
+    )
+
+    c: Annotated[
+        float, Meta(gt=0, lt=0.5, description="share of the slope by which f must go down", extra={"tuned": True})
+    ] = 0.49
     shrink: Annotated[float, Meta(gt=0, lt=1, description="factor from one trial step to the next")] = 0.5
 
-    selections: ClassVar[int] = 0
-    uncompressed: ClassVar[dict[str, str]] = dict.fromkeys(
-        ("up", "down"), "fednl is Newton's method with compressed Hessians"
+    requires: ClassVar[tuple[Need, ...]] = (Need("hess", also=REGULAR),)
+    takes: ClassVar[Takes] = Takes.ALL
+    upload: ClassVar[Upload] = Upload(
+        exact=dict.fromkeys(("up", "down"), "fednl is Newton's method with compressed Hessians")
     )
-    everyone: ClassVar[bool] = True
-    tuned_by: ClassVar[str] = "c"
-    demands: ClassVar[str] = "a mean Hessian that is positive definite, so set the problem's regularisation above 0"
-
-    def needs(self) -> tuple[str, ...]:
-        return ("hess",)
 
     def work(self, d: Array) -> None:
         """Unknown: a Hessian is no sample gradient, and trial points are as many as it takes."""
@@ -72,5 +77,5 @@ class Newton(Algorithm, tag="newton"):
         """f_i at a trial point."""
         return client, f.value(x)
 
-    def report(self, server: Server, watched: dict[str, float], m: int) -> dict[str, float]:
+    def report(self, server: Server, row: dict[str, float], m: int) -> dict[str, float]:
         return {"server_step": server.step}

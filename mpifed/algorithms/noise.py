@@ -15,6 +15,7 @@ from mpifed.core.discrete_noise import Words, discrete_laplace, entropy, laplace
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
+from mpifed.federation.traits import Max, Recorded
 
 MEANING = "Laplace noise on uploads: released (the printed scale) and matched (times the step) guarantee no privacy"
 Unproven = Annotated[Literal["released", "matched", "none"], Meta(description=MEANING)]
@@ -43,10 +44,6 @@ class Noise(Struct, frozen=True):
     seed: int | None = None
 
     gradients: ClassVar[int] = 1  # gradients that the stand-in takes, where a method has none to share
-
-    def needs(self) -> tuple[str, ...]:
-        """The optional methods that a problem must define."""
-        return ()
 
     def verify(self) -> None:
         """Refuse, before round one, a seed that does not belong here, and a library that is missing (UserError)."""
@@ -123,9 +120,6 @@ class Clipped(Noise, frozen=True):
         named = f"each upload is ε-private with ε = {self.epsilon:g}"
         return Privacy(True, f"{named} (neighbours: one sample of one client replaced)", double=True)
 
-    def needs(self) -> tuple[str, ...]:
-        return ("clipped_grad",)
-
     def verify(self) -> None:
         accounting()
 
@@ -179,16 +173,10 @@ class Noisy(Algorithm):
     The clients' state has ``w``, ``z`` and ``ratio``; the server's has ``uploads`` (m,), the noisy uploads so far.
     """
 
-    extremes: ClassVar[tuple[str, ...]] = ("snr",)
-    uploaded: ClassVar[str] = "z"
-
     @abstractmethod
     def mechanism(self) -> Noise:
         """The noise that the options name."""
         raise NotImplementedError
-
-    def needs(self) -> tuple[str, ...]:
-        return self.mechanism().needs()
 
     def verify(self, selected: int) -> None:
         self.mechanism().verify()
@@ -204,11 +192,11 @@ class Noisy(Algorithm):
         z = client.w + self.mechanism().first(f)
         return client._replace(z=z), z
 
-    def extreme(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
-        return (-client.ratio,)
+    def record(self, f: Local, client: Any, x: Array) -> Recorded:
+        return {"snr": Max(-client.ratio)}
 
-    def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
-        return self.mechanism().columns(-watched["snr"], int(server.uploads.max(initial=0)))
+    def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
+        return self.mechanism().columns(-row["snr"], int(server.uploads.max(initial=0)))
 
 
 def exact(family: Callable[[Array, Words], Array], f: Local, scale: Array, seed: int | None) -> Array:

@@ -13,6 +13,7 @@ from mpifed.algorithms.optimizers import SGD, LocalOptimizer
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Recorded, Sum, Upload
 
 
 class Server(NamedTuple):
@@ -23,7 +24,7 @@ class Personal(Algorithm):
     """Algorithms whose clients keep a personal model ``theta``, which is never uploaded."""
 
     lam: Annotated[float, Meta(gt=0, description="pull λ of personal models to the centre")] = 5.0
-    lr: Annotated[float, Meta(gt=0, description="step size of the local epochs")] = 0.01
+    lr: Annotated[float, Meta(gt=0, description="step size of the local epochs", extra={"tuned": True})] = 0.01
     epochs: Annotated[int, Meta(ge=1, description="local epochs H")] = 5
     optimizer: LocalOptimizer = SGD()
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 100
@@ -32,10 +33,7 @@ class Personal(Algorithm):
         bool, Meta(description="record (1/m) Σ f_i(θ_i) + (λ/2)‖θ_i − w‖², the objective of personal models")
     ] = False
 
-    personal: ClassVar[bool] = True
-    lasting: ClassVar[dict[str, str] | None] = {}
-    tuned_by: ClassVar[str] = "lr"
-    asynchronous: ClassVar[bool] = True
+    upload: ClassVar[Upload] = Upload(kept="z")
 
     def work(self, d: Array) -> Array:
         return self.epochs * d
@@ -70,18 +68,14 @@ class Personal(Algorithm):
         g = batch.grad(client.theta) + self.lam * (client.theta - self.centre(client, w))
         return client, np.sqrt(np.vecdot(g, g))
 
-    @property
-    def watches(self) -> tuple[str, ...]:
-        return ("envelope",) if self.envelope else ()
-
-    def watch(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
+    def record(self, f: Local, client: Any, x: Array) -> Recorded:
         """f_i(θ_i) + (λ/2)‖θ_i − w‖², at least the Moreau envelope of f_i at w."""
         if not self.envelope:
-            return ()
-        return (f.value(client.theta) + self.lam / 2 * square(client.theta - x),)
+            return {}
+        return {"envelope": Sum(f.value(client.theta) + self.lam / 2 * square(client.theta - x))}
 
-    def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
-        return watched | ({"envelope": watched["envelope"] / m} if self.envelope else {})
+    def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
+        return row | ({"envelope": row["envelope"] / m} if self.envelope else {})
 
     def personalised(self, f: Local, client: Any) -> Array:
         return client.theta

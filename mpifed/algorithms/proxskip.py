@@ -11,6 +11,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Positive, Share
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Mean, Need, Refused, Theorem, Upload, demands, needs
 
 
 class Client(NamedTuple):
@@ -32,26 +33,33 @@ class ProxSkip(Algorithm, tag="proxskip"):
     x̂_j is the paper's of x̂_j − (γ/p)h_j; one of the selected keeps Σ h_i = 0 (arXiv:2302.09832).
     """
 
-    gamma: Annotated[Positive | None, Meta(description="step size γ (default: 1/max r_i)")] = None
+    title: ClassVar[str] = "ProxSkip"
+    look: ClassVar[Look] = Look("orange", 1, 1)
+    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.proxskip:certificate")
+
+    gamma: Annotated[Positive | None, Meta(description="step size γ (default: 1/max r_i)", extra={"tuned": True})] = (
+        None
+    )
     p: Annotated[Share | None, Meta(description="probability of a mean (default: √(min α_i/max r_i))")] = None
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
-    demands: ClassVar[str] = "algorithm.p where the f_i are not strongly convex"
-    spares: ClassVar[dict[str, str]] = {"lipschitz": "gamma", "convexity": "p"}
-    tuned_by: ClassVar[str] = "gamma"
-    coupled: ClassVar[bool] = True
-    coin: ClassVar[str] = "p"
-    uploaded: ClassVar[str] = "x"
-    uncompressed: ClassVar[dict[str, str]] = {"down": "Σ h_i = 0 must hold, which takes the mean itself"}
 
-    def needs(self) -> tuple[str, ...]:
-        return ("convexity",) * (self.p is None) + ("lipschitz",) * (self.p is None or self.gamma is None)
+    requires: ClassVar[tuple[Need, ...]] = (
+        Need("convexity", unless=("p",), also="algorithm.p where the f_i are not strongly convex"),
+        Need("lipschitz", unless=("gamma", "p")),
+    )
+    mean: ClassVar[Mean | Refused] = Mean.COUPLED
+    upload: ClassVar[Upload] = Upload(known="x", exact={"down": "Σ h_i = 0 must hold, which takes the mean itself"})
+
+    def units(self) -> float:
+        """Steps of a round on average: 1/p; 1 where p follows from the problem."""
+        return 1 / (self.p or 1.0)
 
     def work(self, d: Array) -> Array:
         return passes(d, 1, 0, self.batch_size)
 
     def join(self, f: Local) -> Client:
         if self.p is None and not (f.convexity() > 0).all():
-            raise UserError(f"proxskip cannot run on {f.problem.label()} as it stands: it needs {self.demands}")
+            raise UserError(f"proxskip cannot run on {f.problem.label()} as it stands: it needs {demands(self)}")
         return Client(h=f.zeros(), x=f.initial())
 
     def start(self, fed: Federation) -> Server:
@@ -60,7 +68,7 @@ class ProxSkip(Algorithm, tag="proxskip"):
 
     def constants(self, f: Local, client: Client) -> tuple[Client, tuple[Array, Array]]:
         """r_i and −α_i, or 1 for what is not needed."""
-        r = f.lipschitz() if "lipschitz" in self.needs() else np.ones(len(f))
+        r = f.lipschitz() if "lipschitz" in needs(self) else np.ones(len(f))
         return client, (r, -f.convexity() if self.p is None else np.ones(len(f)))
 
     def round(self, fed: Federation, server: Server) -> Server:

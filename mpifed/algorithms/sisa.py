@@ -10,6 +10,7 @@ from mpifed.algorithms.base import Algorithm, passes
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import Look, Need, Refused, Theorem, Upload
 
 
 class Client(NamedTuple):
@@ -34,7 +35,15 @@ class SISA(Algorithm, tag="sisa"):
     Source: the authors' program, where σ_i follows a learning rate; γ is that of others. The paper was not at hand.
     """
 
-    sigma: Annotated[Positive | None, Meta(description="first penalty s_i (default: r_i)")] = None
+    title: ClassVar[str] = "SISA"
+    look: ClassVar[Look] = Look("vermilion", 2, 2)
+    theorem: ClassVar[Theorem | Refused] = Refused(
+        "that of arXiv:2502.10784 could not be read; its abstract speaks of a bounded region, which no run shows"
+    )
+
+    sigma: Annotated[Positive | None, Meta(description="first penalty s_i (default: r_i)", extra={"tuned": True})] = (
+        None
+    )
     gamma: Annotated[float, Meta(gt=0, le=1, description="γ: the penalties grow by 1/γ a round")] = 1.0
     preconditioner: Annotated[Literal["second-moment", "smoothness"], Meta(description="Q_i: diag(√m_i) or r_i I")] = (
         "second-moment"
@@ -42,12 +51,11 @@ class SISA(Algorithm, tag="sisa"):
     rho: Annotated[float, Meta(ge=0, description="weight ρ of Q_i; 0: no preconditioner")] = 1.0
     beta: Annotated[float, Meta(ge=0, lt=1, description="memory β of the second moments")] = 0.9
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
-    lasting: ClassVar[dict[str, str] | None] = {}
-    spares: ClassVar[dict[str, str]] = {"lipschitz": "sigma"}
-    tuned_by: ClassVar[str] = "sigma"
-
-    def needs(self) -> tuple[str, ...]:
-        return () if self.sigma is not None and self.preconditioner != "smoothness" else ("lipschitz",)
+    requires: ClassVar[tuple[Need, ...]] = (
+        Need("lipschitz", unless=("sigma",)),
+        Need("lipschitz", when={"preconditioner": "smoothness"}),
+    )
+    upload: ClassVar[Upload] = Upload(kept="z")
 
     def work(self, d: Array) -> Array:
         return passes(d, 1, 0, self.batch_size)

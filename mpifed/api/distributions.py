@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpifed.federation.distributions import Constant, Exponential, Lognormal, Pareto, Uniform
+from mpifed.federation.timing.distributions import Constant, Exponential, Lognormal, Pareto, Uniform
 
 __all__ = ["Constant", "Exponential", "Lognormal", "Pareto", "Uniform"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mpifed.federation.laws import Cyclic, Importance
-from mpifed.federation.scored import Greedy, PowerOfChoice
-from mpifed.federation.selection import All, Biased, Cover, Replay, Uniform
+from mpifed.federation.participation.importance import Cyclic, Importance
+from mpifed.federation.participation.scored import Greedy, PowerOfChoice
+from mpifed.federation.participation.selection import All, Biased, Cover, Replay, Uniform
 
 __all__ = ["All", "Biased", "Cover", "Cyclic", "Greedy", "Importance", "PowerOfChoice", "Replay", "Uniform"]
 

@@ -24,11 +24,11 @@ from mpifed.data.base import Data
 from mpifed.data.partition import Partition
 from mpifed.experiment.config import FAMILIES
 from mpifed.experiment.matching import matrix
-from mpifed.federation.arrivals import Asynchronous
-from mpifed.federation.compress import Compress
-from mpifed.federation.distributions import Distribution
-from mpifed.federation.masks import Masks
-from mpifed.federation.stragglers import System
+from mpifed.federation.timing.arrivals import Asynchronous
+from mpifed.federation.timing.distributions import Distribution
+from mpifed.federation.timing.system import System
+from mpifed.federation.wire.compress import Compress
+from mpifed.federation.wire.masks import Masks
 from mpifed.graphs.base import Graph
 
 KINDS: dict[str, type[Component]] = {

@@ -41,7 +41,7 @@ def known(config: Experiment, fed: Federation, sizes: Array, rounds: int, x: Arr
         m=fed.m,
         n=fed.n,
         d=np.asarray(sizes),
-        cohort=fed.cohort if algorithm.selections else fed.m,
+        cohort=fed.cohort if algorithm.takes.selections else fed.m,
         rounds=rounds,
         selection=config.selection.label() if config.asynchronous is None else "arrivals",
         logistic=config.problem.logistic_loss,
@@ -63,7 +63,7 @@ def known(config: Experiment, fed: Federation, sizes: Array, rounds: int, x: Arr
 def oldest(config: Experiment, fed: Federation) -> float:
     """How many rounds old uploads can be where they are used: 0 if all clients reply in every round."""
     if config.asynchronous is None:
-        return 0.0 if fed.cohort == fed.m or not config.algorithm.selections else math.inf
+        return 0.0 if fed.cohort == fed.m or not config.algorithm.takes.selections else math.inf
     bound = config.asynchronous.staleness
     return math.inf if bound is None else float(bound)
 

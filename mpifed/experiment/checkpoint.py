@@ -24,7 +24,7 @@ from mpifed.core.component import Table
 from mpifed.core.errors import Trouble, UserError, reason
 from mpifed.core.typing import Array
 from mpifed.experiment.stop import ran_out
-from mpifed.federation.compression import PREFIX
+from mpifed.federation.method import Method
 from mpifed.federation.server import Federation
 
 STATE = "state.json"
@@ -72,7 +72,7 @@ class Saved(msgspec.Struct):
         names = dict.fromkeys(name for part in found for name in part)
         return {name: np.concatenate([rows_of(name, part, found) for part in found]) for name in names}
 
-    def server(self, algorithm: Any) -> tuple[Any, Array]:
+    def server(self, algorithm: Method) -> tuple[Any, Array]:
         """The state of the server of ``algorithm``, and how often each client was selected (m,)."""
         modules = [vars(sys.modules[base.__module__]) for base in type(algorithm).__mro__]
         kind = next((module[self.kind] for module in modules if self.kind in module), None)
@@ -92,12 +92,7 @@ class Saved(msgspec.Struct):
 
     def going_on(self, fed: Federation) -> None:
         """Give the federation what it keeps of compressed downloads and of clients under way, and the time."""
-        arrays = self.arrays()
-        fed.downloads.kept = {name.removeprefix(PREFIX): x for name, x in arrays.items() if name.startswith(PREFIX)}
-        if fed.devices is not None:
-            fed.devices.resume(self.simulated, arrays)
-        if fed.flights is not None:
-            fed.flights.restore(arrays, self.sent)
+        fed.restore(self.simulated, self.sent, self.arrays())
 
     def number(self, name: str, value: Array) -> Any:
         """A field of the server's state: a number of the type that it had, or an array."""
@@ -151,16 +146,12 @@ class CheckpointWriter:
             fed.save(serial)
             values = {name: value for name, value in server._asdict().items() if value is not None}
             kinds = {name: type(value).__name__ for name, value in values.items() if type(value) in (int, float, bool)}
-            kept = {PREFIX + name: x for name, x in fed.downloads.kept.items()}
-            away = {} if fed.flights is None else fed.flights.saved()
-            clocks = {} if fed.devices is None else fed.devices.kept()
-            arrays = {**values, **kept, **away, **clocks, "times selected": fed.times_selected}
+            arrays = {**values, **fed.saved(), "times selected": fed.times_selected}
             sealed.write(piece(self.folder, serial, "server"), arrays)
             ledger = {name: int(value) for name, value in vars(fed.ledger).items()}
             saved = Saved(serial, round, self.cuts, elapsed, ledger, type(server).__name__, kinds)
             saved.redrawn = self.redrawn
-            saved.simulated = 0.0 if fed.devices is None else fed.devices.seconds
-            saved.sent = "" if fed.flights is None else fed.flights.method
+            saved.simulated, saved.sent = fed.schedule.seconds, fed.schedule.under_way
             sealed.write_text(self.folder / STATE, msgspec.json.encode(saved))
         except OSError as error:
             raise Trouble(

@@ -18,14 +18,14 @@ from mpifed.core.component import Component, Table, fields_of
 from mpifed.core.errors import UserError
 from mpifed.core.toml import DOTS, flat, from_toml, join, shallow, to_toml, toml_value
 from mpifed.data.base import Data
-from mpifed.experiment.asynchrony import refuse_asynchronous
 from mpifed.experiment.checkpoint import Checkpoint
+from mpifed.experiment.compatibility import TABLES, refuse
 from mpifed.experiment.stop import Stop
-from mpifed.federation.arrivals import Asynchronous
-from mpifed.federation.compress import Compress
-from mpifed.federation.masks import Masks
-from mpifed.federation.selection import Selection
-from mpifed.federation.stragglers import System
+from mpifed.federation.participation.selection import Selection
+from mpifed.federation.timing.arrivals import Asynchronous
+from mpifed.federation.timing.system import System
+from mpifed.federation.wire.compress import Compress
+from mpifed.federation.wire.masks import Masks
 from mpifed.graphs.base import Graph
 from mpifed.problems.base import Problem
 
@@ -136,13 +136,7 @@ def experiment(table: dict[str, Any]) -> Experiment:
     if isinstance(table["problem"], dict) and "name" not in table["problem"] and isinstance(table["data"], dict | str):
         table["problem"] = {"name": default_name(table, ["problem"])} | table["problem"]
     built = Experiment.build(table, "")
-    if built.stop.simulated_seconds and built.system is None:
-        raise UserError(
-            f"stop.simulated_seconds = {built.stop.simulated_seconds} is wrong: time is simulated only with a "
-            "table [system], which states the speed of the clients"
-        )
-    if built.asynchronous is not None:
-        refuse_asynchronous(built, built.asynchronous)
+    refuse(built, TABLES)
     return built
 
 

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from mpifed.algorithms.base import Algorithm
 from mpifed.core.errors import UserError
 from mpifed.data import compiling
 from mpifed.data.base import Dataset
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
+from mpifed.federation.traits import needs
 from mpifed.mpi.world import World
 
 INSTALL = "pip install 'mpifed[fast]'"
@@ -41,12 +43,12 @@ def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
     raise UserError(f"{demand(world.share(name(job)))}, but numba cannot be used here: {mistake}")
 
 
-def unable(problem: Any, algorithm: Any, data: Dataset) -> str:
+def unable(problem: Any, algorithm: Algorithm, data: Dataset) -> str:
     """What there are no compiled kernels for; empty where there are.
 
     For sparse data there are those of matrices of second derivatives.
     """
-    if data.sparse and "hess" in algorithm.needs():
+    if data.sparse and "hess" in needs(algorithm):
         return ""
     if not problem.compiles():
         return f"problem {problem.label()!r}"
@@ -77,11 +79,11 @@ def demand(resumed: str) -> str:
     return 'kernels = "compiled" needs numba'
 
 
-def called(algorithm: Any, data: Dataset) -> tuple[str, ...]:
+def called(algorithm: Algorithm, data: Dataset) -> tuple[str, ...]:
     """The compiled kernels that a run of an algorithm on these data calls."""
     if data.sparse:
         return ("pairs",)
-    return ("one_pass", "grams") if "hess" in algorithm.needs() else ("one_pass",)
+    return ("one_pass", "grams") if "hess" in needs(algorithm) else ("one_pass",)
 
 
 def ready(dtype: str, kernels: tuple[str, ...], world: World, progress: Progress) -> None:

@@ -10,6 +10,7 @@ from mpifed.algorithms.base import Algorithm
 from mpifed.core.component import Component, fields_of, within
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
+from mpifed.federation.traits import demands, needs, spares
 from mpifed.problems.base import Problem
 
 MARKS = "¹²³⁴⁵⁶⁷⁸⁹ᵃᵇᶜᵈᵉᶠᵍʰ"
@@ -24,22 +25,20 @@ class Matrix(NamedTuple):
     options: list[str]
 
 
-def refuse_mismatch(algorithm: Algorithm, problem: Problem) -> None:
-    """UserError where a problem lacks what an algorithm needs; it names the algorithms that can run on it."""
-    lacking = missing(algorithm, type(problem))
-    if not lacking:
-        return
+def refusal(algorithm: Algorithm, problem: Problem, lacking: Sequence[str]) -> str:
+    """The sentence that a problem lacks what an algorithm needs; it names the algorithms that can run on it."""
     name, on = algorithm.label(), problem.label()
     able = [other for other in Algorithm.choices if not missing(default(other), type(problem))]
     others = ", ".join(other for other in able if other != name)
     own = remedy(algorithm, lacking, name in able)
     last = f"; {own}{others}" + ("" if own else " can") if others else ""
-    raise UserError(f"{name} cannot run on {on}: it needs {described(lacking)}, which {on} does not have{last}")
+    return f"{name} cannot run on {on}: it needs {described(lacking)}, which {on} does not have{last}"
 
 
 def remedy(algorithm: Algorithm, lacking: Sequence[str], usual: bool) -> str:
     """With which options the algorithm can run after all; ``usual``: with its default options."""
-    options = [f"algorithm.{algorithm.spares[need]}" for need in lacking if need in algorithm.spares]
+    spare = spares(algorithm)
+    options = [f"algorithm.{spare[need]}" for need in lacking if need in spare]
     if len(options) == len(lacking):
         return f"with {' and '.join(options)} it can, and so can "
     return "with its default options it can, and so can " if usual else ""
@@ -47,7 +46,7 @@ def remedy(algorithm: Algorithm, lacking: Sequence[str], usual: bool) -> str:
 
 def missing(algorithm: Algorithm, problem: type[Problem]) -> list[str]:
     """The methods that an algorithm needs and a problem does not define."""
-    return [need for need in algorithm.needs() if not problem.has(need)]
+    return [need for need in needs(algorithm) if not problem.has(need)]
 
 
 def described(needs: Sequence[str]) -> str:
@@ -81,7 +80,7 @@ def runs(algorithm: Algorithm, problem: type[Problem]) -> tuple[str, str]:
     """Whether an algorithm runs on a problem, yes or no, and why not or on which condition."""
     if lacking := missing(algorithm, problem):
         return "no", f"the algorithm needs {described(lacking)}"
-    conditions = [f"it needs {algorithm.demands}"] if algorithm.demands else []
+    conditions = [f"it needs {demands(algorithm)}"] if demands(algorithm) else []
     if getattr(algorithm, "batch_size", 0) and not problem.sampled:
         conditions.append("algorithm.batch_size must be 0, for the problem has no samples to draw mini-batches of")
     return "yes", "; ".join(conditions)
@@ -89,16 +88,16 @@ def runs(algorithm: Algorithm, problem: type[Problem]) -> tuple[str, str]:
 
 def with_options(name: str, problems: dict[str, type[Problem]]) -> Iterator[str]:
     """What an algorithm needs with options other than the defaults, and which problems do not have it."""
-    usual = default(name).needs()
-    if spares := default(name).spares:
-        yield f"{name} with {' and '.join(spares.values())} set does not need {described(list(spares))}"
+    usual, spare = needs(default(name)), spares(default(name))
+    if spare:
+        yield f"{name} with {' and '.join(spare.values())} set does not need {described(list(spare))}"
     for key, field in fields_of(type(default(name))).items():
         for value in alternatives(field.type):
             try:
-                needs = type(default(name))(**{field.name: value}).needs()
+                wanted = needs(type(default(name))(**{field.name: value}))
             except (TypeError, ValueError, UserError):
                 continue
-            more = [need for need in needs if need not in usual]
+            more = [need for need in wanted if need not in usual]
             if more:
                 without = [on for on, problem in problems.items() if not all(map(problem.has, more))]
                 value = value.label() if isinstance(value, Component) else value

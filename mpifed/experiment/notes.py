@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mpifed.experiment.config import Experiment
 from mpifed.experiment.privacy import privacy_notes
+from mpifed.federation.traits import Takes
 
 
 def notes(config: Experiment, m: int) -> list[str]:
@@ -26,11 +27,11 @@ def compressing(config: Experiment) -> list[str]:
 def selecting(config: Experiment) -> list[str]:
     """A sentence where the method also asks clients that are not selected."""
     algorithm, name = config.algorithm, config.algorithm.label()
-    if algorithm.selections == 0:
+    if algorithm.takes is Takes.ALL:
         return [f"{name} asks all clients; selection has no effect"]
-    if algorithm.sometimes:
+    if algorithm.takes is Takes.SELECTED_OR_ALL:
         return [f"{name} asks all clients in some rounds; selection decides which ones reply in the others"]
-    if algorithm.everyone:
+    if algorithm.takes is Takes.SELECTED_AND_ALL:
         return [f"{name} asks all clients; selection decides what each computes, not which ones reply"]
     return []
 

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 from scipy.optimize import minimize
 
+from mpifed.algorithms.base import Algorithm
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
@@ -26,7 +27,7 @@ class Optimum(NamedTuple):
     f: float
 
 
-def minimum(fed: Federation, algorithm: Any, x: Array) -> Optimum:
+def minimum(fed: Federation, algorithm: Algorithm, x: Array) -> Optimum:
     """Minimise f by L-BFGS from x (n,), if possible until no entry of ∇f exceeds GRADIENT."""
 
     def f(x: Array) -> tuple[float, Any]:

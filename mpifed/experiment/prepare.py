@@ -12,22 +12,26 @@ from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
 from mpifed.experiment.checkpoint import folder, piece
+from mpifed.experiment.compatibility import RULES, refuse, refuse_counted
 from mpifed.experiment.config import Experiment
-from mpifed.experiment.graphs import refuse_graph
 from mpifed.experiment.job import Job
-from mpifed.experiment.matching import refuse_mismatch
-from mpifed.experiment.privacy import refuse_leaks
 from mpifed.experiment.warm_start import fitting, given_start
 from mpifed.federation import sums
-from mpifed.federation.clocks import Clocks
-from mpifed.federation.compression import traffic
 from mpifed.federation.host import Host
-from mpifed.federation.neighbourhood import Neighbourhood
-from mpifed.federation.selection import Selector
+from mpifed.federation.participation.selection import Selector
+from mpifed.federation.peers.neighbourhood import Neighbourhood
+from mpifed.federation.request import ARRIVE, REST
 from mpifed.federation.setup import Setup
-from mpifed.federation.stragglers import Devices
+from mpifed.federation.timing.arrivals import Arrivals
+from mpifed.federation.timing.computed_ahead import ComputedAhead
+from mpifed.federation.timing.device_rounds import DeviceRounds
+from mpifed.federation.timing.devices import Devices
+from mpifed.federation.timing.node_clocks import NodeClocks
+from mpifed.federation.timing.schedule import Schedule
+from mpifed.federation.traits import Takes, needs
 from mpifed.graphs.weights import Weights
 from mpifed.mpi.world import World
+from mpifed.problems.base import Problem
 from mpifed.results.columns import COLUMNS, MEASURES, SCALES
 
 MATRICES = 4  # of a client or of the mean: made, packed, unpacked and factorised
@@ -39,23 +43,27 @@ class Prepared(NamedTuple):
     data: Dataset
     setup: Setup
     selector: Selector
-    devices: Devices | None
+    schedule: Schedule
     cuts: list[int]
     block: BlockSize
     host: Host | None = None
+    neighbourhood: Neighbourhood | None = None  # of the nodes of this rank, with a graph
 
 
 def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None = None) -> Prepared:
     """Load the data of a job (from ``cache``, where one is given) and check everything that can be wrong before round
     one.
 
-    ``x`` (n,) is the model to start from, where one is given. Raises UserError for what does not go together.
+    ``x`` (n,) is the model to start from, where one is given. Raises UserError for what does not go together, as far as
+    that can be known before data are loaded.
     """
     config, saved = job.config, job.saved
+    refuse(config, RULES)
+    refuse_survival(job)
     load = config.data.load if cache is None else partial(cache.load, config.data)
     data = config.problem.fitted(load(config.seed, config.dtype))
-    refuse_misfit(config, data, world.size)
-    refuse_graph(config, job.survive)
+    refuse_columns(config.problem)
+    refuse_ranks(data, world.size)
     with config.problem.refusing():
         first = config.problem.initial(data, config.seed).astype(config.dtype)
     if x is not None:
@@ -70,45 +78,40 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
             f"the data have changed: the checkpoint has {saved.cuts[-1]} clients, and now there are {data.m}"
         )
     selector = selecting(config, data.m)
-    refuse_leaks(config, selector, data.m)
-    if config.rounds and config.algorithm.selections and selector.learn is None:
-        selector.select(1, config.algorithm.selections - 1)  # refuses a second selection that is not there
-    if config.masks is not None:
-        config.masks.verify(config.selection, selector, config.system)
-    if config.compress is not None:
-        config.compress.verify(config.algorithm, config.masks)
-    devices = devices_of(config, setup, data, selector)
+    selections = config.algorithm.takes.selections
+    if config.rounds and selections and selector.learn is None:
+        selector.select(1, selections - 1)  # refuses a second selection that is not there
+    schedule = schedule_of(config, setup, data, selector)
     cuts = sums.cuts(data.sizes, max(1, world.size - 1))
-    return Prepared(data, setup, selector, devices, cuts, block)
+    return Prepared(data, setup, selector, schedule, cuts, block)
 
 
 def selecting(config: Experiment, m: int) -> Selector:
     """Who of m clients takes part in each round, or how many arrive. UserError for what does not go together."""
     if config.asynchronous is not None:
         return Selector(config.asynchronous.arrivals, lambda round, again: None)
-    config.selection.verify(config.algorithm, config.problem, m)
     selector = config.selection.selector(config.seed, m, config.rounds)
+    refuse_counted(config, selector, m)
     config.algorithm.verify(selector.size)
     return selector
 
 
-def devices_of(config: Experiment, setup: Setup, data: Dataset, selector: Selector) -> Devices | None:
-    """What the clients run on, where a table [system] says so."""
+def schedule_of(config: Experiment, setup: Setup, data: Dataset, selector: Selector) -> Schedule:
+    """When clients take part, and how time passes."""
     if config.system is None:
-        return None
+        return Schedule(setup.m)
+    devices = Devices(config.system, setup, data.sizes)
     if setup.weights is not None:
-        return Clocks(config.system, config.seed, data.sizes, setup.start, config.algorithm)
-    devices = config.system.devices(config.seed, data.sizes, setup.start, config.algorithm, selector.size)
-    devices.bytes = traffic(setup)
+        return NodeClocks(devices, config.algorithm.takes is Takes.ALL)
     if config.asynchronous is not None:
-        devices.flights = config.asynchronous.flights(devices, config.seed)
-    return devices
+        return Arrivals(config.asynchronous, devices)
+    return DeviceRounds(devices, setup.algorithm, selector.size)
 
 
 def refuse_large(setup: Setup) -> None:
     """UserError where there is no memory for the few matrices that methods with second derivatives have at a time."""
     n, name = setup.start.size, setup.algorithm.label()
-    if "hess" in setup.algorithm.needs():
+    if "hess" in needs(setup.algorithm):
         check_memory(
             MATRICES * size_of((n, n), setup.start.itemsize),
             f"the {MATRICES} matrices of {n:,} × {n:,} numbers that {name} has at a time",
@@ -122,11 +125,17 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
         return parts
     lo, hi = parts.cuts[max(world.rank - 1, 0)], parts.cuts[max(world.rank - 1, 0) + 1]
     made = Host(parts.setup, parts.data, lo, hi)
+    neighbourhood = None
     if parts.setup.weights is not None:
-        made.neighbourhood = Neighbourhood(parts.setup.weights, lo, hi, parts.cuts, made.dtype)
+        neighbourhood = Neighbourhood(parts.setup.weights, lo, hi, parts.cuts, made.dtype)
+        made.verbs |= neighbourhood.verbs(made)
+    if job.config.asynchronous is not None:
+        ahead = ComputedAhead(made, len(made.order))
+        made.verbs |= {REST[0]: ahead.rest, ARRIVE[0]: ahead.arrive}
+        made.keepers.append(ahead)
     if job.path is not None:
         made.checkpoint = partial(piece, folder(job.path), owner=lo)
-    return parts._replace(host=made)
+    return parts._replace(host=made, neighbourhood=neighbourhood)
 
 
 def gathered(config: Experiment, cache: Cache | None = None) -> Prepared:
@@ -144,27 +153,27 @@ def begin(host: Host | None, job: Job) -> None:
             host.restore(job.saved.clients(host.lo, host.hi))
 
 
-def refuse_misfit(config: Experiment, data: Dataset, ranks: int) -> None:
-    """UserError for tables of an experiment that do not go together, and for more ranks than there are clients for."""
-    problem, algorithm = config.problem, config.algorithm
-    refuse_mismatch(algorithm, problem)
-    solver = getattr(algorithm, "solver", None)
-    for key, table in (("algorithm", algorithm), ("algorithm.solver", solver), ("selection", config.selection)):
-        batch = getattr(table, "batch_size", 0)
-        if batch and not problem.sampled:
-            raise UserError(
-                f"{key}.batch_size = {batch} is wrong: {problem.label()} has no samples to draw mini-batches of, "
-                "so it must be 0"
-            )
+def refuse_columns(problem: Problem) -> None:
+    """UserError where a problem measures something under the name of a column that is not one of measures."""
     for name in problem.measured():
         if name in {*COLUMNS, *SCALES} - {*MEASURES}:
             raise UserError(
                 f"the metric {name} of the problem is wrong: there is a column {name}, so rename the function"
             )
-    if config.record.personal and not algorithm.personal:
-        raise UserError(f"record.personal = true is wrong: {algorithm.label()} has no personal models")
+
+
+def refuse_ranks(data: Dataset, ranks: int) -> None:
+    """UserError for more ranks than there are clients for."""
     if ranks > data.m + 1:
         raise UserError(
             f"{ranks} ranks are too many for {data.m} clients: start at most {data.m + 1}, one for the server "
             "and one for each client"
+        )
+
+
+def refuse_survival(job: Job) -> None:
+    """UserError where ranks are to go on after one has died, and cannot."""
+    if job.survive and job.config.graph is not None:
+        raise UserError(
+            "--survive cannot be used with graph: ranks exchange vectors with each other, also with a dead one"
         )

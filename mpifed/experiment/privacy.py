@@ -1,42 +1,12 @@
-"""What a run may do, and what it says of itself, where its uploads guarantee privacy; and where they do not."""
+"""What a run says of itself where its uploads guarantee privacy, and where they do not."""
 
 from __future__ import annotations
 
-from mpifed.core.errors import UserError
-from mpifed.core.toml import toml_value
 from mpifed.experiment.checkpoint import Saved
 from mpifed.experiment.config import Experiment
-from mpifed.federation.selection import Selector
 from mpifed.results.result import Result
 
 TRUE_DATA = ("gradient", "objective_gap", "accuracy", "variance", "rising")  # stop rules that look at the true data
-
-
-def refuse_leaks(config: Experiment, selector: Selector, m: int) -> None:
-    """UserError, before round one, for settings that undo what the uploads of m clients guarantee."""
-    privacy = config.algorithm.privacy()
-    if privacy is None or not privacy.holds:
-        return
-    name = config.algorithm.label()
-    if selector.batch_size is not None:
-        raise UserError(
-            f"selection = {toml_value(config.selection.label())} is wrong: its candidates send exact scores, "
-            f"which break the privacy that {name} guarantees here, so it must be one without scores, such as uniform"
-        )
-    if privacy.double and config.dtype != "float64":
-        raise UserError(
-            f"dtype = {toml_value(config.dtype)} is wrong: the privacy that {name} guarantees here covers the rounding "
-            'errors of double precision, so it must be "float64"'
-        )
-    noise = f"{name} guarantees privacy here for sums that have the noise of all {m} clients"
-    if privacy.sums and selector.size < m:
-        raise UserError(
-            f"selection = {toml_value(config.selection.label())} is wrong with {selector.size} clients a round: "
-            f'{noise}, so it must be "all"'
-        )
-    key = None if config.system is None else config.system.absence()
-    if privacy.sums and key is not None:
-        raise UserError(f"system.{key} = {getattr(config.system, key)} is wrong: {noise}, so it must be absent")
 
 
 def privacy_notes(config: Experiment) -> list[str]:

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mpifed.algorithms.base import Algorithm
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import CheckpointWriter, Saved
 from mpifed.experiment.config import Experiment
 from mpifed.experiment.progress import Progress
 from mpifed.federation.server import Federation
+from mpifed.federation.traits import steering
 from mpifed.results.recorder import Recorder
 
 RECENT = 8  # evaluations that stop rules look back on, beside the first
@@ -56,7 +58,7 @@ def rounds(
         recorder.row(row, fed.selected if round else NO_CLIENT)
         recorder.snapshot(server.x, config.record.models)
         progress.show(round, config.rounds, row)
-        refuse_divergence(stop.diverged, history["objective"], round, algorithm.steering())
+        refuse_divergence(stop.diverged, history["objective"], round, steering(algorithm))
         if reason is None and ((signal := fed.stop_signal or progress.stop) or checkpoints.due(round)):
             written = save(recorder, checkpoints, fed, server, round, elapsed)
             if signal:
@@ -67,7 +69,7 @@ def rounds(
     return Outcome(server, "finished", reason)
 
 
-def played(algorithm: Any, fed: Federation, round: int, server: Any, redrawn: int) -> tuple[Any, float]:
+def played(algorithm: Algorithm, fed: Federation, round: int, server: Any, redrawn: int) -> tuple[Any, float]:
     """The server's state after a round, and the seconds that this took."""
     begun = time.perf_counter()
     fed.begin(round)
@@ -83,7 +85,8 @@ def save(recorder: Recorder, checkpoints: CheckpointWriter, *state: Any) -> bool
 
 def restored(config: Experiment, fed: Federation, saved: Saved, history: dict[str, list[float]]) -> Any:
     """The server's state of a checkpoint; the federation counts on from there. UserError where f is not what it was."""
-    server, fed.times_selected = saved.server(config.algorithm)
+    server, times = saved.server(config.algorithm)
+    fed.times_selected[:] = times
     bits = {f"bits_{way}": 8 * saved.ledger[f"bytes_{way}"] for way in ("up", "down")}  # older checkpoints lack them
     vars(fed.ledger).update(bits | saved.ledger)
     fed.begin(saved.round)  # before the time of the checkpoint is restored: it counts that of the round again
@@ -102,7 +105,6 @@ def counters(fed: Federation, spent: float) -> dict[str, float]:
     """What the round exchanged so far, and the seconds of the round, of which the server saw ``spent``."""
     ledger = fed.ledger
     away = fed.mpi if fed.mpi else fed.slowest  # seconds in which the server did not compute
-    simulated = {} if fed.devices is None else fed.devices.row()
     return {
         "exchanges": ledger.exchanges,
         "uploads": ledger.uploads,
@@ -115,18 +117,15 @@ def counters(fed: Federation, spent: float) -> dict[str, float]:
         "client_seconds": fed.computing,
         "server_seconds": max(spent - away, 0.0),
         "comm_seconds": max(fed.mpi - fed.slowest, 0.0),
-        **simulated,
+        **fed.schedule.row(),
     }
 
 
-def evaluate(algorithm: Any, fed: Federation, server: Any) -> dict[str, float]:
+def evaluate(algorithm: Algorithm, fed: Federation, server: Any) -> dict[str, float]:
     """f, ‖∇f‖² and accuracies at the server's model, and what the algorithm reports of itself."""
     sums = fed.evaluate(server.x)
-    watched = {name: float(sums[name]) for name in algorithm.watches}
-    if algorithm.extremes:
-        largest = np.ravel(fed.inspect(algorithm.extreme, "max", (server.x,))).tolist()
-        watched |= dict(zip(algorithm.extremes, largest, strict=True))
-    return fed.evaluation.means(sums, fed.m, fed.samples) | algorithm.report(server, watched, fed.m)
+    own = algorithm.report(server, fed.evaluation.recorded(sums), fed.m)
+    return fed.evaluation.means(sums, fed.m, fed.samples) | own
 
 
 def evaluated(config: Experiment, fed: Federation, server: Any) -> dict[str, float]:

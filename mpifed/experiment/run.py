@@ -26,7 +26,8 @@ from mpifed.experiment.progress import Progress
 from mpifed.experiment.resume import forget_end
 from mpifed.experiment.rounds import rounds
 from mpifed.experiment.warm_start import given_start
-from mpifed.federation.network import Network
+from mpifed.federation.method import Personalised
+from mpifed.federation.peers.network import Network
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
 from mpifed.mpi.world import World
@@ -152,7 +153,7 @@ def host(job: Job, world: Any, parts: Prepared) -> None:
     from mpifed.mpi import channel
 
     assert parts.host is not None
-    traffic = channel.serve(world, parts.cuts, parts.host, job.config.reduction)
+    traffic = channel.serve(world, parts.cuts, parts.host, job.config.reduction, parts.neighbourhood)
     if traffic is not None:
         collect(world, parts.host, traffic)
 
@@ -163,7 +164,7 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
     with recorder:
         transport = connected(config, world, parts)
         kind = Federation if config.graph is None else Network
-        fed = kind(transport, parts.setup, parts.selector, sizes, parts.devices, config.reproducible)
+        fed = kind(transport, parts.setup, parts.selector, sizes, parts.schedule, config.reproducible)
         checkpoints = CheckpointWriter(
             config.checkpoint, job.path, job.saved, parts.cuts, redrawn(job.before, job.saved)
         )
@@ -174,7 +175,9 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
             outcome = rounds(config, fed, recorder, progress, checkpoints, job.saved)
             if config.algorithm.certify and not settled:
                 certify(config, fed, recorder, sizes, outcome.server.x)
-            personal = fed.inspect(algorithm.personalised) if config.record.personal else None
+            personal = None
+            if config.record.personal and isinstance(algorithm, Personalised):
+                personal = fed.inspect(algorithm.personalised)
             recorder.model(outcome.server.x, personal)
             recorder.snapshot(outcome.server.x, config.record.models, last=True)
         except (UserError, Trouble):

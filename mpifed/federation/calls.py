@@ -9,16 +9,18 @@ import numpy as np
 
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.typing import Array
-from mpifed.federation import masked_sums
-from mpifed.federation.arrivals import NOTHING_SENT, Flights
-from mpifed.federation.compression import Downloads
 from mpifed.federation.ledger import Ledger
-from mpifed.federation.request import ARRIVE, MASKED, HostReport, Request, unpack
+from mpifed.federation.request import HostReport, Reply, Request, unpack
 from mpifed.federation.setup import Setup
 from mpifed.federation.sums import divided
+from mpifed.federation.timing.schedule import Schedule
+from mpifed.federation.traits import steering
 from mpifed.federation.transport import Transport
+from mpifed.federation.wire.stage import Postage
+from mpifed.federation.wire.stages import server_stages
+from mpifed.federation.wire.weighted import WEIGHTED
 
-Method = Callable[..., Any]
+ClientMethod = Callable[..., Any]
 
 
 class Rare(TypedDict, total=False):
@@ -36,26 +38,32 @@ class Rare(TypedDict, total=False):
 class Calls:
     """Calls of client methods, of all m clients or of some; ``ledger`` charges what travels."""
 
-    def __init__(self, transport: Transport, setup: Setup, reproducible: bool = True) -> None:
+    def __init__(
+        self, transport: Transport, setup: Setup, schedule: Schedule | None = None, reproducible: bool = True
+    ) -> None:
         self.m, self.dtype = setup.m, setup.start.dtype
-        self.selected: Array | None = None
-        self.times_selected = np.zeros(self.m, np.int64)
-        self.flights: Flights | None = None
+        self.schedule = Schedule(setup.m) if schedule is None else schedule
+        self.stages = server_stages(setup, self.schedule)
         self.ledger = Ledger()
         self.round = self.calls = 0
         self.slowest = self.computing = self.mpi = 0.0  # seconds of the round: slowest hosts, all hosts, in MPI
         self._transport, self._setup = transport, setup
-        self._sum = self._uploads = "sum" if reproducible else "plain sum"
-        self._masks, self.downloads = setup.masks, Downloads(setup)
-        self._asked: Array | None = None  # the clients selected, those that do not reply too: they agree on masks
-        self._sent: Request | None = None  # what clients have begun, until their uploads are asked for
+        self._sum = "sum" if reproducible else "plain sum"
         self._there = False  # whether ``arrivals`` said whose uploads may be asked for
-        if self._masks is not None and self._masks.sums != "float":
-            self._uploads = MASKED
+
+    @property
+    def selected(self) -> Array | None:
+        """The clients that take part in the round; None: all."""
+        return self.schedule.selected
+
+    @property
+    def times_selected(self) -> Array:
+        """How often each client has taken part: (m,)."""
+        return self.schedule.times_selected
 
     def call(
         self,
-        method: Method | None = None,
+        method: ClientMethod | None = None,
         *args: Any,
         to: Array | None = None,
         each: Array | None = None,
@@ -68,12 +76,13 @@ class Calls:
         returned, have uploaded.
         """
         if method is None:
-            return self._ask(self._arrived("rows", of, None, rare), rare.get("charge"))
-        return self._ask(Request(method.__name__, args, to, each, bits=rare.get("bits")), rare.get("charge"))
+            return self._arrived("rows", of, None, rare)
+        postage = Postage(rare.get("charge"), rare.get("bits"))
+        return self._ask(Request(method.__name__, args, to, each), postage)
 
     def sum(
         self,
-        method: Method | None = None,
+        method: ClientMethod | None = None,
         *args: Any,
         to: Array | None = None,
         each: Array | None = None,
@@ -87,13 +96,13 @@ class Calls:
         upload that has arrived.
         """
         if method is None:
-            return self._added(self._arrived(self._uploads, of, last, rare), rare.get("charge"))
-        request = Request(method.__name__, args, to, each, self._uploads, last, bits=rare.get("bits"))
-        return self._added(request, rare.get("charge"))
+            return self._arrived(self._sum, of, last, rare)
+        postage = Postage(rare.get("charge"), rare.get("bits"))
+        return self._ask(Request(method.__name__, args, to, each, self._sum, last), postage)
 
     def mean(
         self,
-        method: Method | None = None,
+        method: ClientMethod | None = None,
         *args: Any,
         to: Array | None = None,
         each: Array | None = None,
@@ -108,23 +117,25 @@ class Calls:
         return tuple([divided(t, count) for t in total]) if isinstance(total, tuple) else divided(total, count)
 
     def solve(
-        self, method: Method, *args: Any, last: str, then: Callable[..., Array], to: Array | None = None
+        self, method: ClientMethod, *args: Any, last: str, then: Callable[..., Array], to: Array | None = None
     ) -> Array:
         """Run ``method``, then apply ``then(rows, *args)``, (m, n) -> (n,), to the field ``last`` of all clients.
 
         ``then`` must treat each column on its own: long rows are spread over the ranks by column.
         """
-        request = Request(method.__name__, args, to, last=last, then=then)
-        if self._masks is not None:
-            raise self._single(request)
-        return self._ask(request)
+        return self._ask(Request(method.__name__, args, to, last=last, then=then))
 
-    def max(self, method: Method, *args: Any, to: Array | None = None) -> Any:
+    def max(self, method: ClientMethod, *args: Any, to: Array | None = None) -> Any:
         """The elementwise largest of the replies."""
         return self._ask(Request(method.__name__, args, to, reduce="max"))
 
     def send(
-        self, method: Method, *args: Any, to: Array | None = None, each: Array | None = None, bits: int | None = None
+        self,
+        method: ClientMethod,
+        *args: Any,
+        to: Array | None = None,
+        each: Array | None = None,
+        bits: int | None = None,
     ) -> None:
         """Have the clients ``to`` (None: all) begin a client method; ``arrivals`` tells whose uploads are there.
 
@@ -132,17 +143,12 @@ class Calls:
         In an asynchronous run arrays reach the client method as rows (c, …), for each client has begun from its own,
         and numbers as numbers; ``each`` must be None.
         """
-        request = Request(method.__name__, args, to, each, bits=bits)
-        if self.flights is None:
-            self._sent = request
-            return
-        if each is not None:
-            raise UserError(f"{request.method} cannot be sent with each = … in an asynchronous run: use an argument")
-        request.key = (self.round, self.calls)
-        self.calls += 1
-        self.flights.send(request)
-        if self.round > 0:
-            self.ledger.charge(request, self.m if to is None else len(to), 0)
+        request = Request(method.__name__, args, to, each, key=(self.round, self.calls))
+        postage = Postage(bits=bits)
+        if self.schedule.send(request, postage):
+            self.calls += 1
+            if self.round > 0:
+                self.ledger.charge(request, request.count(self.m), 0, postage)
 
     def arrivals(self) -> Array | None:
         """The clients whose uploads are there, rising, or None for all: all that ``send`` went to.
@@ -150,72 +156,45 @@ class Calls:
         In an asynchronous run the first to arrive ([asynchronous]); the simulated time goes on to the last of them.
         Their uploads must be asked for, once: only then have they finished what they began.
         """
-        if self.flights is not None:
-            self.selected = self.flights.arrive()
-            self._count()
-        elif self._sent is None:
-            raise UserError(NOTHING_SENT)
+        arrived = self.schedule.arrivals()
         self._there = True
-        return self.selected if self._sent is None else self._sent.to
+        return arrived
 
     @property
     def staleness(self) -> Array:
         """How many rounds old the uploads are that arrived last: (c,) whole numbers, in the order of ``arrivals``."""
-        if self.flights is not None:
-            return self.flights.ages
-        sent = None if self._sent is None else self._sent.to
-        return np.zeros(self.m if sent is None else len(sent), np.int64)
+        return self.schedule.ages
 
-    def _count(self) -> None:
-        self.times_selected[slice(None) if self.selected is None else self.selected] += 1
-
-    def _arrived(self, reduce: str, of: Array | None, last: str | None, rare: Rare) -> Request:
-        """The request for the uploads of the clients ``of``, which have arrived; before it they compute."""
+    def _arrived(self, reduce: str, of: Array | None, last: str | None, rare: Rare) -> Any:
+        """The uploads of the clients ``of``, which have arrived; those that are lacking are computed before."""
         if not self._there:
             raise UserError("uploads are asked for without a client method: fed.send and fed.arrivals must come before")
-        sent, weights, self._there = self._sent, rare.get("weights"), False
-        if self.flights is not None:
-            if self.flights.lacking(slice(None) if of is None else of):
-                self._ask(self.flights.request())
-            return Request(ARRIVE, (), of, None, reduce, last, bits=self.flights.bits, weights=weights)
-        assert sent is not None
-        to = np.arange(self.m) if sent.to is None and weights is not None else sent.to
-        return Request(sent.method, sent.args, to, sent.each, reduce, last, bits=sent.bits, weights=weights)
+        self._there = False
+        lacking, request, postage = self.schedule.uploads(of)
+        if lacking is not None:
+            lacking.key = (self.round, self.calls)  # no call of its own: what clients draw does not depend on it
+            self._pass(lacking, Postage())
+        request.reduce, request.last, postage.charge = reduce, last, rare.get("charge")
+        weights = rare.get("weights")
+        if weights is not None:
+            request.stages = {WEIGHTED: weights}
+            request.to = np.arange(self.m) if request.to is None else request.to
+        return self._ask(request, postage)
 
     def _fault(self, request: Request, report: HostReport) -> None:
         """Raise what went wrong on a host."""
         if report.failed:
             raise self._transport.complaint()
         what = f"{'loss or gradient' if request.evaluation else 'reply'} of client {self.m - int(report.fault)}"
-        method = self.flights.method if self.flights is not None and request.method == ARRIVE else request.method
         raise Trouble(
-            f"the {what} is not finite in round {self.round}, method {method}: the iterates "
-            f"diverge or the data do, so look at {self._setup.algorithm.steering()}"
+            f"the {what} is not finite in round {self.round}, method {request.method}: the iterates "
+            f"diverge or the data do, so look at {steering(self._setup.algorithm)}"
         )
 
-    def _added(self, request: Request, charge: bool | None) -> Any:
-        """Ask for a sum of uploads; under masks, all clients asked have agreed on them, whether they reply or not."""
-        if self._masks is not None:
-            if charge is False:
-                raise self._single(request)
-            if request.to is self.selected and self._asked is not request.to:
-                request.peers = np.arange(self.m) if self._asked is None else self._asked
-        return self._ask(request, charge)
-
-    def _single(self, request: Request) -> UserError:
-        """The error of a request that needs uploads one by one."""
-        return UserError(
-            f"masks cannot be used with {self._setup.algorithm.label()}: its server needs the uploads of "
-            f"{request.method} one by one, and masks hide single uploads"
-        )
-
-    def _ask(self, request: Request, charge: bool | None = None) -> Any:
-        """Send a request, charge it, and unpack the reply."""
-        request.key, request.exact = (self.round, self.calls), charge is False
-        self.calls += not request.rest  # what clients draw does not depend on when they compute
-        if self.flights is not None and not (request.evaluation or request.rest or request.method == ARRIVE):
-            self.flights.refuse_away(request)
-        self.downloads.pack(request)
+    def _pass(self, request: Request, postage: Postage) -> Reply:
+        """Send a request through the stages to the hosts; their reply."""
+        for stage in self.stages:
+            stage.down(request, postage)
         reply, report = self._transport.send(request), self._transport.report
         if report.failed or report.fault:
             self._fault(request, report)
@@ -223,21 +202,20 @@ class Calls:
             self.slowest += report.slowest
             self.computing += report.computing
             self.mpi += self._transport.mpi
-            if not request.rest and (self.round > 0 if charge is None else charge):
-                count = self.m if request.to is None else len(request.to)
-                numbers, request.bits = reply.rows.shape[-1], self.downloads.bits(request, reply.layout)
-                size = numbers * self.dtype.itemsize
-                self.ledger.charge(request, count, size, self._charged(request, count, numbers))
-        if request.reduce == MASKED:
-            reply.rows = masked_sums.opened(self._setup, request, reply.rows).astype(self.dtype, copy=False)
-        return unpack(reply)
+        return reply
 
-    def _charged(self, request: Request, count: int, numbers: int) -> tuple[int, int] | None:
-        """The bytes up and down of ``count`` replies under masks; None where there are none."""
-        if self._masks is None or not numbers:
-            return None
-        if request.reduce in ("rows", "max"):
-            raise self._single(request)
-        if request.bits is not None:
-            raise UserError(f"masks cannot be used with {self._setup.algorithm.label()}: it compresses its uploads")
-        return self._masks.charged(count if request.peers is None else len(request.peers), count, numbers)
+    def _ask(self, request: Request, postage: Postage | None = None) -> Any:
+        """Send a request, charge it, and unpack the reply."""
+        postage = postage or Postage()
+        request.key = (self.round, self.calls)
+        self.calls += 1
+        reply = self._pass(request, postage)
+        charged = self.round > 0 if postage.charge is None else postage.charge
+        if charged and not request.evaluation:
+            count = request.count(self.m)
+            for stage in self.stages:
+                stage.cost(request, reply, count, postage)
+            self.ledger.charge(request, count, reply.rows.shape[-1] * self.dtype.itemsize, postage)
+        for stage in self.stages:
+            stage.open(request, reply)
+        return unpack(reply)

@@ -8,36 +8,48 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
+from mpifed.federation.method import Personalised
 from mpifed.federation.setup import Setup
+from mpifed.federation.traits import Max, Sum
+
+COMMON = ("objective", "objective_samples", "gradient", "accuracy", "correct", "tested")
+PERSONAL = ("personal_objective", "personal_accuracy")
 
 
 class Evaluation:
-    """The quantities that are evaluated: ``names``, in the order in which ``clients`` computes them.
+    """The quantities that are evaluated.
 
     ``objective`` f_i(x), ``objective_samples`` d_i f_i(x), ``gradient`` ∇f_i(x); for a problem with classes
     ``accuracy`` and the numbers of samples ``correct`` and ``tested``; for an algorithm with personal models
     ``personal_objective`` and ``personal_accuracy``; then what the problem has ``measured`` and the algorithm
-    ``watches``.
+    ``records``; a number of which the largest counts stands among the sums as an array without numbers.
     """
 
     def __init__(self, setup: Setup) -> None:
         self.algorithm = setup.algorithm
-        self.classes, self.personal = setup.problem.classifies(), self.algorithm.personal
+        self.classes = setup.problem.classifies()
         self.measured = setup.problem.measured()
-        names = ["objective", "objective_samples", "gradient"]
-        names += ["accuracy", "correct", "tested"] * self.classes
-        names += ["personal_objective"] * self.personal + ["personal_accuracy"] * (self.personal and self.classes)
-        self.names = (*names, *self.measured, *self.algorithm.watches)
 
-    def clients(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
+    def clients(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
         """The quantities of each of the clients at the server's model x (n,): (c,) each, the gradient (c, n)."""
         value, gradient, *accuracy = f.evaluate(x)
-        personal: tuple[Array, ...] = ()
-        if self.personal:
+        found = {"objective": value, "objective_samples": f.d * value, "gradient": gradient}
+        found |= zip(("accuracy", "correct", "tested"), accuracy, strict=False)
+        if isinstance(self.algorithm, Personalised):
             theta = self.algorithm.personalised(f, client)
-            personal = (f.value(theta), *([f.accuracy(theta)[0]] if self.classes else []))
-        measures = f.measure(x) if self.measured else ()
-        return value, f.d * value, gradient, *accuracy, *personal, *measures, *self.algorithm.watch(f, client, x)
+            found["personal_objective"] = f.value(theta)
+            if self.classes:
+                found["personal_accuracy"] = f.accuracy(theta)[0]
+        if self.measured:
+            found |= zip(self.measured, f.measure(x), strict=True)
+        for name, part in self.algorithm.record(f, client, x).items():
+            found[name] = part.values if isinstance(part, Sum) else f.zeros(0)
+        return found
+
+    def maxima(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
+        """The recorded numbers of which the largest counts: (c,) each."""
+        recorded = self.algorithm.record(f, client, x)
+        return {name: part.values for name, part in recorded.items() if isinstance(part, Max)}
 
     def means(self, sums: dict[str, Array], m: int, samples: int) -> dict[str, float]:
         """The recorded columns, from the sums over all m clients, which together have so many samples."""
@@ -50,6 +62,10 @@ class Evaluation:
         if self.classes:
             row["accuracy"] = float(sums["accuracy"]) / m
             row["accuracy_pooled"] = float(sums["correct"]) / float(sums["tested"])
-        return row | {
-            name: float(sums[name]) / m for name in self.names if name in self.measured or name.startswith("personal_")
-        }
+        means = [name for name in sums if name in self.measured or name in PERSONAL]
+        return row | {name: float(sums[name]) / m for name in means}
+
+    def recorded(self, sums: dict[str, Array]) -> dict[str, float]:
+        """What the algorithm records, of all clients together."""
+        others = {*COMMON, *PERSONAL, *self.measured}
+        return {name: float(value) for name, value in sums.items() if name not in others}

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,42 +18,55 @@ from mpifed.data.base import Dataset
 from mpifed.data.blocks import SPARSE, Block, plan
 from mpifed.data.compiled_block import CompiledBlock
 from mpifed.data.compiled_sparse_block import CompiledSparseBlock
-from mpifed.data.fill import Layout, add_tests, fill, shelves
+from mpifed.data.fill import Layout as Filling
+from mpifed.data.fill import add_tests, fill, shelves
 from mpifed.data.shelf import between
-from mpifed.federation import masked_sums, sums
-from mpifed.federation.compression import PREFIX, Uploads
+from mpifed.federation import sums
 from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.local import Local
-from mpifed.federation.neighbourhood import NOTHING, Arrived, Neighbourhood
 from mpifed.federation.request import (
-    ARRIVE,
+    CALL,
     EVALUATE,
-    MASKED,
-    REPLACE,
+    MAXIMA,
     SAVE,
+    WHOLE,
     Collected,
     HostReport,
+    Layout,
     Reply,
     Request,
+    parts_of,
     refuse_writing,
-    weighted,
 )
-from mpifed.federation.resting import Resting, arrivals, rest
 from mpifed.federation.running_sums import Running, finite
 from mpifed.federation.setup import Setup
+from mpifed.federation.traits import needs
+from mpifed.federation.wire.stage import Reduction, Visit
+from mpifed.federation.wire.stages import host_stages
+
+Answer = Callable[..., tuple[Any, Any]]  # a visit and the arguments of a request -> new state and reply
+
+
+class Keeper(Protocol):
+    """What keeps something of the clients from round to round beside their state."""
+
+    def saved(self) -> dict[str, Array]: ...
+
+    def restore(self, arrays: dict[str, Array]) -> None: ...
 
 
 class Host:
     """The clients lo <= i < hi of the data set, in blocks of like size, and the state of each."""
 
     def __init__(self, setup: Setup, data: Dataset, lo: int, hi: int) -> None:
-        self.setup, self.algorithm, self.dtype = setup, setup.algorithm, setup.start.dtype
+        self.setup, self.algorithm = setup, setup.algorithm
+        self.dtype = setup.start.dtype
         self.lo, self.hi = lo, hi
         self.tree = sums.nodes(lo, hi, setup.m)
         self.evaluation = Evaluation(setup)
         sizes = np.asarray(data.sizes[lo:hi])
         block_bytes = setup.block_bytes * (SPARSE if data.sparse else 1)
-        matrix = setup.start.size**2 if "hess" in self.algorithm.needs() else 0
+        matrix = setup.start.size**2 if "hess" in needs(setup.algorithm) else 0
         groups = list(plan(sizes, data.n, self.dtype.itemsize, block_bytes, matrix))
         self.order = np.concatenate(groups)  # block order -> client, counted from lo
         self.ids = lo + self.order
@@ -61,20 +74,29 @@ class Host:
         self.sorted = bool((np.diff(self.order) > 0).all())
         compiled = CompiledSparseBlock if data.sparse else CompiledBlock
         kind = compiled if setup.kernels == "compiled" else Block
-        layout = Layout(lo, sizes, groups, self.dtype, block_bytes, kind)
+        filling = Filling(lo, sizes, groups, self.dtype, block_bytes, kind)
         labels = setup.problem.checked_labels
-        self.blocks = fill(data, data.rows, layout, labels)
+        self.blocks = fill(data, data.rows, filling, labels)
         self.starts = np.cumsum([0, *map(len, groups)])
         parts = [slice(a, b) for a, b in pairwise(self.starts.tolist())]
         self.whole = [(part, block, self.ids[part]) for part, block in zip(parts, self.blocks, strict=True)]
         self.shelves = shelves(self.blocks)
         self.edges = np.cumsum([0, *map(len, self.shelves)])  # block order: where they begin
         if data.sizes_test is not None and (self.evaluation.classes or self.evaluation.measured):
-            add_tests(self.blocks, data, layout, labels)
+            add_tests(self.blocks, data, filling, labels)
         self.state: Any = None
-        self.uploads, self.resting = Uploads(setup, len(self.order)), Resting(len(self.order))
+        self.stages = host_stages(setup, len(self.order))
+        self.keepers: list[Keeper] = [*self.stages.values()]
+        self.reductions: dict[str, Reduction] = {
+            "rows": lambda request, rows, ids: rows,
+            "sum": lambda request, rows, ids: sums.subtotals(rows, ids, self.lo, self.tree),
+            "plain sum": lambda request, rows, ids: rows.sum(axis=0, keepdims=True),
+            "max": lambda request, rows, ids: rows.max(axis=0, keepdims=True, initial=-np.inf),
+        }
+        for stage in self.stages.values():
+            self.reductions |= stage.reductions(np.arange(lo, hi))
+        self.verbs: dict[str, Callable[[Request], Answer]] = {CALL[0]: self._method, EVALUATE[0]: self._evaluation}
         self.checkpoint: Callable[[int], Path] | None = None  # serial number of a checkpoint -> the file of this host
-        self.neighbourhood: Neighbourhood | None = None  # of the nodes of a graph
         self.seconds = np.zeros(hi - lo)  # computing, by client in block order
         self.computed = self.evaluated = 0.0  # seconds of all requests
 
@@ -91,34 +113,22 @@ class Host:
 
     def handle(self, request: Request) -> tuple[Reply, HostReport]:
         """Run a client method on every client called; its replies, as rows or reduced."""
-        if request.method == SAVE:
+        if request.verb == SAVE:
             return self._save(int(request.args[0])), HostReport()
-        arrived = self._arrived(request)
+        answer = self.verbs[request.verb[0]](request)
         started = time.perf_counter()
         try:
-            found, ids = self._found(request, arrived)
+            found, ids = self._run(request, answer)
         except ValueError as error:
             refuse_writing(error, request.method)
             raise
-        rows, layout = found.rows, found.layout
-        if request.last is not None:
-            field = getattr(self.state, request.last)
-            field = field if self.sorted else field[self.slot]
-            rows, layout, ids = field.reshape(len(field), -1), (field.shape[1:],), None
-        if request.reduce == MASKED:
-            reduced, fault = self._masked(request, rows, ids)
-        elif isinstance(found, Running) and not found.kept:
-            reduced = found.close()
-            fault = 0 if finite(reduced) else self._first(found.bad or 0, ids)
-        else:
-            reduced = self._reduced(request.reduce, rows, ids)
-            fault = 0 if request.reduce == "max" or finite(reduced) else self._fault(rows, ids)
+        reply, fault = self._closed(request, found, ids)
         spent = time.perf_counter() - started
         if request.evaluation:
             self.evaluated += spent
-            return Reply(reduced, layout), HostReport(evaluating=spent, signal=signals.number(), fault=fault)
+            return reply, HostReport(evaluating=spent, signal=signals.number(), fault=fault)
         self.computed += spent
-        return Reply(reduced, layout), HostReport(computing=spent, slowest=spent, signal=signals.number(), fault=fault)
+        return reply, HostReport(computing=spent, slowest=spent, signal=signals.number(), fault=fault)
 
     def excuse(self, request: Request) -> tuple[Reply, HostReport]:
         """A reply in the place of one that failed; the report says so."""
@@ -129,24 +139,25 @@ class Host:
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Give the clients the state that a checkpoint has of them: name -> (hi − lo, …)."""
-        self.seconds = arrays.pop("compute seconds")[self.order]
-        kept = [name for name in arrays if name.startswith(PREFIX)]
-        self.uploads.kept = {name.removeprefix(PREFIX): arrays.pop(name)[self.order] for name in kept}
-        self.resting.restore(arrays, self.order)
-        self.state = type(self.state)(**{name: rows[self.order] for name, rows in arrays.items()})
+        arrays = {name: rows[self.order] for name, rows in arrays.items()}
+        self.seconds = arrays.pop("compute seconds")
+        for keeper in self.keepers:
+            keeper.restore(arrays)
+        self.state = type(self.state)(**arrays)
 
     def _save(self, serial: int) -> Reply:
         """Write the state of all clients into checkpoint ``serial``; the reply is the system's error number, or 0."""
         assert self.checkpoint is not None
         code = 0
-        state = {name: field[self.slot] for name, field in zip(self.state._fields, self.state, strict=True)}
+        arrays = dict(zip(self.state._fields, self.state, strict=True))
+        for keeper in self.keepers:
+            arrays |= keeper.saved()
+        arrays["compute seconds"] = self.seconds
         try:
-            kept = {PREFIX + name: rows[self.slot] for name, rows in self.uploads.kept.items()}
-            kept |= self.resting.saved(self.slot)
-            sealed.write(self.checkpoint(serial), state | kept | {"compute seconds": self.seconds[self.slot]})
+            sealed.write(self.checkpoint(serial), {name: rows[self.slot] for name, rows in arrays.items()})
         except OSError as error:
             code = error.errno or 1
-        return Reply(np.full((1, 1), code, self.dtype), ((),))
+        return Reply(np.full((1, 1), code, self.dtype), Layout(((),)))
 
     def called(self, to: Array | None) -> tuple[Array | None, Array | None, Array]:
         """Of the clients called (None: all) those here, their places in block order, and whose row each of these is."""
@@ -157,47 +168,44 @@ class Host:
         index = slots.argsort()
         return ids, slots[index], index
 
-    def _arrived(self, request: Request) -> Arrived:
-        """What nodes get of their neighbours before a method is called."""
-        if request.near is None or self.neighbourhood is None:
-            return NOTHING
-        return self.neighbourhood.arrived(request, self.state, None if self.sorted else self.slot)
+    def places(self, ids: Array) -> Array:
+        """Where the clients ``ids``, which live here, are in block order."""
+        return self.slot[ids - self.lo]
 
-    def _found(self, request: Request, arrived: Arrived) -> tuple[Collected, Array | None]:
+    def _method(self, request: Request) -> Answer:
+        """A client method of the algorithm."""
+        method = getattr(self.algorithm, request.method)
+        return lambda visit, *args: method(visit.f, visit.state, *args)
+
+    def _evaluation(self, request: Request) -> Answer:
+        """A method that returns numbers for the record and leaves the clients' state as it is."""
+        own = {WHOLE: self.evaluation.clients, MAXIMA: self.evaluation.maxima}
+        method: Any = own.get(request.method) or getattr(self.algorithm, request.method)
+        return lambda visit, *args: (visit.state, method(visit.f, visit.state, *args))
+
+    def _run(self, request: Request, answer: Answer) -> tuple[Collected, Array | None]:
         """The replies in client order, and the clients called (None: all)."""
-        if request.rest:
-            return rest(self, request)
-        return arrivals(self, request) if request.method == ARRIVE else self._replies(request, arrived)
-
-    def _replies(self, request: Request, arrived: Arrived) -> tuple[Collected, Array | None]:
-        """The same, each computed now."""
         ids, slots, index = self.called(request.to)
-        own: dict[str, Callable[..., Any]] = {EVALUATE: self._evaluate, REPLACE: arrived.replace}
-        method = own.get(request.method) or getattr(self.algorithm, request.method)
         found = Collected(len(index), self.dtype, request.reduce != "rows")
         if request.reduce == "sum" and request.last is None and self.sorted:
             found = Running(np.arange(self.lo, self.hi) if ids is None else ids, self.dtype, self.tree)
         first = 0
         for picks, f in self.blocks_of(slots, request.key):
             begun = time.perf_counter()
-            count = len(f)
-            last = first + count
+            last = first + len(f)
             rows = slice(first, last) if ids is None and self.sorted else index[first:last]
             first = last
-            client = type(self.state)(*[field[picks] for field in self.state])
+            visit = Visit(f, picks, type(self.state)(*[field[picks] for field in self.state]))
             args = request.args if request.each is None else (*request.args, request.each[rows])
-            args = (*arrived.of(self.order[picks]), *args)
-            both = (client, method(f, client, *args)) if request.evaluation else method(f, client, *args)
-            new, reply = self.uploads.through(request, picks, f, client, both)
-            self._store(picks, client, new)
+            new, reply = answer(visit, *args)
+            for name in request.stages:
+                new, reply = self.stages[name].up(request, visit, new, reply)
+            self._store(picks, visit.state, new)
             if reply is not None and request.last is None:
-                found.put(rows, weighted(reply, request, ids, rows))
+                found.put(rows, *parts_of(reply))
             if not request.evaluation:
-                self.seconds[picks] += (time.perf_counter() - begun) / count
+                self.seconds[picks] += (time.perf_counter() - begun) / len(f)
         return found, ids
-
-    def _evaluate(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
-        return self.evaluation.clients(f, client, x)
 
     def _store(self, picks: slice | Array, old: Any, new: Any) -> None:
         """Keep the fields of the clients' state that are new arrays."""
@@ -206,21 +214,19 @@ class Host:
                 if after is not before:
                     field[picks] = after
 
-    def _reduced(self, reduce: str, rows: Array, ids: Array | None) -> Array:
-        """The rows of the clients ``ids`` (None: all), reduced as far as this host can."""
-        if reduce == "sum":
-            return sums.subtotals(rows, ids, self.lo, self.tree)
-        if reduce == "plain sum":
-            return rows.sum(axis=0, keepdims=True)
-        return rows.max(axis=0, keepdims=True, initial=-np.inf) if reduce == "max" else rows
-
-    def _masked(self, request: Request, rows: Array, ids: Array | None) -> tuple[Array, int]:
-        """The sum in fixed point of the rows of the clients ``ids`` (None: all), under masks, and the fault."""
-        if not finite(rows):
-            return np.zeros((1, rows.shape[1]), np.uint64), self._fault(rows, ids)
-        own = np.arange(self.lo, self.hi)
-        called = own if request.to is None else request.to
-        return masked_sums.subtotal(self.setup, request, rows, own if ids is None else ids, called), 0
+    def _closed(self, request: Request, found: Collected, ids: Array | None) -> tuple[Reply, int]:
+        """The replies of the clients ``ids`` (None: all), reduced as far as this host can, and the fault or 0."""
+        if isinstance(found, Running) and not found.kept:
+            total = found.close()
+            return Reply(total, found.layout), 0 if finite(total) else self._first(found.bad or 0, ids)
+        rows, layout = found.rows, found.layout
+        if request.last is not None:
+            field = getattr(self.state, request.last)
+            field = field if self.sorted else field[self.slot]
+            rows, layout, ids = field.reshape(len(field), -1), Layout((field.shape[1:],)), None
+        reduced = self.reductions[request.reduce](request, rows, ids)
+        good = request.reduce == "max" or finite(reduced)
+        return Reply(reduced, layout), 0 if good else self._fault(rows, ids)
 
     def _fault(self, rows: Array, ids: Array | None) -> int:
         """m - the first client whose row is not finite; the first of all where it is their sum that overflows."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpifed.federation.request import Request
+from mpifed.federation.wire.stage import Postage
 
 
 class Ledger:
@@ -24,15 +25,15 @@ class Ledger:
     def exchanges(self) -> int:
         return max(self.up, self.down)
 
-    def charge(self, request: Request, clients: int, reply: int, masked: tuple[int, int] | None = None) -> None:
+    def charge(self, request: Request, clients: int, reply: int, postage: Postage) -> None:
         """Charge one request to ``clients`` clients, each answering with ``reply`` bytes.
 
-        Where uploads are ``masked``, all bytes up and the further bytes down that this takes.
+        ``postage`` has what compressed messages and masks cost instead.
         """
         arrays = [a for a in request.args if isinstance(a, np.ndarray) and a.dtype.kind == "f"]
         shared, receivers = 8 * sum(a.nbytes for a in arrays), clients
-        if request.down is not None:
-            shared, receivers = request.down
+        if postage.down is not None:
+            shared, receivers = postage.down
         own = request.each.nbytes if request.each is not None and request.each.dtype.kind == "f" else 0
         if shared or own:
             self.down += 1
@@ -42,10 +43,11 @@ class Ledger:
         if reply:
             self.up += 1
             self.uploads += clients
-            up, down = masked or ((reply if request.bits is None else -(-request.bits // 8)) * clients, 0)
+            each = reply if postage.bits is None else -(-postage.bits // 8)  # whole bytes
+            up, down = postage.masked or (each * clients, 0)
             self.bytes_up += up
             self.bytes_down += down
-            self.bits_up += 8 * up if request.bits is None else request.bits * clients
+            self.bits_up += 8 * up if postage.bits is None else postage.bits * clients
             self.bits_down += 8 * down
 
     def carry(self, messages: int, size: int) -> None:

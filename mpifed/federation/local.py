@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -11,11 +12,30 @@ from mpifed.core.errors import UserError
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block, weights
-from mpifed.federation.setup import Setup
-from mpifed.problems.base import Solve
+from mpifed.graphs.weights import Weights
+from mpifed.problems.base import Problem, Solve
 
 Key = tuple[int | Array, int | Array]  # round and call, one for all clients or one each: of their random streams
 AHEAD = 1 << 18  # sample numbers of mini-batches that are drawn in advance, 2 MB: every call of a generator costs time
+
+
+class Study(Protocol):
+    """What clients know of a run: its problem, its seed, how many they are, the first model, the weights of a graph."""
+
+    @property
+    def problem(self) -> Problem: ...
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def m(self) -> int: ...
+
+    @property
+    def start(self) -> Array: ...
+
+    @property
+    def weights(self) -> Weights | None: ...
 
 
 class Local:
@@ -24,10 +44,11 @@ class Local:
     ``problem``; ``n`` parameters, ``m`` clients in all, ``ids`` (c,) the numbers of these, ``d`` (c,) their samples.
     """
 
-    def __init__(self, block: Block, setup: Setup, ids: Array, key: Key) -> None:
+    def __init__(self, block: Block, study: Study, ids: Array, key: Key) -> None:
         self.block, self.ids = block, ids
-        self.problem, self.m, self.n, self.d = setup.problem, setup.m, len(setup.start), block.d
-        self._setup, self._key = setup, key
+        self.problem, self.m = study.problem, study.m
+        self.n, self.d = len(study.start), block.d
+        self._study, self._key = study, key
 
     @property
     def round(self) -> int | Array:
@@ -42,7 +63,11 @@ class Local:
         if len(rows) == len(self):
             return self
         round, call = (part[rows] if isinstance(part, np.ndarray) else part for part in self._key)
-        return Local(self.block.take(rows), self._setup, self.ids[rows], (round, call))
+        return Local(self.block.take(rows), self._study, self.ids[rows], (round, call))
+
+    def keyed(self, key: Key) -> Local:
+        """The same clients with the random streams of other rounds and calls."""
+        return Local(self.block, self._study, self.ids, key)
 
     def value(self, X: Array) -> Array:
         """f_i(x_i): (c,)."""
@@ -127,7 +152,7 @@ class Local:
 
     def initial(self) -> Array:
         """The model a run starts from, a row a client: (c, n)."""
-        return np.tile(self._setup.start, (len(self), 1))
+        return np.tile(self._study.start, (len(self), 1))
 
     @cached_property
     def samples(self) -> Array:
@@ -137,7 +162,7 @@ class Local:
     @cached_property
     def neighbours(self) -> Array:
         """How many neighbours each node of a graph has in this round, as real numbers: (c, 1)."""
-        weights = self._setup.weights
+        weights = self._study.weights
         if weights is None:
             raise UserError("clients have neighbours only with a table [graph]")
         return weights.at(int(np.max(self._key[0]))).degrees[self.ids][:, None].astype(self.block.b.dtype)
@@ -145,7 +170,7 @@ class Local:
     @cached_property
     def rng(self) -> list[np.random.Generator]:
         """One random stream a client, a new one in every round and call."""
-        return streams(self._setup.seed, "clients", self.ids, *self._key)
+        return streams(self._study.seed, "clients", self.ids, *self._key)
 
     def streams(self, seed: int, purpose: str) -> list[np.random.Generator]:
         """The same for another seed and purpose than those of the run."""
@@ -185,7 +210,7 @@ class Local:
         for j, order in enumerate(self._orders(epochs or k0, passes * width)):
             for k, (w, has) in enumerate(shares):
                 block = self.block.batch(order[:, k * width : (k + 1) * width], w)
-                yield j, Local(block, self._setup, self.ids, self._key), has
+                yield j, Local(block, self._study, self.ids, self._key), has
 
     def _shares(self, counts: Array, width: int) -> tuple[Array, Array | int]:
         """The weights (c, width) of a mini-batch with ``counts`` (c,) samples, and ``weight`` of ``steps``."""

@@ -14,11 +14,18 @@ from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory
 from mpifed.core.typing import Array
 
+CALL, EVALUATE, SAVE = ("call",), ("evaluate",), ("save",)  # verbs: what hosts do with a request
+REST, ARRIVE = ("rest",), ("arrive",)
+WHOLE, MAXIMA = "evaluate", "maxima"  # methods of the verb EVALUATE that hosts have themselves: all that is recorded
+MASKED = "masked sum"  # a reduction: of integers modulo 2^64, in any order
+ANY_ORDER = ("plain sum", MASKED)
+SCORES = ("score", "score_loss", "score_move")  # client methods that reply with one number, as it is
+
 
 class Request(msgspec.Struct, eq=False):
     """What the server requests of the clients ``to`` (None: all)."""
 
-    method: str  # a client method of the algorithm, or EVALUATE, ARRIVE, SAVE or REPLACE, which hosts have themselves
+    method: str  # a client method of the algorithm, or one that hosts have themselves
     args: tuple[Any, ...] = ()  # the same for all clients: numbers and arrays
     to: Array | None = None  # client numbers, rising
     each: Array | None = None  # row i for client to[i] alone
@@ -26,22 +33,29 @@ class Request(msgspec.Struct, eq=False):
     last: str | None = None  # reduce this field of the state of all clients instead of the replies
     then: Callable[..., Array] | None = None  # the server's function of the rows, by column: (m, w), args -> (w,)
     key: tuple[int, int] = (0, 0)  # round and call, for the random streams
-    evaluation: bool = False  # for the record: charged neither to communication nor to local computation
-    peers: Array | None = None  # the clients that agreed on masks, where these are not those called
-    exact: bool = False  # replies are as they are, also under [compress]
-    bits: int | None = None  # of one client's reply, where that is a compressed message
-    rest: bool = False  # replies and new state rest with the clients until they arrive: args is a table of starts
-    weights: Array | None = None  # (c,) factors of the replies of the clients ``to``, on their way to a sum
-    down: tuple[int, int] | None = None  # bits of the arrays in args, and who receives them, where compressed
-    near: tuple[str, tuple[str, ...]] | None = None  # what nodes of a graph get of their neighbours, of which fields
+    verb: tuple[str, ...] = CALL  # what hosts do, and the fields of the clients' state that it is about
+    stages: dict[str, Array | None] = {}  # what its messages pass on their way (wire/), and what each sends along
+
+    @property
+    def evaluation(self) -> bool:
+        """Whether it is for the record: charged neither to communication nor to local computation."""
+        return self.verb == EVALUATE or self.verb == SAVE
+
+    @property
+    def clients(self) -> Any:
+        """The clients that it calls, as an index of arrays of all clients."""
+        return slice(None) if self.to is None else self.to
+
+    def count(self, m: int) -> int:
+        """How many of m clients it calls."""
+        return m if self.to is None else len(self.to)
 
 
-EVALUATE, SAVE = "evaluate", "save"
-ARRIVE = "arrival"  # what rests with the clients ``to`` becomes their state and reply
-REPLACE = "replace"  # the method of hosts that puts what nodes get of their neighbours into the fields it comes from
-MASKED = "masked sum"  # of integers modulo 2^64, in any order
-SCORES = ("score", "score_loss", "score_move")  # client methods that reply with one number, as it is
-ANY_ORDER = ("plain sum", MASKED)
+class Layout(NamedTuple):
+    """The shapes of the arrays that a client replied with, and their names where the reply is a dict."""
+
+    shapes: tuple[tuple[int, ...], ...] = ()
+    names: tuple[str, ...] = ()
 
 
 class HostReport(NamedTuple):
@@ -72,7 +86,7 @@ class Reply(msgspec.Struct, eq=False):
     """``rows`` (k, N): one for each client, for each subtree (sum), or a single one (plain sum, max)."""
 
     rows: Array
-    layout: tuple[tuple[int, ...], ...] | None  # shapes of what a client replied; None where no client was called
+    layout: Layout | None  # None where no client was called
 
 
 class Collected:
@@ -80,18 +94,23 @@ class Collected:
 
     def __init__(self, count: int, dtype: Any, lend: bool) -> None:
         self.rows, self.lend = np.zeros((count, 0), dtype), lend
-        self.layout: tuple[tuple[int, ...], ...] | None = None if count == 0 else ()
+        self.layout: Layout | None = None if count == 0 else Layout()
 
-    def put(self, rows: slice | Array, parts: tuple[Array, ...]) -> None:
+    @property
+    def laid_out(self) -> bool:
+        """Whether a reply has come."""
+        return self.layout is not None and bool(self.layout.shapes)
+
+    def put(self, rows: slice | Array, parts: tuple[Array, ...], names: tuple[str, ...] = ()) -> None:
         """The replies of one block, which belong into ``rows``."""
         count, dtype = len(self.rows), self.rows.dtype
-        if not self.layout:
-            self.layout = tuple([part.shape[1:] for part in parts])
+        if not self.laid_out:
+            self.layout = Layout(tuple([part.shape[1:] for part in parts]), names)
             alone = len(parts) == 1 and len(parts[0]) == count and isinstance(rows, slice)
             if self.lend and alone and parts[0].dtype == dtype:
                 self.rows = parts[0].reshape(count, -1)
                 return
-            columns = sum(width(shape) for shape in self.layout)
+            columns = sum(width(shape) for shape in self.layout.shapes)
             check_memory(count * columns * dtype.itemsize, f"the replies of {count:,} clients")
             self.rows = np.empty((count, columns), dtype)
         column = 0
@@ -119,31 +138,29 @@ def refuse_writing(error: ValueError, method: str) -> None:
         ) from error
 
 
-def weighted(reply: Any, request: Request, ids: Array | None, rows: slice | Array) -> tuple[Array, ...]:
-    """The arrays (c, …) that clients reply with, those at ``rows`` of ``ids`` (None: all), each times its weight."""
-    parts = reply if isinstance(reply, tuple) else (reply,)
-    if request.weights is None or ids is None or request.to is None:
-        return parts
-    own = request.weights[request.to.searchsorted(ids[rows])]
-    return tuple([part * own.reshape(-1, *[1] * (part.ndim - 1)).astype(part.dtype) for part in parts])
-
-
 def width(shape: tuple[int, ...]) -> int:
     """The number of entries of an array of this shape."""
     return math.prod(shape)
 
 
+def parts_of(reply: Any) -> tuple[tuple[Array, ...], tuple[str, ...]]:
+    """The arrays of a reply, and their names where it is a dict."""
+    if isinstance(reply, dict):
+        return tuple(reply.values()), tuple(reply)
+    return (reply if isinstance(reply, tuple) else (reply,)), ()
+
+
 def unpack(reply: Reply) -> Any:
-    """The arrays that a client method replied with, in the place of each the rows or the reduction of all."""
+    """What a client method replied with, in the place of each array the rows or the reduction of all."""
     rows, layout = reply.rows, reply.layout
-    front = rows.shape[:-1]
-    if not layout:
+    if layout is None or not layout.shapes:
         return None
-    if len(layout) == 1:
-        return rows.reshape(front + layout[0])
+    front = rows.shape[:-1]
+    if len(layout.shapes) == 1 and not layout.names:
+        return rows.reshape(front + layout.shapes[0])
     parts, column = [], 0
-    for shape in layout:
+    for shape in layout.shapes:
         size = width(shape)
         parts.append(rows[..., column : column + size].reshape(front + shape))
         column += size
-    return tuple(parts)
+    return dict(zip(layout.names, parts, strict=True)) if layout.names else tuple(parts)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.federation.request import Collected, width
+from mpifed.federation.request import Collected, Layout, width
 from mpifed.federation.sums import Node
 
 LONG = 1 << 12  # numbers of a reply from which on the work for each row is little beside its additions
@@ -30,19 +30,19 @@ class Running(Collected):
         self.node = self.next = 0  # the subtree that is being added up, and the position of the next client
         self.parts: list[tuple[int, Array]] = []  # of it: the level at which each part meets the one before, its sum
 
-    def put(self, rows: slice | Array, parts: tuple[Array, ...]) -> None:
+    def put(self, rows: slice | Array, parts: tuple[Array, ...], names: tuple[str, ...] = ()) -> None:
         """The replies of the next clients."""
-        if not self.layout:
+        if not self.laid_out:
             length = sum(width(part.shape[1:]) for part in parts)
             self.kept = length < LONG or len(self.clients) < 2
             if not self.kept:
                 self.ids = self.clients.tolist()
                 self.ends = [(index + 1) << level for level, index in self.tree]
-                self.layout = tuple([part.shape[1:] for part in parts])
+                self.layout = Layout(tuple([part.shape[1:] for part in parts]), names)
                 self.rows = np.zeros((0, length), self.rows.dtype)
                 self.subtotals = np.zeros((len(self.tree), length), self.rows.dtype)
         if self.kept:
-            super().put(rows, parts)
+            super().put(rows, parts, names)
             return
         block = np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1, dtype=self.rows.dtype)
         if self.bad is None and not finite(block):

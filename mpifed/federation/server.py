@@ -10,13 +10,13 @@ import numpy as np
 from mpifed.core import signals
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.federation.calls import Calls, Method
+from mpifed.federation.calls import Calls, ClientMethod
 from mpifed.federation.evaluation import Evaluation
-from mpifed.federation.participation import Participation, recentred
-from mpifed.federation.request import EVALUATE, SAVE, Request
-from mpifed.federation.selection import Selector
+from mpifed.federation.participation.participants import Participants, recentred
+from mpifed.federation.participation.selection import Selector
+from mpifed.federation.request import EVALUATE, MAXIMA, SAVE, WHOLE, Request
 from mpifed.federation.setup import Setup
-from mpifed.federation.stragglers import Devices
+from mpifed.federation.timing.schedule import Schedule
 from mpifed.federation.transport import Transport
 
 
@@ -34,24 +34,21 @@ class Federation(Calls):
         setup: Setup,
         selector: Selector,
         sizes: Array,
-        devices: Devices | None = None,
+        schedule: Schedule | None = None,
         reproducible: bool = True,
     ) -> None:
-        super().__init__(transport, setup, reproducible)
+        super().__init__(transport, setup, schedule, reproducible)
         self.problem, self.n = setup.problem, len(setup.start)
         self.samples, self.cohort = int(np.sum(sizes)), selector.size
-        self.devices, self.evaluation = devices, Evaluation(setup)
-        self.flights = None if devices is None else devices.flights
-        self.selections = 0
-        self.participation = Participation(selector, setup)
+        self.evaluation = Evaluation(setup)
+        self.participants = Participants(selector, setup)
 
     def begin(self, round: int) -> None:
         """Begin round 0, the start, which is charged to no ledger, or round 1, 2 …"""
-        self.participation.learn(self)
-        self.round, self.calls, self.selections = round, 0, 0
+        self.participants.learn(self.inspect)
+        self.round, self.calls = round, 0
         self.slowest = self.computing = self.mpi = 0.0
-        if self.devices is not None:
-            self.devices.begin(round)
+        self.schedule.begin(round)
 
     @property
     def rng(self) -> np.random.Generator:
@@ -70,17 +67,8 @@ class Federation(Calls):
         times the ``work`` of the algorithm.
         In an asynchronous run, the clients that are not under way: all in round 1, then those that arrived last.
         """
-        if self.flights is not None:
-            self.selected = self.flights.free()
-            return self.selected
-        again = self.selections
-        self.selected = self.participation.select(self, x, given)
-        self._asked = self.selected
-        if self.devices is not None:
-            self.selected = self.devices.reply(self.selected, self.round, again, units)
-        self.selections += 1
-        self._count()
-        return self.selected
+        participants = self.participants
+        return self.schedule.select(lambda again: participants.select(self, again, x, given), units)
 
     def estimate(self, around: Any, of: Array | None, last: str | None = None) -> Any:
         """The mean of what the selected clients ``of`` have sent, where it stands for that over all clients.
@@ -89,7 +77,7 @@ class Federation(Calls):
         tuple each part about its own: around + mean of (upload − around)/(m p_i), which has the mean over all clients
         as its expectation. Otherwise, and with ``last``, as ``mean``.
         """
-        weights = None if last is not None else self.participation.weights(of)
+        weights = None if last is not None else self.participants.weights(of)
         if weights is None:
             return self.mean(of=of, last=last)
         return recentred(self.mean(of=of, weights=weights), 1.0 - float(weights.mean()), around)
@@ -97,7 +85,7 @@ class Federation(Calls):
     @property
     def local_steps(self) -> Array | None:
         """The local steps of each client selected last, ``most`` of f.steps: (c,), handed on as ``each``; None: all."""
-        return None if self.devices is None else self.devices.steps
+        return self.schedule.steps
 
     def mask(self, selected: Array | None) -> Array:
         """(m,) bool: which clients are selected."""
@@ -111,20 +99,38 @@ class Federation(Calls):
         return server
 
     def evaluate(self, x: Array) -> dict[str, Array]:
-        """name -> the sum over all clients of what ``evaluation`` computes of each at x; charged to no ledger."""
-        found = self._ask(Request(EVALUATE, (x,), reduce=self._sum, evaluation=True))
-        return dict(zip(self.evaluation.names, found, strict=True))
+        """The sums over all clients of what ``evaluation`` computes of each at x, by name; charged to no ledger.
 
-    def inspect(self, method: Method, reduce: str = "rows", args: tuple[Any, ...] = ()) -> Any:
+        Of a number of which the largest counts, that one.
+        """
+        found: dict[str, Array] = self._ask(Request(WHOLE, (x,), reduce=self._sum, verb=EVALUATE))
+        if any(not np.size(value) for value in found.values()):
+            found |= self._ask(Request(MAXIMA, (x,), reduce="max", verb=EVALUATE))
+        return found
+
+    def inspect(self, method: ClientMethod, reduce: str = "rows", args: tuple[Any, ...] = ()) -> Any:
         """The replies of all clients to method(f, client, *args), charged to no ledger: rows, "sum" or "max"."""
         reduce = self._sum if reduce == "sum" else reduce
-        return self._ask(Request(method.__name__, args, reduce=reduce, evaluation=True))
+        return self._ask(Request(method.__name__, args, reduce=reduce, verb=EVALUATE))
 
     def save(self, serial: int) -> None:
         """Have all hosts write the state of their clients. OSError where a disk does not take it."""
-        code = int(self._ask(Request(SAVE, (serial,), reduce="max", evaluation=True)))
+        code = int(self._ask(Request("save", (serial,), reduce="max", verb=SAVE)))
         if code:
             raise OSError(code, os.strerror(code))
+
+    def saved(self) -> dict[str, Array]:
+        """What a checkpoint keeps of stages and schedule: arrays with a blank in their names."""
+        found = self.schedule.saved()
+        for stage in self.stages:
+            found |= stage.saved()
+        return found
+
+    def restore(self, seconds: float, under_way: str, arrays: dict[str, Array]) -> None:
+        """Go on from what ``saved`` put among the arrays of a checkpoint."""
+        self.schedule.restore(seconds, under_way, arrays)
+        for stage in self.stages:
+            stage.restore(arrays)
 
     @property
     def stop_signal(self) -> str:

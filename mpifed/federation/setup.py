@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
-from mpifed.federation.compress import Compress
-from mpifed.federation.masks import Masks
+from mpifed.federation.method import Method
+from mpifed.federation.wire.compress import Compress
+from mpifed.federation.wire.masks import Masks
 from mpifed.graphs.weights import Weights
 from mpifed.problems.base import Problem
 
@@ -19,7 +20,7 @@ class Setup(NamedTuple):
     """
 
     problem: Problem
-    algorithm: Any  # an Algorithm: that room stands above this one
+    algorithm: Method
     seed: int
     m: int
     start: Array  # (n,), of the type that models and messages have

@@ -18,6 +18,7 @@ from mpifed.core.errors import Trouble, UserError, failure
 from mpifed.core.typing import Array
 from mpifed.federation import sums
 from mpifed.federation.host import Host
+from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.request import HostReport, Reply, Request, protected, width
 from mpifed.federation.sums import finish
 from mpifed.federation.transport import Traffic
@@ -41,7 +42,7 @@ class Channel:
         self.traffic = Traffic()
         self.patient = False
         self.crowded = not world.survives() and world.crowded()  # a pending Ibcast does not notice that a rank is dead
-        self.plans = Plans(int(cuts[-1]))
+        self.plans = Plans()
         self.memory = LongArrays(world.comm, sharing=not world.survives())  # ranks that live on must not wait in it
         trees = [sums.nodes(lo, hi, int(cuts[-1])) for lo, hi in pairwise(cuts)]
         self.tree = [node for tree in trees for node in tree]
@@ -54,7 +55,7 @@ class Channel:
 
     def scatter(self, plan: Plan, each: Array | None, ids: Array | None) -> Array:
         """The rows of ``each`` of this rank's clients among ``ids``."""
-        dtype, shape = plan.form.each or ("", ())
+        dtype, shape = plan.each or ("", ())
         counts, size = self.counts(ids), width(shape)
         mine = np.empty((counts[self.comm.rank], *shape), dtype)
         send = None if each is None else (np.ascontiguousarray(each).reshape(-1), [c * size for c in counts])
@@ -71,7 +72,7 @@ class Channel:
                 rows = self.counts(None if request.last else request.to)
             if layout is None:
                 return None, Replies(self, request.reduce, rows, 0)
-            plan.replies = layout, Replies(self, request.reduce, rows, sum(width(shape) for shape in layout))
+            plan.replies = layout, Replies(self, request.reduce, rows, sum(width(shape) for shape in layout.shapes))
         return plan.replies
 
     def transfer(
@@ -136,7 +137,7 @@ class Server(Channel):
         """Send a request, and put together what the hosts reply."""
         before = self.traffic.comm
         plan = self.broadcast(request)
-        if plan.scattered:
+        if plan.each is not None:
             self.scatter(plan, request.each, request.to)
         self.meet(plan.patient)
         layout, replies = self.replies(plan, request, None)
@@ -198,7 +199,7 @@ class Service(Channel):
             self.traffic.comm = before
             if request.method == STOP:
                 return self.traffic if request.args[0] else None
-            if plan.scattered:
+            if plan.each is not None:
                 request.each = protected(self.scatter(plan, None, request.to))
             elif request.each is not None:
                 lo, hi = (host.lo, host.hi) if request.to is None else request.to.searchsorted([host.lo, host.hi])
@@ -239,9 +240,15 @@ class Service(Channel):
         return plan, plan.read()
 
 
-def serve(world: Communicator, cuts: list[int], host: Host, reduction: str = AUTO) -> Traffic | None:
+def serve(
+    world: Communicator,
+    cuts: list[int],
+    host: Host,
+    reduction: str = AUTO,
+    neighbourhood: Neighbourhood | None = None,
+) -> Traffic | None:
     """Ranks above 0: reply to requests until the server says stop; None where it will not ask what this rank did."""
     service = Service(world, cuts, host.dtype.name, reduction)
-    if host.neighbourhood is not None and len(cuts) > 2:
-        host.neighbourhood.links = Ranks(world.comm, host.neighbourhood, service.traffic, service.crowded)
+    if neighbourhood is not None and len(cuts) > 2:
+        neighbourhood.links = Ranks(world.comm, neighbourhood, service.traffic, service.crowded)
     return service.serve(host)

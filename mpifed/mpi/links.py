@@ -10,7 +10,7 @@ from mpi4py import MPI
 from mpi4py.util import dtlib
 
 from mpifed.core.typing import Array
-from mpifed.federation.neighbourhood import Neighbourhood
+from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.transport import Traffic
 from mpifed.mpi.communicator import patiently
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any
 
@@ -21,94 +22,84 @@ Shape = tuple[int, ...]
 
 
 class Form(msgspec.Struct, array_like=True, frozen=True):
-    """What requests of one kind share; ``args``: q, d or ? for a number, "" for None, or type and shape of an array."""
+    """What requests of one kind share.
 
-    method: str
-    args: tuple[str | tuple[str, Shape], ...] = ()
-    to: int | None = None  # how many clients are called
-    each: tuple[str, Shape] | None = None  # type and shape of one client's own row
+    ``specs`` are of the values that each message has anew (``carried``): q, d or ? for a number, "" for None, or type
+    and shape of an array; the first ``count`` of them are arguments.
+    """
+
+    method: str = ""
     reduce: str = "rows"
     last: str | None = None
+    verb: tuple[str, ...] = ()
     then: str | None = None
-    evaluation: bool = False
-    peers: int | None = None  # how many clients agreed on masks
-    exact: bool = False
-    rest: bool = False
-    near: tuple[str, tuple[str, ...]] | None = None
-    weighted: bool = False  # whether the clients' replies have weights
+    stages: tuple[str, ...] = ()
+    count: int = 0
+    specs: tuple[str | tuple[str, Shape], ...] = ()
+
+
+def carried(request: Request) -> list[Any]:
+    """The values of a request that each message has anew: numbers, arrays and None."""
+    return [*request.args, request.to, *request.stages.values(), request.each]
 
 
 def kind(request: Request) -> tuple[Any, ...]:
-    """What two requests must share to be of one kind."""
-    each = request.each
-    return (
-        request.method,
-        request.reduce,
-        request.last,
-        request.evaluation,
-        request.exact,
-        request.rest,
-        request.weights is None,
-        request.then,
-        request.near,
-        None if request.to is None else len(request.to),
-        None if request.peers is None else len(request.peers),
-        None if each is None else (each.dtype, each.shape[1:]),
-        *[(a.dtype, a.shape) if isinstance(a, np.ndarray) else type(a) for a in request.args],
-    )
+    """What two requests must share to be of one kind, as a key; ``form`` says the same in words that travel."""
+    values = [(a.dtype, a.shape) if isinstance(a, np.ndarray) else type(a) for a in carried(request)]
+    return request.method, request.reduce, request.last, request.verb, request.then, *request.stages, *values
 
 
 def form(request: Request) -> Form:
     """The form of a request."""
-    args = tuple(
-        (a.dtype.str, a.shape) if isinstance(a, np.ndarray) else "" if a is None else CODES[type(a)]
-        for a in request.args
-    )
-    each = None if request.each is None else (request.each.dtype.str, request.each.shape[1:])
     then = None if request.then is None else request.then.__name__
-    to = None if request.to is None else len(request.to)
-    peers = None if request.peers is None else len(request.peers)
-    rest = then, request.evaluation, peers, request.exact, request.rest, request.near, request.weights is not None
-    return Form(request.method, args, to, each, request.reduce, request.last, *rest)
+    specs = tuple([spec(value) for value in carried(request)])
+    head = request.method, request.reduce, request.last, request.verb
+    return Form(*head, then, tuple(request.stages), len(request.args), specs)
+
+
+def spec(value: Any) -> str | tuple[str, Shape]:
+    """What a message says of a value."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape
+    return "" if value is None else CODES[type(value)]
 
 
 class Plan:
     """Where everything stands in the messages of one form.
 
     ``message`` begins with this plan's number, 0, round, call and ``patient``, and the numbers; small arrays follow,
-    each at a multiple of 64 bytes. ``fields`` are what a request says: its arguments, ``to``, ``peers``, ``weights``
-    and ``each``; those at the positions ``numbers`` are packed, the arrays ``inside`` stand in the message. Long arrays
-    travel ``apart``, in ``room`` bytes that ``place`` gives them. All arrays are buffers, reused for every message, and
-    read-only in the requests that are read from them.
+    each at a multiple of 64 bytes. ``fields`` are the values that are carried: those at the positions ``numbers`` are
+    packed, the arrays ``inside`` stand in the message, long ones travel ``apart``, in ``room`` bytes that ``place``
+    gives them, and wide rows of ``each`` are scattered. All arrays are buffers, reused for every message, and read-only
+    in the requests that are read from them.
     """
 
-    def __init__(self, number: int, form: Form, m: int) -> None:
+    def __init__(self, number: int, form: Form) -> None:
         self.number, self.form = number, form
-        self.front = struct.Struct("=5q" + "".join(a for a in form.args if isinstance(a, str)))
-        clients = ["" if count is None else ("<i8", (count,)) for count in (form.to, form.peers)]
-        count = m if form.to is None else form.to
-        specs = [*form.args, *clients, ("<f8", (count,)) if form.weighted else "", ""]
-        self.scattered = False
-        if form.each is not None:
-            dtype, shape = form.each
-            self.scattered = np.dtype(dtype).itemsize * width(shape) > SMALL
-            if not self.scattered:
-                specs[-1] = dtype, (count, *shape)
-        self.numbers = [k for k, spec in enumerate(specs) if isinstance(spec, str) and spec]
-        arrays = {k: spec for k, spec in enumerate(specs) if not isinstance(spec, str)}
+        numbers = "".join(code for code in form.specs if isinstance(code, str))
+        self.front = struct.Struct(f"=4q?{numbers}")
+        self.each: tuple[str, Shape] | None = None  # type and shape of a row of ``each``, where rows are scattered
+        specs = list(form.specs)
+        if specs and not isinstance(specs[-1], str):
+            dtype, (_, *shape) = specs[-1]
+            if np.dtype(dtype).itemsize * math.prod(shape) > SMALL:
+                self.each = dtype, tuple(shape)
+                specs[-1] = ""
+        self.numbers = [k for k, code in enumerate(specs) if isinstance(code, str) and code]
+        arrays = {k: code for k, code in enumerate(specs) if not isinstance(code, str)}
         sizes = {k: np.dtype(dtype).itemsize * width(shape) for k, (dtype, shape) in arrays.items()}
         offset = aligned(self.front.size)
         self.message = np.zeros(offset + sum(aligned(size) for size in sizes.values() if size <= BIG), np.uint8)
         self.data = self.message.data
         self.fields: list[Any] = [None] * len(specs)
         self.inside: list[tuple[int, Array]] = []  # position and place
-        self.long = {k: spec for k, spec in arrays.items() if sizes[k] > BIG}
+        self.long = {k: code for k, code in arrays.items() if sizes[k] > BIG}
         self.room = sum(aligned(sizes[k]) for k in self.long)
         self.apart: list[Array] = []  # their places
         self.memory: Array | None = None
-        for k, spec in arrays.items():
+        for k, code in arrays.items():
             if k not in self.long:
-                self.inside.append((k, self._stand(k, spec, self.message, offset)))
+                self.inside.append((k, self._stand(k, code, self.message, offset)))
                 offset += aligned(sizes[k])
         self.patient = False  # how ranks wait for the replies and for the next message
         self.follower: Plan | None = None  # of the message that came next, the last time
@@ -133,12 +124,12 @@ class Plan:
 
     def write(self, request: Request) -> list[Array]:
         """Put a request into the message; the arrays that travel apart."""
-        fields = (*request.args, request.to, request.peers, request.weights, request.each)
-        numbers = [fields[k] for k in self.numbers]
+        values = carried(request)
+        numbers = [values[k] for k in self.numbers]
         self.front.pack_into(self.data, 0, self.number, 0, *request.key, self.patient, *numbers)
         for k, view in self.inside:
-            view[...] = fields[k]
-        return [np.ascontiguousarray(fields[k]) for k in self.long] if self.long else []
+            view[...] = values[k]
+        return [np.ascontiguousarray(values[k]) for k in self.long] if self.long else []
 
     def read(self) -> Request:
         """The request in the message; its arrays are the buffers."""
@@ -146,22 +137,20 @@ class Plan:
         _, _, round, call, self.patient, *numbers = self.front.unpack_from(self.data)
         for k, number in zip(self.numbers, numbers, strict=True):
             fields[k] = number
-        *args, to, peers, weights, each = fields
-        key = round, call
-        rest = form.last, None, key, form.evaluation, peers, form.exact
-        request = Request(form.method, tuple(args), to, each, form.reduce, *rest, rest=form.rest, near=form.near)
-        request.weights = weights
-        return request
+        args = tuple(fields[: form.count])
+        to, *sent, each = fields[form.count :]
+        stages = dict(zip(form.stages, sent, strict=True))
+        return Request(form.method, args, to, each, form.reduce, form.last, None, (round, call), form.verb, stages)
 
 
 class Plans:
     """The plans of a rank; server and hosts make the same ones in the same order."""
 
-    def __init__(self, m: int) -> None:
-        self.m, self.count = m, 0
+    def __init__(self) -> None:
+        self.count = 0
         self.numbered: dict[int, Plan] = {}
         self.by_kind: dict[Any, Plan] = {}
-        self.before = self.none = Plan(-1, Form(""), m)
+        self.before = self.none = Plan(-1, Form())
 
     @property
     def expected(self) -> Plan:
@@ -176,7 +165,7 @@ class Plans:
             self.before = self.none
             self.none.follower = None
         self.count = number + 1
-        self.numbered[number] = Plan(number, form, self.m)
+        self.numbered[number] = Plan(number, form)
         return self.numbered[number]
 
     def follow(self, plan: Plan) -> None:

@@ -6,50 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from mpifed.core.errors import UserError, unknown
+from mpifed.core.methods import METHODS
 from mpifed.report.tables import escaped
 
-METHODS = {
-    "fedgia": "FedGiA",
-    "fedadmm": "FedADMM",
-    "fedadmm-deep": "FedADMM (deep)",
-    "fedavg": "FedAvg",
-    "fedopt": "FedOpt",
-    "fedprox": "FedProx",
-    "fedpd": "FedPD",
-    "scaffold": "SCAFFOLD",
-    "fedepm": "FedEPM",
-    "sfedavg": "SFedAvg",
-    "sfedprox": "SFedProx",
-    "feddcd": "FedDCD",
-    "accfeddcd": "AccFedDCD",
-    "flame": "FLAME",
-    "flame-dp": "FLAME-DP",
-    "pfedme": "pFedMe",
-    "fednl": "FedNL",
-    "fednl-pp": "FedNL-PP",
-    "gd": "GD",
-    "local-gd": "Local GD",
-    "newton": "Newton",
-    "ditto": "Ditto",
-    "apfl": "APFL",
-    "feddyn": "FedDyn",
-    "ef21": "EF21",
-    "diana": "DIANA",
-    "marina": "MARINA",
-    "proxskip": "ProxSkip",
-    "fednova": "FedNova",
-    "fedadmm-insa": "FedADMM-InSa",
-    "sisa": "SISA",
-    "dgd": "DGD",
-    "extra": "EXTRA",
-    "gradient-tracking": "Gradient tracking",
-    "ad-admm": "AD-ADMM",
-    "fedbuff": "FedBuff",
-    "fedgia-async": "FedGiA (async)",
-    "lt-admm": "LT-ADMM",
-    "fedgia-graph": "FedGiA, graph",
-    "fedepm-graph": "FedEPM, graph",
-}
 GREEK = {
     "alpha": "α",
     "beta": "β",
@@ -71,7 +30,7 @@ LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 def method(name: str) -> str:
     """A method as its paper writes it; a class of the user's own by the name of the class."""
-    return METHODS.get(name) or name.rsplit(":", 1)[-1]
+    return METHODS[name].title if name in METHODS else name.rsplit(":", 1)[-1]
 
 
 def letter(name: str) -> tuple[str, str] | None:

@@ -7,8 +7,21 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from mpifed.core.methods import METHODS
+
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9", "#882255", "#6B3E00")
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, BLACK, SKY, WINE, BROWN = COLOURS  # Okabe and Ito without yellow, and two more
+NAMED = {
+    "blue": BLUE,
+    "vermilion": VERMILION,
+    "green": GREEN,
+    "purple": PURPLE,
+    "orange": ORANGE,
+    "black": BLACK,
+    "sky": SKY,
+    "wine": WINE,
+    "brown": BROWN,
+}
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 DARKEST, LIGHTEST = -0.45, 0.6  # shades of several curves of one method: towards black, towards white
@@ -22,55 +35,14 @@ class Look(NamedTuple):
     line: int = 0
 
 
-METHODS = {
-    "fedgia": Look(BLUE, 0),
-    "fedadmm": Look(VERMILION, 1),
-    "fedadmm-deep": Look(VERMILION, 6, 1),
-    "fedavg": Look(BLACK, 5),
-    "sfedavg": Look(BLACK, 7, 1),
-    "fedopt": Look(BLACK, 3, 2),
-    "fedprox": Look(SKY, 4),
-    "sfedprox": Look(SKY, 3, 1),
-    "fedpd": Look(GREEN, 2),
-    "scaffold": Look(ORANGE, 3),
-    "fedepm": Look(PURPLE, 6),
-    "feddcd": Look(WINE, 7),
-    "accfeddcd": Look(WINE, 0, 1),
-    "flame": Look(BROWN, 1),
-    "flame-dp": Look(BROWN, 5, 2),
-    "pfedme": Look(BROWN, 2, 1),
-    "fednl": Look(GREEN, 7, 3),
-    "fednl-pp": Look(GREEN, 3, 4),
-    "gd": Look(BLACK, 0, 3),
-    "local-gd": Look(BLACK, 2, 4),
-    "newton": Look(GREEN, 5, 2),
-    "ditto": Look(BROWN, 6, 3),
-    "apfl": Look(BROWN, 4, 4),
-    "feddyn": Look(GREEN, 0, 1),
-    "ef21": Look(PURPLE, 0, 1),
-    "diana": Look(PURPLE, 1, 2),
-    "marina": Look(PURPLE, 2, 3),
-    "proxskip": Look(ORANGE, 1, 1),
-    "fednova": Look(SKY, 5, 3),
-    "fedadmm-insa": Look(VERMILION, 3, 4),
-    "sisa": Look(VERMILION, 2, 2),
-    "dgd": Look(ORANGE, 4, 2),
-    "extra": Look(ORANGE, 0, 3),
-    "gradient-tracking": Look(ORANGE, 2, 4),
-    "ad-admm": Look(VERMILION, 4, 3),
-    "fedbuff": Look(SKY, 4, 2),
-    "fedgia-async": Look(BLUE, 2, 1),
-    "lt-admm": Look(WINE, 3, 2),
-    "fedgia-graph": Look(BLUE, 1, 2),
-    "fedepm-graph": Look(PURPLE, 4, 4),
-}  # relatives share a colour, the second of them has a dashed line, a third one a dash-dotted one
-
-
 def own(method: str) -> Look:
     """The look of a method; one of the user's own has a dash-dotted line, and what the name of its class yields."""
     method = method.rsplit(":", 1)[-1].lower()
     number = zlib.crc32(method.encode())
-    return METHODS.get(method) or Look(COLOURS[number % len(COLOURS)], number // 16 % len(MARKERS), 2)
+    known = METHODS.get(method)
+    if known is None:
+        return Look(COLOURS[number % len(COLOURS)], number // 16 % len(MARKERS), 2)
+    return Look(NAMED[known.colour], known.marker, known.line)
 
 
 def looks(methods: Sequence[str]) -> list[dict[str, Any]]:

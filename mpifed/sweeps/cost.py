@@ -9,6 +9,7 @@ import numpy as np
 
 from mpifed.data.base import Data
 from mpifed.experiment.config import Experiment
+from mpifed.federation.method import DrawnWork
 
 SPEED = 1e9  # multiplications a second
 ROUND = 5e-4  # seconds that a round takes with nothing to compute
@@ -27,10 +28,11 @@ def cost(config: Experiment) -> float:
     """
     algorithm, selection, m = config.algorithm, config.selection, config.data.clients or 128
     work = algorithm.work(np.array([1000.0]))
-    gradients = algorithm.units() * (1.0 if work is None else float(np.ravel(work)[0]) / 1000)
+    units = algorithm.units() if isinstance(algorithm, DrawnWork) else 1.0
+    gradients = units * (1.0 if work is None else float(np.ravel(work)[0]) / 1000)
     count = getattr(selection, "count", None)
     share = getattr(selection, "share", 1.0) if count is None else min(1.0, count / m)
-    participation = 1.0 if algorithm.everyone else share
+    participation = 1.0 if algorithm.takes.everyone else share
     passes = config.rounds * (gradients * participation + 1 / config.evaluate.every)
     return POINT + ROUND * config.rounds + (2 * passes + 10) * numbers(config.data) / SPEED
 

@@ -18,6 +18,7 @@ from mpifed.core.errors import UserError, reason
 from mpifed.core.streams import stream
 from mpifed.core.toml import flat, from_toml, toml_value
 from mpifed.experiment.config import parse
+from mpifed.federation.traits import tuned
 from mpifed.sweeps.grid import pairs
 
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -150,7 +151,7 @@ def method(label: str, fixed: dict[str, Any], axes: dict[str, Axis], runs: int, 
 def usual(fixed: dict[str, Any]) -> dict[str, Axis]:
     """The range of the option that a method is tuned by, around its default."""
     algorithm = Algorithm.build(fixed, "algorithm")
-    key = algorithm.tuned_by
+    key = tuned(algorithm)
     if not key:
         raise UserError(f"{fixed['name']} does not say what it is tuned by: give a range, such as KEY=0.01..1")
     value = getattr(algorithm, key)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from mpifed.algorithms.local_solvers import Solver
 from mpifed.data.sources.lower_bound import LowerBound
-from mpifed.federation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, Uniform
 from tests.helpers.algorithm_runs import Run, build, quadratics
 from tests.helpers.dual_methods import Dual, Fixed, duals, every_dual, put, sharp, trajectory
 

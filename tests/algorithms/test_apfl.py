@@ -9,7 +9,7 @@ from mpifed.algorithms.apfl import APFL
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.algorithms.step_sizes import Constant
 from mpifed.core.errors import UserError
-from mpifed.federation.selection import Uniform
+from mpifed.federation.participation.selection import Uniform
 from tests.helpers.algorithm_runs import Run, build, gradients, minimiser, trained_alone
 
 

@@ -16,7 +16,7 @@ from mpifed.algorithms.noise import Budget
 from mpifed.algorithms.sfedavg import SFedAvg
 from mpifed.algorithms.step_sizes import Constant
 from mpifed.core.errors import UserError
-from mpifed.federation.selection import Uniform
+from mpifed.federation.participation.selection import Uniform
 from tests.helpers.algorithm_runs import M, Run
 
 

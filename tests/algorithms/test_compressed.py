@@ -10,7 +10,7 @@ from mpifed.compressors.base import Compressor
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.experiment.config import experiment
-from mpifed.federation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, Uniform
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients, minimiser
 
 METHODS = ["ef21", "diana", "marina"]

@@ -9,7 +9,7 @@ from mpifed.algorithms.curvature import begun, followed
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment
-from mpifed.federation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, Uniform
 from mpifed.theory.fedgia import certificate
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients, minimiser
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.federation.selection import All
+from mpifed.federation.participation.selection import All
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients, lowest, quadratics, systems
 
 

@@ -9,7 +9,7 @@ import mpifed
 from mpifed.core.errors import UserError
 from mpifed.data.sources.synthetic import Synthetic
 from mpifed.experiment.rounds import evaluate
-from mpifed.federation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, Uniform
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.quadratic import Quadratic
 from mpifed.problems.softmax import Softmax

@@ -7,7 +7,7 @@ import pytest
 
 from mpifed.algorithms.elastic_nets import elastic_nets
 from mpifed.algorithms.prox import elastic_net_mean
-from mpifed.federation.neighbourhood import Near
+from mpifed.federation.peers.neighbourhood import Near
 
 LAM, ETA = 0.3, 0.7
 COUNTS = np.array([0, 2, 3, 2, 5, 1, 3])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mpifed.algorithms.fedadmm_deep import FedADMMDeep
-from mpifed.federation.selection import Uniform
+from mpifed.federation.participation.selection import Uniform
 from tests.helpers.algorithm_runs import M, N, Run, gradients, minimiser
 
 

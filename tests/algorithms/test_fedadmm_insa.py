@@ -8,7 +8,7 @@ import pytest
 from mpifed.algorithms.fedadmm import FedADMM
 from mpifed.algorithms.fedadmm_insa import FedADMMInSa
 from mpifed.core.errors import UserError
-from mpifed.federation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, Uniform
 from tests.helpers.algorithm_runs import Run, build, gradients, minimiser
 
 FIXED = 1e30

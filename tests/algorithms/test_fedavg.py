@@ -6,7 +6,7 @@ import numpy as np
 
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.algorithms.step_sizes import Constant, Log2
-from mpifed.federation.selection import Uniform
+from mpifed.federation.participation.selection import Uniform
 from tests.helpers.algorithm_runs import M, N, Run, gradients
 
 

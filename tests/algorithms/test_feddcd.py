@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mpifed.core.streams import stream
-from mpifed.federation.selection import Uniform
+from mpifed.federation.participation.selection import Uniform
 from tests.helpers.algorithm_runs import Run, build, quadratics
 from tests.helpers.dual_methods import Dual, Fixed, duals, every_dual, put, sharp, trajectory
 

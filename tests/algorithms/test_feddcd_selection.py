@@ -9,10 +9,10 @@ import pytest
 
 from mpifed.algorithms.local_solvers import GradientDescent
 from mpifed.core.streams import stream
-from mpifed.federation.laws import Importance
+from mpifed.federation.participation.importance import Importance
 from mpifed.federation.participation import UNIFORM
-from mpifed.federation.scored import Greedy
-from mpifed.federation.selection import nth_other
+from mpifed.federation.participation.scored import Greedy
+from mpifed.federation.participation.selection import nth_other
 from mpifed.theory import feddcd as theory
 from tests.helpers.algorithm_runs import Run, build, quadratics
 from tests.helpers.dual_methods import Dual, Fixed, put

@@ -9,7 +9,7 @@ from mpifed.algorithms.fedavg import FedAvg
 from mpifed.algorithms.feddyn import FedDyn
 from mpifed.algorithms.step_sizes import Constant
 from mpifed.core.errors import UserError
-from mpifed.federation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, Uniform
 from tests.helpers.algorithm_runs import N, Run, build, gradients, minimiser
 
 STEP = Constant(a=0.02)

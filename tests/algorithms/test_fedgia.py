@@ -10,7 +10,7 @@ import pytest
 from mpifed import LinearModel
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.data.sources.gaussian import Gaussian
-from mpifed.federation.selection import Uniform
+from mpifed.federation.participation.selection import Uniform
 from mpifed.problems.base import Problem
 from mpifed.problems.logistic import Logistic, LogisticLoss
 from mpifed.problems.nonconvex_logistic import NonconvexLogistic

@@ -9,7 +9,7 @@ import mpifed
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.algorithms.fedgia_async import AsynchronousFedGiA
 from mpifed.core.errors import UserError
-from mpifed.federation.selection import All
+from mpifed.federation.participation.selection import All
 from tests.helpers.algorithm_runs import M, Run
 from tests.oracles import event_loop, fedgia_async
 from tests.oracles.asynchronous_admm import FedGiA as Oracle

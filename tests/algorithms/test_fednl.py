@@ -16,7 +16,7 @@ from mpifed.core.symmetric import entries, pack, unpack
 from mpifed.data.pool import Pool
 from mpifed.experiment.config import experiment
 from mpifed.experiment.matching import refuse_mismatch
-from mpifed.federation.selection import Uniform
+from mpifed.federation.participation.selection import Uniform
 from mpifed.problems.logistic import Logistic
 from tests.helpers.algorithm_runs import M, Run, build, minimiser
 

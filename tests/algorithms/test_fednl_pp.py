@@ -10,7 +10,7 @@ from mpifed.algorithms.newton import Newton
 from mpifed.compressors.base import Identity
 from mpifed.compressors.sparse import RandK, TopK
 from mpifed.core.errors import UserError
-from mpifed.federation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, Uniform
 from mpifed.problems.logistic import Logistic
 from tests.algorithms.test_fednl import COMPRESSORS, classes, derivatives
 from tests.helpers.algorithm_runs import Run, build, minimiser

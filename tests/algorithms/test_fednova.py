@@ -11,8 +11,8 @@ from mpifed.algorithms.fednova import FedNova
 from mpifed.algorithms.optimizers import Momentum
 from mpifed.algorithms.step_sizes import Constant
 from mpifed.core.errors import UserError
-from mpifed.federation.selection import All
-from mpifed.federation.stragglers import System
+from mpifed.federation.participation.selection import All
+from mpifed.federation.timing.system import System
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients, quadratics, systems
 from tests.oracles import fednova as oracle
 from tests.oracles.problems import LeastSquares

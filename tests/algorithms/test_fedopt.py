@@ -10,7 +10,7 @@ from mpifed.algorithms.fedopt import FedOpt
 from mpifed.algorithms.server_optimizers import Adagrad, Adam, FedExP, Momentum, Yogi
 from mpifed.algorithms.step_sizes import Constant
 from mpifed.core.errors import UserError
-from mpifed.federation.selection import Uniform
+from mpifed.federation.participation.selection import Uniform
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients, minimiser, quadratics
 
 STEP = Constant(a=0.02)

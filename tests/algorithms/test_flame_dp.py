@@ -7,7 +7,7 @@ import pytest
 
 import mpifed as package
 from mpifed.core.errors import UserError
-from mpifed.federation.selection import All
+from mpifed.federation.participation.selection import All
 from tests.helpers.algorithm_runs import M, N, Run, build, same
 
 OPTIONS = {"lam": 5.0, "rho": 0.3, "lr": 0.01, "batch_size": 0, "epochs": 3}

@@ -9,7 +9,7 @@ from mpifed.algorithms.gd import GD
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment
 from mpifed.experiment.matching import matrix, refuse_mismatch
-from mpifed.federation.selection import All
+from mpifed.federation.participation.selection import All
 from tests.helpers.algorithm_runs import N, Run, build, gradients, minimiser
 
 

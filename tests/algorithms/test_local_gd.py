@@ -8,7 +8,7 @@ from mpifed.algorithms.fedavg import FedAvg
 from mpifed.algorithms.gd import GD
 from mpifed.algorithms.local_gd import LocalGD
 from mpifed.algorithms.step_sizes import Constant
-from mpifed.federation.selection import All
+from mpifed.federation.participation.selection import All
 from tests.helpers.algorithm_runs import Run, minimiser, quadratics, systems
 
 

@@ -17,7 +17,7 @@ from mpifed.algorithms.local_solvers import (
 from mpifed.core.errors import UserError
 from mpifed.data.pool import Pool
 from mpifed.data.sources.quadratic import RandomQuadratic
-from mpifed.federation.selection import Uniform
+from mpifed.federation.participation.selection import Uniform
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.quadratic import Quadratic
 from mpifed.problems.softmax import Softmax

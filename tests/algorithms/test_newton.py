@@ -14,7 +14,7 @@ from mpifed.core.errors import Trouble, UserError
 from mpifed.data.pool import Pool
 from mpifed.experiment.config import experiment
 from mpifed.experiment.matching import refuse_mismatch
-from mpifed.federation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, Uniform
 from mpifed.problems.logistic import Logistic
 from tests.helpers.algorithm_runs import M, N, Run, build, minimiser
 

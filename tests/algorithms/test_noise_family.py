@@ -13,7 +13,7 @@ from scipy.stats import kstest
 from mpifed import Array, UserError
 from mpifed.algorithms.noise import NOISES, Noisy, log_ratio
 from mpifed.experiment.config import experiment
-from mpifed.federation.selection import Uniform
+from mpifed.federation.participation.selection import Uniform
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients
 
 

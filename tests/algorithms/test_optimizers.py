@@ -11,7 +11,7 @@ from mpifed.algorithms.fedprox import FedProx
 from mpifed.algorithms.optimizers import SGD, Adam, AdamW, Momentum, Optimizer
 from mpifed.algorithms.step_sizes import Constant
 from mpifed.core.errors import UserError
-from mpifed.federation.selection import Uniform
+from mpifed.federation.participation.selection import Uniform
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients
 
 STEPS, GAMMA = 40, 0.03

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.federation.selection import Biased, Uniform
+from mpifed.federation.participation.selection import Biased, Uniform
 from mpifed.problems.softmax import Softmax
 from tests.helpers.algorithm_runs import N, Run, build, gradients, minimiser
 from tests.helpers.personal_models import EVERYONE

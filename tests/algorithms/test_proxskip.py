@@ -10,7 +10,7 @@ from mpifed.algorithms.proxskip import ProxSkip
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.federation.local import Local
-from mpifed.federation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, Uniform
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients, minimiser, quadratics, systems
 
 QUADRATIC = {"data": {"name": "quadratic", "clients": 6, "features": 5}, "selection": "all"}

@@ -8,7 +8,7 @@ import pytest
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.algorithms.scaffold import Scaffold
 from mpifed.algorithms.step_sizes import Constant, Log2
-from mpifed.federation.selection import Uniform
+from mpifed.federation.participation.selection import Uniform
 from tests.helpers.algorithm_cases import CHOSEN
 from tests.helpers.algorithm_runs import M, N, Run, gradients, minimiser
 

@@ -8,7 +8,7 @@ import pytest
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.algorithms.sisa import SISA
 from mpifed.core.errors import UserError
-from mpifed.federation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, Uniform
 from tests.helpers.algorithm_runs import Run, build, gradients, minimiser
 
 KINDS = [{}, {"preconditioner": "smoothness"}, {"rho": 0.0}]

@@ -14,7 +14,7 @@ from mpifed.core.errors import UserError
 from mpifed.experiment.checkpoint import rows_of
 from mpifed.experiment.config import experiment
 from mpifed.experiment.notes import notes
-from mpifed.federation.selection import All, Uniform
+from mpifed.federation.participation.selection import All, Uniform
 from tests.helpers.algorithm_cases import CASES as CASES_OF_ALL
 from tests.helpers.algorithm_cases import SERVED, SETTINGS, members, start
 from tests.helpers.algorithm_runs import M, N, Run, build, same

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpifed.federation.distributions import Distribution
+from mpifed.federation.timing.distributions import Distribution
 from tests.helpers.devices import M, system
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpifed.federation.fixed_point import FixedPoint
+from mpifed.federation.wire.fixed_point import FixedPoint
 
 FORMATS = [FixedPoint(64, 32), FixedPoint(64, 50), FixedPoint(32, 12), FixedPoint(17, 3)]
 

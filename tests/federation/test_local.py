@@ -16,7 +16,7 @@ from mpifed.data.pool import Pool
 from mpifed.experiment.rounds import evaluate
 from mpifed.federation import local as module
 from mpifed.federation.host import Host
-from mpifed.federation.selection import All
+from mpifed.federation.participation.selection import All
 from mpifed.federation.setup import Setup
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic

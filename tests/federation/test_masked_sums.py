@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.federation.masked_sums import add_masks, draws, opened, subtotal
-from mpifed.federation.masks import Masks
+from mpifed.federation.wire.masked_sums import add_masks, draws, opened, subtotal
+from mpifed.federation.wire.masks import Masks
 from mpifed.federation.request import MASKED, Request
 
 M, N = 9, 40

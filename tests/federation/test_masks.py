@@ -7,7 +7,7 @@ import pytest
 
 import mpifed as package
 from mpifed.core.errors import UserError
-from mpifed.federation.masks import Masks
+from mpifed.federation.wire.masks import Masks
 from tests.helpers.commands import mpifed
 
 TABLE = {"data": {"clients": 10, "features": 6}, "rounds": 4, "stop": {"diverged": 0}}

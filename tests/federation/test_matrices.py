@@ -13,7 +13,7 @@ from mpifed.algorithms.newton import Newton
 from mpifed.core import memory
 from mpifed.core.errors import UserError
 from mpifed.data.pool import Pool
-from mpifed.federation.selection import All
+from mpifed.federation.participation.selection import All
 from mpifed.problems.logistic import Logistic
 from tests.helpers.algorithm_runs import Run
 

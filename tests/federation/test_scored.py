@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.federation.scored import Greedy, PowerOfChoice
-from mpifed.federation.stragglers import System
+from mpifed.federation.participation.scored import Greedy, PowerOfChoice
+from mpifed.federation.timing.system import System
 from tests.helpers.algorithm_cases import SETTINGS, start
 from tests.helpers.algorithm_runs import M, N, Run, build, quadratics, same
 from tests.helpers.dual_methods import Dual

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
-from mpifed.federation.selection import All, Biased, Cover, Replay, Selection, Uniform
+from mpifed.federation.participation.selection import All, Biased, Cover, Replay, Selection, Uniform
 
 shares = st.integers(1, 10000).map(lambda k: k / 10000)
 

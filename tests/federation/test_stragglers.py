@@ -12,8 +12,8 @@ from mpifed.algorithms.fedgia import FedGiA
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment, override
 from mpifed.federation.local import Local
-from mpifed.federation.selection import All
-from mpifed.federation.stragglers import System
+from mpifed.federation.participation.selection import All
+from mpifed.federation.timing.system import System
 from mpifed.report.summary import show
 from tests.helpers.algorithm_cases import AGAIN, SERVED
 from tests.helpers.algorithm_runs import Run, build

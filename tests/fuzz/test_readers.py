@@ -29,7 +29,7 @@ from mpifed.data.labels import fitted
 from mpifed.data.survey import survey
 from mpifed.experiment import config
 from mpifed.experiment.checkpoint import find, folder
-from mpifed.federation.selection import Replay
+from mpifed.federation.participation.selection import Replay
 from mpifed.report.summary import show
 from mpifed.results.result import load
 from tests.helpers import hostile_files as hostile

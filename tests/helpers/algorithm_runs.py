@@ -14,18 +14,18 @@ from mpifed.data.pool import Pool
 from mpifed.data.sources.linreg_noniid import LinregNoniid
 from mpifed.data.sources.quadratic import RandomQuadratic
 from mpifed.data.sources.synthetic import Synthetic
-from mpifed.federation.arrivals import Asynchronous
-from mpifed.federation.clocks import Clocks
-from mpifed.federation.compress import Compress
+from mpifed.federation.timing.arrivals import Asynchronous
+from mpifed.federation.timing.node_clocks import NodeClocks
+from mpifed.federation.wire.compress import Compress
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local
-from mpifed.federation.neighbourhood import Neighbourhood
-from mpifed.federation.network import Network
+from mpifed.federation.peers.neighbourhood import Neighbourhood
+from mpifed.federation.peers.network import Network
 from mpifed.federation.request import HostReport, together
-from mpifed.federation.selection import Selector, Uniform
+from mpifed.federation.participation.selection import Selector, Uniform
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
-from mpifed.federation.stragglers import System
+from mpifed.federation.timing.system import System
 from mpifed.federation.sums import finish
 from mpifed.federation.transport import InProcess
 from mpifed.graphs.base import Graph

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpifed.federation.stragglers import System
+from mpifed.federation.timing.system import System
 
 M = 20000  # clients, where shares and means are measured
 

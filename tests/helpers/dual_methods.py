@@ -9,7 +9,7 @@ import pytest
 
 from mpifed.data.sources.lower_bound import LowerBound
 from mpifed.data.sources.quadratic import RandomQuadratic
-from mpifed.federation.selection import Selection, Selector, Uniform
+from mpifed.federation.participation.selection import Selection, Selector, Uniform
 from mpifed.problems.quadratic import Quadratic
 from tests.helpers.algorithm_runs import Run, build, quadratics
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpifed.federation.selection import Uniform
+from mpifed.federation.participation.selection import Uniform
 
 EVERYONE = Uniform(share=1.0)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mpifed.federation import sums
-from mpifed.federation.neighbourhood import Neighbourhood
+from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.request import Request
 from mpifed.federation.transport import Traffic
 from mpifed.graphs.base import Graph

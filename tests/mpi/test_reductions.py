@@ -14,7 +14,7 @@ from mpifed.core.errors import Trouble
 from mpifed.experiment import config
 from mpifed.federation import sums
 from mpifed.federation.host import Host
-from mpifed.federation.masks import Masks
+from mpifed.federation.wire.masks import Masks
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.transport import InProcess

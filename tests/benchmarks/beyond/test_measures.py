@@ -11,7 +11,7 @@ from benchmarks.beyond.variants import Balanced
 from benchmarks.expressions import paper_measures, value
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.experiment import config as experiment
-from mpifed.federation.selection import Uniform
+from mpifed.federation.participation.selection import Uniform
 from mpifed.theory import feddcd
 from tests.helpers.algorithm_runs import M, N, Run, gradients, minimiser
 

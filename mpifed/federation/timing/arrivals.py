@@ -11,12 +11,14 @@ from mpifed.core.component import Table
 from mpifed.core.errors import UserError
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
-from mpifed.federation.request import Request
-from mpifed.federation.stragglers import Devices, System
+from mpifed.federation.request import ARRIVE, CALL, REST, Request
+from mpifed.federation.timing.devices import Devices
+from mpifed.federation.timing.schedule import NOTHING_SENT, Draw, Schedule
+from mpifed.federation.wire.stage import Postage, ServerStage
 
 FLIGHT = 2  # the stream of a client at its own count of uploads; those of rounds have 0 and 1
 ASYNCHRONOUS = "asynchronous "  # of names in checkpoints
-NOTHING_SENT = "no upload can arrive: fed.send must be called before fed.arrivals"
+SAVED = {"away": "away", "due": "due", "begun": "begun", "count": "finished", "start": "start"}  # in checkpoints
 
 Start = tuple[tuple[int, int], tuple[Any, ...]]  # round and call, and arguments, of clients that began together
 
@@ -51,149 +53,156 @@ class Asynchronous(Table):
         Meta(description="rounds after which the server waits for an upload; 0: for all clients; absent: never"),
     ] = None
 
-    def flights(self, devices: Devices, seed: int) -> Flights:
-        """The clients of ``devices``, none of them under way. UserError where they cannot be asynchronous."""
+    def verify(self, devices: Devices) -> None:
+        """UserError where the clients of ``devices`` cannot be asynchronous."""
         m = len(devices.sizes)
         if self.arrivals > m:
             raise UserError(
                 f"asynchronous.arrivals = {self.arrivals} is wrong: it must be between 1 and the {m} clients"
             )
-        self.refuse_absent(devices.system)
-        T = devices.times(np.arange(m), 1.0, devices.work, *devices.bytes)
+        T = devices.usual(np.arange(m), 1.0)
         if not (T > 0).all():
             raise UserError(
                 f"asynchronous.arrivals = {self.arrivals} is wrong: with this [system] client {int(np.argmin(T))} "
                 "takes no time and would always arrive first, so give system.speed, system.latency or a bandwidth"
             )
-        return Flights(self, devices, seed)
-
-    def refuse_absent(self, system: System) -> None:
-        """UserError for keys of [system] that are about rounds in which all selected clients have to reply."""
-        for key, usual in (("dropout", 0.0), ("deadline", None), ("least", 1), ("partial", False)):
-            value = getattr(system, key)
-            if value != usual:
-                given = str(value).lower() if isinstance(value, bool) else value
-                raise UserError(
-                    f"system.{key} = {given} is wrong with [asynchronous]: there every client replies in its own "
-                    "time, and asynchronous.arrivals says how many the server waits for, so leave it out"
-                )
 
 
-class Flights:
+class Arrivals(Schedule):
     """Which of m clients are under way, since when, and which of these have not been computed.
 
     ``due`` (m,) is when the upload of a client arrives, ``begun`` the number of the step that sent it a model,
-    ``count`` how many it has uploaded, ``start`` which of the ``starts`` it has, or −1 where it has been computed.
+    ``finished`` how many it has uploaded, ``start`` which of the ``starts`` it has, or −1 where it has been computed.
     ``ages`` are those of the uploads that arrived last, ``at_once`` the clients that the round has computed.
     """
 
-    def __init__(self, table: Asynchronous, devices: Devices, seed: int) -> None:
-        m = len(devices.sizes)
-        self.table, self.devices, self.seed = table, devices, seed
-        self.away = np.zeros(m, bool)
-        self.due = np.zeros(m)
-        self.begun, self.count = np.zeros((2, m), np.int64)
-        self.start = np.full(m, -1)
-        self.starts: list[Start] = []
-        self.method = ""
-        self.bits: int | None = None  # of an upload, where it is compressed
-        self.steps = 0  # calls of ``arrive``
-        self.ages: Array = np.zeros(0, np.int64)
-        self.at_once = 0
+    ages: Array = np.zeros(0, np.int64)  # type: ignore[assignment]
 
-    def begin(self) -> None:
-        """A new round."""
+    def __init__(self, asynchronous: Asynchronous, devices: Devices) -> None:
+        asynchronous.verify(devices)
+        super().__init__(len(devices.sizes))
+        self.table, self.devices = asynchronous, devices
+        self.away = np.zeros(self.m, bool)
+        self.due = np.zeros(self.m)
+        self.begun = np.zeros(self.m, np.int64)
+        self.finished = np.zeros(self.m, np.int64)
+        self.start = np.full(self.m, -1)
+        self.starts: list[Start] = []
+        self.bits: int | None = None  # of an upload, where the method compresses it
+        self.steps_taken = 0  # calls of ``arrivals``
+        self.at_once = 0
+        self.stages = (Busy(self),)
+
+    def begin(self, round: int) -> None:
+        super().begin(round)
         self.at_once = 0
 
     def row(self) -> dict[str, float]:
-        """The columns of the round."""
-        mean, largest = (float(self.ages.mean()), float(self.ages.max())) if len(self.ages) else (0.0, 0.0)
+        some = len(self.ages) > 0
         return {
-            "staleness": mean,
-            "staleness_max": largest,
+            "staleness": float(self.ages.mean()) if some else 0.0,
+            "staleness_max": float(self.ages.max()) if some else 0.0,
             "computed_at_once": self.at_once,
-            "simulated_seconds": self.devices.seconds,
+            "simulated_seconds": self.seconds,
         }
 
-    def free(self) -> Array | None:
+    def select(self, draw: Draw, units: int) -> Array | None:
         """The clients that are not under way, rising; None: all."""
-        return np.flatnonzero(~self.away) if self.away.any() else None
+        self.selected = np.flatnonzero(~self.away) if self.away.any() else None
+        return self.selected
 
-    def send(self, request: Request) -> None:
+    def send(self, request: Request, postage: Postage) -> bool:
         """Note that the clients of a request begin now."""
-        ids = np.arange(len(self.away)) if request.to is None else request.to
+        ids = np.arange(self.m) if request.to is None else request.to
         self.refuse_away(request)
-        if self.starts and request.method != self.method:
+        if request.each is not None:
+            raise UserError(f"{request.method} cannot be sent with each = … in an asynchronous run: use an argument")
+        if self.starts and request.method != self.under_way:
             raise UserError(
-                f"{request.method} cannot be sent while {self.method} is under way: the clients of an asynchronous "
+                f"{request.method} cannot be sent while {self.under_way} is under way: the clients of an asynchronous "
                 "round all begin with the same client method"
             )
-        self.method, self.bits = request.method, request.bits
+        self.under_way, self.bits = request.method, postage.bits
         factor: Any = 1.0
-        if self.devices.system.jitter:
-            draws = streams(self.seed, "system", ids, self.count[ids], FLIGHT)
-            factor = np.exp(self.devices.system.jitter * np.array([draw.standard_normal() for draw in draws]))
-        self.due[ids] = self.devices.seconds + self.devices.times(ids, factor, self.devices.work, *self.devices.bytes)
-        self.away[ids], self.begun[ids], self.start[ids] = True, self.steps, len(self.starts)
+        jitter = self.devices.system.jitter
+        if jitter:
+            draws = streams(self.devices.seed, "system", ids, self.finished[ids], FLIGHT)
+            factor = np.exp(jitter * np.array([draw.standard_normal() for draw in draws]))
+        self.due[ids] = self.seconds + self.devices.usual(ids, factor)
+        self.away[ids] = True
+        self.begun[ids] = self.steps_taken
+        self.start[ids] = len(self.starts)
         self.starts.append((request.key, request.args))
+        return True
 
-    def arrive(self) -> Array:
+    def arrivals(self) -> Array:
         """The clients whose uploads arrive now, rising; the simulated time passes."""
         away = np.flatnonzero(self.away)
         if not len(away):
             raise UserError(NOTHING_SENT)
-        age, last = self.steps - self.begun[away], min(self.table.arrivals, len(away)) - 1
+        last = min(self.table.arrivals, len(away)) - 1
         near = away[self.due[away] <= np.partition(self.due[away], last)[last]]
         first = near[np.argsort(self.due[near], kind="stable")][: last + 1]
         if self.table.staleness is not None:
-            first = np.union1d(first, away[age >= self.table.staleness])
+            first = np.union1d(first, away[self.steps_taken - self.begun[away] >= self.table.staleness])
         arrived = np.sort(first)
-        self.devices.seconds = max(self.devices.seconds, float(self.due[arrived].max()))
-        self.ages = self.steps - self.begun[arrived]
-        self.steps += 1
+        self.seconds = max(self.seconds, float(self.due[arrived].max()))
+        self.ages = self.steps_taken - self.begun[arrived]  # type: ignore[misc]
+        self.steps_taken += 1
         self.away[arrived] = False
-        self.count[arrived] += 1
+        self.finished[arrived] += 1
+        self.selected = arrived
+        self.count()
         return arrived
 
-    def lacking(self, ids: Array | slice) -> bool:
-        """Whether an upload of the clients ``ids`` has not been computed."""
-        return bool((self.start[ids] >= 0).any())
-
-    def request(self) -> Request:
-        """The request that lets all clients compute that have not: their starts as a table, and whose row is whose."""
-        ids = np.flatnonzero(self.start >= 0)
-        to = None if len(ids) == len(self.start) else ids
-        made = resting(self.method, self.starts, to, self.start[ids])
-        self.at_once += len(ids)
-        self.start[ids], self.starts = -1, []
-        return made
+    def uploads(self, of: Array | None) -> tuple[Request | None, Request, Postage]:
+        """The request for uploads that have arrived; where one is lacking, all clients under way compute before."""
+        first = None
+        if (self.start[slice(None) if of is None else of] >= 0).any():
+            ids = np.flatnonzero(self.start >= 0)
+            to = None if len(ids) == self.m else ids
+            first = ahead(self.under_way, self.starts, to, self.start[ids])
+            self.at_once += len(ids)
+            self.start[ids] = -1
+            self.starts = []
+        return first, Request(self.under_way, to=of, verb=ARRIVE), Postage(bits=self.bits)
 
     def refuse_away(self, request: Request) -> None:
         """UserError where a request calls clients that are under way."""
-        if self.away[slice(None) if request.to is None else request.to].any():
+        if self.away[request.clients].any():
             raise UserError(
                 f"{request.method} calls clients that are under way: in an asynchronous run a method can call only the "
                 "clients that have arrived, to=fed.arrivals()"
             )
 
     def saved(self) -> dict[str, Array]:
-        """What a checkpoint has of it."""
         keys, *args = table(self.starts)
-        columns = {name: getattr(self, name) for name in ("away", "due", "begun", "count", "start")}
-        columns |= {"keys": keys, "steps": np.array(self.steps), "bits": np.array(self.bits or 0)}
+        columns = {name: getattr(self, ours) for name, ours in SAVED.items()}
+        columns |= {"keys": keys, "steps": np.array(self.steps_taken), "bits": np.array(self.bits or 0)}
         columns |= {f"argument {k}": column for k, column in enumerate(args)}
         return {ASYNCHRONOUS + name: values for name, values in columns.items()}
 
-    def restore(self, arrays: dict[str, Array], method: str) -> None:
-        """Take back what ``saved`` put among the arrays of a checkpoint; ``method`` is what the clients run."""
+    def restore(self, seconds: float, under_way: str, arrays: dict[str, Array]) -> None:
         own = {name.removeprefix(ASYNCHRONOUS): x for name, x in arrays.items() if name.startswith(ASYNCHRONOUS)}
-        for name in ("away", "due", "begun", "count", "start"):
-            getattr(self, name)[:] = own[name]
-        self.method, self.steps, self.bits = method, int(own["steps"]), int(own["bits"]) or None
+        for name, ours in SAVED.items():
+            getattr(self, ours)[:] = own[name]
+        self.seconds, self.under_way = seconds, under_way
+        self.steps_taken, self.bits = int(own["steps"]), int(own["bits"]) or None
         columns = [own[f"argument {k}"] for k in range(sum(name.startswith("argument") for name in own))]
         rows = zip(*[column.tolist() if column.ndim == 1 else list(column) for column in columns], strict=True)
         made = list(rows) if columns else [()] * len(own["keys"])
         self.starts = [((int(a), int(b)), args) for (a, b), args in zip(own["keys"], made, strict=True)]
+
+
+class Busy(ServerStage):
+    """What every request passes in an asynchronous run: it must not call clients that are under way."""
+
+    def __init__(self, arrivals: Arrivals) -> None:
+        self.arrivals = arrivals
+
+    def down(self, request: Request, postage: Postage) -> None:
+        if request.verb == CALL:
+            self.arrivals.refuse_away(request)
 
 
 def table(starts: list[Start]) -> tuple[Array, ...]:
@@ -202,6 +211,6 @@ def table(starts: list[Start]) -> tuple[Array, ...]:
     return keys, *[np.array(parts) for parts in zip(*(args for _, args in starts), strict=True)]
 
 
-def resting(method: str, starts: list[Start], to: Array | None, own: Array) -> Request:
+def ahead(method: str, starts: list[Start], to: Array | None, own: Array) -> Request:
     """The request that lets the clients ``to`` compute and keep what they upload; ``own`` is each one's start."""
-    return Request(method, table(starts), to, own, rest=True)
+    return Request(method, table(starts), to, own, verb=REST)

@@ -3,48 +3,60 @@ replies."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import numpy as np
 
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.federation.selection import Selector, nth_other
+from mpifed.federation.participation.selection import Selector, nth_other
 from mpifed.federation.setup import Setup
+from mpifed.federation.timing.schedule import Schedule
 
 UNIFORM = 2  # the stream of a selection's uniform part
 
 
-class Participation:
+class Scoring(Protocol):
+    """What is asked of the server: to have candidates score themselves."""
+
+    m: int
+    round: int
+    dtype: Any
+    schedule: Schedule
+
+    def call(self, method: Any, *args: Any, to: Array) -> Any: ...
+
+
+class Participants:
     """Who takes part in the rounds of a federation."""
 
     def __init__(self, selector: Selector, setup: Setup) -> None:
         self.selector, self.setup = selector, setup
 
-    def learn(self, fed: Any) -> None:
+    def learn(self, inspect: Callable[..., Any]) -> None:
         """Ask all clients, once, for the numbers that a selection needs; they are charged to no ledger."""
         if self.selector.learn is not None:
-            self.selector = self.selector.learn(fed.inspect(self.setup.algorithm.importance))
+            self.selector = self.selector.learn(inspect(self.setup.algorithm.importance))
 
-    def select(self, fed: Any, x: Array, given: tuple[Any, ...]) -> Array | None:
+    def select(self, server: Scoring, again: int, x: Array, given: tuple[Any, ...]) -> Array | None:
         """The clients of a selection, rising, or None for all; those that are scored get x and the numbers ``given``.
 
         Of the candidates the ``size`` with the largest scores, or all but the ``uniform`` that are drawn from the rest.
         """
-        selector, round, again = self.selector, fed.round, fed.selections
+        selector, round = self.selector, server.round
         selected = selector.select(round, again)
         if selector.batch_size is None or selected is None:
             return selected
-        rest = given if selector.score == "score_move" else ()
-        scores = fed.call(getattr(self.setup.algorithm, selector.score), x, selector.batch_size, *rest, to=selected)
-        if fed.devices is not None:
-            batch = None if selector.score == "score_move" else selector.batch_size
-            fed.devices.score(selected, round, again, batch, fed.dtype.itemsize)
+        moved = selector.score == "score_move"
+        rest = given if moved else ()
+        scores = server.call(getattr(self.setup.algorithm, selector.score), x, selector.batch_size, *rest, to=selected)
+        server.schedule.scored(selected, None if moved else selector.batch_size, server.dtype.itemsize)
         ahead = np.sort(selected[np.argsort(-scores, kind="stable")[: selector.size - selector.uniform]])
         if not selector.uniform:
             return ahead
         rng = stream(self.setup.seed, "selection", round, again, UNIFORM)
-        places = rng.choice(fed.m - len(ahead), selector.uniform, replace=False, shuffle=False)
+        places = rng.choice(server.m - len(ahead), selector.uniform, replace=False, shuffle=False)
         return np.sort(np.concatenate([ahead, nth_other(ahead, places)]))
 
     def weights(self, to: Array | None) -> Array | None:

@@ -1,4 +1,4 @@
-"""Messages on their way: what the server and the clients make of requests and replies under [compress]."""
+"""The stage [compress]: what the server and the clients make of requests and replies."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ import numpy as np
 from mpifed.compressors.base import Compressor, Generators, Identity
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.request import SCORES, Request, width
+from mpifed.federation.request import ARRIVE, SCORES, Reply, Request, parts_of, width
 from mpifed.federation.setup import Setup
+from mpifed.federation.wire.compress import Compress
+from mpifed.federation.wire.stage import HostStage, Postage, ServerStage, Visit
 
+COMPRESSED = "compressed"
 PREFIX = "compress "  # of names in checkpoints
-Layout = tuple[tuple[int, ...], ...]
+MODELS = ("model", "compressed")  # kinds of uploads of which those of n numbers are models
 
 
-def applies(request: Request) -> bool:
+def applies(request: Request, postage: Postage) -> bool:
     """Whether the messages of a request are compressed: those of a round, not what the server has already."""
-    return request.key[0] > 0 and not (
-        request.evaluation or request.exact or request.reduce == "max" or request.method in SCORES
-    )
+    known = request.evaluation or postage.charge is False
+    return request.key[0] > 0 and not (known or request.reduce == "max" or request.method in SCORES)
 
 
 def changed(compressor: Compressor | None) -> Compressor | None:
@@ -47,17 +48,20 @@ def traffic(setup: Setup) -> list[float]:
     ]
 
 
-class Downloads:
+class ServerCompression(ServerStage):
     """The server's side: it compresses what it sends, and knows what uploads cost. ``kept``: x̂ less its start."""
 
-    def __init__(self, setup: Setup) -> None:
-        self.setup, self.table = setup, setup.compress
-        self.down = changed(self.table.down) if self.table is not None else None
+    def __init__(self, setup: Setup, table: Compress) -> None:
+        self.setup, self.up = setup, table.up
+        self.compressor = changed(table.down)
         self.kept: dict[str, Array] = {}  # method and position of the argument -> (N,)
 
-    def pack(self, request: Request) -> None:
+    def down(self, request: Request, postage: Postage) -> None:
         """Put what clients receive into the place of the arrays of a request, and note its bits."""
-        if self.down is None or request.rest or not applies(request):
+        if not applies(request, postage) or request.verb == ARRIVE:  # what arrives was compressed when it was computed
+            return
+        request.stages = {COMPRESSED: None, **request.stages}
+        if self.compressor is None:
             return
         args, bits = list(request.args), 0
         draws = stream(self.setup.seed, "compression", self.setup.m, *request.key)
@@ -66,40 +70,47 @@ class Downloads:
                 bits += 8 * x.itemsize  # a single number travels as it is
             elif isinstance(x, np.ndarray) and x.dtype.kind == "f":
                 args[k] = self._received(f"{request.method} {k}", x, draws)
-                bits += self.down.bits(x.size, x.itemsize)
-        request.args, request.down = tuple(args), (bits, self.setup.m)
+                bits += self.compressor.bits(x.size, x.itemsize)
+        request.args = tuple(args)
+        postage.down = bits, self.setup.m
 
     def _received(self, name: str, x: Array, draws: np.random.Generator) -> Array:
         """x̂, which all clients have after this message."""
-        assert self.down is not None
+        assert self.compressor is not None
         start = self.setup.start if x.shape == self.setup.start.shape else np.zeros_like(x)
         kept = self.kept.get(name, np.zeros_like(x))
-        self.kept[name] = kept + shrunk(self.down, (x - (start + kept))[None], lambda: [draws])[0]
+        self.kept[name] = kept + shrunk(self.compressor, (x - (start + kept))[None], lambda: [draws])[0]
         return start + self.kept[name]
 
-    def bits(self, request: Request, layout: Layout | None) -> int | None:
-        """The bits of one client's reply of this layout; None where it is not compressed."""
-        up = None if self.table is None else self.table.up
-        if up is None or not layout or request.bits is not None or not applies(request):
-            return request.bits
-        size = self.setup.start.itemsize
-        return sum(up.bits(width(shape), size) if shape else 8 * size for shape in layout)
+    def cost(self, request: Request, reply: Reply, count: int, postage: Postage) -> None:
+        """The bits of one client's reply, unless the method has compressed it itself."""
+        if self.up is None or reply.layout is None or not reply.layout.shapes or postage.bits is not None:
+            return
+        if applies(request, postage):
+            size = self.setup.start.itemsize
+            postage.bits = sum(self.up.bits(width(s), size) if s else 8 * size for s in reply.layout.shapes)
+
+    def saved(self) -> dict[str, Array]:
+        return {PREFIX + name: x for name, x in self.kept.items()}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        self.kept = {name.removeprefix(PREFIX): x for name, x in arrays.items() if name.startswith(PREFIX)}
 
 
-class Uploads:
+class HostCompression(HostStage):
     """The side of ``count`` clients of a host: what becomes of their uploads. ``kept``: h less its start, or e."""
 
-    def __init__(self, setup: Setup, count: int) -> None:
-        self.setup, self.algorithm, self.count = setup, setup.algorithm, count
-        self.up = None if setup.compress is None else changed(setup.compress.up)
-        self.feedback = "" if setup.compress is None else setup.compress.kept(setup.algorithm)
+    def __init__(self, setup: Setup, table: Compress, count: int) -> None:
+        self.setup, self.table, self.algorithm, self.count = setup, table, setup.algorithm, count
+        self.compressor = changed(table.up)
+        self.feedback = table.kept(setup.algorithm)
         self.kept: dict[str, Array] = {}  # method and position in the reply -> (count, N), in block order
 
-    def through(self, request: Request, picks: slice | Array, f: Local, old: Any, found: Any) -> Any:
-        """``found``, the new state and the reply of the clients ``picks``, as the server receives it."""
-        if self.up is None or not applies(request):
-            return found
-        (new, reply), made = found, list[Generators]()
+    def up(self, request: Request, visit: Visit, new: Any, reply: Any) -> tuple[Any, Any]:
+        """The new state and the reply of clients as the server receives them."""
+        if self.compressor is None:
+            return new, reply
+        f, made = visit.f, list[Generators]()
 
         def draws() -> Generators:
             if not made:
@@ -107,17 +118,16 @@ class Uploads:
             return made[0]
 
         if request.last is not None:
-            assert self.setup.compress is not None
-            self.setup.compress.keeping(self.algorithm)
-            before, after = getattr(old, request.last), getattr(new, request.last)
-            return new._replace(**{request.last: before + shrunk(self.up, after - before, draws)}), reply
+            self.table.refuse_feedback(self.algorithm.label())
+            before, after = getattr(visit.state, request.last), getattr(new, request.last)
+            return new._replace(**{request.last: before + shrunk(self.compressor, after - before, draws)}), reply
         if reply is None:
-            return found
+            return new, reply
         models = self.setup.start.shape, (len(f), *self.setup.start.shape)  # one for all clients, or one each
         x = next((a for a in request.args if np.shape(a) in models), 0.0)
         parts = [
-            self._received(f"{request.method} {k}", part, picks, x, draws)
-            for k, part in enumerate(reply if isinstance(reply, tuple) else (reply,))
+            self._received(f"{request.method} {k}", part, visit.picks, x, draws)
+            for k, part in enumerate(parts_of(reply)[0])
         ]
         new = self.algorithm.received(f, new, tuple(parts))
         return new, tuple(parts) if isinstance(reply, tuple) else parts[0]
@@ -126,19 +136,26 @@ class Uploads:
         self, name: str, part: Array, picks: slice | Array, x: Array | float, draws: Callable[[], Generators]
     ) -> Array:
         """û of the uploads ``part`` (c, …) of the clients ``picks``."""
-        assert self.up is not None
+        assert self.compressor is not None
         if part.ndim < 2:
             return part
         u = part.reshape(len(part), -1)
-        models = self.algorithm.uploads_models and u.shape[1] == self.setup.start.size
+        models = self.algorithm.upload.kind in MODELS and u.shape[1] == self.setup.start.size
         start, x = (self.setup.start, x) if models else (0.0, 0.0)
         if self.feedback == "none":
-            return (x + self.up.compress(u - x, draws)).reshape(part.shape)
+            return (x + self.compressor.compress(u - x, draws)).reshape(part.shape)
         kept = self.kept.setdefault(name, np.zeros((self.count, u.shape[1]), u.dtype))
         if self.feedback == "memory":
-            kept[picks] += shrunk(self.up, u - (start + kept[picks]), draws)
+            kept[picks] += shrunk(self.compressor, u - (start + kept[picks]), draws)
             return (start + kept[picks]).reshape(part.shape)
         wanted = u - x + kept[picks]
-        sent = shrunk(self.up, wanted, draws)
+        sent = shrunk(self.compressor, wanted, draws)
         kept[picks] = wanted - sent
         return (x + sent).reshape(part.shape)
+
+    def saved(self) -> dict[str, Array]:
+        return {PREFIX + name: rows for name, rows in self.kept.items()}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        names = [name for name in arrays if name.startswith(PREFIX)]
+        self.kept = {name.removeprefix(PREFIX): arrays.pop(name) for name in names}

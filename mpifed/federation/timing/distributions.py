@@ -18,11 +18,11 @@ class Distribution(Component):
     """How a property differs among clients: one number for all, or a table; drawn once for each client."""
 
     choices: ClassVar[dict[str, str]] = {
-        "constant": "mpifed.federation.distributions:Constant",
-        "uniform": "mpifed.federation.distributions:Uniform",
-        "lognormal": "mpifed.federation.distributions:Lognormal",
-        "exponential": "mpifed.federation.distributions:Exponential",
-        "pareto": "mpifed.federation.distributions:Pareto",
+        "constant": "mpifed.federation.timing.distributions:Constant",
+        "uniform": "mpifed.federation.timing.distributions:Uniform",
+        "lognormal": "mpifed.federation.timing.distributions:Lognormal",
+        "exponential": "mpifed.federation.timing.distributions:Exponential",
+        "pareto": "mpifed.federation.timing.distributions:Pareto",
     }
     default: ClassVar[str] = "constant"
     kind: ClassVar[str] = "distributions"

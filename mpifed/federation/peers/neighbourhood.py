@@ -6,6 +6,7 @@ over the neighbours in rising number, whichever host they are on: the bits do no
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -16,7 +17,8 @@ from mpifed.core.typing import Array
 from mpifed.federation.request import Request
 from mpifed.graphs.weights import Mixing, Weights
 
-MIX, ADD, GATHER = "mix", "add", "gather"
+MIX, ADD, GATHER = "mix", "add", "gather"  # verbs of requests
+REPLACE = "replace"  # the method that puts what nodes get of their neighbours into the fields it comes from
 
 
 class Near(NamedTuple):
@@ -51,7 +53,7 @@ class Plan(NamedTuple):
     come: Array  # (hosts,) how many rows come from each
 
 
-class Arrived(NamedTuple):
+class FromNeighbours(NamedTuple):
     """What the host's nodes got: results (own, n), or with ``near`` the rows of their neighbours."""
 
     names: tuple[str, ...] = ()  # of the fields that the parts come from
@@ -73,7 +75,15 @@ class Arrived(NamedTuple):
         return client._replace(**dict(zip(self.names, values, strict=True))), None
 
 
-NOTHING = Arrived()
+class Nodes(Protocol):
+    """What is asked of the host."""
+
+    state: Any
+    slot: Array
+    sorted: bool
+
+    @property
+    def algorithm(self) -> Any: ...
 
 
 class Neighbourhood:
@@ -117,21 +127,32 @@ class Neighbourhood:
         come = np.bincount(self.cuts.searchsorted(others, side="right") - 1, minlength=hosts)
         return Plan(mixing, W, A, below, sent % size, np.bincount(sent // size, minlength=hosts), come)
 
-    def arrived(self, request: Request, state: Any, slot: Array | None) -> Arrived:
+    def verbs(self, host: Nodes) -> dict[str, Callable[[Request], Callable[..., tuple[Any, Any]]]]:
+        """What the host does at the verbs of a graph: the exchange, then the client method with what has come."""
+
+        def exchange(request: Request) -> Callable[..., tuple[Any, Any]]:
+            came = self.arrived(request, host.state, None if host.sorted else host.slot)
+            method = came.replace if request.method == REPLACE else getattr(host.algorithm, request.method)
+            return lambda visit, *args: method(visit.f, visit.state, *came.of(visit.f.ids - self.lo), *args)
+
+        return dict.fromkeys((MIX, ADD, GATHER), exchange)
+
+    def arrived(self, request: Request, state: Any, slot: Array | None) -> FromNeighbours:
         """What a request brings to the nodes, from the fields that it names of their state.
 
         ``slot``: where the node lo + k stands in the state; None: at k.
         """
-        assert request.near is not None
-        kind, names = request.near
+        kind, *names = request.verb
         plan = self.plan(request.key[0])
         rows = self._exchanged(plan, self.rows(names, state, slot))
         if kind == GATHER:
-            return Arrived(names, near=Near(rows[plan.A.indices], plan.A.indptr, plan.W.data[self._others(plan)]))
+            return FromNeighbours(
+                tuple(names), near=Near(rows[plan.A.indices], plan.A.indptr, plan.W.data[self._others(plan)])
+            )
         mixed = (plan.W if kind == MIX else plan.A) @ rows
-        return Arrived(names, tuple(np.split(mixed, len(names), axis=1)))
+        return FromNeighbours(tuple(names), tuple(np.split(mixed, len(names), axis=1)))
 
-    def rows(self, names: tuple[str, ...], state: Any, slot: Array | None) -> Array:
+    def rows(self, names: Sequence[str], state: Any, slot: Array | None) -> Array:
         """The fields of the host's own nodes side by side, in rising number: (own, N)."""
         fields = [self._field(name, state) for name in names]
         return np.concatenate([field if slot is None else field[slot] for field in fields], axis=1)

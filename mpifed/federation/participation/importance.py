@@ -1,4 +1,4 @@
-"""Selections by turns, and with a probability of its own for each client."""
+"""Selections with a probability of its own for each client."""
 
 from __future__ import annotations
 
@@ -11,47 +11,10 @@ from msgspec import Meta
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.federation.selection import Sampled, Selector
+from mpifed.federation.participation.selection import Sampled, Selector
 
 RANGE = 1e100  # largest ratio of two odds
 TINY = 1e-40
-
-
-class Cyclic(Sampled, tag="cyclic"):
-    """Clients by turns: the first ⌈share·m⌉ (or ``count``) in round 1, the next in round 2, after the last the first.
-
-    A set begins with the last ``overlap`` clients of the one before, which then train twice in a turn. The second
-    selection of a round is the first one of the next.
-    """
-
-    overlap: Annotated[int, Meta(ge=0, description="clients that a set shares with the one before")] = 0
-    shuffled: Annotated[
-        bool, Meta(description="in a random order, the same in all rounds, not in that of the data")
-    ] = False
-
-    def selector(self, seed: int, m: int, rounds: int) -> Selector:
-        size = self.size(m)
-        if self.overlap >= size:
-            raise UserError(
-                f"selection.overlap = {self.overlap} is wrong: it must be less than the {size} selected clients"
-            )
-        order = stream(seed, "selection", 0, 0).permutation(m) if self.shuffled else np.arange(m)
-
-        def select(round: int, again: int) -> Array | None:
-            if size == m:
-                return None
-            first = (round - 1 + again) * (size - self.overlap)
-            return np.sort(order[np.arange(first, first + size) % m])
-
-        return Selector(size, select)
-
-    def verify(self, algorithm: Any, problem: Any, m: int) -> None:
-        size = self.size(m)
-        if algorithm.coupled and not self.overlap and size < m and m % size == 0:
-            raise UserError(
-                f"selection.overlap = 0 is wrong: {algorithm.label()} exchanges within the selected clients alone, and "
-                f"{size} of {m} by turns are always the same sets, so it must be at least 1"
-            )
 
 
 class Importance(Sampled, tag="importance"):
@@ -96,17 +59,6 @@ class Importance(Sampled, tag="importance"):
                 "is possible, so selection.power must be nearer to 0"
             )
         return odds
-
-    def verify(self, algorithm: Any, problem: Any, m: int) -> None:
-        if reason := algorithm.unequal():
-            raise UserError(
-                f'selection.name = "importance" is wrong: {algorithm.label()} needs equal probabilities, because '
-                f'{reason}, so it must be one such as "uniform"'
-            )
-        if self.odds is None and not problem.has("lipschitz"):
-            raise UserError(
-                f"selection.odds is missing: {problem.label()} tells no Lipschitz constants L_i to take odds from"
-            )
 
 
 def drawing(seed: int, size: int, odds: Array, scale: Array) -> Selector:

@@ -8,12 +8,12 @@ import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
-from mpifed.federation.calls import Method
-from mpifed.federation.clocks import Clocks
-from mpifed.federation.neighbourhood import ADD, GATHER, MIX
-from mpifed.federation.request import REPLACE, Request
+from mpifed.federation.calls import ClientMethod
+from mpifed.federation.peers.neighbourhood import ADD, GATHER, MIX, REPLACE
+from mpifed.federation.request import EVALUATE, Request
 from mpifed.federation.server import Federation
 from mpifed.federation.sums import divided
+from mpifed.federation.wire.stage import Postage
 from mpifed.graphs.weights import Weights
 
 Fields = str | tuple[str, ...]
@@ -50,11 +50,11 @@ class Network(Federation):
         """A lower bound of the eigenvalues of W."""
         return self.weights.least
 
-    def local(self, method: Method, *args: Any, to: Array | None = None) -> None:
+    def local(self, method: ClientMethod, *args: Any, to: Array | None = None) -> None:
         """Run method(f, client, *args) on the nodes ``to`` (rising numbers; None: all), each on its own state."""
         self._work(Request(method.__name__, args, to))
 
-    def mix(self, fields: Fields, method: Method | None = None, *args: Any, of: Array | None = None) -> None:
+    def mix(self, fields: Fields, method: ClientMethod | None = None, *args: Any, of: Array | None = None) -> None:
         """Each node gets Σ_j W_ij z_j over itself and its neighbours.
 
         ``of`` names the nodes (rising) that send: the others' fields are what they were when they were sent last, so
@@ -62,39 +62,40 @@ class Network(Federation):
         """
         self._exchange(MIX, fields, method, args, of)
 
-    def add(self, fields: Fields, method: Method | None = None, *args: Any, of: Array | None = None) -> None:
+    def add(self, fields: Fields, method: ClientMethod | None = None, *args: Any, of: Array | None = None) -> None:
         """Each node gets Σ_j z_j over its neighbours."""
         self._exchange(ADD, fields, method, args, of)
 
-    def gather(self, field: str, method: Method, *args: Any, of: Array | None = None, to: Array | None = None) -> None:
+    def gather(
+        self, field: str, method: ClientMethod, *args: Any, of: Array | None = None, to: Array | None = None
+    ) -> None:
         """Each node (or only those ``to``) gets the rows z_j of its neighbours: method(f, client, near, *args)."""
         self._exchange(GATHER, field, method, args, of, to)
 
     def observed(self, server: Any) -> Any:
         """The server's state with the mean model of the nodes in its field x; charged to no ledger."""
-        total = self.inspect(self._setup.algorithm.model, "sum")
+        total = self._ask(Request("model", reduce=self._sum, verb=EVALUATE))
         return server._replace(x=divided(total, self.m))
 
     def _exchange(
         self,
         kind: str,
         fields: Fields,
-        method: Method | None,
+        method: ClientMethod | None,
         args: tuple[Any, ...],
         of: Array | None,
         to: Array | None = None,
     ) -> None:
         names = (fields,) if isinstance(fields, str) else tuple(fields)
         name = REPLACE if method is None else method.__name__
-        self._work(Request(name, args, to, near=(kind, names)))
+        self._work(Request(name, args, to, verb=(kind, *names)))
         if not self.round:
             return
         mixing = self.weights.at(self.round)
         size = len(names) * self.n * self.dtype.itemsize
         messages = 2 * mixing.edges if of is None else int(mixing.degrees[of].sum())
         self.ledger.carry(messages, size)
-        if isinstance(self.devices, Clocks):
-            self.devices.exchange(mixing, size, None if of is None else self.mask(of))
+        self.schedule.exchanged(mixing, size, None if of is None else self.mask(of))
 
     def _work(self, request: Request) -> None:
         """Have nodes work; they reply with nothing."""
@@ -109,11 +110,11 @@ class Network(Federation):
                 "must return the new state and None"
             )
 
-    def _ask(self, request: Request, charge: bool | None = None) -> Any:
+    def _ask(self, request: Request, postage: Postage | None = None) -> Any:
         """Refuse what takes a server in a round."""
         if self.round and not request.evaluation:
             raise UserError(
                 f"{self._setup.algorithm.label()} calls {request.method} through a server in round {self.round}, and "
                 "with a table [graph] there is none: a round may use local, mix, add and gather only"
             )
-        return super()._ask(request, charge)
+        return super()._ask(request, postage)

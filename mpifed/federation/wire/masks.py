@@ -8,10 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from mpifed.core.component import Table
-from mpifed.core.errors import UserError
-from mpifed.federation.fixed_point import FixedPoint
-from mpifed.federation.selection import Selection, Selector
-from mpifed.federation.stragglers import System
+from mpifed.federation.wire.fixed_point import FixedPoint
 
 
 class Masks(Table):
@@ -71,21 +68,6 @@ class Masks(Table):
         pairs = s * (s - 1) // 2
         return pairs * b + u * b + u * (s - u) * b, pairs * b
 
-    def verify(self, selection: Selection, selector: Selector, system: System | None) -> None:
-        """Refuse, before round one, what masks do not go together with (UserError)."""
-        if selector.batch_size is not None:
-            raise UserError(
-                f"masks cannot be used with selection.name = {selection.label()!r}: candidates send their scores one "
-                "by one, and masks hide single uploads"
-            )
-        if selector.size < 2:
-            raise UserError(
-                f"selection takes {selector.size} client a round, but masks need at least 2: the sum of one upload is "
-                "that upload"
-            )
-        needed = max(2, math.ceil(self.threshold * selector.size - 1e-9))
-        if system is not None and system.absence() and system.least < needed:
-            raise UserError(
-                f"system.least = {system.least} is wrong: with masks.threshold = {self.threshold:.3g} masks of "
-                f"{selector.size} selected clients cancel only where {needed} reply, so it must be at least {needed}"
-            )
+    def needed(self, selected: int) -> int:
+        """How many of the selected clients must reply for masks to cancel."""
+        return max(2, math.ceil(self.threshold * selected - 1e-9))

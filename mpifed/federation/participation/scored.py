@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta
 
 from mpifed.core.errors import UserError
-from mpifed.federation.selection import Scored, Selector
+from mpifed.federation.participation.selection import Scored, Selector
 
 
 class PowerOfChoice(Scored, tag="power-of-choice"):
@@ -42,10 +42,3 @@ class Greedy(Scored, tag="greedy"):
                 f"selection.uniform = {self.uniform} is wrong: it must be less than the {found.size} selected clients"
             )
         return found._replace(score="score_move", uniform=self.uniform)
-
-    def verify(self, algorithm: Any, problem: Any, m: int) -> None:
-        if not algorithm.moves_duals:
-            raise UserError(
-                f'selection.name = "greedy" is wrong: clients of {algorithm.label()} have no dual step to score, so it '
-                'must be "biased" (by gradients), "power-of-choice" (by losses) or one without scores'
-            )

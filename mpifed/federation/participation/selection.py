@@ -40,15 +40,15 @@ class Selection(Component):
     """A rule that selects the clients of every round, at the server."""
 
     choices: ClassVar[dict[str, str]] = {
-        "all": "mpifed.federation.selection:All",
-        "uniform": "mpifed.federation.selection:Uniform",
-        "cover": "mpifed.federation.selection:Cover",
-        "cyclic": "mpifed.federation.laws:Cyclic",
-        "importance": "mpifed.federation.laws:Importance",
-        "biased": "mpifed.federation.selection:Biased",
-        "power-of-choice": "mpifed.federation.scored:PowerOfChoice",
-        "greedy": "mpifed.federation.scored:Greedy",
-        "replay": "mpifed.federation.selection:Replay",
+        "all": "mpifed.federation.participation.selection:All",
+        "uniform": "mpifed.federation.participation.selection:Uniform",
+        "cover": "mpifed.federation.participation.selection:Cover",
+        "cyclic": "mpifed.federation.participation.cyclic:Cyclic",
+        "importance": "mpifed.federation.participation.importance:Importance",
+        "biased": "mpifed.federation.participation.selection:Biased",
+        "power-of-choice": "mpifed.federation.participation.scored:PowerOfChoice",
+        "greedy": "mpifed.federation.participation.scored:Greedy",
+        "replay": "mpifed.federation.participation.selection:Replay",
     }
     default: ClassVar[str] = "uniform"
     kind: ClassVar[str] = "selections"
@@ -57,9 +57,6 @@ class Selection(Component):
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         """The selector of a run of ``rounds`` rounds; UserError for what cannot be with m clients."""
         raise NotImplementedError
-
-    def verify(self, algorithm: Any, problem: Any, m: int) -> None:
-        """Refuse, before round one, an algorithm on m clients that this selection does not suit (UserError)."""
 
 
 class All(Selection, tag="all"):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from mpifed.compressors.base import Compressor, Identity
+from mpifed.compressors.base import Compressor
 from mpifed.core.component import Table
 from mpifed.core.errors import UserError
-from mpifed.federation.masks import Masks
+from mpifed.federation.method import Method
 
 
 class Compress(Table):
@@ -44,39 +44,26 @@ class Compress(Table):
         """The compressors given: up, down."""
         return {way: C for way, C in (("up", self.up), ("down", self.down)) if C is not None}
 
-    def kept(self, algorithm: Any) -> str:
+    def kept(self, algorithm: Method) -> str:
         """What is kept of the uploads of an algorithm."""
-        return str(algorithm.feedback) if self.feedback == "auto" else self.feedback
+        return algorithm.upload.feedback if self.feedback == "auto" else self.feedback
 
     def biased(self) -> bool:
         """Whether uploads have errors that do not cancel and that nothing makes up for."""
         return self.up is not None and self.feedback == "none" and self.up.omega(1) is None
 
-    def verify(self, algorithm: Any, masks: Masks | None) -> None:
-        """Refuse, before round one, what does not go together (UserError)."""
-        name = algorithm.label()
-        if self.feedback != "auto" and self.up is None:
-            raise UserError(f'compress.feedback = "{self.feedback}" is wrong: it is about compress.up, which is absent')
+    def verify(self) -> None:
+        """Refuse, before round one, compressors that cannot work here (UserError)."""
         for way, C in self.ways().items():
-            given = f'compress.{way} = "{C.label()}" is wrong'
-            if way in algorithm.uncompressed and not isinstance(C, Identity):
-                raise UserError(f"{given}: {name} needs exact {way}loads, because {algorithm.uncompressed[way]}")
             try:
                 C.verify()
             except UserError as error:
-                raise UserError(f"{given}: {error}") from None
-        if self.up is not None and not isinstance(self.up, Identity) and algorithm.uses_last():
-            self.keeping(algorithm)
-        if self.up is not None and masks is not None:
-            raise UserError(
-                f'compress.up = "{self.up.label()}" cannot be used with masks: masked uploads have all their numbers, '
-                "so that nothing is saved"
-            )
+                raise UserError(f'compress.{way} = "{C.label()}" is wrong: {error}') from None
 
-    def keeping(self, algorithm: Any) -> None:
-        """Refuse other feedback than memory where the server keeps the last uploads of all clients (UserError)."""
+    def refuse_feedback(self, name: str) -> None:
+        """Refuse other feedback than memory where the server of ``name`` keeps the last uploads of all (UserError)."""
         if self.feedback in ("error", "none"):
             raise UserError(
-                f'compress.feedback = "{self.feedback}" is wrong: the server of {algorithm.label()} keeps the last '
-                'upload of every client, and what travels is the change, so it must be "memory"'
+                f'compress.feedback = "{self.feedback}" is wrong: the server of {name} keeps the last upload of every '
+                'client, and what travels is the change, so it must be "memory"'
             )

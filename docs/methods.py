@@ -1,0 +1,76 @@
+"""The list of all methods (mpifed/core/methods.py) and the names of mpifed.algorithms, from the files of that folder."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent / "mpifed"
+LIST, NAMES = ROOT / "core" / "methods.py", ROOT / "algorithms" / "__init__.py"
+BEGIN = "if TYPE_CHECKING:\n"
+
+HEAD = '''"""All methods: generated from the files in mpifed/algorithms by `python docs/build.py`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Method(NamedTuple):
+    """Where the class of a method is, its title, and its colour, marker and line in pictures."""
+
+    place: str
+    title: str
+    colour: str
+    marker: int
+    line: int
+
+
+METHODS = {
+'''
+TAIL = """}
+CHOICES = {name: method.place for name, method in METHODS.items()}
+"""
+
+
+def tagged() -> Iterator[tuple[str, str, str]]:
+    """Tag, module and class of each method in the folder."""
+    for path in sorted((ROOT / "algorithms").glob("*.py")):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                tags = [word.value.value for word in node.keywords if word.arg == "tag"]
+                if tags and is_method(f"mpifed.algorithms.{path.stem}", node.name):
+                    yield tags[0], f"mpifed.algorithms.{path.stem}", node.name
+
+
+def is_method(module: str, name: str) -> bool:
+    from mpifed.algorithms.base import Algorithm
+
+    return issubclass(getattr(importlib.import_module(module), name), Algorithm)
+
+
+def files() -> dict[Path, str]:
+    """The generated files and what must be in them."""
+    found = sorted(tagged())
+    rows = [f"    {row(tag, module, name)},\n" for tag, module, name in found]
+    names = sorted((module, name) for _, module, name in found)
+    imports = [f"    from {module} import {name} as {name}\n" for module, name in names]
+    text = NAMES.read_text("utf-8")
+    before, after = text[: text.index(BEGIN)], text[text.index("else:\n") :]
+    return {LIST: "".join([HEAD, *rows, TAIL]), NAMES: "".join([before, BEGIN, *imports, after])}
+
+
+def row(tag: str, module: str, name: str) -> str:
+    cls: Any = getattr(importlib.import_module(module), name)
+    look = cls.look
+    values = f'"{module}:{name}", "{cls.title}", "{look.colour}", {look.marker}, {look.line}'
+    return f'"{tag}": Method({values})'
+
+
+def write() -> None:
+    """Write the generated files."""
+    for path, text in files().items():
+        path.write_text(text, "utf-8")

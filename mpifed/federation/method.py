@@ -1,0 +1,72 @@
+"""What server and hosts use of an algorithm."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+from mpifed.core.typing import Array
+from mpifed.federation.local import Local
+from mpifed.federation.traits import Mean, Need, Recorded, Refused, Takes, Upload
+
+
+class Method(Protocol):
+    """A method: its traits, what it says of work and traffic, and the client methods that the house itself calls.
+
+    Other client methods are found by the name that a request has.
+    """
+
+    @property
+    def requires(self) -> tuple[Need, ...]: ...
+
+    @property
+    def takes(self) -> Takes: ...
+
+    @property
+    def mean(self) -> Mean | Refused: ...
+
+    @property
+    def upload(self) -> Upload: ...
+
+    @property
+    def asynchronous(self) -> bool | Refused: ...
+
+    @classmethod
+    def label(cls) -> str: ...
+
+    def work(self, d: Array) -> Array | None: ...
+
+    def traffic(self, n: int) -> tuple[float, float]: ...
+
+    def local_steps(self, d: Array) -> Array | None: ...
+
+    def join(self, f: Local) -> Any: ...
+
+    def received(self, f: Local, client: Any, upload: tuple[Array, ...]) -> Any: ...
+
+    def record(self, f: Local, client: Any, x: Array) -> Recorded: ...
+
+    def importance(self, f: Local, client: Any) -> tuple[Array, Array]: ...
+
+
+@runtime_checkable
+class Personalised(Protocol):
+    """A method whose clients have models of their own."""
+
+    def personalised(self, f: Local, client: Any) -> Array:
+        """The clients' own models (c, n)."""
+
+
+@runtime_checkable
+class MovesDuals(Protocol):
+    """A method whose clients can say how far their dual variables would move."""
+
+    def score_move(self, f: Local, client: Any, x: Array, size: int, *constants: float) -> tuple[Any, Array]:
+        """The length of a step (c,)."""
+
+
+@runtime_checkable
+class DrawnWork(Protocol):
+    """A method whose rounds have a random number of units of work."""
+
+    def units(self) -> float:
+        """How many times ``work`` a round takes on average."""

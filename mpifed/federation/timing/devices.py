@@ -1,0 +1,52 @@
+"""What clients run on, and how long they take: computed, never measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.streams import stream
+from mpifed.core.typing import Array
+from mpifed.federation.setup import Setup
+from mpifed.federation.timing.system import System
+from mpifed.federation.wire.compressed import traffic
+
+JITTER = 1  # the stream of a round; that of dropping out is 0, and those of the clients are in round 0
+
+
+class Devices:
+    """The devices of m clients with ``sizes`` samples.
+
+    ``work`` (m,) sample gradients between two selections, ``bytes`` down and up of one client for each selection.
+    """
+
+    def __init__(self, system: System, setup: Setup, sizes: Array) -> None:
+        self.system, self.seed, self.sizes = system, setup.seed, sizes
+        self.speed = system.drawn(setup.seed, "speed", len(sizes))
+        self.down = system.drawn(setup.seed, "bandwidth_down", len(sizes))
+        self.up = system.drawn(setup.seed, "bandwidth_up", len(sizes))
+        self.latency = system.drawn(setup.seed, "latency", len(sizes))
+        self.work = system.worked(setup.algorithm, sizes)
+        self.model, self.bytes = setup.start.nbytes, traffic(setup)
+
+    def factor(self, ids: Array, round: int, again: int) -> Any:
+        """By how much the computing of the clients ``ids`` differs in a selection: (c,), or one number."""
+        if not self.system.jitter:
+            return 1.0
+        normal = stream(self.seed, "system", round, again, JITTER).standard_normal(len(self.sizes))
+        return np.exp(self.system.jitter * normal[ids])
+
+    def times(self, ids: Array, factor: Any, work: Array, down: float, up: float) -> Array:
+        """T of the clients ``ids`` for ``work`` (m,) sample gradients, times ``factor``, and these bytes: (c,)."""
+        return (
+            self.latency[ids]
+            + down / self.down[ids]
+            + work[ids] / self.speed[ids] * factor
+            + self.latency[ids]
+            + up / self.up[ids]
+        )
+
+    def usual(self, ids: Array, factor: Any) -> Array:
+        """T of the clients ``ids`` for the method's own work and bytes: (c,)."""
+        return self.times(ids, factor, self.work, *self.bytes)

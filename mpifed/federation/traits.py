@@ -1,0 +1,165 @@
+"""What a method says of itself, as values from which refusals, prose, simulated time and tests follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import Any, NamedTuple
+
+from mpifed.core.component import Component, fields_of, within
+from mpifed.core.typing import Array
+
+Options = Mapping[str, Any]  # options of a method and their values
+NO_OPTIONS: Options = {}
+
+
+class Refused(NamedTuple):
+    """That a method cannot have something, and why: the end of a sentence after "because"."""
+
+    why: str
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class Takes(Enum):
+    """Which clients a round takes."""
+
+    SELECTED = "selected"
+    TWICE = "selected, twice"
+    ALL = "all"  # it makes no selection
+    SELECTED_AND_ALL = "selected; others reply too"
+    SELECTED_OR_ALL = "selected; in some rounds all"
+
+    @property
+    def selections(self) -> int:
+        """How often a round selects clients."""
+        return {Takes.ALL: 0, Takes.TWICE: 2}.get(self, 1)
+
+    @property
+    def everyone(self) -> bool:
+        """Whether rounds need replies of clients that are not selected, some of them at least."""
+        return self in (Takes.ALL, Takes.SELECTED_AND_ALL, Takes.SELECTED_OR_ALL)
+
+
+class Mean(Enum):
+    """What a mean over the selected clients is to the method, where clients may have unequal probabilities."""
+
+    UNBIASED = (
+        "stands for one over all"  # ``fed.estimate`` weighs replies, or no fixed point depends on who is selected
+    )
+    COUPLED = "is exchanged among the selected alone"  # what they give and take adds up to 0
+
+
+class Upload(NamedTuple):
+    """What a selected client uploads, and what the server has of it.
+
+    ``kind``: "model", n numbers near the model received; "change" of a model; "gradient". ``kept`` is the field of the
+    clients' state with their last upload, where rounds use those of all clients (``last``), with the options ``when``.
+    """
+
+    kind: str = "model"
+    vectors: int = 1  # of n numbers that travel for each selection, down and up
+    kept: str = ""
+    when: Options = NO_OPTIONS
+    known: str = ""  # field that is the upload as the server has it, so that a compressed one has to be put there
+    feedback: str = "memory"  # what [compress] keeps by default: "error" where the server adds up changes
+    exact: Mapping[str, str] = NO_OPTIONS  # why messages "up" or "down" must travel as they are, where they must
+    single: Options | None = None  # options with which the server needs uploads one by one
+
+    def last(self, method: Any) -> str:
+        """The field ``kept`` with the options of ``method``; empty where rounds use no last uploads."""
+        return self.kept if given(method, self.when) else ""
+
+
+class Need(NamedTuple):
+    """An optional method of a problem that a method calls.
+
+    It does so with the options ``when``, but not where all options ``unless`` are set. ``also`` says what must hold
+    beside it.
+    """
+
+    name: str
+    unless: tuple[str, ...] = ()
+    when: Options = NO_OPTIONS
+    also: str = ""
+
+
+class Sum(NamedTuple):
+    """A recorded number of each client (c,) that is added up over all clients."""
+
+    values: Array
+
+
+class Max(NamedTuple):
+    """A recorded number of each client (c,) of which the largest counts."""
+
+    values: Array
+
+
+Recorded = dict[str, Sum | Max]
+
+
+class Look(NamedTuple):
+    """How a method is drawn: a colour of ``report.palette`` by name, and the numbers of a marker and a line."""
+
+    colour: str
+    marker: int
+    line: int = 0
+
+
+class Theorem(NamedTuple):
+    """Where the conditions of a method's theorem are checked, as "module:function".
+
+    ``delayed``: it speaks of old uploads, or uploads are never old.
+    """
+
+    function: str
+    delayed: bool = False
+
+
+def given(options: Any, when: Options) -> bool:
+    """Whether a component has these options."""
+    return all(getattr(options, key) == value for key, value in when.items())
+
+
+def applying(component: Any) -> Iterator[Need]:
+    """The needs of a component with its options, and those of the components that its options name."""
+    for need in component.requires:
+        spared = need.unless and all(getattr(component, key) is not None for key in need.unless)
+        if given(component, need.when) and not spared:
+            yield need
+    for field in fields_of(type(component)).values():
+        part = getattr(component, field.name)
+        if isinstance(part, Component) and hasattr(part, "requires"):
+            yield from applying(part)
+
+
+def needs(component: Any) -> tuple[str, ...]:
+    """The optional methods that a problem must define for a component with its options."""
+    return tuple(dict.fromkeys(need.name for need in applying(component)))
+
+
+def spares(component: Any) -> dict[str, str]:
+    """Method of a problem -> the option that, where it is set, does without it."""
+    return {need.name: need.unless[0] for need in component.requires if need.unless and not need.when}
+
+
+def demands(component: Any) -> str:
+    """What a component needs beside methods of the problem."""
+    return " and ".join(need.also for need in component.requires if need.also)
+
+
+def tuned(component: Any) -> str:
+    """The option to change first where the iterates diverge, marked with extra={"tuned": True}; empty without one."""
+    for key, field in fields_of(type(component)).items():
+        metas = [meta for kind in within(field.type) for meta in getattr(kind, "__metadata__", ())]
+        if any((getattr(meta, "extra", None) or {}).get("tuned") for meta in metas):
+            return key
+    return ""
+
+
+def steering(component: Any) -> str:
+    """What to change where the iterates diverge, as error messages name it."""
+    key = tuned(component)
+    return f"algorithm.{key}" if key else "the step size"

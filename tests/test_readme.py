@@ -17,6 +17,10 @@ README = (ROOT / "README.md").read_text("utf-8")
 PAGES = (
     "README.md",
     "docs/experiments.md",
+    "docs/sweeps.md",
+    "docs/data.md",
+    "docs/clients.md",
+    "docs/masks.md",
     "docs/selection.md",
     "docs/adaptive.md",
     "docs/secondorder.md",

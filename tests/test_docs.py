@@ -102,8 +102,7 @@ def test_pages_of_names_that_are_no_longer_there_are_removed(tmp_path):
 
 def test_every_algorithm_cites_its_paper_as_the_citation_file_does():
     """Title, year, number and the authors' family names; the README and the reference link to each paper."""
-    yaml = pytest.importorskip("yaml")
-    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["references"]
+    cited = pytest.importorskip("yaml").safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["references"]
     known = {(number_of(work["url"]), work["year"], work["title"]): work for work in cited}
     found = set()
     for name in Algorithm.choices:
@@ -156,8 +155,7 @@ def test_the_reference_has_every_name():
         if kind != "algorithms":  # a page each, whose titles are as in print
             text = (REFERENCE / f"{BUILD['page'](kind)}.md").read_text("utf-8")
             assert all(f"\n## {name}\n" in text for name in family.choices)
-    pages = {path.stem for path in (REFERENCE / "algorithms").glob("*.md")}
-    assert pages == Algorithm.choices.keys()
+    assert {path.stem for path in (REFERENCE / "algorithms").glob("*.md")} == Algorithm.choices.keys()
 
 
 def test_every_attribute_and_dataset_of_a_result_is_described(tmp_path):
@@ -242,8 +240,7 @@ def test_the_citation_is_complete():
     assert f"\nversion: {mpifed.__version__}\n" in text
     for key in ("cff-version", "message", "title", "authors"):
         assert re.search(rf"^{key}:", text, re.M)
-    yaml = pytest.importorskip("yaml")
-    found = yaml.safe_load(text)
+    found = pytest.importorskip("yaml").safe_load(text)
     assert found["authors"] == [{"name": "The mpifed developers"}]
     assert all(
         paper["title"] and all(set(who) == {"family-names", "given-names"} for who in paper["authors"])

@@ -144,13 +144,14 @@ def overview(sections: Sequence[Section], folder: Path, seconds: float) -> str:
 def markdown_section(outcome: Outcome, folder: Path) -> str:
     """The part of the report on one benchmark, as Markdown."""
     bench, (paper, _) = outcome.bench, outcome.name.split("/")
-    toml, page = HERE / f"{outcome.name}.toml", ROOT / "docs" / f"{paper}.md"
+    toml = HERE / f"{outcome.name}.toml"
+    pages = [ROOT / "docs" / f"{paper}.md", ROOT / "docs" / "studies" / f"{paper}.md"]
     runs = (folder / outcome.name).resolve()
     links = [
         f"{bench.source}",
         link("settings and the paper's numbers", toml, folder),
         link("result files", runs, folder),
-        *([link("equations in the code", page, folder)] if page.exists() else []),
+        *(link("equations in the code", page, folder) for page in pages if page.exists()),
     ]
     parts = [
         f"## {heading(outcome.name)}",

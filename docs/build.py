@@ -1,39 +1,37 @@
-"""python docs/build.py: write reference.md, results.md and field.md from the docstrings and tables of the code."""
+"""python docs/build.py: write docs/reference/ and docs/results.md from the docstrings and tables of the code."""
 
 from __future__ import annotations
 
 import inspect
 import runpy
+import tomllib
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import msgspec
 
-from mpifed.cli.describe import KINDS, option, paper
+from mpifed.algorithms.base import Algorithm
+from mpifed.cli import describe
+from mpifed.cli.describe import KINDS, option, paper, sentence
 from mpifed.core.component import Table
 from mpifed.experiment.checkpoint import Checkpoint
 from mpifed.experiment.config import Evaluate, Experiment, Record
 from mpifed.experiment.matching import matrix
 from mpifed.experiment.stop import Stop
-from mpifed.federation.timing.arrivals import Asynchronous
-from mpifed.federation.timing.system import System
-from mpifed.federation.wire.compress import Compress
-from mpifed.federation.wire.masks import Masks
-from mpifed.graphs.base import Graph
 from mpifed.results import columns, group_columns
 from mpifed.results.certificate_group import CERTIFICATE
 from mpifed.results.columns import Column
+
+HERE = Path(__file__).parent
+FIELD = runpy.run_path(str(HERE / "field.py"))
 
 TABLES: dict[str, type[Table]] = {
     "stop": Stop,
     "evaluate": Evaluate,
     "record": Record,
     "checkpoint": Checkpoint,
-    "system": System,
-    "asynchronous": Asynchronous,
-    "masks": Masks,
-    "compress": Compress,
-    "graph": Graph,
+    **describe.TABLES,
 }
 PLACES = {
     "algorithms": "algorithm",
@@ -49,14 +47,25 @@ PLACES = {
     "distributions": "system.speed",
     "graphs": "graph",
 }
+TITLES = {
+    "data": "Data sets",
+    "partitions": "Partitions of a data set",
+    "steps": "Step sizes",
+    "solvers": "Solvers of local problems",
+    "optimizers": "Optimisers of local steps",
+    "server_optimizers": "Optimisers of the server",
+    "distributions": "Distributions of client properties",
+}
 
-REFERENCE = """# Reference
+INDEX = """# Reference
 
-Everything an experiment file can name, its options, their defaults and the formulas, generated from the code by
-`python docs/build.py`. On the command line: `python -m mpifed list` and `python -m mpifed describe NAME`. Where a
-docstring says *errata*, see [errata.md](errata.md); how to add to these lists is in [extending.md](extending.md).
-"""
+Everything that an experiment file can name, with options, defaults and formulas. `python docs/build.py` writes these
+pages from the code. The same on the command line: `python -m mpifed list` and `python -m mpifed describe NAME`. Where a
+docstring says *errata*, see [errata](../errata.md). To add names of your own, see [extending](../extending.md).
 
+| page | what is in it |
+| --- | --- |
+| [The experiment file](experiment.md) | keys at the top of the file, and its tables |"""
 RESULTS = """# Result files
 
 A result is an HDF5 file. Open it with `mpifed.load("out.h5")`, h5py, HDFView or
@@ -66,45 +75,10 @@ a file that opens. As long as a run can be resumed, its checkpoint is in the fol
 
 This page is generated from the code by `python docs/build.py`.
 """
-
 ROUNDS = """One row per round. A column that does not apply to a run is absent; an algorithm may add columns of its own.
 A round that is not evaluated (`evaluate.every`) has NaN for what evaluating gives. *Amount*: the value belongs to that
 round alone, or has added up since the start; otherwise it is the state after the round. *Better*: which of two values
 is the better one, where that can be said."""
-
-ATTRIBUTES = {
-    "format": "`mpifed-result`",
-    "format_version": "version of this layout",
-    "mpifed_version": "version of mpifed",
-    "config": "the complete experiment file, TOML, with every default",
-    "changed": "the keys of `config` that are not at their defaults, separated by spaces",
-    "notes": "what the run said of itself before its first round, one sentence a line",
-    "privacy": "`guaranteed:` or `none:`, and what the uploads guarantee or why they do not; absent: no claim is made",
-    "rounds_redrawn": "rounds that interruptions made run again with new noise; the privacy spent counts them",
-    "seed": "seed of all random numbers, except noise from the system's entropy",
-    "status": "`running`, `finished`, `stopped` (by a signal) or `failed`",
-    "stop_reason": "the stop rule that ended the run, with its numbers, or the error",
-    "started": "ISO 8601, UTC",
-    "finished": "ISO 8601, UTC",
-    "resumed": "one line per resumption: when, after which round, on how many ranks",
-    "clients": "number of clients m",
-    "ranks": "number of MPI processes",
-    "mpi_library": "the MPI library, or `none`",
-    "block_bytes": "bytes of samples that were computed on at a time; no result depends on it",
-    "block_bytes_because": "the reason for this size: the experiment, or the cache of the machine of rank 0",
-    "reduction": "how sums over clients reached rank 0, and up to how many numbers; written when the run ends",
-    "host": "machine of rank 0",
-    "python": "version of Python",
-    "numpy": "version of numpy",
-    "kernels": "what computed: `numpy`, or `compiled` kernels, which may differ from numpy in the last bits",
-    "numba": "version of numba, which compiled the kernels; absent with `numpy`",
-    "graph_edges": "edges of the graph, as it was drawn first; only with `[graph]`, like the three that follow",
-    "graph_parts": "connected parts of this graph; 1: it is connected",
-    "spectral_gap": "1 − max(|λ₂|, |λ_m|) of its weights W; NaN where eigenvalues were not found in reasonable time",
-    "least_eigenvalue": "λ_m, the least eigenvalue of W",
-    "command_line": "the command that started the run",
-    "git_commit": "git commit of the current folder, if it has one",
-}
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -115,60 +89,107 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def options(cls: type[Table], leave: Sequence[str] = ()) -> list[str]:
-    """The options of a class."""
+    """The options of a class; nothing where it has none."""
     rows = [option(field) for field in msgspec.structs.fields(cls) if field.name not in leave]
-    return table(
-        ("key", "default", "meaning"), [(f"`{key}`", f"`{default}`", meaning) for key, default, meaning in rows]
-    )
+    cells = [(f"`{key}`", f"`{default}`", meaning) for key, default, meaning in rows]
+    return table(("key", "default", "meaning"), cells) if cells else []
 
 
-def entry(name: str, cls: type[Table]) -> list[str]:
-    """One member: its module, its paper if it has one, its docstring, its options."""
-    module = f"[`{cls.__module__}`](../{cls.__module__.replace('.', '/')}.py)"
+def entry(cls: type[Table], up: str) -> list[str]:
+    """A class: its module, its paper if it has one, its docstring, its options. ``up`` leads to the repository."""
+    module = f"[`{cls.__module__}`]({up}{cls.__module__.replace('.', '/')}.py)"
     if (source := paper(cls)) is not None:
         module += ": " + source.citation.replace(source.number, f"[{source.number}]({source.link})")
-    lines = ["", f"### {name}", "", module, "", "```text", inspect.getdoc(cls) or "", "```"]
-    return lines + (options(cls) if msgspec.structs.fields(cls) else [])
+    return ["", module, "", "```text", inspect.getdoc(cls) or "", "```", *options(cls)]
+
+
+def experiment() -> list[str]:
+    """The keys at the top of an experiment file, and its tables."""
+    lines = ["# The experiment file", "", "Keys at the top of the file; every key has a default."]
+    lines += options(Experiment, ("data", "problem", "algorithm", "selection", *TABLES))
+    named = ", ".join(f"[{title(kind).lower()}]({page(kind)}.md)" for kind in KINDS if kind != "algorithms")
+    lines += ["", f"What its other tables name is on pages of its own: [algorithms](index.md#algorithms), {named}."]
+    for name, cls in TABLES.items():
+        lines += ["", f"## [{name}]", *entry(cls, "../../")]
+    return lines
+
+
+def methods() -> list[str]:
+    """All methods in one table."""
+    return [FIELD["introduction"](), *table(FIELD["HEAD"], FIELD["rows"]())]
 
 
 def combinations() -> list[str]:
     """Which algorithm runs on which problem, and why not."""
     found = matrix()
-    lines = ["", "## algorithms and problems", "", "Which algorithm runs on which problem, with default options."]
-    lines += table(("", *found.problems), [(f"`{name}`", *cells) for name, cells in found.cells.items()])
+    lines = ["# Algorithms and problems", "", "Which algorithm runs on which problem, with default options."]
+    cells = [(f"[`{name}`](algorithms/{name}.md)", *row) for name, row in found.cells.items()]
+    lines += table(("", *found.problems), cells)
     lines += ["", *(f"- {mark} {reason}." for mark, reason in found.notes.items())]
     return [*lines, "", "With other options:", "", *(f"- {text}." for text in found.options)]
 
 
-def reference() -> str:
-    """docs/reference.md."""
-    kinds = ", ".join(f"[{kind}](#{kind})" for kind in KINDS)
-    lines = [
-        REFERENCE,
-        f"Contents: [the experiment](#the-experiment), [algorithms and problems](#algorithms-and-problems), {kinds}.",
-        "",
-        "## The experiment",
-        "",
-        "Keys at the top of the file; every key has a default.",
-    ]
-    lines += options(Experiment, ("data", "problem", "algorithm", "selection", *TABLES))
-    for name, cls in TABLES.items():
-        lines += entry(f"[{name}]", cls)
-    lines += combinations()
-    for kind, family in KINDS.items():
-        lines += ["", f"## {kind}", "", f"`{PLACES[kind]}.name`, by default `{family.default}`."]
-        for name in family.choices:
-            lines += entry(name, family.member(name, kind))
-    return "\n".join(lines) + "\n"
+OVERVIEWS = {
+    "methods": ("All methods in one table", "what each method sends, keeps, computes and proves", methods),
+    "matrix": ("Algorithms and problems", "which algorithm runs on which problem, and why not", combinations),
+}  # page -> its title, what the contents say of it, its lines
+
+
+def method(name: str, cls: type[Algorithm]) -> list[str]:
+    """The page of a method: formula, options, and its row in the table of all methods."""
+    lines = [f"# {FIELD['title'](name)}", "", f'`algorithm.name = "{name}"`', *entry(cls, "../../../")]
+    facts = zip(FIELD["HEAD"][1:-1], FIELD["row"](name)[1:-1], strict=True)
+    lines += table(("", "[all methods](../methods.md)"), [(head, cell) for head, cell in facts if cell])
+    more = [f"[Its paper: equations, figures, differences](../../{name}.md)"] if (HERE / f"{name}.md").exists() else []
+    return [*lines, "", " · ".join(["[Problems it runs on](../matrix.md)", *more])]
+
+
+def family(kind: str) -> list[str]:
+    """The page of all other components of one kind."""
+    names = KINDS[kind].choices
+    lines = [f"# {title(kind)}", "", f"`{PLACES[kind]}.name`, by default `{KINDS[kind].default}`."]
+    for name in names:
+        lines += ["", f"## {name}", *entry(KINDS[kind].member(name, kind), "../../")]
+    return lines
+
+
+def title(kind: str) -> str:
+    return TITLES.get(kind, kind.capitalize())
+
+
+def page(kind: str) -> str:
+    return kind.replace("_", "-")
+
+
+def index() -> list[str]:
+    """The contents of the reference."""
+    lines = [INDEX, *(f"| [{head}]({name}.md) | {what} |" for name, (head, what, _) in OVERVIEWS.items())]
+    for kind, members in KINDS.items():
+        if kind != "algorithms":
+            named = ", ".join(f"`{name}`" for name in members.choices)
+            lines.append(f"| [{title(kind)}]({page(kind)}.md) | `{PLACES[kind]}`: {named} |")
+    lines += ["| [Result files](../results.md) | every attribute and column |", "", "## Algorithms", ""]
+    found = {name: Algorithm.member(name, "algorithm") for name in Algorithm.choices}
+    return lines + [f"- [`{name}`](algorithms/{name}.md): {sentence(cls)}" for name, cls in found.items()]
+
+
+def reference() -> dict[str, list[str]]:
+    """The pages of docs/reference, by their paths in docs."""
+    found = {"index": index(), "experiment": experiment()}
+    found |= {name: lines() for name, (_, _, lines) in OVERVIEWS.items()}
+    found |= {f"algorithms/{name}": method(name, Algorithm.member(name, "algorithm")) for name in Algorithm.choices}
+    found |= {page(kind): family(kind) for kind in KINDS if kind != "algorithms"}
+    return {f"reference/{name}.md": lines for name, lines in found.items()}
 
 
 def group(name: str, text: str, members: Mapping[str, Column]) -> list[str]:
     """A group of the result file and its datasets."""
-    rows = [
-        (f"`{key}`", column.unit, "integer" if column.integer else "", column.description)
-        for key, column in members.items()
-    ]
+    rows = [(f"`{key}`", column.unit, kind(column), column.description) for key, column in members.items()]
     return ["", f"## {name}", "", text, *table(("dataset", "units", "type", "description"), rows)]
+
+
+def kind(column: Column) -> str:
+    return "integer" if column.integer else ""
 
 
 def rounds() -> list[str]:
@@ -176,64 +197,49 @@ def rounds() -> list[str]:
     better = {1: "higher", -1: "lower", 0: ""}
     spans = {"state": "", "round": "of the round", "total": "since the start"}
     rows = [
-        (
-            f"`{key}`",
-            column.unit,
-            "integer" if column.integer else "",
-            spans[column.span],
-            better[column.better],
-            column.description,
-        )
-        for key, column in {"round": columns.SCALES["round"], **columns.COLUMNS}.items()
+        (f"`{key}`", own.unit, kind(own), spans[own.span], better[own.better], own.description)
+        for key, own in {"round": columns.SCALES["round"], **columns.COLUMNS}.items()
     ]
     head = ("dataset", "units", "type", "amount", "better", "description")
     return ["", "## /rounds", "", ROUNDS, *table(head, rows)]
 
 
-def results() -> str:
-    """docs/results.md."""
-    lines = [RESULTS, "## Attributes of the file"]
-    lines += table(("attribute", "meaning"), [(f"`{key}`", meaning) for key, meaning in ATTRIBUTES.items()])
-    lines += rounds()
-    lines += group(
-        "/ranks",
-        "One row per MPI process; rank 0 is the server.",
-        {"rank": columns.SCALES["rank"], **group_columns.RANKS},
-    )
-    lines += group("/clients", "One row per client.", {"client": columns.SCALES["client"], **group_columns.CLIENTS})
-    lines += group(
-        "/model",
-        "`personal` (client, parameter) is stored with `record.personal = true`.",
-        {"parameter": columns.SCALES["parameter"], **group_columns.MODEL},
-    )
-    lines += group(
-        "/models",
-        "The server's model after every `record.models`-th round, from round 0, and the last one. The group is absent "
-        'where `record.models = 0`, the default. `mpifed.load("out.h5").models` is a dictionary of both.',
-        group_columns.MODELS,
-    )
-    lines += group(
-        "/selection",
-        f"(round, slot). Where all of more than {columns.ALL_LISTED} clients are selected their ids are "
-        f"not listed: {columns.ALL} stands for them.",
-        {"slot": columns.SCALES["slot"], "selection": columns.SELECTION},
-    )
-    lines += group(
-        "/certificate",
-        "With `algorithm.certify`: the conditions of the method's theorem, `name` to `source`, and what it proves, "
-        "`bound` to `first`; `Result.certificate` has both. The attributes `theorem`, `remarks`, `at` and those of the "
-        "constants belong to them; see [certify.md](certify.md).",
-        CERTIFICATE,
-    )
-    return "\n".join(lines) + "\n"
+def results() -> list[str]:
+    """docs/results.md; results.toml says what the attributes and the groups are."""
+    told = tomllib.loads((HERE / "results.toml").read_text("utf-8"))
+    attributes = [(f"`{key}`", meaning) for key, meaning in told["attributes"].items()]
+    scales = columns.SCALES
+    groups = {
+        "ranks": {"rank": scales["rank"], **group_columns.RANKS},
+        "clients": {"client": scales["client"], **group_columns.CLIENTS},
+        "model": {"parameter": scales["parameter"], **group_columns.MODEL},
+        "models": group_columns.MODELS,
+        "selection": {"slot": scales["slot"], "selection": columns.SELECTION},
+        "certificate": CERTIFICATE,
+    }
+    lines = [RESULTS, "## Attributes of the file", *table(("attribute", "meaning"), attributes), *rounds()]
+    for name, members in groups.items():
+        lines += group(f"/{name}", told["groups"][name].format(all=columns.ALL, most=columns.ALL_LISTED), members)
+    return lines
 
 
+@cache
 def pages() -> dict[str, str]:
-    """File name -> text of the pages that are written from the code."""
-    field = runpy.run_path(str(Path(__file__).with_name("field.py")))["field"]
-    return {"reference.md": reference(), "results.md": results(), "field.md": field()}
+    """Path in docs -> text of the pages that are written from the code."""
+    found = {**reference(), "results.md": results()}
+    return {path: "\n".join(lines) + "\n" for path, lines in found.items()}
+
+
+def write(docs: Path) -> None:
+    """Write all pages, and remove those of the reference that are no longer there."""
+    wanted = pages()
+    for path in (docs / "reference").rglob("*.md"):
+        if path.relative_to(docs).as_posix() not in wanted:
+            path.unlink()
+    for name, text in wanted.items():
+        (docs / name).parent.mkdir(parents=True, exist_ok=True)
+        (docs / name).write_text(text, "utf-8")
 
 
 if __name__ == "__main__":
-    for file, text in pages().items():
-        Path(__file__).with_name(file).write_text(text, "utf-8")
+    write(HERE)

@@ -1,4 +1,4 @@
-"""The table of all methods for docs/field.md, from their classes and from what field.toml says of their theorems."""
+"""The table of all methods for docs/reference, from their classes and from what field.toml says of their theorems."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import sys
 import tomllib
 import typing
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -22,24 +23,24 @@ HERE = Path(__file__).parent
 MANY = 1000  # parameters, so that what travels is read off as digits: matrices, vectors, numbers
 FEW = 9  # single numbers beside vectors
 SAMPLES = 10**6.0
-FOUND = "## What comparing them found\n"
+PROVED = tomllib.loads((HERE / "field.toml").read_text("utf-8"))  # and what ``work`` cannot say
+HEAD = ["method", "down; up", "clients keep", "gradients", "takes part", "convex", "non-convex", "privacy", "code"]
 
 INTRODUCTION = """# All methods in one table
 
 Every method of mpifed minimises f = (1/m) Σ f_i over m clients, or finds a model for each client. The table says what
 each of them sends, keeps and computes, and what its source proves. `python docs/build.py` writes it from the code; only
-the two columns about proofs are written by hand. [Below](#what-comparing-them-found): how fast they are on six data
-sets.
+the two columns about proofs are written by hand. How fast they are on six data sets: [a study](../studies/field.md).
 
 ## How to read it
 
 - **down; up**: what a selected client receives, and what it sends, for each selection with default options; without a
-  server, what travels along each edge of the graph ([graphs](graphs.md)). A vector
-  has n numbers, like the model; a matrix is symmetric and has n(n+1)/2. A fraction is that of n = 1000 and numbers of
-  64 bits: uploads are compressed, or a coin decides what travels. A table `[compress]` shortens the messages of other
-  methods too ([compression](compression.md)). The record counts what did travel: `bits_down`, `bits_up`, `bytes_down`
-  and `bytes_up`. Simulated seconds are computed from this column. `proxskip` with a selection sends the model down
-  twice a round; the record counts both downloads, simulated seconds one.
+  server, what travels along each edge of the graph ([graphs](../graphs.md)). A vector has n numbers, like the model; a
+  matrix is symmetric and has n(n+1)/2. A fraction is that of n = 1000 and numbers of 64 bits: uploads are compressed,
+  or a coin decides what travels. A table `[compress]` shortens the messages of other methods too
+  ([compression](../compression.md)). The record counts what did travel: `bits_down`, `bits_up`, `bytes_down` and
+  `bytes_up`. Simulated seconds are computed from this column. `proxskip` with a selection sends the model down twice a
+  round; the record counts both downloads, simulated seconds one.
 - **clients keep**: what a client remembers from one round to the next, personal models included, which never travel.
 - **gradients**: how often a selected client passes over its samples for each selection, with default options; 1 is one
   gradient of f_i. *As many as it takes*: not known in advance. Simulated seconds are computed from this column; the
@@ -51,48 +52,55 @@ sets.
   after T rounds; *linear*: the error falls by a constant factor a round; *sublinear*: more slowly; κ is the condition
   number; *refused*: the method does not run. Conditions are shortened, and theorems have their numbers only where these
   were looked up. *By the abstract*: the text of the paper was not at hand. `python -m mpifed certify` checks all
-  conditions of a study for some methods ([what theory says](certify.md)).
+  conditions of a study for some methods ([what theory says](../certify.md)).
 - **privacy**: what uploads guarantee, with default options or with the one that is named; the attribute `privacy` of a
-  result says the same ([privacy](privacy.md)). Empty: no claim is made.
+  result says the same ([privacy](../privacy.md)). Empty: no claim is made.
 - **code**: the file, and its number of lines.
 
 In a round the server waits for all replies, or with `[system]` for those that are in time. With `[asynchronous]` it
-goes on with the first that arrive ([asynchronous runs](asynchronous.md)): ASYNCHRONOUS can.
+goes on with the first that arrive ([asynchronous runs](../asynchronous.md)): ASYNCHRONOUS can.
 
-## The methods
-"""
-
-
-def field() -> str:
-    """docs/field.md: the table, and below it what is written there by hand."""
-    able = [f"`{name}`" for name in Algorithm.choices if Algorithm.member(name, "algorithm").asynchronous]
-    introduction = INTRODUCTION.replace("ASYNCHRONOUS", f"{', '.join(able[:-1])} and {able[-1]}")
-    page = (HERE / "field.md").read_text("utf-8")
-    return "\n".join([introduction, *table(), "", page[page.index(FOUND) :]])
+## The methods"""
 
 
-def table() -> list[str]:
-    """One row for each method; KeyError where field.toml has none, which may also say what ``work`` cannot."""
-    proved = tomllib.loads((HERE / "field.toml").read_text("utf-8"))
-    head = ["method", "down; up", "clients keep", "gradients", "takes part", "convex", "non-convex", "privacy", "code"]
-    rows = [head, ["---"] * len(head)]
-    for name in Algorithm.choices:
-        cls = Algorithm.member(name, "algorithm")
-        own, theorems = cls(), proved[name]
-        rows.append(
-            [
-                f"[{METHODS[name]}]({paper(cls).link}) `{name}`",
-                travels(own),
-                keeps(cls),
-                theorems.get("gradients") or gradients(own),
-                participation(cls),
-                theorems["convex"],
-                theorems["nonconvex"],
-                privacy(cls),
-                code(cls),
-            ]
-        )
-    return [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+def introduction() -> str:
+    """What stands above the table."""
+    able = asynchronous()
+    return INTRODUCTION.replace("ASYNCHRONOUS", f"{', '.join(able[:-1])} and {able[-1]}")
+
+
+def asynchronous() -> list[str]:
+    """The methods that take the first uploads that arrive."""
+    return [f"`{name}`" for name in Algorithm.choices if Algorithm.member(name, "algorithm").asynchronous]
+
+
+def rows() -> list[list[str]]:
+    """One row for each method."""
+    return [row(name) for name in Algorithm.choices]
+
+
+@cache
+def row(name: str) -> list[str]:
+    """What HEAD says of a method; KeyError where field.toml has no such method."""
+    cls = Algorithm.member(name, "algorithm")
+    own = cls()
+    theorems = PROVED[name]
+    return [
+        f"[{title(name)}]({paper(cls).link}) [`{name}`](algorithms/{name}.md)",
+        travels(own),
+        keeps(cls),
+        theorems.get("gradients") or gradients(own),
+        participation(cls),
+        theorems["convex"],
+        theorems["nonconvex"],
+        privacy(cls),
+        code(cls),
+    ]
+
+
+def title(name: str) -> str:
+    """What a method is called in print."""
+    return METHODS[name]
 
 
 def travels(own: Algorithm) -> str:
@@ -165,4 +173,4 @@ def literals(cls: type) -> dict[str, object]:
 
 def code(cls: type) -> str:
     file = Path(inspect.getfile(cls))
-    return f"[{file.name}](../mpifed/algorithms/{file.name}), {len(file.read_text('utf-8').splitlines())}"
+    return f"[{file.name}](../../mpifed/algorithms/{file.name}), {len(file.read_text('utf-8').splitlines())}"

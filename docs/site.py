@@ -62,7 +62,7 @@ def on_files(files: Any, config: Any) -> Any:
     for path, uri in PAGES.items():
         files.append(File.generated(config, uri, content=(ROOT / path).read_text("utf-8")))
     files.append(File.generated(config, "api.md", content=api()))
-    origins = [*PAGES, *(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
+    origins = [*PAGES, *(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
     linked = {target for origin in origins for target in targets(origin)}
     for target in sorted(linked - set(PAGES)):
         if not target.startswith("docs/") or target.endswith(".py"):
@@ -120,7 +120,8 @@ def api() -> str:
     """The page of the public names, from their docstrings."""
     import mpifed
 
-    lines, named = [API], {name for names in GROUPS.values() for name in names}
+    lines = [API]
+    named = {name for names in GROUPS.values() for name in names}
     groups = GROUPS | {
         "Types": tuple(name for name in mpifed.PUBLIC if name not in named and ":" in mpifed.PUBLIC[name])
     }

@@ -20,11 +20,16 @@ from mpifed.sweeps.search import from_file
 from tests.helpers.commands import ROOT
 from tests.test_house import ARROWS
 
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+DOCS = ROOT / "docs"
+STUDIES = DOCS / "studies"
+REFERENCE = DOCS / "reference"
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *STUDIES.glob("*.md")]
+)  # those of the reference: all in one test
 PAPERS = ("fedadmm", "fedgia", "fedepm", "feddcd", "flame")
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
-BUILD = runpy.run_path(str(ROOT / "docs" / "build.py"))
-page = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+BUILD = runpy.run_path(str(DOCS / "build.py"))
+page = pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 
 
 @cache
@@ -47,6 +52,16 @@ def names(path):
 
 @page
 def test_links_lead_somewhere(page):
+    follow_links(page)
+
+
+def test_links_of_the_reference_lead_somewhere():
+    for page in REFERENCE.rglob("*.md"):
+        follow_links(page)
+
+
+def follow_links(page):
+    """Every link that leads to a file leads to one of the repository, and its anchor to a heading there."""
     for _, target, anchor in LINK.findall(page.read_text("utf-8")):
         if not target.startswith(("http://", "https://")):
             file = (page.parent / target).resolve() if target else page
@@ -55,27 +70,39 @@ def test_links_lead_somewhere(page):
             assert not anchor or anchor[1:] in anchors(file), f"{page.name}: {target}{anchor}"
 
 
+@pytest.mark.parametrize("folder", [STUDIES, REFERENCE], ids=lambda path: path.name)
+def test_the_contents_of_a_folder_lead_to_every_page(folder):
+    linked = {(folder / target).resolve() for _, target, _ in LINK.findall((folder / "index.md").read_text("utf-8"))}
+    assert set(folder.rglob("*.md")) - linked == {folder / "index.md"}
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_functions_that_a_page_names_are_there(paper):
-    links = LINK.findall((ROOT / "docs" / f"{paper}.md").read_text("utf-8"))
-    code = [
-        (text.strip("`"), (ROOT / "docs" / target).resolve()) for text, target, _ in links if target.endswith(".py")
-    ]
+    links = LINK.findall((DOCS / f"{paper}.md").read_text("utf-8"))
+    code = [(text.strip("`"), (DOCS / target).resolve()) for text, target, _ in links if target.endswith(".py")]
     assert len(code) > 8
     for name, file in code:
         assert name in names(file), f"{name} is not in {file.name}"
 
 
-@pytest.mark.parametrize("name", BUILD["pages"]())
-def test_what_is_written_from_the_code_is_up_to_date(name):
-    text = (ROOT / "docs" / name).read_text("utf-8")
-    assert text == BUILD["pages"]()[name], f"docs/{name} is old: run python docs/build.py"
+def test_what_is_written_from_the_code_is_up_to_date():
+    pages = BUILD["pages"]()
+    assert {path.relative_to(DOCS).as_posix() for path in REFERENCE.rglob("*.md")} | {"results.md"} == pages.keys()
+    old = [name for name, text in pages.items() if (DOCS / name).read_text("utf-8") != text]
+    assert not old, f"{old} are old: run python docs/build.py"
+
+
+def test_pages_of_names_that_are_no_longer_there_are_removed(tmp_path):
+    gone = tmp_path / "reference" / "algorithms" / "gone.md"
+    gone.parent.mkdir(parents=True)
+    gone.write_text("# Gone", "utf-8")
+    BUILD["write"](tmp_path)
+    assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.md")} == BUILD["pages"]().keys()
 
 
 def test_every_algorithm_cites_its_paper_as_the_citation_file_does():
     """Title, year, number and the authors' family names; the README and the reference link to each paper."""
-    yaml = pytest.importorskip("yaml")
-    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["references"]
+    cited = pytest.importorskip("yaml").safe_load((ROOT / "CITATION.cff").read_text("utf-8"))["references"]
     known = {(number_of(work["url"]), work["year"], work["title"]): work for work in cited}
     found = set()
     for name in Algorithm.choices:
@@ -91,8 +118,8 @@ def test_every_algorithm_cites_its_paper_as_the_citation_file_does():
         own = ("doi", number.removeprefix("doi:")) if number.startswith("doi:") else ("other", number)
         assert work["identifiers"] == [dict(zip(("type", "value"), own, strict=True))]
         found.add((number, int(year), title))
-        for page in ("README.md", "docs/reference.md"):
-            assert f"({work['url']})" in (ROOT / page).read_text("utf-8"), f"{page} does not link to {work['url']}"
+        for page in (ROOT / "README.md", REFERENCE / "algorithms" / f"{name}.md"):
+            assert f"({work['url']})" in page.read_text("utf-8"), f"{page.name} does not link to {work['url']}"
     documented = (Selection.member(name, "selection").__doc__ or "" for name in Selection.choices)
     selections = " ".join(" ".join(documented).split())
     assert found <= known.keys()
@@ -106,11 +133,12 @@ def number_of(url):
 
 
 def test_every_method_has_a_row_in_the_table_of_all():
-    proved = tomllib.loads((ROOT / "docs" / "field.toml").read_text("utf-8"))
+    proved = tomllib.loads((DOCS / "field.toml").read_text("utf-8"))
     assert all(row.keys() - {"gradients"} == {"convex", "nonconvex"} and all(row.values()) for row in proved.values())
     assert Algorithm.choices.keys() == proved.keys()
-    lines = re.findall(r"^\| \[.+$", (ROOT / "docs" / "field.md").read_text("utf-8"), re.M)
-    rows = {re.search(r"`([\w-]+)`", line)[1]: [cell.strip() for cell in line.split(" | ")] for line in lines}
+    lines = re.findall(r"^\| \[.+$", (REFERENCE / "methods.md").read_text("utf-8"), re.M)
+    cells = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    rows = {re.search(r"`([\w-]+)`", row[0])[1]: row for row in cells}
     assert list(rows) == list(Algorithm.choices)
     assert {len(cells) for cells in rows.values()} == {9}
     assert (rows["fedavg"][1], rows["scaffold"][1]) == ("1 vector each", "2 vectors each")
@@ -119,17 +147,19 @@ def test_every_method_has_a_row_in_the_table_of_all():
     assert (rows["fedavg"][3], rows["accfeddcd"][3]) == ("5", "as many as it takes")
     assert (rows["accfeddcd"][4], rows["newton"][4]) == ("selected, twice", "all")
     assert '`noise = "clipped"`: each upload is ε-private' in rows["fedepm"][7]
-    assert rows["gd"][8].startswith("[gd.py](../mpifed/algorithms/gd.py), ")
+    assert rows["gd"][8].startswith("[gd.py](../../mpifed/algorithms/gd.py), ")
 
 
 def test_the_reference_has_every_name():
-    text = (ROOT / "docs" / "reference.md").read_text("utf-8")
-    for family in BUILD["KINDS"].values():
-        assert all(f"\n### {name}\n" in text for name in family.choices)
+    for kind, family in BUILD["KINDS"].items():
+        if kind != "algorithms":  # a page each, whose titles are as in print
+            text = (REFERENCE / f"{BUILD['page'](kind)}.md").read_text("utf-8")
+            assert all(f"\n## {name}\n" in text for name in family.choices)
+    assert {path.stem for path in (REFERENCE / "algorithms").glob("*.md")} == Algorithm.choices.keys()
 
 
 def test_every_attribute_and_dataset_of_a_result_is_described(tmp_path):
-    text = (ROOT / "docs" / "results.md").read_text("utf-8")
+    text = (DOCS / "results.md").read_text("utf-8")
     result = mpifed.run(
         {
             "data": {"name": "synthetic", "clients": 3, "least": 6, "most": 9},
@@ -153,7 +183,7 @@ def test_experiment_files_in_the_pages_are_valid(page, tmp_path):
         if "method" in table:
             (tmp_path / "methods.toml").write_text(block)
             assert len(from_file(str(tmp_path / "methods.toml"), 4)) == len(table["method"])
-        elif page.parent.name == "docs" and "project" not in table and ".py:" not in block:
+        elif "project" not in table and ".py:" not in block:
             config.experiment(table)
 
 
@@ -183,14 +213,14 @@ def test_commands_in_the_pages_are_valid(page):
 @pytest.mark.parametrize("paper", ["fedadmm", "fedgia"])
 def test_sweeps_in_the_pages_are_valid(paper, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (line,) = re.findall(r"^python -m mpifed (sweep .*)$", (ROOT / "docs" / f"{paper}.md").read_text("utf-8"), re.M)
+    (line,) = re.findall(r"^python -m mpifed (sweep .*)$", (DOCS / f"{paper}.md").read_text("utf-8"), re.M)
     assert cli.main([*line.split(), "--dry-run"]) == 0
     assert re.search(r"^400 points", capsys.readouterr().out, re.M)
 
 
 def test_settings_in_the_tables_of_the_pages_are_valid():
     for paper in PAPERS:
-        for settings in re.findall(r"`((?:[\w.]+=\S+ ?)+)`", (ROOT / "docs" / f"{paper}.md").read_text("utf-8")):
+        for settings in re.findall(r"`((?:[\w.]+=\S+ ?)+)`", (DOCS / f"{paper}.md").read_text("utf-8")):
             words = settings.split()
             base = [] if any(word.startswith("algorithm=") for word in words) else [f"algorithm={owner(words, paper)}"]
             config.experiment(config.override({}, base + words))
@@ -210,8 +240,7 @@ def test_the_citation_is_complete():
     assert f"\nversion: {mpifed.__version__}\n" in text
     for key in ("cff-version", "message", "title", "authors"):
         assert re.search(rf"^{key}:", text, re.M)
-    yaml = pytest.importorskip("yaml")
-    found = yaml.safe_load(text)
+    found = pytest.importorskip("yaml").safe_load(text)
     assert found["authors"] == [{"name": "The mpifed developers"}]
     assert all(
         paper["title"] and all(set(who) == {"family-names", "given-names"} for who in paper["authors"])

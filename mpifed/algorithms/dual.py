@@ -117,7 +117,7 @@ class DualMethod(Algorithm):
         return client, np.sqrt(square if self.scaling == "common" else f.convexity() * square)
 
     def importance(self, f: Local, client: Any) -> tuple[Array, Array]:
-        """r_i; with a scaling of their own r_i/α_i, and α_i: the law of the theorem in docs/selection.md."""
+        """r_i; with a scaling of their own r_i/α_i, and α_i: the law of the theorem in docs/studies/selection.md."""
         if self.scaling == "common":
             return super().importance(f, client)
         return f.lipschitz() / f.convexity(), f.convexity()

@@ -31,7 +31,7 @@ class FedEPMGraph(ExactPenalty, GraphMethod, tag="fedepm-graph"):
     Minimises Σ_i f_i(w_i) + Σ_ij W_ij φ(w_i − x_j), φ = λ‖·‖₁ + (η/2)‖·‖².  Selected nodes, k0 times: w_i ← argmin
     ⟨g_i, w⟩ + (μ_i/2)‖w − w_i‖² + Σ_j W_ij φ(w − x_j), with g_i = ∇f_i at Σ_j W_ij x_j;  z_i = w_i + noise;
     all nodes: x_j = argmin Σ_i W_ij φ(z_i − x). On the complete graph it is fedepm. Copies are made of noisy uploads
-    alone, so sending them costs no privacy.  Source: docs/graph-methods.md; options as in fedepm.
+    alone, so sending them costs no privacy.  Source: docs/studies/graph-methods.md; options as in fedepm.
     """
 
     title: ClassVar[str] = "FedEPM, graph"

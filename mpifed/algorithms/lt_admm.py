@@ -32,7 +32,7 @@ class LTADMM(GraphMethod, tag="lt-admm"):
     place. With tau = 1 and equal weights W_ij = 2β, it is extra. By default γ = 1/(2 tau max r_i) and
     β = 1/(2 tau (max d_i + 1)).
     Source: the library decent_bench, for Algorithm 1 and (3b) of the paper, whose text was not at hand;
-    docs/graph-methods.md.
+    docs/studies/graph-methods.md.
     """
 
     title: ClassVar[str] = "LT-ADMM"

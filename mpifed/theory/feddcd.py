@@ -49,7 +49,8 @@ def symmetric(theta: Array, size: int) -> float:
 def by_importance(a: Array, beta: Array, tau: int) -> float:
     """The factor of E G − G* per iteration with Λ = diag(1/a_i) and sets S drawn ∝ Σ a_i · Π β_i/a_i over S.
 
-    1 − Σ β · e_{τ−2}(κ without its two largest) / Σ β_i e_{τ−1}(κ without κ_i), κ_i = β_i/a_i; see docs/selection.md.
+    1 − Σ β · e_{τ−2}(κ without its two largest) / Σ β_i e_{τ−1}(κ without κ_i), κ_i = β_i/a_i.
+    Source: docs/studies/selection.md.
     """
     kappa = beta / a
     kappa = kappa / kappa.max()
@@ -61,7 +62,7 @@ def by_importance(a: Array, beta: Array, tau: int) -> float:
 def by_steps(alpha: float, beta: float, N: int, tau: int) -> float:
     """The factor of E G − G* where one client of τ is uniform among those that the others leave, whoever these are.
 
-    1 − (τ − 1)/(τ (N − τ + 1)) · α/β; see docs/selection.md.
+    1 − (τ − 1)/(τ (N − τ + 1)) · α/β; see docs/studies/selection.md.
     """
     return 1 - (tau - 1) / (tau * (N - tau + 1)) * alpha / beta
 

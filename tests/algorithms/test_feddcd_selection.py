@@ -1,4 +1,4 @@
-"""FedDCD with other laws of selection: what docs/selection.md proves, on functions whose dual is known."""
+"""FedDCD with other laws of selection: what docs/studies/selection.md proves, on functions whose dual is known."""
 
 from __future__ import annotations
 

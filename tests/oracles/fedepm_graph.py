@@ -1,7 +1,7 @@
 """FedEPM on a graph without noise: an elastic net over each neighbourhood, node by node and number by number.
 
-Source: docs/graph-methods.md: alternating minimisation of Σ f_i(w_i) + Σ_ij W_ij φ(w_i − x_j), with the steps of
-S. Zhou and G. Y. Li, "Exact penalty method for federated learning", 2022, arXiv 2208.11231, Algorithm 2. z_i⁰ = 0.
+Source: docs/studies/graph-methods.md: alternating minimisation of Σ f_i(w_i) + Σ_ij W_ij φ(w_i − x_j), with the steps
+of S. Zhou and G. Y. Li, "Exact penalty method for federated learning", 2022, arXiv 2208.11231, Algorithm 2. z_i⁰ = 0.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.errors import UserError
-from mpifed.data import compiling
 from mpifed.data.base import Dataset
+from mpifed.data.compiled import compiling
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
 from mpifed.mpi.world import World

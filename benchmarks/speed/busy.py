@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from threading import BrokenBarrierError
 from typing import Any
 
-from mpifed.data import compiling
+from mpifed.data.compiled import compiling
 
 Job = Callable[[], Any]  # one repetition
 

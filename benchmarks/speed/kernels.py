@@ -31,8 +31,8 @@ from benchmarks.speed import busy
 from benchmarks.speed.common import figure, spread, turn
 from mpifed.core.processor import block_size
 from mpifed.data.blocks import SPARSE, Block, padded, plan
-from mpifed.data.compiled_block import CompiledBlock
-from mpifed.data.shelf import dense_blocks
+from mpifed.data.compiled.block import CompiledBlock
+from mpifed.data.same_size_blocks import dense_blocks
 from mpifed.data.sparse_block import sparse_block
 from mpifed.problems.base import Problem
 

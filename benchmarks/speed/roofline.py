@@ -35,7 +35,7 @@ from benchmarks.speed.common import figure, turn
 from benchmarks.speed.roofline_picture import draw
 from mpifed.core.processor import CPUS, in_bytes
 from mpifed.core.typing import Array
-from mpifed.data import compiling
+from mpifed.data.compiled import compiling
 from mpifed.problems.base import Problem
 
 GEMM = 512
@@ -128,7 +128,7 @@ def prepared(task: Task) -> tuple[Problem, kernels.Clients, Array, int]:
     m, n = len(data.parts), kernels.SHAPES[shape][3]
     X = 0.1 * np.random.default_rng(1).standard_normal((m, classes * (n + 1) if classes > 1 else n))
     if task.kind == "compiled":
-        from mpifed.data.compiled_block import CompiledBlock
+        from mpifed.data.compiled.block import CompiledBlock
 
         data = data._replace(blocks=[CompiledBlock(one.A, one.b, one.d, one.n, one.w) for one in data.blocks])
     return problem, data, X.astype(task.dtype), classes

@@ -39,8 +39,8 @@ class Block:
         self.training: tuple[Block, Array] | None = None  # of test samples: the block and positions of their clients
         self.cache: dict[str, Array] = {}  # of once(): of whole blocks that stand alone, as long as the run
         self.notes: dict[str, Any] = {}  # of note(): of this block alone
-        self.parts: list[tuple[Any, Array]] = []  # of a block made of others: blocks or shelves, and positions there
-        self.place: tuple[Any, int] | None = None  # of a whole block: the shelf that it stands on, and its number there
+        self.parts: list[tuple[Any, Array]] = []  # of a block made of others: blocks or groups, and positions there
+        self.place: tuple[Any, int] | None = None  # of a whole block: its SameSizeBlocks, and its number there
 
     def __len__(self) -> int:
         return len(self.d)
@@ -66,8 +66,8 @@ class Block:
         if self.parts:
             return np.concatenate([part.values(key, compute, rows) for part, rows in self.parts])
         if self.place is not None:
-            shelf, k = self.place
-            values: Array = shelf.values_of(key, compute, k)
+            group, k = self.place
+            values: Array = group.values_of(key, compute, k)
             return values
         if key not in self.cache:
             self.cache[key] = compute(self)

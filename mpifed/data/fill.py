@@ -13,7 +13,7 @@ from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block, padded, plan
-from mpifed.data.shelf import Shelf, dense_blocks
+from mpifed.data.same_size_blocks import SameSizeBlocks, dense_blocks
 from mpifed.data.sparse_block import SparseBlock, sparse_block
 
 Rows = Callable[[int, int], tuple[Any, Array]]  # Dataset.rows or rows_test
@@ -83,10 +83,10 @@ def copy(X: Array, y: Array, sizes: Array, home: Array, blocks: list[Block]) -> 
         begin = end
 
 
-def shelves(blocks: list[Block]) -> list[Shelf]:
-    """The shelves that blocks stand on, in order; those of CSR matrices are put up here."""
+def by_padded_size(blocks: list[Block]) -> list[SameSizeBlocks]:
+    """Blocks grouped by their padded size, in order; those of CSR matrices are grouped here."""
     for _, alike in groupby([block for block in blocks if block.place is None], lambda block: block.b.shape[1]):
-        Shelf(list(alike))
+        SameSizeBlocks(list(alike))
     return list(dict.fromkeys(block.place[0] for block in blocks if block.place is not None))
 
 

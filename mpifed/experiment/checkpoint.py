@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core import sealed
+from mpifed.core import checksummed
 from mpifed.core.component import Table
 from mpifed.core.errors import Trouble, UserError, reason
 from mpifed.core.typing import Array
@@ -67,7 +67,7 @@ class Saved(msgspec.Struct):
         found = []
         for a, b in zip(self.cuts, self.cuts[1:], strict=False):
             if a < hi and lo < b:
-                part = sealed.read(piece(self.folder, self.serial, a))
+                part = checksummed.read(piece(self.folder, self.serial, a))
                 found.append({name: rows[max(lo - a, 0) : hi - a] for name, rows in part.items()})
         names = dict.fromkeys(name for part in found for name in part)
         return {name: np.concatenate([rows_of(name, part, found) for part in found]) for name in names}
@@ -88,7 +88,7 @@ class Saved(msgspec.Struct):
 
     def arrays(self) -> dict[str, Array]:
         """All that rank 0 has written; names with a blank are not those of the server's state."""
-        return sealed.read(piece(self.folder, self.serial, "server"))
+        return checksummed.read(piece(self.folder, self.serial, "server"))
 
     def going_on(self, fed: Federation) -> None:
         """Give the federation what it keeps of compressed downloads and of clients under way, and the time."""
@@ -147,12 +147,12 @@ class CheckpointWriter:
             values = {name: value for name, value in server._asdict().items() if value is not None}
             kinds = {name: type(value).__name__ for name, value in values.items() if type(value) in (int, float, bool)}
             arrays = {**values, **fed.saved(), "times selected": fed.times_selected}
-            sealed.write(piece(self.folder, serial, "server"), arrays)
+            checksummed.write(piece(self.folder, serial, "server"), arrays)
             ledger = {name: int(value) for name, value in vars(fed.ledger).items()}
             saved = Saved(serial, round, self.cuts, elapsed, ledger, type(server).__name__, kinds)
             saved.redrawn = self.redrawn
             saved.simulated, saved.sent = fed.schedule.seconds, fed.schedule.under_way
-            sealed.write_text(self.folder / STATE, msgspec.json.encode(saved))
+            checksummed.write_text(self.folder / STATE, msgspec.json.encode(saved))
         except OSError as error:
             raise Trouble(
                 f"the checkpoint of round {round} cannot be written to {self.folder}: "
@@ -196,7 +196,7 @@ def piece(folder: str | os.PathLike[str], serial: int, owner: int | str) -> Path
 def find(path: str | os.PathLike[str]) -> Saved | None:
     """The last checkpoint of a result file, or None. UserError where it is damaged."""
     file = folder(path) / STATE
-    text = sealed.read_text(file)
+    text = checksummed.read_text(file)
     if text is None:
         return None
     try:

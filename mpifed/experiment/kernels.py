@@ -8,8 +8,8 @@ import numpy as np
 
 from mpifed.algorithms.base import Algorithm
 from mpifed.core.errors import UserError
-from mpifed.data import compiling
 from mpifed.data.base import Dataset
+from mpifed.data.compiled import compiling
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
 from mpifed.federation.traits import needs

@@ -11,16 +11,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mpifed.core import sealed, signals
+from mpifed.core import checksummed, signals
 from mpifed.core.memory import check_memory
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import SPARSE, Block, plan
-from mpifed.data.compiled_block import CompiledBlock
-from mpifed.data.compiled_sparse_block import CompiledSparseBlock
+from mpifed.data.compiled.block import CompiledBlock
+from mpifed.data.compiled.sparse_block import CompiledSparseBlock
 from mpifed.data.fill import Layout as Filling
-from mpifed.data.fill import add_tests, fill, shelves
-from mpifed.data.shelf import between
+from mpifed.data.fill import add_tests, by_padded_size, fill
+from mpifed.data.same_size_blocks import between
 from mpifed.federation import sums
 from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.local import Local
@@ -80,8 +80,8 @@ class Host:
         self.starts = np.cumsum([0, *map(len, groups)])
         parts = [slice(a, b) for a, b in pairwise(self.starts.tolist())]
         self.whole = [(part, block, self.ids[part]) for part, block in zip(parts, self.blocks, strict=True)]
-        self.shelves = shelves(self.blocks)
-        self.edges = np.cumsum([0, *map(len, self.shelves)])  # block order: where they begin
+        self.same_size = by_padded_size(self.blocks)
+        self.edges = np.cumsum([0, *map(len, self.same_size)])  # block order: where they begin
         if data.sizes_test is not None and (self.evaluation.classes or self.evaluation.measured):
             add_tests(self.blocks, data, filling, labels)
         self.state: Any = None
@@ -154,7 +154,7 @@ class Host:
             arrays |= keeper.saved()
         arrays["compute seconds"] = self.seconds
         try:
-            sealed.write(self.checkpoint(serial), {name: rows[self.slot] for name, rows in arrays.items()})
+            checksummed.write(self.checkpoint(serial), {name: rows[self.slot] for name, rows in arrays.items()})
         except OSError as error:
             code = error.errno or 1
         return Reply(np.full((1, 1), code, self.dtype), Layout(((),)))
@@ -249,6 +249,6 @@ class Host:
         edges = slots.searchsorted(self.edges)
         for k in np.flatnonzero(np.diff(edges)).tolist():
             own = slots[edges[k] : edges[k + 1]]
-            for begin, end, block in self.shelves[k].pieces(own - self.edges[k]):
+            for begin, end, block in self.same_size[k].pieces(own - self.edges[k]):
                 picks = between(own[begin:end])
                 yield picks, Local(block, self.setup, self.ids[picks], key)

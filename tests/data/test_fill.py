@@ -11,7 +11,7 @@ from mpifed.data import fill as module
 from mpifed.data.blocks import plan
 from mpifed.data.fill import Layout, add_tests, fill
 from mpifed.data.pool import Pool
-from mpifed.data.shelf import dense_blocks
+from mpifed.data.same_size_blocks import dense_blocks
 
 SIZES = np.array([5, 1, 9, 4, 12, 3, 8])
 RNG = np.random.default_rng(5)

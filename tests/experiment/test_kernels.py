@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 import mpifed as public
 from mpifed.core.errors import UserError
-from mpifed.data import compiling
+from mpifed.data.compiled import compiling
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import choose, ready

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
-from mpifed.data.compiled_block import CompiledBlock
+from mpifed.data.compiled.block import CompiledBlock
 from mpifed.data.fill import Layout, fill
 from mpifed.data.pool import Pool
 from mpifed.problems.base import Problem

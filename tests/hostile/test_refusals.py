@@ -20,8 +20,8 @@ from mpifed.cli.main import main
 from mpifed.core.errors import UserError
 from mpifed.core.files import replacing
 from mpifed.core.toml import from_toml, to_toml
-from mpifed.data import compiling
 from mpifed.data.base import Data
+from mpifed.data.compiled import compiling
 from mpifed.experiment.config import Evaluate, Experiment, Record, read
 from mpifed.experiment.stop import Stop
 from tests.helpers import hostile_files as hostile

@@ -12,7 +12,7 @@ from mpifed.core.typing import Array
 from mpifed.data.blocks import Block, dense_block
 
 
-class Shelf:
+class SameSizeBlocks:
     """``blocks`` whose clients have the same padded size; positions count the clients of all of them, in order.
 
     ``whole`` is one block of all these clients, of which ``blocks`` are slices; None where samples are not one array.
@@ -103,4 +103,4 @@ def dense_blocks(sizes: Sequence[Array], n: int, dtype: Any, kind: type[Block] =
     whole = dense_block(np.concatenate(sizes), n, dtype, kind)
     edges = np.cumsum([0, *map(len, sizes)]).tolist()
     blocks = [whole.part(slice(a, b)) for a, b in pairwise(edges)]
-    return Shelf(blocks, whole).blocks
+    return SameSizeBlocks(blocks, whole).blocks

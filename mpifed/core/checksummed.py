@@ -20,7 +20,7 @@ from mpifed.core.files import atomic_file, synchronise
 from mpifed.core.typing import Array
 
 BLOCK = 1 << 20  # bytes read at a time
-SEAL = 10  # bytes of the checksum line at the end of a file
+LAST_LINE = 10  # bytes of the checksum line at the end of a file
 
 
 class Checksummed(io.RawIOBase):
@@ -34,20 +34,20 @@ class Checksummed(io.RawIOBase):
         return self.file.write(data)
 
 
-def seal(checksum: int) -> bytes:
+def last_line(checksum: int) -> bytes:
     """The last line of a file with this checksum."""
     return b"\n%08x\n" % checksum
 
 
 def write(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write arrays to an NPZ file with a seal. OSError where the disk refuses."""
-    with sealing(path) as file:
+    """Write arrays to an NPZ file with a checksum. OSError where the disk refuses."""
+    with checksummed_file(path) as file:
         np.savez(file, allow_pickle=False, **arrays)
 
 
 def write_text(path: Path, text: bytes) -> None:
-    """Write text to a file with a seal, then synchronise the folder: the files that the text names are there too."""
-    with sealing(path) as file:
+    """Write text to a file with a checksum, then synchronise the folder: files that the text names are there too."""
+    with checksummed_file(path) as file:
         file.write(text)
     synchronise(path.parent)
 
@@ -66,7 +66,7 @@ def read_text(path: Path) -> bytes | None:
     """The text of a file, None where there is no file. UserError where its checksum is wrong."""
     try:
         check(path)
-        return path.read_bytes()[:-SEAL]
+        return path.read_bytes()[:-LAST_LINE]
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -76,19 +76,19 @@ def read_text(path: Path) -> bytes | None:
 def check(path: Path) -> None:
     """ValueError where the name or the content of a file does not match its checksum."""
     with open(path, "rb") as file:
-        left, total = os.fstat(file.fileno()).st_size - SEAL, zlib.crc32(path.name.encode())
+        left, total = os.fstat(file.fileno()).st_size - LAST_LINE, zlib.crc32(path.name.encode())
         while left > 0 and (block := file.read(min(left, BLOCK))):
             left, total = left - len(block), zlib.crc32(block, total)
-        if file.read(BLOCK) != seal(total):
+        if file.read(BLOCK) != last_line(total):
             raise ValueError("its checksum is wrong")
 
 
 @contextmanager
-def sealing(path: Path) -> Iterator[Checksummed]:
-    """A file to write in place of ``path``; when complete it is sealed, synchronised and renamed."""
+def checksummed_file(path: Path) -> Iterator[Checksummed]:
+    """A file to write in place of ``path``; when complete it gets its checksum, is synchronised and renamed."""
     with atomic_file(path) as part, open(part, "wb") as file:
         content = Checksummed(file, path.name)
         yield content
-        file.write(seal(content.sum))
+        file.write(last_line(content.sum))
         file.flush()
         os.fsync(file.fileno())

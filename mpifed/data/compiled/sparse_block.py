@@ -8,7 +8,7 @@ from mpifed.core import sparse as sp
 from mpifed.core.symmetric import unpack
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
-from mpifed.data.compiling import kernel
+from mpifed.data.compiled.compiling import kernel
 from mpifed.data.sparse_block import SparseBlock
 
 

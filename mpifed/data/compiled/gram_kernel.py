@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 
-from mpifed.data.kernels import VECTOR, Loops
+from mpifed.data.compiled.kernels import VECTOR, Loops
 
 
 def grams(A: Any, W: Any) -> Any:

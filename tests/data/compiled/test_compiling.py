@@ -9,14 +9,14 @@ import sys
 
 import pytest
 
-from mpifed.data import compiling
+from mpifed.data.compiled import compiling
 
 fast = pytest.mark.fast
 
 COMPUTE = """
 import numpy as np
-from mpifed.data import compiling
-from mpifed.data.compiled_block import CompiledBlock
+from mpifed.data.compiled import compiling
+from mpifed.data.compiled.block import CompiledBlock
 from mpifed.problems.logistic import Logistic
 print(compiling.kept("float64"))
 block = CompiledBlock(np.ones((2, 4, 3)), np.ones((2, 4)), np.array([4, 4]), 3)
@@ -96,6 +96,7 @@ def test_a_numba_that_cannot_be_used_is_told(monkeypatch):
 
 
 def test_whether_numba_is_installed_is_known_without_importing_it():
-    words = "import sys; from mpifed.data import compiling; print(compiling.installed(), 'numba' in sys.modules)"
+    print_both = "print(compiling.installed(), 'numba' in sys.modules)"
+    words = f"import sys; from mpifed.data.compiled import compiling; {print_both}"
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(importlib.util.find_spec("numba") is not None), "False"]

@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from mpifed.core.symmetric import pack
-from mpifed.data.compiled_sparse_block import CompiledSparseBlock
-from mpifed.data.compiling import kernel
-from mpifed.data.shelf import Shelf
+from mpifed.data.compiled.compiling import kernel
+from mpifed.data.compiled.sparse_block import CompiledSparseBlock
+from mpifed.data.same_size_blocks import SameSizeBlocks
 from mpifed.data.sparse_block import sparse_block
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.softmax import Softmax
@@ -58,7 +58,7 @@ def test_every_way_to_a_client_gives_the_same_bits(d, n):
         part = block.take(rows)
         assert type(part) is CompiledSparseBlock
         assert problem.hess(part, X[rows]).tobytes() == H[rows].tobytes()
-    Shelf([block])
+    SameSizeBlocks([block])
     assert problem.hess(block.place[0].take(np.array([1, 2])), X[1:3]).tobytes() == H[1:3].tobytes()
     assert problem.hess(block, X[1])[1].tobytes() == H[1].tobytes()
 

@@ -55,7 +55,7 @@ def build(name: str, place: Path | None, which: str) -> Kernel:
     """A kernel for numbers of a type; None: it is compiled for this process alone."""
     import numba
 
-    module = importlib.import_module(f"mpifed.data.{MODULES[which]}")
+    module = importlib.import_module(f"mpifed.data.compiled.{MODULES[which]}")
     function, signatures = getattr(module, which), module.signatures(name)
     before = numba.config.CACHE_DIR
     with warnings.catch_warnings(action="ignore"):

@@ -7,8 +7,8 @@ import pytest
 
 from mpifed.core.symmetric import pack
 from mpifed.data.blocks import Block
-from mpifed.data.compiled_block import CompiledBlock
-from mpifed.data.shelf import Shelf, dense_blocks
+from mpifed.data.compiled.block import CompiledBlock
+from mpifed.data.same_size_blocks import SameSizeBlocks, dense_blocks
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.nonconvex_logistic import NonconvexLogistic
@@ -144,11 +144,11 @@ def test_points_of_another_length_are_refused():
             block.matvec(np.ones(shape))
 
 
-def test_blocks_on_a_shelf_keep_the_kernel():
+def test_blocks_of_one_size_keep_the_kernel():
     blocks = dense_blocks([np.array([3, 4]), np.array([4])], 6, "float64", CompiledBlock)
     assert {type(block) for block in blocks} == {CompiledBlock}
-    shelf: Shelf = blocks[0].place[0]
-    assert type(shelf.take(np.array([0, 2]))) is CompiledBlock
+    group: SameSizeBlocks = blocks[0].place[0]
+    assert type(group.take(np.array([0, 2]))) is CompiledBlock
     assert blocks[0].A.ctypes.data % 64 == 0
 
 

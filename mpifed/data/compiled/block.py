@@ -10,7 +10,7 @@ import numpy as np
 from mpifed.core.symmetric import unpack
 from mpifed.core.typing import Array
 from mpifed.data.blocks import IDENTITY, LOGISTIC, NONE, PAD, Block
-from mpifed.data.compiling import kernel
+from mpifed.data.compiled.compiling import kernel
 
 SMALL = 1 << 18  # bytes of a client's samples up to which a BLAS is slower; fixed, because the last bits depend on it
 

@@ -83,7 +83,8 @@ class Plan:
     """
 
     def __init__(self, number: int, form: Form, m: int) -> None:
-        self.number, self.form = number, form
+        self.number = number
+        self.form = form
         self.front = struct.Struct("=5q" + "".join(a for a in form.args if isinstance(a, str)))
         clients = ["" if count is None else ("<i8", (count,)) for count in (form.to, form.peers)]
         count = m if form.to is None else form.to
@@ -118,7 +119,8 @@ class Plan:
         """Have the long arrays stand in ``memory`` (room or more,), bytes."""
         if memory is self.memory:
             return
-        self.memory, self.apart = memory, []
+        self.memory = memory
+        self.apart = []
         offset = 0
         for k, spec in self.long.items():
             self.apart.append(self._stand(k, spec, memory, offset))
@@ -158,7 +160,8 @@ class Plans:
     """The plans of a rank; server and hosts make the same ones in the same order."""
 
     def __init__(self, m: int) -> None:
-        self.m, self.count = m, 0
+        self.m = m
+        self.count = 0
         self.numbered: dict[int, Plan] = {}
         self.by_kind: dict[Any, Plan] = {}
         self.before = self.none = Plan(-1, Form(""), m)
@@ -170,6 +173,7 @@ class Plans:
 
     def make(self, form: Form, number: int) -> Plan:
         """A new plan; the oldest ones go when there are many."""
+        # all ranks count alike, so they forget the same plans at the same time and need not tell each other
         if number % MOST == 0:
             self.numbered.clear()
             self.by_kind.clear()
@@ -180,8 +184,10 @@ class Plans:
         return self.numbered[number]
 
     def follow(self, plan: Plan) -> None:
-        self.before.follower, self.before = plan, plan
+        self.before.follower = plan
+        self.before = plan
 
 
 def aligned(size: int) -> int:
+    """The next multiple of 64, a line of the cache: an array that begins there is aligned for every type."""
     return -(-size // 64) * 64

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from mpifed.federation.sums import depth
 from mpifed.mpi.climb import REPORT
 from mpifed.mpi.routes import Route
 
@@ -97,11 +98,6 @@ def reduce_scatter(link: Link, size: float, ranks: int) -> float:
     """
     check(size, ranks)
     return depth(ranks) * (link.L + 2 * link.o) + (ranks - 1) / ranks * size * (link.G + link.gamma)
-
-
-def depth(ranks: int) -> int:
-    """⌈lg P⌉, the number of stages of a binomial tree."""
-    return (ranks - 1).bit_length()
 
 
 def check(amount: float, ranks: int, what: str = "size") -> None:

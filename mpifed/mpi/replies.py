@@ -14,9 +14,9 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.federation.request import ANY_ORDER, MASKED, HostReport
+from mpifed.federation.sums import depth
 from mpifed.mpi.choice import SLICES
 from mpifed.mpi.climb import Climb
-from mpifed.mpi.loggp import depth
 from mpifed.mpi.plan import BIG
 
 Finish = Callable[[Array], Array]  # rows (k, w) of all hosts -> (w,)

@@ -19,8 +19,9 @@ from scipy.optimize import nnls
 
 from mpifed.core.typing import Array
 from mpifed.federation import sums
+from mpifed.federation.sums import depth
 from mpifed.mpi.choice import SLICES, Choice
-from mpifed.mpi.loggp import check, depth
+from mpifed.mpi.loggp import Link, check
 from mpifed.mpi.plan import BIG
 
 LONG = 1e-3  # seconds of computing from which on waiting ranks sleep, as in mpifed.mpi.channel
@@ -81,7 +82,7 @@ def reduction(machine: Machine, ways: Choice, size: int, reduce: str = "sum") ->
     way = ways.way(reduce, size)
     reports = ways.way("rows", 0)
     stages = ways.route(reports if way == SLICES else way, "rows").height[0] - 1
-    return ways.seconds(reduce, size, lambda child, parent: machine)[way], stages + 2 * (way == SLICES)
+    return ways.seconds(reduce, size, lambda child, parent: Link(*machine[:4]))[way], stages + 2 * (way == SLICES)
 
 
 class Study(NamedTuple):

@@ -14,7 +14,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 
 Generators = Sequence[np.random.Generator]
-Draws = Generators | Callable[[], Generators]  # one generator a row; a function makes them only where they are needed
+Draws = Callable[[], Generators]  # makes one generator a row, where a compressor asks for them
 
 
 class Compressor(Component):
@@ -47,12 +47,10 @@ class Compressor(Component):
     @abstractmethod
     def message(self, rows: Array, rngs: Draws, symmetric: bool) -> Array:
         """C of each row, all finite: (c, N). It may be ``rows`` itself, which is never written to."""
-        raise NotImplementedError
 
     @abstractmethod
     def bits(self, N: int, itemsize: int, symmetric: bool = False) -> int:
         """The bits of one message of N numbers of ``itemsize`` bytes."""
-        raise NotImplementedError
 
     def delta(self, N: int, symmetric: bool = False) -> float | None:
         """δ, the largest that is known; None where C is not contractive."""
@@ -64,9 +62,10 @@ class Compressor(Component):
 
     def contraction(self, N: int, symmetric: bool = False) -> tuple[float, float]:
         """A factor a with which a·C is contractive, and its δ: 1 and δ of C itself, or both 1/(1 + ω)."""
-        delta, omega = self.delta(N, symmetric), self.omega(N, symmetric)
+        delta = self.delta(N, symmetric)
         if delta is not None:
             return 1.0, delta
+        omega = self.omega(N, symmetric)
         if omega is None:
             raise UserError(f"the compressor {self.label()} is neither contractive nor unbiased: it has no δ and no ω")
         return 1 / (1 + omega), 1 / (1 + omega)
@@ -89,11 +88,6 @@ class Identity(Compressor, tag="identity"):
 
     def omega(self, N: int, symmetric: bool = False) -> float:
         return 0.0
-
-
-def generators(rngs: Draws) -> Generators:
-    """The generators, made now where ``rngs`` is a function."""
-    return rngs() if callable(rngs) else rngs
 
 
 def order(N: int) -> int:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
-from mpifed.compressors.base import Compressor, Draws, generators, order, weight
+from mpifed.compressors.base import Compressor, Draws, order, weight
 from mpifed.core.symmetric import frobenius
 from mpifed.core.typing import Array
 
@@ -29,7 +29,7 @@ class Natural(Compressor, tag="natural"):
         kind = np.dtype(f"u{rows.itemsize}")
         codes = np.ascontiguousarray(rows).view(kind)
         sent = np.empty_like(codes)
-        for row, code, rng in zip(sent, codes, generators(rngs), strict=True):
+        for row, code, rng in zip(sent, codes, rngs(), strict=True):
             draws = rng.integers(1 << 52, size=len(code), dtype=np.uint64) >> np.uint64(52 - mantissa)
             np.add(code, draws, out=row, casting="same_kind")  # carries into the exponent
         sent &= ~kind.type((1 << mantissa) - 1)
@@ -65,7 +65,7 @@ class Dither(Compressor, tag="dither"):
         norm = self.norms(sizes, symmetric)[:, None]
         unit = np.where(norm > 0, norm, 1) / self.s
         levels = sizes / unit
-        for row, rng in zip(levels, generators(rngs), strict=True):
+        for row, rng in zip(levels, rngs(), strict=True):
             row[:] = np.floor(row + rng.random(len(row)))
         np.minimum(levels, self.s, out=levels)
         levels *= unit

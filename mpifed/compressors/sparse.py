@@ -10,7 +10,7 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
-from mpifed.compressors.base import Compressor, Draws, generators, order
+from mpifed.compressors.base import Compressor, Draws, order
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 
@@ -48,7 +48,6 @@ class Sparse(Compressor):
     @abstractmethod
     def places(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:
         """The places of the numbers that are sent, rising in each row: (c, k)."""
-        raise NotImplementedError
 
     def factor(self, N: int, symmetric: bool = False) -> float:
         """What the numbers sent are multiplied by."""
@@ -70,7 +69,6 @@ class Sparse(Compressor):
     @abstractmethod
     def indices(self, N: int, k: int) -> int:
         """The bits that say which k < N numbers are sent."""
-        raise NotImplementedError
 
 
 class TopK(Sparse, tag="topk"):
@@ -82,7 +80,8 @@ class TopK(Sparse, tag="topk"):
     """
 
     def places(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:
-        k, step = self.count(rows.shape[1], symmetric), max(1, AT_ONCE // rows.shape[1])
+        k = self.count(rows.shape[1], symmetric)
+        step = max(1, AT_ONCE // rows.shape[1])
         found = np.empty((len(rows), k), np.intp)
         for first in range(0, len(rows), step):
             found[first : first + step] = largest(np.abs(rows[first : first + step]), k)
@@ -110,8 +109,9 @@ class RandK(Sparse, tag="randk"):
     def places(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:
         N = rows.shape[1]
         k = self.count(N, symmetric)
-        seeds = [int(rng.integers(1 << SEED, dtype=np.uint64)) for rng in generators(rngs)]
-        return np.array([drawn(seed, N, k) for seed in seeds]).reshape(len(rows), k)
+        seeds = [int(rng.integers(1 << SEED, dtype=np.uint64)) for rng in rngs()]
+        draws = [stream(seed, "compression").choice(N, k, replace=False, shuffle=False) for seed in seeds]
+        return np.sort(np.array(draws).reshape(len(rows), k), axis=1)
 
     def factor(self, N: int, symmetric: bool = False) -> float:
         return N / self.count(N, symmetric)
@@ -133,7 +133,7 @@ class RandSeqK(RandK, tag="randseqk"):
 
     def places(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:
         N = rows.shape[1]
-        starts = np.array([rng.integers(N) for rng in generators(rngs)], np.intp).reshape(len(rows), 1)
+        starts = np.array([rng.integers(N) for rng in rngs()], np.intp).reshape(len(rows), 1)
         run = (starts + np.arange(self.count(N, symmetric))) % N
         run.sort(axis=1)
         return run
@@ -163,8 +163,3 @@ def largest_of_few(sizes: Array, k: int) -> Array:
         return some[largest(sizes[None, some], k)[0]]
     zeros = np.flatnonzero(sizes[:k] == 0)[: k - len(some)]
     return np.sort(np.concatenate([some, zeros]))
-
-
-def drawn(seed: int, N: int, k: int) -> Array:
-    """k of the places 0 … N − 1, rising, as a seed has them: (k,)."""
-    return np.sort(stream(seed, "compression").choice(N, k, replace=False, shuffle=False))

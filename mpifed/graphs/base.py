@@ -51,7 +51,6 @@ class Graph(Component):
     @abstractmethod
     def edges(self, m: int, rng: np.random.Generator) -> Edges:
         """The edges between m nodes. UserError where there is no such graph with m nodes."""
-        raise NotImplementedError
 
     @property
     def drawn_anew(self) -> bool:
@@ -71,6 +70,7 @@ class Graph(Component):
 def pairs(a: Array, b: Array, m: int) -> Array:
     """The edges between the nodes a and b (k,), each once, the smaller end first, rising: (E, 2)."""
     check_memory(EDGE * len(a), f"a graph with {len(a):,} edges")
-    low, high = np.minimum(a, b), np.maximum(a, b)
+    low = np.minimum(a, b)
+    high = np.maximum(a, b)
     codes = np.unique((low * m + high)[low != high])
     return np.stack(np.divmod(codes, m), axis=1)

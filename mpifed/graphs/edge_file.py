@@ -27,28 +27,32 @@ class EdgeFile(Graph, tag="file", kw_only=True):
 
     def edges(self, m: int, rng: np.random.Generator) -> Edges:
         table = self.table()
-        given = None if np.isnan(table[:, 2]).all() else table[:, 2]
+        given = table[:, 2]
+        metropolis = bool(np.isnan(given).all())
         ends = table[:, :2].astype(np.int64)
         if (ends != table[:, :2]).any() or ends.min(initial=0) < 0 or ends.max(initial=0) >= m:
             raise self.wrong(f"every line must begin with the numbers of two clients, from 0 to {m - 1}")
-        if given is not None and not np.isfinite(given).all():
+        if not metropolis and not np.isfinite(given).all():
             raise self.wrong("either all lines have a weight, which is a finite number, or none")
         ends = np.sort(ends, axis=1)
         order = np.lexsort(ends.T[::-1])
-        ends, given = ends[order], None if given is None else given[order]
+        ends = ends[order]
+        given = given[order]
         twice = (ends[1:] == ends[:-1]).all(axis=1)
-        if given is not None and (twice & (given[1:] != given[:-1])).any():
-            i, j = ends[1:][twice & (given[1:] != given[:-1])][0]
+        differ = ends[1:][twice & (given[1:] != given[:-1])]
+        if not metropolis and len(differ):
+            i, j = differ[0]
             raise self.wrong(f"W must be symmetric, and the edge between {i} and {j} has two weights")
-        once = np.append(True, ~twice)
-        ends, given = ends[once], None if given is None else given[once]
-        return self.weighted(ends, given, m)
+        once = np.ones(len(ends), bool)
+        once[1:] = ~twice
+        ends = ends[once]
+        if metropolis:
+            return Edges(ends[ends[:, 0] != ends[:, 1]])
+        return self.weighted(ends, given[once], m)
 
-    def weighted(self, ends: Array, given: Array | None, m: int) -> Edges:
+    def weighted(self, ends: Array, given: Array, m: int) -> Edges:
         """The edges and their weights; loops are the weights W_ii."""
         loops = ends[:, 0] == ends[:, 1]
-        if given is None:
-            return Edges(ends[~loops])
         rest = np.bincount(ends[~loops].ravel(), np.repeat(given[~loops], 2), m)
         own = 1 - rest
         own[ends[loops, 0]] = given[loops]

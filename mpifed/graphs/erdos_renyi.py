@@ -32,7 +32,8 @@ class ErdosRenyi(Graph, tag="erdos-renyi"):
 
 def successes(count: int, p: float, rng: np.random.Generator) -> Array:
     """Which of ``count`` trials succeed, each with probability p: their numbers from 0, rising."""
-    found, last = [], -1
+    found = []
+    last = -1
     while last < count:
         size = int(1.1 * p * (count - last)) + 16
         places = last + np.cumsum(rng.geometric(p, size))

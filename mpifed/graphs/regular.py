@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Annotated
 
 import numpy as np
@@ -10,18 +11,31 @@ from msgspec import Meta
 
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory
-from mpifed.core.typing import Array, Count
+from mpifed.core.typing import Count
 from mpifed.graphs.base import EDGE, Edges, Graph, pairs
 
 
-class Ring(Graph, tag="ring"):
-    """Node i and node i + 1, modulo m."""
+class Circle(Graph):
+    """Nodes on a circle, node i and the nodes i + h, modulo m, for the ``hops`` h."""
+
+    @abstractmethod
+    def hops(self, m: int) -> list[int]:
+        """How many places on the neighbours of a node are."""
 
     def edges(self, m: int, rng: np.random.Generator) -> Edges:
-        return Edges(circle(m, [1]))
+        i = np.arange(m)
+        others = [(i + hop) % m for hop in self.hops(m)]
+        return Edges(pairs(np.tile(i, len(others)), np.concatenate([i[:0], *others]), m))
 
     def symmetry(self, m: int) -> tuple[int, ...]:
         return (m,)
+
+
+class Ring(Circle, tag="ring"):
+    """Node i and node i + 1, modulo m."""
+
+    def hops(self, m: int) -> list[int]:
+        return [1]
 
 
 class Torus(Graph, tag="torus"):
@@ -46,21 +60,19 @@ class Torus(Graph, tag="torus"):
         rows, columns = self.shape(m)
         i = np.arange(m)
         r, c = np.divmod(i, columns)
-        below, right = (r + 1) % rows * columns + c, r * columns + (c + 1) % columns
+        below = (r + 1) % rows * columns + c
+        right = r * columns + (c + 1) % columns
         return Edges(pairs(np.tile(i, 2), np.concatenate([below, right]), m))
 
     def symmetry(self, m: int) -> tuple[int, ...]:
         return self.shape(m)
 
 
-class Exponential(Graph, tag="exponential"):
+class Exponential(Circle, tag="exponential"):
     """Node i and the nodes i ± 2^k, k = 0, 1 … ⌈log₂ m⌉ − 1, modulo m: about 2 log₂ m neighbours, undirected."""
 
-    def edges(self, m: int, rng: np.random.Generator) -> Edges:
-        return Edges(circle(m, [1 << k for k in range((m - 1).bit_length())]))
-
-    def symmetry(self, m: int) -> tuple[int, ...]:
-        return (m,)
+    def hops(self, m: int) -> list[int]:
+        return [1 << k for k in range((m - 1).bit_length())]
 
 
 class Complete(Graph, tag="complete"):
@@ -80,11 +92,3 @@ class Star(Graph, tag="star"):
     def edges(self, m: int, rng: np.random.Generator) -> Edges:
         others = np.arange(1, m)
         return Edges(np.stack([np.zeros_like(others), others], axis=1))
-
-
-def circle(m: int, hops: list[int]) -> Array:
-    """The edges of m nodes on a circle, each with those so many places on."""
-    i = np.arange(m)
-    ends = [np.stack([i, (i + hop) % m]) for hop in hops]
-    a, b = np.concatenate([np.zeros((2, 0), np.int64), *ends], axis=1)
-    return pairs(a, b, m)

@@ -13,7 +13,8 @@ from mpifed.core.typing import Array
 from mpifed.graphs.base import Edges, Graph
 from mpifed.graphs.spectrum import Spectrum, spectrum
 
-GRAPH, LOSS = 0, 1  # the streams of a round
+GRAPH = 0  # the streams of a round: of its edges
+LOSS = 1  # and of those that are lost
 DIGITS = 1 << 20
 
 
@@ -29,10 +30,13 @@ class Weights:
     """The weights of all rounds. ``at(0)`` are those of the graph as it was drawn first, without lost edges."""
 
     def __init__(self, graph: Graph, seed: int, m: int) -> None:
-        self.graph, self.seed, self.m = graph, seed, m
+        self.graph = graph
+        self.seed = seed
+        self.m = m
         self._edges = completed(graph.edges(m, stream(seed, "graph", 0, GRAPH)), m)
         self.first = mixing(self._edges, m)
-        self._round, self._last = 0, self.first
+        self._round = 0
+        self._last = self.first
 
     @cached_property
     def spectrum(self) -> Spectrum:
@@ -55,7 +59,8 @@ class Weights:
         if not number or not self.graph.changing:
             return self.first
         if number != self._round:
-            self._round, self._last = number, self._drawn(number)
+            self._round = number
+            self._last = self._drawn(number)
         return self._last
 
     def _drawn(self, number: int) -> Mixing:

@@ -38,12 +38,16 @@ class Channel:
     """Requests down and replies up between rank 0 and the hosts, on every rank of ``world``."""
 
     def __init__(self, world: Communicator, cuts: list[int], dtype: str, reduction: str = AUTO) -> None:
-        self.comm, self.world, self.cuts, self.dtype = world.comm, world, np.asarray(cuts), np.dtype(dtype)
+        self.comm = world.comm
+        self.cuts = np.asarray(cuts)
+        self.dtype = np.dtype(dtype)
         self.traffic = Traffic()
         self.patient = False
-        self.crowded = not world.survives() and world.crowded()  # a pending Ibcast does not notice that a rank is dead
+        # a pending Ibcast or Ibarrier does not notice that a rank is dead, so where ranks survive none waits in one
+        self.crowded = not world.survives() and world.crowded()
         self.plans = Plans()
-        self.memory = LongArrays(world.comm, sharing=not world.survives())  # ranks that live on must not wait in it
+        # nor in shared memory, whose barriers hold the ranks that live on
+        self.memory = LongArrays(world.comm, sharing=not world.survives())
         trees = [sums.nodes(lo, hi, int(cuts[-1])) for lo, hi in pairwise(cuts)]
         self.tree = [node for tree in trees for node in tree]
         self.choice = Choice(world.nodes(), [[], *trees], reduction)
@@ -56,7 +60,8 @@ class Channel:
     def scatter(self, plan: Plan, each: Array | None, ids: Array | None) -> Array:
         """The rows of ``each`` of this rank's clients among ``ids``."""
         dtype, shape = plan.each or ("", ())
-        counts, size = self.counts(ids), width(shape)
+        counts = self.counts(ids)
+        size = width(shape)
         mine = np.empty((counts[self.comm.rank], *shape), dtype)
         send = None if each is None else (np.ascontiguousarray(each).reshape(-1), [c * size for c in counts])
         self.collective("Scatterv", send, mine.reshape(-1), 0)
@@ -102,6 +107,7 @@ class Channel:
 
     def announce(self, message: Array) -> None:
         """Broadcast the message that hosts wait for; the one before said how they wait."""
+        # no rank can be told at the time how it is to wait: hosts already wait for this very message
         if self.patient:
             self.patiently(self.comm.Ibcast(message, 0))
         else:
@@ -111,6 +117,7 @@ class Channel:
         """Before replies travel: wait for the slowest host without taking its core."""
         self.patient = patient
         if patient:
+            # a barrier and not the replies themselves, which are many blocking calls: after it none of them waits long
             self.patiently(self.comm.Ibarrier())
 
     def patiently(self, request: Any) -> None:
@@ -146,7 +153,8 @@ class Server(Channel):
         self.mpi = self.traffic.comm - before
         busy = max(self.report.slowest, self.report.evaluating)
         plan.patient = self.crowded and busy > LONG
-        waited = min(self.mpi, busy)  # for the slowest host
+        # hosts compute while the server is in MPI: so much of that time it waited for the slowest one
+        waited = min(self.mpi, busy)
         self.traffic.comm -= waited
         self.traffic.wait += waited
         assert rows is not None
@@ -154,8 +162,11 @@ class Server(Channel):
 
     def broadcast(self, request: Request) -> Plan:
         """Send the message of a request to all hosts; its plan."""
-        key, plans, text = kind(request), self.plans, b""
-        expected, plan = plans.expected, plans.by_kind.get(key)
+        plans = self.plans
+        expected = plans.expected
+        key = kind(request)
+        plan = plans.by_kind.get(key)
+        text = b""
         if plan is None:
             made = form(request)
             text = msgspec.msgpack.encode(made)
@@ -166,6 +177,8 @@ class Server(Channel):
         if plan is expected:
             self.announce(plan.message)
         else:
+            # hosts are in a broadcast of the length of the expected message: this note has it too, and says how long
+            # the second broadcast will be, which has the message and, of a new kind, its form
             note = np.zeros(len(expected.message), np.uint8)
             whole = np.concatenate([np.frombuffer(text.ljust(aligned(len(text)), b" "), np.uint8), plan.message])
             FRONT.pack_into(note.data, 0, plan.number, len(whole), len(text))
@@ -195,7 +208,8 @@ class Service(Channel):
         while True:
             before = self.traffic.comm
             plan, request = self.receive()
-            self.traffic.wait += self.traffic.comm - before  # the time until a request comes is waiting
+            # the time until a request comes is waiting: the server was at work
+            self.traffic.wait += self.traffic.comm - before
             self.traffic.comm = before
             if request.method == STOP:
                 return self.traffic if request.args[0] else None
@@ -206,10 +220,14 @@ class Service(Channel):
                 request.each = request.each[lo:hi]
             if plan.form.then is not None:
                 request.then = getattr(host.algorithm, plan.form.then)
+            error = None
             try:
-                (reply, report), error = host.handle(request), None
-            except Exception as mistake:  # rank 0 learns of it and says stop
-                (reply, report), error = host.excuse(request), mistake
+                reply, report = host.handle(request)
+            except Exception as mistake:
+                # this rank still takes part in the reduction, or the others would wait in it for ever; the report says
+                # that it failed, and rank 0 then asks for the error and says stop
+                error = mistake
+                reply, report = host.excuse(request)
             self.meet(plan.patient)
             _, replies = self.replies(plan, request, reply.layout)
             rows = reply.rows.astype(replies.dtype, copy=False)

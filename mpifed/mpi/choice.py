@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from mpifed.federation.request import ANY_ORDER, MASKED
+from mpifed.federation.request import ANY_ORDER
 from mpifed.federation.sums import Node, merge
 from mpifed.mpi import loggp
 from mpifed.mpi.loggp import NETWORK, SHARED, Link
 from mpifed.mpi.routes import ALL, SHAPES, Route, pile
 
-AUTO, SLICES = "auto", "slices"
+AUTO = "auto"
+SLICES = "slices"
 
 
 class Choice:
     """The ways from ranks on ``nodes``, of which rank r sums up the subtrees ``trees[r]``; one may be ``forced``."""
 
     def __init__(self, nodes: Sequence[int], trees: Sequence[Sequence[Node]], forced: str = AUTO) -> None:
-        self.nodes, self.forced = nodes, forced
+        self.nodes = nodes
+        self.forced = forced
+        # where the order of additions is free, a rank adds up all its clients first and sends one vector
         one: list[list[Node]] = [[ALL] if own else [] for own in trees]
+        # of "rows" the reports alone take a way: the rows themselves are gathered
         none: list[list[Node]] = [[] for _ in trees]
-        self.own: dict[str, Sequence[Sequence[Node]]]
-        self.own = {"sum": trees, "plain sum": one, MASKED: one, "max": one, "rows": none}
-        # of "rows" the reports alone take a way
+        self.own: dict[str, Sequence[Sequence[Node]]] = {"sum": trees, "rows": none}
+        self.own |= dict.fromkeys((*ANY_ORDER, "max"), one)
         self.route = cache(self._route)
         self.longest: dict[str, int] = {}  # way -> the most numbers of a vector that took it
 
@@ -33,6 +36,7 @@ class Choice:
 
     def way(self, reduce: str, size: int) -> str:
         """The way for vectors of ``size`` bytes: the forced one, or the fastest by the model, the same in every run."""
+        # the times are of an assumed network and not measured: all ranks and all runs must come to the same answer
         if self.forced != AUTO and (self.forced != SLICES or reduce != "rows"):
             return self.forced
         seconds = self.seconds(reduce, size, self.link)
@@ -40,13 +44,16 @@ class Choice:
 
     def seconds(self, reduce: str, size: float, link: loggp.Links) -> dict[str, float]:
         """Way -> predicted seconds of a reduction."""
+        # with one rank a node, or one node for all, a tree of nodes is the tree of ranks
         several = 1 < len(set(self.nodes)) < len(self.nodes)
         shapes = [name for name in SHAPES if several or name != "nodes"]
         found = {name: loggp.climb(self.route(name, reduce), size, link) for name in shapes}
         if reduce != "rows":
-            rows, slowest = self.vectors(reduce), link(0, self.nodes.index(max(self.nodes)))
+            # in slices every rank speaks with every other one, so the slowest link counts: that to another node
+            slowest = link(0, self.nodes.index(max(self.nodes)))
             exchanged = loggp.plain_slices if reduce in ANY_ORDER else loggp.slices
-            found[SLICES] = exchanged(slowest, size, rows) + min(self.seconds("rows", 0, link).values())
+            reports = min(self.seconds("rows", 0, link).values())
+            found[SLICES] = exchanged(slowest, size, self.vectors(reduce)) + reports
         return found
 
     def link(self, one: int, other: int) -> Link:

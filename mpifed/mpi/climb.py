@@ -15,7 +15,9 @@ from mpifed.federation.transport import Traffic
 from mpifed.mpi.plan import BIG
 from mpifed.mpi.routes import Route
 
-FRONT = struct.Struct(f"={NUMBERS}d")  # a report, in front of the vectors
+# The report stands in front of the vectors, in the same message: a reduction then costs no second one. Seconds, faults
+# and signals of all hosts are known as soon as the sum is.
+FRONT = struct.Struct(f"={NUMBERS}d")
 REPORT = FRONT.size
 TAG = 2  # of these messages
 
@@ -27,11 +29,20 @@ class Climb:
     """
 
     def __init__(self, comm: Any, traffic: Traffic, route: Route, columns: int, dtype: Any, add: Any = np.add) -> None:
-        self.comm, self.traffic, self.add, self.columns, self.dtype = comm, traffic, add, columns, np.dtype(dtype)
-        self.stop, self.parent, self.top = route.stop(comm.rank), route.parents[comm.rank], comm.rank == 0
-        size, up = columns * self.dtype.itemsize, 0 if self.top else len(self.stop.sent)
-        self.lent = up * size > BIG and not self.stop.children  # the vectors are sent from where they are
-        self.whole = self.top and len(self.stop.children) == 1 and size > BIG  # and received where they are wanted
+        self.comm = comm
+        self.traffic = traffic
+        self.add = add
+        self.columns = columns
+        self.dtype = np.dtype(dtype)
+        self.stop = route.stop(comm.rank)
+        self.parent = route.parents[comm.rank]
+        self.top = comm.rank == 0
+        up = 0 if self.top else len(self.stop.sent)
+        size = columns * self.dtype.itemsize
+        # long vectors are not copied where nothing is added to them: they are sent from where they are, and the whole
+        # sum of a single child is received where it is wanted
+        self.lent = up * size > BIG and not self.stop.children
+        self.whole = self.top and len(self.stop.children) == 1 and size > BIG
         message, self.report, self.sent = self.buffer(0 if self.lent else up)
         self.message = cut(message, up * size)
         self.front = self.message[0].data
@@ -45,6 +56,7 @@ class Climb:
         self.bytes = 0 if self.top else REPORT + up * size, len(counts) * REPORT + sum(counts) * size
         self.messages = sum(2 if count * size > BIG else 1 for count in counts)
         if self.top:
+            # the server has no report of its own: those of the other children are added to that of the first
             self.report = self.children[0][2]
 
     def __call__(self, rows: Any, report: HostReport | None) -> Array | None:
@@ -74,18 +86,19 @@ class Climb:
 
     def receive(self, rows: Iterable[Array], places: Iterable[Array]) -> None:
         """Receive from the children in turn, and put the sums with this rank's ``rows`` in their ``places``."""
-        Irecv, traffic, add, mine = self.comm.Irecv, self.traffic, self.add, self.report
         vectors = [*rows, *self.received, *places]
-        pending = [[Irecv(part, child, TAG) for part in parts] for child, parts, _, _ in self.children]
+        # all are asked for at once, so that a child that is ready need not wait; they are added in the order of the
+        # route whoever comes first, or the bits would depend on the time
+        pending = [[self.comm.Irecv(part, child, TAG) for part in parts] for child, parts, _, _ in self.children]
         for requests, (_, _, report, additions) in zip(pending, self.children, strict=True):
             started = time.perf_counter()
             for request in requests:
                 request.Wait()
-            traffic.comm += time.perf_counter() - started
-            if report is not mine:
-                together(mine, report)
+            self.traffic.comm += time.perf_counter() - started
+            if report is not self.report:
+                together(self.report, report)
             for a, b, place in additions:
-                add(vectors[a], vectors[b], out=vectors[place])
+                self.add(vectors[a], vectors[b], out=vectors[place])
         if not self.whole:
             for number, place in self.stop.copies:
                 vectors[place][...] = vectors[number]
@@ -97,5 +110,8 @@ class Climb:
 
 
 def cut(room: Array, size: int) -> list[Array]:
-    """The parts in which a message with vectors of ``size`` bytes travels."""
+    """The parts in which a message with vectors of ``size`` bytes travels.
+
+    Long vectors travel on their own, so that they can come from any array and go into any.
+    """
     return [room[:REPORT], room[REPORT:]] if size > BIG else [room]

@@ -22,12 +22,14 @@ from mpifed.mpi.world import World
 
 # Communicator starts MPI, after it has checked that launcher and library match; else a library may end the process
 if "mpi4py.MPI" not in sys.modules:
-    mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
+    mpi4py.rc.initialize = False
+    mpi4py.rc.finalize = True
 from mpi4py import MPI
 
 FAULT_TOLERANT = "OMPI_MCA_mpi_ft_enable"  # what mpirun --with-ft ulfm sets
 DETECTED = 2.0  # seconds in which MPI has noticed that a rank is dead
-NAP, LONGEST_NAP = 2e-5, 1e-3  # seconds between looks whether all ranks are there, at least and at most
+NAP = 2e-5  # seconds between looks whether all ranks are there, at least
+LONGEST_NAP = 1e-3  # and at most
 
 shrunk = False  # whether ranks have died
 

@@ -14,7 +14,8 @@ class Mailbox:
     """Small messages between the first ranks of groups. Waiting for one does not take the core."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
-        self.comm, self.rank, self.size = comm, comm.rank, comm.size
+        self.comm = comm
+        self.size = comm.size
 
     def send(self, value: Any, to: int, tag: int) -> None:
         """Send a message; small ones do not wait until they are received."""
@@ -56,6 +57,7 @@ def split(world: Communicator, size: int) -> Group:
     if mine == MPI.UNDEFINED:
         return Group(None, None)
     group = copy(world)
-    group.comm, group.rank, group.size = comm, comm.rank, comm.size
+    group.comm = comm
+    group.rank, group.size = comm.rank, comm.size
     group.cores_shared = crowded
     return Group(group, Mailbox(leaders) if first else None)

@@ -28,7 +28,8 @@ class Ranks:
         own.Free()
         hosts.Free()
         everyone.Free()
-        self.traffic, self.patient = traffic, patient
+        self.traffic = traffic
+        self.patient = patient
         self.types: dict[tuple[str, int], Any] = {}  # of one row
         self.seconds = 0.0
 

@@ -7,39 +7,20 @@ SPAA 1995. A message of k bytes takes L + 2o + kG, of which the processors spend
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from mpifed.federation.sums import depth
 from mpifed.mpi.climb import REPORT
 from mpifed.mpi.routes import Route
 
 
-class Parameters(Protocol):
-    """The parameters of the model, in seconds or seconds per byte."""
-
-    @property
-    def L(self) -> float:
-        """Latency of a message."""
-
-    @property
-    def o(self) -> float:
-        """Overhead of sending or receiving a message, including the gap to the next."""
-
-    @property
-    def G(self) -> float:
-        """A byte of a message."""
-
-    @property
-    def gamma(self) -> float:
-        """γ: a byte of a vector added to another."""
-
-
 class Link(NamedTuple):
-    """The same for messages of one kind."""
+    """The parameters of the model for messages of one kind, in seconds or seconds per byte."""
 
-    L: float
-    o: float
-    G: float
-    gamma: float
+    L: float  # latency of a message
+    o: float  # overhead of sending or receiving a message, including the gap to the next
+    G: float  # a byte of a message
+    gamma: float  # γ: a byte of a vector added to another
 
 
 # Assumed, never measured: the choice must be the same on all ranks and in all runs. The overhead includes what Python
@@ -47,7 +28,7 @@ class Link(NamedTuple):
 NETWORK = Link(L=1.2e-6, o=1e-6, G=1 / 12e9, gamma=5e-11)  # between nodes: 100 Gbit/s
 SHARED = Link(L=2e-7, o=1e-6, G=1 / 8e9, gamma=5e-11)  # between the ranks of a node: memory that they share
 
-Links = Callable[[int, int], Parameters]  # child, parent
+Links = Callable[[int, int], Link]  # child, parent
 
 
 def climb(route: Route, size: float, links: Links) -> float:
@@ -57,7 +38,8 @@ def climb(route: Route, size: float, links: Links) -> float:
     """
     ready = [0.0] * len(route.parents)
     for rank in route.upwards():
-        time, stop = 0.0, route.stop(rank)
+        time = 0.0
+        stop = route.stop(rank)
         for (child, vectors), additions in zip(stop.children, stop.additions, strict=True):
             link = links(child, rank)
             message = REPORT + vectors * size
@@ -67,25 +49,26 @@ def climb(route: Route, size: float, links: Links) -> float:
     return ready[0]
 
 
-def slices(link: Parameters, size: float, rows: Sequence[int]) -> float:
+def slices(link: Link, size: float, rows: Sequence[int]) -> float:
     """Seconds until rank 0 has the sum of the ``rows[r]`` vectors of ``size`` bytes of each rank r, in slices.
 
     Each of P ranks receives its slice of all R vectors: L + P o and G for the bytes of the busiest rank. It adds them
     up, (R-1) kγ/P, and sends the sum to rank 0, which gathers them.
     """
-    ranks, count = len(rows), sum(rows)
+    ranks = len(rows)
+    count = sum(rows)
     busiest = max(count, max(rows) * (ranks - 1)) * size / ranks
     exchange = link.L + ranks * link.o + busiest * link.G + (count - 1) * size / ranks * link.gamma
     return exchange + gather(link, [size / ranks] * (ranks - 1))
 
 
-def plain_slices(link: Parameters, size: float, rows: Sequence[int]) -> float:
+def plain_slices(link: Link, size: float, rows: Sequence[int]) -> float:
     """The same where the sum may take any order: by reduce-scatter and gather."""
     ranks = len(rows)
     return reduce_scatter(link, size, ranks) + gather(link, [size / ranks] * (ranks - 1))
 
 
-def gather(link: Parameters, sizes: Sequence[float]) -> float:
+def gather(link: Link, sizes: Sequence[float]) -> float:
     """Seconds until rank 0 has the messages of all others, of ``sizes`` bytes: L + (P-1) o + o + G Σ k_r.
 
     The messages travel at the same time and arrive one after the other. ValueError: negative bytes. Source: LogGP.
@@ -94,7 +77,7 @@ def gather(link: Parameters, sizes: Sequence[float]) -> float:
     return link.L + (len(sizes) + 1) * link.o + sum(sizes) * link.G if len(sizes) else 0.0
 
 
-def reduce(link: Parameters, size: float, ranks: int) -> float:
+def reduce(link: Link, size: float, ranks: int) -> float:
     """Seconds until rank 0 has the sum of ``size`` bytes of every rank: binomial tree, or reduce-scatter and gather.
 
     min(⌈lg P⌉ (L + 2o + k (G + γ)), 2 ⌈lg P⌉ (L + 2o) + (P-1)/P k (2G + γ)). ValueError: size < 0 or ranks < 1.
@@ -102,23 +85,19 @@ def reduce(link: Parameters, size: float, ranks: int) -> float:
     19 (2005).
     """
     check(size, ranks)
-    alpha, stages = link.L + 2 * link.o, depth(ranks)
+    alpha = link.L + 2 * link.o
+    stages = depth(ranks)
     halving = reduce_scatter(link, size, ranks) + stages * alpha + (ranks - 1) / ranks * size * link.G
     return min(stages * (alpha + size * (link.G + link.gamma)), halving)
 
 
-def reduce_scatter(link: Parameters, size: float, ranks: int) -> float:
+def reduce_scatter(link: Link, size: float, ranks: int) -> float:
     """Seconds until every rank has its P-th part of the sum of ``size`` bytes of every rank, by recursive halving.
 
     ⌈lg P⌉ (L + 2o) + (P-1)/P k (G + γ). ValueError: size < 0 or ranks < 1. Source: Thakur et al., reduce-scatter.
     """
     check(size, ranks)
     return depth(ranks) * (link.L + 2 * link.o) + (ranks - 1) / ranks * size * (link.G + link.gamma)
-
-
-def depth(ranks: int) -> int:
-    """⌈lg P⌉, the number of stages of a binomial tree."""
-    return (ranks - 1).bit_length()
 
 
 def check(amount: float, ranks: int, what: str = "size") -> None:

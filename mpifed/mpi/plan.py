@@ -75,7 +75,8 @@ class Plan:
     """
 
     def __init__(self, number: int, form: Form) -> None:
-        self.number, self.form = number, form
+        self.number = number
+        self.form = form
         numbers = "".join(code for code in form.specs if isinstance(code, str))
         self.front = struct.Struct(f"=4q?{numbers}")
         self.each: tuple[str, Shape] | None = None  # type and shape of a row of ``each``, where rows are scattered
@@ -109,7 +110,8 @@ class Plan:
         """Have the long arrays stand in ``memory`` (room or more,), bytes."""
         if memory is self.memory:
             return
-        self.memory, self.apart = memory, []
+        self.memory = memory
+        self.apart = []
         offset = 0
         for k, spec in self.long.items():
             self.apart.append(self._stand(k, spec, memory, offset))
@@ -159,6 +161,7 @@ class Plans:
 
     def make(self, form: Form, number: int) -> Plan:
         """A new plan; the oldest ones go when there are many."""
+        # all ranks count alike, so they forget the same plans at the same time and need not tell each other
         if number % MOST == 0:
             self.numbered.clear()
             self.by_kind.clear()
@@ -169,8 +172,10 @@ class Plans:
         return self.numbered[number]
 
     def follow(self, plan: Plan) -> None:
-        self.before.follower, self.before = plan, plan
+        self.before.follower = plan
+        self.before = plan
 
 
 def aligned(size: int) -> int:
+    """The next multiple of 64, a line of the cache: an array that begins there is aligned for every type."""
     return -(-size // 64) * 64

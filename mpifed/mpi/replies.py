@@ -14,9 +14,9 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.federation.request import ANY_ORDER, MASKED, HostReport
+from mpifed.federation.sums import depth
 from mpifed.mpi.choice import SLICES
 from mpifed.mpi.climb import Climb
-from mpifed.mpi.loggp import depth
 from mpifed.mpi.plan import BIG
 
 Finish = Callable[[Array], Array]  # rows (k, w) of all hosts -> (w,)
@@ -26,15 +26,19 @@ class Replies:
     """Replies of ``columns`` numbers, of which rank r sends ``rows[r]``; all ranks make them together."""
 
     def __init__(self, channel: Any, reduce: str, rows: list[int], columns: int) -> None:
-        self.comm, self.collective, self.traffic = channel.comm, channel.collective, channel.traffic
-        self.rank, self.plain = self.comm.rank, reduce in ANY_ORDER
+        self.comm = channel.comm
+        self.collective = channel.collective
+        self.traffic = channel.traffic
+        self.rank = self.comm.rank
+        self.plain = reduce in ANY_ORDER
         self.dtype = np.dtype(np.uint64) if reduce == MASKED else channel.dtype
-        self.rows, self.columns = rows, columns
+        self.rows = rows
+        self.columns = columns
         size = columns * self.dtype.itemsize
         self.long = max(rows) * size > BIG
-        choice, ways = channel.choice, None
-        if self.rank == 0:
-            ways = choice.way(reduce, size), choice.way("rows", 0)
+        choice = channel.choice
+        # one rank chooses for all: two that took different ways would wait for each other for ever
+        ways = (choice.way(reduce, size), choice.way("rows", 0)) if self.rank == 0 else None
         self.way, other = self.comm.bcast(ways, 0)
         if reduce != "rows":
             choice.longest[self.way] = max(columns, choice.longest.get(self.way, 0))
@@ -62,11 +66,8 @@ class Replies:
         self.climb((), report)
         if not self.columns:
             return np.empty((sum(counts), 0), self.dtype) if self.rank == 0 else None
-        every = np.empty((sum(counts), self.columns), self.dtype) if self.rank == 0 else None
         mine = np.empty(0, self.dtype) if rows is None else np.ascontiguousarray(rows).reshape(-1)
-        self.collective("Gatherv", mine, None if every is None else (every, [k * self.columns for k in counts]), 0)
-        self._gathered(mine, every)
-        return every
+        return self._gather(mine, (sum(counts), self.columns), [k * self.columns for k in counts])
 
     def slices(self, rows: Array | None, report: HostReport | None, finish: Finish) -> Array | None:
         """The same as ``reduce``, in slices of columns."""
@@ -82,24 +83,24 @@ class Replies:
         self.collective("Alltoallv", (mine, len(rows) * self.widths), (every, np.array(self.rows) * width))
         others = sum(1 for rank, k in enumerate(self.rows) if k and rank != self.rank)
         self.traffic.count(mine.nbytes, every.nbytes, others)
-        return self._join(finish(every))
+        return self._gather(finish(every), self.columns, self.widths)
 
     def _scatter(self, rows: Array | None, report: HostReport | None) -> Array | None:
+        # MPI adds up in an order of its own, which depends on the number of ranks: for sums in any order alone
         self.climb((), report)
         slice_ = np.empty(self.widths[self.rank], self.dtype)
         mine = np.zeros(self.columns, self.dtype) if rows is None else np.ascontiguousarray(rows[0])
         self.collective("Reduce_scatter", mine, slice_, self.widths)
         self.traffic.count(mine.nbytes, mine.nbytes, depth(self.comm.size))
-        return self._join(slice_)
+        return self._gather(slice_, self.columns, self.widths)
 
-    def _join(self, slice_: Array) -> Array | None:
-        every = np.empty(self.columns, self.dtype) if self.rank == 0 else None
-        self.collective("Gatherv", slice_, None if every is None else (every, self.widths), 0)
-        self._gathered(slice_, every)
-        return every
-
-    def _gathered(self, mine: Array, every: Array | None) -> None:
-        if every is None:
+    def _gather(self, mine: Array, shape: int | tuple[int, int], lengths: Any) -> Array | None:
+        """At rank 0 the numbers of all ranks one after the other, of rank r so many as ``lengths[r]``."""
+        if self.rank:
+            self.collective("Gatherv", mine, None, 0)
             self.traffic.count(mine.nbytes, 0)
-        else:
-            self.traffic.count(0, every.nbytes - mine.nbytes, self.comm.size - 1)
+            return None
+        every = np.empty(shape, self.dtype)
+        self.collective("Gatherv", mine, (every, lengths), 0)
+        self.traffic.count(0, every.nbytes - mine.nbytes, self.comm.size - 1)
+        return every

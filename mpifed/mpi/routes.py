@@ -34,13 +34,16 @@ class Route:
     """A tree of ranks, by the parent of each, for vectors of the subtrees ``own[r]`` on each rank r."""
 
     def __init__(self, parents: Sequence[int], own: Sequence[Sequence[Node]], merge: Merge = merge) -> None:
-        self.parents, self.own, self.merge = parents, own, merge
+        self.parents = parents
+        self.own = own
+        self.merge = merge
         self.children: list[list[int]] = [[] for _ in parents]
         for rank in range(1, len(parents)):
             self.children[parents[rank]].append(rank)
         self.height = [0] * len(parents)
         for rank in self.upwards():
-            self.children[rank].sort(key=lambda child: (self.height[child], child))  # those that are ready first
+            # low subtrees are ready first, so nobody waits for a deep one while others are there
+            self.children[rank].sort(key=lambda child: (self.height[child], child))
             self.height[rank] = 1 + max((self.height[child] for child in self.children[rank]), default=0)
         self.stops: dict[int, Stop] = {}
 
@@ -54,9 +57,11 @@ class Route:
     def stop(self, rank: int) -> Stop:
         """What a rank does; it depends on the ranks below alone."""
         if rank not in self.stops:
+            # who adds what is worked out once, so that a message costs neither a look-up nor a copy
             count = len(self.own[rank])
             held = {node: number for number, node in enumerate(self.own[rank])}
-            children, pairs = [], []
+            children = []
+            pairs = []
             for child in self.children[rank]:
                 arrived = {node: number for number, node in enumerate(self.stop(child).sent, count)}
                 children.append((child, len(arrived)))
@@ -113,6 +118,8 @@ def star(nodes: Sequence[int]) -> list[int]:
 
 def tree(nodes: Sequence[int]) -> list[int]:
     """The parents in a binomial tree: host h sends to host h & (h - 1), and those of a power of two to rank 0."""
+    # The lowest bit of h is cleared. So hosts meet as the clients do in the tree of a sum, and few partial sums are
+    # left to send on; and rank 0, which has no clients, is nobody's child.
     return [0, *binomial(range(1, len(nodes)), 0)]
 
 

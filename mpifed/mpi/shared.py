@@ -27,7 +27,9 @@ class LongArrays:
     """
 
     def __init__(self, comm: Any, sharing: bool) -> None:
-        self.comm, self.sharing, self.shared = comm, sharing, 0
+        self.comm = comm
+        self.sharing = sharing
+        self.shared = 0
         self.room: Array = np.empty(0, np.uint8)
         self.node: Any = None  # the ranks of this machine
         self.firsts: Any = None  # the first ranks of all machines, on these
@@ -48,6 +50,7 @@ class LongArrays:
         if self.firsts is not None:
             for array in plan.apart:
                 self.firsts.Bcast(array, 0)
+        # nobody reads before the first rank of its machine has written all
         self.node.Barrier()
         if self.firsts is None or self.firsts.size == 1:
             return 0, 0
@@ -61,9 +64,11 @@ class LongArrays:
             room = self.offered(size)
             self.sharing = self.comm.allreduce(room is not None, MPI.LAND)
             if room is not None and self.sharing:
-                self.room, self.shared = room, size
+                self.room = room
+                self.shared = size
                 return
-        self.room, self.shared = np.empty(size, np.uint8), 0
+        self.room = np.empty(size, np.uint8)
+        self.shared = 0
 
     def meet(self) -> None:
         """Find the ranks of this machine; without any machine of several ranks nothing is to be shared."""
@@ -80,7 +85,8 @@ class LongArrays:
             file = made(size)
         place = self.node.bcast(None if file is None else named(file), 0)
         room = None if place is None else mapped(place, size, self.node.rank == 0)
-        self.node.Barrier()  # before the file is closed all have opened it
+        # before the file is closed all have opened it: it has no name by which it could be found later
+        self.node.Barrier()
         if file is not None:
             os.close(file)
         return room

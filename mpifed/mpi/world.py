@@ -15,7 +15,8 @@ from mpifed.core.typing import Array
 class World:
     """One rank, without MPI. With several, ``mpifed.mpi.communicator`` has a World of the same methods."""
 
-    rank, size, library = 0, 1, "none"
+    rank, size = 0, 1
+    library = "none"
 
     @property
     def first(self) -> bool:

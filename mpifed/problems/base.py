@@ -72,7 +72,7 @@ class Problem(Component):
 
     def labels(self, b: Array) -> Array:
         """The labels in the form that this problem uses (d,); ValueError where they do not fit."""
-        return b
+        return whole_labels(b) if self.takes() == "classes" else b
 
     def checked_labels(self, b: Array) -> Array:
         """The same; UserError where they do not fit."""
@@ -98,7 +98,6 @@ class Problem(Component):
     @abstractmethod
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         """f_i(x_i) and ∇f_i(x_i) from one pass over the samples."""
-        raise NotImplementedError
 
     def evaluate(self, block: Block, X: Array) -> tuple[Array, Array, Array | None]:
         """f_i(x_i) (c,), ∇f_i(x_i) (c, n) and, with ``predict``, the predicted classes (c, D)."""
@@ -163,3 +162,18 @@ class Problem(Component):
 
 
 Solve = Callable[[Array], Array]  # rows (c, n) -> rows (c, n)
+
+
+def class_count(data: Dataset) -> int:
+    """The number C of classes; ValueError where the labels are no classes, or all of one class."""
+    if data.classes < 2:
+        raise ValueError("labels must be whole numbers 0, 1 … C−1 of at least 2 classes")
+    return data.classes
+
+
+def whole_labels(b: Array) -> Array:
+    """Labels 0, 1 … C−1; ValueError where they are something else."""
+    wrong = b[(b < 0) | (b != np.floor(b))]
+    if len(wrong):
+        raise ValueError(f"labels must be whole numbers 0, 1 … C−1, but there is {wrong[0]:g}")
+    return b

@@ -13,7 +13,7 @@ from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.data.labels import Kind
-from mpifed.problems.base import Problem
+from mpifed.problems.base import Problem, class_count
 
 
 class Classifier(Problem):
@@ -28,12 +28,9 @@ class Classifier(Problem):
     @abstractmethod
     def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:
         """ℓ (c, D) and ∂ℓ/∂z (c, D, C) at scores Z (c, D, C) and labels b (c, D)."""
-        raise NotImplementedError
 
     def dim(self, data: Dataset) -> int:
-        if data.classes < 2:
-            raise ValueError("labels must be whole numbers 0, 1 … C−1 of at least 2 classes")
-        return data.classes * (data.n + self.bias)
+        return class_count(data) * (data.n + self.bias)
 
     def initial(self, data: Dataset, seed: int) -> Array:
         n = self.dim(data)
@@ -41,9 +38,6 @@ class Classifier(Problem):
 
     def takes(self) -> Kind:
         return "classes"
-
-    def labels(self, b: Array) -> Array:
-        return whole_labels(b)
 
     def scores(self, block: Block, X: Array) -> Array:
         """Z = A_i W_iᵀ + bias_i: (c, D, C)."""
@@ -90,11 +84,3 @@ class Classifier(Problem):
         classes = X.shape[-1] // (block.n + self.bias)
         cut = classes * block.n
         return X[..., :cut].reshape(*X.shape[:-1], classes, block.n), X[..., cut:]
-
-
-def whole_labels(b: Array) -> Array:
-    """Labels 0, 1 … C−1; ValueError where they are something else."""
-    wrong = b[(b < 0) | (b != np.floor(b))]
-    if len(wrong):
-        raise ValueError(f"labels must be whole numbers 0, 1 … C−1, but there is {wrong[0]:g}")
-    return b

@@ -44,7 +44,8 @@ class CNN(TorchProblem, tag="cnn"):
         return 1 + (size - least) // (WIDTH + 1)
 
     def make(self, n: int, classes: int) -> Any:
-        nn, (channels, *sides) = pytorch().nn, self.sample(n)
+        nn = pytorch().nn
+        channels, *sides = self.sample(n)
         height, width = (((side - 2) // 2 - 2) // 2 for side in sides)
         return nn.Sequential(
             nn.Conv2d(channels, 32, 3),

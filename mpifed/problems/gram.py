@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -46,7 +45,9 @@ def largest_eigenvalue(block: Block) -> Array:
     for i in range(len(block)):
         A = block.matrix(i) if isinstance(block, SparseBlock) else block.dense(i)
         B = LinearOperator((block.n, block.n), matvec=lambda v, A=A: A.T @ (A @ v), dtype=block.b.dtype)
-        longest = np.asarray(A[[int(np.argmax(norms(A)))]].sum(axis=0)).ravel()  # AᵀA does not map this start to 0
+        squares = np.asarray((A * A).sum(axis=1)).ravel()
+        # the start of Lanczos' method: AᵀA does not map the longest row to 0
+        longest = np.asarray(A[[int(np.argmax(squares))]].sum(axis=0)).ravel()
         top[i] = eigsh(B, 1, v0=longest, return_eigenvectors=False, rng=stream(0, "model"))[0] if longest.any() else 0
     return top
 
@@ -56,11 +57,6 @@ def smallest_eigenvalue(block: Block) -> Array:
     if block.b.shape[1] < block.n or order(block) > LARGE:
         return np.zeros(len(block), block.b.dtype)
     return np.maximum(np.linalg.eigvalsh(small_gram(block))[:, 0], 0)
-
-
-def norms(A: Any) -> Array:
-    """The squared norms of the rows of a dense or CSR matrix."""
-    return np.asarray((A * A).sum(axis=1)).ravel()
 
 
 def gram_inverse(block: Block, key: str, coefficients: Callable[[Block], tuple[Array, Array]]) -> Solve:
@@ -76,7 +72,8 @@ def gram_inverse(block: Block, key: str, coefficients: Callable[[Block], tuple[A
         return c[:, None].astype(block.b.dtype), s[:, None].astype(block.b.dtype)
 
     def inverse(block: Block) -> Array:
-        (c, s), G = rows(block), small_gram(block)
+        c, s = rows(block)
+        G = small_gram(block)
         if not wide:
             G *= c[:, :, None]
         diagonal = np.einsum("cii->ci", G)
@@ -101,8 +98,10 @@ def conjugate_gradients(apply: Solve, B: Array, accuracy: Array, most: int) -> A
 
     A client stops at the relative residual ``accuracy`` (c,), or where apply() is not positive definite.
     """
-    X, R = np.zeros_like(B), B.copy()
-    P, rho = R.copy(), np.vecdot(R, R)
+    X = np.zeros_like(B)
+    R = B.copy()
+    P = R.copy()
+    rho = np.vecdot(R, R)
     stop = rho * accuracy.astype(B.dtype) ** 2
     for _ in range(most):
         going = rho > stop
@@ -114,6 +113,7 @@ def conjugate_gradients(apply: Solve, B: Array, accuracy: Array, most: int) -> A
         step = np.where(going, rho / np.where(going, curvature, 1), 0)[:, None].astype(B.dtype)
         X += step * P
         R -= step * Q
-        rho, old = np.where(going, np.vecdot(R, R), 0), rho
+        old = rho
+        rho = np.where(going, np.vecdot(R, R), 0)
         P = R + np.where(going, rho / np.where(going, old, 1), 0)[:, None].astype(B.dtype) * P
     return X

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -29,12 +28,10 @@ class LinearModel(Problem):
     @abstractmethod
     def loss(self, Z: Array, b: Array) -> Array:
         """ℓ(z, b), elementwise."""
-        raise NotImplementedError
 
     @abstractmethod
     def slope(self, Z: Array, b: Array) -> Array:
         """∂ℓ/∂z, elementwise."""
-        raise NotImplementedError
 
     def residual(self, block: Block, Z: Array) -> Array:
         """∂ℓ/∂z divided by d_i, 0 on the padding: (c, D)."""
@@ -105,7 +102,7 @@ class LinearModel(Problem):
         top = block.once("largest eigenvalue", largest_eigenvalue)
         return self.curvature * top / block.d + self.weight(block.d)
 
-    def hessian(self, block: Block, X: Array) -> Callable[[Array], Array]:
+    def hessian(self, block: Block, X: Array) -> Solve:
         """V -> ∇²f_i(x_i) v_i for rows V (c, n): A_iᵀ diag(ℓ'') A_i v/d_i + the regulariser's part."""
         bend, own = self._curvature(block, X)
         return lambda V: block.bent(bend, V) + own * V
@@ -128,11 +125,11 @@ class LinearModel(Problem):
 
     def majorizer_inverse(self, block: Block, scale: float, shift: float) -> Solve:
         """v -> (scale·H_i + shift·I)⁻¹ v with H_i = curvature · A_iᵀA_i/d_i + factor·I (fedgia, Table III)."""
-        return gram_inverse(
-            block,
-            f"gram inverse {scale!r} {shift!r}",
-            lambda block: (scale * self.curvature / block.d, scale * self.weight(block.d) + shift),
-        )
+
+        def coefficients(block: Block) -> tuple[Array, Array]:
+            return scale * self.curvature / block.d, scale * self.weight(block.d) + shift
+
+        return gram_inverse(block, f"gram inverse {scale!r} {shift!r}", coefficients)
 
     def _curvature(self, block: Block, X: Array) -> tuple[Array, Array]:
         """ℓ''/d_i (c, D), 0 on the padding, and the diagonal of the regulariser's Hessian (c, n)."""

@@ -25,13 +25,11 @@ class LogisticLoss(LinearModel):
         return "binary"
 
     def labels(self, b: Array) -> Array:
-        if not np.isin(b, (-1, 0, 1)).all() or (np.isin(-1, b) and np.isin(0, b)):
-            wrong = b[~np.isin(b, (-1, 0, 1))]
-            raise ValueError(
-                f"labels must be 0 and 1 or -1 and 1, but there is {wrong[0]:g}"
-                if len(wrong)
-                else "labels must be 0 and 1 or -1 and 1, but there are -1, 0 and 1"
-            )
+        wrong = b[~np.isin(b, (-1, 0, 1))]
+        if len(wrong):
+            raise ValueError(f"labels must be 0 and 1 or -1 and 1, but there is {wrong[0]:g}")
+        if np.isin(-1, b) and np.isin(0, b):
+            raise ValueError("labels must be 0 and 1 or -1 and 1, but there are -1, 0 and 1")
         return np.maximum(b, 0)
 
     def predict(self, block: Block, X: Array) -> Array:

@@ -14,8 +14,7 @@ from mpifed.core.typing import Array, Count
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.data.labels import Kind
-from mpifed.problems.base import Problem
-from mpifed.problems.classifier import whole_labels
+from mpifed.problems.base import Problem, class_count
 from mpifed.problems.softmax import cross_entropy
 
 
@@ -30,29 +29,26 @@ class MLP(Problem, tag="mlp"):
     lam: Annotated[float, Meta(ge=0, description="regularisation λ of the weights, not of the biases")] = 0.0
 
     def dim(self, data: Dataset) -> int:
-        if data.classes < 2:
-            raise ValueError("labels must be whole numbers 0, 1 … C−1 of at least 2 classes")
-        widths = (data.n, *self.hidden, data.classes)
-        return sum((a + 1) * b for a, b in pairwise(widths))
+        return sum((a + 1) * b for a, b in self.shapes(data))
+
+    def shapes(self, data: Dataset) -> list[tuple[int, int]]:
+        """(in, out) of every layer."""
+        return list(pairwise((data.n, *self.hidden, class_count(data))))
 
     def takes(self) -> Kind:
         return "classes"
 
-    def labels(self, b: Array) -> Array:
-        return whole_labels(b)
-
     def initial(self, data: Dataset, seed: int) -> Array:
-        self.dim(data)
         rng = stream(seed, "model")
-        widths = (data.n, *self.hidden, data.classes)
-        return np.concatenate([rng.uniform(-1, 1, (a + 1) * b) / np.sqrt(a) for a, b in pairwise(widths)])
+        return np.concatenate([rng.uniform(-1, 1, (a + 1) * b) / np.sqrt(a) for a, b in self.shapes(data)])
 
     def predict(self, block: Block, X: Array) -> Array:
         """The class with the largest score, the lowest at a tie: (c, D)."""
         return np.argmax(self.forward(block, X)[-1], axis=-1)
 
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
-        layers, outputs = self.layers(block, X), self.forward(block, X)
+        layers = self.layers(block, X)
+        outputs = self.forward(block, X)
         loss, R = cross_entropy(outputs[-1], block.b)
         f = np.vecdot(block.w, loss)
         R = R * block.w[:, :, None]
@@ -78,12 +74,12 @@ class MLP(Problem, tag="mlp"):
 
     def layers(self, block: Block, X: Array) -> list[tuple[Array, Array]]:
         """W (…, out, in) and bias (…, out) of every layer."""
-        found, at, width = [], 0, block.n
-        classes = (
-            X.shape[-1] - sum((a + 1) * b for a, b in zip((width, *self.hidden[:-1]), self.hidden, strict=True))
-        ) // (self.hidden[-1] + 1)
-        for out in (*self.hidden, classes):
-            W = X[..., at : at + out * width].reshape(*X.shape[:-1], out, width)
-            found.append((W, X[..., at + out * width : at + out * (width + 1)]))
-            at, width = at + out * (width + 1), out
+        hidden = sum((width + 1) * out for width, out in pairwise((block.n, *self.hidden)))
+        classes = (X.shape[-1] - hidden) // (self.hidden[-1] + 1)
+        found = []
+        at = 0
+        for width, out in pairwise((block.n, *self.hidden, classes)):
+            cut = at + out * width
+            found.append((X[..., at:cut].reshape(*X.shape[:-1], out, width), X[..., cut : cut + out]))
+            at = cut + out
         return found

@@ -3,7 +3,6 @@ federated learning", arXiv:2201.11183 (2022)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from mpifed.core.symmetric import add_diagonal
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
+from mpifed.problems.base import Solve
 from mpifed.problems.classifier import Classifier
 from mpifed.problems.gram import largest_eigenvalue
 
@@ -25,7 +25,7 @@ class Softmax(Classifier, tag="softmax"):
     def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:
         return cross_entropy(Z, b)
 
-    def hessian(self, block: Block, X: Array) -> Callable[[Array], Array]:
+    def hessian(self, block: Block, X: Array) -> Solve:
         """V -> ∇²f_i(x_i) v_i for rows V (c, n)."""
         P = probabilities(self.scores(block, X))
 
@@ -41,14 +41,17 @@ class Softmax(Classifier, tag="softmax"):
 
         For the classes k, l it is A_iᵀ diag(w p_k([k = l] − p_l)) A_i, A_i with its column of ones; lam is added for W.
         """
-        P, f = probabilities(self.scores(block, X)), block.n
+        P = probabilities(self.scores(block, X))
         classes = P.shape[-1]
-        cut, n = classes * f, classes * (f + self.bias)
+        f = block.n
+        cut = classes * f
+        n = cut + classes * self.bias
         H = np.empty((len(block), n, n), P.dtype)
         for k, l in combinations_with_replacement(range(classes), 2):
             sign, other = (1, 1 - P[..., k]) if k == l else (-1, P[..., l])
             weights = block.w * P[..., k] * other
-            K, L = slice(k * f, k * f + f), slice(l * f, l * f + f)
+            K = slice(k * f, k * f + f)
+            L = slice(l * f, l * f + f)
             H[:, K, L] = H[:, L, K] = sign * block.gram(weights)
             if self.bias:
                 H[:, K, cut + l] = H[:, L, cut + k] = sign * block.vecmat(weights)
@@ -59,12 +62,8 @@ class Softmax(Classifier, tag="softmax"):
 
     def lipschitz(self, block: Block) -> Array:
         """r_i = λ_max(A_iᵀA_i)/(2d_i) + lam: (c,)."""
-        top = (
-            block.once("largest eigenvalue with bias", with_ones)
-            if self.bias
-            else block.once("largest eigenvalue", largest_eigenvalue)
-        )
-        return top / (2 * block.d) + self.lam
+        made = ("largest eigenvalue with bias", with_ones) if self.bias else ("largest eigenvalue", largest_eigenvalue)
+        return block.once(*made) / (2 * block.d) + self.lam
 
     def convexity(self, block: Block) -> Array:
         """α_i = lam: (c,); 0 with a bias, which lam does not cover."""
@@ -92,10 +91,9 @@ def cross_entropy(Z: Array, b: Array) -> tuple[Array, Array]:
 
 def with_ones(block: Block) -> Array:
     """λ_max of [A_i 1]ᵀ[A_i 1], which is that of A_i A_iᵀ + 1 1ᵀ, without padding rows: (c,)."""
-    return np.array([np.linalg.eigvalsh(bordered(block.dense(i)))[-1] for i in range(len(block))])
-
-
-def bordered(A: Array) -> Array:
-    """The smaller Gram matrix of A with a column of ones."""
-    A = np.concatenate([A, np.ones((len(A), 1), A.dtype)], axis=1)
-    return A @ A.T if A.shape[0] < A.shape[1] else A.T @ A
+    top = []
+    for i in range(len(block)):
+        A = block.dense(i)
+        A = np.concatenate([A, np.ones((len(A), 1), A.dtype)], axis=1)
+        top.append(np.linalg.eigvalsh(A @ A.T if len(A) < A.shape[1] else A.T @ A)[-1])
+    return np.array(top)

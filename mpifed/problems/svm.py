@@ -16,7 +16,8 @@ class SVM(Classifier, tag="svm"):
     """
 
     def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:
-        classes, true = Z.shape[-1], b.astype(np.intp)[..., None]
+        classes = Z.shape[-1]
+        true = b.astype(np.intp)[..., None]
         margin = 1 - np.take_along_axis(Z, true, -1) + Z
         np.put_along_axis(margin, true, 0, -1)
         R = (margin > 0).astype(Z.dtype) / classes

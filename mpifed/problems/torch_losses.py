@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from mpifed.core import plugins
@@ -12,14 +13,13 @@ from mpifed.core.toml import toml_value
 from mpifed.problems.torch_device import first_line, pytorch
 
 Targets = Literal["classes", "numbers"]
-LOSSES: dict[str, Targets] = {  # name -> what its targets are
-    "cross-entropy": "classes",
-    "binary-cross-entropy": "classes",
-    "mse": "numbers",
-    "l1": "numbers",
-    "huber": "numbers",
+LOSSES: dict[str, tuple[Targets, str]] = {  # name -> what its targets are, and its name in torch.nn.functional
+    "cross-entropy": ("classes", "cross_entropy"),
+    "binary-cross-entropy": ("classes", "binary_cross_entropy_with_logits"),
+    "mse": ("numbers", "mse_loss"),
+    "l1": ("numbers", "l1_loss"),
+    "huber": ("numbers", "huber_loss"),
 }
-METRICS = ("rmse", "mae", "r2")  # of targets that are numbers
 
 
 class Loss(NamedTuple):
@@ -33,7 +33,9 @@ class Loss(NamedTuple):
         """Σ_j w_j loss_j, or the mean where the function gives that; scores (k, 1) reach it as (k,)."""
         losses = self.function(squeezed(scores), targets)
         if not pytorch().is_tensor(losses) or (losses.ndim and len(losses) != len(w)):
-            raise ValueError(f"it gives {found(losses)} for {len(w)} samples: one loss each, or their mean, is needed")
+            shape = getattr(losses, "shape", None)
+            given = f"a {type(losses).__name__}" if shape is None else f"an array {toml_value(tuple(shape))}"
+            raise ValueError(f"it gives {given} for {len(w)} samples: one loss each, or their mean, is needed")
         if losses.ndim > 1:
             losses = losses.flatten(1).mean(1)
         return (w * losses).sum() if losses.ndim else losses
@@ -56,29 +58,15 @@ class Loss(NamedTuple):
 
 def loss_of(reference: str, targets: Targets | None) -> Loss:
     """The loss called ``reference``; ``targets`` says what those of a function of the user are."""
-    if reference in LOSSES:
-        wanted = LOSSES[reference]
-        if targets not in (None, wanted):
-            raise UserError(
-                f"problem.targets = {toml_value(targets)} is wrong: the targets of {reference} are {wanted}"
-            )
-        return Loss(reference, built_in(reference), wanted)
-    return Loss(reference, function_of("loss", reference, LOSSES), targets or "classes")
-
-
-def built_in(name: str) -> Callable[[Any, Any], Any]:
-    """The loss of each sample, by the names of LOSSES."""
-    F = pytorch().nn.functional
-    functions: dict[str, Callable[[Any, Any], Any]] = {
-        "cross-entropy": lambda scores, y: F.cross_entropy(scores, y, reduction="none"),
-        "binary-cross-entropy": lambda scores, y: F.binary_cross_entropy_with_logits(
-            scores, y.to(scores.dtype), reduction="none"
-        ),
-        "mse": lambda scores, y: F.mse_loss(scores, y, reduction="none"),
-        "l1": lambda scores, y: F.l1_loss(scores, y, reduction="none"),
-        "huber": lambda scores, y: F.huber_loss(scores, y, reduction="none"),
-    }
-    return functions[name]
+    if reference not in LOSSES:
+        return Loss(reference, function_of("loss", reference, LOSSES), targets or "classes")
+    wanted, name = LOSSES[reference]
+    if targets not in (None, wanted):
+        raise UserError(f"problem.targets = {toml_value(targets)} is wrong: the targets of {reference} are {wanted}")
+    function = partial(getattr(pytorch().nn.functional, name), reduction="none")
+    if reference == "binary-cross-entropy":  # its targets are classes, whole numbers, and the function takes real ones
+        return Loss(reference, lambda scores, y: function(scores, y.to(scores.dtype)), wanted)
+    return Loss(reference, function, wanted)
 
 
 class Metric(NamedTuple):
@@ -100,26 +88,26 @@ class Metric(NamedTuple):
         return value
 
 
+def r2(scores: Any, y: Any) -> float:
+    """1 − Σ(score − y)²/Σ(y − mean y)²; where all y are equal, 1 for perfect scores and else 0."""
+    residual, total = (float(part.square().sum()) for part in (scores - y, y - y.mean()))
+    return 1 - residual / total if total else float(residual == 0)
+
+
+METRICS: dict[str, Callable[[Any, Any], Any]] = {  # of targets that are numbers
+    "rmse": lambda scores, y: (scores - y).square().mean().sqrt(),
+    "mae": lambda scores, y: (scores - y).abs().mean(),
+    "r2": r2,
+}
+
+
 def metric_of(reference: str, targets: Targets) -> Metric:
     """The metric called ``reference``."""
     if reference not in METRICS:
         return Metric(reference, function_of("metric", reference, METRICS))
     if targets == "classes":
         raise UserError(f'problem.metric = "{reference}" is wrong: it is for numbers, and the targets are classes')
-    functions: dict[str, Callable[[Any, Any], Any]] = {
-        "rmse": lambda scores, y: (scores - y).square().mean().sqrt(),
-        "mae": lambda scores, y: (scores - y).abs().mean(),
-        "r2": r2,
-    }
-    return Metric(reference, functions[reference])
-
-
-def r2(scores: Any, y: Any) -> float:
-    """1 − Σ(score − y)²/Σ(y − mean y)²; where all y are equal, 1 for perfect scores and else 0."""
-    residual, total = (float(part.square().sum()) for part in (scores - y, y - y.mean()))
-    if total:
-        return 1 - residual / total
-    return float(residual == 0)
+    return Metric(reference, METRICS[reference])
 
 
 def function_of(key: str, reference: str, names: Any) -> Callable[[Any, Any], Any]:
@@ -139,9 +127,3 @@ def function_of(key: str, reference: str, names: Any) -> Callable[[Any, Any], An
 def squeezed(scores: Any) -> Any:
     """Scores (k, 1) as (k,); against targets (k,) they would spread to (k, k)."""
     return scores[:, 0] if scores.ndim == 2 and scores.shape[1] == 1 else scores
-
-
-def found(value: Any) -> str:
-    """What a loss gave, in words."""
-    shape = getattr(value, "shape", None)
-    return f"a {type(value).__name__}" if shape is None else f"an array {toml_value(tuple(shape))}"

@@ -51,9 +51,8 @@ class TorchModule(TorchProblem, tag="torch", kw_only=True):
         try:
             made = found(**self.arguments)
         except Exception as error:  # the user's code may raise anything
-            raise UserError(
-                f"{wrong} arguments = {toml_value(self.arguments)} cannot be used: {first_line(error)}"
-            ) from None
+            given = toml_value(self.arguments)
+            raise UserError(f"{wrong} arguments = {given} cannot be used: {first_line(error)}") from None
         if not isinstance(made, module):
             raise UserError(f"{wrong} {name} of {source} returns no torch.nn.Module, but a {type(made).__name__}")
         return made

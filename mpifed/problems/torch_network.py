@@ -50,7 +50,9 @@ class Network:
     """
 
     def __init__(self, make: Callable[[], Any], options: Options, seed: int) -> None:
-        self.torch, self.options, self.device = pytorch(), options, device_of(options.device)
+        self.torch = pytorch()
+        self.options = options
+        self.device = device_of(options.device)
         self.torch.set_num_threads(threads.of_networks())
         with self.seeded(seed), self.torch.no_grad():
             self.module = make().eval()
@@ -85,7 +87,8 @@ class Network:
 
     def _check_calls(self) -> None:
         """Call the module with a few samples; UserError where it remembers them."""
-        before, self.alone = torch_layers.marks(self.module), True
+        before = torch_layers.marks(self.module)
+        self.alone = True
         for train in (False, True):
             self.norms.mode(self.module, train)
             self.trial = self._call({}, self._zeros(2))
@@ -105,9 +108,8 @@ class Network:
         return self.options.loss.is_mean(self.trial, self.torch.zeros(2, dtype=kind))
 
     def _zeros(self, count: int) -> Any:
-        return self.torch.zeros(
-            count, *self.options.shape, dtype=self.torch.int64 if self.options.integers else self.torch.float32
-        )
+        kind = self.torch.int64 if self.options.integers else self.torch.float32
+        return self.torch.zeros(count, *self.options.shape, dtype=kind)
 
     def run(self, x: Array, own: Samples, gradient: bool, train: bool) -> tuple[float, Array, list[int]]:
         """f(x), ∇f(x) (n,) if ``gradient``, and the predicted class of each sample (d,).
@@ -115,20 +117,24 @@ class Network:
         ``train`` enables dropout. Its random numbers are seeded with a checksum of x, the labels and the first sample:
         clients at the same x and mini-batches of a client then differ, and the number of ranks does not matter.
         """
-        lam, (A, b, w, _) = self.options.lam, own
-        f, g = lam / 2 * float(np.sum((self.weights * x) ** 2)), lam * (self.weights * x)
+        A, b, w, _ = own
+        weights = self.weights * x
+        f = self.options.lam / 2 * float(np.sum(weights**2))
+        g = self.options.lam * weights
         classes: list[int] = []
-        work = self.loss_and_gradient if gradient else self.loss_only
         seed = zlib.crc32(A[:1].tobytes(), zlib.crc32(b.tobytes(), zlib.crc32(x.tobytes()))) if train else 0
+        with_gradient = self.torch.func.grad_and_value(self.loss, has_aux=True)
         with self.seeded(seed), self.torch.no_grad():
             P, constants = self.parameters(x)
             self.norms.mode(self.module, train)
             for piece in self.pieces(A, b, w):
-                parts, (loss, scores) = work(P, constants, *piece)
+                if gradient:
+                    parts, (loss, scores) = with_gradient(P, constants, *piece)
+                    g += self.torch.cat([parts[name].reshape(-1) for name in self.shapes]).cpu().numpy()
+                else:
+                    loss, scores = self.loss(P, constants, *piece)
                 f += float(loss)
                 classes += self.classes(scores)
-                if gradient:
-                    g += self.torch.cat([parts[name].reshape(-1) for name in self.shapes]).cpu().numpy()
         return f, g, classes
 
     def scores(self, x: Array, own: Samples) -> tuple[Any, Any]:
@@ -148,19 +154,7 @@ class Network:
         if self.options.loss.targets == "numbers":
             return []
         scores = squeezed(scores)
-        found: list[int] = (scores.argmax(1) if scores.ndim > 1 else (scores > 0).long()).tolist()
-        return found
-
-    def loss_and_gradient(self, P: dict[str, Any], *piece: Any) -> tuple[dict[str, Any], tuple[Any, Any]]:
-        """Gradients by parameter name, and (loss, scores)."""
-        found: tuple[dict[str, Any], tuple[Any, Any]] = self.torch.func.grad_and_value(self.loss, has_aux=True)(
-            P, *piece
-        )
-        return found
-
-    def loss_only(self, P: dict[str, Any], *piece: Any) -> tuple[dict[str, Any], tuple[Any, Any]]:
-        """No gradients, and (loss, scores)."""
-        return {}, self.loss(P, *piece)
+        return (scores.argmax(1) if scores.ndim > 1 else (scores > 0).long()).tolist()
 
     def loss(self, P: dict[str, Any], constants: dict[str, Any], *piece: Any) -> tuple[Any, Any]:
         """Σ_j w_j · loss of sample j, and the scores (k, …)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -15,10 +16,8 @@ from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array, Count
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
-from mpifed.data.labels import Kind
-from mpifed.problems.base import Problem
-from mpifed.problems.classifier import whole_labels
-from mpifed.problems.torch_losses import LOSSES, Loss, Metric, Targets, loss_of, metric_of
+from mpifed.problems.base import Problem, class_count
+from mpifed.problems.torch_losses import LOSSES, Metric, Targets, loss_of, metric_of
 from mpifed.problems.torch_network import Network, Options, Samples
 
 Shape = Annotated[tuple[Count, ...], Meta(min_length=1)]
@@ -50,7 +49,6 @@ class TorchProblem(Problem):
     @abstractmethod
     def make(self, n: int, classes: int) -> Any:
         """The torch.nn.Module for samples of n features, with so many scores."""
-        raise NotImplementedError
 
     def classes(self, n: int, size: int) -> int:
         """The number of scores of a network with ``size`` parameters; 0 where ``make`` does not need it."""
@@ -93,14 +91,11 @@ class TorchProblem(Problem):
         """The number of scores for each sample; ValueError where the labels do not go with the loss."""
         if not self.classifies():
             return 1
-        if data.classes < 2:
-            raise ValueError("labels must be whole numbers 0, 1 … C−1 of at least 2 classes")
+        classes = class_count(data)
         if self.loss != "binary-cross-entropy":
-            return data.classes
-        if data.classes > 2:
-            raise ValueError(
-                f"loss = {toml_value(self.loss)} is for labels 0 and 1, but there are {data.classes} classes"
-            )
+            return classes
+        if classes > 2:
+            raise ValueError(f"loss = {toml_value(self.loss)} is for labels 0 and 1, but there are {classes} classes")
         return 1
 
     def _check_output(self, net: Network, scores: int) -> None:
@@ -114,27 +109,18 @@ class TorchProblem(Problem):
         elif scores == 1 and net.output not in ((2,), (2, 1)):
             raise ValueError(f"{gives} [2, 1], one score per sample")
 
-    def _loss(self) -> Loss:
-        return loss_of(self.loss, self.targets)
-
     def _metric(self) -> Metric:
-        return metric_of(self._metric_name(), self._targets())
+        return metric_of(self._metric_name(), self.takes())
 
     def _metric_name(self) -> str:
         """The metric that is recorded beside f; numbers have one by default, for classes it is empty."""
         return self.metric or ("" if self.classifies() else "rmse")
 
-    def _targets(self) -> Targets:
-        return LOSSES.get(self.loss, self.targets or "classes")
-
-    def takes(self) -> Kind:
-        return self._targets()
-
-    def labels(self, b: Array) -> Array:
-        return whole_labels(b) if self.classifies() else b
+    def takes(self) -> Targets:
+        return LOSSES[self.loss][0] if self.loss in LOSSES else self.targets or "classes"
 
     def classifies(self) -> bool:
-        return self._targets() == "classes"
+        return self.takes() == "classes"
 
     def measured(self) -> tuple[str, ...]:
         name = self._metric_name().rpartition(":")[2]
@@ -142,18 +128,17 @@ class TorchProblem(Problem):
 
     def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
         """The metric of each client on its samples: (c,)."""
-        metric, net, X = self._metric(), self._network(block, X), self._points(block, X)
-        scores = (net.scores(X if X.ndim == 1 else X[i], self._own(block, i)) for i in range(len(block)))
-        return (np.array([metric.of(*both) for both in scores]),)
+        metric = self._metric()
+        net = self._network(block, X)
+        return (np.array([metric.of(*net.scores(x, own)) for x, own in self._clients(block, X)]),)
 
     def predict(self, block: Block, X: Array) -> Array:
         """The class with the largest score (the first of equal ones): (c, D); 0 on the padding."""
-        net, X = self._network(block, X), self._points(block, X)
+        net = self._network(block, X)
         found = np.zeros(block.b.shape, np.intp)
-        for i in range(len(block)):
-            own = self._own(block, i)
+        for i, (x, own) in enumerate(self._clients(block, X)):
             if len(own.A):
-                found[i, : len(own.A)] = net.classes(net.scores(X if X.ndim == 1 else X[i], own)[0])
+                found[i, : len(own.A)] = net.classes(net.scores(x, own)[0])
         return found
 
     def value(self, block: Block, X: Array) -> Array:
@@ -174,38 +159,38 @@ class TorchProblem(Problem):
 
         Clients are computed one at a time and without padding, so that none depends on the others in the block.
         """
-        net, X = self._network(block, X), self._points(block, X)
+        net = self._network(block, X)
         f = np.empty(len(block), block.b.dtype)
         G = np.empty((len(block) if gradient else 0, X.shape[-1]), block.b.dtype)
         found = np.zeros(block.b.shape, np.intp)
-        for i in range(len(block)):
-            own = self._own(block, i)
-            f[i], g, classes = net.run(X if X.ndim == 1 else X[i], own, gradient, train)
+        for i, (x, own) in enumerate(self._clients(block, X)):
+            f[i], g, classes = net.run(x, own, gradient, train)
             found[i, : len(classes)] = classes
             if gradient:
                 G[i] = g
         return f, G, found
 
-    def _points(self, block: Block, X: Array) -> Array:
-        return np.ascontiguousarray(X, block.b.dtype)
-
-    def _own(self, block: Block, i: int) -> Samples:
-        """The samples of the i-th client, without padding; a mini-batch may hold fewer than d_i."""
-        d = np.count_nonzero(block.w[i])
-        training = None
-        if block.training is not None:
-            whole, rows = block.training
-            training = whole.dense(rows[i])
-        return Samples(block.dense(i)[:d], block.b[i, :d], block.w[i, :d], training)
+    def _clients(self, block: Block, X: Array) -> Iterator[tuple[Array, Samples]]:
+        """The point x_i (n,) and the samples of each client, without padding; a mini-batch may hold fewer than d_i."""
+        X = np.ascontiguousarray(X, block.b.dtype)
+        for i in range(len(block)):
+            d = np.count_nonzero(block.w[i])
+            training = None
+            if block.training is not None:
+                whole, rows = block.training
+                training = whole.dense(rows[i])
+            yield X if X.ndim == 1 else X[i], Samples(block.dense(i)[:d], block.b[i, :d], block.w[i, :d], training)
 
     def _network(self, block: Block, X: Array) -> Network:
         """The network for these options and sizes, built once per process; frozen random parameters have the seed 0."""
-        n, size = block.n, X.shape[-1]
+        n = block.n
+        size = X.shape[-1]
         key = (msgspec.json.encode(self), n, size)
         if key not in NETWORKS:
             NETWORKS[key] = self._make(n, self.classes(n, size), 0)
         return NETWORKS[key]
 
     def _make(self, n: int, classes: int, seed: int) -> Network:
-        options = Options(self.sample(n), self.reads_integers(), self._loss(), self.lam, self.device)
+        loss = loss_of(self.loss, self.targets)
+        options = Options(self.sample(n), self.reads_integers(), loss, self.lam, self.device)
         return Network(lambda: self.make(n, classes), options, seed)

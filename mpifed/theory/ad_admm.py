@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mpifed.theory.statements import Bound, Certificate, Condition, Known, is_convex, smooth
+from mpifed.theory.statements import Bound, Certificate, Condition, Known, smooth
 
 
 def least_penalty(L: float, convex: bool) -> float:
@@ -36,33 +36,27 @@ def certificate(options: Any, known: Known) -> Certificate:
     """The conditions for the options of AD-ADMM; S = m + 1 covers any number of arrivals."""
     if known.r is None:
         return Certificate(TITLE, [smooth(known, "the proof")], [], [])
-    L, convex, m = known.most, is_convex(known.r, known.mu), known.m
+    L = known.most
+    convex = known.convex
     rho = options.penalty(L)
     kind = "convex f_i: (1 + L²)" if convex else "(1 + L + L²)"
     name = f"ρ > (b + √(b² + 8L²))/2, b = {kind}"
+    proof = "the proof"
+    every = known.m + 1, known.oldest
+    gamma = least_proximal(rho, known.m, *every)
     unit = least_penalty(1.0, convex)
+    beside = L * max(least_proximal(unit, known.m, *every), 0.0)
     return Certificate(
         TITLE,
         [
-            smooth(known, "the proof"),
-            Condition.of("oldest upload in rounds, τ − 1 < ∞", known.oldest, "<", math.inf, "the proof"),
-            Condition.of(name, rho, ">", least_penalty(L, convex), "the proof"),
-            Condition.of(
-                "γ > (S(1 + ρ²)(τ − 1)² − mρ)/2",
-                options.gamma,
-                ">",
-                least_proximal(rho, m, m + 1, known.oldest),
-                "the proof",
-            ),
+            smooth(known, proof),
+            Condition.of("oldest upload in rounds, τ − 1 < ∞", known.oldest, "<", math.inf, proof),
+            Condition.of(name, rho, ">", least_penalty(L, convex), proof),
+            Condition.of("γ > (S(1 + ρ²)(τ − 1)² − mρ)/2", options.gamma, ">", gamma, proof),
         ],
         [
-            Bound("ρ that suffices where f_i is scaled so that L = 1", f"{unit:.3g} L", unit * L, "the proof"),
-            Bound(
-                "γ to go with it",
-                "L(S(1 + (ρ/L)²)(τ − 1)² − mρ/L)/2",
-                L * max(least_proximal(unit, m, m + 1, known.oldest), 0.0),
-                "the proof",
-            ),
+            Bound("ρ that suffices where f_i is scaled so that L = 1", f"{unit:.3g} L", unit * L, proof),
+            Bound("γ to go with it", "L(S(1 + (ρ/L)²)(τ − 1)² − mρ/L)/2", beside, proof),
         ],
         [
             "to a stationary point, without a rate; f_i is not divided by m; the proof is in mpifed/theory/ad_admm.py",

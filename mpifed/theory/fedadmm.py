@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,32 +11,23 @@ from mpifed.core.typing import Array
 from mpifed.theory.statements import Bound, Certificate, Condition, Known, smooth
 
 
-class Quantities(NamedTuple):
-    """σ_i, α_i r_i and α_i s_i, (m,) each, with ∇²f_i ⪰ −s_i I; ν, ε_i⁰, most inner steps, and max ‖g_i⁰ + π_i⁰‖²."""
-
-    sigma: Array
-    r: Array
-    s: Array
-    nu: float
-    eps: float
-    inner: int
-    start: float
-
-
 def contraction(sigma: Array, r: Array, s: Array) -> float:
-    """The largest ϱ with σ_i >= α_i s_i + ϱ α_i r_i/2 for all i.  (Theorem 3.1)"""
+    """The largest ϱ with σ_i >= α_i s_i + ϱ α_i r_i/2 for all i.  (Theorem 3.1)
+
+    Here and below ``sigma`` are σ_i, ``r`` α_i r_i and ``s`` α_i s_i, (m,) each, with ∇²f_i ⪰ −s_i I.
+    """
     return float(np.min(2 * (sigma - s) / r))
 
 
-def inner_steps(q: Quantities, away: Any, eps: float) -> float:
+def inner_steps(sigma: Array, r: Array, s: Array, away: Any, eps: float) -> float:
     """κ = log_ϱ(2(α_i²r_i² + σ_i²)‖w − v_i*‖²/ε_i) − 1, the largest over i; nan unless ϱ > 1.  (3.13)
 
     ``away`` (m,) are the ‖w − v_i*‖². v^{κ+1} reaches ε_i, after κ + 1 steps of (3.12).
     """
-    rho = contraction(q.sigma, q.r, q.s)
+    rho = contraction(sigma, r, s)
     if not (rho > 1 and eps > 0):
         return math.nan
-    share = float(np.max(2 * (q.r**2 + q.sigma**2) * away)) / eps
+    share = float(np.max(2 * (r**2 + sigma**2) * away)) / eps
     return max(math.log(share) / math.log(rho) - 1, 0.0) if share > 0 else 0.0
 
 
@@ -48,20 +39,6 @@ def descent(sigma: Array, r: Array) -> float:
 def weights(sigma: Array, r: Array, nu: float) -> Array:
     """ν/((1 − ν)α_i r_i) + 10(1 + ν)/(σ_i(1 − ν)): what ε_i^k is multiplied by in L̃^k.  (Lemma 4.1)"""
     return nu / ((1 - nu) * r) + 10 * (1 + nu) / (sigma * (1 - nu))
-
-
-def conditions(q: Quantities) -> list[Condition]:
-    """The conditions of Theorem 3.1, Lemma 4.1 and Theorem 4.1 on σ_i, ν and the start."""
-    rho = contraction(q.sigma, q.r, q.s)
-    return [
-        Condition.of("ϱ = min 2(σ_i − α_i s_i)/(α_i r_i) > 1", rho, ">", 1.0, "Theorem 3.1"),
-        Condition.of("min σ_i/(α_i r_i) > 5/2", float(np.min(q.sigma / q.r)), ">", 2.5, "Theorem 4.1; c > 0 in (4.4)"),
-        Condition.of("ν >= 1/2", q.nu, ">=", 0.5, "Algorithm 1"),
-        Condition.of("ν < 1", q.nu, "<", 1.0, "Algorithm 1"),
-        Condition.of(
-            "max ‖π_i⁰ + g_i⁰‖² <= ε_i⁰ (at k = 0 alone)", q.start, "<=", q.eps, "(7.6) at k = 0, for Lemma 4.1"
-        ),
-    ]
 
 
 def covering(known: Known) -> Condition:
@@ -78,36 +55,41 @@ def certificate(options: Any, known: Known) -> Certificate:
         return Certificate(TITLE, [smooth(known, "Assumption 4.1")], [], [])
     r = known.r / known.m
     s = r if known.mu is None else np.maximum(-known.mu, 0) / known.m
-    g0 = np.sqrt(known.g0) / known.m
+    sigma = options.r0 * r
+    rho = contraction(sigma, r, s)
+    g0 = np.sqrt(known.g0) / known.m  # ‖g_i⁰ + π_i⁰‖ where π_i⁰ = 0
     start = 0.0 if options.first == "-gradient" else float(g0.max()) ** 2
     eps = float(options.k0**2 if options.eps0 is None else options.eps0)
-    q = Quantities(options.r0 * r, r, s, options.nu, eps, options.inner_max, start)
-    away = ((0.0 if start == 0 else g0) / np.maximum(q.sigma - s, 1e-300)) ** 2
-    steps = inner_steps(q, away, options.nu * eps)
+    away = ((0.0 if start == 0 else g0) / np.maximum(sigma - s, 1e-300)) ** 2
+    steps = inner_steps(sigma, r, s, away, options.nu * eps)
     need = steps if math.isnan(steps) else math.ceil(steps) + 1
     coercive = 1.0 if known.least > 0 else math.nan
-    reached = Condition.of(
-        "⌈κ⌉ + 1 of (3.13) in the first iteration <= inner_max", need, "<=", q.inner, "(3.5), (3.13)"
-    )
+    name = "⌈κ⌉ + 1 of (3.13) in the first iteration <= inner_max"
+    of = Condition.of
     return Certificate(
         TITLE,
         [
             smooth(known, "Assumption 4.1"),
-            Condition.of("f is coercive (1: strongly convex f_i)", coercive, "=", 1.0, "Assumption 4.2"),
-            *conditions(q),
-            reached,
+            of("f is coercive (1: strongly convex f_i)", coercive, "=", 1.0, "Assumption 4.2"),
+            of("ϱ = min 2(σ_i − α_i s_i)/(α_i r_i) > 1", rho, ">", 1.0, "Theorem 3.1"),
+            of("min σ_i/(α_i r_i) > 5/2", float(np.min(sigma / r)), ">", 2.5, "Theorem 4.1; c > 0 in (4.4)"),
+            of("ν >= 1/2", options.nu, ">=", 0.5, "Algorithm 1"),
+            of("ν < 1", options.nu, "<", 1.0, "Algorithm 1"),
+            of("max ‖π_i⁰ + g_i⁰‖² <= ε_i⁰ (at k = 0 alone)", start, "<=", eps, "(7.6) at k = 0, for Lemma 4.1"),
+            of(name, need, "<=", options.inner_max, "(3.5), (3.13)"),
             covering(known),
         ],
         [
-            Bound("squared distance to v_i* per inner step", "1/ϱ", 1 / contraction(q.sigma, q.r, s), "Theorem 3.1"),
-            Bound("fall of L̃ over Σ‖w_i^{k+1} − w_i^k‖²", "c/4, c of (4.4)", descent(q.sigma, r) / 4, "Lemma 4.1"),
+            Bound("squared distance to v_i* per inner step", "1/ϱ", 1 / rho, "Theorem 3.1"),
+            Bound("fall of L̃ over Σ‖w_i^{k+1} − w_i^k‖²", "c/4, c of (4.4)", descent(sigma, r) / 4, "Lemma 4.1"),
         ],
-        [
-            "Theorem 4.1 proves that f and L converge to one value and ∇f to 0, without a rate",
-            "Lemma 4.1 takes ‖π_i⁰ + g_i⁰‖² <= ε_i⁰ for granted, which π_i⁰ = −g_i⁰ of Algorithm 1 gives; where it "
-            "fails, the descent need not hold at k = 0, and does after",
-        ],
+        REMARKS,
     )
 
 
+REMARKS = [
+    "Theorem 4.1 proves that f and L converge to one value and ∇f to 0, without a rate",
+    "Lemma 4.1 takes ‖π_i⁰ + g_i⁰‖² <= ε_i⁰ for granted, which π_i⁰ = −g_i⁰ of Algorithm 1 gives; where it "
+    "fails, the descent need not hold at k = 0, and does after",
+]
 TITLE = "Theorem 3.1, Lemma 4.1 and Theorem 4.1 of FedADMM, arXiv:2204.10607"

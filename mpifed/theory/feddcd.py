@@ -12,11 +12,12 @@ from mpifed.core.typing import Array
 from mpifed.theory.statements import Bound, Certificate, Condition, Known, smooth, strongly
 
 STEPS = 20  # fewer Newton steps may end before the tolerance
+RANDOM = "E‖w_i − w*‖² of a random client"  # the name of (4), (9) and (11)
 EXACT = 1e-6  # a Newton method with ‖∇f_i − y_i‖ below this share of ‖∇f_i(x⁰)‖ counts as exact
 
 
 class Quantities(NamedTuple):
-    """α, β, N clients of which τ are selected, η, and Σ ‖y_i*‖² = Σ ‖∇f_i(w*)‖²."""
+    """α (nan where it is not positive), β, N clients of which τ are selected, η, and Σ ‖y_i*‖² = Σ ‖∇f_i(w*)‖²."""
 
     alpha: float
     beta: float
@@ -103,9 +104,10 @@ def shared(q: Quantities, options: Any, known: Known) -> list[Condition]:
 
 def quantities(options: Any, known: Known) -> Quantities:
     """α = min α_i, β = max r_i, as the method takes them."""
+    alpha = known.least if known.least > 0 else math.nan
     y = float(known.g.sum()) if known.convex else math.nan
     eta = options.eta if options.schedule is None else constant(options.schedule)
-    return Quantities(known.least, known.most, known.m, known.cohort, eta, y, known.rounds)
+    return Quantities(alpha, known.most, known.m, known.cohort, eta, y, known.rounds)
 
 
 def constant(schedule: Any) -> float:
@@ -122,27 +124,21 @@ def about(model: str, number: str) -> list[str]:
 
 def feddcd(options: Any, known: Known) -> Certificate:
     """The conditions for the options of FedDCD: Theorem 5.2 for a solver with an accuracy δ, else Theorem 4.1."""
-    q, solver = quantities(options, known), options.solver
-    if getattr(solver, "delta", None) is not None:
+    q = quantities(options, known)
+    if getattr(options.solver, "delta", None) is not None:
         return inexact(q, options, known)
-    rate = factor(q.r, q.alpha, q.beta) if q.alpha > 0 else math.nan
-    first = q.y / (2 * q.alpha) if q.alpha > 0 else math.nan
+    rate = factor(q.r, q.alpha, q.beta)
+    bound = distance(q.y / (2 * q.alpha), q.N, q.alpha, rate, q.rounds)
     return Certificate(
         "Theorem 4.1 of FedDCD, arXiv:2201.11183",
         [
             *shared(q, options, known),
             Condition.of("η = 1", q.eta, "=", 1, "Algorithm 1 with Λ = I/α; Lemma B.8"),
-            oracle(solver, known),
+            oracle(options.solver, known),
         ],
         [
             Bound("E G(y) − G* per round", "1 − (τ−1)/(N−1) · α/β", rate, "(3)", "factor", "dual_objective"),
-            Bound(
-                "E‖w_i − w*‖² of a random client",
-                "(1/(Nα²)) · factor^R · Σ ‖∇f_i(w*)‖²",
-                distance(first, q.N, q.alpha, rate, q.rounds) if q.alpha > 0 else math.nan,
-                "(4)",
-                "bound",
-            ),
+            Bound(RANDOM, "(1/(Nα²)) · factor^R · Σ ‖∇f_i(w*)‖²", bound, "(4)", "bound"),
         ],
         about(options.model, "(4)"),
     )
@@ -159,10 +155,10 @@ def oracle(solver: Any, known: Known) -> Condition:
 def inexact(q: Quantities, options: Any, known: Known) -> Certificate:
     """The conditions of Theorem 5.2."""
     delta = options.solver.delta
-    small = kappa(q.r, q.alpha, q.beta) if q.alpha > 0 else math.nan
+    small = kappa(q.r, q.alpha, q.beta)
     most = (1 - small) / 4
     value = most if delta == "theorem" else float(delta)
-    first = 20 / (3 * q.N * q.alpha**2) * q.y * (1 - small) ** q.rounds if q.alpha > 0 else math.nan
+    bound = 20 / (3 * q.N * q.alpha**2) * q.y * (1 - small) ** q.rounds
     return Certificate(
         "Theorem 5.2 of FedDCD with inexact gradients, arXiv:2201.11183",
         [
@@ -172,13 +168,7 @@ def inexact(q: Quantities, options: Any, known: Known) -> Certificate:
         ],
         [
             Bound("E G(y) − G* per round", "1 − (τ−1)α/(32 (N−1) β)", 1 - small, "(8)", "factor", "dual_objective"),
-            Bound(
-                "E‖w_i − w*‖² of a random client",
-                "20/(3Nα²) · factor^R · Σ ‖∇f_i(w*)‖²",
-                first,
-                "(9)",
-                "bound",
-            ),
+            Bound(RANDOM, "20/(3Nα²) · factor^R · Σ ‖∇f_i(w*)‖²", bound, "(9)", "bound"),
         ],
         about(options.model, "(9)"),
     )
@@ -187,10 +177,14 @@ def inexact(q: Quantities, options: Any, known: Known) -> Certificate:
 def accfeddcd(options: Any, known: Known) -> Certificate:
     """The conditions for the options of AccFedDCD, with the Lyapunov function in the place of (10)."""
     q = quantities(options, known)
-    ratio = q.alpha / q.beta if q.alpha > 0 else math.nan
-    r, used = options.r or q.r, options.kappa or ratio
+    ratio = q.alpha / q.beta
+    r = options.r or q.r
+    used = options.kappa or ratio
     a = momentum(r, used) if used > 0 else math.nan
-    first = q.y / (2 * q.alpha) + lost(a, r, used, q.alpha, q.y) if q.alpha > 0 else math.nan
+    first = q.y / (2 * q.alpha) + lost(a, r, used, q.alpha, q.y)
+    bound = distance(first, q.N, q.alpha, 1 - a, q.rounds)
+    formula = "2/(Nα) · factor^R · ((1/(2α) + (a² + b)/(2r²α)) Σ ‖∇f_i(w*)‖²"
+    source = "proof of Theorem D.1"
     lyapunov = "G − G* + (a² + b)/(2r²α)·‖z − y*‖²"
     return Certificate(
         "Theorem 6.1 of AccFedDCD, arXiv:2201.11183, with the term that (10) leaves out",
@@ -202,21 +196,8 @@ def accfeddcd(options: Any, known: Known) -> Certificate:
             oracle(options.solver, known),
         ],
         [
-            Bound(
-                f"E[{lyapunov}] per round",
-                "1 − √κ/(1/r + √κ)",
-                1 - a,
-                "proof of Theorem D.1",
-                "factor",
-                "dual_objective",
-            ),
-            Bound(
-                "E‖w_i − w*‖² of a random client",
-                "2/(Nα) · factor^R · ((1/(2α) + (a² + b)/(2r²α)) Σ ‖∇f_i(w*)‖²",
-                distance(first, q.N, q.alpha, 1 - a, q.rounds) if q.alpha > 0 else math.nan,
-                "(11) with the missing term",
-                "bound",
-            ),
+            Bound(f"E[{lyapunov}] per round", "1 − √κ/(1/r + √κ)", 1 - a, source, "factor", "dual_objective"),
+            Bound(RANDOM, formula, bound, "(11) with the missing term", "bound"),
         ],
         [
             "(10) is false as printed: it leaves out the term in z; what holds is the same factor for "

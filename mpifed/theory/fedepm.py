@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.theory.fedadmm import covering
 from mpifed.theory.statements import Bound, Certificate, Condition, Known, smooth
-
-
-class Quantities(NamedTuple):
-    """λ, its threshold λ*, η, and for each client (m,) r_i and μ_{i,0} as the step takes it; α and c."""
-
-    lam: float
-    threshold: float
-    eta: float
-    r: Array
-    mu: Array
-    alpha: float
-    c: float
 
 
 def penalties(options: Any, m: int, cohort: int) -> tuple[float, float]:
@@ -48,66 +36,57 @@ def first_descent(mu: Any, alpha: float, eta: float, r: Any) -> float:
     return math.ceil(math.log(need) / math.log(alpha) - 1) if alpha > 1 else math.inf
 
 
-def conditions(q: Quantities) -> list[Condition]:
-    """The conditions of Theorem III.1, Lemma VI.1 and Theorem VI.1 on λ, μ_i, α and c."""
-    return [
-        Condition.of("λ >= λ* = max |(∇f_i(w*))_j|", q.lam, ">=", q.threshold, "Theorem III.1, (11)"),
-        Condition.of("η > 0", q.eta, ">", 0.0, "(8)"),
-        Condition.of("α > 1", q.alpha, ">", 1.0, "Algorithm 2; (31) divides by α − 1"),
-        Condition.of("c > 0", q.c, ">", 0.0, "Algorithm 2; (31), (71) divide by c"),
-        Condition.of(
-            "min (μ_{i,1} + η − r_i) >= 0",
-            float(np.min(q.mu * q.alpha + q.eta - q.r)),
-            ">=",
-            0.0,
-            "(32), (33): else the second sum is no descent; later k: see below",
-        ),
-    ]
-
-
-def bounds(q: Quantities, at: str, start: float) -> list[Bound]:
-    """λ* at the point ``at``, and what Lemma VI.1 lets F grow by beside F at the ``start``."""
-    mu, c, alpha, r = q.mu, q.c, q.alpha, q.r
-    return [
-        Bound("threshold λ*", f"max |(∇f_i)_j| at {at}", q.threshold, "(11)"),
-        Bound("λ*/λ", "the penalty is exact where this is at most 1", q.threshold / q.lam, "(11)"),
-        Bound(
-            "first iteration k with μ_{i,k+1} + η >= r_i",
-            "log_α(max (r_i − η)/μ_{i,0}) − 1",
-            first_descent(mu, alpha, q.eta, r),
-            "(32)",
-        ),
-        Bound("growth of F allowed at k = 0", "Σ r_i²/(2μ_{i,0} c α)", growth(mu, c, alpha, r, 0), "(32)"),
-        Bound("growth of F allowed altogether", "Σ r_i²/(2μ_{i,0} c (α − 1))", total_growth(mu, c, alpha, r), "(31)"),
-        Bound("F at the start", "Σ f_i(x⁰)", start, "(7)"),
-    ]
-
-
 def certificate(options: Any, known: Known) -> Certificate:
-    """The conditions for the options of FedEPM."""
+    """The conditions of Theorem III.1, Lemma VI.1 and Theorem VI.1 for the options of FedEPM."""
     if known.r is None:
         return Certificate(TITLE, [smooth(known, "Assumption VI.1")], [], [])
     lam, eta = penalties(options, known.m, known.cohort)
-    over = known.d if options.step_scale == "samples" else np.ones(known.m)
-    q = Quantities(lam, known.largest, eta, known.r, options.mu0 / over, options.alpha, options.c)
+    alpha, c = options.alpha, options.c
+    threshold = known.largest
+    own = options.step_scale == "samples"
+    mu = options.mu0 / (known.d if own else np.ones(known.m))  # μ_{i,0} as the step takes it
+    descent = float(np.min(mu * alpha + eta - known.r))
     named = "noise of scale Δ_i/(ε μ_i) (1: yes)"  # 2‖g‖₁ is in the place of Δ_i, or the scale of a clipped gradient
-    noise = [Condition.of(named, 0.0, "=", 1.0, "Setup VI.1; without noise its terms are 0")]
-    printed = ["steps are μ_i/d_i here, so μ_i of the theorems is read as μ_i/d_i"]
+    of = Condition.of
+    noise = [of(named, 0.0, "=", 1.0, "Setup VI.1; without noise its terms are 0")]
+    later = "(32), (33): else the second sum is no descent; later k: see below"
     return Certificate(
         TITLE,
         [
             smooth(known, "Assumption VI.1"),
-            *conditions(q),
+            of("λ >= λ* = max |(∇f_i(w*))_j|", lam, ">=", threshold, "Theorem III.1, (11)"),
+            of("η > 0", eta, ">", 0.0, "(8)"),
+            of("α > 1", alpha, ">", 1.0, "Algorithm 2; (31) divides by α − 1"),
+            of("c > 0", c, ">", 0.0, "Algorithm 2; (31), (71) divide by c"),
+            of("min (μ_{i,1} + η − r_i) >= 0", descent, ">=", 0.0, later),
             covering(known),
             *(noise if options.noise != "none" else []),
         ],
-        bounds(q, known.at, known.m * known.f0),
         [
-            *(printed if options.step_scale == "samples" else []),
-            "Theorem VI.1 proves that F converges and steps vanish, not that the limit is stationary, and no rate",
-            "Theorem V.1, on privacy, is false from the second upload on, so it is not certified",
+            Bound("threshold λ*", f"max |(∇f_i)_j| at {known.at}", threshold, "(11)"),
+            Bound("λ*/λ", "the penalty is exact where this is at most 1", threshold / lam, "(11)"),
+            *growths(mu, c, alpha, eta, known.r),
+            Bound("F at the start", "Σ f_i(x⁰)", known.m * known.f0, "(7)"),
         ],
+        [*([PRINTED] if own else []), *REMARKS],
     )
 
 
+def growths(mu: Array, c: float, alpha: float, eta: float, r: Array) -> list[Bound]:
+    """What Lemma VI.1 lets F grow by."""
+    first = "first iteration k with μ_{i,k+1} + η >= r_i"
+    grown = growth(mu, c, alpha, r, 0)
+    total = total_growth(mu, c, alpha, r)
+    return [
+        Bound(first, "log_α(max (r_i − η)/μ_{i,0}) − 1", first_descent(mu, alpha, eta, r), "(32)"),
+        Bound("growth of F allowed at k = 0", "Σ r_i²/(2μ_{i,0} c α)", grown, "(32)"),
+        Bound("growth of F allowed altogether", "Σ r_i²/(2μ_{i,0} c (α − 1))", total, "(31)"),
+    ]
+
+
+PRINTED = "steps are μ_i/d_i here, so μ_i of the theorems is read as μ_i/d_i"
+REMARKS = (
+    "Theorem VI.1 proves that F converges and steps vanish, not that the limit is stationary, and no rate",
+    "Theorem V.1, on privacy, is false from the second upload on, so it is not certified",
+)
 TITLE = "Theorem III.1, Lemma VI.1 and Theorem VI.1 of FedEPM, arXiv:2208.11231"

@@ -4,7 +4,7 @@ arXiv:2205.01438 (2022)."""
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,24 +12,8 @@ from mpifed.core.typing import Array
 from mpifed.theory.statements import Bound, Certificate, Condition, Known, nothing, smooth, strongly
 
 ZERO = 1e-14  # eigenvalues below this share of the largest are rounding
-PRINTED, PROVED = 100, 120  # the constant of Theorem IV.3 as printed, and what (78) and (23) give: 5 · 24
-
-
-class Quantities(NamedTuple):
-    """What the theorems speak of: σ, r = max r_i, the largest ‖H_i‖/r_i, and max ‖π_i⁰ + ∇f_i(x⁰)/m‖.
-
-    ``gap`` is L(Z⁰) − f* and ``rise`` the most that the first iteration adds to L(Z⁰).
-    """
-
-    m: int
-    k0: int
-    sigma: float
-    r: float
-    H: float
-    start: float
-    gap: float
-    rise: float
-    rounds: int
+PRINTED = 100  # the constant of Theorem IV.3
+PROVED = 120  # what (78) and (23) give for it: 5 · 24
 
 
 def bound(weight: float, gap: float, rounds: Any, constant: float = PRINTED) -> Any:
@@ -49,10 +33,12 @@ def steepness(Q: Array, sigma: float) -> float:
     Q (m, n, n) are the ∇²f_i there; exact for quadratic f_i.  Source: (7), (54), Definition A.1 with θ = 1/2.
     """
     m, n = Q.shape[:2]
-    one, M = np.eye(n), np.zeros((n * (1 + 2 * m),) * 2)
+    one = np.eye(n)
+    M = np.zeros((n * (1 + 2 * m),) * 2)
     M[:n, :n] = m * sigma * one
     for i in range(m):
-        a, b = slice(n * (1 + i), n * (2 + i)), slice(n * (1 + m + i), n * (2 + m + i))
+        a = slice(n * (1 + i), n * (2 + i))
+        b = slice(n * (1 + m + i), n * (2 + m + i))
         M[a, a] = Q[i] / m + sigma * one
         M[:n, a] = M[a, :n] = -sigma * one
         M[:n, b] = M[b, :n] = -one
@@ -69,66 +55,48 @@ def rise(m: int, sigma: float, r: Any, g: Any) -> float:
     return float(np.sum((sigma / 2 + r / (2 * m)) * g / (m * sigma) ** 2))
 
 
-def conditions(q: Quantities) -> list[Condition]:
-    """The conditions of Lemma IV.1 and Theorems IV.1 to IV.3."""
-    return [
-        Condition.of("σ >= 6 r/m", q.sigma, ">=", 6 * q.r / q.m, "Lemma IV.1, Theorems IV.1–IV.4"),
-        Condition.of("max ‖H_i‖/r_i <= 1", q.H, "<=", 1.0, "Remark IV.1"),
-        Condition.of(
-            "max ‖π_i⁰ + ∇f_i(x⁰)/m‖ = 0 (at k = 0 alone)",
-            q.start,
-            "=",
-            0.0,
-            "(39), (40) at k = 0; section V.B: π⁰ = 0",
-        ),
-    ]
+def gradients(weight: float, gap: float, extra: float, start: float, rounds: int) -> list[Bound]:
+    """The bounds of Theorem IV.3 after so many rounds: as printed, and what its proof gives from the start in use.
 
-
-def bounds(q: Quantities) -> list[Bound]:
-    """The bounds of Theorem IV.3 after so many rounds: as printed, and what its proof gives from the start in use."""
-    weight, rounds = q.m * q.sigma, max(q.rounds, 1)
-    printed = bound(weight, q.gap, rounds)
-    if q.start == 0:
-        name, formula = "min ‖∇f‖² over rounds 0 … R − 1, as proved", "120 mσ (f(x⁰) − f*)/R"
-        proved, source = bound(weight, q.gap, rounds, PROVED), "(23), (78)"
+    ``weight`` = mσ; ``gap`` = f(x⁰) − f*, the Lagrangian at first less f*; the first iteration adds ``extra`` at most;
+    ``start`` = max ‖π_i⁰ + ∇f_i(x⁰)/m‖.
+    """
+    rounds = max(rounds, 1)
+    printed = bound(weight, gap, rounds)
+    column = "bound", "grad_norm_sq"
+    if start == 0:
+        formula = "120 mσ (f(x⁰) − f*)/R"
+        proved = bound(weight, gap, rounds, PROVED)
+        last = Bound("min ‖∇f‖² over rounds 0 … R − 1, as proved", formula, proved, "(23), (78)", *column)
     else:
-        name, formula = "min ‖∇f‖² over rounds 1 … R − 1, as proved", "120 mσ (f(x⁰) + rise − f*)/(R − 1)"
-        proved = bound(weight, q.gap + q.rise, max(rounds - 1, 1), PROVED)
+        formula = "120 mσ (f(x⁰) + rise − f*)/(R − 1)"
+        proved = bound(weight, gap + extra, max(rounds - 1, 1), PROVED)
         source = "(23), (78) for k >= 1; rise: (7) after k = 0"
-    return [
-        Bound(
-            "min ‖∇f‖² over rounds 0 … R − 1, as printed",
-            "100 mσ (f(x⁰) − f*)/R",
-            printed,
-            "Theorem IV.3",
-            "bound",
-            "grad_norm_sq",
-        ),
-        Bound(name, formula, proved, source, "bound", "grad_norm_sq", first=int(q.start != 0)),
-    ]
+        last = Bound("min ‖∇f‖² over rounds 1 … R − 1, as proved", formula, proved, source, *column, first=1)
+    name = "min ‖∇f‖² over rounds 0 … R − 1, as printed"
+    return [Bound(name, "100 mσ (f(x⁰) − f*)/R", printed, "Theorem IV.3", *column), last]
 
 
 def certificate(options: Any, known: Known) -> Certificate:
     """The conditions for the options of FedGiA."""
     if options.adaptive:
         return nothing("fedgia with algorithm.adaptive = true", "those of FedGiA are about one σ for all rounds")
-    weight = options.scale(known.logistic, int(known.d.sum()), known.n) * known.most  # mσ
-    start = 0.0 if options.first == "-gradient" else math.sqrt(float(known.g0.max())) / known.m
-    q = Quantities(
-        m=known.m,
-        k0=options.k0,
-        sigma=weight / known.m,
-        r=known.most,
-        H=0.0 if options.H == "zero" else 1.0,
-        start=start,
-        gap=known.f0 - known.below,
-        rise=math.nan if known.r is None else rise(known.m, weight / known.m, known.r, known.g0),
-        rounds=known.rounds,
-    )
+    m = known.m
+    sigma = options.scale(known.logistic, int(known.d.sum()), known.n) * known.most / m
+    H = 0.0 if options.H == "zero" else 1.0  # the largest ‖H_i‖/r_i
+    start = 0.0 if options.first == "-gradient" else math.sqrt(float(known.g0.max())) / m
+    extra = math.nan if known.r is None else rise(m, sigma, known.r, known.g0)
+    lemma = "(39), (40) at k = 0; section V.B: π⁰ = 0"
     return Certificate(
         "Theorems IV.1, IV.3 and IV.4 of FedGiA, arXiv:2205.01438",
-        [smooth(known, "Assumption IV.1"), *conditions(q), strongly(known, "after Theorem IV.4: for the linear rate")],
-        [*bounds(q), linear(q, known)],
+        [
+            smooth(known, "Assumption IV.1"),
+            Condition.of("σ >= 6 r/m", sigma, ">=", 6 * known.most / m, "Lemma IV.1, Theorems IV.1–IV.4"),
+            Condition.of("max ‖H_i‖/r_i <= 1", H, "<=", 1.0, "Remark IV.1"),
+            Condition.of("max ‖π_i⁰ + ∇f_i(x⁰)/m‖ = 0 (at k = 0 alone)", start, "=", 0.0, lemma),
+            strongly(known, "after Theorem IV.4: for the linear rate"),
+        ],
+        [*gradients(m * sigma, known.f0 - known.below, extra, start, known.rounds), linear(sigma, known)],
         [
             *([FROM_ZERO] if start else []),
             "100 is printed in Theorem IV.3, and its proof gives 5 · 24 = 120",
@@ -137,11 +105,11 @@ def certificate(options: Any, known: Known) -> Certificate:
     )
 
 
-def linear(q: Quantities, known: Known) -> Bound:
+def linear(sigma: float, known: Known) -> Bound:
     """The factor of Theorem IV.4 ii), as a number where the f_i are strongly convex and their Hessians are known."""
     value = math.nan
     if known.hessians is not None and known.least > 0:
-        value = factor(q.m, q.sigma, steepness(known.hessians, q.sigma))
+        value = factor(known.m, sigma, steepness(known.hessians, sigma))
     formula = "ρ/(ρ + 1), ρ = 24 m c (2σ + 1)²/σ, c the Kurdyka–Łojasiewicz constant of the Lagrangian"
     return Bound("f − f* per round, near the limit", formula, value, "Theorem IV.4 ii)", "factor", "objective_gap")
 

@@ -29,15 +29,17 @@ def line(rounds: Array, values: Array, high: float = TAIL[0], low: float = TAIL[
 
     Both are shares of the first value. Rows that are not numbers, as of rounds that were not evaluated, are left out.
     """
-    rounds, values = np.asarray(rounds, float), np.asarray(values, float)
+    values = np.asarray(values, float)
     there = np.isfinite(values)
-    rounds, values = rounds[there], values[there]
+    rounds = np.asarray(rounds, float)[there]
+    values = values[there]
     below = np.flatnonzero(values <= high * values[0]) if len(values) else np.zeros(0, int)
     if not len(below):
         return Line(math.nan, math.nan)
     over = np.flatnonzero(values <= low * values[0])
     part = slice(below[0], over[0] if len(over) else len(values))
-    x, y = rounds[part], values[part]
+    x = rounds[part]
+    y = values[part]
     if len(x) < 3 or not (y > 0).all():
         return Line(math.nan, math.nan)
     y = np.log10(y)

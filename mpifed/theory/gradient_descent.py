@@ -33,9 +33,8 @@ def gd(options: Any, known: Known) -> Certificate:
 
 def fedavg(options: Any, known: Known) -> Certificate:
     """FedAvg where it is gradient descent: one full gradient of every client a round, a constant step."""
-    once = (
-        options.k0 == 1 and not options.epochs and not options.batch_size and type(options.optimizer).__name__ == "SGD"
-    )
+    sgd = type(options.optimizer).__name__ == "SGD"
+    once = options.k0 == 1 and not options.epochs and not options.batch_size and sgd
     constant = getattr(options.step, "a", math.nan) if options.step.label() == "constant" else math.nan
     if not once or known.cohort < known.m or math.isnan(constant):
         return nothing("fedavg", WHY)
@@ -44,8 +43,13 @@ def fedavg(options: Any, known: Known) -> Certificate:
 
 def descent(known: Known, gamma: float) -> Certificate:
     """x⁺ = x − γ∇f(x)."""
-    L, mu = known.most, known.least
+    L = known.most
+    mu = known.least
     gap = known.f0 - known.f if known.convex else math.nan
+    fall = "2(f⁰ − f*)‖x⁰ − x*‖²/(2‖x⁰ − x*‖² + Rγ(2 − Lγ)(f⁰ − f*))"
+    value = sublinear(gap, known.distance, gamma, L, known.rounds)
+    rate = linear(gamma, L, max(mu, 0))
+    column = "objective_gap"
     return Certificate(
         "gradient descent, Theorems 2.1.14 and 2.1.15 of Nesterov (2004), doi:10.1007/978-1-4419-8853-9",
         [
@@ -55,22 +59,8 @@ def descent(known: Known, gamma: float) -> Certificate:
             Condition.of("γ <= 2/(μ + L)", gamma, "<=", 2 / (mu + L), "Theorem 2.1.15, for the linear rate"),
         ],
         [
-            Bound(
-                "f − f* after R rounds",
-                "2(f⁰ − f*)‖x⁰ − x*‖²/(2‖x⁰ − x*‖² + Rγ(2 − Lγ)(f⁰ − f*))",
-                sublinear(gap, known.distance, gamma, L, known.rounds),
-                "Theorem 2.1.14",
-                "bound",
-                "objective_gap",
-            ),
-            Bound(
-                "‖x − x*‖² per round",
-                "1 − 2γμL/(μ + L)",
-                linear(gamma, L, max(mu, 0)),
-                "Theorem 2.1.15",
-                "factor",
-                "objective_gap",
-            ),
+            Bound("f − f* after R rounds", fall, value, "Theorem 2.1.14", "bound", column),
+            Bound("‖x − x*‖² per round", "1 − 2γμL/(μ + L)", rate, "Theorem 2.1.15", "factor", column),
         ],
         ["L = max r_i and μ = min α_i are bounds for f too"],
     )

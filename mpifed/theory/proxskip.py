@@ -18,7 +18,8 @@ def certificate(options: Any, known: Known) -> Certificate:
     """Linear convergence of Ψ = Σ ‖x_i − x*‖² + (γ/p)² Σ ‖h_i − ∇f_i(x*)‖² in expectation."""
     if known.cohort < known.m or options.batch_size:
         return nothing("proxskip", "its theorem is about full gradients of all clients")
-    L, mu = known.most, known.least
+    L = known.most
+    mu = known.least
     gamma = options.gamma or 1 / L
     p = options.p or (math.sqrt(mu / L) if mu > 0 else math.nan)
     source = "section 3, convergence of ProxSkip"

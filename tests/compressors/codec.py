@@ -17,8 +17,8 @@ WORD = {4: "u4", 8: "u8"}
 class Bits:
     """A string of bits, written and read from the front."""
 
-    def __init__(self, text=""):
-        self.text, self.at = text, 0
+    def __init__(self):
+        self.text, self.at = "", 0
 
     def put(self, value, width):
         assert 0 <= int(value) < 1 << width if width else int(value) == 0
@@ -42,51 +42,39 @@ def width(count):
     return math.ceil(math.log2(count))
 
 
-def through_topk(x, sent, k):
-    text, N = Bits(), len(x)
-    if k == N:
-        return exact(sent)
-    chosen = sorted(sorted(range(N), key=lambda j: (-abs(x[j]), j))[:k])
-    for j in chosen:
-        text.put(j, width(N))
-    text.put_numbers(sent[chosen])
-    received = np.zeros_like(sent)
-    places = [text.take(width(N)) for _ in range(k)]
-    received[places] = text.take_numbers(k, sent.dtype)
-    return text, received
-
-
-def through_randk(x, sent, k, rng):
-    """``rng`` is the client's generator as it was before."""
-    text, N = Bits(), len(x)
-    if k == N:
-        return exact(sent)
-    seed = int(rng.integers(1 << 64, dtype=np.uint64))
-    places = np.sort(stream(seed, "compression").choice(N, k, replace=False, shuffle=False))
-    text.put(seed, 64)
-    text.put_numbers(sent[places])
-    again = np.sort(stream(text.take(64), "compression").choice(N, k, replace=False, shuffle=False))
-    received = np.zeros_like(sent)
-    received[again] = text.take_numbers(k, sent.dtype)
-    return text, received
-
-
-def through_randseqk(x, sent, k, rng):
-    text, N = Bits(), len(x)
-    if k == N:
-        return exact(sent)
-    start = int(rng.integers(N))
-    text.put(start, width(N))
-    text.put_numbers(sent[[(start + j) % N for j in range(k)]])
-    start, received = text.take(width(N)), np.zeros_like(sent)
-    received[[(start + j) % N for j in range(k)]] = text.take_numbers(k, sent.dtype)
-    return text, received
-
-
 def exact(sent):
     text = Bits()
     text.put_numbers(sent)
     return text, text.take_numbers(len(sent), sent.dtype)
+
+
+def sparse(sent, heads, width, places):
+    """``heads``, whole numbers of so many bits, and then the numbers in the ``places`` that follow from them."""
+    text = Bits()
+    for head in heads:
+        text.put(head, width)
+    text.put_numbers(sent[places(heads)])
+    received = np.zeros_like(sent)
+    where = places([text.take(width) for _ in heads])
+    received[where] = text.take_numbers(len(where), sent.dtype)
+    return text, received
+
+
+def through_sparse(name, x, sent, k, rng):
+    """``rng`` is the client's generator as it was before."""
+    N = len(x)
+    if k == N:
+        return exact(sent)
+    if name == "topk":
+        chosen = sorted(sorted(range(N), key=lambda j: (-abs(x[j]), j))[:k])
+        return sparse(sent, chosen, width(N), lambda heads: heads)
+    if name == "randseqk":
+        return sparse(sent, [int(rng.integers(N))], width(N), lambda heads: [(heads[0] + j) % N for j in range(k)])
+
+    def drawn(heads):
+        return np.sort(stream(heads[0], "compression").choice(N, k, replace=False, shuffle=False))
+
+    return sparse(sent, [int(rng.integers(1 << 64, dtype=np.uint64))], 64, drawn)
 
 
 def through_natural(sent):

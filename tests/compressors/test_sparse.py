@@ -26,10 +26,8 @@ def test_of_equal_numbers_the_first_are_taken(rows, share):
 
 def test_messages_of_any_length_are_cut_into_pieces_without_a_trace():
     rows = np.random.default_rng(0).integers(-50, 50, (9, 20000)).astype(float)
-    (one,) = {TopK(k=k).places(rows, []).shape for k in (17,)}
-    assert one == (9, 17)
     expected = [sorted(np.argsort(-np.abs(row), kind="stable")[:17]) for row in rows]
-    assert TopK(k=17).places(rows, []).tolist() == expected
+    assert TopK(k=17).places(rows, list).tolist() == expected
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -40,6 +38,6 @@ def test_numbers_that_are_none_still_give_k_places(k):
 def test_what_is_sent_is_a_new_array_and_the_message_stays():
     rows = np.arange(12.0).reshape(2, 6)
     before = rows.copy()
-    sent = TopK(k=2).compress(rows, [])
+    sent = TopK(k=2).compress(rows, list)
     assert sent.tolist() == [[0, 0, 0, 0, 4, 5], [0, 0, 0, 0, 10, 11]]
     assert np.array_equal(rows, before)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from mpifed.federation import sums
 from mpifed.mpi.choice import Choice
-from mpifed.mpi.loggp import depth
 from mpifed.mpi.routes import ALL, SHAPES, Route, pile, tree, two_level
 
 pytestmark = pytest.mark.mpi
@@ -62,8 +61,8 @@ def test_sums_in_any_order_have_every_rank_once(nodes, shape):
 @pytest.mark.parametrize("ranks", [2, 3, 5, 17, 128, 1024])
 def test_up_the_tree_rank_0_receives_a_message_a_stage(ranks):
     route = Route(tree([0] * ranks), [[]] * ranks)
-    assert len(route.children[0]) == depth(ranks - 1) + 1
-    assert route.height[0] - 1 <= depth(ranks)
+    assert len(route.children[0]) == sums.depth(ranks - 1) + 1
+    assert route.height[0] - 1 <= sums.depth(ranks)
 
 
 def test_between_nodes_one_message_of_each_node_climbs():

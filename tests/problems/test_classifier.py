@@ -1,4 +1,4 @@
-"""Classifiers: labels, ties, and scores against a plain loop."""
+"""Classifiers: labels, ties, scores against a plain loop, curvature of softmax and kinks of the SVM."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from mpifed.problems.svm import SVM
 from tests.helpers.problem_cases import dataset, one_block
 
 CLASSIFIERS = [Softmax(), SVM(), MLP(hidden=(3,))]
-
-
 classifiers = pytest.mark.parametrize("problem", CLASSIFIERS, ids=lambda p: p.label())
 
 
@@ -30,7 +28,7 @@ def test_labels_that_are_no_classes_are_refused_by_a_sentence(problem, labels, w
     assert list(problem.checked_labels(np.array([2.0, 0.0, 1.0]))) == [2, 0, 1]
 
 
-@pytest.mark.parametrize("problem", CLASSIFIERS[:3], ids=lambda p: p.label())
+@classifiers
 def test_one_class_alone_is_refused_where_a_run_starts(problem):
     data = Pool(np.ones((4, 2)), np.zeros(4), None, np.array([4]))
     with pytest.raises(ValueError, match="whole numbers 0, 1 … C−1 of at least 2 classes"):
@@ -92,3 +90,52 @@ def test_the_first_model_comes_from_the_seed(problem):
     ratio = x / bounds
     assert np.abs(ratio).max() > 0.9
     assert abs(ratio.mean()) < 0.35
+
+
+def test_the_slope_of_the_svm_is_one_sided_at_a_kink():
+    """At z = (1, 0), b = 0 the margin is exactly 0: the slope is that of the flat side, ∂ℓ/∂z = 0."""
+    problem = SVM(bias=False)
+    block = one_block(problem, Pool(np.ones((1, 1)), np.array([0.0]), None, np.array([1])))
+    value, grad = problem.value_grad(block, np.array([1.0, 0.0]))
+    assert value == [0.0]
+    assert not grad.any()
+    inside = np.array([1.0 - 1e-6, 0.0])
+    assert np.allclose(problem.grad(block, inside), [[-0.5, 0.5]])
+    assert np.allclose(problem.value(block, inside), 5e-7)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("lam", [0.0, 0.7])
+def test_r_of_softmax_is_what_its_table_says(bias, lam, size, kind):
+    data, problem = dataset("softmax", size, kind), Softmax(lam=lam, bias=bias)
+    block = one_block(problem, data)
+    A = [np.column_stack([block.dense(i), np.ones(d)]) if bias else block.dense(i) for i, d in enumerate(data.sizes)]
+    assert np.allclose(
+        problem.lipschitz(block), [np.linalg.norm(a, 2) ** 2 / (2 * len(a)) + lam for a in A], rtol=1e-10
+    )
+
+
+def test_r_of_softmax_cannot_be_made_smaller():
+    """Two classes and one sample, both classes equally likely: the curvature is ‖a‖²/2 along (a, −a)."""
+    a, problem = np.array([[3.0, 4.0]]), Softmax(bias=False)
+    block = one_block(problem, Pool(np.tile(a, (2, 1)), np.array([0.0, 1.0]), None, np.array([2])))
+    V = np.concatenate([a, -a], axis=1) / 50**0.5
+    assert np.isclose(np.vecdot(V, problem.hessian(block, np.zeros((1, 4)))(V))[0], problem.lipschitz(block)[0])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("problem", [Softmax(), MLP(hidden=(2,))], ids=lambda p: p.label())
+def test_cross_entropy_is_right_and_silent_at_any_score(problem, dtype):
+    data = Pool(np.array([[1e4], [-1e4]]), np.array([0.0, 1.0]), None, np.array([1, 1]), dtype)
+    block, n = one_block(problem, data), problem.dim(data)
+    x = np.concatenate([[1.0, -1.0], np.zeros(n - 2)]).astype(dtype)  # softmax: z = ±(1e4, −1e4), always right
+    with np.errstate(all="raise", under="ignore"):
+        value, grad = problem.value_grad(block, x)
+        wrong, slope = problem.value_grad(block, -x)
+    assert np.isfinite(value).all()
+    assert np.isfinite(grad).all()
+    if isinstance(problem, Softmax):
+        assert (value == 0).all()
+        assert not grad.any()
+        assert np.allclose(wrong, 2e4, rtol=1e-6)
+        assert np.allclose(np.abs(slope[:, :2]), 1e4, rtol=1e-6)

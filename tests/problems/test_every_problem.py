@@ -9,15 +9,26 @@ from mpifed.problems import gram as spectral
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.nonconvex_logistic import NonconvexLogistic
-from tests.helpers.problem_cases import BOUNDED, CURVED, NAMES, TWICE, dataset, one_block, problem_of
+from tests.helpers.problem_cases import BOUNDED, NAMES, TWICE, dataset, one_block, problem_of
 
 every = pytest.mark.parametrize("name", NAMES)
-
-
 bounded = pytest.mark.parametrize("name", BOUNDED)
-
-
 twice = pytest.mark.parametrize("name", TWICE)
+
+
+def computed(problem, block, X, V):
+    """All that a problem computes of a block at X (n,) or (c, n); V (c, n) are the vectors of products."""
+    found = dict(zip(("value", "gradient"), problem.value_grad(block, X), strict=True))
+    if problem.has("hessian"):
+        found["products"] = problem.hessian(block, X)(V)
+    if problem.has("hess"):
+        found["matrices"], found["packed"] = problem.hess(block, X), problem.packed_hess(block, X)
+        assert (found["matrices"] == found["matrices"].mT).all(), "symmetric to the bit"
+    if problem.has("majorizer_inverse"):
+        found["solutions"] = problem.majorizer_inverse(block, 0.5, 0.25)(V)
+    if problem.has("clipped_grad"):
+        found["clipped"] = problem.clipped_grad(block, X, 0.5)
+    return found
 
 
 @every
@@ -39,21 +50,13 @@ def test_value_and_gradient_together_are_the_same_bits_as_apart(case):
 
 
 @every
-def test_a_common_point_is_that_point_in_every_row_to_the_bit(case):
-    problem, block, X = case
-    rows = np.tile(X[1], (len(block), 1))
-    for common, own in zip(problem.value_grad(block, X[1]), problem.value_grad(block, rows), strict=True):
-        assert common.shape == own.shape
-        assert common.tobytes() == own.tobytes()
-
-
-@every
 def test_dense_and_sparse_rows_give_the_same(name, size):
     problem = problem_of(name)
     dense, csr = (one_block(problem, dataset(name, size, kind)) for kind in ("dense", "csr"))
-    X = np.random.default_rng(3).standard_normal((len(dense), problem.dim(dataset(name, size))))
-    for one, other in zip(problem.value_grad(dense, X), problem.value_grad(csr, X), strict=True):
-        assert np.allclose(one, other, rtol=1e-12, atol=1e-12)
+    X, V = np.random.default_rng(3).standard_normal((2, len(dense), problem.dim(dataset(name, size))))
+    found = computed(problem, csr, X, V)
+    for what, right in computed(problem, dense, X, V).items():
+        assert np.allclose(right, found[what], rtol=1e-11, atol=1e-12), what
 
 
 @every
@@ -63,25 +66,31 @@ def test_single_precision_stays_single_and_the_inputs_stay_as_they_are(name, siz
     X = np.random.default_rng(3).standard_normal((data.m, problem.dim(data))).astype(np.float32)
     for array in (X, block.b, block.w, block.A.data if kind == "csr" else block.A):
         array.setflags(write=False)
-    value, grad = problem.value_grad(block, X)
-    assert value.dtype == grad.dtype == np.float32
-    if name in CURVED:
-        assert problem.majorizer_inverse(block, 0.5, 0.25)(X).dtype == np.float32
+    assert {found.dtype for found in computed(problem, block, X, X).values()} == {np.dtype("float32")}
 
 
 @every
 def test_the_bits_of_a_client_do_not_depend_on_its_neighbours(case):
     """Nor on its place, for classifiers and networks as well (linear models: test_blocks)."""
     problem, block, X = case
-    H = problem.hessian(block, X)(X[::-1].copy()) if problem.has("hessian") else X
-    both = *problem.value_grad(block, X), H, *problem.value_grad(block, X[0])
+    own, common = computed(problem, block, X, X[::-1].copy()), computed(problem, block, X[0], X)
     for rows in (np.array([2]), np.array([3, 1])):
         part = block.take(rows)
-        H = problem.hessian(part, X[rows])(X[::-1][rows].copy()) if problem.has("hessian") else X[rows]
-        for together, apart in zip(
-            both, (*problem.value_grad(part, X[rows]), H, *problem.value_grad(part, X[0])), strict=True
-        ):
-            assert together[rows].tobytes() == apart.tobytes()
+        for what, found in computed(problem, part, X[rows], X[::-1][rows].copy()).items():
+            assert own[what][rows].tobytes() == found.tobytes(), what
+        for what, found in computed(problem, part, X[0], X[rows]).items():
+            assert common[what][rows].tobytes() == found.tobytes(), what
+
+
+@every
+def test_a_common_point_is_that_point_in_every_row_to_the_bit(case):
+    problem, block, X = case
+    rows = computed(problem, block, np.tile(X[1], (len(block), 1)), X)
+    for what, found in computed(problem, block, X[1], X).items():
+        if what == "products":
+            assert np.allclose(found, rows[what], rtol=1e-12, atol=1e-14)
+        else:
+            assert found.tobytes() == rows[what].tobytes(), what
 
 
 @pytest.mark.parametrize("name", ["softmax, lam", "svm, lam", "mlp, lam"])
@@ -110,21 +119,12 @@ def test_products_with_the_hessian_are_differences_of_gradients(case):
 
 
 @twice
-def test_the_hessian_is_symmetric_and_linear_and_takes_a_common_point(case):
+def test_the_hessian_is_symmetric_and_linear(case):
     problem, block, X = case
     rng = np.random.default_rng(8)
     U, V, H = rng.standard_normal(X.shape), rng.standard_normal(X.shape), problem.hessian(block, X)
     assert np.allclose(np.vecdot(U, H(V)), np.vecdot(V, H(U)), rtol=1e-10, atol=1e-12)
     assert np.allclose(H(2 * U - V), 2 * H(U) - H(V), rtol=1e-10, atol=1e-12)
-    common, rows = problem.hessian(block, X[1])(V), problem.hessian(block, np.tile(X[1], (len(block), 1)))(V)
-    assert np.allclose(common, rows, rtol=1e-12, atol=1e-14)
-
-
-@twice
-def test_products_with_the_hessian_stay_single(name, size, kind):
-    problem, data = problem_of(name), dataset(name, size, kind, "float32")
-    X = np.ones((data.m, problem.dim(data)), np.float32)
-    assert problem.hessian(one_block(problem, data), X)(X).dtype == np.float32
 
 
 @pytest.mark.parametrize("name", [name for name in TWICE if name in BOUNDED])

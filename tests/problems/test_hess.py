@@ -26,47 +26,20 @@ def way(request, monkeypatch):
     monkeypatch.setattr(csr_block, "FILL", np.inf if request.param == "filled in" else 0)
 
 
-def test_every_problem_with_products_has_matrices():
-    assert MATRICES == TWICE
-    assert {name for name in NAMES if name not in MATRICES} == {"svm", "svm, lam", "mlp", "mlp, lam"}
-
-
 @matrices
-def test_matrices_are_differences_of_gradients(case):
+def test_matrices_are_the_second_derivatives_and_packed_ones_their_upper_triangles(case):
     problem, block, X = case
-    steps = 1e-5 * np.eye(X.shape[1])
+    steps, V = 1e-5 * np.eye(X.shape[1]), np.random.default_rng(7).standard_normal(X.shape)
     columns = [(problem.grad(block, X + e) - problem.grad(block, X - e)) / 2e-5 for e in steps]
     H = problem.hess(block, X)
     assert H.shape == (len(block), X.shape[1], X.shape[1])
     assert np.allclose(H, np.stack(columns, axis=2), rtol=1e-6, atol=1e-7)
-
-
-@matrices
-def test_matrices_times_vectors_are_the_products(case):
-    problem, block, X = case
-    V = np.random.default_rng(7).standard_normal(X.shape)
-    assert np.allclose(np.matvec(problem.hess(block, X), V), problem.hessian(block, X)(V), rtol=1e-11, atol=1e-13)
-
-
-@matrices
-def test_matrices_are_symmetric_to_the_bit(name, size, kind):
-    for dtype in ("float64", "float32"):
-        problem, data = problem_of(name), dataset(name, size, kind, dtype)
-        X = np.random.default_rng(3).standard_normal((data.m, problem.dim(data))).astype(dtype)
-        H = problem.hess(one_block(problem, data), X)
-        assert H.dtype == dtype
-        assert (H.mT == H).all()
-
-
-@matrices
-def test_the_bits_of_a_client_do_not_depend_on_its_neighbours(case):
-    problem, block, X = case
-    H, common = problem.hess(block, X), problem.hess(block, X[1])
-    assert common.tobytes() == problem.hess(block, np.tile(X[1], (len(block), 1))).tobytes()
-    for rows in (np.array([2]), np.array([3, 1])):
-        part = block.take(rows)
-        assert H[rows].tobytes() == problem.hess(part, X[rows]).tobytes()
-        assert common[rows].tobytes() == problem.hess(part, X[1]).tobytes()
+    assert np.allclose(np.matvec(H, V), problem.hessian(block, X)(V), rtol=1e-11, atol=1e-13)
+    packed = problem.packed_hess(block, X)
+    assert np.allclose(packed, pack(H), rtol=1e-12, atol=1e-14)
+    before = packed.copy()
+    packed[:] = 7
+    assert np.array_equal(problem.packed_hess(block, X), before), "in an array of their own"
 
 
 @matrices
@@ -106,6 +79,8 @@ def test_rows_that_name_a_column_twice_or_in_any_order_are_those_of_the_matrix(w
 
 
 def test_a_problem_that_cannot_have_them_does_not_offer_them():
+    assert MATRICES == TWICE, "every problem with products has matrices"
+    assert {name for name in NAMES if name not in MATRICES} == {"svm", "svm, lam", "mlp", "mlp, lam"}
     assert not SVM.has("hess")
     assert not Straight.has("hess")
     assert not Own.has("hess"), "its products are those of another matrix"
@@ -157,16 +132,6 @@ class Own(Bent, tag="own"):
 class OwnBoth(Own, tag="own-both"):
     def hess(self, block, X):
         return np.tile(2 * np.eye(block.n), (len(block), 1, 1))
-
-
-@matrices
-def test_packed_matrices_are_the_upper_triangles_in_an_array_of_their_own(case):
-    problem, block, X = case
-    H = problem.packed_hess(block, X)
-    assert np.allclose(H, pack(problem.hess(block, X)), rtol=1e-12, atol=1e-14)
-    before = problem.packed_hess(block, X).copy()
-    H[:] = 7
-    assert np.array_equal(problem.packed_hess(block, X), before)
 
 
 def test_packed_matrices_are_those_of_a_class_that_has_its_own():

@@ -9,12 +9,10 @@ import mpifed as package
 from mpifed.core.errors import UserError
 from mpifed.data.blocks import weights
 from tests.helpers.commands import mpifed
-from tests.helpers.torch_cases import C, M, N, dataset, local, network, samples
+from tests.helpers.torch_cases import C, M, N, agrees, at, by_torch, dataset, local, network, point, samples, torch
 
-torch = pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
 pytestmark = pytest.mark.torch
 nn = torch.nn
-F = nn.functional
 
 
 class Normed(nn.Sequential):
@@ -38,41 +36,80 @@ class Backbone(nn.Module):
         return self.head(self.backbone(samples))
 
 
-class Shifted(nn.Module):
+class Headed(nn.Module):
+    """A linear layer behind ``before``, which a subclass may define."""
+
+    dtype = torch.float32
+
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(N, C, dtype=self.dtype)
+
+    def before(self, samples):
+        return samples
+
+    def forward(self, samples):
+        return self.head(self.before(samples))
+
+
+class Shifted(Headed):
     """Constant buffers: numbers and whole numbers."""
 
     def __init__(self):
         super().__init__()
-        self.head = nn.Linear(N, C)
         self.register_buffer("mean", torch.full((N,), 0.5))
         self.register_buffer("order", torch.arange(N - 1, -1, -1), persistent=False)
 
-    def forward(self, samples):
-        return self.head((samples - self.mean)[:, self.order])
+    def before(self, samples):
+        return (samples - self.mean)[:, self.order]
 
 
-class Counting(nn.Module):
+class Counting(Headed):
     def __init__(self, in_place=True):
         super().__init__()
-        self.head = nn.Linear(N, C)
         self.in_place = in_place
         self.register_buffer("calls", torch.zeros(()))
 
-    def forward(self, samples):
+    def before(self, samples):
         if self.in_place:
             self.calls += 1
         else:
             self.calls = self.calls + 1
-        return self.head(samples)
+        return samples
 
 
-class Complex(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.head = nn.Linear(N, C, dtype=torch.complex64)
+class Complex(Headed):
+    dtype = torch.complex64
 
     def forward(self, samples):
         return self.head(samples.to(torch.complex64)).abs()
+
+
+class Half(Headed):
+    dtype = torch.bfloat16
+
+    def forward(self, samples):
+        return self.head(samples.to(self.head.weight.dtype)).to(samples.dtype)
+
+
+class Single(Headed):
+    """It converts samples to single precision, whatever the study computes in."""
+
+    def before(self, samples):
+        return samples.float()
+
+
+class Tables(Headed):
+    """It returns more than the scores."""
+
+    def forward(self, samples):
+        return {"logits": self.head(samples)}
+
+
+class Settled(Headed):
+    def __init__(self):
+        super().__init__()
+        self.requires_grad_(False)
 
 
 class Words(nn.Sequential):
@@ -80,14 +117,10 @@ class Words(nn.Sequential):
         super().__init__(nn.Embedding(20, 4, sparse=sparse), nn.Flatten(), nn.Linear(4 * N, C))
 
 
-class Tied(nn.Module):
+class Tied(nn.Sequential):
     def __init__(self):
-        super().__init__()
-        self.first, self.second, self.head = nn.Linear(N, N), nn.Linear(N, N), nn.Linear(N, C)
-        self.second.weight = self.first.weight
-
-    def forward(self, samples):
-        return self.head(self.second(torch.relu(self.first(samples))))
+        super().__init__(nn.Linear(N, N), nn.ReLU(), nn.Linear(N, N), nn.Linear(N, C))
+        self[2].weight = self[0].weight
 
 
 class Recurrent(nn.Module):
@@ -99,80 +132,21 @@ class Recurrent(nn.Module):
         return self.head(self.cell(samples[..., None])[0][:, -1])
 
 
-class Half(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.head = nn.Linear(N, C, dtype=torch.bfloat16)
-
-    def forward(self, samples):
-        return self.head(samples.to(self.head.weight.dtype)).to(samples.dtype)
-
-
-class Single(nn.Module):
-    """It converts samples to single precision, whatever the study computes in."""
-
-    def __init__(self):
-        super().__init__()
-        self.head = nn.Linear(N, C)
-
-    def forward(self, samples):
-        return self.head(samples.float())
-
-
-class Tables(nn.Module):
-    """It returns more than the scores."""
-
-    def __init__(self):
-        super().__init__()
-        self.head = nn.Linear(N, C)
-
-    def forward(self, samples):
-        return {"logits": self.head(samples)}
-
-
-class Settled(nn.Linear):
-    def __init__(self):
-        super().__init__(N, C)
-        self.requires_grad_(False)
-
-
 def own(name, **options):
     return network(f"{__name__}:{name}", **options)
-
-
-def at(module, x):
-    """A module of torch, in double precision, whose trained parameters are x."""
-    module.double()
-    left = torch.tensor(x)
-    for p in module.parameters():
-        if p.requires_grad:
-            p.data, left = left[: p.numel()].view(p.shape).clone(), left[p.numel() :]
-    assert not len(left)
-    return module
-
-
-def loss_and_gradient(module, A, b):
-    """As a torch user computes them."""
-    loss = F.cross_entropy(module(torch.tensor(A)), torch.tensor(b.astype(int)))
-    trained = [p for p in module.parameters() if p.requires_grad]
-    return loss.item(), np.concatenate([g.numpy().ravel() for g in torch.autograd.grad(loss, trained)])
 
 
 @pytest.fixture
 def normed():
     """f of all clients, and a point for each."""
     f = local(own("Normed"), dataset())
-    return f, np.random.default_rng(3).standard_normal((M, f.n))
+    return f, point(f, (M,))
 
 
 def test_batch_normalisation_uses_the_statistics_of_all_samples_of_the_client(normed):
     f, X = normed
-    values, gradients = f.value_grad(X)
-    for i in range(M):
-        loss, gradient = loss_and_gradient(at(Normed(), X[i]).train(), *samples(dataset(), i))
-        assert np.isclose(values[i], loss, rtol=1e-12)
-        assert np.allclose(gradients[i], gradient, rtol=1e-9, atol=1e-12)
-    assert f.grad(X).tobytes() == gradients.tobytes()
+    agrees(f, X, Normed().train())
+    assert f.grad(X).tobytes() == f.value_grad(X)[1].tobytes()
 
 
 def test_in_a_step_they_are_those_of_the_mini_batch(normed):
@@ -182,7 +156,7 @@ def test_in_a_step_they_are_those_of_the_mini_batch(normed):
     gradients = f.problem.grad(part, X)
     for i in range(3):
         A, b = (rows[picks[i, : 4 - i]] for rows in samples(dataset(), i))
-        assert np.allclose(gradients[i], loss_and_gradient(at(Normed(), X[i]).train(), A, b)[1], rtol=1e-9, atol=1e-12)
+        assert np.allclose(gradients[i], by_torch(at(Normed(), X[i]).train(), A, b)[1], rtol=1e-9, atol=1e-12)
     assert not gradients[3].any()
 
 
@@ -225,12 +199,17 @@ def test_a_client_of_one_sample_is_refused_where_one_cannot_be_normalised():
 
 
 def test_a_mini_batch_of_one_sample_is_refused_in_one_sentence(tmp_path):
-    study = {"problem": {"name": "torch", "module": f"{__name__}:Normed"}, "data": tables(tmp_path)}
+    study = {"problem": {"name": "torch", "module": f"{__name__}:Normed"}, "data": tables(tmp_path), "rounds": 1}
     algorithm = {"name": "fedavg", "epochs": 1, "batch_size": 4}  # the first client has 9 samples
-    with pytest.raises(
-        UserError, match=r"fails on one sample of a client: .*; take a batch_size that leaves no mini-b"
-    ):
-        package.run(study | {"algorithm": algorithm, "selection": "all", "rounds": 1})
+    with pytest.raises(UserError, match=r"one sample of a client: .*; take a batch_size that leaves no mini-b"):
+        package.run(study | {"algorithm": algorithm, "selection": "all"})
+
+
+def frozen_at_zero(make):
+    """The module; what is frozen and random has the seed 0, so that f is the same function for every seed."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return make()
 
 
 def test_frozen_parameters_are_constants_of_the_module_and_no_part_of_x():
@@ -239,26 +218,15 @@ def test_frozen_parameters_are_constants_of_the_module_and_no_part_of_x():
     assert f.n == C * 7
     starts = [problem.initial(data, seed) for seed in (0, 1)]
     assert starts[0].tobytes() != starts[1].tobytes()
-    x = np.random.default_rng(3).standard_normal(f.n)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)  # what is frozen and random has the seed 0, so that f is the same function for every seed
-        module = at(Backbone(), x).eval()
-    values, gradients = f.value_grad(x)
-    for i in range(M):
-        loss, gradient = loss_and_gradient(module, *samples(data, i))
-        assert np.isclose(values[i], loss, rtol=1e-12)
-        assert np.allclose(gradients[i], gradient, rtol=1e-9, atol=1e-12)
-    assert f.grad(x).tobytes() == gradients.tobytes()  # frozen normalisation keeps its running statistics in steps too
+    agrees(f, point(f), frozen_at_zero(Backbone).eval())
+    # frozen normalisation keeps its running statistics in steps too
+    assert f.grad(point(f)).tobytes() == f.value_grad(point(f))[1].tobytes()
 
 
 def test_normalisation_that_is_trained_uses_the_samples_even_behind_frozen_layers():
     f = local(own("Backbone", arguments={"train_norm": True}), dataset())
-    x = np.random.default_rng(3).standard_normal(f.n)
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        module = at(Backbone(train_norm=True), x).train()
     assert f.n == C * 7 + 12
-    assert np.isclose(f.value(x)[2], loss_and_gradient(module, *samples(dataset(), 2))[0], rtol=1e-12)
+    agrees(f, point(f), frozen_at_zero(lambda: Backbone(train_norm=True)).train())
 
 
 @pytest.mark.parametrize(
@@ -266,13 +234,9 @@ def test_normalisation_that_is_trained_uses_the_samples_even_behind_frozen_layer
 )
 def test_constant_buffers_shared_weights_and_recurrent_layers_work(name, n):
     f = local(own(name), dataset())
-    x = 0.3 * np.random.default_rng(3).standard_normal(f.n)
     assert f.n == n
-    module = at(globals()[name](), x)
-    for i in range(M):
-        loss, gradient = loss_and_gradient(module, *samples(dataset(), i))
-        assert np.isclose(f.value(x)[i], loss, rtol=1e-12)
-        assert np.allclose(f.grad(x)[i], gradient, rtol=1e-9, atol=1e-12)
+    agrees(f, 0.3 * point(f), globals()[name]())
+    assert np.allclose(f.grad(0.3 * point(f)), f.value_grad(0.3 * point(f))[1], rtol=1e-9, atol=1e-12)
 
 
 def test_parameters_in_half_precision_are_computed_in_that_of_the_study():
@@ -285,10 +249,11 @@ def test_samples_may_be_whole_numbers():
     data = dataset()
     data.train.X[:] = np.random.default_rng(5).integers(0, 20, data.train.X.shape)
     f = local(own("Words", integers=True), data)
-    x = np.random.default_rng(3).standard_normal(f.n)
-    module = at(Words(), x)
     A, b = samples(data, 1)
-    assert np.isclose(f.value(x)[1], loss_and_gradient(module, A.astype(int), b)[0], rtol=1e-12)
+    assert np.isclose(f.value(point(f))[1], by_torch(at(Words(), point(f)), A.astype(int), b)[0], rtol=1e-12)
+
+
+SPARSE = {"integers": True, "arguments": {"sparse": True}}
 
 
 @pytest.mark.parametrize(
@@ -296,16 +261,8 @@ def test_samples_may_be_whole_numbers():
     [
         ("Counting", {}, "must not change its buffers in a call, but it changes calls: f_i would depend on the order"),
         ("Counting", {"arguments": {"in_place": False}}, "must not change its buffers in a call, but it changes calls"),
-        (
-            "Complex",
-            {},
-            "a function of one vector of real numbers, but its parameter head.weight is complex, head.bias",
-        ),
-        (
-            "Words",
-            {"integers": True, "arguments": {"sparse": True}},
-            "0.weight has sparse gradients .write sparse=False",
-        ),
+        ("Complex", {}, "of one vector of real numbers, but its parameter head.weight is complex, head.bias"),
+        ("Words", SPARSE, "0.weight has sparse gradients .write sparse=False"),
         ("Words", {}, "does not take samples of shape .7.: .*; write problem.integers = true where they are whole num"),
         ("Tables", {}, "the network returns a dict: it must return the scores alone, a tensor$"),
         ("Settled", {}, "the network has no parameter that is trained$"),
@@ -328,9 +285,9 @@ def tables(folder):
     """The data of ``dataset`` as a file."""
     data = dataset()
     (X, y), (X_test, y_test) = data.rows(0, M), data.rows_test(0, M)
-    path = folder / "clients.npz"
-    np.savez(path, X=X, y=y, sizes=data.sizes, X_test=X_test, y_test=y_test, sizes_test=data.sizes_test)
-    return {"name": "file", "path": str(path)}
+    sizes = {"sizes": data.sizes, "sizes_test": data.sizes_test}
+    np.savez(folder / "clients.npz", X=X, y=y, X_test=X_test, y_test=y_test, **sizes)
+    return {"name": "file", "path": str(folder / "clients.npz")}
 
 
 NETS = """
@@ -348,6 +305,7 @@ class Net(nn.Module):
 """
 
 
+@pytest.mark.slow
 def test_batch_normalisation_dropout_and_optimisers_have_the_same_bits_on_any_number_of_ranks_and_resumed(tmp_path):
     (tmp_path / "nets.py").write_text(NETS)
     words = ["problem=torch", "problem.module=nets.py:Net", "algorithm=fedavg", "algorithm.epochs=2", "rounds=4", "-q"]

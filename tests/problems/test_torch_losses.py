@@ -8,9 +8,8 @@ import pytest
 import mpifed as package
 from mpifed.core.errors import UserError
 from mpifed.problems.least_squares import LeastSquares
-from tests.helpers.torch_cases import C, M, N, dataset, local, network, samples
+from tests.helpers.torch_cases import C, M, N, agrees, at, dataset, local, network, point, samples, tensors, torch
 
-torch = pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
 pytestmark = pytest.mark.torch
 nn = torch.nn
 F = nn.functional
@@ -30,6 +29,16 @@ class Flat(nn.Module):
 
     def forward(self, samples):
         return self.line(samples)[:, 0]
+
+
+class Plain(nn.Linear):
+    def __init__(self):
+        super().__init__(N, C)
+
+
+class Images(nn.Linear):
+    def __init__(self, width=6):
+        super().__init__(48, width)
 
 
 def focal(scores, targets):
@@ -81,27 +90,12 @@ def here(name):
     return f"{__name__}:{name}"
 
 
-def module_at(x, width=C):
-    module, left = Scores(width).double(), torch.tensor(x)
-    for p in module.parameters():
-        p.data, left = left[: p.numel()].view(p.shape).clone(), left[p.numel() :]
-    return module
-
-
 @pytest.mark.parametrize("loss", [here("focal"), here("focal_mean"), "torch.nn:MultiMarginLoss"])
 @pytest.mark.parametrize("size", [1 << 20, 3 * N * 8], ids=["whole", "in pieces"])
 def test_a_loss_of_your_own_may_give_one_number_for_each_sample_or_their_mean(loss, size, monkeypatch):
     monkeypatch.setattr("mpifed.problems.torch_network.PIECE_BYTES", size)
     f = local(network(here("Scores"), loss=loss), dataset())
-    x = np.random.default_rng(3).standard_normal(f.n)
-    values, gradients = f.value_grad(x)
-    wanted = nn.MultiMarginLoss() if loss.startswith("torch.nn") else focal_mean
-    for i in range(M):
-        module, (A, b) = module_at(x), samples(dataset(), i)
-        mean = wanted(module(torch.tensor(A)), torch.tensor(b.astype(int)))
-        found = torch.autograd.grad(mean, list(module.parameters()))
-        assert np.isclose(values[i], mean.item(), rtol=1e-12)
-        assert np.allclose(gradients[i], np.concatenate([g.numpy().ravel() for g in found]), rtol=1e-9, atol=1e-12)
+    agrees(f, point(f), Scores(), nn.MultiMarginLoss() if loss.startswith("torch.nn") else focal_mean)
     assert f.problem.classifies()
 
 
@@ -110,31 +104,27 @@ def test_a_loss_of_your_own_may_give_one_number_for_each_sample_or_their_mean(lo
 def test_regression_has_real_targets_and_no_accuracy(name, loss, theirs):
     arguments = {"width": 1} if name == "Scores" else {}
     f = local(network(here(name), loss=loss, arguments=arguments), dataset("numbers"))
-    x = np.random.default_rng(3).standard_normal(f.n)
+    x = point(f)
+    module = at(globals()[name](**arguments), x)
     for i in range(M):
-        A, b = samples(dataset("numbers"), i)
-        scores = A @ x if name == "Flat" else module_at(x, 1)(torch.tensor(A)).detach().numpy()[:, 0]
-        assert np.isclose(f.value(x)[i], theirs(torch.tensor(scores), torch.tensor(b)).item(), rtol=1e-12)
+        A, b = map(torch.tensor, samples(dataset("numbers"), i))
+        assert np.isclose(f.value(x)[i], theirs(module(A).reshape(-1), b).item(), rtol=1e-12)
     assert not f.problem.classifies()
     assert len(f.evaluate(x)) == 2
 
 
 def test_mse_of_a_linear_network_is_twice_least_squares():
-    data = dataset("numbers")
-    f, g = local(network(here("Flat"), loss="mse"), data), local(LeastSquares(), data)
-    x = np.random.default_rng(3).standard_normal(N)
-    for mine, theirs in zip(f.value_grad(x), g.value_grad(x), strict=True):
+    f, g = (local(p, dataset("numbers")) for p in (network(here("Flat"), loss="mse"), LeastSquares()))
+    for mine, theirs in zip(f.value_grad(point(f)), g.value_grad(point(f)), strict=True):
         assert np.allclose(mine, 2 * theirs, rtol=1e-12)
 
 
 def test_a_loss_of_your_own_for_numbers_may_take_several_scores():
-    problem = network(here("Scores"), loss=here("quantiles"), targets="numbers")
-    f = local(problem, dataset("numbers"))
-    x = np.random.default_rng(3).standard_normal(f.n)
-    A, b = samples(dataset("numbers"), 2)
-    wanted = quantiles(module_at(x)(torch.tensor(A)), torch.tensor(b)).mean().item()
-    assert np.isclose(f.value(x)[2], wanted, rtol=1e-7)  # the levels are in single precision
-    assert problem.measured() == ("rmse",)
+    f = local(network(here("Scores"), loss=here("quantiles"), targets="numbers"), dataset("numbers"))
+    A, b = map(torch.tensor, samples(dataset("numbers"), 2))
+    wanted = quantiles(at(Scores(), point(f))(A), b).mean().item()
+    assert np.isclose(f.value(point(f))[2], wanted, rtol=1e-7)  # the levels are in single precision
+    assert f.problem.measured() == ("rmse",)
 
 
 def test_two_classes_may_have_one_score():
@@ -143,18 +133,11 @@ def test_two_classes_may_have_one_score():
     data.test = data.test._replace(y=data.test.y % 2)
     data.classes = 2
     f = local(network(here("Flat"), loss="binary-cross-entropy"), data)
-    x = np.random.default_rng(3).standard_normal(N)
+    x = point(f)
     A, b = samples(data, 1)
     assert np.isclose(f.value(x)[1], np.mean(np.logaddexp(0, A @ x) - b * (A @ x)), rtol=1e-12)
     A, b = samples(data, 3, test=True)
     assert f.accuracy(x)[0][3] == np.mean((A @ x > 0) == b)
-
-
-def measured(f, x, test):
-    """Scores and targets of every client as they are measured: its test samples, else its training samples."""
-    for i in range(M):
-        A, b = samples(test, i, test=i > 0)
-        yield A @ x, b
 
 
 @pytest.mark.parametrize(
@@ -170,7 +153,8 @@ def test_a_metric_is_evaluated_on_the_test_samples_of_each_client(metric, formul
     data = dataset("numbers")
     f = local(network(here("Flat"), loss="mse", metric=metric), data)
     x = np.eye(N)[0] + 0.1
-    assert np.allclose(f.measure(x)[0], [formula(s, y) for s, y in measured(f, x, data)], rtol=1e-12)
+    measured = [samples(data, i, test=i > 0) for i in range(M)]
+    assert np.allclose(f.measure(x)[0], [formula(A @ x, b) for A, b in measured], rtol=1e-12)
 
 
 def test_r2_is_one_for_perfect_scores_of_equal_numbers():
@@ -180,16 +164,13 @@ def test_r2_is_one_for_perfect_scores_of_equal_numbers():
     assert f.measure(np.eye(N)[0])[0][0] == 1.0
 
 
-@pytest.mark.parametrize("name", ["second", "worst"])
-def test_a_metric_of_your_own_may_give_one_number_for_each_sample_or_one_for_the_client(name):
+@pytest.mark.parametrize("metric", [second, worst])
+def test_a_metric_of_your_own_may_give_one_number_for_each_sample_or_one_for_the_client(metric):
     data = dataset()
-    f = local(network(here("Scores"), metric=here(name)), data)
-    x = np.random.default_rng(3).standard_normal(f.n)
-    for i, found in enumerate(f.measure(x)[0]):
-        A, b = samples(data, i, test=i > 0)
-        scores, targets = module_at(x)(torch.tensor(A)).detach(), torch.tensor(b.astype(int))
-        wanted = (second if name == "second" else worst)(scores, targets).double().mean().item()
-        assert np.isclose(found, wanted, rtol=1e-12)
+    f = local(network(here("Scores"), metric=here(metric.__name__)), data)
+    for i, found in enumerate(f.measure(point(f))[0]):
+        A, b = tensors(*samples(data, i, test=i > 0))
+        assert np.isclose(found, metric(at(Scores(), point(f))(A).detach(), b).double().mean().item(), rtol=1e-12)
 
 
 def study(**problem):
@@ -200,11 +181,6 @@ def study(**problem):
         "rounds": 3,
         "stop": {"gradient": 0.0},
     }
-
-
-class Images(nn.Linear):
-    def __init__(self, width=6):
-        super().__init__(48, width)
 
 
 def test_a_metric_is_a_column_of_the_record():
@@ -218,18 +194,11 @@ def test_a_metric_is_a_column_of_the_record():
 def test_a_metric_has_the_bits_of_one_process_on_two_hosts():
     """Each client's number is its own, and they are added along the tree of clients."""
     f = local(network(here("Scores"), metric=here("worst")), dataset())
-    x = np.random.default_rng(3).standard_normal(f.n)
-    whole = f.measure(x)[0]
+    whole = f.measure(point(f))[0]
     for i in range(M):
-        one = local(network(here("Scores"), metric=here("worst")), dataset())
-        one.block.tests = [part for part in one.block.tests if i in part[0]]
-        rows = np.array([i])
-        if i:
-            positions, block = one.block.tests[0]
-            found = f.problem.measure(block.take(np.flatnonzero(positions == i)), x)[0]
-        else:
-            found = f.problem.measure(one.block.take(rows), x)[0]
-        assert found.tobytes() == whole[rows].tobytes()
+        positions, block = f.block.tests[0] if i else (np.arange(M), f.block)
+        alone = block.take(np.flatnonzero(positions == i))
+        assert f.problem.measure(alone, point(f))[0].tobytes() == whole[[i]].tobytes()
 
 
 @pytest.mark.parametrize(
@@ -244,20 +213,11 @@ def test_a_metric_has_the_bits_of_one_process_on_two_hosts():
         ({"loss": here("too_few")}, r"it gives an array \[1\] for 2 samples: one loss each, or their mean, is needed$"),
         ({"loss": "torch.nn:GaussianNLLLoss"}, r"it cannot take scores \[2, 6\] and targets \[2\]: TypeError"),
         ({"loss": "mse"}, r"gives an array \[2, 6\]: it must be \[2, 1\], one score per sample$"),
-        (
-            {"loss": "mse", "targets": "classes"},
-            'problem.targets = "classes" is wrong: the targets of mse are numbers$',
-        ),
-        (
-            {"loss": "binary-cross-entropy"},
-            'loss = "binary-cross-entropy" is for labels 0 and 1, but there are 6 classes',
-        ),
+        ({"loss": "mse", "targets": "classes"}, 'targets = "classes" is wrong: the targets of mse are numbers$'),
+        ({"loss": "binary-cross-entropy"}, '"binary-cross-entropy" is for labels 0 and 1, but there are 6 classes'),
         ({"metric": "rmse"}, '^problem.metric = "rmse" is wrong: it is for numbers, and the targets are classes$'),
         ({"metric": "accurcy"}, "is wrong: it is rmse, mae, r2 or path.py:function$"),
-        (
-            {"metric": here("objective")},
-            "^the metric objective of the problem is wrong: there is a column objective, so",
-        ),
+        ({"metric": here("objective")}, "^the metric objective of the problem is wrong: there is a column objective"),
         ({"metric": here("undefined")}, "it gives nan for a client with 4 samples, not a finite number$"),
     ],
 )
@@ -267,48 +227,38 @@ def test_a_loss_or_a_metric_that_cannot_be_used_says_why(options, sentence):
     assert "\n" not in str(refused.value)
 
 
-class Plain(nn.Linear):
-    def __init__(self):
-        super().__init__(N, C)
-
-
 @pytest.mark.parametrize(
-    ("optimizer", "theirs"),
+    ("optimizer", "theirs", "options"),
     [
-        ("sgd", lambda p: torch.optim.SGD(p, lr=0.05)),
-        ({"name": "momentum", "nesterov": True}, lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True)),
-        ("adam", lambda p: torch.optim.Adam(p, lr=0.05)),
-        ("adamw", lambda p: torch.optim.AdamW(p, lr=0.05)),
+        ("sgd", "SGD", {}),
+        ({"name": "momentum", "nesterov": True}, "SGD", {"momentum": 0.9, "nesterov": True}),
+        ("adam", "Adam", {}),
+        ("adamw", "AdamW", {}),
     ],
 )
-def test_fedavg_of_one_client_is_the_training_loop_of_torch(optimizer, theirs, tmp_path):
+def test_fedavg_of_one_client_is_the_training_loop_of_torch(optimizer, theirs, options, tmp_path):
     """With an optimiser that starts anew in every round."""
-    A, b = samples(dataset(sizes=[40]), 0)
+    data = dataset(sizes=[40])
+    A, b = samples(data, 0)
     np.savez(tmp_path / "one.npz", X=A, y=b, sizes=[40])
+    step = {"name": "constant", "a": 0.05}
     result = package.run(
         {
             "data": {"name": "file", "path": str(tmp_path / "one.npz")},
             "problem": {"name": "torch", "module": here("Plain")},
-            "algorithm": {
-                "name": "fedavg",
-                "k0": 7,
-                "step": {"name": "constant", "a": 0.05},
-                "optimizer": optimizer,
-            },
+            "algorithm": {"name": "fedavg", "k0": 7, "step": step, "optimizer": optimizer},
             "selection": "all",
             "stop": {"gradient": 0.0},
             "rounds": 3,
         }
     )
-    problem = network(here("Plain"))
-    module, left = Plain().double(), torch.tensor(problem.initial(dataset(sizes=[40]), 0))
-    for p in module.parameters():
-        p.data, left = left[: p.numel()].view(p.shape).clone(), left[p.numel() :]
+    module = at(Plain(), network(here("Plain")).initial(data, 0))
+    A, b = tensors(A, b)
     for _ in range(3):
-        stepper = theirs(module.parameters())
+        stepper = getattr(torch.optim, theirs)(module.parameters(), lr=0.05, **options)
         for _ in range(7):
             stepper.zero_grad()
-            F.cross_entropy(module(torch.tensor(A)), torch.tensor(b.astype(int))).backward()
+            F.cross_entropy(module(A), b).backward()
             stepper.step()
     x = np.concatenate([p.detach().numpy().ravel() for p in module.parameters()])
     assert np.allclose(result.x, x, rtol=1e-10, atol=1e-12)
@@ -324,9 +274,7 @@ def test_a_program_may_pass_the_network_the_loss_and_the_metric_themselves():
     def smooth(scores, targets):
         return F.cross_entropy(scores, targets, label_smoothing=0.1)
 
-    options = study()
-    options["problem"] = {"name": "torch", "module": Local, "loss": smooth, "metric": second}
-    result = package.run(options)
+    result = package.run(study(module=Local, loss=smooth, metric=second))
     assert (result.rounds["second"] >= result.rounds["accuracy"]).all()
     assert 'loss = "__main__:smooth"' in result.attrs["config"]
     with pytest.raises(UserError, match=r"a component, a class or a function, and this is a Local$"):

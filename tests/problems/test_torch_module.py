@@ -6,24 +6,21 @@ import sys
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import mpifed as package
 from mpifed.core.errors import UserError
 from mpifed.data.base import Data
 from mpifed.data.blocks import weights
-from mpifed.data.fill import Layout, fill
-from mpifed.data.pool import Pool
 from mpifed.experiment.config import override
 from mpifed.problems import torch_network
 from mpifed.problems.base import Problem
 from mpifed.problems.mlp import MLP
 from tests.helpers.commands import execute, mpifed
+from tests.helpers.torch_cases import C, M, N, dataset, local, torch
+from tests.helpers.torch_cases import network as built
 
-torch = pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
 pytestmark = pytest.mark.torch
 nn = torch.nn
-M, N, C = 4, 7, 3
 
 
 class Net(nn.Sequential):
@@ -31,6 +28,19 @@ class Net(nn.Sequential):
 
     def __init__(self, hidden=5, dropout=0.0):
         super().__init__(nn.Linear(N, hidden), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden, C))
+
+
+class Thinned(nn.Module):
+    """Its gradient at one sample is zero where dropout struck."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.zeros(64))
+
+    def forward(self, samples):
+        kept = nn.functional.dropout(torch.ones(len(samples), 64, dtype=samples.dtype), 0.5, self.training)
+        score = kept @ self.scale.to(samples.dtype)
+        return torch.stack([score, 2 * score, 4 * score], 1)
 
 
 def three(classes=6):
@@ -43,43 +53,17 @@ def number():
 
 
 def network(name="Net", lam=0.0, **arguments):
-    return Problem.build(
-        {"name": "torch", "module": f"{__name__}:{name}", "lam": lam, "arguments": arguments}, "problem"
-    )
+    return built(f"{__name__}:{name}", lam=lam, arguments=arguments)
 
 
-def dataset(kind="dense", dtype="float64"):
-    rng, sizes = np.random.default_rng(1), 9 + np.arange(M)
-    X, y = rng.standard_normal((sizes.sum(), N)), rng.integers(0, C, sizes.sum())
-    return Pool(sp.csr_array(X) if kind == "csr" else X, y, None, sizes, dtype)
-
-
-def images(size, m=2, samples=6, channels=1, dtype="float64"):
-    return Data.build(
-        {"name": "images", "clients": m, "samples": samples, "size": size, "channels": channels, "test": 0.0}, "data"
-    ).load(0, dtype)
-
-
-def one_block(problem, data):
-    (block,) = fill(
-        data,
-        data.rows,
-        Layout(0, data.sizes, [np.arange(data.m)], np.dtype(getattr(data, "dtype", "float64"))),
-        problem.labels,
-    )
-    return block
-
-
-def batch_of(block):
-    """Mini-batches of 4 samples, of which the clients have 4, 3, 2 and 0."""
-    picks = np.random.default_rng(2).integers(0, 9, (M, 4))
-    return block.batch(picks, weights(np.array([4, 3, 2, 0]), 4, np.float64))
+def images(size, channels=1):
+    table = {"name": "images", "clients": 2, "samples": 6, "size": size, "channels": channels, "test": 0.0}
+    return Data.build(table, "data").load(0, "float64")
 
 
 @pytest.fixture(params=["dense", "csr"])
 def block(request):
-    data = dataset(request.param)
-    return one_block(network(), data)
+    return local(network(), dataset(kind=request.param)).block
 
 
 @pytest.fixture
@@ -89,7 +73,9 @@ def X():
 
 @pytest.mark.parametrize("batch", [False, True], ids=["all samples", "mini-batches"])
 def test_a_network_is_the_mlp_of_the_same_parameters(block, X, batch):
-    block = batch_of(block) if batch else block
+    if batch:  # of 4 samples, of which the clients have 4, 3, 2 and 0
+        picks = np.random.default_rng(2).integers(0, 9, (M, 4))
+        block = block.batch(picks, weights(np.array([4, 3, 2, 0]), 4, np.float64))
     ours, theirs = MLP(hidden=(5,), lam=0.3), network(lam=0.3)
     for x in (X, X[0]):
         for mine, torchs in zip(ours.value_grad(block, x), theirs.value_grad(block, x), strict=True):
@@ -100,19 +86,16 @@ def test_a_network_is_the_mlp_of_the_same_parameters(block, X, batch):
         for a, b in zip(theirs.evaluate(block, x), separately, strict=True):
             assert a.tobytes() == b.tobytes()
         assert np.array_equal(ours.predict(block, x)[block.w > 0], theirs.predict(block, x)[block.w > 0])
-
-
-def test_at_a_tie_the_lowest_class_is_predicted(block, X):
-    assert not network().predict(block, 0 * X).any()
+    assert not theirs.predict(block, 0 * X).any(), "a tie goes to the lowest class"
 
 
 def test_single_precision_stays_single_and_the_inputs_stay_as_they_are(X):
-    block, x = one_block(network(), dataset(dtype="float32")), X.astype(np.float32)
+    block, x = local(network(), dataset(dtype="float32")).block, X.astype(np.float32)
     for array in (x, block.A, block.b, block.w):
         array.setflags(write=False)
     value, grad = network(lam=0.3).value_grad(block, x)
     assert value.dtype == grad.dtype == network().grad(block, x).dtype == network().value(block, x).dtype == np.float32
-    assert np.allclose(grad, network(lam=0.3).value_grad(one_block(network(), dataset()), X)[1], atol=1e-5)
+    assert np.allclose(grad, network(lam=0.3).value_grad(local(network(), dataset()).block, X)[1], atol=1e-5)
 
 
 def test_a_client_has_the_same_bits_alone_as_among_others_and_a_common_point_as_its_own(block, X):
@@ -141,19 +124,6 @@ def test_dropout_is_in_steps_and_not_in_what_is_measured(block, X):
     assert with_dropout.grad(block, X).tobytes() == with_dropout.grad(block, X).tobytes()
 
 
-class Thinned(nn.Module):
-    """Its gradient at one sample is zero where dropout struck."""
-
-    def __init__(self):
-        super().__init__()
-        self.scale = nn.Parameter(torch.zeros(64))
-
-    def forward(self, samples):
-        kept = nn.functional.dropout(torch.ones(len(samples), 64, dtype=samples.dtype), 0.5, self.training)
-        score = kept @ self.scale.to(samples.dtype)
-        return torch.stack([score, 2 * score, 4 * score], 1)
-
-
 def test_dropout_draws_anew_for_every_client_step_and_mini_batch(block):
     def struck(row, x):
         part = block.batch(np.full((M, 1), row), np.ones((M, 1)))
@@ -175,49 +145,21 @@ def test_the_start_comes_from_the_seed_and_leaves_the_random_numbers_of_torch_al
 
 
 def test_the_cnn_has_206678_parameters_for_three_channels_and_six_classes():
-    data, cnn = images(64, channels=3), Problem.build("cnn", "problem")
-    assert cnn.dim(data) == 206_678
+    cnn = Problem.build("cnn", "problem")
+    assert cnn.dim(images(64, channels=3)) == 206_678
     assert cnn.sample(3 * 64 * 64) == (3, 64, 64)
     assert cnn.sample(28 * 28) == (1, 28, 28)
 
 
 def test_the_gradient_of_the_cnn_is_that_of_its_value():
-    data, cnn = images(12), Problem.build({"name": "cnn", "dropout": 0.0, "lam": 0.1}, "problem")
-    block, x = one_block(cnn, data), cnn.initial(data, 0)
-    grad = cnn.value_grad(block, x)[1]
-    assert grad.tobytes() == cnn.grad(block, x).tobytes()
+    cnn = Problem.build({"name": "cnn", "dropout": 0.0, "lam": 0.1}, "problem")
+    f = local(cnn, images(12))
+    x = cnn.initial(images(12), 0)
+    grad = f.value_grad(x)[1]
+    assert grad.tobytes() == f.grad(x).tobytes()
     for v in np.random.default_rng(4).standard_normal((10, len(x))):
-        difference = (cnn.value(block, x + 1e-6 * v) - cnn.value(block, x - 1e-6 * v)) / 2e-6
+        difference = (f.value(x + 1e-6 * v) - f.value(x - 1e-6 * v)) / 2e-6
         assert np.allclose(grad @ v, difference, rtol=1e-6, atol=1e-7)
-
-
-def study(ranks, folder, *words):
-    """The result of a run in the folder on so many ranks (None: in this process)."""
-    words = ("data=images", "evaluate.every=8", "stop.gradient=0", *words)
-    if ranks is None:
-        return package.run(override({}, words))
-    done = mpifed("run", *words, "-q", "-o", "out.h5", "--force", ranks=ranks, cwd=folder)
-    assert done.code == 0, done.err
-    return package.load(folder / "out.h5")
-
-
-def test_a_cnn_trains_on_three_ranks_and_has_the_bits_of_one_process(tmp_path):
-    words = (
-        "data.clients=4",
-        "data.samples=30",
-        "problem=cnn",
-        "dtype=float32",
-        "algorithm=flame",
-        "algorithm.epochs=2",
-        "algorithm.batch_size=10",
-        "algorithm.lr=0.05",
-        "rounds=8",
-    )
-    result, alone = (study(ranks, tmp_path, *words) for ranks in (3, None))
-    assert result.x.tobytes() == alone.x.tobytes()
-    objective, accuracy = result.rounds["objective"], result.rounds["accuracy"]
-    assert objective[-1] < 0.7 * objective[0]
-    assert accuracy[-1] > accuracy[0] + 0.3
 
 
 OWN = """
@@ -228,26 +170,39 @@ class Own(nn.Sequential):
         super().__init__(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Dropout(0.3), nn.LazyLinear(hidden), nn.ReLU(),
                          nn.Linear(hidden, 6))
 """
+RUNS = {
+    "a CNN": "data.clients=4 data.size=16 data.samples=30 problem=cnn dtype=float32 algorithm=flame algorithm.epochs=2 "
+    "algorithm.batch_size=10 algorithm.lr=0.05 rounds=8",
+    "a network beside the study": "data.size=12 data.channels=1 data.clients=5 problem=torch problem.module=nets:Own "
+    "problem.arguments.hidden=7 problem.shape=[1,12,12] algorithm=fedavg algorithm.epochs=1 algorithm.batch_size=20 "
+    "rounds=3",
+}
+IMAGES = ["data=images", "evaluate.every=8", "stop.gradient=0"]
 
 
-def test_a_network_beside_the_study_has_the_same_bits_on_any_number_of_ranks(tmp_path, monkeypatch):
+def test_a_cnn_learns():
+    result = package.run(override({}, [*IMAGES, *RUNS["a CNN"].split()]))
+    objective, accuracy = result.rounds["objective"], result.rounds["accuracy"]
+    assert objective[-1] < 0.7 * objective[0]
+    assert accuracy[-1] > accuracy[0] + 0.3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUNS)
+def test_a_network_has_the_same_bits_on_any_number_of_ranks(name, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "nets.py").write_text(OWN)
-    words = (
-        "data.size=12",
-        "data.channels=1",
-        "data.clients=5",
-        "problem=torch",
-        "problem.module=nets:Own",
-        "problem.arguments.hidden=7",
-        "problem.shape=[1,12,12]",
-        "algorithm=fedavg",
-        "algorithm.epochs=1",
-        "algorithm.batch_size=20",
-        "rounds=3",
-    )
-    models = {study(ranks, tmp_path, *words).x.tobytes() for ranks in (None, 2, 3)}
+    words = [*IMAGES, *RUNS[name].split()]
+    models = {package.run(override({}, words)).x.tobytes()}
+    for ranks in (2, 3):
+        done = mpifed("run", *words, "-q", "-o", f"{ranks}.h5", ranks=ranks, cwd=tmp_path)
+        assert done.code == 0, done.err
+        models.add(package.load(tmp_path / f"{ranks}.h5").x.tobytes())
     assert len(models) == 1
+
+
+def experiment(problem, **data):
+    return {"data": {"name": "images", "size": 4, "clients": 2} | data, "problem": problem, "algorithm": "fedavg"}
 
 
 REFUSED = {
@@ -263,54 +218,27 @@ REFUSED = {
     "/nowhere/nets.py:Net": "is wrong: there is no file /nowhere/nets.py$",
     "os.system('true'):Net": "is wrong: write path.py:Class or package.module:Class$",
 }
+WRONG = "^problem 'cnn' cannot use these data: "
 
 
-@pytest.mark.parametrize("module", REFUSED)
-def test_what_is_no_network_for_these_data_is_refused_before_round_one(module):
-    with pytest.raises(UserError, match=REFUSED[module]) as refused:
-        package.run(
-            {
-                "data": {"name": "images", "size": 4, "clients": 2},
-                "problem": {"name": "torch", "module": module},
-                "algorithm": "fedavg",
-            }
-        )
+@pytest.mark.parametrize(
+    ("problem", "size", "sentence"),
+    [
+        *(({"name": "torch", "module": module}, 4, told) for module, told in REFUSED.items()),
+        ({"name": "cnn", "shape": [3, 5, 5]}, 4, WRONG + r"samples have 48 features, but shape = \[3, 5, 5\] needs 75"),
+        ({"name": "cnn"}, 4, f"{WRONG}48 features are no square image of 1 or 3 channels and at least 10×10 pixels"),
+        ({"name": "cnn", "shape": [432]}, 12, WRONG + r"432 features .* write shape = \[channels, height, width\]"),
+    ],
+)
+def test_what_is_no_network_for_these_data_is_refused_before_round_one(problem, size, sentence):
+    with pytest.raises(UserError, match=sentence) as refused:
+        package.run(experiment(problem, size=size))
     assert "\n" not in str(refused.value)
 
 
 def test_a_function_may_return_the_module():
-    result = package.run(
-        {
-            "data": {"name": "images", "size": 4, "clients": 2},
-            "problem": {"name": "torch", "module": f"{__name__}:three", "arguments": {"classes": 6}},
-            "algorithm": "fedavg",
-            "rounds": 2,
-        }
-    )
-    assert len(result.x) == 49 * 6
-
-
-@pytest.mark.parametrize(
-    ("data", "problem", "sentence"),
-    [
-        ({}, {"shape": [3, 5, 5]}, r"samples have 48 features, but shape = \[3, 5, 5\] needs 75"),
-        ({}, {}, "48 features are no square image of 1 or 3 channels and at least 10×10 pixels"),
-        (
-            {"size": 12},
-            {"shape": [432]},
-            r"432 features are no square image .* write shape = \[channels, height, width\]",
-        ),
-    ],
-)
-def test_a_cnn_refuses_what_is_no_image(data, problem, sentence):
-    with pytest.raises(UserError, match=f"^problem 'cnn' cannot use these data: {sentence}"):
-        package.run(
-            {
-                "data": {"name": "images", "size": 4, "clients": 2} | data,
-                "problem": {"name": "cnn"} | problem,
-                "algorithm": "fedavg",
-            }
-        )
+    problem = {"name": "torch", "module": f"{__name__}:three", "arguments": {"classes": 6}}
+    assert len(package.run(experiment(problem) | {"rounds": 2}).x) == 49 * 6
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -110,10 +110,10 @@ def test_fedadmm_needs_r0_above_a_half_and_five_halves():
 
 
 def test_fedadmm_counts_the_inner_steps_of_theorem_3_1():
-    q = fedadmm.Quantities(np.array([1.0]), np.array([1.0]), np.array([0.0]), 0.9, 1.0, 3, 0.0)
-    assert fedadmm.contraction(q.sigma, q.r, q.s) == 2.0
-    assert fedadmm.inner_steps(q, np.array([8.0]), 1.0) == pytest.approx(4.0)  # log2(2 · 2 · 8/1) − 1
-    assert fedadmm.weights(q.sigma, q.r, 0.5) == pytest.approx(31.0)  # 1 + 10 · 3
+    sigma, r, s = np.array([1.0]), np.array([1.0]), np.array([0.0])
+    assert fedadmm.contraction(sigma, r, s) == 2.0
+    assert fedadmm.inner_steps(sigma, r, s, np.array([8.0]), 1.0) == pytest.approx(4.0)  # log2(2 · 2 · 8/1) − 1
+    assert fedadmm.weights(sigma, r, 0.5) == pytest.approx(31.0)  # 1 + 10 · 3
 
 
 def test_flame_compares_both_sides_of_lemma_1():

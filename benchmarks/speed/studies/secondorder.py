@@ -1,9 +1,9 @@
-"""python -m benchmarks.speed.secondorder: seconds of FedNL to ‖∇f‖ <= 9e-10, ours : Newton's method in plain numpy.
+"""python -m benchmarks.speed.studies.secondorder: seconds of FedNL to ‖∇f‖ <= 9e-10 : those of plain numpy.
 
 The published tables' setting: logistic regression, 142 clients × 350 (w8a), 229 (a9a) or 77 (phishing) samples,
-λ = 1e-3, an intercept, k = 8n. Newton's method has the pooled samples as one dense array, Hessians by one product of
-matrices, and the same line search. Both run in this process with one thread, in turn; CPU seconds, without loading and
-compiling, with evaluation of ‖∇f‖ in every round, the best of the repetitions.
+λ = 1e-3, an intercept, k = 8n. In plain numpy, Newton's method has the pooled samples as one dense array, Hessians by
+one product of matrices, and the same line search. Both run in this process with one thread, in turn; CPU seconds,
+without loading and compiling, with evaluation of ‖∇f‖ in every round, the best of the repetitions.
 
 With --launcher, runs on a server and hosts as well: wall seconds of their rounds, which mean something on a machine
 that has nothing else to do. The data are looked for in MPIFED_DATA.
@@ -102,9 +102,12 @@ def line(name: str, method: str, args: argparse.Namespace, pooled: Pooled) -> st
         begun = time.process_time()
         x, _ = pooled.newton()
         plain.append(time.process_time() - begun)
-    result, best, newton = found[0].result, min(run.seconds for run in found), min(plain)
+    result = found[0].result
     assert result.x is not None
-    count, off = result.rounds["round"][-1], np.abs(result.x - x).max()
+    best = min(run.seconds for run in found)
+    newton = min(plain)
+    count = result.rounds["round"][-1]
+    off = np.abs(result.x - x).max()
     cells = f"{name:<10}{method:<17}{count:>6.0f}{result.rounds['bits_up'][-1] / 1e6:>10.1f}{best:>9.3f}"
     cells += f"{1e3 * best / count:>10.1f}{newton:>9.3f}{best / newton:>8.2f}{off:>10.1e}"
     return cells + (f"{wall(table, args):>9.3f}" if args.launcher else "")

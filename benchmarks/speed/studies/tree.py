@@ -1,4 +1,4 @@
-"""python -m benchmarks.speed.tree --to folder: how sums over ranks reach rank 0, counted and measured.
+"""python -m benchmarks.speed.studies.tree --to folder: how sums over ranks reach rank 0, counted and measured.
 
 counts     a short study on 2 … 128 ranks with each kind of reduction: whether the model has the bits of one process,
            and the messages and bytes that rank 0 receives in a round, from /ranks. FedAvg, linear regression; one
@@ -12,18 +12,16 @@ crossing.csv. ``predicted_sums`` has the times that the model predicts for more 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
-import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.speed.common import figure, starter
+from benchmarks.speed.common import figure, printed, starter, write_csv
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.run import start
@@ -33,7 +31,9 @@ from mpifed.mpi import launcher
 from mpifed.mpi.world import World
 
 KINDS = ("star", "tree", "nodes", "slices")
-CLIENTS, FEATURES, ROUNDS = 256, 100, (1, 3)
+CLIENTS = 256
+FEATURES = 100
+ROUNDS = (1, 3)
 LENGTHS = tuple(10**k for k in range(2, 7))
 
 
@@ -104,11 +104,8 @@ def measured(world: Any, kind: str) -> list[float]:
 
 def launched(args: argparse.Namespace, ranks: int, what: str) -> Any:
     """What ``probe`` finds on a number of ranks."""
-    command = [*starter(args.launcher, ranks), sys.executable, "-m", "benchmarks.speed.tree", "--probe", what]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)} ended with code {done.returncode}\n{done.stderr.strip()}")
-    return json.loads(done.stdout)
+    command = [*starter(args.launcher, ranks), sys.executable, "-m", "benchmarks.speed.studies.tree", "--probe", what]
+    return json.loads(printed(command, 300))
 
 
 def counts(args: argparse.Namespace) -> Iterator[Count]:
@@ -124,14 +121,6 @@ def counts(args: argparse.Namespace) -> Iterator[Count]:
             yield Count(ranks, kind, many["x"] == alone["x"], messages, size)
 
 
-def write(path: Path, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Write a table as CSV."""
-    with path.open("w", newline="") as file:
-        table = csv.writer(file)
-        table.writerow(head)
-        table.writerows(rows)
-
-
 def tables(args: argparse.Namespace) -> None:
     """Print the tables and write them."""
     print(f"{'ranks':>6}  {'kind':<8}{'bits':<7}{'messages':>9}{'bytes':>12}   to rank 0, a round")
@@ -140,14 +129,14 @@ def tables(args: argparse.Namespace) -> None:
         found.append(one)
         bits = "same" if one.same_bits else "OTHER"
         print(f"{one.ranks:>6}  {one.kind:<8}{bits:<7}{one.messages:>9g}{one.bytes:>12,.0f}", flush=True)
-    write(args.to / "counts.csv", Count._fields, found)
+    write_csv(args.to / "counts.csv", Count._fields, found)
     print(f"\nmeasured µs of a sum\n{'ranks':>6}{'n':>9}" + "".join(f"{kind:>9}" for kind in KINDS))
     rows = []
     for ranks in args.crossing:
         for n, *seconds in zip(LENGTHS, *launched(args, ranks, "crossing").values(), strict=True):
             rows.append([ranks, n, *seconds])
             print(f"{ranks:>6}{n:>9}" + "".join(f"{figure(1e6 * value):>9}" for value in seconds), flush=True)
-    write(args.to / "crossing.csv", ["ranks", "n", *(f"{kind}_seconds" for kind in KINDS)], rows)
+    write_csv(args.to / "crossing.csv", ["ranks", "n", *(f"{kind}_seconds" for kind in KINDS)], rows)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""python -m benchmarks.speed.predicted_sums --to folder: the time of a sum over ranks, predicted, up to 16,384 ranks.
+"""python -m benchmarks.speed.studies.predicted_sums --to folder: predicted times of a sum over 64 to 16,384 ranks.
 
 No measurement: the LogGP model of ``mpifed.mpi.loggp`` with the network that mpifed assumes when it chooses the way of
 replies, every rank on a node of its own, and the bytes that mpifed sends. Hosts have equal shares of the clients
@@ -14,7 +14,6 @@ The folder gets predicted_sums.csv and, if matplotlib is installed (extra plot),
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.speed.common import figure
+from benchmarks.speed.common import figure, told, write_csv
 from mpifed.federation import sums
 from mpifed.mpi import loggp
 from mpifed.mpi.choice import Choice
@@ -71,10 +70,8 @@ def ratio(one: Prediction) -> float:
 
 def write(found: list[Prediction], path: Path) -> None:
     """Write predicted_sums.csv."""
-    with path.open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["n", "ranks", *(f"{way}_seconds" for way in WAYS), "chosen"])
-        rows.writerows([one.n, one.ranks, *(one.seconds[way] for way in WAYS), one.chosen] for one in found)
+    rows = [[one.n, one.ranks, *(one.seconds[way] for way in WAYS), one.chosen] for one in found]
+    write_csv(path, ["n", "ranks", *(f"{way}_seconds" for way in WAYS), "chosen"], rows)
 
 
 def draw(found: list[Prediction], path: Path) -> bool:
@@ -125,9 +122,7 @@ def main() -> None:
     found = list(predictions(args.clients))
     show(found)
     write(found, args.to / "predicted_sums.csv")
-    drawn = draw(found, args.to / "predicted_sums.png")
-    picture = "predicted_sums.png" if drawn else "the picture needs matplotlib: pip install matplotlib"
-    print(f"written to {args.to}: predicted_sums.csv, {picture}")
+    told(args.to, "predicted_sums.csv", "predicted_sums.png", draw(found, args.to / "predicted_sums.png"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""python -m benchmarks.speed.predict: predict the time of rounds from measured parameters, and compare.
+"""python -m benchmarks.speed.studies.predict: predict the time of rounds from measured parameters, and compare.
 
 It starts all measurements itself, under the launcher "mpirun -n {ranks}" or "srun -n {ranks}":
 
@@ -20,26 +20,22 @@ no cable is shared; overhead, additions and computation are those of this machin
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.speed import cost_model as model
-from benchmarks.speed.common import figure, launched, round_seconds, starter
+from benchmarks.speed.common import figure, gaussian, launched, round_seconds
+from benchmarks.speed.messages import bare
 from mpifed.mpi import launcher
 
-CLIENTS, SAMPLES, STEPS = 64, 50, 5
-BYTES = [0, 64, 1024, 4096, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22]
-STREAM = [10, 30, 100, 300, 1000]
+CLIENTS = 64
+SAMPLES = 50
+STEPS = 5
 WORK = [(1, 1), (50, 100), (50, 500), (50, 3000)]  # samples and features that o_round and compute are fitted to
 HEADINGS = "".join(f"{part:>10}" for part in model.Round._fields)
 
@@ -63,45 +59,6 @@ class Case(NamedTuple):
         )
 
 
-def probe() -> None:
-    """Measure bare messages and additions on two ranks; rank 0 prints them as JSON."""
-    from mpi4py import MPI
-
-    comm = MPI.COMM_WORLD
-    steps = (comm.Send, comm.Recv) if comm.rank == 0 else (comm.Recv, comm.Send)
-
-    def pingpong(size: int) -> None:
-        for step in steps:
-            step(buffer[:size], 1 - comm.rank)
-
-    def stream(count: int) -> None:
-        for _ in range(count):
-            steps[0](buffer[:8], 1 - comm.rank)
-
-    def add(size: int) -> None:
-        np.add(a[: size // 8], b[: size // 8])
-
-    buffer, a, b = np.zeros(BYTES[-1], np.uint8), np.zeros(BYTES[-1] // 8), np.zeros(BYTES[-1] // 8)
-    found = {
-        "pingpong": (BYTES, [clocked(comm, pingpong, size) / 2 for size in BYTES]),
-        "stream": (STREAM, [clocked(comm, stream, count) for count in STREAM]),
-        "additions": (BYTES, [clocked(comm, add, size) for size in BYTES]),
-    }
-    if comm.rank == 0:
-        print(json.dumps(found))
-
-
-def clocked(comm: Any, job: Callable[[int], None], size: int, count: int = 200) -> float:
-    """Median seconds of a job, without the first tenth of the calls."""
-    times = []
-    for _ in range(count):
-        comm.Barrier()
-        begun = time.perf_counter()
-        job(size)
-        times.append(time.perf_counter() - begun)
-    return float(np.median(times[count // 10 :]))
-
-
 def measured(cases: list[Case], args: argparse.Namespace) -> dict[Case, float]:
     """Seconds of a round of each case: the median over interleaved runs of the median over rounds."""
     found: dict[Case, list[float]] = {case: [] for case in cases}
@@ -109,11 +66,7 @@ def measured(cases: list[Case], args: argparse.Namespace) -> dict[Case, float]:
         path = Path(folder) / "run.h5"
         for _, case in product(range(args.repeat), found):
             words = [
-                "data=gaussian",
-                f"data.clients={CLIENTS}",
-                f"data.samples={case.samples}",
-                f"data.features={case.features}",
-                "problem=logistic",
+                *gaussian(CLIENTS, case.samples, case.features),
                 "algorithm=fedavg",
                 f"algorithm.k0={STEPS}",
                 "selection=all",
@@ -128,19 +81,12 @@ def measured(cases: list[Case], args: argparse.Namespace) -> dict[Case, float]:
     return {case: float(np.median(seconds)) for case, seconds in found.items()}
 
 
-def bare(args: argparse.Namespace) -> dict[str, model.Points]:
-    """Run ``probe`` on two ranks and read its measurements."""
-    command = [*starter(args.launcher, 2), sys.executable, "-m", "benchmarks.speed.predict", "--probe"]
-    found: dict[str, model.Points] = json.loads(subprocess.check_output(command, stdin=subprocess.DEVNULL, timeout=100))
-    return found
-
-
 def calibrate(args: argparse.Namespace) -> tuple[model.Machine, dict[Case, float]]:
     """Fit the parameters of this machine. Returns them and the measured rounds that were not used for it."""
     work = [Case(2, features, samples) for samples, features in WORK]
     crowd = [Case(k * args.cores, 2, 1) for k in (2, 4) if k * args.cores <= CLIENTS and max(args.ranks) > args.cores]
     others = [Case(ranks, features) for features in args.features for ranks in args.ranks]
-    messages, seconds = bare(args), measured([*work, *crowd, *others], args)
+    messages, seconds = bare(args.launcher), measured([*work, *crowd, *others], args)
     machine = model.fit(**messages, rounds=([CLIENTS * case.work for case in work], [seconds[case] for case in work]))
     if crowd:
         machine = model.fit_turn(machine, [case.study(args) for case in crowd], [seconds[case] for case in crowd])
@@ -204,14 +150,14 @@ def main() -> None:
         ("plan-features", 1000, "features"),
     ):
         option(f"--{key}", type=type(value), default=value, help=f"{meaning} of the plan (default: %(default)s)")
-    option("--probe", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.probe:
-        return probe()
     if launcher.announced()[0] is not None:
         parser.error("start this program without a launcher; it starts the ranks itself")
     if args.quick:
-        args.ranks, args.features, args.rounds, args.repeat = [2, 3, 4], [20, 1000], 15, 1
+        args.ranks = [2, 3, 4]
+        args.features = [20, 1000]
+        args.rounds = 15
+        args.repeat = 1
     machine, found = calibrate(args)
     L, o, o_round, turn = 1e6 * np.array([machine.L, machine.o, machine.o_round, machine.turn])
     G, gamma, compute = 1e9 * np.array([machine.G, machine.gamma, machine.compute])

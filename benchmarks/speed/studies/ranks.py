@@ -1,11 +1,11 @@
-"""python -m benchmarks.speed.ranks: how many ranks a study can use, by clients and features.
+"""python -m benchmarks.speed.studies.ranks: how many ranks a study can use, by clients and features.
 
 The table of docs/clusters.md: a prediction of the cost model, not a measurement. The round is FedAvg with 5
 full-gradient steps on 50 dense samples per client. A cell has the most ranks whose hosts work for at least half of the
 round (1 server and 2^k hosts, at most one host per client; --efficiency), and the time of the round.
 
-The defaults of the machine were measured by ``benchmarks.speed.predict --quick`` on two cores that were busy; the
-network is assumed, and so is that no cable is shared. Options replace all of them.
+The defaults of the machine were measured by ``benchmarks.speed.studies.predict --quick`` on two cores that were busy;
+the network is assumed, and so is that no cable is shared. Options replace all of them.
 """
 
 from __future__ import annotations

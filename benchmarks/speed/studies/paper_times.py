@@ -1,4 +1,4 @@
-"""python -m benchmarks.speed.paper_times --seeds 3: Table IV of FedGiA, the paper's seconds beside ours.
+"""python -m benchmarks.speed.studies.paper_times --seeds 3: Table IV of FedGiA, the paper's seconds beside ours.
 
 Cells, settings and the paper's seconds are in benchmarks/fedgia/table4.toml. Ours are the elapsed seconds of one
 process until the run stops, without loading data and evaluation, as median (smallest–largest) over the seeds, after a

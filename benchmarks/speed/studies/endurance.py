@@ -1,4 +1,4 @@
-"""python -m benchmarks.speed.endurance: the memory of a long run, and whether its rounds become slower.
+"""python -m benchmarks.speed.studies.endurance: the memory of a long run, and whether its rounds become slower.
 
 FedAvg on gaussian data, 8 clients × 4 samples × 4 features, in one process, with a result file: 200,000 rounds of about
 a tenth of a millisecond, so what is counted is what a round leaves behind. Three records: an evaluation every 100
@@ -107,7 +107,7 @@ def main() -> None:
     above = []
     for name in RECORDS:
         if args.only in name:
-            command = [sys.executable, "-m", "benchmarks.speed.endurance", f"--rounds={rounds}", "--one", name]
+            command = [sys.executable, "-m", "benchmarks.speed.studies.endurance", f"--rounds={rounds}", "--one", name]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             marks, size = json.loads(done.stdout)
             text, growth = line(name, [Mark(*mark) for mark in marks], size)

@@ -1,7 +1,5 @@
 """What Theorems 1 and 2 and Lemma 1 of FLAME say of runs, and the runs that record it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

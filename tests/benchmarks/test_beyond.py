@@ -38,6 +38,7 @@ QUADRATIC = {
 }
 GRAPH = {"data": {"name": "linreg-noniid", "clients": 6, "features": 5}, "rounds": 50, "stop": {"gradient": 0.0}}
 HALF = Uniform(share=0.5)
+SLOW = pytest.mark.slow
 
 
 def run(study=STUDY, **extra):
@@ -82,7 +83,7 @@ def test_factors_of_the_dual_gap(name):
     assert measures.over_proven(found) == pytest.approx(over, nan_ok=True)
 
 
-@pytest.mark.parametrize("name", ["uniform", "importance", "greedy"])
+@pytest.mark.parametrize("name", ["uniform", *(pytest.param(name, marks=SLOW) for name in ("importance", "greedy"))])
 def test_factors_on_other_problems_use_bounds_of_curvature_and_the_optimum(name):
     study = STUDY | {"algorithm": {"name": "feddcd", "dual": True}, "selection": {"name": name, "count": 4}}
     least = -run(study, rounds=60).rounds["dual_objective"][-1] / 8

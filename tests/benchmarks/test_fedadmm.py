@@ -51,6 +51,7 @@ def test_lemma_4_1_fails_at_the_start_from_zero_and_where_a_client_is_first_sele
     assert found[6:].max() <= 1e-12
 
 
+@pytest.mark.slow
 def test_theorem_4_1_holds_in_the_limit():
     result = fedadmm(rounds=160)
     assert theory.apart(result) <= 1e-9

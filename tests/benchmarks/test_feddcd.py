@@ -11,6 +11,7 @@ from benchmarks.feddcd import theory
 from benchmarks.feddcd.constants import theory as constants
 from benchmarks.feddcd.measures import gap_after_round_1
 from benchmarks.feddcd.variants import MnistHalves
+from tests.helpers.image_files import idx
 
 QUADRATIC = {"data": {"name": "quadratic", "clients": 8, "features": 5}, "problem": "quadratic"}
 PICTURES = {"train": 23, "t10k": 7}
@@ -44,8 +45,7 @@ def mnist(tmp_path, monkeypatch):
     for part, count in PICTURES.items():
         X, y = rng.integers(0, 256, (count, 2, 2), np.uint8), (np.arange(count) % 3).astype(np.uint8)
         for kind, array in (("images-idx3", X), ("labels-idx1", y)):
-            head = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
-            (folder / f"{part}-{kind}-ubyte.gz").write_bytes(gzip.compress(head + array.tobytes()))
+            (folder / f"{part}-{kind}-ubyte.gz").write_bytes(gzip.compress(idx(array)))
         parts[part] = X.reshape(count, 4) / 255, y
     monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
     return parts

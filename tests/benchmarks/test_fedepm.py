@@ -10,6 +10,7 @@ from benchmarks.fedepm import iterates, theory
 from benchmarks.fedepm.measures import epsilon_of_upload
 from mpifed.algorithms.prox import elastic_net_mean
 
+OTHERS = [{"c": 1e-8}, {"mu0": 0.1}, {"step_scale": "samples"}, {"alpha": 1.1}]
 QUADRATIC = {"data": {"name": "quadratic", "clients": 6, "features": 4}, "problem": "quadratic"}
 OPTIONS = {"noise": "none", "step_scale": "one", "mu0": 1.0, "eta": 1e-3, "k0": 3, "c": 100.0}
 NOISY = {"rounds": 15, "data": {"name": "gaussian", "clients": 50, "samples": 4, "features": 3}, "selection": "all"}
@@ -45,7 +46,7 @@ def test_with_a_large_penalty_no_model_moves():
     assert theory.last_step(fedepm(10.0)) == 0
 
 
-@pytest.mark.parametrize("algorithm", [{}, {"c": 1e-8}, {"mu0": 0.1}, {"step_scale": "samples"}, {"alpha": 1.1}])
+@pytest.mark.parametrize("algorithm", [{}, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)], ids=str)
 def test_f_grows_by_no_more_than_the_lemma_allows(algorithm):
     result = fedepm(0.1, **algorithm)
     found = theory.trace(theory.Key(result))

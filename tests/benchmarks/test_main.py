@@ -1,6 +1,5 @@
 """One command runs, prints, draws and reports a benchmark."""
 
-import os
 import re
 import subprocess
 import sys
@@ -11,8 +10,6 @@ import pytest
 
 import mpifed
 from benchmarks import __main__ as program
-from benchmarks import bench as benches
-from benchmarks import verdict
 from tests.helpers.commands import ROOT, execute, mpirun
 
 RUN = ["-m", "benchmarks", "run"]
@@ -160,14 +157,3 @@ def test_a_mistake_is_reported_in_one_sentence(words, sentence, results, command
     assert error.startswith(f"benchmarks: {sentence}")
     assert error.count("\n") == 1
     assert not results.exists()
-
-
-@pytest.mark.skipif(
-    not os.environ.get("MPIFED_BENCHMARKS"), reason="takes ten minutes: MPIFED_BENCHMARKS=1 asks for it"
-)
-def test_the_quick_report_on_all_papers(tmp_path):
-    done = execute([sys.executable, "-m", "benchmarks", "report", "--quick", "--to", tmp_path], timeout=1800, cwd=ROOT)
-    assert done.code == 0, done.err
-    page = (tmp_path / "quick" / "report.md").read_text("utf-8")
-    assert all(f": {name}" in page for name in benches.names())
-    assert verdict.AGREES in page

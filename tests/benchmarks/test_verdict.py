@@ -41,9 +41,7 @@ def test_a_number_never_reached_is_off_where_runs_were_long_enough():
     assert judge(Sample((100.0,) * 3, 3, least=100.0), "> 100", 20).kind == AGREES
     assert judge(Sample((120.0, 130.0, math.inf)), "> 100", 20).kind == AGREES
     assert judge(Sample((20.0, 130.0, math.inf)), "> 100", 20) == (OFF, "reached with 1 of 3 seeds")
-
-
-def test_a_run_that_failed_does_not_agree():
+    # and runs that failed do not agree
     assert judge(Sample((11.0, math.nan, 11.0)), 11.0, 20) == (OFF, "failed with 1 of 3 seeds")
     assert judge(Sample((math.nan,) * 3, 0, "failed: diverged"), 11.0, 20) == (OFF, "failed with 3 of 3 seeds")
     assert judge(Sample((math.nan,) * 3), 11.0, 20) == (NONE, "no number")
@@ -51,8 +49,7 @@ def test_a_run_that_failed_does_not_agree():
 
 def test_few_seeds_and_wide_intervals_leave_it_open():
     assert judge(Sample((10.0, 12.0)), 11.0, 20) == (OPEN, "+0.0 %, 2 seeds")
-    assert judge(Sample((math.inf,) * 2), 11.0, 20).kind == OPEN
-    assert judge(Sample((math.inf,) * 2), "> 100", 20).kind == OPEN
+    assert judge(Sample((math.inf,) * 2), 11.0, 20).kind == judge(Sample((math.inf,) * 2), "> 100", 20).kind == OPEN
     assert judge(Sample((14.0, 19.0, 22.0)), 18.0, 20) == (OPEN, "+2 %, interval ± 63 %")
     assert judge(Sample((14.0, 19.0, 22.0)), 3.0, 20) == (OFF, "+511 %")
     assert judge(Sample((0.1, -0.1, 0.3)), 0.0, 1).kind == AGREES
@@ -65,9 +62,7 @@ def test_counts_that_never_vary_still_have_an_interval():
     assert interval(Sample((5.0,) * 20), 1) == (5.0, 5.0)
     assert interval(Sample((0.5,) * 20), 20) == (0.5, 0.5)
     assert interval(Sample((5.0,) * 3), math.inf) == pytest.approx((5 - 0.527, 5 + 0.527), abs=1e-3)
-
-
-def test_a_count_that_is_the_same_in_all_seeds_and_in_the_paper_is_not_open():
+    # and agree where the paper has the same count
     assert judge(Sample((1.0,) * 3), Printed("1.0"), 20).kind == AGREES
     assert judge(Sample((1.0,) * 3), Printed("1.3"), 20) == (OPEN, "-23 %, interval ± 46 %")
     assert judge(Sample((1.0,) * 3), Printed("1.9"), 20).kind == OFF
@@ -125,14 +120,13 @@ def test_a_number_of_another_law_rarely_agrees(law):
     assert share(AGREES, law, 3, 20, shift=0.5) <= 0.02
 
 
+@pytest.mark.slow
 def test_ten_seeds_decide_most_numbers_of_the_same_law():
     assert min(share(AGREES, law, 10, 20) for law in LAWS) >= 0.8
 
 
 @given(st.lists(st.floats(1, 100), min_size=3, max_size=20), st.floats(0, 50), st.floats(0, 50))
 def test_a_number_farther_away_never_has_a_better_verdict(values, near, far):
-    near, far = sorted((near, far))
-    worth = [AGREES, OFF]
     ours = Sample(tuple(values))
-    kinds = [judge(ours, ours.mean + away, 20).kind for away in (near, far)]
-    assert OPEN in kinds or far - near < 1 or worth.index(kinds[0]) <= worth.index(kinds[1])
+    kinds = [judge(ours, ours.mean + away, 20).kind for away in sorted((near, far))]
+    assert OPEN in kinds or abs(far - near) < 1 or kinds != [OFF, AGREES]

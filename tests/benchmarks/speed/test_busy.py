@@ -49,7 +49,8 @@ def test_copies_are_processes_on_their_cores_and_one_that_is_done_works_on_until
     assert abs(found[0][0][1] - found[1][0][1]) < 0.1  # they began together
 
 
-@pytest.mark.parametrize("when", [pytest.param("preparing", marks=pytest.mark.slow), "measuring"])
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["preparing", "measuring"])
 def test_an_error_in_a_copy_is_raised_here(when):
     with pytest.raises(ZeroDivisionError):
         busy.copies(partial(broken, when), 1, busy.cores()[:2])

@@ -75,11 +75,6 @@ def test_scaling_writes_a_table_and_a_picture(printed, tmp_path):
     assert (tmp_path / "scaling.png").exists() or "needs matplotlib" in table[-1]
 
 
-def test_a_launcher_that_fails_is_told(printed, tmp_path):
-    with pytest.raises(SystemExit, match=r"ended with code 2\n.*unknown problem 'nothing'"):
-        printed("scaling", "--launcher", "", "--ranks", "1", "--to", tmp_path, "problem=nothing")
-
-
 @pytest.mark.slow
 def test_the_roofline_has_every_kernel_below_its_ceilings(printed, tmp_path):
     table = printed(
@@ -185,12 +180,8 @@ def test_a_goal_is_met_by_the_median():
     assert verdict(Goal(0.03, "python"), "import", walls) == "0.040 ≤ 0.03 beyond python: no"
 
 
-def test_the_study_of_a_start_needs_a_launcher(tmp_path):
-    assert list(commands("", tmp_path)) == ["python", "import mpifed", "--version"]
-    assert commands("srun -n {ranks}", tmp_path)["study, 5 ranks"][:4] == ["srun", "-n", "5", sys.executable]
-
-
 @pytest.mark.slow
-def test_every_start_has_a_line(printed):
+def test_every_start_has_a_line_and_the_study_needs_a_launcher(printed, tmp_path):
     table = printed("startup", "--repeat", "1", "--launcher", "")
     assert [line.split()[0] for line in table] == ["command", "python", "import", "--version"]
+    assert commands("srun -n {ranks}", tmp_path)["study, 5 ranks"][:4] == ["srun", "-n", "5", sys.executable]

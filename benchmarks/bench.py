@@ -51,7 +51,9 @@ class Bench(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     def reduced(self) -> Bench:
         """This benchmark with the grid of ``quick``."""
-        replace, quick, columns = msgspec.structs.replace, self.quick, self.columns
+        replace = msgspec.structs.replace
+        quick = self.quick
+        columns = self.columns
         blocks = [
             replace(block, rows=[row for row in block.rows if not quick.rows or row["name"] in quick.rows])
             for block in self.block

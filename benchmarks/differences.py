@@ -9,10 +9,16 @@ import numpy as np
 
 from benchmarks.verdict import LEVEL, Sample, student
 
-HOLDS, TIE, FAILS, UNDECIDED = "holds", "tie", "does not hold", "not decided"
+HOLDS = "holds"
+TIE = "tie"
+FAILS = "does not hold"
+UNDECIDED = "not decided"
 SAME = 1e-3  # means that differ by less than this share are equal: tables print three or four digits
 STEADY = 0.05  # probability with which a trend of the means may be due to chance
-LIMIT, SINGLE, ERROR = "runs hit a limit", "a single seed", "the error is too large"  # why a case is not decided
+# why a case is not decided
+LIMIT = "runs hit a limit"
+SINGLE = "a single seed"
+ERROR = "the error is too large"
 
 
 def difference(a: Sample, b: Sample, tests: int = 1) -> tuple[float, float]:

@@ -192,9 +192,11 @@ def places(outcome: Outcome, wish: Figure, cells: list[Cell]) -> list[float]:
 
 
 def along_of(outcome: Outcome, wish: Figure) -> str:
-    """The label of the axis of means."""
+    """The label of the horizontal axis of means and boxes."""
+    if wish.along:
+        return expressions.title(wish.along)
     columns = outcome.bench.columns
-    return expressions.title(wish.along) if wish.along else setting(columns.short) if columns else ""
+    return setting(columns.short) if columns else ""
 
 
 def boxes(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, looks: dict[Cell, Any]) -> None:
@@ -207,11 +209,7 @@ def boxes(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str, 
         fliers = {"marker": "x", "markersize": 3, "markeredgecolor": colour}
         boxed(axis, outcome.samples[cell, y].known, at, 0.8 * wide, colour, flierprops=fliers)
     axis.set_xticks(range(len(values)), [str(value) for value in values])
-    axis.set(
-        xlim=(-0.6, len(values) - 0.4),
-        xlabel=setting(outcome.bench.columns.short) if outcome.bench.columns else "",
-        ylabel=text(expressions.title(y)),
-    )
+    axis.set(xlim=(-0.6, len(values) - 0.4), xlabel=along_of(outcome, wish), ylabel=text(expressions.title(y)))
     scales(axis, wish)
 
 

@@ -33,8 +33,10 @@ from mpifed.sweeps.state import difference
 
 def points(runs: Iterable[Run], folder: Path) -> tuple[list[Point], dict[str, str]]:
     """The runs as points of a sweep, and name -> reason of those whose data are missing."""
-    found, lacking, optima = list[Point](), dict[str, str](), Optima(folder)
+    found: list[Point] = []
+    lacking: dict[str, str] = {}
     missing: dict[bytes, str] = {}
+    optima = Optima(folder)
     for run in runs:
         key = msgspec.json.encode(run.config.data)
         try:

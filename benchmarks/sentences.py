@@ -77,8 +77,9 @@ def test(claim: Claim, along: str) -> str:
         return f"equal {measure} up to {100 * claim.within:g} %"
     if claim.below:
         return f"{measure} of at most {claim.bound:g}"
-    what = "falling" if claim.falls else "rising" if claim.rises else f"the same up to {100 * claim.within:g} %"
-    return f"{measure} {what} with {along}"
+    if claim.flat:
+        return f"{measure} the same up to {100 * claim.within:g} % with {along}"
+    return f"{measure} {'falling' if claim.falls else 'rising'} with {along}"
 
 
 def listed(cases: Sequence[Case]) -> str:

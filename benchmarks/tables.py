@@ -135,7 +135,8 @@ def middle(sample: Sample) -> str:
     if not len(sample.known):
         return ours(sample)
     numbers = [sample.median, *np.quantile(sample.values, (0.25, 0.75), method="nearest")]
-    shown = ["never" if math.isinf(one) else f"{one:.1f}" if sample.counts else figure(one) for one in numbers]
+    finite = "{:.1f}".format if sample.counts else figure
+    shown = ["never" if math.isinf(one) else finite(one) for one in numbers]
     return f"{shown[0]}, half in {shown[1]} to {shown[2]}"
 
 
@@ -143,7 +144,9 @@ def theirs(number: Number | None, brackets: str) -> str:
     """The paper's number in brackets."""
     if number is None:
         return ""
-    text = number if isinstance(number, str) else number.text if isinstance(number, Printed) else format(number, "g")
+    if isinstance(number, Printed):
+        number = number.text
+    text = number if isinstance(number, str) else f"{number:g}"
     return f"{brackets[0]}{text}{brackets[1]}"
 
 
@@ -153,7 +156,8 @@ def figure(value: float, beside: float | None = None) -> str:
     if size and not 1e-3 <= size < 1e6:
         power = math.floor(math.log10(size))
         return f"{value / 10.0**power:.2f}" + f"e{power}"
-    return f"{value:.{3 if size < 10 else 2 if size < 100 else 1 if size < 1000 else 0}f}"
+    decimals = sum(size < most for most in (10, 100, 1000))
+    return f"{value:.{decimals}f}"
 
 
 def terminal(table: Table) -> str:

@@ -16,7 +16,12 @@ LEVEL = 0.95  # of the intervals
 FEW = 3  # with fewer seeds the verdict is open
 WIDE = 0.25  # an interval that reaches farther than this share of the number leaves the verdict open
 FAILED = "failed"  # begins the reason why no run has a number where all of them failed
-AGREES, OFF, OPEN, OTHER, NONE, TIME = "agrees", "off", "open", "on other data", "not available", "seconds"
+AGREES = "agrees"
+OFF = "off"
+OPEN = "open"
+OTHER = "on other data"
+NONE = "not available"
+TIME = "seconds"
 MARKS = {AGREES: "=", OFF: "✗", OPEN: "?", OTHER: ON_OTHER_DATA, NONE: "–", TIME: "", "": ""}
 
 
@@ -114,8 +119,8 @@ def judge(ours: Sample, paper: Number, trials: float, seconds: bool = False, cen
         return Verdict(OPEN, f"above {ours.least:g} here")
     if bounded:
         below = max(0, sum(value <= number for value in ours.values) - ours.limited)
-        text = f"reached with {below} of {n} seeds" if below else "not reached here either"
-        return Verdict(OPEN if n < FEW else OFF if below else AGREES, text)
+        kind, text = (OFF, f"reached with {below} of {n} seeds") if below else (AGREES, "not reached here either")
+        return Verdict(OPEN if n < FEW else kind, text)
     if ours.unreached and (center == "mean" or 2 * ours.unreached >= n):
         return Verdict(OPEN if n < FEW else OFF, f"not reached with {ours.unreached} of {n} seeds")
     if seconds:

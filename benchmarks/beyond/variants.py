@@ -18,7 +18,9 @@ class Uneven(Quadratics):
 
     def __init__(self, data: HardQuadratic, seed: int, dtype: str) -> None:
         super().__init__(data.clients, data.features, data.mu, data.L, seed, dtype)
-        self.usual, self.hard, self.hardest = data.L, data.hard, data.hardest
+        self.usual = data.L
+        self.hard = data.hard
+        self.hardest = data.hardest
 
     def draw(self, i: int) -> tuple[Array, Array]:
         self.L = self.hardest if i < self.hard else self.usual
@@ -79,7 +81,11 @@ class Balanced(FedGiA):
         d, p = (z[-1] * fed.m) ** 0.5, sigma * fed.m**1.5 * float(np.linalg.norm(z[:-1] - x))
         if self.unit == "t":
             p /= server.r
-        factor = 2.0 if p < d / self.mu else 0.5 if d < p / self.mu else 1.0
+        factor = 1.0
+        if p < d / self.mu:
+            factor = 2.0
+        elif d < p / self.mu:
+            factor = 0.5
         return Balance(z[:-1], sigma * factor, server.r)
 
     def and_residual(self, f: Local, client: Any, x: Array, sigma: float, selected: Array) -> tuple[Any, Array]:

@@ -76,11 +76,16 @@ def trace(result: Result) -> Trace:
 @lru_cache(maxsize=64)
 def repeat(key: Key) -> Trace:
     """Compute (3.3)–(3.8) and, at every iteration, (3.9), (4.4) and the bound of Lemma 4.1."""
-    result, clients, parts = key.result, clients_of(key.result), constants(key.result)
-    state, w = first(result, clients), clients.start
+    result = key.result
+    clients = clients_of(result)
+    parts = constants(result)
+    k0 = int(result.config["algorithm"]["k0"])
+    state = first(result, clients)
+    w = clients.start
     rows = [values(clients, parts, state, w)]
-    promised, inexact = list[float](), list[float]()
-    steps, k0 = 0.0, int(result.config["algorithm"]["k0"])
+    promised: list[float] = []
+    inexact: list[float] = []
+    steps = 0.0
     c = min(descent(p.sigma, p.r) for p in parts)
     total = sum(float(p.sigma.sum()) for p in parts)
     for round in range(1, min(result.cr, -(-ITERATIONS // k0)) + 1):
@@ -90,7 +95,8 @@ def repeat(key: Key) -> Trace:
         agree(f / len(clients.ids), float(result.rounds["objective"][round - 1]), round)
         selected = by_block(clients, np.isin(clients.ids, result.selected(round)))
         for j in range(k0):
-            before, (state, off, share) = state, iterate(clients, parts, state, w, selected, len(promised) < SOLVES)
+            before = state
+            state, off, share = iterate(clients, parts, state, w, selected, len(promised) < SOLVES)
             moved = sum(float(np.square(a - b).sum()) for a, b in zip(state.w, before.w, strict=True))
             promised.append(c / 4 * moved + (total / 2 * float(np.square(w - last).sum()) if j == 0 else 0.0))
             inexact.append(off)
@@ -121,10 +127,11 @@ def iterate(
     clients: Clients, parts: list[Constants], state: State, w: Array, selected: list[Array], compare: bool
 ) -> tuple[State, float, float]:
     """One iteration (3.4)–(3.8); the largest ‖φ_i‖²/ε_i and, to ``compare``, steps as a share of Theorem 3.1's."""
-    new, off, share = State([], [], []), 0.0, 0.0
+    new = State([], [], [])
+    off = share = 0.0
     for block, p, wi, pi, eps, mine in zip(clients.blocks, parts, *state, selected, strict=True):
         target = np.where(mine, p.nu * eps, eps)  # (3.4)
-        v, taken, residual = solve(clients, block, p, w, pi, target, p.most)
+        v, taken, residual = solve(clients, block, p, w, pi, target)
         new.w.append(np.where(mine, v, wi))  # (3.5), (3.8)
         new.pi.append(np.where(mine, pi + p.sigma * (v - w), pi))  # (3.6), (3.8)
         new.eps.append(target)
@@ -135,15 +142,15 @@ def iterate(
     return new, off, share
 
 
-def solve(
-    clients: Clients, block: Block, p: Constants, w: Array, pi: Array, eps: Array, most: int
-) -> tuple[Array, Array, Array]:
-    """Steps (3.12) from w until (3.5) holds, at most ``most``: v_i (c, n), the steps and the residuals (c, 1)."""
+def solve(clients: Clients, block: Block, p: Constants, w: Array, pi: Array, eps: Array) -> tuple[Array, Array, Array]:
+    """Steps (3.12) from w until (3.5) holds, at most ``p.most``: v_i (c, n), the steps and the residuals (c, 1)."""
     m = len(clients.ids)
-    v, far = spread(w, block).copy(), np.ones((len(block), 1), bool)
-    taken, residual = np.zeros((len(block), 1)), np.full((len(block), 1), math.inf)
+    v = spread(w, block).copy()
+    far = np.ones((len(block), 1), bool)
+    taken = np.zeros((len(block), 1))
+    residual = np.full((len(block), 1), math.inf)
     g = clients.problem.grad(block, v) / m
-    for _ in range(most):
+    for _ in range(p.most):
         v = np.where(far, (p.r * v + p.sigma * w - (g + pi)) / (p.r + p.sigma), v)  # (3.12)
         g = clients.problem.grad(block, v) / m
         residual = np.square(g + pi + p.sigma * (v - w)).sum(axis=1, keepdims=True)
@@ -159,7 +166,7 @@ def allowed(clients: Clients, block: Block, p: Constants, w: Array, pi: Array, e
     if p.rho <= 1:
         return np.full_like(eps, math.nan)
     size = np.sqrt(np.square(pi).sum(axis=1, keepdims=True)) + p.sigma * np.sqrt(w @ w)
-    best = solve(clients, block, p, w, pi, np.square(NEAR * size), ENOUGH)[0]
+    best = solve(clients, block, p._replace(most=ENOUGH), w, pi, np.square(NEAR * size))[0]
     away = 2 * (p.r**2 + p.sigma**2) * np.square(best - w).sum(axis=1, keepdims=True)
     with np.errstate(divide="ignore"):
         return np.maximum(np.ceil(np.log(away / eps) / math.log(p.rho)), 1)

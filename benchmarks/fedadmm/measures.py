@@ -16,8 +16,10 @@ def tolerance(result: Result) -> float:
     """
     if result.x is None:
         return 0.0
-    m, n, d = result.m, len(result.x), float(np.sum(result.clients["samples"]))
-    linear, stop = result.config["problem"]["name"] == "least-squares", result.config["stop"]
+    m, n = result.m, len(result.x)
+    d = float(np.sum(result.clients["samples"]))
+    linear = result.config["problem"]["name"] == "least-squares"
+    stop = result.config["stop"]
     if stop["gradient_relative"]:
         return min((2e-3 if linear else 5e-7) * n * m / d, 0.2 * float(result.rounds["grad_norm_sq"][0]))
     known = [(5e-5 if linear else 1e-5) * n / d, 5e-4 * n / d]

@@ -64,12 +64,8 @@ def setting(key: Key) -> Setting:
 
 def evaluate(s: Setting, X: Array) -> tuple[Array, Array]:
     """f_i(x_i) (m,) and ∇f_i(x_i) (m, n) at rows X (m, n), in the order of the blocks."""
-    values, gradients, first = [], [], 0
-    for block in s.blocks:
-        value, gradient = s.problem.value_grad(block, X[first : first + len(block)])
-        values.append(value)
-        gradients.append(gradient)
-        first += len(block)
+    parts = np.split(X, np.cumsum([len(block) for block in s.blocks])[:-1])
+    values, gradients = zip(*map(s.problem.value_grad, s.blocks, parts), strict=True)
     return np.concatenate(values), np.concatenate(gradients)
 
 
@@ -90,19 +86,22 @@ def trace(key: Key) -> Trace:
     m, k0 = len(s.ids), int(s.options.k0)
     x = w = s.first
     W = np.tile(s.first, (m, 1))
-    F, moved, shifted, mus, k = [total(s, w, W)], [], [], [], 0
+    F = [total(s, w, W)]
+    moved: list[Array] = []
+    shifted: list[float] = []
+    mus: list[Array] = []
     for round in range(1, result.cr + 1):
         value, g = evaluate(s, np.tile(x, (m, 1)))
         agree(float(value.mean()), float(result.rounds["objective"][round - 1]), round)
         selected = np.isin(s.ids, result.selected(round))[:, None]
         for _ in range(k0):
             away = W - x
-            mu = s.mu * (1 + s.options.c * np.square(away).sum(axis=1, keepdims=True)) * s.options.alpha ** (k + 1)
+            mu = s.mu * (1 + s.options.c * np.square(away).sum(axis=1, keepdims=True)) * s.options.alpha ** len(F)
             new = np.where(selected, x + soft(mu * away - g, s.lam) / (s.eta + mu), W)  # (20), (22)
             moved.append(np.square(new - W).sum(axis=1))
             shifted.append(float(np.square(x - w).sum()))
             mus.append(mu[:, 0])
-            W, w, k = new, x, k + 1
+            W, w = new, x
             F.append(total(s, w, W))
         x = elastic_net(s, W)  # (19)
     return Trace(np.array(F), np.array(moved), np.array(shifted), np.array(mus))

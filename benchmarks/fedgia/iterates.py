@@ -52,12 +52,17 @@ def trace(result: Result) -> Trace:
 def repeat(key: Key) -> Trace:
     """Compute (11)–(17) and, at every iteration, (7) and (24)."""
     result, clients = key.result, clients_of(key.result)
-    m, k0, H = len(clients.ids), int(result.config["algorithm"]["k0"]), result.config["algorithm"]["H"]
+    options, m = result.config["algorithm"], len(clients.ids)
+    k0 = int(options["k0"])
     sigma = penalty(result) / m
-    inverses = [inverse(clients.problem, block, H, m, sigma) for block in clients.blocks]
+    inverses = [inverse(clients.problem, block, options["H"], m, sigma) for block in clients.blocks]
     X = [np.tile(clients.start, (len(block), 1)) for block in clients.blocks]
-    state, last = State(X, duals(result, clients, X)), clients.start
-    values, moved, above, gradients = [lagrangian(clients, state, last, sigma)], [], [], []
+    state = State(X, duals(result, clients, X))
+    last = clients.start
+    values = [lagrangian(clients, state, last, sigma)]
+    moved: list[float] = []
+    above: list[float] = []
+    gradients: list[float] = []
     for round in range(1, min(result.cr, -(-ITERATIONS // k0)) + 1):
         x = sum((x + pi / sigma).sum(axis=0) for x, pi in zip(*state, strict=True)) / m  # (11)
         f, G = evaluate(clients, x)

@@ -31,7 +31,9 @@ class Constants(NamedTuple):
 def constants(result: Result) -> Constants:
     """α, λα, ρ, L and c1, c2, c3 of Theorem 2."""
     table = result.config["algorithm"]
-    lam, rho, alpha, L = float(table["lam"]), float(table["rho"]), 1 / result.m, last(result, "smoothest")
+    lam, rho = float(table["lam"]), float(table["rho"])
+    alpha = 1 / result.m
+    L = last(result, "smoothest")
     a = lam * alpha
     c1, c2 = flame.c1(lam, rho, alpha), flame.c2(lam, rho, alpha, L)
     c3 = 2 + c2 * flame.c0(lam, rho, alpha, L) / c1

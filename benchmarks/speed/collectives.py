@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from mpi4py import MPI
 
+from benchmarks.speed.common import Idle, Spread, spread
 from mpifed.experiment import config
 from mpifed.federation import sums
 from mpifed.federation.host import Host
@@ -22,19 +23,15 @@ from mpifed.federation.setup import Setup
 from mpifed.mpi.channel import Server, serve
 from mpifed.mpi.communicator import Communicator
 
+LENGTHS = (100, 1000, 10_000, 100_000, 1_000_000)
+
 
 class Client(NamedTuple):
     """No state."""
 
 
-class Idle:
+class Echo(Idle):
     """Clients that send back what they receive."""
-
-    personal = False
-    watches = ()
-
-    def needs(self) -> tuple[str, ...]:
-        return ()
 
     def join(self, f: Any) -> Client:
         return Client()
@@ -57,7 +54,7 @@ def rounds(world: Communicator, setup: config.Experiment, n: int, count: int, re
     """Seconds of a round of idle clients, measured on rank 0."""
     hosts = world.size - 1
     data = setup.data.load(0, "float64")
-    cuts, agreed = sums.cuts(data.sizes, hosts), Setup(setup.problem, Idle(), 0, data.m, np.zeros(n))
+    cuts, agreed = sums.cuts(data.sizes, hosts), Setup(setup.problem, Echo(), 0, data.m, np.zeros(n))
     if world.rank:
         host = Host(agreed, data, cuts[world.rank - 1], cuts[world.rank])
         host.join()
@@ -69,13 +66,28 @@ def rounds(world: Communicator, setup: config.Experiment, n: int, count: int, re
     fed.begin(1)  # from here on the ledger is charged
     x = np.random.default_rng(0).normal(size=n)
     for _ in range(3):
-        fed.mean(Idle().echo, x)
+        fed.mean(Echo().echo, x)
     begun = time.perf_counter()
     for _ in range(count):
-        fed.mean(Idle().echo, x)
+        fed.mean(Echo().echo, x)
     spent = (time.perf_counter() - begun) / count
     server.stop()
     return spent
+
+
+def measured(world: Communicator, setup: config.Experiment, n: int, repeat: int) -> np.ndarray:
+    """Seconds (repeat, 3) of the bare pair, and of a round with plain and with reproducible sums, in turn."""
+    count = max(5, min(500, 2_000_000 // n))
+    found = [
+        (bare(world.comm, n, count), *(rounds(world, setup, n, count, kind) for kind in (False, True)))
+        for _ in range(repeat)
+    ]
+    return np.array(found)
+
+
+def told(ratio: Spread) -> str:
+    """A ratio with its range."""
+    return f"{ratio.median:5.2f} ({ratio.least:.2f}–{ratio.most:.2f})"
 
 
 def main() -> None:
@@ -94,29 +106,13 @@ def main() -> None:
             f"{world.size} ranks{crowded}; microseconds, median of {args.repeat} repetitions (range of the ratios)\n"
             "       n   bare   plain   plain : bare         reproducible   reproducible : bare"
         )
-    for n in (100, 1000, 10_000, 100_000, 1_000_000):
-        if n > args.most:
-            break
-        count = max(5, min(500, 2_000_000 // n))
-        found = np.array(
-            [
-                (
-                    bare(world.comm, n, count),
-                    rounds(world, setup, n, count, False),
-                    rounds(world, setup, n, count, True),
-                )
-                for _ in range(args.repeat)
-            ]
-        )
+    for n in [n for n in LENGTHS if n <= args.most]:
+        found = measured(world, setup, n, args.repeat)
         if world.rank == 0:
             a, b, c = np.median(found, axis=0) * 1e6
-            plain, same = found[:, 1] / found[:, 0], found[:, 2] / found[:, 0]
-            print(
-                f"{n:>8} {a:6.1f} {b:7.1f}   {np.median(plain):5.2f} ({plain.min():.2f}–{plain.max():.2f})   "
-                f"{c:12.1f}   {np.median(same):5.2f} ({same.min():.2f}–{same.max():.2f})",
-                flush=True,
-            )
-            worst.append((max(float(np.median(plain)), float(np.median(same))), n))
+            plain, same = (spread(found[:, k] / found[:, 0]) for k in (1, 2))
+            print(f"{n:>8} {a:6.1f} {b:7.1f}   {told(plain)}   {c:12.1f}   {told(same)}", flush=True)
+            worst.append((max(plain.median, same.median), n))
     if world.rank == 0:
         ratio, n = max(worst)
         print(f"the worst ratio on {world.size} ranks: {ratio:.2f} at n = {n:,}")

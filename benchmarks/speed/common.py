@@ -1,16 +1,17 @@
-"""Shared by the speed benchmarks: interleaved repetitions, ratios with spread, and runs of mpifed in a new process."""
+"""Shared by the speed benchmarks: interleaved repetitions, ratios with spread, tables, and runs in a new process."""
 
 from __future__ import annotations
 
+import csv
 import math
 import shlex
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,6 +63,16 @@ def clock(job: Callable[[], object], count: int) -> float:
     return (time.process_time() - begun) / count
 
 
+class Idle:
+    """A method whose clients have nothing to do: what host and server ask of an algorithm, and no more."""
+
+    personal = False
+    watches = ()
+
+    def needs(self) -> tuple[str, ...]:
+        return ()
+
+
 class Outcome(NamedTuple):
     """A run of mpifed: its result and the wall seconds of the whole command."""
 
@@ -71,15 +82,48 @@ class Outcome(NamedTuple):
 
 def launched(launcher: str, ranks: int, words: Sequence[str], path: Path, timeout: float) -> Outcome:
     """Run ``python -m mpifed run words -o path`` under the launcher; "" runs one process without MPI."""
-    command = [*starter(launcher, ranks), sys.executable, "-m", "mpifed", "run", *words, "-q", "-o", str(path)]
     begun = time.perf_counter()
-    done = subprocess.run(
-        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=timeout, check=False
-    )
+    printed([*starter(launcher, ranks), sys.executable, "-m", "mpifed", "run", *words, "-q", "-o", str(path)], timeout)
     seconds = time.perf_counter() - begun
-    if done.returncode:
-        sys.exit(f"{shlex.join(command)} ended with code {done.returncode}\n{done.stderr.strip()}")
     return Outcome(mpifed.load(path), seconds)
+
+
+def printed(
+    command: Sequence[str], timeout: float | None = None, name: str = "", environment: Mapping[str, str] | None = None
+) -> str:
+    """Run a command to its end: what it printed. SystemExit with what it said where it fails."""
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=timeout,
+        env=environment,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f"{name or shlex.join(command)} ended with code {done.returncode}\n{done.stderr.strip()}")
+    return done.stdout
+
+
+def gaussian(clients: int, samples: int, features: int) -> list[str]:
+    """The words of ``mpifed run`` for logistic regression on generated data of this size."""
+    sizes = (f"data.clients={clients}", f"data.samples={samples}", f"data.features={features}")
+    return ["data=gaussian", *sizes, "problem=logistic"]
+
+
+def write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table."""
+    with path.open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(head)
+        table.writerows(rows)
+
+
+def told(folder: Path, tables: str, picture: str, drawn: bool) -> None:
+    """Say what has been written, and why there is no picture where none was drawn."""
+    missing = "the picture needs matplotlib: pip install matplotlib"
+    print(f"written to {folder}: {tables}, {picture if drawn else missing}")
 
 
 def starter(launcher: str, ranks: int) -> list[str]:

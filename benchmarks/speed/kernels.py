@@ -36,7 +36,9 @@ from mpifed.data.same_size_blocks import dense_blocks
 from mpifed.data.sparse_block import sparse_block
 from mpifed.problems.base import Problem
 
-CLASSES, GAMMA, STEPS = 10, 0.1, 5
+CLASSES = 10
+GAMMA = 0.1
+STEPS = 5
 PROBLEMS: dict[str, dict[str, Any]] = {
     "least-squares": {},
     "logistic": {"mu": 1e-3},

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.speed.common import printed
 from benchmarks.speed.plain import MU, Draw, Plain
 from benchmarks.speed.rounds import ours
 from mpifed import stream
@@ -91,11 +91,8 @@ def child(case: Case, rounds: int) -> None:
 def elsewhere(tree: Path, case: Case, rounds: int) -> float:
     """CPU seconds of a round of the mpifed of a working tree, in a new process."""
     code = CHILD.format(tree=str(tree.resolve()), here=str(HERE), method=case.method, size=case.size, rounds=rounds)
-    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=False)
-    if done.returncode:
-        sys.exit(f"the rounds of {tree} ended with code {done.returncode}\n{done.stderr.strip()}")
-    return float(done.stdout)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return float(printed([sys.executable, "-c", code], name=f"the rounds of {tree}", environment=environment))
 
 
 def loop(case: Case, setup: config.Experiment, rounds: int) -> float:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.speed.common import figure, launched, round_seconds, spread
+from benchmarks.speed.common import figure, gaussian, launched, round_seconds, spread
 
 RUNS = {
     "FedGiA, all": ("algorithm=fedgia", "selection=all"),
@@ -45,11 +45,7 @@ def measure(name: str, m: int, args: argparse.Namespace, folder: Path) -> Measur
     """Measure one run in a new process."""
     words = [
         *RUNS[name],
-        "data=gaussian",
-        f"data.clients={m}",
-        f"data.samples={args.samples}",
-        f"data.features={args.features}",
-        "problem=logistic",
+        *gaussian(m, args.samples, args.features),
         f"dtype={args.dtype}",
         f"rounds={args.rounds}",
         f"evaluate.every={max(1, args.rounds)}",

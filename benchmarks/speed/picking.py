@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.speed.common import Idle
 from mpifed.data.sources.gaussian import Gaussian
 from mpifed.federation.host import Host
 from mpifed.federation.participation.selection import Biased, Cover, Uniform
@@ -34,14 +35,8 @@ class Client(NamedTuple):
     w: np.ndarray  # (c, n)
 
 
-class Idle:
+class Resting(Idle):
     """Clients that have a state, and do nothing."""
-
-    personal = False
-    watches = ()
-
-    def needs(self) -> tuple[str, ...]:
-        return ()
 
     def join(self, f: Any) -> Client:
         return Client(f.zeros())
@@ -75,23 +70,18 @@ def measure(m: int, count: int, rounds: int, samples: int, features: int) -> Pic
     """Measure ``rounds`` rounds that select ``count`` of m clients."""
     begun = time.perf_counter()
     data = Gaussian(clients=m, samples=samples, features=features).load(1, "float64")
-    setup = Setup(Logistic(), Idle(), 1, m, np.zeros(features))
+    setup = Setup(Logistic(), Resting(), 1, m, np.zeros(features))
     host = Host(setup, data, 0, m)
     host.join()
     load = time.perf_counter() - begun
-    uniform, cover, biased = (
-        rule.selector(1, m, rounds)
-        for rule in (
-            Uniform(count=count),
-            Cover(count=count),
-            Biased(count=count, candidates=min(m, CANDIDATES * count)),
-        )
-    )
+    uniform = Uniform(count=count).selector(1, m, rounds)
+    cover = Cover(count=count).selector(1, m, rounds)
+    biased = Biased(count=count, candidates=min(m, CANDIDATES * count)).selector(1, m, rounds)
     fed = Federation(InProcess(host), setup, uniform, data.sizes)
 
     def pick(round: int) -> None:
         fed.begin(round)
-        fed.sum(Idle().idle, to=drawn[round])
+        fed.sum(Resting().idle, to=drawn[round])
 
     drawn = [uniform.select(round, 0) for round in range(rounds + 2)]
     turns = -(-m // count)  # rounds of a group of cover
@@ -113,18 +103,13 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=4, help="features (default: 4)")
     parser.add_argument("--rounds", type=int, default=50, help="rounds, of which medians are told (default: 50)")
     args = parser.parse_args()
-    print(
-        f"{'clients':>9}"
-        + "".join(f"{name:>9}" for name in ("uniform", "cover", "deal", "biased", "pick", "sum"))
-        + "   load s"
-    )
+    names = "".join(f"{name:>9}" for name in ("clients", "uniform", "cover", "deal", "biased", "pick", "sum"))
+    print(f"{names}   load s")
     for m in [int(float(word)) for word in args.clients.split(",")]:
         found = measure(m, args.selected, args.rounds, args.samples, args.features)
         total = found.uniform + found.pick
-        print(
-            f"{m:>9}" + "".join(f"{ms:>9.3f}" for ms in (*found[:-1], total)) + f"{found.load:>9.2f}",
-            flush=True,
-        )
+        cells = "".join(f"{ms:>9.3f}" for ms in (*found[:-1], total))
+        print(f"{m:>9}{cells}{found.load:>9.2f}", flush=True)
     print(f"uniform and pick within {GOAL:.0f} ms: {'yes' if total <= GOAL else 'no'}")
 
 

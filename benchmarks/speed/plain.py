@@ -25,7 +25,10 @@ class Plain:
     """Clients with samples ``parts`` (A_i, b_i), in a list, and their states: ``state[name][i]``."""
 
     def __init__(self, method: str, parts: list[tuple[Array, Array]], options: dict[str, Any], draw: Draw) -> None:
-        self.method, self.parts, self.options, self.draw = method, parts, options, draw
+        self.method = method
+        self.parts = parts
+        self.options = options
+        self.draw = draw
         self.m, self.n = len(parts), parts[0][0].shape[1]
         zero = np.zeros(self.n, parts[0][0].dtype)
         self.x = self.c = zero
@@ -86,7 +89,9 @@ def fedavg(run: Plain, i: int, x: Array, k: int, rng: np.random.Generator) -> Ar
 
 
 def scaffold(run: Plain, i: int, x: Array, k: int, rng: np.random.Generator) -> Array:
-    y, own, total = x, run.own[i], np.float32(0)
+    y = x
+    own = run.own[i]
+    total = np.float32(0)
     for j, rows in run.batches(i, rng):
         step = gamma(k + j)
         y = y - step * (run.grad(i, y, rows) - own + run.c)
@@ -96,8 +101,10 @@ def scaffold(run: Plain, i: int, x: Array, k: int, rng: np.random.Generator) -> 
 
 
 def fedadmm(run: Plain, i: int, x: Array, k: int, rng: np.random.Generator) -> Array:
-    r, pi, first = np.float32(run.r[i] / run.m), run.pi[i], run.grad(i, x) / np.float32(run.m)
+    r = np.float32(run.r[i] / run.m)
     sigma = np.float32(0.2) * r
+    pi = run.pi[i]
+    first = run.grad(i, x) / np.float32(run.m)
     for _ in range(run.options["k0"]):
         run.eps[i] *= 0.95
         w, g = x, first
@@ -127,7 +134,9 @@ def fedpd(run: Plain, i: int, x: Array, k: int, rng: np.random.Generator) -> Arr
 
 def personal(run: Plain, i: int, x: Array, rng: np.random.Generator) -> Array:
     """The personal model of FLAME and pFedMe."""
-    theta, lam, lr = run.own[i], np.float32(5), np.float32(0.01)
+    theta = run.own[i]
+    lam = np.float32(5)
+    lr = np.float32(0.01)
     for _, rows in run.batches(i, rng):
         theta = theta - lr * (run.grad(i, theta, rows) + lam * (theta - x))
     run.own[i] = theta
@@ -147,7 +156,10 @@ def pfedme(run: Plain, i: int, x: Array, k: int, rng: np.random.Generator) -> Ar
 
 
 def fedepm(run: Plain, i: int, x: Array, k: int, rng: np.random.Generator) -> Array:
-    w, g, eta, d = run.own[i], run.grad(i, x), run.eta(), len(run.parts[i][1])
+    w = run.own[i]
+    g = run.grad(i, x)
+    eta = run.eta()
+    d = len(run.parts[i][1])
     for j in range(run.options["k0"]):
         away = w - x
         mu = run.options["mu0"] * (1 + 1e-8 * (away @ away)) * 1.001 ** (k + j + 1)

@@ -20,7 +20,6 @@ plot), roofline.png.
 from __future__ import annotations
 
 import argparse
-import csv
 import os
 from collections.abc import Callable
 from functools import partial
@@ -31,8 +30,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.speed import busy, kernels
-from benchmarks.speed.common import figure, turn
-from benchmarks.speed.roofline_picture import draw
+from benchmarks.speed.common import figure, told, turn, write_csv
+from benchmarks.speed.roofline_picture import Ceiling, Point, draw
 from mpifed.core.processor import CPUS, in_bytes
 from mpifed.core.typing import Array
 from mpifed.data.compiled import compiling
@@ -48,25 +47,6 @@ KERNELS = {  # name: problem, shape of the clients, steps
     "softmax": ("softmax", "wide", 1),
     "logistic, CSR": ("logistic", "sparse", 1),
 }
-
-
-class Ceiling(NamedTuple):
-    """A limit of the machine, in bytes or flops a second: alone, and with all cores busy."""
-
-    name: str
-    unit: str
-    alone: float
-    busy: float | None
-
-
-class Point(NamedTuple):
-    """A kernel: flops for each byte of the samples, and flops a second."""
-
-    name: str
-    kind: str  # numpy or compiled
-    intensity: float
-    alone: float
-    busy: float | None
 
 
 class Task(NamedTuple):
@@ -201,14 +181,13 @@ def points(dtype: str, args: argparse.Namespace) -> list[Point]:
 
 def write(limits: list[Ceiling], found: dict[str, list[Point]], path: Path) -> None:
     """Write roofline.csv."""
-    with path.open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["name", "dtype", "kernels", "flops_per_byte", "unit", "alone", "busy"])
-        for limit in limits:
-            reads = limit.unit == "B/s"
-            rows.writerow([limit.name if reads else "gemm", "" if reads else limit.name, "", "", *limit[1:]])
-        for dtype, own in found.items():
-            rows.writerows([p.name, dtype, p.kind, p.intensity, "flop/s", p.alone, p.busy] for p in own)
+    rows: list[list[Any]] = []
+    for limit in limits:
+        what = [limit.name, ""] if limit.unit == "B/s" else ["gemm", limit.name]
+        rows.append([*what, "", "", *limit[1:]])
+    for dtype, own in found.items():
+        rows += [[p.name, dtype, p.kind, p.intensity, "flop/s", p.alone, p.busy] for p in own]
+    write_csv(path, ["name", "dtype", "kernels", "flops_per_byte", "unit", "alone", "busy"], rows)
 
 
 def main() -> None:
@@ -227,9 +206,7 @@ def main() -> None:
     limits = ceilings(args)
     found = {dtype: points(dtype, args) for dtype in args.dtypes.split(",")}
     write(limits, found, args.to / "roofline.csv")
-    drawn = draw(limits, found, args.to / "roofline.png")
-    picture = "roofline.png" if drawn else "the picture needs matplotlib: pip install matplotlib"
-    print(f"written to {args.to}: roofline.csv, {picture}")
+    told(args.to, "roofline.csv", "roofline.png", draw(limits, found, args.to / "roofline.png"))
 
 
 if __name__ == "__main__":

@@ -4,21 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mpifed.report.palette import BLUE, MARKERS, VERMILION
 from mpifed.report.style import drawing
 
-if TYPE_CHECKING:
-    from benchmarks.speed.roofline import Ceiling, Point
-
 LEFT, RIGHT = 0.03, 40  # flops for each byte
 COLOURS = {"numpy": BLUE, "compiled": VERMILION}
 GREY = "0.35"
 APART = 1.1  # points of the same flops for each byte stand side by side, by this factor
 ALIKE = 0.1  # flops for each byte that differ by less are the same
+
+
+class Ceiling(NamedTuple):
+    """A limit of the machine, in bytes or flops a second: alone, and with all cores busy."""
+
+    name: str
+    unit: str
+    alone: float
+    busy: float | None
+
+
+class Point(NamedTuple):
+    """A kernel: flops for each byte of the samples, and flops a second."""
+
+    name: str
+    kind: str  # numpy or compiled
+    intensity: float
+    alone: float
+    busy: float | None
 
 
 def draw(limits: Sequence[Ceiling], found: dict[str, list[Point]], path: Path) -> bool:
@@ -54,7 +70,9 @@ def lowest(limits: Sequence[Ceiling], found: dict[str, list[Point]]) -> float:
 
 def slope(axis: Any) -> float:
     """The angle in degrees at which bandwidths rise on the page."""
-    (left, right), (low, high), box = axis.get_xlim(), axis.get_ylim(), axis.get_window_extent()
+    left, right = axis.get_xlim()
+    low, high = axis.get_ylim()
+    box = axis.get_window_extent()
     return float(np.degrees(np.arctan2(box.height / np.log(high / low), box.width / np.log(right / left))))
 
 

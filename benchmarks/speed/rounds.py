@@ -31,7 +31,9 @@ from mpifed.experiment.rounds import rounds
 from mpifed.results.result import Result
 
 CASES = {"A": (128, 70, 1024, None), "B": (1000, 20, 20, None), "C": (10_000, 20, 20, 100)}
-STEPS, GAMMA, MU = 5, 0.1, 1e-3
+STEPS = 5
+GAMMA = 0.1
+MU = 1e-3
 
 
 def study(case: str, dtype: str, count: int, overrides: Sequence[str] = ()) -> config.Experiment:

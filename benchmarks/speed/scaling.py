@@ -26,7 +26,6 @@ reproducible=false.
 from __future__ import annotations
 
 import argparse
-import csv
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -34,9 +33,9 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.speed import cost_model as model
-from benchmarks.speed.common import Spread, figure, launched, round_seconds, spread
-from benchmarks.speed.predict import bare
-from benchmarks.speed.scaling_picture import draw
+from benchmarks.speed.common import Spread, figure, gaussian, launched, round_seconds, spread, told, write_csv
+from benchmarks.speed.messages import bare
+from benchmarks.speed.scaling_picture import Point, draw
 from mpifed import Result
 from mpifed.core.typing import Array
 
@@ -55,29 +54,11 @@ class Run(NamedTuple):
     study: model.Study
 
 
-class Point(NamedTuple):
-    """One line of the table; ``gain`` is the speed-up for strong and the efficiency for weak scaling."""
-
-    kind: str
-    ranks: int
-    clients: int
-    seconds: Spread
-    gain: Spread
-    efficiency: Spread
-    parts: tuple[float, ...]
-    predicted: float  # efficiency
-    cores: int | None  # that the ranks share; None: one for each
-
-
 def measure(ranks: int, clients: int, args: argparse.Namespace, folder: Path, *words: str) -> Run:
     """Measure a run on ``ranks`` client ranks; ``words``: further overrides."""
     _, samples, features = CASES[args.case]
     words = (
-        "data=gaussian",
-        f"data.clients={clients}",
-        f"data.samples={samples}",
-        f"data.features={features}",
-        "problem=logistic",
+        *gaussian(clients, samples, features),
         "algorithm=fedavg",
         "algorithm.k0=5",
         "selection=all",
@@ -148,7 +129,7 @@ def middle(found: list[Run]) -> float:
 
 def calibrate(found: dict[tuple[str, int], list[Run]], first: int, args: argparse.Namespace) -> model.Machine:
     """The machine of the cost model; its unit of work is a client."""
-    machine = model.fit(**bare(args))._replace(compute=1.0)
+    machine = model.fit(**bare(args.launcher))._replace(compute=1.0)
     known = [(found[kind, first][0].study, middle(found[kind, first])) for kind in ("few", "strong")]
     costs = [(model.round_seconds(machine, study), seconds) for study, seconds in known]
     rest = [max(seconds - cost.total + cost.compute, 0.01 * seconds) for cost, seconds in costs]
@@ -177,21 +158,17 @@ def points(found: dict[tuple[str, int], list[Run]], ranks: list[int], machine: m
 
 def write(found: list[Point], splits: dict[int, Array], folder: Path) -> None:
     """Write scaling.csv, seconds and ratios, and ranks.csv, the split of each rank's time."""
-    with (folder / "scaling.csv").open("w", newline="") as file:
-        rows = csv.writer(file)
-        spreads = [
-            f"{name}{part}" for name in ("seconds", "speed_up", "efficiency") for part in ("", "_least", "_most")
-        ]
-        parts = [f"{part}_seconds" for part in PARTS]
-        rows.writerow(["kind", "client_ranks", "clients", *spreads, *parts, "predicted_efficiency", "oversubscribed"])
-        for point in found:
-            gain = point.gain if point.kind == "strong" else ("", "", "")
-            ratios = [*point.seconds, *gain, *point.efficiency, *point.parts, point.predicted]
-            rows.writerow([point.kind, point.ranks, point.clients, *ratios, int(point.cores is not None)])
-    with (folder / "ranks.csv").open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["client_ranks", "rank", *(f"{part}_seconds" for part in SPLIT)])
-        rows.writerows([p, rank, *row] for p, split in splits.items() for rank, row in enumerate(split.tolist()))
+    spreads = [f"{name}{part}" for name in ("seconds", "speed_up", "efficiency") for part in ("", "_least", "_most")]
+    parts = [f"{part}_seconds" for part in PARTS]
+    head = ["kind", "client_ranks", "clients", *spreads, *parts, "predicted_efficiency", "oversubscribed"]
+    rows = []
+    for point in found:
+        gain = point.gain if point.kind == "strong" else ("", "", "")
+        ratios = [*point.seconds, *gain, *point.efficiency, *point.parts, point.predicted]
+        rows.append([point.kind, point.ranks, point.clients, *ratios, int(point.cores is not None)])
+    write_csv(folder / "scaling.csv", head, rows)
+    own = [[p, rank, *row] for p, split in splits.items() for rank, row in enumerate(split.tolist())]
+    write_csv(folder / "ranks.csv", ["client_ranks", "rank", *(f"{part}_seconds" for part in SPLIT)], own)
 
 
 def show(found: list[Point]) -> None:
@@ -233,9 +210,7 @@ def main() -> None:
     show(found)
     write(found, splits, args.to)
     title = " ".join([f"FedAvg, 5 steps, logistic: case {args.case}", *args.override])
-    drawn = draw(found, splits, title, args.to / "scaling.png")
-    picture = "" if drawn else "; the picture needs matplotlib: pip install matplotlib"
-    print(f"written to {args.to}: scaling.csv, ranks.csv{', scaling.png' if drawn else picture}")
+    told(args.to, "scaling.csv, ranks.csv", "scaling.png", draw(found, splits, title, args.to / "scaling.png"))
 
 
 if __name__ == "__main__":

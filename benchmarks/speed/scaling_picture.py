@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.speed.common import Spread
 from mpifed.core.typing import Array
 from mpifed.report.palette import BLUE, GREEN, ORANGE, SKY, VERMILION
 from mpifed.report.style import drawing
 
-if TYPE_CHECKING:
-    from benchmarks.speed.scaling import Point
-
 LOOKS = {"strong": (BLUE, "o"), "weak": (VERMILION, "s")}
 SHARES = {"computing": (GREEN, ""), "waiting": (SKY, "////"), "MPI": (ORANGE, "....")}
+
+
+class Point(NamedTuple):
+    """A line of the table; ``gain`` is the speed-up for strong and the efficiency for weak scaling."""
+
+    kind: str
+    ranks: int
+    clients: int
+    seconds: Spread
+    gain: Spread
+    efficiency: Spread
+    parts: tuple[float, ...]
+    predicted: float  # efficiency
+    cores: int | None  # that the ranks share; None: one for each
 
 
 def draw(found: Sequence[Point], splits: dict[int, Array], title: str, path: Path) -> bool:
@@ -60,8 +72,12 @@ def curve(axis: Any, points: Sequence[Point]) -> None:
         before = ranks[np.argmax(shared) - 1] if start > ranks[0] else start / 1.5
         axis.axvspan(np.sqrt(start * before), ranks[-1] * 1.25, color="0.93", zorder=0, linewidth=0)
     axis.set_ylim(0, max(1.25, 1.1 * most.max()))
-    times = "" if kind == "strong" else " × P" if first == 1 else f" × P/{first}"
-    formula = f"{f'{first} ' if first > 1 else ''}T({first})/(P T(P))" if kind == "strong" else f"T({first})/T(P)"
+    if kind == "strong":
+        times = ""
+        formula = f"T({first})/(P T(P))" if first == 1 else f"{first} T({first})/(P T(P))"
+    else:
+        times = " × P" if first == 1 else f" × P/{first}"
+        formula = f"T({first})/T(P)"
     axis.set(title=f"{kind}: {points[0].clients:,} clients{times}", ylabel=f"efficiency {formula}")
     axis.set_xlabel("client ranks P (plus one server)")
 

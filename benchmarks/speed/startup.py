@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import resource
-import shlex
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.speed.common import spread, starter
+from benchmarks.speed.common import printed, spread, starter
 
 RANKS = 5
 
@@ -60,11 +58,10 @@ def commands(launcher: str, folder: Path) -> dict[str, list[str]]:
 
 def timed(command: Sequence[str]) -> Start:
     """Run a command to its end. SystemExit where it fails."""
-    cpu, begun = children(), time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+    cpu = children()
+    begun = time.perf_counter()
+    printed(command)
     wall = time.perf_counter() - begun
-    if done.returncode:
-        sys.exit(f"{shlex.join(command)} ended with code {done.returncode}\n{done.stderr.strip()}")
     return Start(wall, children() - cpu)
 
 

@@ -1,16 +1,18 @@
-"""Every benchmark file is valid, and a wrong one is refused with a clear message."""
+"""Every benchmark file is valid, a wrong one is refused with a clear message, and a measure is the number it names."""
 
-from __future__ import annotations
+import math
 
+import numpy as np
 import pytest
 
+import mpifed
 from benchmarks import bench as benches
 from benchmarks import expressions
+from benchmarks.expressions import PaperMeasures, value
 from benchmarks.grid import runs
+from benchmarks.optimum import Optima
 from mpifed import UserError
-from tests.benchmarks.tiny import TINY
-
-PAPERS = ("fedadmm", "fedgia", "fedepm", "flame", "feddcd", "beyond")
+from mpifed.experiment import config
 
 
 @pytest.mark.parametrize("name", benches.names())
@@ -22,10 +24,25 @@ def test_every_benchmark_is_sound(name):
         assert len({run.name for run in found}) == len(found)
         for figure in grid.figure:
             assert figure.kind in ("curves", "dots") or bench.columns is not None
+    assert {run.name for run in runs(bench.reduced(), bench.quick.seeds, name)}
     more = expressions.paper_measures(name.split("/")[0])
     for measure in (*bench.measures, *(claim.measure for claim in bench.claim)):
         assert measure in more.measures or expressions.parsed(measure)
-    assert {run.name for run in runs(bench.reduced(), bench.quick.seeds, name)}
+    for claim in bench.claim:  # it can be read without the claims around it
+        assert not claim.text.lower().startswith(("the same", "so does", "and ", "but ", "likewise")), claim.text
+
+
+@pytest.mark.parametrize("name", [name for name in benches.names() if name.startswith("flame/")])
+def test_printed_numbers_of_flame_stand_beside_the_papers_data_and_steps_or_are_marked(name):
+    bench = benches.read(name)
+    for block in bench.block:
+        every = [run.config for run in runs(bench, 1, name) if run.cell.block == block.name]
+        if block.paper:
+            assert block.surrogate or not any('part = "t' in run.toml() for run in every)  # half of the images
+            assert all(run.algorithm.epochs == 5 for run in every)  # H as printed
+        if block.reference:  # what a replay of the program reached, on the same images
+            assert not block.paper
+            assert block.study["data"] == {"name": "mnist", "part": "test"}
 
 
 def test_numbers_of_a_paper_keep_their_digits(tiny):
@@ -35,35 +52,62 @@ def test_numbers_of_a_paper_keep_their_digits(tiny):
 
 
 def test_a_block_may_have_seeds_and_trials_of_its_own(tiny):
-    file = tiny / "benchmarks" / "fedgia" / "tiny.toml"
-    file.write_text(TINY.replace("optimum = true", "optimum = true\nseeds = 7\nreport = 5\nassumed = 3"))
+    tiny.write_text(tiny.read_text().replace("optimum = true", "optimum = true\nseeds = 7\nreport = 5\nassumed = 3"))
     bench = benches.read("fedgia/tiny")
-    first, second = bench.block
 
     def seeds(command):
         found = [run.cell.block for run in runs(bench.repeated(command), 2) if run.cell.value == 1]
         return [found.count(block.name) / len(block.rows) for block in bench.block]
 
     assert (seeds("seeds"), seeds("report"), seeds("")) == ([7, 2], [5, 2], [2, 2])
-    assert (bench.trials_of(first), bench.trials_of(second)) == ((3, False), (20, True))
-
-
-def test_every_paper_has_benchmarks():
-    assert {name.split("/")[0] for name in benches.names()} == set(PAPERS)
+    assert [bench.trials_of(block) for block in bench.block] == [(3, False), (20, True)]
 
 
 @pytest.mark.parametrize(
-    ("wrong", "sentence"),
+    ("old", "new", "sentence"),
     [
-        ("seeds = 20", "missing required field `seeds`"),
-        ("rounds = [5.0, 4.0]", "no such row or measure"),
-        ('order = ["FedGiA", "FedAvg"]', "needs exactly one of order, falls"),
-        ("k0", "no option 'k1'"),
+        ("seeds = 20", "", "missing required field `seeds`"),
+        ("rounds = [5.0, 4.0]", "rounds = [5.0]", "no such row or measure"),
+        ('order = ["FedGiA", "FedAvg"]', "", "needs exactly one of order, falls"),
+        ("k0", "k1", "k1"),
     ],
 )
-def test_a_wrong_file_is_refused(wrong, sentence, tiny):
-    other = {"seeds = 20": "", "rounds = [5.0, 4.0]": "rounds = [5.0]", "k0": "k1"}.get(wrong, "")
-    file = tiny / "benchmarks" / "fedgia" / "tiny.toml"
-    file.write_text(TINY.replace(wrong, other, 1))
-    with pytest.raises(UserError, match=sentence if wrong != "k0" else "k1"):
+def test_a_wrong_file_is_refused(old, new, sentence, tiny):
+    tiny.write_text(tiny.read_text().replace(old, new, 1))
+    with pytest.raises(UserError, match=sentence):
         list(runs(benches.read("fedgia/tiny"), 1, "fedgia/tiny"))
+
+
+def test_measures_of_a_run():
+    study = {"rounds": 8, "data": {"clients": 6, "features": 5}, "stop": {"gradient": 1e-30, "optimum": 1.0}}
+    result = mpifed.run(study)
+    f, none = result.rounds["objective"], PaperMeasures({}, {"half": lambda result: result.rounds["objective"] / 2})
+    first = np.argmax(f <= f[3])
+    assert np.array_equal(result.rounds["objective_gap"], f - 1.0)
+    assert value(result, "objective", none) == f[-1]
+    assert value(result, "max objective", none) == f.max()
+    assert value(result, "half", none) == f[-1] / 2
+    assert value(result, f"rounds at objective <= {f[3]}", none) == first
+    assert value(result, f"exchanges at objective <= {f[3]}", none) == result.rounds["exchanges"][first]
+    assert value(result, "rounds at objective <= -1", none) == math.inf
+    assert math.isnan(value(result, "rounds at accuracy >= 0.5", none))
+    assert expressions.censored(result, "rounds")
+    assert np.array_equal(expressions.series(result, "iterations", none), 10 * np.arange(9))
+    for wrong in ("rounds at objective", "max f g", "rounds at accuracy >= x", "rounds at accuracy > 0.5"):
+        with pytest.raises(UserError, match="is not a measure"):
+            expressions.parsed(wrong)
+
+
+def test_the_optimum_is_that_of_normal_equations_and_is_computed_again_if_the_cache_is_damaged(tmp_path):
+    data = {"clients": 7, "features": 4, "least": 5, "most": 9}
+    study = config.experiment({"data": data, "seed": 3, "stop": {"objective_gap": 1e-3, "optimum": 0.0}})
+    data = study.data.load(3, "float64")
+    a, b = data.rows(0, data.m)
+    weights = np.repeat(1 / (data.m * data.sizes), data.sizes)
+    x = np.linalg.solve(a.T @ (weights[:, None] * a), a.T @ (weights * b))
+    found = Optima(tmp_path).given(study).stop.optimum
+    assert found == pytest.approx(0.5 * float(weights @ (a @ x - b) ** 2), abs=1e-14)
+    assert list(Optima(tmp_path).known.values()) == [found]
+    (tmp_path / "optima.json").write_text('{"a": ')
+    assert Optima(tmp_path).given(study).stop.optimum == found
+    assert list(tmp_path.iterdir()) == [tmp_path / "optima.json"]

@@ -1,12 +1,9 @@
 """What became of a claim can be read without the claims around it."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
 
-from benchmarks import bench as benches
 from benchmarks.claims import Case, Finding
 from benchmarks.differences import FAILS, HOLDS
 from benchmarks.parts import Claim
@@ -17,49 +14,27 @@ CLAIM = Claim(text="A is fast.", where="page 1", measure="rounds", order=["A", "
 YES = [Case(f"Example {k}, k₀ = 5", {"A": 3.0, "B": 100.0 + k}) for k in range(5)]
 TIES = [Case("Example 8", {"A": 7.0, "B": 7.0})]
 NO = [Case("Example 9", {"A": 7.0, "B": math.inf})]
+SAID = "“A is fast”, page 1, "
+TESTED = ", tested as CR of A < B: "
 
 
 @pytest.mark.parametrize(
     ("yes", "no", "ties", "open", "text"),
     [
-        (
-            YES[:1],
-            [],
-            [],
-            0,
-            "✓ “A is fast”, page 1, holds in the only case, tested as CR of A < B: Example 0, k₀ = 5 (A 3, B 100).",
-        ),
-        (
-            YES[:2],
-            [],
-            [],
-            1,
-            "holds in both cases, 1 not decided, tested as CR of A < B: Example 0, k₀ = 5 (A 3, B 100); Example 1",
-        ),
-        (YES, [], [], 0, "✓ “A is fast”, page 1, holds in all 5 cases, "),
+        (YES[:1], [], [], 0, f"✓ {SAID}holds in the only case{TESTED}Example 0, k₀ = 5 (A 3, B 100)."),
+        (YES[:2], [], [], 1, f"holds in both cases, 1 not decided{TESTED}Example 0, k₀ = 5 (A 3, B 100); Example 1"),
+        (YES, [], [], 0, f"✓ {SAID}holds in all 5 cases, "),
         (YES, [], [], 0, "; Example 2, k₀ = 5 (A 3, B 102); and 2 more."),
-        (YES[:1], NO, [], 0, "~ “A is fast”, page 1, holds in 1 of 2 cases, "),
+        (YES[:1], NO, [], 0, f"~ {SAID}holds in 1 of 2 cases, "),
         (YES[:1], NO, [], 0, "(A 3, B 100); but not Example 9 (A 7, B never)."),
-        (
-            [],
-            NO * 3,
-            [],
-            0,
-            "✗ “A is fast”, page 1, does not hold in any of 3 cases, tested as CR of A < B: Example 9 (A 7, B never)",
-        ),
-        (YES[:1], NO, TIES, 0, "~ “A is fast”, page 1, holds in 1 of 3 cases, 1 tie, "),
+        ([], NO * 3, [], 0, f"✗ {SAID}does not hold in any of 3 cases{TESTED}Example 9 (A 7, B never)"),
+        (YES[:1], NO, TIES, 0, f"~ {SAID}holds in 1 of 3 cases, 1 tie, "),
         (YES[:1], NO, TIES, 0, "; but not Example 9 (A 7, B never); tied: Example 8 (A 7, B 7)."),
-        ([], NO, TIES, 0, "✗ “A is fast”, page 1, fails in 1 of 2 cases, 1 tie, "),
-        (YES[:1], [], TIES, 0, "≈ “A is fast”, page 1, holds in 1 of 2 cases, 1 tie, "),
-        (
-            [],
-            [],
-            TIES,
-            0,
-            "≈ “A is fast”, page 1, is a tie in the only case, tested as CR of A < B: Example 8 (A 7, B 7).",
-        ),
-        ([], [], [], 2, "? “A is fast”, page 1, is not decided: runs hit a limit."),
-        ([], [], [], 0, "? “A is fast”, page 1, is not available."),
+        ([], NO, TIES, 0, f"✗ {SAID}fails in 1 of 2 cases, 1 tie, "),
+        (YES[:1], [], TIES, 0, f"≈ {SAID}holds in 1 of 2 cases, 1 tie, "),
+        ([], [], TIES, 0, f"≈ {SAID}is a tie in the only case{TESTED}Example 8 (A 7, B 7)."),
+        ([], [], [], 2, f"? {SAID}is not decided: runs hit a limit."),
+        ([], [], [], 0, f"? {SAID}is not available."),
     ],
 )
 def test_a_claim_is_a_sentence_with_its_numbers(yes, no, ties, open, text):
@@ -69,7 +44,7 @@ def test_a_claim_is_a_sentence_with_its_numbers(yes, no, ties, open, text):
 def test_cases_on_other_data_do_not_count_beside_those_on_the_papers():
     other = [case._replace(other=True) for case in NO]
     assert Finding(CLAIM, YES, other).kind == HOLDS
-    assert sentence(Finding(CLAIM, YES[:1], other), "").startswith("✓ “A is fast”, page 1, holds in 1 of 2 cases")
+    assert sentence(Finding(CLAIM, YES[:1], other), "").startswith(f"✓ {SAID}holds in 1 of 2 cases")
     assert Finding(CLAIM, [], other).kind == OTHER
     assert Finding(CLAIM, [case._replace(other=True) for case in YES], NO).kind == FAILS
 
@@ -93,14 +68,4 @@ def test_a_claim_that_does_not_hold_says_why():
 def test_it_says_what_was_tested(kind, text):
     claim = Claim(text="A", measure="rounds", **kind)
     assert text in sentence(Finding(claim, [Case("A", {"k₀ = 1": 9.0, "k₀ = 5": 3.0})], []), "k₀")
-
-
-def test_markdown_finds_nothing_to_interpret():
-    assert literal("f* of FedGiA_D < [0, 1]") == r"f\* of FedGiA_D \< \[0, 1]"
-
-
-def test_no_claim_leans_on_another():
-    leaning = ("the same", "so does", "and ", "but ", "likewise")
-    for name in benches.names():
-        for claim in benches.read(name).claim:
-            assert not claim.text.lower().startswith(leaning), f"{name}: {claim.text}"
+    assert literal("f* of FedGiA_D < [0, 1]") == r"f\* of FedGiA_D \< \[0, 1]"  # nothing for Markdown to interpret

@@ -99,8 +99,11 @@ def settings(table: dict[str, Any], runs: int, number: int, unit: Units) -> Meth
     fixed: dict[str, Any] = {}
     axes: dict[str, Axis] = {}
     for key, value in flat({key: value for key, value in table.items() if key not in OWN}).items():
-        scaled = [unit.scaled(one) for one in value] if isinstance(value, list) else unit.scaled(value)
-        axis = as_range(scaled, key) if isinstance(scaled, str) else scaled if isinstance(scaled, list) else None
+        if isinstance(value, list):
+            axes[key] = [unit.scaled(one) for one in value]
+            continue
+        scaled = unit.scaled(value)
+        axis = as_range(scaled, key) if isinstance(scaled, str) else None
         if axis:
             axes[key] = axis
         else:
@@ -110,8 +113,9 @@ def settings(table: dict[str, Any], runs: int, number: int, unit: Units) -> Meth
 
 def passes(table: dict[str, Any], unit: Units) -> dict[str, float]:
     """system.passes of a method that cannot tell its own."""
-    given = table.get("passes")
-    return {} if given is None else {"passes": 1 + unit.n / 4 if given == "hessian" else given}
+    if "passes" not in table:
+        return {}
+    return {"passes": 1 + unit.n / 4 if table["passes"] == "hessian" else table["passes"]}
 
 
 def study(tuning: Tuning, name: str, unit: Units) -> dict[str, Any]:

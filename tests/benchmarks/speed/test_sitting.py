@@ -1,6 +1,4 @@
-"""All speed benchmarks in one sitting: what is kept of each program, and of the machine."""
-
-from __future__ import annotations
+"""All programs in one sitting: what is kept of each, and of the machine."""
 
 import argparse
 import io
@@ -9,14 +7,11 @@ import sys
 
 import pytest
 
-from benchmarks.speed import __main__ as sitting
-from benchmarks.speed import busy, machine
+from benchmarks.speed import __main__ as programs
+from benchmarks.speed import busy, machine, sitting
+from benchmarks.speed.studies import __main__ as studies
 from mpifed.core.processor import block_size
 from tests.helpers.commands import ROOT, execute
-
-
-def start(*words, timeout=120):
-    return execute([sys.executable, "-m", "benchmarks.speed", *words], timeout, cwd=ROOT)
 
 
 def test_the_file_of_a_program_has_its_command_what_it_printed_and_how_it_ended(capsys):
@@ -31,13 +26,13 @@ def test_the_file_of_a_program_has_its_command_what_it_printed_and_how_it_ended(
 
 
 @pytest.mark.parametrize("quick", [False, True])
-def test_every_step_has_programs_that_are_there_and_know_their_options(quick, tmp_path):
+@pytest.mark.parametrize("steps", [programs.STEPS, studies.STEPS])
+def test_every_step_has_programs_that_are_there_and_know_their_options(steps, quick, tmp_path):
     args = argparse.Namespace(to=tmp_path, quick=quick, launcher="echo -n {ranks}")
-    for name, commands in sitting.STEPS.items():
+    for name, commands in steps.items():
         for command in commands:
             words = sitting.words(name, command, args)
-            assert (ROOT / "benchmarks" / "speed" / f"{command.program}.py").exists()
-            program = (ROOT / "benchmarks" / "speed" / f"{command.program}.py").read_text("utf-8")
+            program = (ROOT / "benchmarks/speed" / f"{command.program.replace('.', '/')}.py").read_text("utf-8")
             for option in [word for word in words if word.startswith("--")]:
                 shared = {"--busy": "busy.add_option(", "--kernels": "busy.add_kernels("}.get(option, "")
                 assert f'"{option}"' in program or (shared and shared in program), words
@@ -45,7 +40,8 @@ def test_every_step_has_programs_that_are_there_and_know_their_options(quick, tm
 
 @pytest.mark.slow
 def test_a_sitting_tells_what_failed_and_goes_on(tmp_path):
-    done = start("--quick", "--only", "scaling-B,memory", "--launcher", "false", "--to", tmp_path, timeout=200)
+    words = ["--quick", "--only", "scaling-B,memory", "--launcher", "false", "--to", tmp_path]
+    done = execute([sys.executable, "-m", "benchmarks.speed", *words], 200, cwd=ROOT)
     assert done.code == 1
     assert done.err.strip() == "failed: scaling-B"
     assert "ended with code 1" in (tmp_path / "scaling-B.txt").read_text("utf-8")
@@ -53,10 +49,11 @@ def test_a_sitting_tells_what_failed_and_goes_on(tmp_path):
     assert (tmp_path / "machine.txt").read_text("utf-8") in done.out
 
 
-def test_a_step_that_is_not_there_is_refused_with_those_that_are(tmp_path):
-    done = start("--only", "kernel", "--to", tmp_path / "new")
-    assert done.code == 2
-    assert "there is no 'kernel'; --only takes rounds, kernels, " in done.err
+def test_a_step_that_is_not_there_is_refused_with_those_that_are(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["speed", "--only", "kernel", "--to", str(tmp_path / "new")])
+    with pytest.raises(SystemExit, match="2"):
+        sitting.sit(programs.STEPS, "")
+    assert "there is no 'kernel'; --only takes rounds, kernels, " in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
 
 
@@ -65,8 +62,4 @@ def test_the_machine_is_described_with_what_a_table_needs():
     assert facts["cores"].startswith(str(len(busy.cores())))
     assert facts["blocks"].startswith(f"{block_size().bytes:,} bytes")
     assert {"date", "processor", "caches", "memory", "BLAS", "MPI", "mpifed", "numpy", "numba", "commit"} <= set(facts)
-
-
-@pytest.mark.skipif(not machine.STAT.exists(), reason="the system does not tell how busy it is")
-def test_cores_in_use_are_counted():
-    assert 0 <= machine.used(0.1) <= 1.1 * (os.cpu_count() or 1) + 1
+    assert 0 <= machine.used(0.1) <= 1.1 * (os.cpu_count() or 1) + 1  # 0 where the system does not tell

@@ -1,0 +1,85 @@
+"""FedEPM: the penalty is exact from λ* on, Lemma VI.1 holds on repeated iterates, and the ε of an upload."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+import mpifed
+from benchmarks.fedepm import iterates, theory
+from benchmarks.fedepm.measures import epsilon_of_upload
+from mpifed.algorithms.prox import elastic_net_mean
+
+OTHERS = [{"c": 1e-8}, {"mu0": 0.1}, {"step_scale": "samples"}, {"alpha": 1.1}]
+QUADRATIC = {"data": {"name": "quadratic", "clients": 6, "features": 4}, "problem": "quadratic"}
+OPTIONS = {"noise": "none", "step_scale": "one", "mu0": 1.0, "eta": 1e-3, "k0": 3, "c": 100.0}
+NOISY = {"rounds": 15, "data": {"name": "gaussian", "clients": 50, "samples": 4, "features": 3}, "selection": "all"}
+M50 = (0.02 * 50 + 1) * 0.6e-5  # η of ρ = 0.5
+
+
+@cache
+def fedepm(ratio, **algorithm):
+    options = {"name": "benchmarks.fedepm.variants:Threshold", "ratio": ratio, **OPTIONS, **algorithm}
+    half = {"selection": {"name": "uniform", "share": 0.5}, "stop": {"diverged": 0}}
+    return mpifed.run(QUADRATIC | half | {"rounds": 10, "algorithm": options})
+
+
+def epsilon(**algorithm):
+    options = {"name": "fedepm", "epsilon": 0.1} | algorithm
+    return epsilon_of_upload(mpifed.run(NOISY | {"algorithm": options, "stop": {"diverged": 0.0}}))
+
+
+def test_the_penalty_is_exact_from_the_threshold_on():
+    below, at = fedepm(0.3), fedepm(1.0)
+    assert theory.ratio(below) == pytest.approx(0.3)
+    assert theory.threshold(below) == theory.threshold(at)
+    assert theory.penalised_error(at) < 1e-6 < 1e-2 < theory.penalised_error(below)
+    assert theory.residual(at) == 0
+    assert theory.residual(below) == pytest.approx(0.7)
+    f = theory.setting(theory.Key(at)).known.f
+    assert theory.penalised(theory.Key(fedepm(1.5)))[0] == pytest.approx(6 * f)
+    assert theory.penalised(theory.Key(below))[0] < 6 * f
+
+
+def test_with_a_large_penalty_no_model_moves():
+    assert theory.unmoved(fedepm(10.0)) == 1
+    assert theory.last_step(fedepm(10.0)) == 0
+
+
+@pytest.mark.parametrize("algorithm", [{}, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)], ids=str)
+def test_f_grows_by_no_more_than_the_lemma_allows(algorithm):
+    result = fedepm(0.1, **algorithm)
+    found = theory.trace(theory.Key(result))
+    assert len(found.F) == 31
+    assert found.moved.any()
+    assert theory.excess(result) <= 1e-12
+    assert theory.above_penalised(result) >= 0
+
+
+def test_the_elastic_net_mean_is_that_of_the_package():
+    s = theory.setting(theory.Key(fedepm(0.001)))
+    W = np.random.default_rng(0).standard_normal((6, 4))
+    assert np.allclose(iterates.elastic_net(s, W), elastic_net_mean(W, s.lam, s.eta), atol=1e-12)
+
+
+@pytest.mark.parametrize(("k0", "times"), [(1, 15), (12, 193)])
+def test_the_fifteenth_upload_with_printed_steps(k0, times):
+    assert np.isclose(epsilon(k0=k0, step_scale="one", eta=M50), 0.1 * times, rtol=0.01)
+
+
+def test_steps_over_the_number_of_samples_cost_that_much_more_and_matched_noise_has_this_factor():
+    released, matched = (epsilon(k0=12, noise=noise, eta=1e-9) for noise in ("released", "matched"))
+    assert np.isclose(released, 4 * matched)
+    assert np.isclose(matched, 0.1 * (1.001**180 - 1) / 0.001, rtol=1e-3)
+
+
+def test_clipped_noise_has_the_epsilon_it_names_and_no_noise_has_none():
+    pytest.importorskip("dp_accounting")
+    assert epsilon(noise="clipped") == 0.1
+    assert np.isnan(epsilon(noise="none"))
+
+
+@pytest.mark.parametrize(("noise", "times"), [("matched", 3), ("released", 3 * 0.05 * 1.001**3 * 0.01 * 4 / 6**0.5)])
+def test_sfedavg_takes_k0_steps_from_the_model(noise, times):
+    step = {"name": "sqrt-samples", "a": 0.01}
+    assert np.isclose(epsilon(name="sfedavg", k0=3, noise=noise, step=step), 0.1 * times)

@@ -1,0 +1,76 @@
+"""The plan by which all methods are tuned: an equal budget, and settings in the units of a data set."""
+
+import sys
+import tomllib
+
+import pytest
+
+from benchmarks.beyond.tuning import __main__ as command
+from benchmarks.beyond.tuning import plan
+from mpifed.core import signals
+from mpifed.core.toml import flat
+from mpifed.experiment import config
+from tests.helpers.algorithm_cases import SERVED
+
+UNITS = plan.Units(L=4.0, kappa=0.01, n=20, D=50, mean=10.0, X=0.5, optimum=0.1)
+TUNING = plan.read()
+LEFT_OUT = {"flame-dp", "ditto", "apfl"}  # noise; the server's model is that of FedAvg
+LEFT_OUT |= {"ad-admm", "fedbuff", "fedgia-async"}  # asynchronous: in beyond/asynchronous
+
+
+def test_values_are_multiples_of_units():
+    texts = {
+        "1..8 / L": "0.25..2",
+        "0.5 * L": 2.0,
+        "10 / LD": 0.05,
+        "2 * kappa": 0.02,
+        "0.1 * X": 0.05,
+        "0.01 * nXX": 0.05,
+        "5e-4 * LX": 0.001,
+        "constant": "constant",
+        1.5: 1.5,
+    }
+    assert {text: UNITS.scaled(text) for text in texts} == texts
+
+
+def test_no_method_is_forgotten_and_every_one_may_try_the_same_number_of_settings():
+    assert set(SERVED) - LEFT_OUT <= {table["name"] for table in TUNING.method}
+    labels = [table["label"] for table in TUNING.method]
+    assert len(set(labels)) == len(labels)
+    for number, table in enumerate(TUNING.method):
+        tries = plan.settings(table, TUNING.settings, number, UNITS).tries
+        ranges = any(isinstance(value, str) and ".." in value for value in flat(table).values())
+        assert len(tries) == TUNING.settings if ranges else 1 < len(tries) < TUNING.settings, table["label"]
+        for one in tries:
+            config.experiment({"algorithm": one.algorithm})  # names and values are right
+
+
+def test_a_round_costs_messages_and_passes():
+    """Equal clients of 10 samples: 0.2 s for a pass, 0.2 s for a model one way, 0.1 s for a message one way."""
+    system = plan.devices(UNITS)
+    assert 10 / system["speed"] == pytest.approx(0.2)
+    assert 8 * 20 / system["bandwidth_up"] == 8 * 20 / system["bandwidth_down"] == pytest.approx(0.2)
+    assert system["latency"] == pytest.approx(0.1)
+
+
+@pytest.mark.slow
+def test_what_has_run_is_kept_and_the_best_setting_is_a_row(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("sklearn")
+    monkeypatch.setattr(signals, "stop_signal", "")
+    monkeypatch.setattr(plan, "ROUNDS", 4)
+    monkeypatch.setattr(sys, "argv", ["tuning", "digits", "GD", "--to", str(tmp_path), "--processes", "1"])
+    command.main()
+    first = capsys.readouterr()
+    head, rows = first.out.split("rows = [\n")
+    assert tomllib.loads(head)["block"][0]["study"]["system"]["speed"]["name"] == "lognormal"
+    *tried, best, end = rows.splitlines()
+    assert end == "]"
+    assert tomllib.loads(f"rows = [{best}\n]")["rows"][0].keys() == {"name", "algorithm"}
+    assert len(tried) == len(list((tmp_path / "digits").glob("*.h5"))) == 12
+    gaps = [float(line.split("gap")[1].split()[0]) for line in tried]
+    assert tried[gaps.index(min(gaps))].split("gamma = ")[1].split()[0] in best
+    assert best.startswith('  {name = "GD", algorithm = {name = "gd", gamma = ')
+    command.main()
+    again = capsys.readouterr()
+    assert again.out == first.out
+    assert "12 of 12 points are finished already" in again.err

@@ -122,9 +122,8 @@ def api() -> str:
 
     lines = [API]
     named = {name for names in GROUPS.values() for name in names}
-    groups = GROUPS | {
-        "Types": tuple(name for name in mpifed.PUBLIC if name not in named and ":" in mpifed.PUBLIC[name])
-    }
+    types = [name for name, home in mpifed.PUBLIC.items() if name not in named and home not in mpifed.PACKAGES]
+    groups = GROUPS | {"Types": tuple(types)}
     for title, names in groups.items():
         lines += [f"\n## {title}\n", *(f"::: mpifed.{name}\n" for name in names if name in mpifed.PUBLIC)]
     return "\n".join(lines)

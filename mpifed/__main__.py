@@ -2,15 +2,14 @@
 
 import sys
 
-from mpifed.core import threads
+from mpifed.cli.options import runs
+from mpifed.core import signals, threads
 
 
 def entry() -> int:
     """Run the command line with one BLAS thread a rank, set before numpy loads its BLAS."""
     threads.limit()
-    if not set(sys.argv[1:2]) & {"show", "compare", "plot", "list", "describe", "data", "--version", "-h", "--help"}:
-        from mpifed.core import signals
-
+    if runs(sys.argv[1:]):
         signals.listen()
     from mpifed.cli.main import main
 

@@ -1,11 +1,5 @@
 """Optimisers by their classes: ``mpifed.optimizers.Adam(beta1=0.8)``."""
 
-from __future__ import annotations
-
 from mpifed.algorithms.optimizers import SGD, Adam, AdamW, Momentum
 
 __all__ = ["SGD", "Adam", "AdamW", "Momentum"]
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -24,6 +24,7 @@ def options(commands: Any) -> None:
         metavar="study.toml | out.h5 | KEY=VALUE",
         help="experiment file, then overrides: algorithm.t=6; or one result file",
     )
+    command.set_defaults(act=certify)
 
 
 def certify(args: argparse.Namespace) -> str:

@@ -17,18 +17,19 @@ if TYPE_CHECKING:
 
 def options(commands: Any) -> None:
     """The command data."""
-    data = commands.add_parser(
+    command = commands.add_parser(
         "data",
         help="download a data set (get), or describe data and how they are divided among clients (info)",
         description="data get NAME --to DIR downloads a data set. data info NAME-or-FILE [KEY=VALUE …] describes a "
         "data set, a data file or the data of an experiment file; the overrides are those of run.",
     )
-    data.add_argument("action", choices=("get", "info"))
-    data.add_argument("name", help="get: a data set; info: a data set, a data file or an experiment file")
-    data.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="info: data.clients=10 data.partition=iid …")
-    data.add_argument("--to", default=".", help="get: folder to download into (default: the current one)")
-    data.add_argument("-o", "--output", help="info: picture of the classes at each client: .png, .pdf or .svg")
-    data.add_argument("--force", action="store_true", help="info: overwrite the picture")
+    command.add_argument("action", choices=("get", "info"))
+    command.add_argument("name", help="get: a data set; info: a data set, a data file or an experiment file")
+    command.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="info: data.clients=10 data.partition=iid …")
+    command.add_argument("--to", default=".", help="get: folder to download into (default: the current one)")
+    command.add_argument("-o", "--output", help="info: picture of the classes at each client: .png, .pdf or .svg")
+    command.add_argument("--force", action="store_true", help="info: overwrite the picture")
+    command.set_defaults(act=data)
 
 
 def data(args: argparse.Namespace) -> str:

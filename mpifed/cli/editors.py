@@ -15,19 +15,21 @@ SHELLS = ("bash", "zsh", "tcsh")
 
 def options(commands: Any) -> None:
     """The options of both."""
-    schema = commands.add_parser(
+    printing = commands.add_parser(
         "schema",
         help="JSON schema of experiment files, for editors",
         description="Print the JSON schema of experiment files. With it, an editor completes and checks TOML.",
     )
-    schema.add_argument("-o", "--output", metavar="FILE", help="write it to a file in place of the screen")
-    schema.add_argument("--force", action="store_true", help="overwrite the file")
-    completion = commands.add_parser(
+    printing.add_argument("-o", "--output", metavar="FILE", help="write it to a file in place of the screen")
+    printing.add_argument("--force", action="store_true", help="overwrite the file")
+    printing.set_defaults(act=schema)
+    completing = commands.add_parser(
         "completion",
         help="completion of the command mpifed, for a shell",
         description='Print a script that completes the command mpifed: eval "$(mpifed completion bash)" loads it.',
     )
-    completion.add_argument("shell", choices=SHELLS, help="bash, zsh or tcsh")
+    completing.add_argument("shell", choices=SHELLS, help="bash, zsh or tcsh")
+    completing.set_defaults(act=completion)
 
 
 def schema(args: argparse.Namespace) -> str:
@@ -43,17 +45,20 @@ def schema(args: argparse.Namespace) -> str:
     return f"written to {path}"
 
 
-def completion(args: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
-    """A script for a shell that completes the commands, options and files of ``parser``."""
+def completion(args: argparse.Namespace) -> str:
+    """A script for a shell that completes commands, options and files."""
+    from mpifed.cli.options import parser
+
     try:
         import shtab
     except ImportError:
         raise UserError('completion needs shtab: pip install "mpifed[completion]"') from None
-    parser.prog = "mpifed"
-    for action in actions(parser):
+    known = parser()
+    known.prog = "mpifed"
+    for action in actions(known):
         if action.dest in ("study", "result", "output"):
             action.complete = shtab.FILE  # type: ignore[attr-defined]
-    return str(shtab.complete(parser, args.shell))
+    return str(shtab.complete(known, args.shell))
 
 
 def actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:

@@ -8,12 +8,14 @@ from typing import Any
 
 def options(commands: Any) -> None:
     """The commands list and describe."""
-    names = commands.add_parser("list", help="list what an experiment file can name")
-    names.add_argument(
+    kinds = commands.add_parser("list", help="list what an experiment file can name")
+    kinds.add_argument(
         "kind", nargs="?", help="algorithms, problems, data, partitions, selections … or matrix: algorithms × problems"
     )
     one = commands.add_parser("describe", help="formula, options and source of an algorithm, a problem …")
     one.add_argument("name")
+    for command in (kinds, one):
+        command.set_defaults(act=names)
 
 
 def names(args: argparse.Namespace) -> str:

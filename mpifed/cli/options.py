@@ -10,29 +10,13 @@ from typing import Any
 from mpifed.cli.mistakes import refuse_command, refuse_options
 from mpifed.core.errors import UserError
 
-COMMANDS = (
-    "run",
-    "resume",
-    "sweep",
-    "tune",
-    "show",
-    "compare",
-    "certify",
-    "plot",
-    "list",
-    "describe",
-    "data",
-    "schema",
-    "completion",
-)
-OVERRIDING = {
-    "run": "study",
-    "sweep": "study",
-    "tune": "study",
-    "certify": "study",
-    "resume": "overrides",
-    "data": "overrides",
-}  # command -> where its overrides KEY=VALUE go
+RUNS = ("run", "resume", "sweep", "tune")  # a signal lets these finish the round that they are in
+OTHERS = ("show", "compare", "certify", "plot", "list", "describe", "data", "schema", "completion")  # it ends these
+COMMANDS = (*RUNS, *OTHERS)
+STUDIED = ("run", "sweep", "tune", "certify")  # commands whose words are an experiment file and overrides
+OVERRIDING = dict.fromkeys(STUDIED, "study") | {"resume": "overrides", "data": "overrides"}  # where overrides go
+WITHOUT_RANKS = ("dry_run", "slurm")  # options of sweep with which nothing runs
+ABOUT = ("-h", "--help", "--version")  # options that stand in the place of a command
 EXAMPLES = """examples:
   mpirun -n 5 python -m mpifed                          the default study: FedGiA, Example V.1, 128 clients
   mpirun -n 5 python -m mpifed run study.toml algorithm.k0=5 -o out.h5
@@ -49,6 +33,12 @@ EXAMPLES = """examples:
 """
 
 
+def runs(words: Sequence[str]) -> bool:
+    """Whether a command line starts runs. It is asked before anything else is imported, so it does not parse."""
+    nothing = {f"--{option.replace('_', '-')}" for option in WITHOUT_RANKS}
+    return not words or (words[0] not in (*OTHERS, *ABOUT) and not nothing.intersection(words))
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that raises UserError for a wrong command line."""
 
@@ -61,7 +51,7 @@ class Parser(argparse.ArgumentParser):
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """The arguments on a command line; without a command, those of ``run``. UserError where they are wrong."""
-    if not words or (words[0] not in COMMANDS and words[0] not in ("-h", "--help", "--version")):
+    if not words or words[0] not in (*COMMANDS, *ABOUT):
         if words and not words[0].startswith("-"):
             refuse_command(words[0], COMMANDS)
         words = ["run", *words]
@@ -81,7 +71,7 @@ def option_strings(known: argparse.ArgumentParser, command: str) -> list[str]:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of all commands; each command's file adds its own options."""
+    """The parser of all commands; each command's file adds its own options, and the function ``act`` behind them."""
     from mpifed.cli import certify, compare, data, editors, names, plot, run, sweep, tune
 
     top = Parser(
@@ -91,6 +81,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="store_true", help="print the versions of mpifed and its libraries")
+    top.set_defaults(act=lambda _: names.versions())
     commands = top.add_subparsers(dest="command", metavar="command", parser_class=Parser)
     for part in (run, sweep, tune, compare, certify, plot, names, data, editors):
         part.options(commands)

@@ -18,43 +18,44 @@ REFUSED = {  # options without effect
 
 def options(commands: Any) -> None:
     """The command plot."""
-    plot = commands.add_parser(
+    command = commands.add_parser(
         "plot",
         help="pictures of runs",
         description="Curves of recorded columns; runs that differ in the seed alone are one curve with a band.",
     )
-    plot.add_argument("result", nargs="+", help="result files")
-    plot.add_argument(
+    command.add_argument("result", nargs="+", help="result files")
+    command.add_argument(
         "--x", help="round (default), exchanges, bytes, bytes_up, seconds, simulated_seconds or any column"
     )
-    plot.add_argument(
+    command.add_argument(
         "--y",
         action="append",
         help="columns, one panel each; error: f − f* (default: objective; error where f differs between seeds)",
     )
-    plot.add_argument("--log", help="logarithmic axes: x, y, xy or none (default: y where values span two decades)")
-    plot.add_argument("--box", metavar="KEY", help="boxes of the final value of y over a setting: algorithm.k0")
-    plot.add_argument("--all", action="store_true", help="boxes of runs that did not finish too")
-    plot.add_argument("--timeline", action="store_true", help="where the time of one run went, by round and by rank")
-    plot.add_argument("--page", action="store_true", help="objective, error and accuracy by rounds, bytes, seconds")
-    plot.add_argument(
+    command.add_argument("--log", help="logarithmic axes: x, y, xy or none (default: y where values span two decades)")
+    command.add_argument("--box", metavar="KEY", help="boxes of the final value of y over a setting: algorithm.k0")
+    command.add_argument("--all", action="store_true", help="boxes of runs that did not finish too")
+    command.add_argument("--timeline", action="store_true", help="where the time of one run went, by round and by rank")
+    command.add_argument("--page", action="store_true", help="objective, error and accuracy by rounds, bytes, seconds")
+    command.add_argument(
         "--band", help="around means over seeds: none, sd or minmax (default: minmax up to three curves, else none)"
     )
-    plot.add_argument(
+    command.add_argument(
         "--rename",
         action="append",
         metavar="OLD=NEW",
         help="another name for a method, setting, column or curve: fedgia=ours (repeatable)",
     )
-    plot.add_argument("--html", action="store_true", help="a page to explore the curves of all runs in a browser")
-    plot.add_argument("--width", metavar="INCHES", help="single (3.4), double (7) or inches")
-    plot.add_argument("--title", help="title of the picture")
-    plot.add_argument(
+    command.add_argument("--html", action="store_true", help="a page to explore the curves of all runs in a browser")
+    command.add_argument("--width", metavar="INCHES", help="single (3.4), double (7) or inches")
+    command.add_argument("--title", help="title of the picture")
+    command.add_argument(
         "-o",
         "--output",
         help="picture: .png, .pdf, .svg, or .html, a page to explore (default: figure.png; with --html page.html)",
     )
-    plot.add_argument("--force", action="store_true", help="overwrite the picture")
+    command.add_argument("--force", action="store_true", help="overwrite the picture")
+    command.set_defaults(act=plot)
 
 
 def plot(args: argparse.Namespace) -> str:
@@ -64,7 +65,9 @@ def plot(args: argparse.Namespace) -> str:
 
     output = named(args)
     check_picture(args)
-    results, width, y = read(args.result), style.inches(args.width, "--width"), names(args.y or [])
+    results = read(args.result)
+    width = style.inches(args.width, "--width")
+    y = names(args.y or [])
     if args.timeline:
         if len(results) > 1:
             raise UserError(f"--timeline draws one run, not {len(results)}")

@@ -7,7 +7,7 @@ import copy
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from mpifed.cli.mistakes import refuse_words
 from mpifed.cli.output import say
@@ -16,31 +16,37 @@ from mpifed.core.files import claim, unclaim
 from mpifed.experiment.progress import Progress
 from mpifed.mpi.world import World
 
-if TYPE_CHECKING:
-    from mpifed.experiment.checkpoint import Saved
-    from mpifed.results.result import Result
+
+class Begin(NamedTuple):
+    """What rank 0 knows of a run: its table and path and, where it goes on, its checkpoint and the result so far."""
+
+    table: dict[str, Any]
+    path: str
+    saved: Any = None  # a Saved; None: the run begins
+    before: Any = None  # a Result
 
 
 def options(commands: Any) -> None:
     """The commands run and resume."""
-    run = commands.add_parser(
+    new = commands.add_parser(
         "run",
         help="run an experiment (the default command)",
         description="Run an experiment file with overrides; every key has a default.",
     )
-    study_words(run)
-    run.add_argument("-o", "--output", help="result file (default: mpifed-<algorithm>-<data>-<n>.h5)")
-    run.add_argument("--force", action="store_true", help="overwrite the result file")
-    resume = commands.add_parser(
+    study_words(new)
+    new.add_argument("-o", "--output", help="result file (default: mpifed-<algorithm>-<data>-<n>.h5)")
+    new.add_argument("--force", action="store_true", help="overwrite the result file")
+    old = commands.add_parser(
         "resume",
         help="continue from the last checkpoint of a result file",
         description="Continue a run that was stopped, was killed or failed, or one that is finished, with more rounds "
         "or time: the bits are those of a run that was not interrupted. Only rounds, stop, reduction, "
         "block_bytes and checkpoint may change.",
     )
-    resume.add_argument("result", help="result file of the run")
-    resume.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="rounds=2000, stop.seconds=600 …")
-    for one in (run, resume):
+    old.add_argument("result", help="result file of the run")
+    old.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="rounds=2000, stop.seconds=600 …")
+    for one in (new, old):
+        one.set_defaults(act=run)
         one.add_argument("-q", "--quiet", action="store_true", help="print neither progress nor summary")
         one.add_argument(
             "-v", "--verbose", action="store_true", help="print the complete configuration first, and all settings last"
@@ -62,24 +68,24 @@ def run(args: argparse.Namespace, world: World) -> int:
     from mpifed.experiment.job import Job
     from mpifed.experiment.run import build, start
 
-    table: dict[str, Any] = {}
-    path, saved, before = "", None, None
+    resumed = args.command == "resume"
+    begin = Begin({}, "")
     with world.agreeing():
         if world.first:
-            table, path, saved, before = continued(args) if args.command == "resume" else begun(args)
-    table, path, saved = world.share((table, path, saved))
-    unnamed = args.command == "run" and args.output is None  # so that rank 0 has claimed a name
+            begin = continued(args) if resumed else begun(args)
+    table, path, saved = world.share(begin[:3])
+    unnamed = not resumed and args.output is None  # so that rank 0 has claimed a name
     try:
         config = build(table, world)
         loud = world.first and not args.quiet
         if args.verbose and loud:
             say(config.toml() + "\n")
         progress = Progress(sys.stderr if loud else None)
-        if args.command == "resume":
+        if resumed:
             found = "has no checkpoint: starting again" if saved is None else f"continues after round {saved.round}"
             progress.note(f"{path} {found}")
-        force = args.command == "resume" or args.force or unnamed
-        recorder = start(Job(config, path, force, saved, before, args.survive), world, progress)
+        force = resumed or args.force or unnamed
+        recorder = start(Job(config, path, force, saved, begin.before, args.survive), world, progress)
         if recorder is not None and loud:
             from mpifed.report.summary import show
 
@@ -91,22 +97,21 @@ def run(args: argparse.Namespace, world: World) -> int:
     return 0
 
 
-def begun(args: argparse.Namespace) -> tuple[dict[str, Any], str, None, None]:
-    """The table of a new run, and the path of its result; without -o an empty file claims that name."""
+def begun(args: argparse.Namespace) -> Begin:
+    """A new run; without -o an empty file claims the name of its result."""
     from mpifed.experiment.config import experiment
 
     table = study(args.study)
-    path = claim(names(experiment(table))) if args.output is None else args.output
-    return table, path, None, None
+    return Begin(table, claim(names(experiment(table))) if args.output is None else args.output)
 
 
-def continued(args: argparse.Namespace) -> tuple[dict[str, Any], str, Saved | None, Result | None]:
-    """The table of a resumed run, its path, its checkpoint (None: it starts again) and the result so far."""
+def continued(args: argparse.Namespace) -> Begin:
+    """A run that goes on; without a checkpoint it starts again."""
     from mpifed.experiment.resume import resume
 
     refuse_words(args.overrides)
     table, saved, before = resume(args.result, args.overrides)
-    return table, args.result, saved, before
+    return Begin(table, args.result, saved, before)
 
 
 def study(words: Sequence[str]) -> dict[str, Any]:

@@ -21,39 +21,42 @@ if TYPE_CHECKING:
 
 def options(commands: Any) -> None:
     """The command sweep."""
-    sweep = commands.add_parser(
+    command = commands.add_parser(
         "sweep",
         help="many runs in one launch, each with a result file",
         description="Run every combination of the values given. The same command again skips the runs that finished.",
     )
-    study_words(sweep)
-    sweep.add_argument(
+    study_words(command)
+    command.add_argument(
         "--grid",
         action="append",
         default=[],
         metavar="KEY=VALUES",
         help="values with commas, or a range a:b or a:b:step without b: algorithm.k0=1,5,10 seed=0:20",
     )
-    sweep.add_argument(
+    command.add_argument(
         "--zip", action="append", default=[], metavar="KEY=VALUES;KEY=VALUES", help="keys that change together"
     )
-    sweep.add_argument(
+    command.add_argument(
         "-o", "--output", default="results", metavar="FOLDER", help="folder of results (default: results)"
     )
-    sweep.add_argument(
+    command.add_argument(
         "--order", choices=("cost", "grid"), default="cost", help="cheapest first (default), or the order of the grids"
     )
-    sweep.add_argument("--methods", metavar="FILE", help="every method in a file, such as best.toml of tune")
-    share(sweep)
-    sweep.add_argument("--part", metavar="I/N", help="only the points I, I + N, I + 2N … of that order, counted from 0")
-    sweep.add_argument("--dry-run", action="store_true", help="print what would be run, and run nothing")
-    sweep.add_argument(
+    command.add_argument("--methods", metavar="FILE", help="every method in a file, such as best.toml of tune")
+    share(command)
+    command.add_argument(
+        "--part", metavar="I/N", help="only the points I, I + N, I + 2N … of that order, counted from 0"
+    )
+    command.add_argument("--dry-run", action="store_true", help="print what would be run, and run nothing")
+    command.add_argument(
         "--slurm", action="store_true", help="write sweep.sbatch, an array job, into the folder; run nothing"
     )
-    sweep.add_argument("--tasks", type=int, metavar="N", help="tasks of the array job (default: by estimated cost)")
-    sweep.add_argument("--whole-node", action="store_true", help="give every task of the array job a node of its own")
-    sweep.add_argument("--force", action="store_true", help="overwrite results of other configurations")
-    sweep.add_argument("-q", "--quiet", action="store_true", help="print only failures")
+    command.add_argument("--tasks", type=int, metavar="N", help="tasks of the array job (default: by estimated cost)")
+    command.add_argument("--whole-node", action="store_true", help="give every task of the array job a node of its own")
+    command.add_argument("--force", action="store_true", help="overwrite results of other configurations")
+    command.add_argument("-q", "--quiet", action="store_true", help="print only failures")
+    command.set_defaults(act=sweep)
 
 
 def share(command: Any) -> None:

@@ -28,33 +28,34 @@ RUNS, SEEDS = 12, "100:103"
 
 def options(commands: Any) -> None:
     """The command tune."""
-    tune = commands.add_parser(
+    command = commands.add_parser(
         "tune",
         help="the best setting of every method, with the same number of runs for each",
         description="Try settings of methods on one study, and tell the best of each. The same command again goes on.",
     )
-    study_words(tune)
-    tune.add_argument(
+    study_words(command)
+    command.add_argument(
         "--method",
         action="append",
         default=[],
         metavar="'NAME KEY=VALUES …'",
         help="a method with values (k0=1,5,10) and ranges (t=0.001..1) to try; without: a range of its step size",
     )
-    tune.add_argument("--methods", metavar="FILE", help='the same in a file: tables [[method]] with t = "0.001..1"')
-    tune.add_argument(
+    command.add_argument("--methods", metavar="FILE", help='the same in a file: tables [[method]] with t = "0.001..1"')
+    command.add_argument(
         "--measure",
         default="rounds",
         metavar="TEXT",
         help='what the best has least of: rounds (default), bytes, seconds, objective … or "rounds to accuracy >= 0.9"',
     )
-    tune.add_argument("--runs", type=int, default=RUNS, metavar="N", help=f"settings tried of a method ({RUNS})")
-    tune.add_argument("--seeds", default=SEEDS, metavar="VALUES", help=f"seeds of every setting (default: {SEEDS})")
-    tune.add_argument("--median", action="store_true", help="compare medians over seeds, not means")
-    tune.add_argument("-o", "--output", default="tuned", metavar="FOLDER", help="folder of results (default: tuned)")
-    share(tune)
-    tune.add_argument("--force", action="store_true", help="overwrite results of other configurations")
-    tune.add_argument("-q", "--quiet", action="store_true", help="print only the table and failures")
+    command.add_argument("--runs", type=int, default=RUNS, metavar="N", help=f"settings tried of a method ({RUNS})")
+    command.add_argument("--seeds", default=SEEDS, metavar="VALUES", help=f"seeds of every setting (default: {SEEDS})")
+    command.add_argument("--median", action="store_true", help="compare medians over seeds, not means")
+    command.add_argument("-o", "--output", default="tuned", metavar="FOLDER", help="folder of results (default: tuned)")
+    share(command)
+    command.add_argument("--force", action="store_true", help="overwrite results of other configurations")
+    command.add_argument("-q", "--quiet", action="store_true", help="print only the table and failures")
+    command.set_defaults(act=tune)
 
 
 def tune(args: argparse.Namespace, world: World) -> int:

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from mpifed.core.typing import Array
 from mpifed.report import tables
 from mpifed.report.curves import errors, task
 from mpifed.report.groups import Study, settings
-from mpifed.report.metrics import final
+from mpifed.report.metrics import final, last
 from mpifed.report.tables import Number
 from mpifed.results.result import Result
 
@@ -42,7 +41,8 @@ def final_values(groups: Study, name: str, by: Sequence[str], everything: bool) 
 
 def by_seed(runs: Sequence[Result], by: Sequence[str], values: Mapping[int, float]) -> Ends:
     """The values of runs by their settings ``by``, and by their number among those that agree in these."""
-    counts, found = Counter[tuple[str | None, ...]](), dict[tuple[str | None, ...], float]()
+    counts = Counter[tuple[str | None, ...]]()
+    found: dict[tuple[str | None, ...], float] = {}
     for run in runs:
         key = tuple(settings(run).get(name) for name in by)
         found[(*key, str(counts[key]))] = values[id(run)]
@@ -54,7 +54,7 @@ def above_least(groups: Sequence[Sequence[Result]]) -> dict[int, float]:
     """id of a run -> the last value of its error; nan for data that not every competing group has."""
     runs = [run for group in groups for run in group]
     name, columns = errors(runs) if runs else ("error", [])
-    ends = [last(column) for column in columns]
+    ends = [last(values) for values in columns]
     if name != "error":
         return {id(run): end for run, end in zip(runs, ends, strict=True)}
     shared: dict[object, set[object]] = {}
@@ -70,12 +70,6 @@ def above_least(groups: Sequence[Sequence[Result]]) -> dict[int, float]:
 def kind(run: Result) -> tuple[tuple[str, str], ...]:
     """Data and problem of a run, whatever their seed."""
     return tuple(part for part in task(run) if part[0] not in ("seed", "data.seed"))
-
-
-def last(column: Array | None) -> float:
-    """The last finite value; nan if there is none."""
-    values = np.zeros(0) if column is None else column[np.isfinite(column)]
-    return float(values[-1]) if len(values) else math.nan
 
 
 def number(ends: Ends) -> Number:

@@ -10,9 +10,8 @@ import numpy as np
 from mpifed.core.errors import unknown
 from mpifed.core.typing import Array
 from mpifed.report import axes, palette
-from mpifed.report.curves import axis_title, last, logarithmic, usual
+from mpifed.report.curves import final_values, logarithmic, scaled, usual
 from mpifed.report.groups import THERE, Study, label, natural, study
-from mpifed.report.metrics import scale, unit
 from mpifed.report.style import LETTER, SINGLE, Wishes, above, canvas, drawing, folded, headed, paper, text
 from mpifed.results.result import Result
 
@@ -41,7 +40,8 @@ def box(results: Sequence[Result], key: str, y: str | None = None, **wishes: Unp
     if log not in (None, "y", "none"):
         unknown("axis for the log of boxes", log, ("y", "none"))
     groups = study(results, rename=wishes.get("rename") or ())
-    key, y = whole(key, groups), y or usual(results, groups)
+    key = whole(key, groups)
+    y = y or usual(results, groups)
     boxes, y_title = collected(results, groups, key, y)
     logarithm = log == "y" if log is not None else logarithmic([box.numbers for box in boxes], zero=y == "error")
     width = paper(wishes.get("width"), SINGLE)
@@ -86,9 +86,8 @@ def whole(key: str, groups: Study) -> str:
 
 def collected(results: Sequence[Result], groups: Study, key: str, y: str) -> tuple[list[Box], str]:
     """The boxes over a setting, and the title of the axis of ``y`` with the unit of their numbers."""
-    y, ends = last(results, y)
-    largest = max((abs(end) for end in ends if np.isfinite(end)), default=0.0)
-    factor, of = scale(unit(y, results) if y != "error" else "1", largest)
+    y, ends = final_values(results, y)
+    factor, title = scaled(y, [np.array(ends)], results, groups.names)
     reached = {id(result): end / factor for result, end in zip(results, ends, strict=True)}
     boxes = [
         Box(
@@ -100,7 +99,7 @@ def collected(results: Sequence[Result], groups: Study, key: str, y: str) -> tup
         for group in groups.groups
         if key in group.settings
     ]
-    return boxes, axis_title(y, of, groups.names)
+    return boxes, title
 
 
 def draw(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from mpifed.core.errors import unknown
 from mpifed.core.typing import Array
 from mpifed.report import metrics
 from mpifed.report.groups import Study, settings
-from mpifed.report.metrics import DERIVED, available, final, title
+from mpifed.report.metrics import DERIVED, available, final, scale, title, unit
 from mpifed.report.names import AS_PRINTED, Names
 from mpifed.results.result import Result
 
@@ -114,16 +114,24 @@ def errors(results: Sequence[Result]) -> tuple[str, list[Array | None]]:
 def axis_title(name: str, unit: str, names: Names = AS_PRINTED) -> str:
     """The title of an axis."""
     new = names.of(title(name), name)
-    return title(name, unit) if new == title(name) else f"{new} ({unit})" if unit else new
+    if new == title(name):
+        return title(name, unit)
+    return f"{new} ({unit})" if unit else new
 
 
-def last(results: Sequence[Result], name: str) -> tuple[str, list[float]]:
+def scaled(name: str, columns: Iterable[Array | None], results: Sequence[Result], names: Names) -> tuple[float, str]:
+    """What to divide the values of a column by, and the title of their axis with the unit that they then have."""
+    largest = max((float(np.nanmax(values, initial=0.0)) for values in columns if values is not None), default=0.0)
+    factor, of = scale(unit(name, results), largest)
+    return factor, axis_title(name, of, names)
+
+
+def final_values(results: Sequence[Result], name: str) -> tuple[str, list[float]]:
     """The recorded name of a metric, and its final value in every run; nan where a run lacks it."""
     if name != "error" and name in available(results):
         return name, [final(result, name) for result in results]
     name, columns = series(results, name)
-    finite = [np.zeros(0) if values is None else values[np.isfinite(values)] for values in columns]
-    return name, [float(values[-1]) if len(values) else float("nan") for values in finite]
+    return name, [metrics.last(values) for values in columns]
 
 
 def pair(x: Array | None, y: Array | None, log_x: bool) -> Curve | None:

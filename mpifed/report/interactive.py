@@ -19,9 +19,9 @@ from mpifed.core.errors import UserError, unknown
 from mpifed.core.files import replacing
 from mpifed.core.typing import Array
 from mpifed.report import palette
-from mpifed.report.curves import axis_title, held, logarithmic, series, usual
+from mpifed.report.curves import held, logarithmic, scaled, series, usual
 from mpifed.report.groups import NAMED, THERE, Study, label, natural, settings, study
-from mpifed.report.metrics import available, scale, unit
+from mpifed.report.metrics import available
 from mpifed.report.plot import LOGS
 from mpifed.report.style import Wishes
 from mpifed.results.result import Result
@@ -29,7 +29,8 @@ from mpifed.results.result import Result
 ENDINGS = (".html", ".htm")
 X = ("round", "exchanges", "bytes", "elapsed_seconds", "simulated_seconds")
 Y = ("objective", "error", "grad_norm_sq", "accuracy", "personal_accuracy", "personal_objective")
-POINTS, LEAST, MOST = 60_000, 60, 1000  # points of all runs together; of a run at least and at most
+POINTS = 60_000  # of all runs together
+LEAST, MOST = 60, 1000  # points of a run
 DASHES = ("solid", "dash", "dashdot", "dot", "longdashdot")  # plotly's names of palette.LINES
 
 
@@ -67,7 +68,8 @@ def interactive(
     log = wishes.get("log")
     if log is not None and log not in LOGS:
         unknown("axis for log", log, LOGS)
-    library, groups = plotly(), study(results, rename=wishes.get("rename") or ())
+    library = plotly()
+    groups = study(results, rename=wishes.get("rename") or ())
     known = [*available(results), "round"]
     names = [*(y or [usual(results, groups)]), *(name for name in Y if name in known)]
     xs = {series(results, name)[0]: name for name in (x, *(name for name in X if name in known))}
@@ -100,10 +102,9 @@ def plotly() -> str:
 def axis(results: Sequence[Result], name: str, groups: Study) -> Axis:
     """A column with its values in the unit of its title."""
     key, values = series(results, name)
-    largest = max((float(np.nanmax(column, initial=0.0)) for column in values if column is not None), default=0.0)
-    factor, of = scale(unit(key, results), largest)
+    factor, title = scaled(key, values, results, groups.names)
     log = name not in X and logarithmic(values, zero=name == "error")
-    return Axis(axis_title(key, of, groups.names), log, [None if v is None else v / factor for v in values])
+    return Axis(title, log, [None if v is None else v / factor for v in values])
 
 
 def thinned(result: Result, columns: Sequence[Array | None], runs: int) -> Array:

@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from mpifed.core.errors import printable, unknown
+from mpifed.core.typing import Array
 from mpifed.report.tables import escaped
-from mpifed.results.columns import COLUMNS, Column
+from mpifed.results.columns import COLUMNS, Column, lower
 from mpifed.results.result import Result
 
 DERIVED: dict[str, Column] = {
-    "rounds": Column("1", "Communication rounds.", better=-1, symbol="CR"),
+    "rounds": lower("Communication rounds.", "CR"),
     "tct": Column("s", "Total computation time: the last elapsed_seconds.", better=-1, symbol="TCT"),
     "lct": Column("s", "Local computation time: mean compute_seconds of a round.", better=-1, symbol="LCT"),
-    "error": Column(
-        "1",
+    "error": lower(
         "Objective minus the least objective found on the same data, for the same seeds in every row.",
-        better=-1,
-        symbol="f − least f found",
-        latex=r"$f - \min f$",
+        "f − least f found",
+        r"$f - \min f$",
     ),
     "bytes": Column("byte", "Bytes between server and clients, up and down.", better=-1, symbol="up + down"),
 }
-USUAL = (
-    "objective",
-    "objective_gap",
-    "grad_norm_sq",
-    "rounds",
-    "exchanges",
-    "bytes_up",
-    "tct",
-    "lct",
-    "snr",
-    "accuracy",
-    "personal_accuracy",
-    "simulated_seconds",
-)
+USUAL: tuple[str, ...] = ("objective", "objective_gap", "grad_norm_sq", "rounds", "exchanges", "bytes_up", "tct", "lct")
+USUAL += ("snr", "accuracy", "personal_accuracy", "simulated_seconds")
 BYTES = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -73,13 +61,17 @@ def final(result: Result, name: str) -> float:
     if name == "bytes":
         return final(result, "bytes_up") + final(result, "bytes_down")
     if name in DERIVED:
-        values = np.array([{"rounds": result.cr, "tct": result.tct, "lct": result.lct}[name]])
-    else:
-        values = result.rounds.get(name, np.zeros(0))
-    values = values[np.isfinite(values)]
-    if not len(values):
-        return float("nan")
-    return float(values.sum() if column(name).span == "round" else values[-1])
+        return float(getattr(result, {"rounds": "cr"}.get(name, name)))
+    values = result.rounds.get(name, np.zeros(0))
+    if column(name).span == "round":
+        return float(values[np.isfinite(values)].sum()) if np.isfinite(values).any() else math.nan
+    return last(values)
+
+
+def last(values: Array | None) -> float:
+    """The last finite value; nan if there is none."""
+    values = np.zeros(0) if values is None else values[np.isfinite(values)]
+    return float(values[-1]) if len(values) else math.nan
 
 
 def unit(name: str, results: Iterable[Result] = ()) -> str:

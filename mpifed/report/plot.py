@@ -16,10 +16,9 @@ import numpy as np
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.typing import Array
 from mpifed.report import axes, palette
-from mpifed.report.curves import BANDS, FEW, Curve, axis_title, band, held, logarithmic, pair, series, spread, usual
+from mpifed.report.curves import BANDS, FEW, Curve, band, held, logarithmic, pair, scaled, series, spread, usual
 from mpifed.report.groups import Study, label, study
-from mpifed.report.metrics import column, scale, unit
-from mpifed.report.names import Names
+from mpifed.report.metrics import column
 from mpifed.report.style import DOUBLE, SINGLE, Wishes, above, canvas, drawing, folded, headed, paper, text
 from mpifed.results.columns import SCALES
 from mpifed.results.result import Result
@@ -85,7 +84,8 @@ def panels(
     results: Sequence[Result], pairs: Sequence[tuple[str, str]], columns: int, width: float, wishes: Wishes
 ) -> Any:
     """A figure of curves, one panel for each (x, y)."""
-    log, kind = wishes.get("log"), wishes.get("band")
+    log = wishes.get("log")
+    kind = wishes.get("band")
     if log is not None and log not in LOGS:
         unknown("axis for log", log, LOGS)
     if kind is not None and kind not in BANDS:
@@ -93,7 +93,9 @@ def panels(
     groups = study(results, rename=wishes.get("rename") or ())
     counts = [len(group.runs) for group in groups.groups]
     labels, across, deep = folded([label(group, groups) for group in groups.groups], width)
-    logs = [log_y(results, name, log) for _, name in pairs]
+    logs = [
+        logarithmic(series(results, name)[1], zero=name == "error") if log is None else "y" in log for _, name in pairs
+    ]
     looks = palette.looks([group.settings.get("algorithm", "") for group in groups.groups])
     picture = Drawing(results, groups, looks, kind or ("minmax" if len(labels) <= FEW else "none"))
     heading = headed(width, wishes.get("title"), spread(counts, logs, picture.band) if max(counts) > 1 else None)
@@ -118,20 +120,14 @@ def sparse(x: Array, number: int) -> list[int]:
     return sorted(set(np.abs(x[:, None] - wanted).argmin(axis=0).tolist()))
 
 
-def log_y(results: Sequence[Result], name: str, log: str | None) -> bool:
-    """Whether the axis of a column is logarithmic."""
-    if log is not None:
-        return "y" in log
-    return logarithmic(series(results, name)[1], zero=name == "error")
-
-
 def draw(axis: Any, picture: Drawing, x: Scale, y: Scale) -> None:
     """Draw the curves of one panel, one for each group."""
     results = picture.results
-    (x_name, xs), (y_name, ys) = series(results, x.name), series(results, y.name)
-    names = picture.groups.names
-    by_x = entitle(axis.xaxis, x_name, xs, results, names)
-    by_y = entitle(axis.yaxis, y_name, ys, results, names)
+    x_name, xs = series(results, x.name)
+    y_name, ys = series(results, y.name)
+    by_x, x_title = scaled(x_name, xs, results, picture.groups.names)
+    by_y, y_title = scaled(y_name, ys, results, picture.groups.names)
+    axis.set(xlabel=text(x_title), ylabel=text(y_title))
     points = [pair(a, b, x.log) for a, b in zip(xs, ys, strict=True)]
     found = {
         id(run): ((curve[0] / by_x, curve[1] / by_y), held(y_name, run))
@@ -174,11 +170,3 @@ def line(axis: Any, drawn: Line, look: dict[str, Any], floor: float | None, numb
         if floor is not None and (below := y <= floor * (1 + 1e-9)).any():
             first = int(np.argmax(below))
             axes.stand(axis, x[sorted({first, *(k for k in marked if below[k])})], floor, look["color"])
-
-
-def entitle(axle: Any, name: str, columns: Sequence[Array | None], results: Sequence[Result], names: Names) -> float:
-    """Write the title of an axis; what its values are to be divided by."""
-    largest = max((float(np.nanmax(column, initial=0.0)) for column in columns if column is not None), default=0.0)
-    factor, of = scale(unit(name, results) if name != "error" else "1", largest)
-    axle.set_label_text(text(axis_title(name, of, names)))
-    return factor

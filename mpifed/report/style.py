@@ -15,40 +15,38 @@ from mpifed.report.palette import COLOURS
 
 SINGLE, DOUBLE = 3.4, 7.0  # inches: a column and a page
 WIDTHS = {"single": SINGLE, "double": DOUBLE}
-NARROWEST, WIDEST, HIGHEST = 2.0, 40.0, 4.0  # a panel that is wider than HIGHEST grows no higher
+NARROWEST, WIDEST = 2.0, 40.0  # a figure
+HIGHEST = 4.0  # a panel that is wider grows no higher
 HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "oo")
 TYPES = {".png": {"Software": None}, ".pdf": {"CreationDate": None}, ".svg": {"Date": None}}  # same input, same bytes
 SIZE = 8  # points
-LETTER, HANDLE = 0.064, 0.62  # inches of a letter, and of the line and marker before a label
+LETTER = 0.064  # inches of a letter
+HANDLE = 0.62  # inches of the line and marker before a label
 LINE = 0.16  # inches of a line of text
+USUAL = (
+    "font.size",
+    "axes.labelsize",
+    "xtick.labelsize",
+    "ytick.labelsize",
+    "legend.fontsize",
+    "legend.title_fontsize",
+)
+ABSENT = ("axes.spines.top", "axes.spines.right", "legend.frameon", "axes.formatter.useoffset")
 RC: dict[str, Any] = {
-    "font.size": SIZE,
-    "axes.titlesize": SIZE + 1,
-    "axes.labelsize": SIZE,
-    "xtick.labelsize": SIZE,
-    "ytick.labelsize": SIZE,
-    "legend.fontsize": SIZE,
-    "legend.title_fontsize": SIZE,
-    "figure.titlesize": SIZE + 1,
+    **dict.fromkeys(USUAL, SIZE),
+    **dict.fromkeys(("axes.titlesize", "figure.titlesize"), SIZE + 1),
+    **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.6),
+    **dict.fromkeys(("grid.linewidth", "hatch.linewidth"), 0.4),
+    **dict.fromkeys(("axes.grid", "axes.axisbelow"), True),
+    **dict.fromkeys(ABSENT, False),
+    "grid.color": "#dddddd",
     "lines.linewidth": 1.2,
     "lines.markersize": 3.5,
-    "axes.linewidth": 0.6,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.linewidth": 0.4,
-    "grid.color": "#dddddd",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "hatch.linewidth": 0.4,
-    "legend.frameon": False,
     "savefig.dpi": 300,
     "figure.dpi": 200,
     "svg.fonttype": "none",
     "svg.hashsalt": "mpifed",
     "pdf.fonttype": 42,
-    "axes.formatter.useoffset": False,
 }
 
 

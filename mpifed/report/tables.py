@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 ABSENT = "–"
 DIGITS = 6  # most significant digits of a mean
 SMALL, LARGE = 1e-4, 1e6  # beyond them numbers have an exponent
-TINY, EXACT = 1e-300, 1e15  # smaller numbers are zero; whole numbers below are written in full
+TINY = 1e-300  # smaller numbers are zero
+EXACT = 1e15  # whole numbers below are written in full
 LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -39,6 +41,16 @@ class Table(NamedTuple):
     rows: list[list[str | Number]]
     factors: list[float]
 
+    def cells(self, text: Callable[[str], str], number: Callable[[Number, float], str]) -> list[list[str]]:
+        """The rows as two functions write their texts and numbers."""
+        return [
+            [
+                text(cell) if isinstance(cell, str) else number(cell, factor)
+                for cell, factor in zip(row, self.factors, strict=True)
+            ]
+            for row in self.rows
+        ]
+
 
 def digits(mean: float, sd: float) -> tuple[str, str, int]:
     """Mean, standard deviation ("" if none) and the power of ten that both are to be multiplied with.
@@ -49,13 +61,13 @@ def digits(mean: float, sd: float) -> tuple[str, str, int]:
     exact = math.isnan(sd) or sd <= TINY
     whole = exact and mean == round(mean) and size < EXACT
     power = 0 if whole or size <= TINY or SMALL <= size < LARGE else math.floor(math.log10(size))
+    unit = 10.0**power
     if exact:
-        return f"{mean:.0f}" if whole else f"{mean / 10.0**power:.4g}", "" if math.isnan(sd) else "0", power
-    mean, sd, size = mean / 10.0**power, sd / 10.0**power, size / 10.0**power
-    most = DIGITS - 1 - math.floor(math.log10(size))
-    decimals = max(0, min(1 - math.floor(math.log10(sd)), most))
-    spread = f"{sd:.{decimals}f}"
-    return f"{mean:.{decimals}f}", spread if float(spread) else f"{sd:.0e}", power
+        return f"{mean:.0f}" if whole else f"{mean / unit:.4g}", "" if math.isnan(sd) else "0", power
+    most = DIGITS - 1 - math.floor(math.log10(size / unit))
+    decimals = max(0, min(1 - math.floor(math.log10(sd / unit)), most))
+    spread = f"{sd / unit:.{decimals}f}"
+    return f"{mean / unit:.{decimals}f}", spread if float(spread) else f"{sd / unit:.0e}", power
 
 
 def shown(number: Number, factor: float = 1.0) -> float:
@@ -69,8 +81,9 @@ def plain(number: Number, factor: float) -> str:
     if math.isnan(number.mean):
         return ABSENT
     mean, sd, power = digits(number.mean / factor, number.sd / factor)
-    text = f"{mean} ± {sd}" if sd else mean
-    return text if not power else f"({text})e{power}" if sd else f"{text}e{power}"
+    if not power:
+        return f"{mean} ± {sd}" if sd else mean
+    return f"({mean} ± {sd})e{power}" if sd else f"{mean}e{power}"
 
 
 def formula(number: Number, factor: float) -> str:
@@ -86,98 +99,56 @@ def formula(number: Number, factor: float) -> str:
 
 def terminal(table: Table, bold: bool = False) -> str:
     """Aligned columns; the best numbers in bold if the terminal can show that."""
-    cells = [
-        [heading for heading, _ in table.heads],
-        *(
-            [
-                cell if isinstance(cell, str) else plain(cell, factor)
-                for cell, factor in zip(row, table.factors, strict=True)
-            ]
-            for row in table.rows
-        ),
-    ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    right = numeric(table)
-    lines = [
-        "  ".join(pad(cell, width, flush) for cell, width, flush in zip(line, widths, right, strict=True))
-        for line in cells
-    ]
-    if bold:
-        for index, row in enumerate(table.rows, 1):
-            marked = [isinstance(cell, Number) and cell.best for cell in row]
-            padded = (pad(*each) for each in zip(cells[index], widths, right, strict=True))
-            lines[index] = "  ".join(
-                f"\033[1m{cell}\033[0m" if best else cell for cell, best in zip(padded, marked, strict=True)
-            )
-    return "\n".join(line.rstrip() for line in lines)
+    lines = [[words for words, _ in table.heads], *table.cells(str, plain)]
+    for k, right in enumerate(numeric(table)):
+        width = max(len(line[k]) for line in lines)
+        for line in lines:
+            line[k] = line[k].rjust(width) if right else line[k].ljust(width)
+    for line, row in zip(lines[1:] if bold else (), table.rows, strict=False):
+        line[:] = [
+            f"\033[1m{text}\033[0m" if isinstance(cell, Number) and cell.best else text
+            for text, cell in zip(line, row, strict=True)
+        ]
+    return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
 def markdown(table: Table) -> str:
     """A table of GitHub's Markdown."""
 
-    def line(cells: Sequence[str]) -> str:
-        return f"| {' | '.join(cells)} |"
+    def text(words: str) -> str:
+        return "".join("\\" + sign if sign in r"\|*_<`[" else sign for sign in words)
 
-    def cell(value: str | Number, factor: float) -> str:
-        if isinstance(value, str):
-            return "".join("\\" + sign if sign in r"\|*_<`[" else sign for sign in value)
+    def number(value: Number, factor: float) -> str:
         return f"**{plain(value, factor)}**" if value.best else plain(value, factor)
 
-    return "\n".join(
-        [
-            line([cell(heading, 1) for heading, _ in table.heads]),
-            line(["--:" if right else ":--" for right in numeric(table)]),
-            *(line([cell(*each) for each in zip(row, table.factors, strict=True)]) for row in table.rows),
-        ]
-    )
+    heads = [text(words) for words, _ in table.heads]
+    sides = ["--:" if right else ":--" for right in numeric(table)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [heads, sides, *table.cells(text, number)])
 
 
 def latex(table: Table) -> str:
     """A tabular for the package booktabs."""
-    rows = [
-        [
-            escaped(cell) if isinstance(cell, str) else formula(cell, factor)
-            for cell, factor in zip(row, table.factors, strict=True)
-        ]
-        for row in table.rows
-    ]
-    body = [" & ".join(line) + r" \\" for line in ([heading for _, heading in table.heads], *rows)]
-    columns = "".join("r" if right else "l" for right in numeric(table))
-    return "\n".join(
-        [
-            rf"\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            body[0],
-            r"\midrule",
-            *body[1:],
-            r"\bottomrule",
-            r"\end{tabular}",
-        ]
+    head, *body = (
+        " & ".join(line) + r" \\" for line in [[words for _, words in table.heads], *table.cells(escaped, formula)]
     )
+    columns = "".join("r" if right else "l" for right in numeric(table))
+    begin = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule"]
+    return "\n".join([*begin, *body, r"\bottomrule", r"\end{tabular}"])
 
 
 def comma_separated(table: Table) -> str:
     """Unrounded numbers, mean and standard deviation in separate columns; an empty cell where there is no number."""
+
+    def parts(cell: str | Number) -> list[str]:
+        if isinstance(cell, str):
+            return ["" if cell == ABSENT else cell]
+        return [raw(cell.mean), raw(cell.sd)]
+
+    heads = [[name, f"{name}_sd"][: len(parts(cell))] for name, cell in zip(table.names, table.rows[0], strict=True)]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    first = table.rows[0]
-    writer.writerow(
-        [
-            part
-            for name, cell in zip(table.names, first, strict=True)
-            for part in ([name] if isinstance(cell, str) else [name, f"{name}_sd"])
-        ]
-    )
-    for row in table.rows:
-        writer.writerow(
-            [
-                part
-                for cell in row
-                for part in (
-                    ["" if cell == ABSENT else cell] if isinstance(cell, str) else [raw(cell.mean), raw(cell.sd)]
-                )
-            ]
-        )
+    for line in (heads, *(map(parts, row) for row in table.rows)):
+        writer.writerow(itertools.chain(*line))
     return out.getvalue().rstrip("\n")
 
 
@@ -191,10 +162,6 @@ def numeric(table: Table) -> list[bool]:
 
 def number_like(text: str) -> bool:
     return text.replace(".", "", 1).replace("-", "").replace("e", "", 1).isdigit()
-
-
-def pad(cell: str, width: int, right: bool) -> str:
-    return cell.rjust(width) if right else cell.ljust(width)
 
 
 def escaped(text: str) -> str:

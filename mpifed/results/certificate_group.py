@@ -33,8 +33,11 @@ CERTIFICATE: dict[str, Column] = {
 
 CONDITION = dict(zip(Condition._fields, ("name", "left", "relation", "right", "holds", "source"), strict=True))
 BOUND = dict(zip(Bound._fields, ("bound", "formula", "value", "bound_source", "kind", "column", "first"), strict=True))
+KINDS = {"left": float, "right": float, "value": float, "holds": int, "first": int}  # columns that are no texts
 ANSWERS = {True: 1, False: 0, None: -1}
-TEXTS, NUMBERS = ("theorem", "remarks", "at"), Constants._fields[:-1]
+HELD = {number: answer for answer, number in ANSWERS.items()}
+TEXTS = ("theorem", "remarks", "at")
+NUMBERS = Constants._fields[:-1]
 
 
 def write_certificate(growing: Growing, certificate: Certificate) -> None:
@@ -60,11 +63,9 @@ def table(group: Group, fields: dict[str, str], rows: Sequence[Any], axis: str) 
         values = [getattr(row, field) for row in rows]
         if field == "holds":
             values = [ANSWERS[value] for value in values]
-        kind = {"left": float, "right": float, "value": float, "holds": int, "first": int}.get(key, object)
-        stored = (
-            np.array(values, dtype=kind) if kind is not object else np.array([text(v) for v in values], dtype=object)
-        )
-        put(group, key, stored, (along,), CERTIFICATE[key])
+        elif key not in KINDS:
+            values = [text(value) for value in values]
+        put(group, key, np.array(values, KINDS.get(key, object)), (along,), CERTIFICATE[key])
 
 
 def read_certificate(file: Group, name: str) -> Certificate | None:
@@ -87,8 +88,7 @@ def read_certificate(file: Group, name: str) -> Certificate | None:
 
 def rows(found: Columns, fields: dict[str, str]) -> list[tuple[Any, ...]]:
     """The rows of columns, as Python's own types."""
-    parts = [found[key].tolist() for key in fields.values()]
-    if "holds" in fields:
-        place = list(fields).index("holds")
-        parts[place] = [{1: True, 0: False}.get(value) for value in parts[place]]
-    return list(zip(*parts, strict=True))
+    parts = {key: found[key].tolist() for key in fields.values()}
+    if "holds" in parts:
+        parts["holds"] = [HELD.get(value) for value in parts["holds"]]
+    return list(zip(*parts.values(), strict=True))

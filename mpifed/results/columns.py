@@ -27,57 +27,55 @@ class Column(NamedTuple):
     part: Part = "outcome"  # where `mpifed show` lists it
 
 
-# "s" and not "seconds": xarray would decode the latter as time differences and change the type of the column
+def lower(description: str, symbol: str = "", latex: str = "") -> Column:
+    """A state of which less is better."""
+    return Column("1", description, better=-1, symbol=symbol, latex=latex)
+
+
+def higher(description: str, symbol: str = "", latex: str = "") -> Column:
+    """A state of which more is better."""
+    return Column("1", description, better=1, symbol=symbol, latex=latex)
+
+
+def sent(description: str, unit: str = "1", symbol: str = "") -> Column:
+    """What has travelled between server and clients since the start."""
+    return Column(unit, description, True, "total", -1, symbol, part="communication")
+
+
+def clients(description: str, better: int = 0, integer: bool = True) -> Column:
+    """What the clients of a round did."""
+    return Column("1", description, integer, "round", better, part="communication")
+
+
+def seconds(description: str, symbol: str, span: Span = "round") -> Column:
+    """Time, in "s" and not "seconds": xarray would decode the latter as time differences and change the type."""
+    return Column("s", description, span=span, better=-1, symbol=symbol, part="time")
+
+
 COLUMNS: dict[str, Column] = {
-    "objective": Column(
-        "1", "Mean over clients of the local objectives at the server's model, on training samples.", better=-1
+    "objective": lower("Mean over clients of the local objectives at the server's model, on training samples."),
+    "objective_samples": lower("The same mean, clients weighted by their number of samples."),
+    "grad_norm_sq": lower(
+        "Squared Euclidean norm of the gradient of the objective at the server's model.", "‖∇f‖²", r"$\|\nabla f\|^2$"
     ),
-    "objective_samples": Column("1", "The same mean, clients weighted by their number of samples.", better=-1),
-    "grad_norm_sq": Column(
-        "1",
-        "Squared Euclidean norm of the gradient of the objective at the server's model.",
-        better=-1,
-        symbol="‖∇f‖²",
-        latex=r"$\|\nabla f\|^2$",
+    "objective_gap": lower("Objective minus the optimum given as stop.optimum.", "f − f*", "$f - f^*$"),
+    "accuracy": higher("Fraction of samples that the server's model classifies correctly, mean over clients."),
+    "accuracy_pooled": higher("Fraction of all test samples that the server's model classifies correctly."),
+    "personal_accuracy": higher(
+        "Fraction of samples that a client's own model classifies correctly, mean over clients."
     ),
-    "objective_gap": Column(
-        "1", "Objective minus the optimum given as stop.optimum.", better=-1, symbol="f − f*", latex="$f - f^*$"
+    "personal_objective": lower("Mean over clients of the local objectives, each at the client's own model."),
+    "rmse": lower("Root of the mean squared error of the server's model, mean over clients.", "RMSE"),
+    "mae": lower("Mean absolute error of the server's model, mean over clients.", "MAE"),
+    "r2": higher(
+        "Share of the variance of the labels that the server's model explains, mean over clients.", "R²", "$R^2$"
     ),
-    "accuracy": Column(
-        "1", "Fraction of samples that the server's model classifies correctly, mean over clients.", better=1
-    ),
-    "accuracy_pooled": Column(
-        "1", "Fraction of all test samples that the server's model classifies correctly.", better=1
-    ),
-    "personal_accuracy": Column(
-        "1", "Fraction of samples that a client's own model classifies correctly, mean over clients.", better=1
-    ),
-    "personal_objective": Column(
-        "1", "Mean over clients of the local objectives, each at the client's own model.", better=-1
-    ),
-    "rmse": Column(
-        "1", "Root of the mean squared error of the server's model, mean over clients.", better=-1, symbol="RMSE"
-    ),
-    "mae": Column("1", "Mean absolute error of the server's model, mean over clients.", better=-1, symbol="MAE"),
-    "r2": Column(
-        "1",
-        "Share of the variance of the labels that the server's model explains, mean over clients.",
-        better=1,
-        symbol="R²",
-        latex="$R^2$",
-    ),
-    "consensus": Column(
-        "1", "Mean over nodes of a graph of ‖x_i − x‖², x the mean of their models x_i.", better=-1, symbol="consensus"
-    ),
-    "consensus_max": Column("1", "Largest ‖x_i − x‖² of a node of a graph.", better=-1, symbol="consensus, worst node"),
-    "dual_objective": Column("1", "Dual objective Σ f_i*(y_i), which the dual methods minimise.", better=-1),
-    "lagrangian": Column(
-        "1", "Augmented Lagrangian at the clients' variables and the server's model.", better=-1, symbol="Lagrangian"
-    ),
-    "envelope": Column(
-        "1",
-        "Objective of personal models θ_i: mean over clients of f_i(θ_i) + (λ/2)‖θ_i − w‖² at the server's model w.",
-        better=-1,
+    "consensus": lower("Mean over nodes of a graph of ‖x_i − x‖², x the mean of their models x_i.", "consensus"),
+    "consensus_max": lower("Largest ‖x_i − x‖² of a node of a graph.", "consensus, worst node"),
+    "dual_objective": lower("Dual objective Σ f_i*(y_i), which the dual methods minimise."),
+    "lagrangian": lower("Augmented Lagrangian at the clients' variables and the server's model.", "Lagrangian"),
+    "envelope": lower(
+        "Objective of personal models θ_i: mean over clients of f_i(θ_i) + (λ/2)‖θ_i − w‖² at the server's model w."
     ),
     "snr": Column("1", "Signal-to-noise ratio of the uploads: least log10(‖w_i‖/‖noise‖) over clients.", symbol="SNR"),
     "epsilon": Column(
@@ -96,105 +94,37 @@ COLUMNS: dict[str, Column] = {
     ),
     "penalty": Column("1", "Penalty σ of the server, where it adapts itself."),
     "server_step": Column("1", "Step size with which the server moved its model in the round."),
-    "exchanges": Column(
-        "1", "Exchanges between server and clients so far.", True, "total", better=-1, part="communication"
-    ),
-    "uploads": Column("1", "Messages from clients to the server so far.", True, "total", -1, part="communication"),
-    "downloads": Column("1", "Messages from the server to clients so far.", True, "total", -1, part="communication"),
-    "bytes_up": Column(
-        "byte", "Bytes sent by clients to the server so far.", True, "total", -1, symbol="up", part="communication"
-    ),
-    "bytes_down": Column(
-        "byte", "Bytes sent by the server to clients so far.", True, "total", -1, symbol="down", part="communication"
-    ),
-    "bits_up": Column("bit", "Bits sent by clients to the server so far.", True, "total", -1, part="communication"),
-    "bits_down": Column("bit", "Bits sent by the server to clients so far.", True, "total", -1, part="communication"),
+    "exchanges": sent("Exchanges between server and clients so far."),
+    "uploads": sent("Messages from clients to the server so far."),
+    "downloads": sent("Messages from the server to clients so far."),
+    "bytes_up": sent("Bytes sent by clients to the server so far.", "byte", "up"),
+    "bytes_down": sent("Bytes sent by the server to clients so far.", "byte", "down"),
+    "bits_up": sent("Bits sent by clients to the server so far.", "bit"),
+    "bits_down": sent("Bits sent by the server to clients so far.", "bit"),
     "inner_steps": Column("1", "Inner steps of all clients so far.", True, "total", better=-1),
-    "compute_seconds": Column(
-        "s",
-        "Local computation of the round: of each request the seconds of the slowest rank.",
-        span="round",
-        better=-1,
-        symbol="compute, slowest rank",
-        part="time",
+    "compute_seconds": seconds(
+        "Local computation of the round: of each request the seconds of the slowest rank.", "compute, slowest rank"
     ),
-    "client_seconds": Column(
-        "s",
-        "Local computation of the round, sum over clients.",
-        span="round",
-        better=-1,
-        symbol="compute, all clients",
-        part="time",
+    "client_seconds": seconds("Local computation of the round, sum over clients.", "compute, all clients"),
+    "server_seconds": seconds("Computation of the server in the round.", "server"),
+    "comm_seconds": seconds("Time that the round spent in communication between ranks.", "communication"),
+    "evaluate_seconds": seconds(
+        "Time spent on evaluating the objective and the other recorded quantities.", "evaluation"
     ),
-    "server_seconds": Column(
-        "s", "Computation of the server in the round.", span="round", better=-1, symbol="server", part="time"
+    "asked": clients("Clients selected in the round, summed over its selections; those that reply train."),
+    "dropped": clients("Selected clients that dropped out in the round.", better=-1),
+    "late": clients("Selected clients whose reply would have come after the round's deadline.", better=-1),
+    "shortened": clients("Clients that took fewer local steps to reply in time."),
+    "staleness": clients(
+        "Age in rounds of the models that uploads were computed from, mean over those that arrived.", integer=False
     ),
-    "comm_seconds": Column(
-        "s",
-        "Time that the round spent in communication between ranks.",
-        span="round",
-        better=-1,
-        symbol="communication",
-        part="time",
+    "staleness_max": clients("The largest of these ages."),
+    "computed_at_once": clients("Clients that computed in the round, all at once; 0 where all that arrived was there."),
+    "simulated_seconds": seconds(
+        "Time since the start that the rounds would take on the client devices of [system].", "simulated time", "total"
     ),
-    "evaluate_seconds": Column(
-        "s",
-        "Time spent on evaluating the objective and the other recorded quantities.",
-        span="round",
-        better=-1,
-        symbol="evaluation",
-        part="time",
-    ),
-    "asked": Column(
-        "1",
-        "Clients selected in the round, summed over its selections; those that reply train.",
-        True,
-        "round",
-        part="communication",
-    ),
-    "dropped": Column(
-        "1", "Selected clients that dropped out in the round.", True, "round", better=-1, part="communication"
-    ),
-    "late": Column(
-        "1",
-        "Selected clients whose reply would have come after the round's deadline.",
-        True,
-        "round",
-        better=-1,
-        part="communication",
-    ),
-    "shortened": Column(
-        "1", "Clients that took fewer local steps to reply in time.", True, "round", part="communication"
-    ),
-    "staleness": Column(
-        "1",
-        "Age in rounds of the models that uploads were computed from, mean over those that arrived.",
-        span="round",
-        part="communication",
-    ),
-    "staleness_max": Column("1", "The largest of these ages.", True, "round", part="communication"),
-    "computed_at_once": Column(
-        "1",
-        "Clients that computed in the round, all at once; 0 where all that arrived was there.",
-        True,
-        "round",
-        part="communication",
-    ),
-    "simulated_seconds": Column(
-        "s",
-        "Time since the start that the rounds would take on the client devices of [system].",
-        span="total",
-        better=-1,
-        symbol="simulated time",
-        part="time",
-    ),
-    "elapsed_seconds": Column(
-        "s",
-        "Time since the start, without evaluating and without writing results.",
-        span="total",
-        better=-1,
-        symbol="time",
-        part="time",
+    "elapsed_seconds": seconds(
+        "Time since the start, without evaluating and without writing results.", "time", "total"
     ),
 }
 

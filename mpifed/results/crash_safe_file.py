@@ -26,7 +26,8 @@ class CrashSafeFile:
     handle = -1
 
     def __init__(self, path: Path, urgency: Callable[[int, bytes], tuple[int, int]]) -> None:
-        self.path, self.urgency = path, urgency
+        self.path = path
+        self.urgency = urgency
         self.handle = locked(path)
         self.position = 0
         self.length = 0
@@ -77,7 +78,8 @@ class CrashSafeFile:
 
     def flush(self) -> None:
         if self._tried(self._write):
-            self.waiting, self.end = {}, self.length
+            self.waiting = {}
+            self.end = self.length
 
     def _write(self) -> None:
         if os.fstat(self.handle).st_size < self.length:
@@ -101,7 +103,9 @@ class CrashSafeFile:
 
     def publish(self, target: Path) -> None:
         """Tell the file its final name, which it has got by now, and that it has readers."""
-        self.path, self.public, self.end = target, True, self.length
+        self.path = target
+        self.public = True
+        self.end = self.length
         self.part.unlink(missing_ok=True)  # left by a run that was killed
 
     @property

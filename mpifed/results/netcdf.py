@@ -61,7 +61,8 @@ class Growing:
     """An HDF5 file that is being written, on disk or, without ``disk``, in memory. Trouble where writing fails."""
 
     def __init__(self, file: h5py.File, disk: CrashSafeFile | None = None) -> None:
-        self.file, self.disk = file, disk
+        self.file = file
+        self.disk = disk
         self.full = False  # do not reserve room any more
 
     def flush(self) -> None:
@@ -129,7 +130,8 @@ def created(
 
 def describe(stored: Dataset, meaning: Column) -> None:
     """Store unit and description with a dataset."""
-    stored.attrs["units"], stored.attrs["description"] = text(meaning.unit), text(meaning.description)
+    stored.attrs["units"] = text(meaning.unit)
+    stored.attrs["description"] = text(meaning.description)
 
 
 def dataset(
@@ -199,7 +201,10 @@ def mend(path: str | os.PathLike[str]) -> None:
 def put(group: h5py.Group, name: str, values: Array, axes: Sequence[h5py.Dataset], meaning: Column) -> None:
     """Create a dataset of ``values``, or replace the values of the one that is there."""
     if name not in group:
-        kind = values.dtype.kind
-        dtype = h5py.string_dtype() if kind in "UO" else np.int64 if meaning.integer and kind in "iub" else values.dtype
+        dtype: Any = values.dtype
+        if dtype.kind in "UO":
+            dtype = h5py.string_dtype()
+        elif dtype.kind in "iub" and meaning.integer:
+            dtype = np.int64
         dataset(group, name, values.shape, dtype, axes, meaning)
     group[name][...] = values.astype(object) if values.dtype.kind == "U" else values

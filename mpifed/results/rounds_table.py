@@ -23,7 +23,8 @@ class RoundsTable:
     """A row a round: its columns, and in /selection the clients selected."""
 
     def __init__(self, growing: Growing, clients: int) -> None:
-        self.growing, self.group = growing, growing.file["rounds"]
+        self.growing = growing
+        self.group = growing.file["rounds"]
         self.count = 0  # rows in the file
         self.rows: list[dict[str, float]] = []  # in memory
         self.selected: list[Array | None] = []
@@ -61,7 +62,9 @@ class RoundsTable:
 
     def forget(self) -> None:
         """Drop the rows in memory."""
-        self.rows, self.selected, self.held = [], [], 0
+        self.rows = []
+        self.selected = []
+        self.held = 0
 
     def write(self) -> None:
         """Append the rows in memory to the file."""

@@ -22,7 +22,8 @@ class SelectionLog:
     """
 
     def __init__(self, file: Group, rounds: Dataset, clients: int) -> None:
-        self.file, self.rounds = file, rounds
+        self.file = file
+        self.rounds = rounds
         self.stored: Dataset | None = None
         self.dtype = np.dtype(np.int32 if clients < 2**31 else np.int64)
         self.all_clients = np.arange(clients) if clients <= ALL_LISTED else np.array([ALL])
@@ -38,10 +39,9 @@ class SelectionLog:
 
     def growth(self, ids: Sequence[Array], first: int) -> int:
         """Bytes by which the file grows when ``ids`` are appended."""
-        width, shape = widest(ids), (0, 1)
-        chunks = chunk(width)
-        if self.stored is not None:
-            shape, chunks = self.stored.shape, self.stored.chunks
+        width = widest(ids)
+        shape = (0, 1) if self.stored is None else self.stored.shape
+        chunks = chunk(width) if self.stored is None else self.stored.chunks
         grown = pieces((first + len(ids), max(width, shape[1])), chunks) - pieces(shape, chunks)
         return grown * (math.prod(chunks) * self.dtype.itemsize + 64)  # and an entry in the tree of chunks for each
 

@@ -12,26 +12,10 @@ from mpifed.core.typing import Array
 from mpifed.results.columns import Columns
 from mpifed.results.netcdf import NO_COORDINATE
 
-UNREADABLE = (
-    OSError,
-    RuntimeError,
-    KeyError,
-    ValueError,
-    TypeError,
-    AttributeError,
-    MemoryError,
-    OverflowError,
-    struct.error,
-)
-TYPES: dict[str, Any] = {
-    "format": str,
-    "format_version": int,
-    "config": str,
-    "status": str,
-    "stop_reason": str,
-    "clients": int,
-    "ranks": int,
-}
+DAMAGED = (OSError, RuntimeError, MemoryError, OverflowError, struct.error)
+UNREADABLE = (*DAMAGED, KeyError, ValueError, TypeError, AttributeError)
+TYPES: dict[str, Any] = dict.fromkeys(("format", "config", "status", "stop_reason"), str)
+TYPES |= dict.fromkeys(("format_version", "clients", "ranks"), int)
 DIMENSIONS = {"model/personal": 2, "models/x": 2, "selection": 2}
 
 

@@ -26,12 +26,13 @@ def cost(config: Experiment) -> float:
     gradients that a selected client computes in a round, 1 if they are not known in advance. Stop rules, classes and
     layers are ignored, so only ratios of costs are meaningful.
     """
-    algorithm, selection, m = config.algorithm, config.selection, config.data.clients or 128
+    algorithm = config.algorithm
+    selection = config.selection
     work = algorithm.work(np.array([1000.0]))
     units = algorithm.units() if isinstance(algorithm, DrawnWork) else 1.0
     gradients = units * (1.0 if work is None else float(np.ravel(work)[0]) / 1000)
     count = getattr(selection, "count", None)
-    share = getattr(selection, "share", 1.0) if count is None else min(1.0, count / m)
+    share = getattr(selection, "share", 1.0) if count is None else min(1.0, count / (config.data.clients or 128))
     participation = 1.0 if algorithm.takes.everyone else share
     passes = config.rounds * (gradients * participation + 1 / config.evaluate.every)
     return POINT + ROUND * config.rounds + (2 * passes + 10) * numbers(config.data) / SPEED

@@ -132,7 +132,9 @@ def values(part: str, what: str) -> list[str]:
 
 def split(text: str, at: str) -> list[str]:
     """The parts of ``text`` between the characters ``at`` that stand outside of brackets and quotes."""
-    parts, depth, quote, begin = [], 0, "", 0
+    parts = []
+    begin = depth = 0
+    quote = ""
     for k, c in enumerate(text):
         if quote:
             quote = "" if c == quote and (c == "'" or text[k - 1] != "\\") else quote

@@ -17,7 +17,7 @@ from mpifed.sweeps.grid import Point
 from mpifed.sweeps.overall import Overall
 from mpifed.sweeps.runs import STOP, STOPPED, Ended, Runs, everywhere
 
-ASK, NEXT, HALT = 1, 2, 3  # tags of messages
+ASK, NEXT, HALT = range(1, 4)  # tags of messages
 NAP = 0.002  # seconds between looks where there is nothing else to do
 
 
@@ -26,7 +26,8 @@ class Watched(Overall):
 
     def __init__(self, look: Callable[[], None], whole: Overall | None) -> None:
         super().__init__(None, [])
-        self.look, self.whole = look, whole
+        self.look = look
+        self.whole = whole
         self.fresh: list[str] = []
 
     def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
@@ -49,10 +50,13 @@ class Desk:
     """At the first rank: the points that are left, the groups at work, and the points that have ended."""
 
     def __init__(self, points: Sequence[Point], mailbox: Mailbox) -> None:
-        self.points, self.mailbox = points, mailbox
-        self.left, self.ended = deque(range(len(points))), list[Ended]()
+        self.points = points
+        self.mailbox = mailbox
+        self.left = deque(range(len(points)))
+        self.ended: list[Ended] = []
         self.notes: list[str] = []
-        self.open, self.halted = set(range(1, mailbox.size)), False
+        self.open = set(range(1, mailbox.size))  # the groups that may still ask
+        self.halted = False
 
     def look(self) -> None:
         """Answer the groups that ask for a point; after a signal, halt all."""
@@ -83,31 +87,29 @@ class Desk:
         """Hand out no more points, and ask all groups to stop after their round."""
         self.left.clear()
         if not self.halted:
-            self.halted, signals.stop_signal = True, signals.stop_signal or name
+            self.halted = True
+            signals.stop_signal = signals.stop_signal or name
             for group in self.open:
                 self.mailbox.send(name, group, HALT)
-
-    def news(self) -> Iterator[Ended]:
-        """The points that have ended since the last call."""
-        ended, self.ended = self.ended, []
-        yield from ended
 
 
 class Booth:
     """At the first rank of another group: what it asks the desk for."""
 
     def __init__(self, mailbox: Mailbox) -> None:
-        self.mailbox, self.halted = mailbox, False
+        self.mailbox = mailbox
+        self.halted = False
 
     def look(self) -> None:
         """Stop after this round if the desk says so."""
-        if not self.halted and self.mailbox.sender(HALT) is not None:
+        if self.mailbox.sender(HALT) is not None:
             self.halt()
 
     def halt(self) -> None:
         """Receive the message that halts the sweep."""
         name = self.mailbox.receive(0, HALT)
-        self.halted, signals.stop_signal = True, signals.stop_signal or name
+        self.halted = True
+        signals.stop_signal = signals.stop_signal or name
 
     def ask(self, index: int | None, ended: Ended | None, notes: list[str]) -> int | None:
         """Report how point ``index`` ended, and receive the number of the next one, or None."""
@@ -162,8 +164,9 @@ def told(desk: Desk, own: Watched, whole: Overall) -> Iterator[Ended]:
     """Show the notes of all groups, and yield the points that have ended."""
     for text in own.fresh + desk.notes:
         whole.note(text)
-    own.fresh, desk.notes = [], []
-    yield from desk.news()
+    yield from desk.ended
+    for told in (own.fresh, desk.notes, desk.ended):
+        told.clear()
 
 
 def at_booth(points: Sequence[Point], runs: Runs, group: Any, booth: Booth) -> None:
@@ -173,8 +176,8 @@ def at_booth(points: Sequence[Point], runs: Runs, group: Any, booth: Booth) -> N
     index = group.share(booth.ask(None, None, []))
     while index is not None:
         ended = own.one(points[index])
-        notes, progress.fresh = progress.fresh, []
-        index = group.share(booth.ask(index, ended, notes))
+        index = group.share(booth.ask(index, ended, progress.fresh))
+        progress.fresh.clear()
 
 
 def at_work(points: Sequence[Point], runs: Runs, group: Any) -> None:

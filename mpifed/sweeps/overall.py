@@ -16,16 +16,21 @@ class Overall(Progress):
 
     def __init__(self, stream: TextIO | None, costs: Sequence[float]) -> None:
         super().__init__(stream)
-        self.total, self.done, self.left = len(costs), 0, sum(costs)
-        self.seconds = self.cost = 0.0
-        self.lanes, self.name = 1, ""
+        self.total = len(costs)
+        self.done = 0
+        self.left = sum(costs)
+        self.seconds = self.cost = 0.0  # of the points that ran
+        self.lanes = 1
+        self.name = ""
         self.notes: set[str] = set()
 
     def over(self, cost: float, seconds: float | None) -> None:
         """Count a point of this cost as done; it took so many seconds (None: there was nothing to run)."""
-        self.done, self.left = self.done + 1, self.left - cost
+        self.done += 1
+        self.left -= cost
         if seconds is not None:
-            self.seconds, self.cost = self.seconds + seconds, self.cost + cost
+            self.seconds += seconds
+            self.cost += cost
             if self.due():
                 self.put(self.head())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,7 +56,8 @@ def listing(points: Sequence[Point], folder: Path, force: bool) -> Iterator[Line
 
 def look_for_data(points: Sequence[Point]) -> None:
     """UserError where data of a point are missing, with the number of such points."""
-    reasons, lacking = dict[bytes, str](), list[tuple[Point, str]]()
+    reasons: dict[bytes, str] = {}
+    lacking: list[tuple[Point, str]] = []
     for point in points:
         key = msgspec.json.encode(point.config.data)
         if key not in reasons:
@@ -81,21 +82,28 @@ def sweep(
     A point that fails does not stop the others. A signal stops the sweep after the present round. UserError, on every
     rank and before anything runs, where an existing file must not be overwritten or data are missing.
     """
-    todo = list[Point]()
     tally = Tally(points, progress)
-    with world.agreeing():
+    runs = Runs(folder, world, force, progress)
+    todo = missing(points, runs, tally, lambda point: state(point.config, str(folder / point.file), force) == SKIP)
+    yield from tally.already()
+    for ended in carried_out(todo, runs, layout):
+        yield from tally.over(ended)
+    yield from tally.summary()
+
+
+def missing(points: Sequence[Point], runs: Runs, tally: Tally, done: Callable[[Point], bool]) -> list[Point]:
+    """The points of rank 0 that are not done, on every rank; their folder is there, and so are their data."""
+    todo: list[Point] = []
+    with runs.world.agreeing():
         if points:
-            make_folder(folder)
+            make_folder(runs.folder)
         for point in points:
-            if state(point.config, str(folder / point.file), force) == SKIP:
+            if done(point):
                 tally.skip(point)
             else:
                 todo.append(point)
         look_for_data(todo)
-    yield from tally.already()
-    for ended in carried_out(todo, Runs(folder, world, force, progress), layout):
-        yield from tally.over(ended)
-    yield from tally.summary()
+    return todo
 
 
 def carried_out(todo: Sequence[Point], runs: Runs, layout: Layout) -> Iterator[Ended]:

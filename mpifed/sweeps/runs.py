@@ -21,7 +21,10 @@ from mpifed.sweeps.grid import Point
 from mpifed.sweeps.overall import Overall
 from mpifed.sweeps.state import BUSY, RESUME, RUN, SKIP, state
 
-FINISHED, STOPPED, FAILED, STOP = "finished", "stopped", "failed", "no more"
+FINISHED = "finished"
+STOPPED = "stopped"
+FAILED = "failed"
+STOP = "no more"
 
 
 class Ended(NamedTuple):
@@ -37,8 +40,12 @@ class Runs:
     """Runs points on the ranks of ``world``, with files in ``folder``; data sets are kept from one to the next."""
 
     def __init__(self, folder: Path, world: World, force: bool, progress: Overall) -> None:
-        self.folder, self.world, self.force, self.progress = folder, world, force, progress
-        self.cache, self.stopped = Cache(), False
+        self.folder = folder
+        self.world = world
+        self.force = force
+        self.progress = progress
+        self.cache = Cache()
+        self.stopped = False
 
     def one(self, point: Point) -> Ended:
         """Run a point, on every rank. Of what comes back, rank 0's ``text`` counts; ``what`` may also be STOP: run no
@@ -48,22 +55,20 @@ class Runs:
         """
         begun = time.perf_counter()
         try:
-            what, text = self._attempt(point)
-        except (UserError, Trouble) as mistake:
-            what, text = FAILED, str(mistake).partition("\n")[0]
+            what, text = self._attempt(point, begun)
         except Exception as mistake:
-            if self.world.size > 1:
+            told = isinstance(mistake, UserError | Trouble)
+            if self.world.size > 1 and not told:
                 raise
-            what, text = FAILED, failure(0, mistake).partition("\n")[0]
-        seconds = time.perf_counter() - begun
-        if what in (FINISHED, STOPPED) and self.world.first:
-            rounds, how = text.split("\n")
-            text = f"{rounds}  {seconds:.3g} s  {how}" if how else rounds
-        return Ended(point, what, text, seconds)
+            what = FAILED
+            text = (str(mistake) if told else failure(0, mistake)).partition("\n")[0]
+        return Ended(point, what, text, time.perf_counter() - begun)
 
-    def _attempt(self, point: Point) -> tuple[str, str]:
-        """How the point ended, and at rank 0 its rounds and, on a second line, why."""
-        path, what, saved, before = str(self.folder / point.file), "", None, None
+    def _attempt(self, point: Point, begun: float) -> tuple[str, str]:
+        """How the point ended, and at rank 0 its rounds, seconds and why."""
+        path = str(self.folder / point.file)
+        what = ""
+        saved = before = None
         with self.world.agreeing():
             if self.world.first:
                 self.progress.name = point.name
@@ -74,14 +79,14 @@ class Runs:
         if what in (STOP, BUSY):
             return what, what
         if what == SKIP:
-            return FINISHED, "finished by another run\n"
+            return FINISHED, "finished by another run"
         recorder = start(Job(point.config, path, what != RUN, saved, before), self.world, self.progress, self.cache)
         if recorder is None:
             return FINISHED, ""
         status, why = recorder.ended
         self.stopped = status == STOPPED
         rounds = f"{recorder.count - 1} rounds" + (f" ({saved.round} before)" if saved is not None else "")
-        return status, f"{rounds}\n{status} ({why})"
+        return status, f"{rounds}  {time.perf_counter() - begun:.3g} s  {status} ({why})"
 
 
 def in_turn(todo: Sequence[Point], runs: Runs) -> Iterator[Ended]:

@@ -74,7 +74,8 @@ def from_text(text: str, runs: int, number: int) -> Method:
     axes: dict[str, Axis] = {}
     for word in words[1:]:
         found = pairs(word, f"--method {text!r}:")
-        key, values = found[0][0], [value for _, value in found]
+        key = found[0][0]
+        values = [value for _, value in found]
         if len(values) == 1 and (axis := as_range(values[0], key)):
             axes[key] = axis
         elif len(values) == 1:
@@ -91,8 +92,8 @@ def from_file(path: str, runs: int) -> list[Method]:
         fixed: dict[str, Any] = {}
         axes: dict[str, Axis] = {}
         for key, value in flat(table).items():
-            axis = as_range(value, key) if isinstance(value, str) else value if isinstance(value, list) else None
-            if axis:
+            axis = as_range(value, key) if isinstance(value, str) else value
+            if isinstance(axis, Range | list) and axis:
                 axes[key] = axis
             else:
                 assign(fixed, key, value)
@@ -156,7 +157,8 @@ def usual(fixed: dict[str, Any]) -> dict[str, Axis]:
         raise UserError(f"{fixed['name']} does not say what it is tuned by: give a range, such as KEY=0.01..1")
     value = getattr(algorithm, key)
     if isinstance(value, Step):
-        key, value = f"{key}.a", getattr(value, "a", None)
+        key += ".a"
+        value = getattr(value, "a", None)
     if value is None:
         return {key: Range(*UNSET)}
     return {key: Range(value / WIDE, value * WIDE)}

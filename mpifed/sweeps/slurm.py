@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mpifed.core.errors import UserError, reason
+from mpifed.core.errors import UserError
 from mpifed.core.files import replacing
 from mpifed.sweeps.grid import Point, ordered
+from mpifed.sweeps.runner import make_folder
 
 TASK_SECONDS = 1800  # estimated seconds that a task should take
 TASKS = 100  # most tasks by default
-SMALL, RANKS = 60, 5  # a point of more estimated seconds gets so many ranks, or as many as its clients can use
+SMALL = 60  # estimated seconds of a point that one core is enough for
+RANKS = 5  # of a larger point, or as many as its clients can use
 CORES = 8  # most cores of a task by default, each with a small point
 MARGIN = 2  # time limit over estimate
 JOBS = {"mpifed sweep": "--jobs", "benchmarks": "--processes"}  # what a program calls the points that run at a time
@@ -110,10 +112,7 @@ def write(
         cores="#SBATCH --exclusive\n#SBATCH --mem=0" if size.whole_node else f"#SBATCH --cpus-per-task={shape.cores}",
         jobs=JOBS[program],
     )
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"-o {folder} is wrong: this folder cannot be created: {reason(error)}") from None
+    make_folder(folder)
     with replacing(path, True) as part:
         part.write_text(text, "utf-8")
     return path
@@ -124,7 +123,8 @@ def planned(points: Sequence[Point], size: Size) -> tuple[int, Shape]:
 
     UserError for a wrong number of tasks.
     """
-    cost, dearest = sum(point.cost for point in points), max(point.cost for point in points)
+    cost = sum(point.cost for point in points)
+    dearest = max(point.cost for point in points)
     lanes = size.jobs or (CORES if dearest <= SMALL or size.each is not None else 1)
     n = min(len(points), TASKS, math.ceil(cost / TASK_SECONDS / lanes)) if size.tasks is None else size.tasks
     if not 1 <= n <= len(points):

@@ -15,7 +15,11 @@ from mpifed.results.result import read
 from mpifed.results.validate import attributes
 from mpifed.results.validate import configuration as recorded
 
-RUN, RESUME, AGAIN, SKIP, BUSY = "run", "resume", "start again", "skip", "being written by another run"
+RUN = "run"
+RESUME = "resume"
+AGAIN = "start again"
+SKIP = "skip"
+BUSY = "being written by another run"
 
 
 def state(config: Experiment, path: str, force: bool) -> str:

@@ -25,7 +25,8 @@ class Tally:
     """Counts how the points of a sweep end. The same failure is told when it first happens, and then its number."""
 
     def __init__(self, points: Sequence[Point], progress: Overall) -> None:
-        self.total, self.progress = len(points), progress
+        self.total = len(points)
+        self.progress = progress
         self.finished = self.busy = 0
         self.failed: dict[str, list[str]] = {}  # reason -> names of points
 

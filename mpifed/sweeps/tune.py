@@ -18,7 +18,7 @@ from mpifed.results.validate import attributes
 from mpifed.sweeps.cost import cost
 from mpifed.sweeps.grid import Point, named
 from mpifed.sweeps.measure import FAILED, Measure, Score
-from mpifed.sweeps.runner import Layout, carried_out, look_for_data, make_folder
+from mpifed.sweeps.runner import Layout, carried_out, missing
 from mpifed.sweeps.runs import FAILED as POINT_FAILED
 from mpifed.sweeps.runs import FINISHED, Runs
 from mpifed.sweeps.search import Method, Try
@@ -99,16 +99,7 @@ def tune(wanted: Sequence[Point], runs: Runs, layout: Layout, tally: Tally) -> I
 
     A run that diverges is no failure: its setting is a bad one.
     """
-    wanted, todo = sorted(wanted, key=lambda point: point.cost), list[Point]()
-    with runs.world.agreeing():
-        if wanted:
-            make_folder(runs.folder)
-        for point in wanted:
-            if done(point, runs):
-                tally.skip(point)
-            else:
-                todo.append(point)
-        look_for_data(todo)
+    todo = missing(sorted(wanted, key=lambda point: point.cost), runs, tally, lambda point: done(point, runs))
     yield from tally.already()
     for ended in carried_out(todo, runs, layout):
         diverged = ended.what == POINT_FAILED and any(word in ended.text for word in DIVERGED)
@@ -150,7 +141,8 @@ def outcomes(plan: Plan, folder: Path) -> list[Outcome]:
 
 def examined(setting: Try, points: Sequence[Point], plan: Plan, folder: Path) -> Tried:
     """The scores of a setting. A run without a result counts as failed."""
-    scores, diverged = list[Score](), 0
+    scores: list[Score] = []
+    diverged = 0
     for point in points:
         path = folder / point.file
         result = load(path) if path.exists() else None

@@ -13,7 +13,7 @@ from mpifed.sweeps.overall import Overall
 from mpifed.sweeps.runs import Runs, unpacked
 
 PAUSE = 0.1  # seconds from one message about a round to the next
-READY, ROUND, NOTE, OVER = "ready", "round", "note", "over"  # messages
+READY, ROUND, NOTE, OVER = range(4)  # kinds of messages
 
 
 class Remote(Overall):
@@ -21,7 +21,8 @@ class Remote(Overall):
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(None, [])
-        self.connection, self.sent = connection, 0.0
+        self.connection = connection
+        self.sent = 0.0
 
     def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
         now = time.monotonic()

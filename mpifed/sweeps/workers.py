@@ -36,13 +36,9 @@ def processes(todo: Sequence[Point], jobs: int | None) -> int:
     if jobs is None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         threads = os.environ.get("OMP_NUM_THREADS", "1")
-        jobs = min(cores // int(threads) if threads.isdecimal() and int(threads) else cores, work(todo))
+        worth = 1 + int(sum(point.cost for point in todo) / WORTH)
+        jobs = min(cores // int(threads) if threads.isdecimal() and int(threads) else cores, worth)
     return max(1, min(jobs, len(todo)))
-
-
-def work(todo: Sequence[Point]) -> int:
-    """How many processes the points are worth, by their estimated cost."""
-    return 1 + int(sum(point.cost for point in todo) / WORTH)
 
 
 def side_by_side(todo: Sequence[Point], runs: Runs, jobs: int) -> Iterator[Ended]:
@@ -59,7 +55,8 @@ def side_by_side(todo: Sequence[Point], runs: Runs, jobs: int) -> Iterator[Ended
         crew.stop()
         raise
     finally:
-        crew.leave()
+        for worker in crew.dismissed:  # they have nothing more to do
+            worker.process.wait()
         signals.before_exit.remove(crew.kill)
 
 
@@ -68,7 +65,8 @@ class Worker:
 
     def __init__(self, runs: Runs) -> None:
         self.connection, theirs = Pipe()
-        self.ready, self.begun = False, 0.0
+        self.ready = False
+        self.begun = 0.0
         self.point: Point | None = None
         with theirs:
             self.process = subprocess.Popen(
@@ -86,7 +84,8 @@ class Worker:
 
     def run(self, point: Point) -> None:
         """Give the process a point."""
-        self.point, self.begun = point, time.monotonic()
+        self.point = point
+        self.begun = time.monotonic()
         self.send(packed(point))
 
     def end(self) -> str:
@@ -99,7 +98,9 @@ class Crew:
     """The processes of a sweep and the points that are left for them."""
 
     def __init__(self, todo: Sequence[Point], runs: Runs) -> None:
-        self.left, self.runs, self.told = deque(todo), runs, ""
+        self.left = deque(todo)
+        self.runs = runs
+        self.told = ""  # the signal that was passed on
         self.workers: dict[Connection, Worker] = {}
         self.dismissed: list[Worker] = []
 
@@ -141,16 +142,12 @@ class Crew:
             ended = Ended(point, *message)
             if ended.what in (STOP, STOPPED):
                 self.left.clear()
-            self.next(worker)
+            if self.left:
+                worker.run(self.left.popleft())
+            else:
+                self.dismiss(worker)
             if ended.what != STOP:
                 yield ended
-
-    def next(self, worker: Worker) -> None:
-        """Give a worker the next point, or nothing more."""
-        if self.left:
-            worker.run(self.left.popleft())
-        else:
-            self.dismiss(worker)
 
     def lost(self, worker: Worker) -> Iterator[Ended]:
         """A process is gone: its point fails, and another process takes its place."""
@@ -184,17 +181,11 @@ class Crew:
             worker.process.terminate()
         deadline = time.monotonic() + GRACE
         try:
-            for worker in running:
-                worker.process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            pass
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                for worker in running:
+                    worker.process.wait(max(0.0, deadline - time.monotonic()))
         finally:
             self.kill()
-
-    def leave(self) -> None:
-        """Wait for the processes, which have nothing more to do."""
-        for worker in self.dismissed:
-            worker.process.wait()
 
     def kill(self) -> None:
         """End all processes at once."""

@@ -13,7 +13,7 @@ from benchmarks.optimum import minimum
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.data.cache import Cache
 from mpifed.experiment.config import experiment
-from mpifed.federation.selection import Uniform
+from mpifed.federation.participation.selection import Uniform
 from mpifed.theory import feddcd
 from tests.helpers.algorithm_runs import M, N, Run, gradients, minimiser
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+import inspect
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -13,6 +16,7 @@ import numpy as np
 import pytest
 
 import mpifed as package
+from mpifed.cli.options import COMMANDS, parser, runs
 from mpifed.experiment.config import DEFAULT_STUDY
 from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun
 
@@ -114,6 +118,37 @@ def test_an_error_on_one_rank_ends_all_of_them_promptly_with_one_message(ranks, 
     assert re.search(r"mpifed: rank \d+ on .* failed: Broken", done.err), done.err
     with h5py.File(tmp_path / "out.h5", locking=False) as file:  # rank 0 may still be dying
         assert file.attrs["status"] in ("running", "failed")
+
+
+def test_a_signal_lets_runs_finish_and_ends_every_other_command():
+    """The parser knows who carries out a command; ``runs`` is asked before the parser is imported."""
+    (commands,) = (one.choices for one in parser()._actions if isinstance(one, argparse._SubParsersAction))
+    assert set(commands) == set(COMMANDS)
+    for name, command in commands.items():
+        by_all_ranks = "world" in inspect.signature(command.get_default("act")).parameters
+        assert runs([name, "seed=1"]) == by_all_ranks, name
+    assert all(map(runs, ([], ["study.toml"], ["seed=1", "-q"], ["-q"])))
+    assert not any(
+        map(runs, (["--version"], ["-h"], ["sweep", "--grid", "seed=0:2", "--dry-run"], ["sweep", "--slurm"]))
+    )
+
+
+def test_a_signal_ends_certify_at_once(tmp_path):
+    (tmp_path / "slow.py").write_text(
+        'import pathlib, time\nimport mpifed\nclass Slow(mpifed.Data):\n    mark: str = ""\n'
+        "    def load(self, seed, dtype):\n        pathlib.Path(self.mark).touch()\n        time.sleep(60)\n"
+    )
+    words = [sys.executable, "-m", "mpifed", "certify", "data=slow.py:Slow"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
+    ends = {"SIGTERM": -signal.SIGTERM, "SIGINT": 1}
+    started = {name: subprocess.Popen([*words, f"data.mark={name}"], cwd=tmp_path, env=environment) for name in ends}
+    deadline = time.monotonic() + 30
+    while not all((tmp_path / name).exists() for name in ends):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    for name, process in started.items():
+        process.send_signal(getattr(signal, name))
+    assert {name: process.wait(10) for name, process in started.items()} == ends
 
 
 def test_a_launcher_of_another_library_is_refused(tmp_path):

@@ -1,0 +1,56 @@
+"""The public names and where they come from. Type checkers read this file, and so does ``mpifed/__init__.py``."""
+
+from mpifed import algorithms as algorithms
+from mpifed import compressors as compressors
+from mpifed import data as data
+from mpifed import graphs as graphs
+from mpifed import problems as problems
+from mpifed.algorithms.base import Algorithm as Algorithm
+from mpifed.algorithms.graph_method import GraphMethod as GraphMethod
+from mpifed.algorithms.local_solvers import Solver as Solver
+from mpifed.algorithms.optimizers import Optimizer as Optimizer
+from mpifed.algorithms.server_optimizers import ServerOptimizer as ServerOptimizer
+from mpifed.algorithms.step_sizes import Step as Step
+from mpifed.api import distributions as distributions
+from mpifed.api import optimizers as optimizers
+from mpifed.api import partitions as partitions
+from mpifed.api import selections as selections
+from mpifed.api import server_optimizers as server_optimizers
+from mpifed.api import solvers as solvers
+from mpifed.api import steps as steps
+from mpifed.api.many import compare as compare
+from mpifed.api.many import frame as frame
+from mpifed.api.many import plot as plot
+from mpifed.api.result import Result as Result
+from mpifed.api.result import load as load
+from mpifed.api.run import resume as resume
+from mpifed.api.run import run as run
+from mpifed.api.sweep import sweep as sweep
+from mpifed.compressors.base import Compressor as Compressor
+from mpifed.core.errors import Trouble as Trouble
+from mpifed.core.errors import UserError as UserError
+from mpifed.core.streams import stream as stream
+from mpifed.core.typing import Array as Array
+from mpifed.data.base import Data as Data
+from mpifed.data.base import Dataset as Dataset
+from mpifed.data.blocks import Block as Block
+from mpifed.data.partition import Partition as Partition
+from mpifed.data.pool import Pool as Pool
+from mpifed.data.sources.arrays import arrays as arrays
+from mpifed.federation.timing.distributions import Distribution as Distribution
+from mpifed.federation.local import Local as Local
+from mpifed.federation.peers.neighbourhood import Near as Near
+from mpifed.federation.peers.network import Network as Network
+from mpifed.federation.participation.selection import Selection as Selection
+from mpifed.federation.participation.selection import Selector as Selector
+from mpifed.federation.server import Federation as Federation
+from mpifed.graphs.base import Edges as Edges
+from mpifed.graphs.base import Graph as Graph
+from mpifed.problems.base import Problem as Problem
+from mpifed.problems.linear_model import LinearModel as LinearModel
+from mpifed.theory.statements import Bound as Bound
+from mpifed.theory.statements import Certificate as Certificate
+from mpifed.theory.statements import Condition as Condition
+from mpifed.theory.statements import Known as Known
+
+__version__: str

@@ -11,6 +11,7 @@ import pytest
 import mpifed
 from mpifed.algorithms.base import Algorithm
 from mpifed.core.streams import stream
+from tests.helpers import traits
 
 from . import event_loop
 from .asynchronous import METHODS
@@ -108,5 +109,5 @@ def test_equals_the_event_loop(case, tmp_path):
 
 
 def test_every_method_that_can_be_asynchronous_has_an_event_loop():
-    able = {name for name in Algorithm.choices if Algorithm.member(name, "").asynchronous}
+    able = {name for name in Algorithm.choices if traits.can_be_asynchronous(name)}
     assert able == METHODS.keys() == {case.method for case in CASES}

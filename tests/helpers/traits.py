@@ -78,3 +78,8 @@ def bears_absence(algorithm):
 def bears_change(name):
     """Whether the edges of a graph may differ between rounds."""
     return not Algorithm.member(name, "algorithm").steady
+
+
+def has_personal_models(algorithm):
+    """Whether clients keep models of their own."""
+    return algorithm.personal

@@ -12,7 +12,9 @@ class Watch:
     """
 
     def __init__(self, algorithm):
-        self.algorithm, self.models, self.kept = algorithm, set(), True
+        self.algorithm = algorithm
+        self.models = set()
+        self.kept = True
 
     def __getattr__(self, name):
         method = getattr(self.algorithm, name)

@@ -37,13 +37,13 @@ from mpifed.data.blocks import Block as Block
 from mpifed.data.partition import Partition as Partition
 from mpifed.data.pool import Pool as Pool
 from mpifed.data.sources.arrays import arrays as arrays
-from mpifed.federation.timing.distributions import Distribution as Distribution
 from mpifed.federation.local import Local as Local
-from mpifed.federation.peers.neighbourhood import Near as Near
-from mpifed.federation.peers.network import Network as Network
 from mpifed.federation.participation.selection import Selection as Selection
 from mpifed.federation.participation.selection import Selector as Selector
+from mpifed.federation.peers.neighbourhood import Near as Near
+from mpifed.federation.peers.network import Network as Network
 from mpifed.federation.server import Federation as Federation
+from mpifed.federation.timing.distributions import Distribution as Distribution
 from mpifed.graphs.base import Edges as Edges
 from mpifed.graphs.base import Graph as Graph
 from mpifed.problems.base import Problem as Problem

@@ -15,11 +15,11 @@ from mpifed import Array, Result, stream
 from mpifed.algorithms.proxskip import ProxSkip
 from mpifed.experiment import config as configuration
 from mpifed.experiment.optimum import alone
-from mpifed.federation.timing.distributions import Constant, Lognormal
 from mpifed.federation.participation.importance import Importance
 from mpifed.federation.participation.scored import Greedy
 from mpifed.federation.participation.selection import Uniform
 from mpifed.federation.timing.devices import RATES, System
+from mpifed.federation.timing.distributions import Constant, Lognormal
 from mpifed.results.columns import ALL
 from mpifed.theory import feddcd
 

@@ -1,222 +1,198 @@
-"""Every algorithm: it descends and keeps its promises about bits, states and traffic."""
+"""Every method with all its options: it descends and keeps its promises about states and traffic.
+
+What options play no part in, such as the number of hosts, is in test_every_setting.py.
+"""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
+from copy import copy
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from msgspec.structs import replace
 
 from mpifed.core.errors import UserError
+from mpifed.data.pool import Pool
 from mpifed.experiment.config import experiment
 from mpifed.experiment.prepare import refuse_misfit
-from tests.helpers.algorithm_cases import AGAIN, CASES, CHOSEN, called, members, start, traffic
-from tests.helpers.algorithm_runs import SOURCES, M, N, build, minimiser, same
+from mpifed.federation.ledger import Ledger
+from tests.helpers import traits
+from tests.helpers.algorithm_cases import (
+    AGAIN,
+    BEFORE,
+    CASES,
+    CHOSEN,
+    EXCHANGES,
+    GRAPH_CASES,
+    called,
+    members,
+    start,
+    traffic,
+)
+from tests.helpers.algorithm_runs import SOURCES, M, N, Run, build, lowest, minimiser, same
 
-ALL_TRAVEL = {"fedgia"}  # everyone receives and sends in every round, chosen or not
-
-
-ALL_CHANGE = {"fedgia", "accfeddcd", "newton", "fednl"}  # clients who are not chosen have a rule of their own
-
-
-BY_COIN = {"marina"}  # whose exchanges a coin decides
-
-
-EXCHANGES = {"accfeddcd": 2, "newton": 2}  # how many exchanges a round has, where it is not one
-
-
-BEFORE = {"fednl": N * (N + 1) // 2, "fednl-pp": N * (N + 3) // 2}  # numbers that clients send before round one
-
-
-NO_CHANCE = {"newton", "fednl"}  # nothing is drawn, not even who takes part
-
-
-def typed(table):
-    """Every case in both precisions."""
-    return [
-        pytest.param(build(name, options), dtype, id=f"{name}-{k}-{dtype}")
-        for k, (name, options) in enumerate(table)
-        for dtype in ("float64", "float32")
-    ]
+ROUNDS = 4
+PENALISED = {"fedepm-graph"}  # it ends at the minimiser of f with penalties
+EVERY = [(build(*case), None) for case in CASES]
+EVERY += [(build(name, options), graph) for name, options, graph in GRAPH_CASES]
 
 
-@members(CASES)
-def test_twenty_rounds_bring_f_and_its_gradient_down(algorithm):
-    run = start(algorithm)
+def cases(wanted):
+    """Parameters ``place``: the cases of EVERY whose algorithm and graph are wanted."""
+    places = [(k, *case) for k, case in enumerate(EVERY) if wanted(*case)]
+    ids = [f"{algorithm.label()}-{graph['name']}-{k}" if graph else algorithm.label() for k, algorithm, graph in places]
+    return pytest.mark.parametrize("place", [k for k, _, _ in places], ids=ids)
+
+
+every = cases(lambda algorithm, graph: True)
+with_a_server = cases(lambda algorithm, graph: graph is None)
+precise = pytest.mark.parametrize("dtype", ["float64", "float32"])
+
+
+class Path(NamedTuple):
+    """What the first rounds of a run left behind."""
+
+    run: Run
+    begun: Ledger  # before round one
+    f: float
+    g: float  # ‖∇f‖² before round one
+    models: list[np.ndarray]
+    states: list  # after every round
+    absent: list[np.ndarray]  # (m,) clients that a round did not select
+    servers: list  # before every round, with copies of that time
+    ledger: Ledger
+    times_selected: np.ndarray  # (m,)
+
+
+@cache
+def path(place, dtype="float64"):
+    algorithm, graph = EVERY[place]
+    run = start(algorithm, dtype=dtype, graph=graph)
+    begun, models, states, absent, servers = copy(run.fed.ledger), [], [], [], []
     f, g = run.measure()
-    run.rounds(20)
-    later_f, later_g = run.measure()
-    assert later_f < f - 0.5 * (f - least_value(run))
-    assert later_g < 0.2 * g
+    for _ in range(ROUNDS):
+        servers.append((run.server, [np.array(value) for value in run.server]))
+        models.append(run.rounds(1)[-1])
+        states.append([field.copy() for field in run.states()])
+        absent.append(~run.fed.mask(run.fed.selected) if graph is None else None)
+    run.measure()
+    times = run.fed.times_selected.copy()
+    return Path(run, begun, f, g, models, states, absent, servers, copy(run.fed.ledger), times)
 
 
 def least_value(run):
     """f at its minimiser."""
-    if run.problem.label() == "quadratic":
-        Q, b = (sum(parts) for parts in zip(*run.samples(), strict=True))
-        return run.fed.evaluate(np.linalg.solve(Q, b))["objective"] / M
-    return run.fed.evaluate(minimiser(run))["objective"] / M
+    best = lowest(run) if run.problem.label() == "quadratic" else minimiser(run)
+    return run.fed.evaluate(best)["objective"] / M
 
 
-@members(CASES)
-def test_the_same_seed_gives_the_same_bits(algorithm):
-    one, again, other = (start(algorithm, seed=seed) for seed in (7, 7, 8))
-    models = one.rounds(5)
-    assert models.tobytes() == again.rounds(5).tobytes()
-    assert same(one.states(), again.states())
-    if algorithm.label() not in NO_CHANCE:
-        assert models.tobytes() != other.rounds(5).tobytes()
+@every
+def test_some_rounds_bring_f_and_its_gradient_down(place):
+    before = path(place)
+    run = start(EVERY[place][0], graph=EVERY[place][1])
+    run.rounds(60 if EVERY[place][1] else 20)
+    f, g = run.measure()
+    assert f < before.f - 0.5 * (before.f - least_value(run))
+    assert g < 0.2 * before.g
 
 
-@pytest.mark.parametrize("cuts", [(0, 6, M), (0, 1, 2, 11, M), range(M + 1)], ids=lambda cuts: f"{len(cuts) - 1} hosts")
-@members(CASES)
-def test_the_bits_do_not_depend_on_how_many_hosts_there_are(algorithm, cuts):
-    alone, together = start(algorithm), start(algorithm, cuts=cuts)
-    assert alone.rounds(5).tobytes() == together.rounds(5).tobytes()
-    assert same(alone.states(), together.states())
-    assert same(*(run.fed.evaluate(run.server.x).values() for run in (alone, together)))
-    assert vars(alone.fed.ledger) == vars(together.fed.ledger)
+@cases(lambda algorithm, graph: graph is None and traits.selections(algorithm))
+def test_another_seed_gives_other_bits(place):
+    models = start(EVERY[place][0], seed=8).rounds(ROUNDS)
+    assert models.tobytes() != np.array(path(place).models).tobytes()
 
 
-@members([case for case in CASES if case[0] not in ALL_CHANGE])
-def test_clients_who_are_not_chosen_keep_their_state(algorithm):
-    run = start(algorithm)
-    run.rounds(2)
-    before = [field.copy() for field in run.states()]
-    run.rounds(1)
-    rest = ~run.fed.mask(run.fed.selected)
-    assert rest.sum() == M - CHOSEN
-    assert same([field[rest] for field in before], [field[rest] for field in run.states()])
+@cases(lambda algorithm, graph: graph is None and not traits.all_change(algorithm))
+def test_clients_who_are_not_chosen_keep_their_state(place):
+    found = path(place)
+    for before, after, rest in zip(found.states, found.states[1:], found.absent[1:], strict=False):
+        assert rest.sum() == M - CHOSEN
+        assert same([field[rest] for field in before], [field[rest] for field in after])
 
 
-class Guard:
-    """An algorithm whose client methods get arrays that cannot be written to."""
-
-    def __init__(self, algorithm):
-        self.algorithm, self.called = algorithm, set()
-
-    def __getattr__(self, name):
-        method = getattr(self.algorithm, name)
-
-        def guarded(f, client, *args):
-            self.called.add(name)
-            f.block.A.setflags(write=False)
-            f.block.b.setflags(write=False)
-            return method(f, type(client)(*map(frozen, client)), *map(frozen, args))
-
-        return guarded
+@every
+def test_a_server_state_is_left_as_it_is(place):
+    for server, copied in path(place).servers:
+        assert same([np.asarray(value) for value in server], copied)
 
 
-def frozen(value):
-    if not isinstance(value, np.ndarray):
-        return value
-    value = value.copy()
-    value.setflags(write=False)
-    return value
-
-
-@members(CASES)
-def test_client_methods_leave_their_arguments_as_they_are(algorithm):
-    free, guarded = start(algorithm), start(algorithm)
-    guarded.hosts[0].algorithm = guard = Guard(algorithm)
-    assert guarded.rounds(3).tobytes() == free.rounds(3).tobytes()
-    assert same(guarded.states(), free.states())
-    assert guard.called
-
-
-@members(CASES)
-def test_a_server_state_is_left_as_it_is(algorithm):
-    run = start(algorithm)
-    run.rounds(1)
-    before, copy = run.server, [np.array(value) for value in run.server]
-    run.rounds(1)
-    assert same([np.asarray(value) for value in before], copy)
-
-
-class Watch(Guard):
-    """An algorithm that notes the types of what its client methods give back."""
-
-    def __init__(self, algorithm):
-        super().__init__(algorithm)
-        self.models, self.kept = set(), True
-
-    def __getattr__(self, name):
-        method = getattr(self.algorithm, name)
-
-        def watched(f, client, *args):
-            new, reply = method(f, client, *args)
-            self.kept &= all(
-                a.shape == b.shape and (a.dtype == b.dtype or a.ndim == 1) for a, b in zip(client, new, strict=True)
-            )
-            parts = reply if isinstance(reply, tuple) else (reply,)
-            self.models |= {a.dtype for a in (*new, *parts) if a is not None and a.ndim > 1}
-            return new, reply
-
-        return watched
-
-
-@pytest.mark.parametrize(("algorithm", "dtype"), typed(CASES))
-def test_models_and_states_keep_their_type(algorithm, dtype):
-    run = start(algorithm, dtype=dtype)
-    run.hosts[0].algorithm = watch = Watch(algorithm)
-    run.rounds(3)
-    assert run.server.x.dtype == dtype
-    assert watch.models == {np.dtype(dtype)}
-    assert watch.kept
-    assert all(field.dtype == dtype for field in run.states() if field.ndim > 1)
-
-
-@members(CASES)
-def test_single_precision_is_double_precision_to_rounding(algorithm):
-    single, double = (start(algorithm, dtype=dtype).rounds(3)[-1] for dtype in ("float32", "float64"))
+@every
+def test_single_precision_is_double_precision_to_rounding(place):
+    single, double = (path(place, dtype).models[2] for dtype in ("float32", "float64"))
     assert np.allclose(single, double, rtol=2e-3, atol=2e-4)
 
 
-@pytest.mark.parametrize(("algorithm", "dtype"), typed([case for case in CASES if case[0] not in BY_COIN]))
-def test_the_ledger_is_the_count_by_hand(algorithm, dtype):
-    run, rounds = start(algorithm, dtype=dtype), 4
+@precise
+@cases(lambda algorithm, graph: graph is None and not traits.by_coin(algorithm))
+def test_the_ledger_is_the_count_by_hand(place, dtype):
+    found, algorithm, size = path(place, dtype), EVERY[place][0], np.dtype(dtype).itemsize
     before = BEFORE.get(algorithm.label(), 0)
-    assert any(vars(run.fed.ledger).values()) == (before > 0)  # mostly what is told before round one is not charged
-    run.measure()
-    run.rounds(rounds)
-    run.measure()
-    exchanges = rounds * EXCHANGES.get(algorithm.label(), 1)
-    clients = exchanges * (M if algorithm.label() in ALL_TRAVEL else called(algorithm))
-    up, down = (clients * size for size in traffic(algorithm, np.dtype(dtype).itemsize))
+    assert any(vars(found.begun).values()) == (before > 0)  # mostly what is told before round one is not charged
+    exchanges = ROUNDS * EXCHANGES.get(algorithm.label(), 1)
+    clients = exchanges * called(algorithm)
+    up, down = (clients * count for count in traffic(algorithm, size))
     if before:
-        exchanges, clients = exchanges + 1, clients + M
-        up, down = (size + M * count * np.dtype(dtype).itemsize for size, count in ((up, before), (down, N)))
-    ledger, times = run.fed.ledger, 1 + (algorithm.label() in AGAIN)
+        exchanges += 1
+        clients += M
+        up += M * before * size
+        down += M * N * size
+    ledger, times = found.ledger, 1 + (algorithm.label() in AGAIN)
     assert (ledger.exchanges, ledger.uploads, ledger.downloads) == (times * exchanges, clients, times * clients)
     assert (ledger.bytes_up, ledger.bytes_down) == (up, times * down)
 
 
-@members([case for case in CASES if case[0] not in BY_COIN])
-def test_what_an_algorithm_says_of_its_traffic_is_what_travels(algorithm):
+@precise
+@cases(lambda algorithm, graph: graph is not None and not traits.selections(algorithm))
+def test_the_ledger_is_what_the_method_says_along_every_edge_that_is_there(place, dtype):
+    found, size = path(place, dtype), np.dtype(dtype).itemsize
+    assert not any(vars(found.begun).values())  # what nodes agree on before round one is not charged
+    ends = sum(2 * found.run.fed.weights.at(round).edges for round in range(1, ROUNDS + 1))
+    ledger = found.ledger
+    down, up = traits.said_traffic(EVERY[place][0], N)
+    assert (ledger.bytes_down, ledger.bytes_up) == (ends * down * size, ends * up * size)
+    assert (ledger.bits_down, ledger.bits_up) == (8 * ledger.bytes_down, 8 * ledger.bytes_up)
+    assert ledger.uploads == ledger.downloads == ledger.exchanges // ROUNDS * ends
+
+
+@cases(lambda algorithm, graph: graph is None and not traits.by_coin(algorithm))
+def test_what_an_algorithm_says_of_its_traffic_is_what_travels(place):
     """In numbers of 64 bits, for each selection; of a line search the first trial point."""
-    exchanges = EXCHANGES.get(algorithm.label(), 1) / max(1, algorithm.selections)
+    algorithm = EVERY[place][0]
+    exchanges = EXCHANGES.get(algorithm.label(), 1) / max(1, traits.selections(algorithm))
     up, down = (exchanges * count / 8 for count in traffic(algorithm, 8))
-    assert algorithm.traffic(N) == (down, up)
+    assert traits.said_traffic(algorithm, N) == (down, up)
+
+
+@with_a_server
+def test_every_draw_counts_who_was_chosen(place):
+    found, times = path(place), np.zeros(M, int)
+    selections = traits.selections(EVERY[place][0])
+    for round in range(1, ROUNDS + 1):
+        for again in range(selections):
+            times += found.run.fed.mask(found.run.selector.select(round, again))
+    assert np.array_equal(found.times_selected, times)
+    assert times.sum() == ROUNDS * CHOSEN * selections
 
 
 @members(CASES)
-def test_every_draw_counts_who_was_chosen(algorithm):
-    run, times = start(algorithm), np.zeros(M, int)
-    run.rounds(6)
-    for round in range(1, 7):
-        for again in range(algorithm.selections):
-            times += run.fed.mask(run.selector.select(round, again))
-    assert np.array_equal(run.fed.times_selected, times)
-    assert times.sum() == 6 * CHOSEN * algorithm.selections
+def test_a_problem_that_lacks_what_an_algorithm_needs_is_refused_by_name(algorithm):
+    name, data = algorithm.label(), SOURCES["softmax"].load(0, "float64")
+    for problem in ("least-squares", "svm", "mlp", "softmax"):
+        config = replace(experiment({"algorithm": name, "problem": problem}), algorithm=algorithm)
+        lacking = traits.lacking(algorithm, config.problem)
+        sentence = rf"^{name} cannot run on {problem}: it needs {' '.join(lacking[:1])} \("
+        with pytest.raises(UserError, match=sentence) if lacking else nullcontext():
+            refuse_misfit(config, data, 1)
 
 
-@pytest.mark.parametrize("problem", ["least-squares", "svm", "mlp", "softmax"])
-@members(CASES)
-def test_a_problem_that_lacks_what_an_algorithm_needs_is_refused_by_name(algorithm, problem):
-    config = experiment({"algorithm": algorithm.label(), "problem": problem})
-    config = replace(config, algorithm=algorithm)
-    lacking = [need for need in algorithm.needs() if not config.problem.has(need)]
-    sentence = f"^{algorithm.label()} cannot run on {problem}: it needs {' '.join(lacking[:1])} \\("
-    with pytest.raises(UserError, match=sentence) if lacking else nullcontext():
-        refuse_misfit(config, SOURCES["softmax"].load(0, "float64"), 1)
+@cases(lambda algorithm, graph: graph is not None and algorithm.label() not in PENALISED)
+def test_one_node_alone_ends_at_its_own_minimiser(place):
+    """Without neighbours the method is a local one, whatever the graph."""
+    A = np.random.default_rng(0).standard_normal((400, N))
+    data = Pool(A, A @ np.arange(1.0, N + 1), None, np.array([400]))
+    run = Run(EVERY[place][0], graph={"name": "ring"}, data=data)
+    run.rounds(800)
+    assert np.allclose(run.server.x, np.arange(1, N + 1), atol=1e-3)

@@ -9,8 +9,8 @@ import pytest
 
 from mpifed.algorithms.local_solvers import GradientDescent
 from mpifed.core.streams import stream
-from mpifed.federation.participation.importance import Importance
 from mpifed.federation.participation import UNIFORM
+from mpifed.federation.participation.importance import Importance
 from mpifed.federation.participation.scored import Greedy
 from mpifed.federation.participation.selection import nth_other
 from mpifed.theory import feddcd as theory

@@ -10,9 +10,9 @@ import pytest
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.streams import stream
-from mpifed.federation.timing.arrivals import Asynchronous
-from mpifed.federation.request import Request
 from mpifed.federation.participation.selection import All, Uniform
+from mpifed.federation.request import Request
+from mpifed.federation.timing.arrivals import Asynchronous
 from tests.helpers.algorithm_runs import Run, build, same
 from tests.helpers.devices import system
 

@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from mpifed.federation.request import Request
 from mpifed.federation.participation.selection import Biased
+from mpifed.federation.request import Request
 from tests.helpers.algorithm_cases import PROBLEMS, SETTINGS, VECTORS, Still, start
 from tests.helpers.algorithm_runs import SOURCES, M, N, Run, build, gradients, same
 

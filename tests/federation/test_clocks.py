@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.federation.timing.node_clocks import NodeClocks
 from mpifed.federation.timing.system import System
 from mpifed.graphs.base import Graph
 from mpifed.graphs.weights import Weights

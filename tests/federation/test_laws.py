@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from mpifed.algorithms.base import Algorithm
 from mpifed.core.errors import UserError
-from mpifed.federation.participation.importance import Cyclic, Importance, bernoulli, drawing, inclusions
+from mpifed.federation.participation.cyclic import Cyclic
+from mpifed.federation.participation.importance import Importance, bernoulli, drawing, inclusions
 from mpifed.federation.participation.selection import Selection
 from mpifed.problems.base import Problem
 from tests.helpers.algorithm_cases import SETTINGS, start

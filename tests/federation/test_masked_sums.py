@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
+from mpifed.federation.request import MASKED, Request
 from mpifed.federation.wire.masked_sums import add_masks, draws, opened, subtotal
 from mpifed.federation.wire.masks import Masks
-from mpifed.federation.request import MASKED, Request
 
 M, N = 9, 40
 KEY = (3, 1)

@@ -10,6 +10,7 @@ import pytest
 from mpifed.algorithms.base import Algorithm
 from mpifed.algorithms.compressed import CompressedGradients
 from mpifed.problems.base import Problem
+from tests.helpers import traits
 from tests.helpers.algorithm_runs import SHARE, M, N, Run, build
 
 CHOSEN = ceil(SHARE * M)
@@ -19,7 +20,7 @@ def constant(a):
     return {"name": "constant", "a": a}
 
 
-GRAPHED = [name for name in Algorithm.choices if Algorithm.member(name, "algorithm").graph]  # without a server
+GRAPHED = [name for name in Algorithm.choices if traits.on_graphs(name)]  # without a server
 SERVED = [name for name in Algorithm.choices if name not in GRAPHED]
 
 
@@ -147,11 +148,13 @@ CASES = [(name, SETTINGS.get(name, {})) for name in SERVED] + [
 
 VECTORS = {"scaffold": 2}  # how many vectors go down and up together, where it is not one
 AGAIN = {"proxskip"}  # clients that trained receive the new model at once where not all of them train
+EXCHANGES = {"accfeddcd": 2, "newton": 2}  # how many a round has, where it is not one
+BEFORE = {"fednl": N * (N + 1) // 2, "fednl-pp": N * (N + 3) // 2}  # numbers that clients send before round one
 
 
 def called(algorithm):
-    """How many clients a round calls for each selection, or at all."""
-    return CHOSEN if algorithm.selections else M
+    """How many clients an exchange calls."""
+    return M if traits.all_reply(algorithm) or not traits.selections(algorithm) else CHOSEN
 
 
 def traffic(algorithm, itemsize):
@@ -173,13 +176,6 @@ def traffic(algorithm, itemsize):
 def members(table):
     ids = [f"{name}-{k}" for k, (name, _) in enumerate(table)]
     return pytest.mark.parametrize("algorithm", [build(*case) for case in table], ids=ids)
-
-
-def on_graphs(table):
-    """Parameters algorithm, graph of tests of methods without a server."""
-    ids = [f"{name}-{graph['name']}-{k}" for k, (name, _, graph) in enumerate(table)]
-    cases = [(build(name, options), graph) for name, options, graph in table]
-    return pytest.mark.parametrize(("algorithm", "graph"), cases, ids=ids)
 
 
 def start(algorithm, **options):

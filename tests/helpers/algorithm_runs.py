@@ -14,25 +14,27 @@ from mpifed.data.pool import Pool
 from mpifed.data.sources.linreg_noniid import LinregNoniid
 from mpifed.data.sources.quadratic import RandomQuadratic
 from mpifed.data.sources.synthetic import Synthetic
-from mpifed.federation.timing.arrivals import Asynchronous
-from mpifed.federation.timing.node_clocks import NodeClocks
-from mpifed.federation.wire.compress import Compress
+from mpifed.experiment.rounds import evaluate
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local
+from mpifed.federation.participation.selection import Selection, Selector, Uniform
 from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.peers.network import Network
 from mpifed.federation.request import HostReport, together
-from mpifed.federation.participation.selection import Selector, Uniform
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
-from mpifed.federation.timing.system import System
 from mpifed.federation.sums import finish
+from mpifed.federation.timing.arrivals import Asynchronous
+from mpifed.federation.timing.system import System
 from mpifed.federation.transport import InProcess
+from mpifed.federation.wire.compress import Compress
 from mpifed.graphs.base import Graph
 from mpifed.graphs.weights import Weights
 from mpifed.problems.base import Problem
 
-M, N, SHARE = 12, 10, 0.4
+M = 12
+N = 10
+SHARE = 0.4
 SOURCES = {  # data that go with a problem
     "least-squares": LinregNoniid(clients=M, features=N, least=6, most=25),
     "quadratic": RandomQuadratic(clients=M, features=N, mu=0.2, L=1.0),
@@ -47,6 +49,17 @@ def build(name, options=()):
 
 def same(one, other):
     return all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True))
+
+
+class Given(Selection, tag="given"):
+    """These clients in every round, from the front again at the end; ``second`` in its second selection."""
+
+    first: tuple[tuple[int, ...], ...]
+    second: tuple[tuple[int, ...], ...] = ()
+
+    def selector(self, seed, m, rounds):
+        rows = (self.first, self.second)
+        return Selector(len(self.first[0]), lambda round, again: np.sort(rows[again][(round - 1) % len(rows[again])]))
 
 
 class Several:
@@ -168,6 +181,11 @@ class Run:
         sums = self.fed.evaluate(self.server.x)
         g = sums["gradient"] / self.m
         return float(sums["objective"] / self.m), float(g @ g)
+
+    def row(self):
+        """What is recorded of the server's model, and of simulated devices."""
+        devices = {} if self.fed.devices is None else self.fed.devices.row()
+        return evaluate(self.algorithm, self.fed, self.server) | devices
 
     def states(self):
         """Every field of the clients' state, in client order."""

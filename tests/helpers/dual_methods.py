@@ -9,7 +9,7 @@ import pytest
 
 from mpifed.data.sources.lower_bound import LowerBound
 from mpifed.data.sources.quadratic import RandomQuadratic
-from mpifed.federation.participation.selection import Selection, Selector, Uniform
+from mpifed.federation.participation.selection import Uniform
 from mpifed.problems.quadratic import Quadratic
 from tests.helpers.algorithm_runs import Run, build, quadratics
 
@@ -23,27 +23,21 @@ class Loose(Quadratic, tag="loose"):
         return np.full(len(block), self.alpha)
 
 
-class Fixed(Selection, tag="fixed"):
-    """The same clients ``first`` at every first draw of a round, ``second`` at every second one."""
-
-    first: tuple[int, ...]
-    second: tuple[int, ...] = ()
-
-    def selector(self, seed, m, rounds):
-        return Selector(len(self.first), lambda round, again: np.array(self.second if again else self.first))
-
-
 class Dual:
     """G(y) = Σ f_i*(y_i) of f_i = ½wᵀQ_i w − b_iᵀw, whose minimum over Σ y_i = 0 is at y_i* = ∇f_i(w*)."""
 
     def __init__(self, data):
         X, y = data.rows(0, data.m)
-        self.data, self.Q, self.b = data, X.reshape(data.m, data.n, data.n), y.reshape(data.m, data.n)
+        self.data = data
+        self.Q = X.reshape(data.m, data.n, data.n)
+        self.b = y.reshape(data.m, data.n)
         self.inverse = np.linalg.inv(self.Q)
         self.w = np.linalg.solve(self.Q.sum(axis=0), self.b.sum(axis=0))
         self.y = self.Q @ self.w - self.b
         eigenvalues = np.linalg.eigvalsh(self.Q)
-        self.alpha, self.beta, self.m = eigenvalues.min(), eigenvalues.max(), data.m
+        self.alpha = eigenvalues.min()
+        self.beta = eigenvalues.max()
+        self.m = data.m
 
     def gap(self, y):
         """G(y) − G*."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpifed.algorithms.base import Algorithm
+from tests.helpers import traits
 from tests.helpers.algorithm_cases import GRAPHED, SERVED
 
 PLAIN = ["data.clients=13", "data.features=23", "rounds=6", "stop.diverged=0"]
@@ -33,7 +33,7 @@ AWAY = [
     "asynchronous.arrivals=3",
     "asynchronous.staleness=4",
 ]
-ABLE = [name for name in SERVED if Algorithm.member(name, "").asynchronous]
+ABLE = [name for name in SERVED if traits.can_be_asynchronous(name)]
 GRAPHS = {"dgd": "ring", "extra": "star", "gradient-tracking": "exponential"}  # the others run on a random graph
 CHANGING = ["graph={name='erdos-renyi',redraw=true,loss=0.2}", *PLAIN]
 STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in SERVED} | {

@@ -14,10 +14,10 @@ from mpifed.core.errors import Trouble
 from mpifed.experiment import config
 from mpifed.federation import sums
 from mpifed.federation.host import Host
-from mpifed.federation.wire.masks import Masks
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.transport import InProcess
+from mpifed.federation.wire.masks import Masks
 from mpifed.mpi.channel import Server, serve
 from mpifed.mpi.plan import BIG
 

@@ -6,33 +6,31 @@ and moves its λ_i; the master minimises its part of the augmented Lagrangian of
 Subproblems are solved by Newton's method with dense matrices. ρ is a quarter of max r_i unless it is given.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from .problems import trajectory, zeros
+from .problems import zeros
+from .synchronous import Lasting, rounds
 
 
-def run(clients, selections, *, rho=None, gamma=0.0):
-    m, n = len(clients), clients[0].n
-    rho = max(client.lipschitz for client in clients) / 4 if rho is None else rho
-    x, lam = zeros(clients), zeros(clients)
-    models = [np.zeros(n)]
-    for chosen in selections:
-        for i in chosen:
-            center = models[-1]
-            x[i] = minimiser(clients[i], lam[i], rho, center, x[i])
-            lam[i] = lam[i] + rho * (x[i] - center)
-        pull = sum(rho * x[i] + lam[i] for i in range(m))
-        models.append((pull + gamma * models[-1]) / (m * rho + gamma))
-    return trajectory(clients, models)
+class Method(Lasting):
+    def __init__(self, clients, *, rho=None, gamma=0.0, solver=None):
+        super().__init__(clients)
+        self.rho = max(client.lipschitz for client in clients) / 4 if rho is None else rho
+        self.gamma, self.own = gamma, zeros(clients)
+
+    def begin(self, i):
+        client, own = self.clients[i], self.own[i]
+        for _ in range(50):
+            slope = client.gradient(own) + self.pi[i] + self.rho * (own - self.x)
+            if np.linalg.norm(slope) < 1e-13:
+                break
+            own = own - np.linalg.solve(client.hessian(own) + self.rho * np.eye(client.n), slope)
+        self.own[i] = own
+        self.pi[i] = self.pi[i] + self.rho * (own - self.x)
+        return self.rho * own + self.pi[i]
+
+    def mean(self):
+        return (sum(self.z) + self.gamma * self.x) / (self.m * self.rho + self.gamma)
 
 
-def minimiser(client, lam, rho, center, x):
-    """argmin f(x) + ⟨lam, x⟩ + (rho/2)‖x − center‖²."""
-    for _ in range(50):
-        slope = client.gradient(x) + lam + rho * (x - center)
-        if np.linalg.norm(slope) < 1e-13:
-            break
-        x = x - np.linalg.solve(client.hessian(x) + rho * np.eye(client.n), slope)
-    return x
+run = rounds(Method)

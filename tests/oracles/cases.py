@@ -1,7 +1,5 @@
 """The cases: every method on uneven clients with partial participation, without random draws in the local work."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 LEAST_SQUARES = {"name": "least-squares"}
@@ -68,6 +66,9 @@ CASES = [
     Case("fedprox", LEAST_SQUARES, {"k0": 3, "mu": 0.3, "step": step("log2", 0.05)}),
     Case("fedprox", LOGISTIC, {"k0": 2, "mu": 0.2, "inner": 2, "aggregate": "all", "step": step("constant", 0.5)}),
     Case("fedprox", SOFTMAX, {"epochs": 3, "mu": 0.5, "inner": 3, "scale": "1/m", "step": step("log2", 1.0)}, FULL),
+    Case(
+        "fedprox", LOGISTIC, {"k0": 3, "mu": 0.5, "inner": 1, "scale": "1/m", "begin": "own", "step": step("log2", 2.0)}
+    ),
     Case("fedpd", LEAST_SQUARES, {"k0": 3, "eta": 0.8, "step": step("log2", 0.1)}),
     Case("fedpd", NONCONVEX, {"k0": 2, "eta": 2.0, "inner": 3, "scale": "1/m", "step": step("constant", 0.4)}),
     Case("scaffold", LOGISTIC, {"k0": 4, "server_lr": 0.8, "step": step("log2", 0.8)}),
@@ -82,6 +83,7 @@ CASES = [
     Case("fedadmm", LEAST_SQUARES, {"k0": 4, "r0": 0.3, "nu": 0.6, "eps0": 0.1, "inner_max": 4}),
     Case("fedadmm", LOGISTIC, {"k0": 3, "r0": 0.1, "nu": 0.5, "eps0": 1e-3, "inner_max": 3}),
     Case("fedadmm", WHOLE, {"r0": 0.2}),
+    Case("fedadmm", LEAST_SQUARES, {"k0": 2, "r0": 1.5, "start": "-gradient"}),
     Case("fedadmm-deep", SOFTMAX, {"rho": 0.05, "lr": 0.1, "epochs": 4}, FULL),
     Case("fedadmm-deep", SVM, {"rho": 0.2, "lr": 0.05, "epochs": 2, "weight_decay": 0.1}),
     Case("fedgia", LEAST_SQUARES, {"k0": 4}),
@@ -92,6 +94,7 @@ CASES = [
     Case("fedgia", WHOLE, {"k0": 2, "t": 0.01, "adaptive": True}),
     Case("fedgia", LEAST_SQUARES, {"k0": 1, "H": "gram", "t": 0.02, "adaptive": True}),
     Case("fedgia", LOGISTIC, {"k0": 3, "t": 7.0, "adaptive": True}),
+    Case("fedgia", LOGISTIC, {"k0": 3, "t": 0.5, "start": "-gradient"}),
     Case("fedepm", LOGISTIC, {"k0": 4, "mu0": 30.0}, NOISELESS, SAME),
     Case("fedepm", LOGISTIC, {"k0": 3, "lam": 0.02, "eta": 0.3, "mu0": 2.0, "alpha": 1.05, "c": 0.7}, NOISELESS),
     Case("fedepm", WHOLE, {"k0": 5, "lam": 0.05, "eta": 0.1, "mu0": 0.5, "step_scale": "one"}, NOISELESS),

@@ -1,7 +1,5 @@
 """Compressors of single vectors, one number after the other; draws are those of the client's stream."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mpifed.core.streams import stream

@@ -5,19 +5,16 @@ doi:10.1109/TAC.2008.2009515, with a constant step: x_i⁺ = Σ_j W_ij x_j − �
 A. H. Sayed, arXiv 1205.4220, x_i⁺ = Σ_j W_ij φ_j with φ_j = x_j after k0 gradient steps.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from .graphs import default_step, matrices, recorded
-from .problems import trajectory
+from .graphs import default_step, matrices
 
 
 def run(clients, rounds, graph, *, gamma=None, order="combine-adapt", k0=1):
     m, n = len(clients), clients[0].n
     gamma = gamma or default_step(clients, graph)
     X = np.zeros((m, n))
-    points = [X]
+    yield X
     for W in matrices(graph, m, rounds):
         new = np.zeros((m, n))
         if order == "combine-adapt":
@@ -31,5 +28,4 @@ def run(clients, rounds, graph, *, gamma=None, order="combine-adapt", k0=1):
             for i in range(m):
                 new[i] = sum(W[i, j] * stepped[j] for j in range(m))
         X = new
-        points.append(X)
-    return recorded(clients, points, trajectory)
+        yield X

@@ -6,12 +6,9 @@ E. Gorbunov, F. Hanzely, P. Richtárik, 2019, arXiv 1905.11261. A client that do
 a compressor that sends with probability |S|/m, and m/|S| times as much.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from .compressors import compress, omega
-from .problems import trajectory
 
 
 def run(clients, selections, *, compressor, gamma=None):
@@ -21,12 +18,11 @@ def run(clients, selections, *, compressor, gamma=None):
         together = (1 + alone) * m / len(selections[0]) - 1
         gamma = 1 / ((1 + 6 * together / m) * max(client.lipschitz for client in clients))
     x, h = np.zeros(n), [np.zeros(n) for _ in clients]
-    models = [x]
+    yield x
     for round, chosen in enumerate(selections, 1):
         messages = [np.zeros(n) for _ in clients]
         for i in chosen:
             messages[i] = m / len(chosen) * compress(compressor, clients[i].gradient(x) - h[i], i, round, 0)
         x = x - gamma * sum(h[i] + messages[i] for i in range(m)) / m
         h = [h[i] + len(chosen) / m / (1 + alone) * messages[i] for i in range(m)]
-        models.append(x)
-    return trajectory(clients, models)
+        yield x

@@ -3,8 +3,6 @@
 Source: Z. Fan, H. Fang and M. P. Friedlander, "A dual approach for federated learning", 2022, arXiv 2201.11183.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -23,7 +21,7 @@ def alphas(clients, scaling):
     return own if scaling == "own" else [min(own)] * len(own)
 
 
-def step(eta, schedule, t):
+def length(eta, schedule, t):
     """η of iteration t = 0, 1 …: ``eta``, or a/log2(t + 2)."""
     return eta if schedule is None else schedule["a"] / math.log2(t + 2)
 

@@ -4,12 +4,9 @@ Source: P. Richtárik, I. Sokolov, I. Fatkhullin, "EF21: A new, simpler, theoret
 error feedback", 2021, arXiv 2106.05203, Algorithm 2 and Theorem 1. A client that does not take part keeps its g_i.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from .compressors import compress, omega
-from .problems import trajectory
 
 
 def run(clients, selections, *, compressor, gamma=None):
@@ -19,13 +16,12 @@ def run(clients, selections, *, compressor, gamma=None):
         gamma = theory(clients, compressor["k"] / n * len(selections[0]) / m)
     x = np.zeros(n)
     g = [scale * compress(compressor, client.gradient(x), i, 0, 0) for i, client in enumerate(clients)]
-    models = [x]
+    yield x
     for round, chosen in enumerate(selections, 1):
         x = x - gamma * sum(g) / m
         for i in chosen:
             g[i] = g[i] + scale * compress(compressor, clients[i].gradient(x) - g[i], i, round, 0)
-        models.append(x)
-    return trajectory(clients, models)
+        yield x
 
 
 def theory(clients, delta):

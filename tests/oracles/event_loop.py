@@ -4,8 +4,6 @@ The server takes a step with the first uploads by time, of equal times by client
 otherwise be more than ``staleness`` steps old. Clients that have arrived begin anew with the next step.
 """
 
-from __future__ import annotations
-
 import heapq
 from typing import NamedTuple
 
@@ -24,7 +22,11 @@ def run(method, duration, steps, arrivals, staleness=None):
     ``method.begin(i)`` is the upload that client i makes of what the server has now, ``method.step(uploads, ages)``
     moves the server, from uploads by client.
     """
-    heap, free, counts, clock, found = [], list(range(method.m)), [0] * method.m, 0.0, []
+    heap = []
+    free = list(range(method.m))
+    counts = [0] * method.m
+    clock = 0.0
+    found = []
     for k in range(steps):
         for i in free:
             heapq.heappush(heap, (clock + duration(i, counts[i]), i, k, method.begin(i)))

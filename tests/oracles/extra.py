@@ -4,12 +4,9 @@ Source: W. Shi, Q. Ling, G. Wu, W. Yin, "EXTRA: an exact first-order algorithm f
 optimization", 2014, arXiv 1404.6264, Algorithm 1 with W̃ = (I + W)/2, all nodes as rows of one matrix.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from .graphs import default_step, matrices, recorded
-from .problems import trajectory
+from .graphs import default_step, matrices
 
 
 def run(clients, rounds, graph, *, gamma=None):
@@ -21,10 +18,11 @@ def run(clients, rounds, graph, *, gamma=None):
     def gradients(X):
         return np.array([client.gradient(x) for client, x in zip(clients, X, strict=True)])
 
-    points = [np.zeros((m, n))]
-    points.append(W @ points[0] - gamma * gradients(points[0]))
-    while len(points) <= rounds:
-        before, last = points[-2:]
+    before = np.zeros((m, n))
+    last = W @ before - gamma * gradients(before)
+    yield before
+    yield last
+    for _ in range(rounds - 1):
         correction = gradients(last) - gradients(before)
-        points.append((np.eye(m) + W) @ last - tilde @ before - gamma * correction)
-    return recorded(clients, points, trajectory)
+        before, last = last, (np.eye(m) + W) @ last - tilde @ before - gamma * correction
+        yield last

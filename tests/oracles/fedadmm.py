@@ -3,42 +3,55 @@
 Source: S. Zhou and G. Y. Li, "Federated learning via inexact ADMM", 2022, arXiv 2204.10607, Algorithm 1, equations
 (3.3)–(3.8) and the inner solver (3.12); constants of section 5.2: α_i = 1/m, π⁰ = 0, σ_i = r0 r_i/m, ε_i⁰ = k0².
 The inner test (3.5) takes the gradient at the new point; at least one and at most ``inner_max`` steps are made.
+``start``: π_i⁰ = 0, or minus the gradient at x⁰ = 0.
 """
 
-from __future__ import annotations
-
-import numpy as np
-
-from .problems import trajectory, zeros
+from .synchronous import Lasting, rounds
 
 
-def run(clients, selections, *, k0=10, r0=0.2, nu=0.95, eps0=None, inner_max=3):
-    m = len(clients)
-    alpha = 1 / m
-    sigma = [r0 * client.lipschitz / m for client in clients]
-    eps = [k0**2 if eps0 is None else eps0 for _ in clients]
-    pi, z = zeros(clients), zeros(clients)
-    w = np.zeros(clients[0].n)
-    models = [w]
-    for chosen in selections:
-        for i in chosen:
-            for _ in range(k0):
-                eps[i] = nu * eps[i]  # (3.4)
-                own = solve(clients[i], alpha, sigma[i], pi[i], w, eps[i], inner_max)
-                pi[i] = pi[i] + sigma[i] * (own - w)  # (3.6)
-                z[i] = sigma[i] * own + pi[i]  # (3.7)
-        w = sum(z) / sum(sigma)  # (3.3)
-        models.append(w)
-    return trajectory(clients, models)
+class Method(Lasting):
+    def __init__(self, clients, *, k0=10, r0=0.2, nu=0.95, eps0=None, inner_max=3, start="zero"):
+        super().__init__(clients)
+        self.k0 = k0
+        self.nu = nu
+        self.inner_max = inner_max
+        self.steps = 0
+        self.sigma = [r0 * client.lipschitz / self.m for client in clients]
+        self.eps = [k0**2 if eps0 is None else eps0 for _ in clients]
+        if start == "-gradient":
+            self.pi = [-client.gradient(self.x) / self.m for client in clients]
+            self.z = list(self.pi)
+            self.x = self.mean()
+
+    def begin(self, i):
+        sigma = self.sigma[i]
+        for _ in range(self.k0):
+            self.eps[i] = self.nu * self.eps[i]  # (3.4)
+            own = self.solve(i)
+            self.pi[i] = self.pi[i] + sigma * (own - self.x)  # (3.6)
+        return sigma * own + self.pi[i]  # (3.7)
+
+    def solve(self, i):
+        """Steps (3.12) from x until (3.5) holds."""
+        client = self.clients[i]
+        sigma = self.sigma[i]
+        alpha = 1 / self.m
+        r = self.clients[i].lipschitz / self.m
+        v, g = self.x, alpha * client.gradient(self.x)
+        for _ in range(self.inner_max):
+            v = (r * v + sigma * self.x - (g + self.pi[i])) / (r + sigma)  # (3.12)
+            g = alpha * client.gradient(v)
+            residual = g + self.pi[i] + sigma * (v - self.x)
+            self.steps += 1
+            if residual @ residual <= self.eps[i]:  # (3.5)
+                break
+        return v
+
+    def mean(self):
+        return sum(self.z) / sum(self.sigma)  # (3.3)
+
+    def shows(self):
+        return {"inner_steps": float(self.steps)}
 
 
-def solve(client, alpha, sigma, pi, w, eps, inner_max):
-    """Steps (3.12) from w until (3.5) holds."""
-    v, g = w, alpha * client.gradient(w)
-    for _ in range(inner_max):
-        v = (alpha * client.lipschitz * v + sigma * w - (g + pi)) / (alpha * client.lipschitz + sigma)  # (3.12)
-        g = alpha * client.gradient(v)
-        residual = g + pi + sigma * (v - w)
-        if residual @ residual <= eps:  # (3.5)
-            break
-    return v
+run = rounds(Method)

@@ -6,26 +6,24 @@ Moreau envelope", 2023, arXiv 2311.06756, section 5: local training starts at th
 θ + π/rho, and the server averages the last uploads of all m clients.
 """
 
-from __future__ import annotations
-
-import numpy as np
-
-from .problems import trajectory, zeros
+from .synchronous import Lasting, rounds
 
 
-def run(clients, selections, *, rho=0.01, lr=0.01, epochs=5, weight_decay=0.0):
-    m = len(clients)
-    w = np.zeros(clients[0].n)
-    pi, upload = zeros(clients), zeros(clients)
-    models = [w]
-    for chosen in selections:
-        for i in chosen:
-            theta = w
-            for _ in range(epochs):
-                slope = clients[i].gradient(theta) + weight_decay * theta
-                theta = theta - lr * (slope + pi[i] + rho * (theta - w))
-            pi[i] = pi[i] + rho * (theta - w)
-            upload[i] = theta + pi[i] / rho
-        w = sum(upload) / m
-        models.append(w)
-    return trajectory(clients, models)
+class Method(Lasting):
+    def __init__(self, clients, *, rho=0.01, lr=0.01, epochs=5, weight_decay=0.0):
+        super().__init__(clients)
+        self.rho = rho
+        self.lr = lr
+        self.epochs = epochs
+        self.decay = weight_decay
+
+    def begin(self, i):
+        theta = self.x
+        for _ in range(self.epochs):
+            slope = self.clients[i].gradient(theta) + self.decay * theta
+            theta = theta - self.lr * (slope + self.pi[i] + self.rho * (theta - self.x))
+        self.pi[i] = self.pi[i] + self.rho * (theta - self.x)
+        return theta + self.pi[i] / self.rho
+
+
+run = rounds(Method)

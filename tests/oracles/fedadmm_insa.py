@@ -5,11 +5,9 @@ arXiv 2402.13989: the server as in the authors' program, the clients as in two p
 steps are (3.12) of FedADMM, arXiv 2204.10607.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from .problems import trajectory, zeros
+from .problems import zeros
 
 
 def run(clients, selections, *, r0=0.2, mu=5.0, tau=2.0, memory=0.01, c=0.01, inner_max=10):
@@ -17,7 +15,8 @@ def run(clients, selections, *, r0=0.2, mu=5.0, tau=2.0, memory=0.01, c=0.01, in
     beta = [r0 * client.lipschitz for client in clients]
     sent = list(beta)
     pi, own = zeros(clients), zeros(clients)
-    w, models, steps, counts = np.zeros(n), [np.zeros(n)], 0, [0.0]
+    w, steps = np.zeros(n), 0.0
+    yield w, {"inner_steps": steps}
     for chosen in selections:
         for i in chosen:
             theta = 0.999 * np.sqrt(2) / (np.sqrt(2) + np.sqrt(beta[i] / c))
@@ -28,7 +27,9 @@ def run(clients, selections, *, r0=0.2, mu=5.0, tau=2.0, memory=0.01, c=0.01, in
                 steps += 1
                 if np.linalg.norm(error(clients[i], pi[i], beta[i], w, v)) <= theta * first:
                     break
-            own[i], pi[i], sent[i] = v, pi[i] + beta[i] * (v - w), beta[i]
+            own[i] = v
+            pi[i] = pi[i] + beta[i] * (v - w)
+            sent[i] = beta[i]
             p, d = beta[i] * np.linalg.norm(v - before), np.linalg.norm(v - w)
             if p < d / mu:
                 beta[i] = tau * beta[i]
@@ -36,9 +37,7 @@ def run(clients, selections, *, r0=0.2, mu=5.0, tau=2.0, memory=0.01, c=0.01, in
                 beta[i] = beta[i] / tau
         mean = sum(b * v + q for b, v, q in zip(sent, own, pi, strict=True)) / sum(sent)
         w = (mean + memory * w) / (1 + memory)
-        models.append(w)
-        counts.append(float(steps))
-    return trajectory(clients, models, inner_steps=np.array(counts))
+        yield w, {"inner_steps": steps}
 
 
 def error(client, pi, beta, w, v):

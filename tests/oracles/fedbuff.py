@@ -1,25 +1,29 @@
 """FedBuff with full gradients: the server adds the mean of the changes that have arrived, old ones scaled down.
 
 Source: J. Nguyen et al., "Federated learning with buffered asynchronous aggregation", 2022, arXiv 2106.06639, from
-public accounts of it. In synchronous rounds no change is old, so none is scaled down; ``asynchronous_admm`` has
-the others.
+public accounts of it: changes from a model that is s steps old count 1/(1 + s)^a.
 """
 
-from __future__ import annotations
-
-import numpy as np
-
-from .problems import trajectory
+from .synchronous import Server, rounds
 
 
-def run(clients, selections, *, k0=5, lr=0.01, server_lr=1.0, epochs=0):
-    models = [np.zeros(clients[0].n)]
-    for chosen in selections:
-        buffer = np.zeros(clients[0].n)
-        for i in chosen:
-            w = x = models[-1]
-            for _ in range(epochs or k0):
-                w = w - lr * clients[i].gradient(w)
-            buffer += w - x
-        models.append(models[-1] + server_lr * buffer / len(chosen))
-    return trajectory(clients, models)
+class Method(Server):
+    def __init__(self, clients, *, k0=5, lr=0.01, server_lr=1.0, a=0.5, epochs=0):
+        super().__init__(clients)
+        self.steps = epochs or k0
+        self.lr = lr
+        self.rate = server_lr
+        self.a = a
+
+    def begin(self, i):
+        w = self.x
+        for _ in range(self.steps):
+            w = w - self.lr * self.clients[i].gradient(w)
+        return w - self.x
+
+    def step(self, uploads, ages):
+        scaled = sum(change / (1 + s) ** self.a for change, s in zip(uploads.values(), ages, strict=True))
+        self.x = self.x + self.rate * scaled / len(uploads)
+
+
+run = rounds(Method)

@@ -4,26 +4,38 @@ Source: Z. Fan, H. Fang and M. P. Friedlander, "A dual approach for federated le
 Algorithm 1, equations (1), (2), (7), with Λ = I/α or diag(1/α_i). The recorded model is the mean of the round's w_i.
 """
 
-from __future__ import annotations
-
-import numpy as np
-
-from .dual_oracle import NEWTON, alphas, conjugates, constants, solve, step
-from .problems import trajectory, zeros
+from .dual_oracle import NEWTON, alphas, conjugates, constants, length, solve
+from .problems import zeros
+from .synchronous import Server, rounds
 
 
-def run(clients, selections, *, eta=1.0, solver=NEWTON, dual=False, scaling="common", schedule=None):
-    alpha, beta = constants(clients)
-    own = alphas(clients, scaling)
-    y, w = zeros(clients), zeros(clients)
-    models, duals = [np.zeros(clients[0].n)], [conjugates(clients, y)]
-    for t, chosen in enumerate(selections):
-        share = (len(chosen) - 1) / (len(clients) - 1)
-        for i in chosen:
-            w[i] = solve(clients[i], y[i], w[i], solver, alpha, beta, share)  # (1), (7)
-        mean = sum(own[i] * w[i] for i in chosen) / sum(own[i] for i in chosen)  # of (2), for Λ = diag(1/own)
-        for i in chosen:
-            y[i] = y[i] - step(eta, schedule, t) * own[i] * (w[i] - mean)  # (2)
-        models.append(mean)
-        duals.append(conjugates(clients, y))
-    return trajectory(clients, models, **({"dual_objective": np.array(duals)} if dual else {}))
+class Method(Server):
+    def __init__(self, clients, *, eta=1.0, solver=NEWTON, dual=False, scaling="common", schedule=None):
+        super().__init__(clients)
+        self.eta = eta
+        self.solver = solver
+        self.dual = dual
+        self.schedule = schedule
+        self.alpha, self.beta = constants(clients)
+        self.own = alphas(clients, scaling)
+        self.y = zeros(clients)
+        self.w = zeros(clients)
+        self.t = 0
+
+    def begin(self, i):
+        """Nothing yet: y_i and w_i, from which client i solves (1), stay as they are until it arrives."""
+
+    def step(self, uploads, ages):
+        share = (len(uploads) - 1) / (self.m - 1)
+        for i in uploads:
+            self.w[i] = solve(self.clients[i], self.y[i], self.w[i], self.solver, self.alpha, self.beta, share)  # (7)
+        self.x = sum(self.own[i] * self.w[i] for i in uploads) / sum(self.own[i] for i in uploads)  # of (2)
+        for i in uploads:
+            self.y[i] = self.y[i] - length(self.eta, self.schedule, self.t) * self.own[i] * (self.w[i] - self.x)  # (2)
+        self.t += 1
+
+    def shows(self):
+        return {"dual_objective": conjugates(self.clients, self.y)} if self.dual else {}
+
+
+run = rounds(Method)

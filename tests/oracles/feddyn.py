@@ -6,11 +6,9 @@ model, and the gradient kept by a client follows from its recursion, ∇L_k(θ_k
 Only clients that take part change theirs.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from .problems import trajectory, zeros
+from .problems import zeros
 from .step_sizes import LOG2, step_size
 
 
@@ -18,9 +16,10 @@ def run(clients, selections, *, alpha=0.1, k0=5, step=LOG2, epochs=0):
     m, iterations = len(clients), epochs or k0
     kept = zeros(clients)  # ∇L_k at the clients' last points
     h = np.zeros(clients[0].n)
-    models = [np.zeros(clients[0].n)]
+    x = np.zeros(clients[0].n)
+    yield x
     for t, chosen in enumerate(selections):
-        start, ends = models[-1], []
+        start, ends = x, []
         for i in chosen:
             theta = start
             for k in range(t * iterations, (t + 1) * iterations):
@@ -29,5 +28,5 @@ def run(clients, selections, *, alpha=0.1, k0=5, step=LOG2, epochs=0):
             kept[i] = kept[i] - alpha * (theta - start)
             ends.append(theta)
         h = h - alpha / m * sum(theta - start for theta in ends)
-        models.append(sum(ends) / len(chosen) - h / alpha)
-    return trajectory(clients, models)
+        x = sum(ends) / len(chosen) - h / alpha
+        yield x

@@ -6,18 +6,16 @@ put right, w(s) = mean + (λ/η)(2s/m − 1) with s values above it, and the ste
 as in the authors' program. z_i⁰ = 0.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from .problems import trajectory, zeros
+from .problems import zeros
 
 
 def run(clients, selections, *, k0=12, lam=None, eta=None, mu0=0.05, alpha=1.001, c=1e-8, step_scale="samples"):
     m = len(clients)
     x = np.zeros(clients[0].n)
     w, z = zeros(clients), zeros(clients)
-    models = [x]
+    yield x
     for t, chosen in enumerate(selections):
         eta_now = (0.02 * m + 1) * (len(chosen) / m + 0.1) * 1e-5 if eta is None else eta
         lam_now = eta_now / 2 if lam is None else lam
@@ -31,8 +29,7 @@ def run(clients, selections, *, k0=12, lam=None, eta=None, mu0=0.05, alpha=1.001
                 w[i] = x + soft(mu * gap - g, lam_now) / (eta_now + mu)  # (20)
             z[i] = w[i]  # (21)
         x = elastic_net(z, lam_now, eta_now)  # (19)
-        models.append(x)
-    return trajectory(clients, models)
+        yield x
 
 
 def soft(v, a):

@@ -4,12 +4,10 @@ Source: docs/studies/graph-methods.md: alternating minimisation of Σ f_i(w_i) +
 of S. Zhou and G. Y. Li, "Exact penalty method for federated learning", 2022, arXiv 2208.11231, Algorithm 2. z_i⁰ = 0.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from .graphs import matrices, recorded
-from .problems import trajectory, zeros
+from .graphs import matrices
+from .problems import zeros
 
 
 def run(clients, selections, graph, *, k0=12, lam=None, eta=None, mu0=0.05, alpha=1.001, c=1e-8, step_scale="samples"):
@@ -17,8 +15,10 @@ def run(clients, selections, graph, *, k0=12, lam=None, eta=None, mu0=0.05, alph
     share = len(selections[0]) / m
     eta = (0.02 * m + 1) * (share + 0.1) * 1e-5 if eta is None else eta
     lam = eta / 2 if lam is None else lam
-    w, z, x = zeros(clients), zeros(clients), zeros(clients)
-    points = [np.array(x)]
+    w = zeros(clients)
+    z = zeros(clients)
+    x = zeros(clients)
+    yield np.array(x)
     for t, (W, chosen) in enumerate(zip(matrices(graph, m, len(selections)), selections, strict=True)):
         for i in chosen:
             given = sum(W[i, j] * x[j] for j in range(m))
@@ -30,8 +30,7 @@ def run(clients, selections, graph, *, k0=12, lam=None, eta=None, mu0=0.05, alph
                 w[i] = nearest(W[i], x, lam, eta, mu, w[i] - g / mu)
             z[i] = w[i]
         x = [nearest(W[j], z, lam, eta, 0.0, 0 * z[j]) for j in range(m)]
-        points.append(np.array(x))
-    return recorded(clients, points, trajectory)
+        yield np.array(x)
 
 
 def nearest(weights, points, lam, eta, mu, v):

@@ -2,27 +2,30 @@
 
 Source: S. Zhou and G. Y. Li, "FedGiA: An efficient hybrid algorithm for federated learning", 2022, arXiv 2205.01438,
 Algorithm 1, equations (11)–(17); H_i and t of Table III, with the μ/d_i of Example V.3 in Example V.2 too;
-σ = t max r_i/m; x_i⁰ = π_i⁰ = 0. With ``adaptive``, which is not the paper's, the server chooses σ of the next round by
-the curvature along its last step and by its error, as Y. Malitsky and K. Mishchenko choose a step size ("Adaptive
-gradient descent without descent", 2020, arXiv 1910.09529), and takes back a step that was too long.
+σ = t max r_i/m; x_i⁰ = 0; π_i⁰ = 0, or with ``start`` minus the gradient there. With ``adaptive``, which is not the
+paper's, the server chooses σ of the next round by the curvature along its last step and by its error, as Y. Malitsky
+and K. Mishchenko choose a step size ("Adaptive gradient descent without descent", 2020, arXiv 1910.09529), and takes
+back a step that was too long.
 """
-
-from __future__ import annotations
 
 import math
 
 import numpy as np
 
-from .problems import LeastSquares, trajectory, zeros
+from .problems import LeastSquares, zeros
 
 
-def run(clients, selections, *, k0=10, H="diagonal", t=None, adaptive=False):
+def run(clients, selections, *, k0=10, H="diagonal", t=None, adaptive=False, start="zero"):
     m, n = len(clients), clients[0].n
     steepest = max(client.lipschitz for client in clients) / m
     sigma = (table_3(clients) if t is None else t) * steepest
     x = np.zeros(n)
-    pi, z = zeros(clients), zeros(clients)
-    models, penalties = [x], [sigma]
+    pi = zeros(clients)
+    z = zeros(clients)
+    if start == "-gradient":
+        pi = [-client.gradient(x) / m for client in clients]
+        x = sum(pi) / (m * sigma)
+    yield x, {"penalty": sigma} if adaptive else {}
     last = None  # the model before, and σ(x − x⁺) and its error there
     for chosen in selections:
         for i in range(m):
@@ -53,9 +56,7 @@ def run(clients, selections, *, k0=10, H="diagonal", t=None, adaptive=False):
                     wanted = 2 * min((change + error + last[2]) / moved, steepest)
                     sigma, last = next_penalty(sigma, wanted), (x, drop, error)
         x = after
-        models.append(x)
-        penalties.append(sigma)
-    return trajectory(clients, models, **({"penalty": np.array(penalties)} if adaptive else {}))
+        yield x, {"penalty": sigma} if adaptive else {}
 
 
 def length(v):

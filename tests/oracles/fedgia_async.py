@@ -4,27 +4,27 @@ Source: S. Zhou and G. Y. Li, "FedGiA: An efficient hybrid algorithm for federat
 equations (11)–(14) and for clients that are not selected their last upload.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from .fedgia import metric, table_3
-from .problems import trajectory, zeros
+from .synchronous import Lasting, rounds
 
 
-def run(clients, selections, *, k0=10, H="diagonal", t=None):
-    m, n = len(clients), clients[0].n
-    sigma = (table_3(clients) if t is None else t) * max(client.lipschitz for client in clients) / m
-    pi, z = zeros(clients), zeros(clients)
-    models = [np.zeros(n)]
-    for chosen in selections:
-        for i in chosen:
-            x = models[-1]
-            g = clients[i].gradient(x) / m
-            system = metric(clients[i], H) / m + sigma * np.eye(n)
-            for _ in range(k0):
-                own = x - np.linalg.solve(system, g + pi[i])  # (12)
-                pi[i] = pi[i] + sigma * (own - x)  # (13)
-                z[i] = own + pi[i] / sigma  # (14)
-        models.append(sum(z) / m)  # (11)
-    return trajectory(clients, models)
+class Method(Lasting):
+    def __init__(self, clients, *, k0=10, H="diagonal", t=None):
+        super().__init__(clients)
+        self.k0, self.H = k0, H
+        t = table_3(clients) if t is None else t
+        self.sigma = t * max(client.lipschitz for client in clients) / self.m
+
+    def begin(self, i):
+        client, sigma = self.clients[i], self.sigma
+        g = client.gradient(self.x) / self.m
+        system = metric(client, self.H) / self.m + sigma * np.eye(client.n)
+        for _ in range(self.k0):
+            own = self.x - np.linalg.solve(system, g + self.pi[i])  # (12)
+            self.pi[i] = self.pi[i] + sigma * (own - self.x)  # (13)
+        return own + self.pi[i] / sigma  # (14)
+
+
+run = rounds(Method)

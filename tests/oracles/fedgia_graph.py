@@ -5,22 +5,22 @@ penalty σW_ij, in the order y, x, π of S. Zhou and G. Y. Li, "FedGiA", 2022, a
 = 0.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from .fedgia import metric
-from .graphs import matrices, recorded
-from .problems import trajectory, zeros
+from .graphs import matrices
+from .problems import zeros
 
 
 def run(clients, selections, graph, *, k0=10, H="diagonal", t=1.0, average="tracked"):
     m, n = len(clients), clients[0].n
     W = matrices(graph, m, 1)[0]
     sigma = t * max(client.lipschitz for client in clients) / m
-    x, y, given = zeros(clients), zeros(clients), zeros(clients)
+    x = zeros(clients)
+    y = zeros(clients)
+    given = zeros(clients)
     pi = np.zeros((m, m, n))
-    points = [np.array(given)]
+    yield np.array(given)
     for chosen in selections:
         for i in range(m):
             g, total = clients[i].gradient(given[i]) / m, pi[i].sum(axis=0)
@@ -36,5 +36,4 @@ def run(clients, selections, graph, *, k0=10, H="diagonal", t=1.0, average="trac
                 pi[i, j] = pi[i, j] + W[i, j] * (new - total + apart)
         y = [sum(W[i, j] * x[i] + pi[i, j] / sigma for i in range(m)) for j in range(m)]
         given = [sum(W[i, j] * y[j] for j in range(m)) for i in range(m)]
-        points.append(np.array(given))
-    return recorded(clients, points, trajectory)
+        yield np.array(given)

@@ -5,11 +5,9 @@ learning", arXiv:2106.02969 (2022), Algorithm 1 (option A: its option 1, B: its 
 H_i⁰ = ∇²f_i(x⁰). All clients take part, whoever is selected.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from .problems import trajectory
+from .problems import mean_value
 
 
 def run(clients, selections, *, compressor, alpha=1.0, option="B", line_search=False, c=0.49, shrink=0.5):
@@ -17,10 +15,12 @@ def run(clients, selections, *, compressor, alpha=1.0, option="B", line_search=F
     x = np.zeros(n)
     learned = [client.hessian(x) for client in clients]  # H_i
     mu = sum(getattr(client, "convexity", 0.0) for client in clients) / m
-    models, steps = [x], [0.0]
+    yield x, {"server_step": 0.0} if line_search else {}
     for _ in selections:
         H = sum(learned) / m  # before the clients' updates
-        g, l, value = np.zeros(n), 0.0, 0.0
+        g = np.zeros(n)
+        l = 0.0
+        value = 0.0
         for i in range(m):
             difference = clients[i].hessian(x) - learned[i]
             g = g + clients[i].gradient(x) / m
@@ -30,16 +30,10 @@ def run(clients, selections, *, compressor, alpha=1.0, option="B", line_search=F
         A = H + l * np.eye(n) if option == "B" else projected(H, mu)
         d = -np.linalg.inv(A) @ g
         gamma = 1.0
-        while line_search and mean_value(clients, x + gamma * d) > value + c * gamma * (g @ d):
+        while line_search and mean_value(clients, [x + gamma * d] * m) > value + c * gamma * (g @ d):
             gamma *= shrink
         x = x + gamma * d
-        models.append(x)
-        steps.append(gamma)
-    return trajectory(clients, models, **({"server_step": np.array(steps)} if line_search else {}))
-
-
-def mean_value(clients, x):
-    return sum(client.value(x) for client in clients) / len(clients)
+        yield x, {"server_step": gamma} if line_search else {}
 
 
 def projected(H, mu):

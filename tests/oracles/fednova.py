@@ -5,12 +5,10 @@ arXiv 2007.07481: (5)–(7) with the gradients G_i and the weights a_i written o
 part, and τ_eff = Σ p_i ‖a_i‖₁. Where the step varies, it is part of a_i. Client i takes k0 steps, or ``steps[i]``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from .problems import trajectory
-from .step_sizes import LOG2, step_size
+from . import fedavg
+from .synchronous import rounds
 
 
 def weights(gammas, beta):
@@ -18,22 +16,28 @@ def weights(gammas, beta):
     return [sum(gamma * beta ** (k - l) for k, gamma in enumerate(gammas) if k >= l) for l in range(len(gammas))]
 
 
-def run(clients, selections, *, k0=5, step=LOG2, optimizer=None, steps=None):
-    beta = (optimizer or {}).get("beta", 0.0)
-    models = [np.zeros(clients[0].n)]
-    for t, chosen in enumerate(selections):
-        x, directions, norms = models[-1], [], []
-        for i in chosen:
-            count = k0 if steps is None else steps[i]
-            gammas = [step_size(step, t * k0 + k, k0, clients[i].d) for k in range(count)]
-            w, velocity, G = x, np.zeros(len(x)), []
-            for gamma in gammas:
-                G.append(clients[i].gradient(w))
-                velocity = beta * velocity + G[-1]
-                w = w - gamma * velocity
-            a = np.array(weights(gammas, beta))
-            directions.append(a @ np.array(G) / a.sum())
-            norms.append(a.sum())
-        share = 1 / len(chosen)
-        models.append(x - share * sum(norms) * (share * sum(directions)))
-    return trajectory(clients, models)
+class Method(fedavg.Method):
+    def __init__(self, clients, *, optimizer=None, steps=None, **options):
+        super().__init__(clients, **options)
+        self.beta, self.steps = (optimizer or {}).get("beta", 0.0), steps
+
+    def begin(self, i):
+        gammas = self.gammas(i)[: self.steps[i] if self.steps else None]
+        w = self.x
+        velocity = np.zeros(len(self.x))
+        G = []
+        for gamma in gammas:
+            G.append(self.clients[i].gradient(w))
+            velocity = self.beta * velocity + G[-1]
+            w = w - gamma * velocity
+        a = np.array(weights(gammas, self.beta))
+        return a @ np.array(G) / a.sum(), a.sum()
+
+    def step(self, uploads, ages):
+        share = 1 / len(uploads)
+        direction = sum(share * d for d, _ in uploads.values())
+        self.x = self.x - sum(share * norm for _, norm in uploads.values()) * direction
+        self.k += self.k0
+
+
+run = rounds(Method)

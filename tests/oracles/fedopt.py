@@ -5,13 +5,10 @@ FedYogi); D. Jhunjhunwala, S. Wang and G. Joshi, "FedExP: Speeding up federated 
 arXiv 2301.09604, Algorithm 1; momentum as in T.-M. H. Hsu et al., 2019, arXiv 1909.06335, section 4.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
-from .problems import trajectory
 from .step_sizes import LOG2, step_size
 
 
@@ -21,7 +18,8 @@ def run(clients, selections, *, server, k0=5, step=LOG2, scale="1", epochs=0):
     n = clients[0].n
     x, u = np.zeros(n), np.zeros(n)
     v = np.full(n, server["tau"] ** 2 if "tau" in server else 0.0)
-    models, stretches = [x], [1.0]
+    adaptive = server["name"] != "fedexp"
+    yield x, {} if adaptive else {"server_step": 1.0}
     for t, chosen in enumerate(selections):
         steps = []
         for i in chosen:
@@ -33,20 +31,18 @@ def run(clients, selections, *, server, k0=5, step=LOG2, scale="1", epochs=0):
         moved = np.empty(n)
         if server["name"] == "fedexp":
             diversity = sum(s @ s for s in steps) / (2 * len(chosen) * (delta @ delta + server["eps"]))
-            stretches.append(max(1.0, diversity))
-            moved = stretches[-1] * delta
+            stretched = max(1.0, diversity)
+            moved = stretched * delta
         for j in range(n):
             if server["name"] == "momentum":
                 u[j] = server["beta"] * u[j] + delta[j]
                 moved[j] = server["lr"] * u[j]
-            elif server["name"] != "fedexp":
+            elif adaptive:
                 u[j] = server["beta1"] * u[j] + (1 - server["beta1"]) * delta[j]
                 v[j] = second_moment(server, v[j], delta[j] ** 2)
                 moved[j] = server["lr"] * u[j] / (math.sqrt(v[j]) + server["tau"])
         x = x + moved
-        models.append(x)
-    more = {"server_step": np.array(stretches)} if server["name"] == "fedexp" else {}
-    return trajectory(clients, models, **more)
+        yield x, {} if adaptive else {"server_step": stretched}
 
 
 def second_moment(server, v, square):

@@ -6,11 +6,9 @@ arXiv 2205.01438, section V.D: every local iteration descends from the global x,
 iteration, and the server averages w_i + eta λ_i of all m clients, of unselected ones the last.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from .problems import trajectory, zeros
+from .problems import zeros
 from .step_sizes import LOG2, step_size
 
 
@@ -19,7 +17,7 @@ def run(clients, selections, *, k0=5, eta=1.0, inner=5, step=LOG2, scale="1"):
     factor = 1.0 if scale == "1" else 1 / m
     x = np.zeros(clients[0].n)
     w, dual = zeros(clients), zeros(clients)
-    models = [x]
+    yield x
     for t, chosen in enumerate(selections):
         for i in chosen:
             for k in range(t * k0, (t + 1) * k0):
@@ -30,5 +28,4 @@ def run(clients, selections, *, k0=5, eta=1.0, inner=5, step=LOG2, scale="1"):
                 w[i] = v
                 dual[i] = dual[i] + (w[i] - x) / eta
         x = sum(w[i] + eta * dual[i] for i in range(m)) / m
-        models.append(x)
-    return trajectory(clients, models)
+        yield x

@@ -5,33 +5,37 @@ Algorithm 1, equations (9)–(12), α_i = 1/m. ``center``: personal models are p
 authors' program, or to the client's own w_i, as printed. θ_i is kept over rounds and the last iterate is taken.
 """
 
-from __future__ import annotations
-
-import numpy as np
-
-from .problems import mean_value, trajectory, zeros
+from .problems import zeros
+from .synchronous import Lasting, rounds
 
 
-def as_it_is(z, w):
-    """What client i sends in the place of z_i, where all know w."""
-    return z
+class Method(Lasting):
+    def __init__(self, clients, *, rho=0.01, lam=5.0, lr=0.01, epochs=5, center="global", weight_decay=0.0):
+        super().__init__(clients)
+        self.rho = rho
+        self.lam = lam
+        self.lr = lr
+        self.epochs = epochs
+        self.decay = weight_decay
+        self.center = center
+        self.theta = zeros(clients)
+        self.w = zeros(clients)
+
+    def train(self, i, pull):
+        """θ_i by gradient steps on f_i(θ) + (λ/2)‖θ − pull‖²: (9)."""
+        for _ in range(self.epochs):
+            slope = self.clients[i].gradient(self.theta[i]) + self.decay * self.theta[i]
+            self.theta[i] = self.theta[i] - self.lr * (slope + self.lam * (self.theta[i] - pull))
+        return self.theta[i]
+
+    def begin(self, i):
+        theta, share = self.train(i, self.x if self.center == "global" else self.w[i]), self.lam / self.m
+        self.w[i] = (share * theta + self.rho * self.x - self.pi[i]) / (share + self.rho)  # (10)
+        self.pi[i] = self.pi[i] + self.rho * (self.w[i] - self.x)  # (11)
+        return self.w[i] + self.pi[i] / self.rho
+
+    def shows(self):
+        return self.personal(self.theta)
 
 
-def run(clients, selections, *, rho=0.01, lam=5.0, lr=0.01, epochs=5, center="global", weight_decay=0.0, sent=as_it_is):
-    m = len(clients)
-    w = np.zeros(clients[0].n)
-    theta, local, pi, z = zeros(clients), zeros(clients), zeros(clients), zeros(clients)
-    models, personal = [w], [mean_value(clients, theta)]
-    for chosen in selections:
-        for i in chosen:
-            pull = w if center == "global" else local[i]
-            for _ in range(epochs):
-                slope = clients[i].gradient(theta[i]) + weight_decay * theta[i]
-                theta[i] = theta[i] - lr * (slope + lam * (theta[i] - pull))
-            local[i] = (lam / m * theta[i] + rho * w - pi[i]) / (lam / m + rho)  # (10)
-            pi[i] = pi[i] + rho * (local[i] - w)  # (11)
-            z[i] = sent(local[i] + pi[i] / rho, w)
-        w = sum(z) / m  # (12)
-        models.append(w)
-        personal.append(mean_value(clients, theta))
-    return trajectory(clients, models, personal_objective=np.array(personal), personal=np.array(theta))
+run = rounds(Method)

@@ -4,18 +4,21 @@ Source: as for FLAME; the clipping is that of M. Abadi et al., "Deep learning wi
 1607.00133, applied to whole uploads.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from . import flame
+from .synchronous import rounds
 
 
-def run(clients, selections, *, clip, noise_multiplier, **options):
-    assert noise_multiplier == 0
+class Clipped(flame.Method):
+    def __init__(self, clients, *, clip, noise_multiplier, **options):
+        super().__init__(clients, **options)
+        assert noise_multiplier == 0
+        self.clip = clip
 
-    def clipped(z, w):
-        u = z - w
-        return w + u * min(1.0, (1 - 1e-9) * clip / max(np.linalg.norm(u), 1e-300))  # a hair below the bound
+    def begin(self, i):
+        u = super().begin(i) - self.x
+        return self.x + u * min(1.0, (1 - 1e-9) * self.clip / max(np.linalg.norm(u), 1e-300))  # a hair below the bound
 
-    return flame.run(clients, selections, sent=clipped, **options)
+
+run = rounds(Clipped)

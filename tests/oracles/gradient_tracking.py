@@ -5,19 +5,16 @@ x_i(t+1) = Σ_j w_ij x_j(t) − η s_i(t);
 s_i(t+1) = Σ_j w_ij s_j(t) + ∇f_i(x_i(t+1)) − ∇f_i(x_i(t));  s_i(0) = ∇f_i(x_i(0)).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from .graphs import matrices, recorded
-from .problems import trajectory
+from .graphs import matrices
 
 
 def run(clients, rounds, graph, *, gamma):
     m, n = len(clients), clients[0].n
     X = np.zeros((m, n))
     S = np.array([client.gradient(x) for client, x in zip(clients, X, strict=True)])
-    points = [X]
+    yield X
     for W in matrices(graph, m, rounds):
         new = np.array([sum(W[i, j] * X[j] for j in range(m)) - gamma * S[i] for i in range(m)])
         S = np.array(
@@ -27,5 +24,4 @@ def run(clients, rounds, graph, *, gamma):
             ]
         )
         X = new
-        points.append(X)
-    return recorded(clients, points, trajectory)
+        yield X

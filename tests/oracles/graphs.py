@@ -1,7 +1,5 @@
 """The weights W of a graph in every round, written out with loops."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -64,12 +62,11 @@ def matrices(table, m, rounds, seed=0):
     return np.array(found)
 
 
-def recorded(clients, points, trajectory):
-    """What is compared, from every node's model after every round, (rounds + 1, m, n): at the mean, and consensus."""
+def at_the_mean(points):
+    """The mean of the nodes' models in every round, from those (rounds + 1, m, n), and their distance from it."""
     means = [np.mean(X, axis=0) for X in points]
     squares = [np.sum((X - x) ** 2, axis=1) for X, x in zip(points, means, strict=True)]
-    more = {"consensus": np.mean(squares, axis=1), "consensus_max": np.max(squares, axis=1)}
-    return trajectory(clients, means, **more)
+    return means, {"consensus": np.mean(squares, axis=1), "consensus_max": np.max(squares, axis=1)}
 
 
 def default_step(clients, table, seed=0):

@@ -3,22 +3,19 @@ local GD on heterogeneous data", 2019, arXiv 1909.04715: every client has an ite
 every k0-th time these are replaced by their mean. The default step is 1/L with L = max L_i.
 """
 
-from __future__ import annotations
-
 import numpy as np
-
-from .problems import trajectory
 
 
 def run(clients, selections, *, k0=5, gamma=None):
     if gamma is None:
         gamma = 1 / max(client.lipschitz for client in clients)
-    models = [np.zeros(clients[0].n)]
+    x = np.zeros(clients[0].n)
+    yield x
     for chosen in selections:
-        iterates = dict.fromkeys(chosen, models[-1])
+        iterates = dict.fromkeys(chosen, x)
         for t in range(1, k0 + 1):
-            stepped = {i: x - gamma * clients[i].gradient(x) for i, x in iterates.items()}
+            stepped = {i: own - gamma * clients[i].gradient(own) for i, own in iterates.items()}
             mean = sum(stepped.values()) / len(chosen)
             iterates = dict.fromkeys(chosen, mean) if t == k0 else stepped
-        models.append(iterates[chosen[0]])
-    return trajectory(clients, models)
+        x = iterates[chosen[0]]
+        yield x

@@ -5,12 +5,10 @@ Source: X. Ren, N. Bastianello, K. H. Johansson, T. Parisini, "Communication-eff
 2 ``beta``. z_ij⁰ = x⁰ = 0.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from .graphs import edges, recorded
-from .problems import trajectory, zeros
+from .graphs import edges
+from .problems import zeros
 
 
 def run(clients, rounds, graph, *, tau=5, gamma=None, beta=None):
@@ -21,7 +19,7 @@ def run(clients, rounds, graph, *, tau=5, gamma=None, beta=None):
     gamma = 1 / (2 * tau * max(client.lipschitz for client in clients)) if gamma is None else gamma
     beta = 1 / (2 * tau * (max(degree) + 1)) if beta is None else beta
     x, z = zeros(clients), {pair: np.zeros(clients[0].n) for pair in pairs}
-    points = [np.array(x)]
+    yield np.array(x)
     for _ in range(rounds):
         for i in range(m):
             pull = degree[i] * x[i] - sum(z[pair] for pair in pairs if pair[0] == i)
@@ -30,5 +28,4 @@ def run(clients, rounds, graph, *, tau=5, gamma=None, beta=None):
                 phi = phi - gamma * clients[i].gradient(phi) - 2 * beta * pull
             x[i] = phi
         z = {(i, j): (z[i, j] - z[j, i]) / 2 + x[j] for i, j in pairs}
-        points.append(np.array(x))
-    return recorded(clients, points, trajectory)
+        yield np.array(x)

@@ -4,14 +4,11 @@ Source: E. Gorbunov, K. Burlachenko, Z. Li, P. Richtárik, "MARINA: Faster non-c
 compression", 2021, arXiv 2102.07845, Algorithms 1 and 4, and Theorem 2.1 for the step.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mpifed.core.streams import stream
 
 from .compressors import compress, omega
-from .problems import trajectory
 
 
 def run(clients, selections, *, compressor, gamma=None, p=None):
@@ -24,7 +21,7 @@ def run(clients, selections, *, compressor, gamma=None, p=None):
         gamma = 1 / (L * (1 + np.sqrt((1 - p) * together / (p * m))))
     x = np.zeros(n)
     g = sum(client.gradient(x) for client in clients) / m
-    models = [x]
+    yield x
     for round, chosen in enumerate(selections, 1):
         before, x = x, x - gamma * g
         if stream(0, "server", round).random() < p:
@@ -34,5 +31,4 @@ def run(clients, selections, *, compressor, gamma=None, p=None):
                 compress(compressor, clients[i].gradient(x) - clients[i].gradient(before), i, round, 0) for i in chosen
             ]
             g = g + sum(changes) / len(chosen)
-        models.append(x)
-    return trajectory(clients, models)
+        yield x

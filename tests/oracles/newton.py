@@ -4,16 +4,12 @@ Source: S. Boyd and L. Vandenberghe, "Convex optimization", 2004, doi 10.1017/CB
 backtracking of Algorithm 9.2, from the full step on.
 """
 
-from __future__ import annotations
-
 import numpy as np
-
-from .problems import trajectory
 
 
 def run(clients, selections, *, c=0.49, shrink=0.5):
     x = np.zeros(clients[0].n)
-    models, steps = [x], [0.0]
+    yield x, {"server_step": 0.0}
     for _ in selections:
         f = mean(clients, lambda client: client.value(x))  # noqa: B023
         g = mean(clients, lambda client: client.gradient(x))  # noqa: B023
@@ -23,9 +19,7 @@ def run(clients, selections, *, c=0.49, shrink=0.5):
         while mean(clients, lambda client: client.value(x + s * d)) > f + c * s * (g @ d):  # noqa: B023
             s *= shrink
         x = x + s * d
-        models.append(x)
-        steps.append(s)
-    return trajectory(clients, models, server_step=np.array(steps))
+        yield x, {"server_step": s}
 
 
 def mean(clients, number):

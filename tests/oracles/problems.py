@@ -5,8 +5,6 @@ constant of the gradient) and, where a method needs them, ``hessian(x)``, ``majo
 Table III) and ``convexity`` (α_i of FedDCD, Assumption 3.1).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 
@@ -87,7 +85,9 @@ class Linear:
 
     def __init__(self, A, b, classes, lam=0.0, bias=True):
         self.A, self.b = A, b.astype(int)
-        self.classes, self.lam, self.bias = classes, lam, bias
+        self.classes = classes
+        self.lam = lam
+        self.bias = bias
         self.d, self.features = A.shape
         self.n = classes * (self.features + bias)
 
@@ -158,18 +158,18 @@ class Svm(Linear):
         return S / self.classes
 
 
-def trajectory(clients, models, **more):
-    """What is compared: f = (1/m) Σ f_i and ‖∇f‖² at every model, the models (rounds + 1, n), and ``more``."""
+def trajectory(clients, models):
+    """What is compared: f = (1/m) Σ f_i and ‖∇f‖² at every model, and the models (rounds + 1, n)."""
     objective, grad_norm_sq = [], []
     for x in models:
-        objective.append(sum(client.value(x) for client in clients) / len(clients))
+        objective.append(mean_value(clients, [x] * len(clients)))
         gradient = sum(client.gradient(x) for client in clients) / len(clients)
         grad_norm_sq.append(gradient @ gradient)
-    return {"objective": np.array(objective), "grad_norm_sq": np.array(grad_norm_sq), "x": np.array(models), **more}
+    return {"objective": np.array(objective), "grad_norm_sq": np.array(grad_norm_sq), "x": np.array(models)}
 
 
 def mean_value(clients, points):
-    """(1/m) Σ f_i(θ_i): the objective of personal models."""
+    """(1/m) Σ f_i(θ_i)."""
     return sum(client.value(point) for client, point in zip(clients, points, strict=True)) / len(clients)
 
 

@@ -6,15 +6,13 @@ are those of the server's stream of a run with seed 0. With all clients the mean
 where only some take part it is that of x̂_i (L. Condat et al., arXiv 2302.09832), and the others wait.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
 from mpifed import stream
 
-from .problems import trajectory, zeros
+from .problems import zeros
 
 
 def coins(round, p):
@@ -27,9 +25,10 @@ def run(clients, selections, *, gamma=None, p=None):
     gamma = 1 / L if gamma is None else gamma
     p = math.sqrt(min(client.convexity for client in clients) / L) if p is None else p
     h = zeros(clients)
-    models = [np.zeros(clients[0].n)]
+    start = np.zeros(clients[0].n)
+    yield start
     for t, chosen in enumerate(selections, 1):
-        x = dict.fromkeys(chosen, models[-1])
+        x = dict.fromkeys(chosen, start)
         for coin in coins(t, p):
             hat = {i: x[i] - gamma * (clients[i].gradient(x[i]) - h[i]) for i in chosen}
             mean = sum(hat.values()) / len(chosen)
@@ -38,5 +37,5 @@ def run(clients, selections, *, gamma=None, p=None):
             for i in chosen:
                 x[i] = mean if coin else hat[i]
                 h[i] = h[i] + p / gamma * (x[i] - hat[i])
-        models.append(x[chosen[0]])
-    return trajectory(clients, models)
+        start = x[chosen[0]]
+        yield start

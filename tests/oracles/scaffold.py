@@ -4,11 +4,9 @@ Source: S. P. Karimireddy et al., "SCAFFOLD: Stochastic controlled averaging for
 1910.06378, Algorithm 1. Where the local step varies within a round, K η_l of option II is the sum of the steps taken.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from .problems import trajectory, zeros
+from .problems import zeros
 from .step_sizes import LOG2, step_size
 
 
@@ -18,7 +16,7 @@ def run(clients, selections, *, k0=5, step=LOG2, server_lr=1.0, epochs=0):
     x = np.zeros(clients[0].n)
     c = np.zeros(clients[0].n)
     own = zeros(clients)  # c_i
-    models = [x]
+    yield x
     for t, chosen in enumerate(selections):
         model_change, variate_change = [], []
         for i in chosen:
@@ -33,5 +31,4 @@ def run(clients, selections, *, k0=5, step=LOG2, server_lr=1.0, epochs=0):
             own[i] = renewed
         x = x + server_lr * sum(model_change) / len(chosen)
         c = c + len(chosen) / m * (sum(variate_change) / len(chosen))
-        models.append(x)
-    return trajectory(clients, models)
+        yield x

@@ -5,18 +5,16 @@ equations (34), (35), (37), (38). ``average``: over the set that trained, or as 
 set before it trains; z_i⁰ = 0.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from .problems import trajectory, zeros
+from .problems import zeros
 from .step_sizes import SQRT_SAMPLES, step_size
 
 
 def run(clients, selections, *, k0=12, step=SQRT_SAMPLES, average="trained"):
     x = np.zeros(clients[0].n)
     z = zeros(clients)
-    models = [x]
+    yield x
     for t, chosen in enumerate(selections):
         if average == "new":
             x = sum(z[i] for i in chosen) / len(chosen)  # (34)
@@ -27,5 +25,4 @@ def run(clients, selections, *, k0=12, step=SQRT_SAMPLES, average="trained"):
             z[i] = w  # (37)
         if average == "trained":
             x = sum(z[i] for i in chosen) / len(chosen)
-        models.append(x)
-    return trajectory(clients, models)
+        yield x

@@ -5,18 +5,18 @@ arXiv 2502.10784, as the authors' program has it, with weights 1/m, without weig
 Clients that do not take part leave their last w_i + π_i/σ_i with the server.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
-from .problems import trajectory, zeros
+from .problems import zeros
 
 
 def run(clients, selections, *, sigma=None, gamma=1.0, preconditioner="second-moment", rho=1.0, beta=0.9):
     first = [client.lipschitz if sigma is None else sigma for client in clients]
-    pi, moment, own = zeros(clients), zeros(clients), zeros(clients)
+    pi = zeros(clients)
+    moment = zeros(clients)
+    own = zeros(clients)
     w = np.zeros(clients[0].n)
-    models = [w]
+    yield w
     for k, chosen in enumerate(selections):
         for i in chosen:
             penalty = first[i] / gamma ** (k + 1)
@@ -30,5 +30,4 @@ def run(clients, selections, *, sigma=None, gamma=1.0, preconditioner="second-mo
             pi[i] = pi[i] + penalty * (wi - w)
             own[i] = wi + pi[i] / penalty
         w = sum(s * v for s, v in zip(first, own, strict=True)) / sum(first)
-        models.append(w)
-    return trajectory(clients, models)
+        yield w

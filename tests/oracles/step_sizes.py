@@ -1,7 +1,5 @@
 """Step sizes γ of iteration k, counted over the whole run."""
 
-from __future__ import annotations
-
 import math
 
 LOG2 = {"name": "log2", "a": 0.01}

@@ -1,20 +1,21 @@
 """A case made ready: its clients, who trains when, the study that mpifed is given, and the comparison of the two."""
 
-from __future__ import annotations
-
 import importlib
-import subprocess
-import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 import mpifed
+from mpifed.algorithms.base import Algorithm
+from mpifed.data.pool import Pool
+from mpifed.federation.participation.selection import All
+from mpifed.problems.base import Problem
+from tests.helpers import traits
+from tests.helpers.algorithm_runs import Given, Run
 
-from .problems import LeastSquares, Logistic, NonconvexLogistic, Softmax, Svm
+from .graphs import at_the_mean
+from .problems import LeastSquares, Logistic, NonconvexLogistic, Softmax, Svm, trajectory
 
-ROOT = Path(__file__).parents[2]
 RTOL = 1e-9
 SIZES = (3, 23, 7, 4, 15, 5, 11, 9)
 FEATURES, CLASSES = 5, 3
@@ -63,13 +64,28 @@ def draw(counts, seed):
 
 def expected(case, **changed):
     """What the oracle of the case says."""
-    module = importlib.import_module(f".{case.method.replace('-', '_')}", __package__)
-    clients = clients_of(case.problem)
+    module, clients = oracle(case.method), clients_of(case.problem)
+    draws = [draw(case.counts, 1)]
+    if case.method == "accfeddcd":
+        draws.append(draw(case.counts, 2))
     if case.graph is not None:
-        first = draw(case.counts, 1) if selects(case) else len(case.counts)
-        return module.run(clients, first, case.graph, **{**case.options, **changed})
-    draws = [draw(case.counts, 1)] + ([draw(case.counts, 2)] if case.method == "accfeddcd" else [])
-    return module.run(clients, *draws, **{**case.options, **changed})
+        draws = [draws[0] if selects(case.method) else len(case.counts), case.graph]
+    return known(clients, module.run(clients, *draws, **{**case.options, **changed}), case.graph is not None)
+
+
+def oracle(method):
+    """The module of a method."""
+    return importlib.import_module(f".{method.replace('-', '_')}", __package__)
+
+
+def known(clients, seen, nodes=False):
+    """What is compared of an oracle's models, or of the models of all ``nodes``, and of further columns."""
+    pairs = [one if isinstance(one, tuple) else (one, {}) for one in seen]
+    models = [x for x, _ in pairs]
+    more = {name: np.array([columns[name] for _, columns in pairs]) for name in pairs[0][1]}
+    if nodes:
+        models, more = at_the_mean(models)
+    return trajectory(clients, models) | more
 
 
 def clients_of(problem):
@@ -82,36 +98,54 @@ def clients_of(problem):
     return [kind(data.X[end - d : end], data.y[end - d : end], **options) for d, end in zip(SIZES, ends, strict=True)]
 
 
-def computed(case, folder):
-    """What mpifed says of the same study."""
+def begun(problem, algorithm, **where):
+    """A run in this process on the samples of a problem."""
+    kind, data = Problem.build(problem, "problem"), samples(problem["name"])
+    pool = kind.fitted(Pool(data.X, data.y, None, data.sizes))
+    return Run(Algorithm.build(algorithm, "algorithm"), kind, data=pool, **where)
+
+
+def computed(case):
+    """What mpifed says in this process: the columns, with the models, of every round."""
+    draws = Given(tuple(map(tuple, draw(case.counts, 1))), tuple(map(tuple, draw(case.counts, 2))))
+    selection = draws if case.graph is None or selects(case.method) else All()
+    run = begun(case.problem, algorithm_of(case), selection=selection, graph=case.graph)
+    personal = traits.has_personal_models(run.algorithm)
+    rows = []
+    for round in range(len(case.counts) + 1):
+        if round:
+            run.rounds(1)
+        own = {"personal": run.fed.inspect(run.algorithm.personalised)} if personal else {}
+        rows.append(run.row() | {"x": run.server.x} | own)
+    return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def algorithm_of(case):
+    return {"name": case.method, **case.options, **(case.fixed or {})}
+
+
+def recorded(case, folder):
+    """What the file of a whole run says of the same study."""
+    personal = traits.has_personal_models(Algorithm.member(case.method, "algorithm"))
     np.savez(folder / "fed.npz", **samples(case.problem["name"])._asdict())
     np.savez(folder / "sel.npz", sel=padded(draw(case.counts, 1)), sel2=padded(draw(case.counts, 2)))
     study = {
         "rounds": len(case.counts),
         "data": {"name": "file", "path": str(folder / "fed.npz")},
         "problem": case.problem,
-        "algorithm": {"name": case.method, **case.options, **(case.fixed or {})},
+        "algorithm": algorithm_of(case),
         "selection": {"name": "replay", "path": str(folder / "sel.npz"), "key": "sel"},
-        "record": {"personal": case.method in ("flame", "flame-dp", "pfedme", "ditto", "apfl")},
+        "record": {"models": 1, "personal": personal},
     }
     if case.graph is not None:
-        study |= {"graph": case.graph, **({} if selects(case) else {"selection": "all"})}
-    return mpifed.run(study)
+        study |= {"graph": case.graph, **({} if selects(case.method) else {"selection": "all"})}
+    result = mpifed.run(study)
+    return dict(result.rounds) | result.models | ({"personal": result.personal} if personal else {})
 
 
-def selects(case):
+def selects(method):
     """Whether a method on a graph has rounds in which only some nodes train."""
-    return case.method in ("fedgia-graph", "fedepm-graph")
-
-
-def methods():
-    """The names of all methods, as the command lists them."""
-    command = [sys.executable, "-m", "mpifed", "list", "algorithms"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    names = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
-    assert "fedgia" in names, done.stdout
-    return names
+    return traits.selections(Algorithm.member(method, "algorithm")) > 0
 
 
 def padded(draws):
@@ -122,23 +156,19 @@ def padded(draws):
     return rows
 
 
-def deviations(expected, objective, grad_norm_sq, x, **more):
-    """Largest relative deviation of each quantity.
+def deviations(right, found):
+    """The largest relative deviation of each quantity of an oracle.
 
     ‖∇f‖² is relative to itself plus 1e-6 of its first value: a gradient near 0 is a difference of large numbers and
-    has fewer digits. A vector is relative to its largest entry.
+    has fewer digits. Vectors are relative to the largest entry of all.
     """
-    floor = 1e-6 * expected["grad_norm_sq"][0]
-    found = {
-        "objective": ratio(objective, expected["objective"], 0.0),
-        "grad_norm_sq": ratio(grad_norm_sq, expected["grad_norm_sq"], floor),
-        "x": np.max(np.abs(x - expected["x"][-1])) / np.max(np.abs(expected["x"][-1])),
-    }
-    for key, value in more.items():
-        right = expected[key]
-        whole = key == "personal"
-        found[key] = np.max(np.abs(value - right)) / np.max(np.abs(right)) if whole else ratio(value, right, 0.0)
-    return found
+    found_by = {}
+    for key, value in right.items():
+        if value.ndim > 1:
+            found_by[key] = np.max(np.abs(found[key] - value)) / np.max(np.abs(value))
+        else:
+            found_by[key] = ratio(found[key], value, 1e-6 * value[0] if key == "grad_norm_sq" else 0.0)
+    return found_by
 
 
 def ratio(value, right, floor):

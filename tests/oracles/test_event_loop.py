@@ -1,24 +1,20 @@
 """mpifed's asynchronous runs against a loop over events, which computes one upload after the other: to 1e-12."""
 
-from __future__ import annotations
-
-import inspect
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-import mpifed
 from mpifed.algorithms.base import Algorithm
 from mpifed.core.streams import stream
+from tests.helpers import traits
 
 from . import event_loop
-from .asynchronous import METHODS
 from .cases import EXACT, LEAST_SQUARES, LOGISTIC, SOFTMAX, UNBIASED, WHOLE, step
-from .study import SIZES, clients_of, samples
+from .study import SIZES, begun, clients_of, oracle
 
 STEPS, RTOL = 25, 1e-12
-SPEED, PASSES, LATENCY, BANDWIDTH, JITTER = 100.0, 4, 0.01, 4e4, 0.6
+SYSTEM = {"speed": 100.0, "passes": 4, "latency": 0.01, "bandwidth_up": 4e4, "jitter": 0.6}
 
 
 class Case(NamedTuple):
@@ -62,51 +58,39 @@ def duration(numbers):
     """Seconds from the model that is sent to client i until its upload of so many numbers is there, written out."""
 
     def seconds(i, count):
-        factor = np.exp(JITTER * stream(0, "system", i, count, 2).standard_normal())
-        return LATENCY + 8 * numbers / BANDWIDTH + PASSES * SIZES[i] / SPEED * factor + LATENCY
+        factor = np.exp(SYSTEM["jitter"] * stream(0, "system", i, count, 2).standard_normal())
+        computing = SYSTEM["passes"] * SIZES[i] / SYSTEM["speed"] * factor
+        return 2 * SYSTEM["latency"] + 8 * numbers / SYSTEM["bandwidth_up"] + computing
 
     return seconds
 
 
-def computed(case, folder):
-    """The run of a case, with the model of every round."""
-    np.savez(folder / "fed.npz", **samples(case.problem["name"])._asdict())
-    table = {"arrivals": case.arrivals, **({} if case.staleness is None else {"staleness": case.staleness})}
-    return mpifed.run(
-        rounds=STEPS,
-        data={"name": "file", "path": str(folder / "fed.npz")},
-        problem=case.problem,
-        algorithm={"name": case.method, **case.options},
-        system={"speed": SPEED, "passes": PASSES, "latency": LATENCY, "bandwidth_up": BANDWIDTH, "jitter": JITTER},
-        asynchronous=table,
-        record={"models": 1},
-        path=folder / "out.h5",
-    )
-
-
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_equals_the_event_loop(case, tmp_path):
-    clients, kind = clients_of(case.problem), METHODS[case.method]
-    own = {"arrivals": case.arrivals} if "arrivals" in inspect.signature(kind).parameters else {}
-    method = kind(clients, **case.options, **own)
-    models, moved = [method.x], method.step
+def test_equals_the_event_loop(case):
+    clients = clients_of(case.problem)
+    numbers = clients[0].n + (case.method == "fednova")  # of an upload; and ‖a_i‖₁
+    method = oracle(case.method).Method(clients, **case.options)
+    right, moved = [method.x], method.step
 
     def recording(uploads, ages):
         moved(uploads, ages)
-        models.append(method.x)
+        right.append(method.x)
 
     method.step = recording
-    numbers = clients[0].n + (case.method == "fednova")  # and ‖a_i‖₁
     steps = event_loop.run(method, duration(numbers), STEPS, case.arrivals, case.staleness)
-    result = computed(case, tmp_path)
-    assert [result.selected(k).tolist() for k in range(1, STEPS + 1)] == [one.arrived for one in steps]
-    np.testing.assert_allclose(result.rounds["simulated_seconds"][1:], [one.seconds for one in steps], rtol=RTOL)
-    np.testing.assert_allclose(result.rounds["staleness"][1:], [np.mean(one.ages) for one in steps], rtol=RTOL)
-    np.testing.assert_array_equal(result.rounds["staleness_max"][1:], [max(one.ages) for one in steps])
-    scale = np.abs(np.array(models)).max()
-    np.testing.assert_allclose(result.models["x"], models, rtol=0, atol=RTOL * scale)
+    table = {"arrivals": case.arrivals} | ({} if case.staleness is None else {"staleness": case.staleness})
+    run = begun(case.problem, {"name": case.method, **case.options}, system=SYSTEM, asynchronous=table)
+    models = [run.server.x]
+    for one in steps:
+        models.append(run.rounds(1)[0])
+        assert run.fed.selected.tolist() == one.arrived
+        row = run.fed.devices.row()
+        found = [row["simulated_seconds"], row["staleness"], row["staleness_max"]]
+        np.testing.assert_allclose(found, [one.seconds, np.mean(one.ages), max(one.ages)], rtol=RTOL)
+    np.testing.assert_allclose(models, right, rtol=0, atol=RTOL * np.abs(right).max())
 
 
 def test_every_method_that_can_be_asynchronous_has_an_event_loop():
-    able = {name for name in Algorithm.choices if Algorithm.member(name, "").asynchronous}
-    assert able == METHODS.keys() == {case.method for case in CASES}
+    able = {name for name in Algorithm.choices if traits.can_be_asynchronous(name)}
+    assert able == {name for name in Algorithm.choices if hasattr(oracle(name), "Method")}
+    assert able == {case.method for case in CASES}

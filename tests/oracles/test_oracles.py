@@ -1,16 +1,15 @@
 """mpifed against plain loops over clients: every method, to 1e-9."""
 
-from __future__ import annotations
-
-import importlib
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from mpifed.algorithms.base import Algorithm
+
 from .cases import CASES
-from .study import RTOL, computed, deviations, expected, methods
+from .study import RTOL, computed, deviations, expected, oracle, recorded
 
 FOLDER = Path(__file__).parent
 THRESHOLDS = {
@@ -19,21 +18,34 @@ THRESHOLDS = {
     "marina": ("p",),
     "newton": ("c",),
 }  # inner tests, a coin, line searches
+NUMBERS = ("objective", "grad_norm_sq", "x", "personal")  # what constants move
+every = pytest.mark.parametrize("case", CASES, ids=str)
 
 
-def check(right, **found):
+def check(right, found):
     """Every quantity is within RTOL."""
-    wrong = {key: value for key, value in deviations(right, **found).items() if not value <= RTOL}
+    wrong = {key: value for key, value in deviations(right, found).items() if not value <= RTOL}
     assert not wrong, f"relative deviations above {RTOL}: {wrong}"
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_equals_its_oracle(case, tmp_path):
-    right, result = expected(case), computed(case, tmp_path)
-    more = {key: result.rounds[key] for key in right.keys() - {"objective", "grad_norm_sq", "x", "personal"}}
+@every
+def test_equals_its_oracle(case):
+    check(expected(case), computed(case))
+
+
+def one_of_each(cases):
+    """The first case of each method; the others are slow."""
+    methods = [case.method for case in cases]
+    later = [case for k, case in enumerate(cases) if case.method in methods[:k]]
+    return [pytest.param(case, marks=pytest.mark.slow) if case in later else case for case in cases]
+
+
+@pytest.mark.parametrize("case", one_of_each(CASES), ids=str)
+def test_so_does_the_file_of_a_whole_run(case, tmp_path):
+    right = expected(case)
     if "personal" in right:
-        more["personal"] = result.personal
-    check(right, objective=result.rounds["objective"], grad_norm_sq=result.rounds["grad_norm_sq"], x=result.x, **more)
+        right["personal"] = right["personal"][-1]
+    check(right, recorded(case, tmp_path))
 
 
 def constants(case):
@@ -42,33 +54,29 @@ def constants(case):
     return [key for key, value in case.options.items() if isinstance(value, float) and key not in left_out]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@every
 def test_a_constant_off_by_one_percent_is_noticed(case):
-    right = expected(case)
+    right = {key: value for key, value in expected(case).items() if key in NUMBERS}
     for key in constants(case):
-        other = expected(case, **{key: 1.01 * case.options[key]})
-        own = {"personal": other["personal"]} if "personal" in right else {}
         with pytest.raises(AssertionError, match="relative deviations"):
-            check(right, objective=other["objective"], grad_norm_sq=other["grad_norm_sq"], x=other["x"][-1], **own)
-    for key in ("objective", "grad_norm_sq", "x"):
-        moved = {name: right[name] for name in ("objective", "grad_norm_sq")} | {"x": right["x"][-1]}
-        moved[key] = moved[key] * (1 + 1e-8)
+            check(right, expected(case, **{key: 1.01 * case.options[key]}))
+    for key in right:
         with pytest.raises(AssertionError, match=key):
-            check(right, **moved)
+            check(right, right | {key: right[key] * (1 + 1e-8)})
 
 
 def test_a_number_that_is_not_finite_is_noticed():
     right = expected(CASES[0])
     with pytest.raises(AssertionError, match="objective"):
-        check(right, objective=right["objective"] * np.nan, grad_norm_sq=right["grad_norm_sq"], x=right["x"][-1])
+        check(right, right | {"objective": right["objective"] * np.nan})
 
 
 def test_every_method_has_an_oracle_and_two_cases():
     cases = Counter(case.method for case in CASES)
-    for name in methods():
+    for name in Algorithm.choices:
         module = name.replace("-", "_")
         assert (FOLDER / f"{module}.py").exists(), (
             f"write tests/oracles/{module}.py: {name} as a plain loop, from its paper"
         )
-        assert callable(importlib.import_module(f".{module}", __package__).run)
+        assert callable(oracle(name).run)
         assert cases[name] >= 2, f"{name} needs two cases in tests/oracles/cases.py"

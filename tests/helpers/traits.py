@@ -1,0 +1,88 @@
+"""What the tests of all methods read of an algorithm: the one place that knows by which names it says so."""
+
+from __future__ import annotations
+
+from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.graph_method import GraphMethod
+from mpifed.experiment.matching import missing
+from mpifed.federation.method import Personalised
+from mpifed.federation.traits import Takes, steering
+
+
+def on_graphs(name):
+    """Whether a method has no server."""
+    return issubclass(Algorithm.member(name, "algorithm"), GraphMethod)
+
+
+def can_be_asynchronous(name):
+    return bool(Algorithm.member(name, "algorithm").asynchronous)
+
+
+def selections(algorithm):
+    """How often a round selects clients; 0 where all of them are called."""
+    return algorithm.takes.selections
+
+
+def all_reply(algorithm):
+    """Whether clients that are not selected receive and send in every round, too."""
+    return algorithm.takes in (Takes.ALL, Takes.SELECTED_AND_ALL) and not isinstance(algorithm, GraphMethod)
+
+
+def all_change(algorithm):
+    """Whether clients that are not selected have a rule of their own."""
+    return all_reply(algorithm) or algorithm.takes.selections > 1
+
+
+def by_coin(algorithm):
+    """Whether a coin decides who replies."""
+    return algorithm.takes is Takes.SELECTED_OR_ALL
+
+
+def exact_ways(algorithm):
+    """The ways, up or down, on which messages cannot be compressed."""
+    return set(algorithm.upload.exact)
+
+
+def lacking(algorithm, problem):
+    """The methods that it needs and that a problem does not have."""
+    return missing(algorithm, type(problem))
+
+
+def said_traffic(algorithm, n):
+    """Numbers that a selected client downloads and uploads for each selection, as the algorithm says."""
+    return algorithm.traffic(n)
+
+
+def said_work(algorithm, d):
+    """Sample gradients for each selection of clients with d samples, as the algorithm says."""
+    return algorithm.work(d)
+
+
+def said_local_steps(algorithm, d):
+    """Local steps in a round of clients with d samples, as the algorithm says."""
+    return algorithm.local_steps(d)
+
+
+def tuning(algorithm):
+    """The option to change where the iterates diverge, as error messages name it."""
+    return steering(algorithm)
+
+
+def columns(algorithm):
+    """Names of the sums over clients that the algorithm asks evaluations for."""
+    return algorithm.watches
+
+
+def bears_absence(algorithm):
+    """Whether a round can go on without clients that it called."""
+    return not algorithm.takes.everyone
+
+
+def bears_change(name):
+    """Whether the edges of a graph may differ between rounds."""
+    return not Algorithm.member(name, "algorithm").fixed_weights
+
+
+def has_personal_models(algorithm):
+    """Whether clients keep models of their own."""
+    return isinstance(algorithm, Personalised)

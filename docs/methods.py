@@ -1,4 +1,4 @@
-"""The list of all methods (mpifed/core/methods.py) and the names of mpifed.algorithms, from the files of that folder."""
+"""The list of all methods, mpifed/core/methods.py, and the names of mpifed.algorithms, from the files of the folder."""
 
 from __future__ import annotations
 

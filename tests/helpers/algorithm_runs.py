@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from itertools import pairwise
 
 import msgspec
@@ -18,14 +19,19 @@ from mpifed.experiment.rounds import evaluate
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local
 from mpifed.federation.participation.selection import Selection, Selector, Uniform
-from mpifed.federation.peers.neighbourhood import Neighbourhood
+from mpifed.federation.peers.neighbourhood import ADD, GATHER, MIX, Neighbourhood
 from mpifed.federation.peers.network import Network
-from mpifed.federation.request import HostReport, together
+from mpifed.federation.request import ARRIVE, REST, HostReport, together
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.sums import finish
-from mpifed.federation.timing.arrivals import Asynchronous
+from mpifed.federation.timing.arrivals import Arrivals, Asynchronous
+from mpifed.federation.timing.computed_ahead import ComputedAhead
+from mpifed.federation.timing.device_rounds import DeviceRounds
+from mpifed.federation.timing.devices import Devices
+from mpifed.federation.timing.node_clocks import NodeClocks
 from mpifed.federation.timing.system import System
+from mpifed.federation.traits import Takes
 from mpifed.federation.transport import InProcess
 from mpifed.federation.wire.compress import Compress
 from mpifed.graphs.base import Graph
@@ -71,7 +77,7 @@ class Several:
 
     def send(self, request):
         replies, reports = [], []
-        if request.near is not None:
+        if request.verb[0] in (MIX, ADD, GATHER):
             post(self.hosts, request)
         for host in self.hosts:
             to = np.arange(self.hosts[-1].hi) if request.to is None else request.to
@@ -92,6 +98,9 @@ class Several:
         return msgspec.structs.replace(replies[0], rows=finish(request, np.concatenate(rows), tree), layout=layout)
 
 
+NEIGHBOURHOODS = weakref.WeakKeyDictionary()  # of hosts in this process
+
+
 class Letters:
     """Links of a host in this process: what comes was put there before."""
 
@@ -107,13 +116,13 @@ def post(hosts, request):
     """Put the rows that every host sends to the hosts that they are for, by host, as an exchange of MPI does."""
     parcels = []
     for host in hosts:
-        near = host.neighbourhood
+        near = NEIGHBOURHOODS[host]
         near.links = near.links or Letters()
         plan = near.plan(request.key[0])
-        rows = near.outgoing(plan, near.rows(request.near[1], host.state, host.slot))
+        rows = near.outgoing(plan, near.rows(request.verb[1:], host.state, host.slot))
         parcels.append(np.split(rows, np.cumsum(plan.to)[:-1]))
     for k, host in enumerate(hosts):
-        host.neighbourhood.links.come = np.concatenate([parcel[k] for parcel in parcels])
+        NEIGHBOURHOODS[host].links.come = np.concatenate([parcel[k] for parcel in parcels])
 
 
 class Run:
@@ -148,21 +157,27 @@ class Run:
         for host in self.hosts:
             host.join()
             if graph is not None:
-                host.neighbourhood = Neighbourhood(setup.weights, host.lo, host.hi, list(cuts), host.dtype)
+                NEIGHBOURHOODS[host] = Neighbourhood(setup.weights, host.lo, host.hi, list(cuts), host.dtype)
+                host.verbs |= NEIGHBOURHOODS[host].verbs(host)
+            if asynchronous is not None:
+                ahead = ComputedAhead(host, len(host.order))
+                host.verbs |= {REST[0]: ahead.rest, ARRIVE[0]: ahead.arrive}
+                host.keepers.append(ahead)
         count = len(self.hosts)
         transport = InProcess(*self.hosts) if count == 1 else Several(self.hosts)
         self.selector = (selection or Uniform(share=SHARE)).selector(seed, self.m, 1000)
-        devices = None
-        if system is not None and graph is not None:
-            devices = Clocks(System.build(system, "system"), seed, self.data.sizes, start, algorithm)
-        elif system is not None:
-            devices = System.build(system, "system").devices(seed, self.data.sizes, start, algorithm, 1)
+        schedule = None
+        devices = None if system is None else Devices(System.build(system, "system"), setup, self.data.sizes)
         if asynchronous is not None:
             table = Asynchronous.build(asynchronous, "asynchronous")
             self.selector = Selector(table.arrivals, lambda round, again: None)
-            devices.flights = table.flights(devices, seed)
+            schedule = Arrivals(table, devices)
+        elif graph is not None and system is not None:
+            schedule = NodeClocks(devices, algorithm.takes is Takes.ALL)
+        elif system is not None:
+            schedule = DeviceRounds(devices, algorithm, 1)
         kind = Federation if graph is None else Network
-        self.fed = kind(transport, setup, self.selector, self.data.sizes, devices)
+        self.fed = kind(transport, setup, self.selector, self.data.sizes, schedule)
         self.algorithm, self.round = algorithm, 0
         self.server = self.fed.observed(algorithm.start(self.fed))
 
@@ -184,8 +199,7 @@ class Run:
 
     def row(self):
         """What is recorded of the server's model, and of simulated devices."""
-        devices = {} if self.fed.devices is None else self.fed.devices.row()
-        return evaluate(self.algorithm, self.fed, self.server) | devices
+        return evaluate(self.algorithm, self.fed, self.server) | self.fed.schedule.row()
 
     def states(self):
         """Every field of the clients' state, in client order."""

@@ -18,6 +18,8 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.formats.npz import open_npz
 from mpifed.data.formats.on_disk import reading
+from mpifed.federation.method import Method
+from mpifed.problems.base import Problem
 
 
 class Selector(NamedTuple):
@@ -57,6 +59,9 @@ class Selection(Component):
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         """The selector of a run of ``rounds`` rounds; UserError for what cannot be with m clients."""
         raise NotImplementedError
+
+    def verify(self, algorithm: Method, problem: Problem, m: int) -> None:
+        """Refuse, before round one, an algorithm on m clients that this selection does not suit (UserError)."""
 
 
 class All(Selection, tag="all"):

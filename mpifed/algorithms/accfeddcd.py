@@ -60,7 +60,11 @@ class AccFedDCD(DualMethod, tag="accfeddcd"):
         return Server(fed.initial(), alpha, beta, share, a=float(a), b=float(kappa * a * r**2), r=float(r))
 
     def round(self, fed: Federation, server: Server) -> Server:
-        a, b, r, eta, alpha = server.a, server.b, server.r, self.rate(fed), self.common(server)
+        a = server.a
+        b = server.b
+        r = server.r
+        eta = self.rate(fed)
+        alpha = self.common(server)
         fed.call(self.extrapolate, a, b)  # lines 17–18, 26, 29
         first = self.select(fed, server)  # line 19
         server = server._replace(x=self.collect(fed, server, first))  # lines 20–22

@@ -40,7 +40,10 @@ class APFL(FedAvg, tag="apfl"):
 
     def update(self, f: Local, client: Any, x: Array, k: int, most: Array | None = None) -> tuple[Any, Array]:
         """k0 iterations of both models, or at most as many as each client may take."""
-        w, v, memory, own = x, client.v, None, None
+        w = x
+        v = client.v
+        memory = None
+        own = None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
             g = self.alpha * batch.grad(self.mixture(v, w))

@@ -11,6 +11,7 @@ from mpifed.algorithms.answers import Answers
 from mpifed.core.methods import CHOICES
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
+from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Mean, Need, Recorded, Refused, Takes, Upload
 
 
@@ -104,12 +105,12 @@ class Algorithm(Answers):
         raise NotImplementedError
 
     @abstractmethod
-    def start(self, fed: Any) -> Any:
-        """The first state of the server, a NamedTuple with the model ``x`` (n,). ``fed``: the Federation."""
+    def start(self, fed: Federation) -> Any:
+        """The first state of the server, a NamedTuple with the model ``x`` (n,)."""
         raise NotImplementedError
 
     @abstractmethod
-    def round(self, fed: Any, server: Any) -> Any:
+    def round(self, fed: Federation, server: Any) -> Any:
         """One communication round."""
         raise NotImplementedError
 
@@ -134,4 +135,6 @@ def counted(d: Array, k0: int, epochs: int, batch_size: int) -> Array:
 
 def passes(d: Array, k0: int, epochs: int, batch_size: int) -> Array:
     """Sample gradients of f.steps(k0, epochs, batch_size) with one gradient a step, for clients of d samples: (m,)."""
-    return epochs * d if epochs else k0 * (np.minimum(batch_size, d) if batch_size else d)
+    if epochs:
+        return epochs * d
+    return k0 * (np.minimum(batch_size, d) if batch_size else d)

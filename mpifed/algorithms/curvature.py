@@ -31,7 +31,9 @@ def followed(path: Path, x: Array, error: float) -> Path:
     x⁻‖. Where c − e > 2σ that step was too long: the model goes back to x⁻, and σ doubles until it is at least c − e.
     Else the next σ is the one nearest to 2(c + e), at least σ/2.
     """
-    sigma, slope, error = path.sigma, path.sigma * (path.x - x), float(error) / 4
+    sigma = path.sigma
+    slope = path.sigma * (path.x - x)
+    error = float(error) / 4
     length = norm(path.x - path.before)
     if length > 0:
         change, off = norm(slope - path.slope), error + path.error

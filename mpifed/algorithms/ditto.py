@@ -47,7 +47,8 @@ class Ditto(FedAvg, tag="ditto"):
     def update(self, f: Local, client: Any, x: Array, k: int, most: Array | None = None) -> tuple[Any, Array]:
         """The local model for the server, and the personal model."""
         client, w = super().update(f, client, x, k, most)
-        theta, memory = client.theta, None
+        theta = client.theta
+        memory = None
         for _, batch, has in f.steps(self.inner, 0, self.batch_size):
             g = batch.grad(theta) + self.lam * (theta - x)
             theta, memory = self.optimizer.step(theta, g, self.lr * has, memory)

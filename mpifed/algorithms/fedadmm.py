@@ -48,7 +48,8 @@ class FedADMM(InexactADMM, tag="fedadmm"):
         return (1 + self.k0 * (self.inner_max - 1)) * d  # at most: clients that reach ε_i stop early
 
     def join(self, f: Local) -> Client:
-        eps, pi = np.full(len(f), float(self.k0**2 if self.eps0 is None else self.eps0)), self.duals(f)
+        eps = np.full(len(f), float(self.k0**2 if self.eps0 is None else self.eps0))
+        pi = self.duals(f)
         return Client(pi, z=self.sigma(f)[:, None] * f.initial() + pi, eps=eps, steps=np.zeros(len(f)))
 
     def start(self, fed: Federation) -> Server:
@@ -63,7 +64,9 @@ class FedADMM(InexactADMM, tag="fedadmm"):
         """(3.4)–(3.7), k0 times; the first gradient of every iteration is the one at w."""
         r, sigma = (np.repeat(a[:, None].astype(w.dtype), f.n, 1) for a in (f.lipschitz() / f.m, self.sigma(f)))
         lagrangian = AugmentedLagrangian(f, w, r, sigma, f.grad(w) / f.m, r * w + sigma * w)
-        pi, eps, steps = client.pi, client.eps, client.steps
+        pi = client.pi
+        eps = client.eps
+        steps = client.steps
         for _ in range(self.k0):
             eps = self.nu * eps  # (3.4)
             wi, taken = lagrangian.descend(pi, eps, self.inner_max)  # (3.5)

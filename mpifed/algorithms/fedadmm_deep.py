@@ -61,7 +61,8 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """Local epochs, dual step and upload."""
-        theta, memory = np.broadcast_to(w, client.pi.shape), None
+        theta = np.broadcast_to(w, client.pi.shape)
+        memory = None
         for _, batch, has in f.steps(0, self.epochs, self.batch_size):
             g = batch.grad(theta) + client.pi + self.rho * (theta - w) + self.weight_decay * theta
             theta, memory = self.optimizer.step(theta, g, self.lr * has, memory)

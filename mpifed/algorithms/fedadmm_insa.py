@@ -57,7 +57,8 @@ class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
         return n, n + 1
 
     def join(self, f: Local) -> Client:
-        w, beta = f.initial(), (self.r0 * f.lipschitz()).astype(f.block.b.dtype)[:, None]
+        w = f.initial()
+        beta = (self.r0 * f.lipschitz()).astype(f.block.b.dtype)[:, None]
         return Client(f.zeros(), w, beta, z=np.hstack([beta * w, beta]), steps=np.zeros(len(f)))
 
     def start(self, fed: Federation) -> Server:

@@ -48,7 +48,8 @@ class LocalSteps(Algorithm):
 
     def update(self, f: Local, client: Client, x: Array, k: int, most: Array | None = None) -> tuple[Client, Array]:
         """k0 iterations from the server's model, or at most as many as each client may take."""
-        w, memory = self.origin(client, x), None
+        w = self.origin(client, x)
+        memory = None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
             w, memory = self.iterate(batch, w, x, gamma, memory)

@@ -65,7 +65,8 @@ class FedBuff(Algorithm, tag="fedbuff"):
 
     def update(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
         """Local iterations from the model x that the client was sent: how far they go."""
-        w, memory = x, None
+        w = x
+        memory = None
         for _, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
             w, memory = self.optimizer.step(w, batch.grad(w), self.lr * has, memory)
         return client, w - x

@@ -66,7 +66,8 @@ class FedDyn(Algorithm, tag="feddyn"):
 
     def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
         """Local steps, and the new linear term."""
-        theta, memory = np.broadcast_to(x, client.h.shape), None
+        theta = np.broadcast_to(x, client.h.shape)
+        memory = None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
             g = batch.grad(theta) - client.h + self.alpha * (theta - x)

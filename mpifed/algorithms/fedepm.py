@@ -80,10 +80,14 @@ class FedEPM(ExactPenalty, tag="fedepm"):
 
     def update(self, f: Local, client: Client, x: Array, k: int, eta: float, lam: float) -> tuple[Client, Array]:
         """(20), k0 times, and (21)."""
-        noise, w, reach = self.mechanism(), client.w, client.reach
-        g, over = noise.gradient(f, x), f.d if self.step_scale == "samples" else np.ones(len(f))
+        noise = self.mechanism()
+        w = client.w
+        reach = client.reach
+        g = noise.gradient(f, x)
+        over = f.d if self.step_scale == "samples" else np.ones(len(f))
         for j in range(self.k0):
-            mu = self.mu0 * (1 + self.c * noise.square(away := w - x)) * self.alpha ** (k + j + 1)
+            away = w - x
+            mu = self.mu0 * (1 + self.c * noise.square(away)) * self.alpha ** (k + j + 1)
             step = (mu / over)[:, None].astype(x.dtype)
             w = x + soft(step * away - g, lam) / (eta + step)  # (20)
             reach = noise.grow(reach, step[:, 0], eta, f.d)

@@ -42,18 +42,18 @@ class FedEPMGraph(ExactPenalty, GraphMethod, tag="fedepm-graph"):
 
     takes: ClassVar[Takes] = Takes.SELECTED
     upload: ClassVar[Upload] = Upload(vectors=2)
-    model = GraphMethod.model  # type: ignore[assignment]
+    model = GraphMethod.model
 
-    def join(self, f: Local) -> Client:  # type: ignore[override]
+    def join(self, f: Local) -> Client:
         return Client(f.initial(), f.zeros(), f.initial(), reach=np.zeros(len(f)), ratio=np.full(len(f), np.inf))
 
-    def start(self, net: Network) -> Server:  # type: ignore[override]
+    def start(self, net: Network) -> Server:
         lam, eta = penalties(self, net.m, net.cohort)
         net.local(self.noised)
         net.gather("z", self.average, eta, lam)
         return Server(net.initial(), 0, eta, lam, np.zeros(net.m))
 
-    def round(self, net: Network, server: Server) -> Server:  # type: ignore[override]
+    def round(self, net: Network, server: Server) -> Server:
         selected = net.select(server.x)
         net.gather("x", self.iterate, *server[1:4], to=selected)
         net.gather("z", self.average, *server[2:4], of=selected)
@@ -67,9 +67,13 @@ class FedEPMGraph(ExactPenalty, GraphMethod, tag="fedepm-graph"):
 
     def iterate(self, f: Local, client: Client, near: Near, k: int, eta: float, lam: float) -> tuple[Client, None]:
         """(20), k0 times, and (21)."""
-        noise, w, reach, copies = self.mechanism(), client.w, client.reach, elastic_nets(near, client.x)
+        noise = self.mechanism()
+        w = client.w
+        reach = client.reach
+        copies = elastic_nets(near, client.x)
         x = copies.mean()
-        g, over = noise.gradient(f, x), f.d if self.step_scale == "samples" else np.ones(len(f))
+        g = noise.gradient(f, x)
+        over = f.d if self.step_scale == "samples" else np.ones(len(f))
         for j in range(self.k0):
             mu = self.mu0 * (1 + self.c * noise.square(w - x)) * self.alpha ** (k + j + 1)
             step = (mu / over)[:, None].astype(x.dtype)

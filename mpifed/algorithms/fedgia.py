@@ -77,10 +77,14 @@ class FedGiA(OneGradientADMM, tag="fedgia"):
 
     def update(self, f: Local, client: Client, x: Array, sigma: float, selected: Array) -> tuple[Client, Any]:
         """(12)–(17): with the gradient at x, k0 steps of the selected clients, one of the others."""
-        g, sigma, i = f.grad(x) / f.m, float(sigma), np.flatnonzero(selected)
+        g = f.grad(x) / f.m
+        sigma = float(sigma)
+        i = np.flatnonzero(selected)
         pi, z = -g, x - g / sigma  # (16), (17)
         if len(i):
-            gi, pii, solve = g[i], client.pi[i], inverse(f.take(i), self.H, sigma)
+            gi = g[i]
+            pii = client.pi[i]
+            solve = inverse(f.take(i), self.H, sigma)
             for _ in range(self.k0):
                 step = -solve(gi + pii)  # (12): x_i − x
                 pii = pii + sigma * step  # (13)

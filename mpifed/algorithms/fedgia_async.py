@@ -64,7 +64,9 @@ class AsynchronousFedGiA(OneGradientADMM, tag="fedgia-async"):
 
     def steps(self, f: Local, client: Client, x: Array, sigma: float) -> tuple[Client, Array]:
         """(12)–(14): k0 steps with the gradient at x."""
-        g, pi, solve = f.grad(x) / f.m, client.pi, inverse(f, self.H, sigma)
+        g = f.grad(x) / f.m
+        pi = client.pi
+        solve = inverse(f, self.H, sigma)
         for _ in range(self.k0):
             step = -solve(g + pi)  # (12): x_i − x
             pi = pi + sigma * step  # (13)

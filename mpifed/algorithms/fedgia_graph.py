@@ -68,7 +68,9 @@ class FedGiAGraph(GraphMethod, tag="fedgia-graph"):
 
     def iterate(self, f: Local, client: Client, sigma: float) -> tuple[Client, None]:
         """(12)–(14), k0 times."""
-        g, pi, solve = f.grad(client.x) / f.m, client.pi, inverse(f, self.H, sigma)
+        g = f.grad(client.x) / f.m
+        pi = client.pi
+        solve = inverse(f, self.H, sigma)
         for _ in range(self.k0):
             step = -solve(g + pi)  # (12)
             pi = pi + sigma * step  # (13)

@@ -54,7 +54,8 @@ class FedNL(LearnedHessians, tag="fednl"):
         return Client(H=f.zeros(entries(f.n)))
 
     def start(self, fed: Federation) -> Server:
-        x, mu = fed.initial(), self.strong_convexity(fed) if self.option == "A" else 0.0
+        x = fed.initial()
+        mu = self.strong_convexity(fed) if self.option == "A" else 0.0
         return Server(x=x, H=fed.mean(self.first, x, charge=True), mu=mu, step=0.0)
 
     def round(self, fed: Federation, server: Server) -> Server:

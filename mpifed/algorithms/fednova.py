@@ -52,7 +52,10 @@ class FedNova(LocalSteps, tag="fednova"):
 
     def normalised(self, f: Local, client: Client, x: Array, k: int, most: Array | None = None) -> tuple[Client, Any]:
         """d_i and ‖a_i‖₁: n + 1 numbers."""
-        w, memory, a, own = x, None, f.zeros(1), None
+        w = x
+        memory = None
+        a = f.zeros(1)
+        own = None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
             w, memory = self.iterate(batch, w, x, gamma, memory)

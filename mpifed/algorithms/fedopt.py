@@ -51,7 +51,8 @@ class FedOpt(LocalSteps, tag="fedopt"):
         return Server(fed.initial(), 0, u, v, 1.0)
 
     def round(self, fed: Federation, server: Any) -> Any:
-        method, spread = self.measured if self.server.spread else self.update, 0.0
+        method = self.measured if self.server.spread else self.update
+        spread = 0.0
         fed.send(method, server.x, server.k, to=fed.select(server.x), each=fed.local_steps)
         if self.server.spread:
             mean, spread = fed.estimate((server.x, 0.0), of=fed.arrivals())

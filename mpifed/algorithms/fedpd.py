@@ -68,7 +68,9 @@ class FedPD(Algorithm, tag="fedpd"):
         first = self.data_grad(f, x)
         for j in range(self.k0):
             gamma = self.step.gamma(k + j, self.k0, f.samples)
-            w, g, memory = x, first, None
+            w = x
+            g = first
+            memory = None
             for inner in range(self.inner):
                 g = self.data_grad(f, w) if inner else first
                 w, memory = self.optimizer.step(w, g + pi + (w - x) / self.eta, gamma, memory)

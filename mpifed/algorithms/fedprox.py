@@ -43,7 +43,8 @@ class FedProx(FedAvg, tag="fedprox"):
         return client.w if self.begin == "own" else x
 
     def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float, memory: Any) -> tuple[Array, Any]:
-        rate, mu = self.rate(f, gamma), self.mu * (1 if self.scale == "1" else f.m)
+        rate = self.rate(f, gamma)
+        mu = self.mu * (1 if self.scale == "1" else f.m)
         for _ in range(self.inner):
             if isinstance(self.optimizer, SGD):
                 w = w - rate * f.grad(w) - gamma * self.mu * (w - x)

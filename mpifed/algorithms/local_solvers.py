@@ -112,13 +112,16 @@ def newton(f: Local, Y: Array, W: Array, tol: float | Array, most: int = 100, ec
     bound = np.broadcast_to(np.asarray(tol, W.dtype), len(f))
     for _ in range(most):
         far = norm > bound[active]
-        active, G, norm = active[far], G[far], norm[far]
+        active = active[far]
+        G = G[far]
+        norm = norm[far]
         if not len(active):
             break
         part = f.take(active)
         accuracy = np.clip(norm, 0.5 * bound[active] / norm if economical else None, 0.1)
         step = conjugate_gradients(part.hessian(W[active]), G, accuracy, 2 * f.n)
-        length, better = np.ones((len(active), 1), W.dtype), np.zeros(len(active), bool)
+        length = np.ones((len(active), 1), W.dtype)
+        better = np.zeros(len(active), bool)
         start, best = W[active], G.copy()
         least = norm.copy()
         for _ in range(30):
@@ -126,16 +129,16 @@ def newton(f: Local, Y: Array, W: Array, tol: float | Array, most: int = 100, ec
             H = part.grad(trial) - Y[active]
             size = np.sqrt(np.vecdot(H, H))
             good = ~better & (size < norm)
-            W[active[good]], best[good], least[good] = trial[good], H[good], size[good]
+            W[active[good]] = trial[good]
+            best[good] = H[good]
+            least[good] = size[good]
             better |= good
             if better.all():
                 break
             length = np.where(better[:, None], length, length / 2)
-        active, G, norm = (
-            active[better],
-            best[better],
-            least[better],
-        )  # a client that cannot improve has reached rounding
+        active = active[better]
+        G = best[better]
+        norm = least[better]  # a client that cannot improve has reached rounding
     return W
 
 

@@ -33,7 +33,8 @@ def direction(H: Array, g: Array, name: str) -> Array:
 
 def backtrack(f: Callable[[float], float], start: float, slope: float, c: float, shrink: float) -> float:
     """The first step s of 1, shrink, shrink² … with f(s) <= f(0) + c s ``slope``, to rounding; ``start`` is f(0)."""
-    step, slack = 1.0, ROUNDING * np.spacing(abs(start))
+    step = 1.0
+    slack = ROUNDING * np.spacing(abs(start))
     while step > SMALLEST and f(step) > start + c * step * slope + slack:
         step *= shrink
     return step

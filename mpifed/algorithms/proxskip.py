@@ -72,7 +72,8 @@ class ProxSkip(Algorithm, tag="proxskip"):
         return client, (r, -f.convexity() if self.p is None else np.ones(len(f)))
 
     def round(self, fed: Federation, server: Server) -> Server:
-        selected = fed.select(server.x, units=(steps := int(fed.rng.geometric(server.p))))
+        steps = int(fed.rng.geometric(server.p))  # up to the coin that says 1
+        selected = fed.select(server.x, units=steps)
         x = fed.mean(self.descend, server.x, server.gamma, steps, to=selected)
         fed.call(self.correct, x, server.p / server.gamma, to=selected, charge=selected is not None)
         return server._replace(x=x)

@@ -12,7 +12,9 @@ from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Refused, Theorem, Upload
 
-MU0, ALPHA, C = 0.05, 1.001, 1e-8  # (39): the constants of FedEPM set the noise of all three methods
+MU0 = 0.05
+ALPHA = 1.001
+C = 1e-8  # (39): the constants of FedEPM set the noise of all three methods
 
 
 class Client(NamedTuple):
@@ -71,7 +73,9 @@ class SFedAvg(Noisy, tag="sfedavg"):
 
     def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
         """(35) or (36), k0 times, and (37)."""
-        noise, w, before = self.mechanism(), x, client.w
+        noise = self.mechanism()
+        w = x
+        before = client.w
         for j in range(self.k0):
             before = w if j else before
             w = self.iterate(f, w, x, self.step.gamma(k + j, self.k0, f.samples))

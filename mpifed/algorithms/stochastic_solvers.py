@@ -34,7 +34,8 @@ class Stochastic(Solver):
         return optimizers.SGD()
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
-        rule, memory = self.rule(), None
+        rule = self.rule()
+        memory = None
         for _, batch, has in f.steps(self.steps or 0, 0 if self.steps else self.epochs, self.batch_size):
             W, memory = rule.step(W, batch.grad(W) - Y, has * self.lr, memory)
         return W
@@ -80,6 +81,8 @@ class SVRG(Solver, tag="svrg"):
         epoch = -1
         for j, batch, has in f.steps(0, self.epochs, self.batch_size):
             if j > epoch:
-                epoch, V, full = j, W, f.grad(W) - Y
+                epoch = j
+                V = W
+                full = f.grad(W) - Y
             W = W - has * self.lr * (batch.grad(W) - batch.grad(V) + full)
         return W

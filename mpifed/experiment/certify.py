@@ -13,7 +13,9 @@ from mpifed.federation.server import Federation
 from mpifed.theory.statements import Certificate, Known, is_convex
 
 FEW = 1000  # largest n(1 + 2m), the order of the Lagrangian's Hessian, at which Hessians are computed
-MINIMUM, FINAL, FIRST = "the minimum x*", "the final model", "the first model"
+MINIMUM = "the minimum x*"
+FINAL = "the final model"
+FIRST = "the first model"
 
 
 def bounds(config: Experiment, fed: Federation) -> tuple[Array | None, Array | None]:
@@ -31,7 +33,8 @@ def known(config: Experiment, fed: Federation, sizes: Array, rounds: int, x: Arr
     r, mu = bounds(config, fed)
     at, point = (FIRST, first) if x is None else (FINAL, x.astype(fed.dtype))
     if r is not None and is_convex(r, mu):
-        at, point = MINIMUM, minimum(fed, algorithm, first).x.astype(fed.dtype)
+        at = MINIMUM
+        point = minimum(fed, algorithm, first).x.astype(fed.dtype)
     f0, _ = fed.inspect(algorithm.certify_objective, "sum", (first,))
     f, gradient = fed.inspect(algorithm.certify_objective, "sum", (point,))
     g0, _ = fed.inspect(algorithm.certify_gradients, args=(first,))

@@ -151,14 +151,17 @@ class CheckpointWriter:
             ledger = {name: int(value) for name, value in vars(fed.ledger).items()}
             saved = Saved(serial, round, self.cuts, elapsed, ledger, type(server).__name__, kinds)
             saved.redrawn = self.redrawn
-            saved.simulated, saved.sent = fed.schedule.seconds, fed.schedule.under_way
+            saved.simulated = fed.schedule.seconds
+            saved.sent = fed.schedule.under_way
             checksummed.write_text(self.folder / STATE, msgspec.json.encode(saved))
         except OSError as error:
             raise Trouble(
                 f"the checkpoint of round {round} cannot be written to {self.folder}: "
                 f"{reason(error)}; resume goes on from the previous one"
             ) from None
-        self.serial, self.round, self.last = serial, round, time.monotonic()
+        self.serial = serial
+        self.round = round
+        self.last = time.monotonic()
         for file in self.folder.iterdir():
             if file.name != STATE and not file.name.startswith(f"{serial}-"):
                 file.unlink(missing_ok=True)

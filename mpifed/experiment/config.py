@@ -200,7 +200,8 @@ def settle(table: dict[str, Any], settings: Iterable[Setting]) -> dict[str, Any]
     parsed = []
     for text, (*parents, last), value in settings:
         if not parents and last in FAMILIES and isinstance(value, str):
-            parents, last = [last], "name"
+            parents = [last]
+            last = "name"
         parsed.append((text, parents, last, value))
     for text, parents, last, value in sorted(parsed, key=lambda one: (one[2] != "name", len(one[1]))):
         part = table

@@ -31,7 +31,8 @@ def refusal(algorithm: Algorithm, problem: Problem, lacking: Sequence[str]) -> s
     able = [other for other in Algorithm.choices if not missing(default(other), type(problem))]
     others = ", ".join(other for other in able if other != name)
     own = remedy(algorithm, lacking, name in able)
-    last = f"; {own}{others}" + ("" if own else " can") if others else ""
+    can = "" if own else " can"
+    last = f"; {own}{others}{can}" if others else ""
     return f"{name} cannot run on {on}: it needs {described(lacking)}, which {on} does not have{last}"
 
 

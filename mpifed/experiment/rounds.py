@@ -38,11 +38,18 @@ def rounds(
     saved: Saved | None = None,
 ) -> Outcome:
     """Run and record the rounds of ``config`` after those of ``saved``; round 0 is the start. Trouble if f diverges."""
-    algorithm, stop, every = config.algorithm, config.stop, config.evaluate.every
+    algorithm = config.algorithm
+    stop = config.stop
+    every = config.evaluate.every
     history = recorder.history(every)
-    round, server, elapsed, reason = -1, None, 0.0, None
+    round = -1
+    server = None
+    elapsed = 0.0
+    reason = None
     if saved is not None:
-        round, server, elapsed = saved.round, restored(config, fed, saved, history), saved.elapsed
+        round = saved.round
+        server = restored(config, fed, saved, history)
+        elapsed = saved.elapsed
         server = algorithm.redrawn(server, checkpoints.redrawn - saved.redrawn)
         reason = stop.reason(history, fed.m, fed.n) if history else None
     while reason is None and round < config.rounds:
@@ -92,7 +99,8 @@ def restored(config: Experiment, fed: Federation, saved: Saved, history: dict[st
     fed.begin(saved.round)  # before the time of the checkpoint is restored: it counts that of the round again
     saved.going_on(fed)
     if saved.round % config.evaluate.every == 0:
-        before, now = history["objective"][-1], evaluate(config.algorithm, fed, server)["objective"]
+        before = history["objective"][-1]
+        now = evaluate(config.algorithm, fed, server)["objective"]
         if not abs(now - before) <= 1e-6 * abs(before):
             raise UserError(
                 f"the data or the program have changed: after round {saved.round} the objective was {before!r}, "

@@ -118,7 +118,8 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
 
 def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
     """The result file of a job, with the rounds up to its checkpoint."""
-    again, before = redrawn(job.before, job.saved), None if job.saved is None else job.before
+    again = redrawn(job.before, job.saved)
+    before = None if job.saved is None else job.before
     attributes = {
         "config": job.config.toml(),
         "seed": job.config.seed,
@@ -160,7 +161,9 @@ def host(job: Job, world: Any, parts: Prepared) -> None:
 
 def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: Progress) -> Recorder:
     """Rank 0: the rounds, and what is written when they are over."""
-    config, algorithm, sizes = job.config, job.config.algorithm, parts.data.sizes
+    config = job.config
+    algorithm = job.config.algorithm
+    sizes = parts.data.sizes
     with recorder:
         transport = connected(config, world, parts)
         kind = Federation if config.graph is None else Network

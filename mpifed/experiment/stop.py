@@ -53,7 +53,8 @@ class Stop(Table):
         if self.accuracy and history.get("accuracy", [0.0])[-1] >= self.accuracy:
             return f"accuracy: {history['accuracy'][-1]:.4g} >= {self.accuracy:.4g}"
         if self.variance and len(f) >= 4:
-            bound, spread = self.variance * n / (1 + f[-1]), float(np.var(f[-4:], ddof=1))
+            bound = self.variance * n / (1 + f[-1])
+            spread = float(np.var(f[-4:], ddof=1))
             if spread <= bound:
                 return f"variance: that of the last four f {spread:.3g} <= {bound:.3g}"
         if self.rising and len(f) >= 4 and f[-1] > max(f[-4:-1]) and errors[-1] > max(errors[-4:-1]):
@@ -68,9 +69,12 @@ class Stop(Table):
     def small_gradient(self, first: float, last: float, m: int) -> str | None:
         """Why ``last``, the newest ‖∇f‖² after the ``first``, is small enough to stop, or None."""
         scale, name = (1, "‖∇f‖²") if self.gradient_scale == "1" else (m * m, "‖∇f‖²/m²")
-        error, bound, origin = last / scale, self.gradient, ""
+        error = last / scale
+        bound = self.gradient
+        origin = ""
         if self.gradient_relative and self.gradient_relative * (first / scale) < bound:
-            bound, origin = self.gradient_relative * (first / scale), f", {self.gradient_relative:.3g} of round 0"
+            bound = self.gradient_relative * (first / scale)
+            origin = f", {self.gradient_relative:.3g} of round 0"
         if self.gradient and error <= bound:
             return f"gradient: {name} {error:.3g} <= {bound:.3g}{origin}"
         return None

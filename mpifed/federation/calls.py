@@ -174,7 +174,9 @@ class Calls:
         if lacking is not None:
             lacking.key = (self.round, self.calls)  # no call of its own: what clients draw does not depend on it
             self._pass(lacking, Postage())
-        request.reduce, request.last, postage.charge = reduce, last, rare.get("charge")
+        request.reduce = reduce
+        request.last = last
+        postage.charge = rare.get("charge")
         weights = rare.get("weights")
         if weights is not None:
             request.stages = {WEIGHTED: weights}

@@ -223,7 +223,9 @@ class Host:
         if request.last is not None:
             field = getattr(self.state, request.last)
             field = field if self.sorted else field[self.slot]
-            rows, layout, ids = field.reshape(len(field), -1), Layout((field.shape[1:],)), None
+            rows = field.reshape(len(field), -1)
+            layout = Layout((field.shape[1:],))
+            ids = None
         reduced = self.reductions[request.reduce](request, rows, ids)
         good = request.reduce == "max" or finite(reduced)
         return Reply(reduced, layout), 0 if good else self._fault(rows, ids)

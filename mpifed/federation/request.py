@@ -14,9 +14,12 @@ from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory
 from mpifed.core.typing import Array
 
-CALL, EVALUATE, SAVE = ("call",), ("evaluate",), ("save",)  # verbs: what hosts do with a request
+CALL = ("call",)
+EVALUATE = ("evaluate",)
+SAVE = ("save",)  # verbs: what hosts do with a request
 REST, ARRIVE = ("rest",), ("arrive",)
-WHOLE, MAXIMA = "evaluate", "maxima"  # methods of the verb EVALUATE that hosts have themselves: all that is recorded
+WHOLE = "evaluate"
+MAXIMA = "maxima"  # methods of the verb EVALUATE that hosts have themselves: all that is recorded
 MASKED = "masked sum"  # a reduction: of integers modulo 2^64, in any order
 ANY_ORDER = ("plain sum", MASKED)
 SCORES = ("score", "score_loss", "score_move")  # client methods that reply with one number, as it is
@@ -73,7 +76,8 @@ class HostReport(NamedTuple):
     fault: float = 0.0  # m - the first client whose numbers are not finite, or 0
 
 
-SUMMED, NUMBERS = 2, len(HostReport._fields)
+SUMMED = 2
+NUMBERS = len(HostReport._fields)
 
 
 def together(report: Array, other: Array) -> None:
@@ -158,7 +162,8 @@ def unpack(reply: Reply) -> Any:
     front = rows.shape[:-1]
     if len(layout.shapes) == 1 and not layout.names:
         return rows.reshape(front + layout.shapes[0])
-    parts, column = [], 0
+    parts = []
+    column = 0
     for shape in layout.shapes:
         size = width(shape)
         parts.append(rows[..., column : column + size].reshape(front + shape))

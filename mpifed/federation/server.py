@@ -46,7 +46,8 @@ class Federation(Calls):
     def begin(self, round: int) -> None:
         """Begin round 0, the start, which is charged to no ledger, or round 1, 2 …"""
         self.participants.learn(self.inspect)
-        self.round, self.calls = round, 0
+        self.round = round
+        self.calls = 0
         self.slowest = self.computing = self.mpi = 0.0
         self.schedule.begin(round)
 

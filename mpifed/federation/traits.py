@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from mpifed.core.component import Component, fields_of, within
 from mpifed.core.typing import Array
@@ -118,12 +118,20 @@ class Theorem(NamedTuple):
     delayed: bool = False
 
 
+@runtime_checkable
+class Requiring(Protocol):
+    """A component that says what it needs of a problem."""
+
+    @property
+    def requires(self) -> tuple[Need, ...]: ...
+
+
 def given(options: Any, when: Options) -> bool:
     """Whether a component has these options."""
     return all(getattr(options, key) == value for key, value in when.items())
 
 
-def applying(component: Any) -> Iterator[Need]:
+def applying(component: Requiring) -> Iterator[Need]:
     """The needs of a component with its options, and those of the components that its options name."""
     for need in component.requires:
         spared = need.unless and all(getattr(component, key) is not None for key in need.unless)
@@ -131,21 +139,21 @@ def applying(component: Any) -> Iterator[Need]:
             yield need
     for field in fields_of(type(component)).values():
         part = getattr(component, field.name)
-        if isinstance(part, Component) and hasattr(part, "requires"):
+        if isinstance(part, Component) and isinstance(part, Requiring):
             yield from applying(part)
 
 
-def needs(component: Any) -> tuple[str, ...]:
+def needs(component: Requiring) -> tuple[str, ...]:
     """The optional methods that a problem must define for a component with its options."""
     return tuple(dict.fromkeys(need.name for need in applying(component)))
 
 
-def spares(component: Any) -> dict[str, str]:
+def spares(component: Requiring) -> dict[str, str]:
     """Method of a problem -> the option that, where it is set, does without it."""
     return {need.name: need.unless[0] for need in component.requires if need.unless and not need.when}
 
 
-def demands(component: Any) -> str:
+def demands(component: Requiring) -> str:
     """What a component needs beside methods of the problem."""
     return " and ".join(need.also for need in component.requires if need.also)
 

@@ -54,7 +54,9 @@ class InProcess:
     reduction = "in one process"
 
     def __init__(self, host: Host) -> None:
-        self.host, self.traffic, self.mpi = host, Traffic(), 0.0
+        self.host = host
+        self.traffic = Traffic()
+        self.mpi = 0.0
         self.report = HostReport()
 
     def send(self, request: Request) -> Reply:

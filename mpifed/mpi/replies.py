@@ -8,24 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.federation.request import ANY_ORDER, MASKED, HostReport
 from mpifed.federation.sums import depth
-from mpifed.mpi.choice import SLICES
+from mpifed.federation.transport import Traffic
+from mpifed.mpi.choice import SLICES, Choice
 from mpifed.mpi.climb import Climb
 from mpifed.mpi.plan import BIG
 
 Finish = Callable[[Array], Array]  # rows (k, w) of all hosts -> (w,)
 
 
+class Ways(Protocol):
+    """What is asked of the channel: how this rank reaches the others."""
+
+    comm: Any
+    traffic: Traffic
+    dtype: np.dtype[Any]
+    choice: Choice
+
+    def collective(self, name: str, *args: Any) -> None: ...
+
+
 class Replies:
     """Replies of ``columns`` numbers, of which rank r sends ``rows[r]``; all ranks make them together."""
 
-    def __init__(self, channel: Any, reduce: str, rows: list[int], columns: int) -> None:
+    def __init__(self, channel: Ways, reduce: str, rows: list[int], columns: int) -> None:
         self.comm = channel.comm
         self.collective = channel.collective
         self.traffic = channel.traffic

@@ -103,12 +103,18 @@ def inclusions(p: Array, q: Array, size: int) -> Array:
     p_i <= 1/2 and from above elsewhere, so that errors do not grow.
     """
     first, f = counted(p, q)
-    low, high, without = p <= 0.5, p > 0.5, np.zeros(len(p))
-    g, u, v = without[low], p[low], q[low]
+    low = p <= 0.5
+    high = p > 0.5
+    without = np.zeros(len(p))
+    g = without[low]
+    u = p[low]
+    v = q[low]
     for k in range(first, size):
         g = (f[k - first] - u * g) / v
     without[low] = g
-    g, u, v = without[high], p[high], q[high]
+    g = without[high]
+    u = p[high]
+    v = q[high]
     for k in range(first + len(f) - 1, size - 1, -1):
         g = (f[k - first] - v * g) / u
     without[high] = g

@@ -17,7 +17,9 @@ from mpifed.core.typing import Array
 from mpifed.federation.request import Request
 from mpifed.graphs.weights import Mixing, Weights
 
-MIX, ADD, GATHER = "mix", "add", "gather"  # verbs of requests
+MIX = "mix"
+ADD = "add"
+GATHER = "gather"  # verbs of requests
 REPLACE = "replace"  # the method that puts what nodes get of their neighbours into the fields it comes from
 
 
@@ -90,7 +92,11 @@ class Neighbourhood:
     """The nodes lo <= i < hi of a graph, on one of the hosts that ``cuts`` (hosts + 1,) names."""
 
     def __init__(self, weights: Weights, lo: int, hi: int, cuts: list[int], dtype: Any) -> None:
-        self.weights, self.lo, self.hi, self.cuts, self.dtype = weights, lo, hi, np.asarray(cuts), dtype
+        self.weights = weights
+        self.lo = lo
+        self.hi = hi
+        self.cuts = np.asarray(cuts)
+        self.dtype = dtype
         self.links: Links | None = None
         self._plan: Plan | None = None
 

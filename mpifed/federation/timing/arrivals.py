@@ -76,7 +76,7 @@ class Arrivals(Schedule):
     ``ages`` are those of the uploads that arrived last, ``at_once`` the clients that the round has computed.
     """
 
-    ages: Array = np.zeros(0, np.int64)  # type: ignore[assignment]
+    ages: Array = np.zeros(0, np.int64)
 
     def __init__(self, asynchronous: Asynchronous, devices: Devices) -> None:
         asynchronous.verify(devices)
@@ -147,7 +147,7 @@ class Arrivals(Schedule):
             first = np.union1d(first, away[self.steps_taken - self.begun[away] >= self.table.staleness])
         arrived = np.sort(first)
         self.seconds = max(self.seconds, float(self.due[arrived].max()))
-        self.ages = self.steps_taken - self.begun[arrived]  # type: ignore[misc]
+        self.ages = self.steps_taken - self.begun[arrived]
         self.steps_taken += 1
         self.away[arrived] = False
         self.finished[arrived] += 1
@@ -187,7 +187,8 @@ class Arrivals(Schedule):
         for name, ours in SAVED.items():
             getattr(self, ours)[:] = own[name]
         self.seconds, self.under_way = seconds, under_way
-        self.steps_taken, self.bits = int(own["steps"]), int(own["bits"]) or None
+        self.steps_taken = int(own["steps"])
+        self.bits = int(own["bits"]) or None
         columns = [own[f"argument {k}"] for k in range(sum(name.startswith("argument") for name in own))]
         rows = zip(*[column.tolist() if column.ndim == 1 else list(column) for column in columns], strict=True)
         made = list(rows) if columns else [()] * len(own["keys"])

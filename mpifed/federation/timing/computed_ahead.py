@@ -13,7 +13,8 @@ from mpifed.federation.request import Request, parts_of
 from mpifed.federation.wire.stage import HostStage, Visit
 
 RESTING = "resting "  # of names in checkpoints
-FIELD, UPLOAD = "field ", "upload "
+FIELD = "field "
+UPLOAD = "upload "
 
 
 class Clients(Protocol):

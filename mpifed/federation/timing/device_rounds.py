@@ -29,7 +29,8 @@ class DeviceRounds(Schedule):
                 f"system.least = {self.system.least} is wrong: it must be at most the {cohort} clients that a round "
                 "selects"
             )
-        self.everyone, self.asks_all = algorithm.takes.everyone, algorithm.takes is Takes.ALL
+        self.everyone = algorithm.takes.everyone
+        self.asks_all = algorithm.takes is Takes.ALL
         self.every = algorithm.local_steps(devices.sizes) if self.system.partial else None  # (m,) of a whole round
         self.called = self.dropped = self.late = self.shortened = 0
 

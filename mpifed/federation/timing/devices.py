@@ -22,7 +22,9 @@ class Devices:
     """
 
     def __init__(self, system: System, setup: Setup, sizes: Array) -> None:
-        self.system, self.seed, self.sizes = system, setup.seed, sizes
+        self.system = system
+        self.seed = setup.seed
+        self.sizes = sizes
         self.speed = system.drawn(setup.seed, "speed", len(sizes))
         self.down = system.drawn(setup.seed, "bandwidth_down", len(sizes))
         self.up = system.drawn(setup.seed, "bandwidth_up", len(sizes))

@@ -41,7 +41,8 @@ class Schedule:
 
     def begin(self, round: int) -> None:
         """A new round."""
-        self.round, self.again = round, 0
+        self.round = round
+        self.again = 0
 
     def select(self, draw: Draw, units: int) -> Array | None:
         """The clients of a selection that take part; they do ``units`` times the work of the method."""

@@ -40,7 +40,9 @@ def shrunk(C: Compressor, rows: Array, draws: Callable[[], Generators]) -> Array
 
 def traffic(setup: Setup) -> list[float]:
     """The bytes that a selected client downloads and uploads for each selection."""
-    n, size, table = setup.start.size, setup.start.itemsize, setup.compress
+    n = setup.start.size
+    size = setup.start.itemsize
+    table = setup.compress
     compressors = (None, None) if table is None else (table.down, table.up)
     return [
         count * size if C is None else count / n * -(-C.bits(n, size) // 8)
@@ -63,7 +65,8 @@ class ServerCompression(ServerStage):
         request.stages = {COMPRESSED: None, **request.stages}
         if self.compressor is None:
             return
-        args, bits = list(request.args), 0
+        args = list(request.args)
+        bits = 0
         draws = stream(self.setup.seed, "compression", self.setup.m, *request.key)
         for k, x in enumerate(args):
             if isinstance(x, np.ndarray) and x.dtype.kind == "f" and not x.ndim:
@@ -101,7 +104,10 @@ class HostCompression(HostStage):
     """The side of ``count`` clients of a host: what becomes of their uploads. ``kept``: h less its start, or e."""
 
     def __init__(self, setup: Setup, table: Compress, count: int) -> None:
-        self.setup, self.table, self.algorithm, self.count = setup, table, setup.algorithm, count
+        self.setup = setup
+        self.table = table
+        self.algorithm = setup.algorithm
+        self.count = count
         self.compressor = changed(table.up)
         self.feedback = table.kept(setup.algorithm)
         self.kept: dict[str, Array] = {}  # method and position in the reply -> (count, N), in block order
@@ -119,7 +125,8 @@ class HostCompression(HostStage):
 
         if request.last is not None:
             self.table.refuse_feedback(self.algorithm.label())
-            before, after = getattr(visit.state, request.last), getattr(new, request.last)
+            before = getattr(visit.state, request.last)
+            after = getattr(new, request.last)
             return new._replace(**{request.last: before + shrunk(self.compressor, after - before, draws)}), reply
         if reply is None:
             return new, reply

@@ -53,7 +53,9 @@ class ServerMasks(ServerStage):
     """The server's side of the stage [masks]: clients that were selected have agreed on masks, also the absent."""
 
     def __init__(self, setup: Setup, masks: Masks, schedule: Schedule) -> None:
-        self.setup, self.masks, self.schedule = setup, masks, schedule
+        self.setup = setup
+        self.masks = masks
+        self.schedule = schedule
 
     def down(self, request: Request, postage: Postage) -> None:
         """Have a sum of uploads made under masks, and name the clients that agreed on them."""
@@ -63,7 +65,8 @@ class ServerMasks(ServerStage):
             raise self.single(request)
         if self.masks.sums != "float":
             request.reduce = MASKED
-        peers, schedule = None, self.schedule
+        peers = None
+        schedule = self.schedule
         if request.to is schedule.selected and schedule.asked is not request.to:
             peers = np.arange(self.setup.m) if schedule.asked is None else schedule.asked
         request.stages = {**request.stages, MASKS: peers}
@@ -136,7 +139,8 @@ def opened(setup: Setup, masks: Masks, request: Request, total: Array) -> Array:
     peers = request.stages.get(MASKS)
     if masks.sums == "masked" and peers is not None and request.to is not None:
         left = np.zeros((1, len(total)), np.uint64)
-        gone, draw = np.setdiff1d(peers, request.to), draws(setup, request.key, len(total))
+        gone = np.setdiff1d(peers, request.to)
+        draw = draws(setup, request.key, len(total))
         for client in request.to if len(gone) else ():
             add_masks(left, np.array([client]), gone, draw)
         total = total - left[0]

@@ -61,7 +61,9 @@ class Masks(Table):
 
     def charged(self, selected: int, replies: int, numbers: int) -> tuple[int, int]:
         """The bytes up and down of one masked sum of ``numbers`` numbers, as the docstring has them."""
-        s, u, b = selected, replies, -(-numbers * self.bits // 8)
+        s = selected
+        u = replies
+        b = -(-numbers * self.bits // 8)
         if self.kind == "seeds":
             K, S = self.key_bytes, self.share_bytes
             return s * (2 * K + 2 * (s - 1) * S) + u * (b + s * S), s * (s - 1) * (2 * K + 2 * S)

@@ -14,6 +14,7 @@ from benchmarks.dots import dots
 from benchmarks.grid import Cell
 from benchmarks.outcome import Outcome
 from benchmarks.parts import Figure
+from mpifed.core.methods import METHODS
 from mpifed.core.typing import Array
 from mpifed.report import axes, metrics, palette
 from mpifed.report.boxplot import boxed
@@ -21,7 +22,7 @@ from mpifed.report.curves import FEW as BANDS
 from mpifed.report.curves import held, pair
 from mpifed.report.groups import settings
 from mpifed.report.metrics import scale, unit
-from mpifed.report.names import METHODS, setting
+from mpifed.report.names import setting
 from mpifed.report.palette import LINES
 from mpifed.report.plot import joined, line
 from mpifed.report.style import DOUBLE, HANDLE, above, canvas, drawing, fold, folded, headed, text
@@ -128,9 +129,9 @@ def turned(look: dict[str, Any], by: int) -> Any:
 
 def method(outcome: Outcome, cell: Cell) -> str:
     """The algorithm of a row: the one that its name begins with, else that of its experiment file."""
-    named_so = [key for key, name in METHODS.items() if cell.row.lower().startswith(name.lower())]
+    named_so = [key for key, one in METHODS.items() if cell.row.lower().startswith(one.title.lower())]
     if named_so:
-        return max(named_so, key=lambda key: len(METHODS[key]))
+        return max(named_so, key=lambda key: len(METHODS[key].title))
     return settings(outcome.runs[cell][0]).get("algorithm", "")
 
 

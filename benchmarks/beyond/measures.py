@@ -18,8 +18,11 @@ from mpifed.experiment.optimum import alone
 from mpifed.federation.participation.importance import Importance
 from mpifed.federation.participation.scored import Greedy
 from mpifed.federation.participation.selection import Uniform
-from mpifed.federation.timing.devices import RATES, System
+from mpifed.federation.setup import Setup
+from mpifed.federation.timing.device_rounds import DeviceRounds
+from mpifed.federation.timing.devices import Devices
 from mpifed.federation.timing.distributions import Constant, Lognormal
+from mpifed.federation.timing.system import RATES, System
 from mpifed.results.columns import ALL
 from mpifed.theory import feddcd
 
@@ -35,14 +38,16 @@ def seconds_without_stragglers(result: Result) -> Array:
     assert config.system is not None
     assert result.x is not None
     model = np.zeros(len(result.x), config.dtype)
-    devices = equal(config.system).devices(config.seed, sizes, model, algorithm, len(sizes))
+    setup = Setup(config.problem, algorithm, config.seed, len(sizes), model)
+    schedule = DeviceRounds(Devices(equal(config.system), setup, sizes), algorithm, len(sizes))
     seconds = [0.0]
     for round in range(1, len(result.rounds["round"])):
-        devices.begin(round)
-        for again in range(algorithm.selections):
-            row = result.selection[round]
-            devices.reply(None if row[0] == ALL else row[row >= 0], round, again, units(algorithm, config.seed, round))
-        seconds.append(devices.seconds)
+        schedule.begin(round)
+        row = result.selection[round]
+        selected = None if row[0] == ALL else row[row >= 0]
+        for _ in range(algorithm.takes.selections):
+            schedule.select(lambda again, selected=selected: selected, units(algorithm, config.seed, round))
+        seconds.append(schedule.seconds)
     return np.array(seconds)
 
 

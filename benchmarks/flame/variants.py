@@ -8,6 +8,7 @@ import numpy as np
 
 from mpifed import Array, Local
 from mpifed.algorithms import flame, pfedme
+from mpifed.federation.traits import Max, Recorded, Sum
 
 VISIBLE = 1e-20  # changes of θ_i below this share of ‖θ_i‖² are rounding
 
@@ -54,8 +55,6 @@ class Released(flame.Flame):
     Source: the released program, src/update.py (test_acc_global), src/utils.py (average_loss_acc).
     """
 
-    watches = ("released_accuracy", "released_objective")
-
     def join(self, f: Local) -> Any:
         return Client(*super().join(f)._replace(theta=own(f)), seen=f.initial())
 
@@ -63,11 +62,11 @@ class Released(flame.Flame):
         state, z = super().update(f, flame.Client(*client[:4]), w)
         return Client(*state, seen=np.tile(w, (len(f), 1))), z
 
-    def watch(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
-        return f.accuracy(client.seen)[0], f.value(client.seen)
+    def record(self, f: Local, client: Any, x: Array) -> Recorded:
+        return {"released_accuracy": Sum(f.accuracy(client.seen)[0]), "released_objective": Sum(f.value(client.seen))}
 
-    def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
-        return {name: total / m for name, total in watched.items()}
+    def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
+        return {name: total / m for name, total in row.items()}
 
 
 class CheckedClient(NamedTuple):
@@ -101,9 +100,6 @@ class Checked(flame.Flame):
     lagrangian: bool = True
     convex: bool = True
 
-    watches = ("envelope", "lagrangian", "moved_theta", "moved_w", "error", "slope_theta", "slope_w", "slope_pi")
-    extremes = ("worst", "lower", "upper", "smoothest")
-
     def join(self, f: Local) -> Any:
         return CheckedClient(*super().join(f), *(f.zeros(1) for _ in range(6)))
 
@@ -130,21 +126,18 @@ class Checked(flame.Flame):
         """∇_θ L_i = α(∇f_i(θ_i) + λ(θ_i − w_i))."""
         return (f.grad(theta) + self.lam * (theta - centre)) / f.m
 
-    def watch(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
+    def record(self, f: Local, client: Any, x: Array) -> Recorded:
         away = client.w - x
         slope_w = self.lam / f.m * (client.w - client.theta) + client.pi + self.rho * away
         slopes = (self.slope(f, client.theta, client.w), slope_w, away)
-        return (
-            *super().watch(f, client, x),
-            *(total[:, 0] for total in (client.moved_theta, client.moved_w, client.error)),
-            *(row(slope)[:, 0] for slope in slopes),
-        )
+        totals = {name: Sum(getattr(client, name)[:, 0]) for name in ("moved_theta", "moved_w", "error")}
+        names = ("slope_theta", "slope_w", "slope_pi")
+        own = {name: Sum(row(slope)[:, 0]) for name, slope in zip(names, slopes, strict=True)}
+        worst = {name: Max(getattr(client, name)[:, 0]) for name in ("worst", "lower", "upper")}
+        return super().record(f, client, x) | totals | own | worst | {"smoothest": Max(f.lipschitz())}
 
-    def extreme(self, f: Local, client: Any, x: Array) -> tuple[Array, ...]:
-        return *(worst[:, 0] for worst in (client.worst, client.lower, client.upper)), f.lipschitz()
-
-    def report(self, server: Any, watched: dict[str, float], m: int) -> dict[str, float]:
-        return watched | super().report(server, watched, m)
+    def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
+        return row | super().report(server, row, m)
 
 
 def row(V: Array) -> Array:

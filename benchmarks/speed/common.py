@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import mpifed
-from mpifed import Result
+from mpifed import Algorithm, Federation, Result
 
 
 class Spread(NamedTuple):
@@ -63,14 +63,14 @@ def clock(job: Callable[[], object], count: int) -> float:
     return (time.process_time() - begun) / count
 
 
-class Idle:
+class Idle(Algorithm):
     """A method whose clients have nothing to do: what host and server ask of an algorithm, and no more."""
 
-    personal = False
-    watches = ()
+    def start(self, fed: Federation) -> Any:
+        raise AssertionError("nothing is run")
 
-    def needs(self) -> tuple[str, ...]:
-        return ()
+    def round(self, fed: Federation, server: Any) -> Any:
+        raise AssertionError("nothing is run")
 
 
 class Outcome(NamedTuple):

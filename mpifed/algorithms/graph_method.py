@@ -33,12 +33,12 @@ class GraphMethod(Algorithm):
     fixed_weights: ClassVar[str] = ""  # why W must be the same in all rounds, where it must
 
     @abstractmethod
-    def start(self, net: Network) -> Any:  # type: ignore[override]
+    def start(self, net: Network) -> Any:
         """The first state of rank 0: a NamedTuple with the model ``x`` (n,)."""
         raise NotImplementedError
 
     @abstractmethod
-    def round(self, net: Network, server: Any) -> Any:  # type: ignore[override]
+    def round(self, net: Network, server: Any) -> Any:
         """One round of all nodes."""
         raise NotImplementedError
 

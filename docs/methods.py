@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent / "mpifed"
-LIST, NAMES = ROOT / "core" / "methods.py", ROOT / "algorithms" / "__init__.py"
-BEGIN = "if TYPE_CHECKING:\n"
+LIST = ROOT / "core" / "methods.py"
+NAMES = ROOT / "algorithms" / "__init__.pyi"  # what type checkers and editors read
 
 HEAD = '''"""All methods: generated from the files in mpifed/algorithms by `python docs/build.py`."""
 
@@ -56,11 +56,8 @@ def files() -> dict[Path, str]:
     """The generated files and what must be in them."""
     found = sorted(tagged())
     rows = [f"    {row(tag, module, name)},\n" for tag, module, name in found]
-    names = sorted((module, name) for _, module, name in found)
-    imports = [f"    from {module} import {name} as {name}\n" for module, name in names]
-    text = NAMES.read_text("utf-8")
-    before, after = text[: text.index(BEGIN)], text[text.index("else:\n") :]
-    return {LIST: "".join([HEAD, *rows, TAIL]), NAMES: "".join([before, BEGIN, *imports, after])}
+    imports = sorted(f"from {module} import {name} as {name}\n" for _, module, name in found)
+    return {LIST: "".join([HEAD, *rows, TAIL]), NAMES: "".join(imports)}
 
 
 def row(tag: str, module: str, name: str) -> str:

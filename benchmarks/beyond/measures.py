@@ -46,7 +46,8 @@ def seconds_without_stragglers(result: Result) -> Array:
         row = result.selection[round]
         selected = None if row[0] == ALL else row[row >= 0]
         for _ in range(algorithm.takes.selections):
-            schedule.select(lambda again, selected=selected: selected, units(algorithm, config.seed, round))
+            schedule.asked = schedule.reply(selected, units(algorithm, config.seed, round))
+            schedule.again += 1
         seconds.append(schedule.seconds)
     return np.array(seconds)
 

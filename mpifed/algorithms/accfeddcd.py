@@ -1,7 +1,7 @@
 """AccFedDCD, Algorithm 2 of Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for federated learning",
 arXiv:2201.11183 (2022)."""
 
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -38,16 +38,14 @@ class AccFedDCD(DualMethod, tag="accfeddcd"):
     a = √κ/(1/r + √κ), b = κ a r², κ = α/β.  Source: Algorithm 2; ŵ: feddcd.
     """
 
-    title: ClassVar[str] = "AccFedDCD"
-    look: ClassVar[Look] = Look("wine", 0, 1)
-    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.feddcd:accfeddcd")
+    title = "AccFedDCD"
+    look = Look("wine", 0, 1)
+    theorem = Theorem("mpifed.theory.feddcd:accfeddcd")
 
     r: Annotated[Share | None, Meta(description="r (default: (τ−1)/(N−1))")] = None
     kappa: Annotated[Share | None, Meta(description="κ (default: α/β)")] = None
-    takes: ClassVar[Takes] = Takes.TWICE
-    asynchronous: ClassVar[bool | Refused] = Refused(
-        "every round moves v_i of all clients, at which those under way solve (1)"
-    )
+    takes = Takes.TWICE
+    asynchronous = Refused("every round moves v_i of all clients, at which those under way solve (1)")
 
     def join(self, f: Local) -> Client:
         self.check(f)

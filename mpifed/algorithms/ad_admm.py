@@ -1,7 +1,7 @@
 """AD-ADMM, the method of T. H. Chang, M. Hong, W. C. Liao, X. Wang, "Asynchronous distributed ADMM for large-scale
 optimization, Part I: Algorithm and convergence analysis", arXiv:1509.02597 (2016)."""
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
@@ -10,7 +10,7 @@ from mpifed.algorithms.local_solvers import Newton, Penalised, Solver
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Need, Refused, Theorem, Upload
+from mpifed.federation.traits import Look, Need, Theorem, Upload
 
 
 class Client(NamedTuple):
@@ -35,17 +35,17 @@ class ADADMM(Algorithm, tag="ad-admm"):
     mpifed/theory/ad_admm.py is for this form.
     """
 
-    title: ClassVar[str] = "AD-ADMM"
-    look: ClassVar[Look] = Look("vermilion", 4, 3)
-    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.ad_admm:certificate", delayed=True)
+    title = "AD-ADMM"
+    look = Look("vermilion", 4, 3)
+    theorem = Theorem("mpifed.theory.ad_admm:certificate", delayed=True)
 
     rho: Annotated[Positive | None, Meta(description="penalty ρ (default: max r_i/4)", extra={"tuned": True})] = None
     gamma: Annotated[float, Meta(ge=0, description="weight γ of the server's proximal term")] = 0.0
     solver: Annotated[Solver, Meta(description="how clients minimise over x")] = Newton()
 
-    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz"),)
-    upload: ClassVar[Upload] = Upload(kept="z")
-    asynchronous: ClassVar[bool | Refused] = True
+    requires = (Need("lipschitz"),)
+    upload = Upload(kept="z")
+    asynchronous = True
 
     def work(self, d: Array) -> Array | None:
         return self.solver.work(d)

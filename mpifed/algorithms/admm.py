@@ -12,7 +12,7 @@ from mpifed.algorithms.curvature import Path
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Need, Recorded, Sum
+from mpifed.federation.traits import Recorded, Sum
 
 
 class InexactADMM(Algorithm):
@@ -29,7 +29,6 @@ class InexactADMM(Algorithm):
     ] = False
 
     common: ClassVar[bool] = False  # whether the server's sigma is that of each client, not Σ σ_i
-    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz"),)
 
     def duals(self, f: Local) -> Array:
         """π_i before the first round: (c, n)."""

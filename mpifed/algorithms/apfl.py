@@ -1,14 +1,14 @@
 """APFL, Algorithm 1 of Y. Deng, M. M. Kamani, M. Mahdavi, "Adaptive personalized federated learning",
 arXiv:2003.13461 (2020)."""
 
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
-from mpifed.federation.traits import Look, Refused, Theorem
+from mpifed.federation.traits import Look, Refused
 
 
 class Client(NamedTuple):
@@ -24,9 +24,9 @@ class APFL(FedAvg, tag="apfl"):
     does not depend on it. alpha = 1 is local training alone.  Source: Algorithm 1 with one fixed α for all clients.
     """
 
-    title: ClassVar[str] = "APFL"
-    look: ClassVar[Look] = Look("brown", 4, 4)
-    theorem: ClassVar[Theorem | Refused] = Refused(
+    title = "APFL"
+    look = Look("brown", 4, 4)
+    theorem = Refused(
         "those of arXiv:2003.13461 ask for step sizes by a theorem, and for bounds of variance and diversity"
     )
 

@@ -14,7 +14,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Mean, Need, Refused, Upload
+from mpifed.federation.traits import Mean, Need, Upload
 
 
 class CompressedGradients(Algorithm):
@@ -31,11 +31,9 @@ class CompressedGradients(Algorithm):
     compressor: Annotated[Compressor, Meta(description="unbiased compressor C of uploads")] = RandK(k="0.1n")
 
     biased: ClassVar[bool] = False  # whether the compressor may be biased
-    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz", unless=("gamma",)),)
-    mean: ClassVar[Mean | Refused] = Mean.UNBIASED  # what clients remember is exact at the fixed point
-    upload: ClassVar[Upload] = Upload(
-        kind="compressed", exact={"up": "it compresses them itself: algorithm.compressor says how"}
-    )
+    requires = (Need("lipschitz", unless=("gamma",)),)
+    mean = Mean.UNBIASED  # what clients remember is exact at the fixed point
+    upload = Upload(kind="compressed", exact={"up": "it compresses them itself: algorithm.compressor says how"})
 
     def verify(self, selected: int) -> None:
         """Refuse compressors of matrices, and biased ones where they must not be."""

@@ -1,7 +1,7 @@
 """Decentralised gradient descent, the method of A. Nedić, A. Ozdaglar, "Distributed subgradient methods for
 multi-agent optimization", doi:10.1109/TAC.2008.2009515 (2009)."""
 
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
@@ -9,7 +9,7 @@ from mpifed.algorithms.graph_method import GraphMethod, Server
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.peers.network import Network
-from mpifed.federation.traits import Look, Need, Refused, Theorem
+from mpifed.federation.traits import Look, Need, Refused
 
 
 class Client(NamedTuple):
@@ -27,11 +27,9 @@ class DGD(GraphMethod, tag="dgd"):
     bound; of the order A. H. Sayed, arXiv:1205.4220 (diffusion).
     """
 
-    title: ClassVar[str] = "DGD"
-    look: ClassVar[Look] = Look("orange", 4, 2)
-    theorem: ClassVar[Theorem | Refused] = Refused(
-        "those of arXiv:1310.7063 lead to a distance of order γ, and need the least value of every f_i"
-    )
+    title = "DGD"
+    look = Look("orange", 4, 2)
+    theorem = Refused("those of arXiv:1310.7063 lead to a distance of order γ, and need the least value of every f_i")
 
     gamma: Annotated[
         Positive | None, Meta(description="step size γ (default: (1 + λ)/(2 max r_i))", extra={"tuned": True})
@@ -41,7 +39,7 @@ class DGD(GraphMethod, tag="dgd"):
     ] = "combine-adapt"
     k0: Annotated[int, Meta(ge=1, description='gradient steps before mixing, with order = "adapt-combine"')] = 1
 
-    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz", unless=("gamma",)),)
+    requires = (Need("lipschitz", unless=("gamma",)),)
 
     def __post_init__(self) -> None:
         if self.k0 > 1 and self.order == "combine-adapt":

@@ -1,7 +1,7 @@
 """DIANA, Algorithm 1 of K. Mishchenko, E. Gorbunov, M. Takáč, P. Richtárik, "Distributed learning with compressed
 gradient differences", arXiv:1901.09269 (2019)."""
 
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from mpifed.algorithms.compressed import CompressedGradients
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Refused, Theorem
+from mpifed.federation.traits import Look, Refused
 
 
 class Client(NamedTuple):
@@ -30,11 +30,9 @@ class Diana(CompressedGradients, tag="diana"):
     in E. Gorbunov, F. Hanzely, P. Richtárik, "A unified theory of SGD", arXiv:1905.11261 (2019), which has this γ.
     """
 
-    title: ClassVar[str] = "DIANA"
-    look: ClassVar[Look] = Look("purple", 1, 2)
-    theorem: ClassVar[Theorem | Refused] = Refused(
-        "that of arXiv:1905.11261 bounds an expectation over draws, of which a run is a single one"
-    )
+    title = "DIANA"
+    look = Look("purple", 1, 2)
+    theorem = Refused("that of arXiv:1905.11261 bounds an expectation over draws, of which a run is a single one")
 
     def join(self, f: Local) -> Client:
         return Client(h=f.zeros())

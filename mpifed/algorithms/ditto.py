@@ -1,7 +1,7 @@
 """Ditto, Algorithm 1 of T. Li, S. Hu, A. Beirami, V. Smith, "Ditto: Fair and robust federated learning through
 personalization", arXiv:2012.04221 (2021)."""
 
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
@@ -9,7 +9,7 @@ from mpifed.algorithms.base import passes
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
-from mpifed.federation.traits import Look, Refused, Theorem
+from mpifed.federation.traits import Look, Refused
 
 
 class Client(NamedTuple):
@@ -25,9 +25,9 @@ class Ditto(FedAvg, tag="ditto"):
     Source: Algorithm 1, with FedAvg for the global model.
     """
 
-    title: ClassVar[str] = "Ditto"
-    look: ClassVar[Look] = Look("brown", 6, 3)
-    theorem: ClassVar[Theorem | Refused] = Refused(
+    title = "Ditto"
+    look = Look("brown", 6, 3)
+    theorem = Refused(
         "those of arXiv:2012.04221 begin from a rate of the global model, and bound norms of all iterates"
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -15,7 +15,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Mean, Need, Recorded, Refused, Sum, Upload, demands
+from mpifed.federation.traits import Mean, Need, Recorded, Sum, Upload, demands
 
 
 class DualMethod(Algorithm):
@@ -38,7 +38,7 @@ class DualMethod(Algorithm):
         bool, Meta(description="record the dual objective Σ f_i*(y_i): every client solves (1) at every evaluation")
     ] = False
 
-    requires: ClassVar[tuple[Need, ...]] = (
+    requires = (
         Need(
             "convexity",
             also="strongly convex f_i, so set the problem's regularisation above 0, and bias = false where there is "
@@ -47,8 +47,8 @@ class DualMethod(Algorithm):
         Need("lipschitz"),
         Need("hessian", when={"dual": True}),
     )
-    mean: ClassVar[Mean | Refused] = Mean.COUPLED
-    upload: ClassVar[Upload] = Upload(
+    mean = Mean.COUPLED
+    upload = Upload(
         single={"model": "random"},
         exact={"down": "Σ y_i = 0 must hold, and each client takes the mean itself off its own w_i"},
     )

@@ -1,7 +1,7 @@
 """EF21, Algorithm 2 of P. Richtárik, I. Sokolov, I. Fatkhullin, "EF21: A new, simpler, theoretically better, and
 practically faster error feedback", arXiv:2106.05203 (2021)."""
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -12,7 +12,7 @@ from mpifed.compressors.sparse import TopK
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Refused, Theorem
+from mpifed.federation.traits import Look, Refused
 
 
 class Client(NamedTuple):
@@ -34,15 +34,15 @@ class EF21(CompressedGradients, tag="ef21"):
     I. Fatkhullin et al., arXiv:2110.03294 (2021), Algorithm 4.
     """
 
-    title: ClassVar[str] = "EF21"
-    look: ClassVar[Look] = Look("purple", 0, 1)
-    theorem: ClassVar[Theorem | Refused] = Refused(
+    title = "EF21"
+    look = Look("purple", 0, 1)
+    theorem = Refused(
         "that of arXiv:2106.05203 bounds the gradient at a random one of all iterates, which no model of a run is"
     )
 
     compressor: Annotated[Compressor, Meta(description="contractive compressor C of uploads")] = TopK(k="0.1n")
 
-    biased: ClassVar[bool] = True
+    biased = True
 
     def join(self, f: Local) -> Client:
         return Client(g=f.zeros())

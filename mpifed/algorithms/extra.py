@@ -1,7 +1,7 @@
 """EXTRA, Algorithm 1 of W. Shi, Q. Ling, G. Wu, W. Yin, "EXTRA: an exact first-order algorithm for decentralized
 consensus optimization", arXiv:1404.6264 (2014)."""
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
@@ -9,7 +9,7 @@ from mpifed.algorithms.graph_method import GraphMethod, Server
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.peers.network import Network
-from mpifed.federation.traits import Look, Need, Refused, Theorem
+from mpifed.federation.traits import Look, Need, Refused
 
 
 class Client(NamedTuple):
@@ -27,9 +27,9 @@ class Extra(GraphMethod, tag="extra"):
     Theorem 3.5; models converge linearly if f is strongly convex and γ small enough, Theorem 3.7.
     """
 
-    title: ClassVar[str] = "EXTRA"
-    look: ClassVar[Look] = Look("orange", 0, 3)
-    theorem: ClassVar[Theorem | Refused] = Refused(
+    title = "EXTRA"
+    look = Look("orange", 0, 3)
+    theorem = Refused(
         "those of arXiv:1404.6264 bound norms of the models and duals of all nodes, which no model of a run is"
     )
 
@@ -37,8 +37,8 @@ class Extra(GraphMethod, tag="extra"):
         Positive | None, Meta(description="step size γ (default: (1 + λ)/(2 max r_i))", extra={"tuned": True})
     ] = None
 
-    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz", unless=("gamma",)),)
-    fixed_weights: ClassVar[str] = "its correction takes the same weights in all rounds"
+    requires = (Need("lipschitz", unless=("gamma",)),)
+    fixed_weights = "its correction takes the same weights in all rounds"
 
     def join(self, f: Local) -> Client:
         return Client(x=f.initial(), u=f.initial())

@@ -1,6 +1,6 @@
 """FedADMM, Algorithm 1 of S. Zhou, G. Y. Li, "Federated learning via inexact ADMM", arXiv:2204.10607 (2022)."""
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -10,7 +10,7 @@ from mpifed.algorithms.local_solvers import AugmentedLagrangian
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Recorded, Refused, Sum, Theorem, Upload
+from mpifed.federation.traits import Look, Need, Recorded, Sum, Theorem, Upload
 
 
 class Client(NamedTuple):
@@ -32,17 +32,18 @@ class FedADMM(InexactADMM, tag="fedadmm"):
     z_i = σ_i w_i + π_i;  α_i = 1/m, σ_i = r0 r_i/m.  Source: (3.3)–(3.8), (3.12); (3.5) at the new point (errata).
     """
 
-    title: ClassVar[str] = "FedADMM"
-    look: ClassVar[Look] = Look("vermilion", 1)
-    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.fedadmm:certificate")
+    title = "FedADMM"
+    look = Look("vermilion", 1)
+    theorem = Theorem("mpifed.theory.fedadmm:certificate")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
     r0: Annotated[float, Meta(gt=0, description="σ_i = r0·r_i/m", extra={"tuned": True})] = 0.2
     nu: Annotated[float, Meta(gt=0, lt=1, description="ν, the shrinking of ε_i")] = 0.95
     eps0: Annotated[Annotated[float, Meta(ge=0)] | None, Meta(description="first ε_i (default: k0²)")] = None
     inner_max: Annotated[int, Meta(ge=1, description="most inner steps an iteration")] = 3
-    upload: ClassVar[Upload] = Upload(kept="z")
-    asynchronous: ClassVar[bool | Refused] = True
+    requires = (Need("lipschitz"),)
+    upload = Upload(kept="z")
+    asynchronous = True
 
     def work(self, d: Array) -> Array:
         return (1 + self.k0 * (self.inner_max - 1)) * d  # at most: clients that reach ε_i stop early

@@ -1,7 +1,7 @@
 """FedADMM for networks, Algorithm 1 of Y. Gong, Y. Li, N. M. Freris, "FedADMM: A robust federated deep learning
 framework with adaptivity to system heterogeneity", arXiv:2204.03529 (2022)."""
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -11,7 +11,7 @@ from mpifed.algorithms.optimizers import SGD, LocalOptimizer
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Refused, Theorem, Upload
+from mpifed.federation.traits import Look, Refused, Upload
 
 
 class Client(NamedTuple):
@@ -30,11 +30,9 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
     w⁺ = mean of z_i over all m.  Source: Algorithm 1, as compared in flame, section V; errata.
     """
 
-    title: ClassVar[str] = "FedADMM (deep)"
-    look: ClassVar[Look] = Look("vermilion", 6, 1)
-    theorem: ClassVar[Theorem | Refused] = Refused(
-        "its local problems are solved by epochs of SGD, to an accuracy that nothing controls"
-    )
+    title = "FedADMM (deep)"
+    look = Look("vermilion", 6, 1)
+    theorem = Refused("its local problems are solved by epochs of SGD, to an accuracy that nothing controls")
 
     rho: Annotated[float, Meta(gt=0, description="penalty ρ")] = 0.01
     lr: Annotated[float, Meta(gt=0, description="step size of the local epochs", extra={"tuned": True})] = 0.01
@@ -43,8 +41,8 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 100
     weight_decay: Annotated[float, Meta(ge=0, description="weight decay in every gradient")] = 0.0
 
-    upload: ClassVar[Upload] = Upload(kept="z")
-    asynchronous: ClassVar[bool | Refused] = True
+    upload = Upload(kept="z")
+    asynchronous = True
 
     def work(self, d: Array) -> Array:
         return self.epochs * d

@@ -1,7 +1,7 @@
 """FedADMM-InSa, the method of Y. Song, Z. Wang, E. Zuazua, "FedADMM-InSa: An inexact and self-adaptive ADMM for
 federated learning", arXiv:2402.13989 (2024)."""
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -11,7 +11,7 @@ from mpifed.algorithms.local_solvers import AugmentedLagrangian
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Need, Recorded, Refused, Sum, Theorem, Upload
+from mpifed.federation.traits import Look, Need, Recorded, Refused, Sum, Upload
 
 
 class Client(NamedTuple):
@@ -35,11 +35,9 @@ class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
     Source: the authors' program for the server, two public copies of it for the clients; the paper was not at hand.
     """
 
-    title: ClassVar[str] = "FedADMM-InSa"
-    look: ClassVar[Look] = Look("vermilion", 3, 4)
-    theorem: ClassVar[Theorem | Refused] = Refused(
-        "that of arXiv:2402.13989, for strongly convex f_i, could not be read"
-    )
+    title = "FedADMM-InSa"
+    look = Look("vermilion", 3, 4)
+    theorem = Refused("that of arXiv:2402.13989, for strongly convex f_i, could not be read")
 
     r0: Annotated[float, Meta(gt=0, description="first β_i = r0·r_i", extra={"tuned": True})] = 0.2
     mu: Annotated[float, Meta(ge=1, description="how far p and d may be apart; huge: β_i stays")] = 5.0
@@ -47,8 +45,8 @@ class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
     memory: Annotated[float, Meta(ge=0, description="weight of the old model")] = 0.01
     c: Annotated[float, Meta(gt=0, description="c_i of θ_i: the strong convexity of f_i, or a guess")] = 0.01
     inner_max: Annotated[int, Meta(ge=1, description="most inner steps a round")] = 10
-    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz"),)
-    upload: ClassVar[Upload] = Upload(kept="z")
+    requires = (Need("lipschitz"),)
+    upload = Upload(kept="z")
 
     def work(self, d: Array) -> Array:
         return self.inner_max * d  # at most

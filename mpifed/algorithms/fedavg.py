@@ -76,13 +76,13 @@ class FedAvg(LocalSteps, tag="fedavg"):
     An ``optimizer`` replaces ∇f_i.  Source: Algorithm 1, as compared in fedadmm (3.14)–(3.16) and fedgia, section V.D.
     """
 
-    title: ClassVar[str] = "FedAvg"
-    look: ClassVar[Look] = Look("black", 5)
+    title = "FedAvg"
+    look = Look("black", 5)
     theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.gradient_descent:fedavg")
 
-    mean: ClassVar[Mean | Refused] = Mean.UNBIASED
-    upload: ClassVar[Upload] = Upload(kept="w", when={"aggregate": "all"})
-    asynchronous: ClassVar[bool | Refused] = True
+    mean = Mean.UNBIASED
+    upload = Upload(kept="w", when={"aggregate": "all"})
+    asynchronous = True
 
     def round(self, fed: Federation, server: Server) -> Server:
         fed.send(self.update, server.x, server.k, to=fed.select(server.x), each=fed.local_steps)

@@ -1,7 +1,7 @@
 """FedBuff, the method of J. Nguyen, K. Malik, H. Zhan, A. Yousefpour, M. Rabbat, M. Malek, D. Huba, "Federated learning
 with buffered asynchronous aggregation", arXiv:2106.06639 (2022)."""
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
@@ -10,7 +10,7 @@ from mpifed.algorithms.optimizers import SGD, LocalOptimizer
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Refused, Theorem, Upload
+from mpifed.federation.traits import Look, Refused, Upload
 
 
 class Client(NamedTuple):
@@ -31,11 +31,9 @@ class FedBuff(Algorithm, tag="fedbuff"):
     drawn at random, here one that arrives begins anew; FLSim sums up, and divides the weights by that of a mean s.
     """
 
-    title: ClassVar[str] = "FedBuff"
-    look: ClassVar[Look] = Look("sky", 4, 2)
-    theorem: ClassVar[Theorem | Refused] = Refused(
-        "that of arXiv:2106.06639 could not be read; by 2210.01161 it needs bounds of gradients"
-    )
+    title = "FedBuff"
+    look = Look("sky", 4, 2)
+    theorem = Refused("that of arXiv:2106.06639 could not be read; by 2210.01161 it needs bounds of gradients")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations")] = 5
     lr: Annotated[float, Meta(gt=0, description="step size of the local iterations", extra={"tuned": True})] = 0.01
@@ -45,8 +43,8 @@ class FedBuff(Algorithm, tag="fedbuff"):
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
-    upload: ClassVar[Upload] = Upload(kind="change")
-    asynchronous: ClassVar[bool | Refused] = True
+    upload = Upload(kind="change")
+    asynchronous = True
 
     def work(self, d: Array) -> Array:
         return passes(d, self.k0, self.epochs, self.batch_size)

@@ -1,13 +1,13 @@
 """FedDCD, Algorithm 1 of Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for federated learning",
 arXiv:2201.11183 (2022)."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from mpifed.algorithms.dual import DualMethod
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Refused, Theorem
+from mpifed.federation.traits import Look, Theorem
 
 
 class Client(NamedTuple):
@@ -33,11 +33,11 @@ class FedDCD(DualMethod, tag="feddcd"):
     that arrive are one more law of selection, so Σ y_i = 0 stays and the dual objective falls with exact w_i.
     """
 
-    title: ClassVar[str] = "FedDCD"
-    look: ClassVar[Look] = Look("wine", 7)
-    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.feddcd:feddcd", delayed=True)
+    title = "FedDCD"
+    look = Look("wine", 7)
+    theorem = Theorem("mpifed.theory.feddcd:feddcd", delayed=True)
 
-    asynchronous: ClassVar[bool | Refused] = True
+    asynchronous = True
 
     def join(self, f: Local) -> Client:
         self.check(f)

@@ -1,7 +1,7 @@
 """FedDyn, Algorithm 1 of D. A. E. Acar, Y. Zhao, R. Matas Navarro, M. Mattina, P. N. Whatmough, V. Saligrama,
 "Federated learning based on dynamic regularization", arXiv:2111.04263 (2021)."""
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -12,7 +12,7 @@ from mpifed.algorithms.step_sizes import Log2, Step
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Mean, Refused, Theorem, Upload
+from mpifed.federation.traits import Look, Mean, Refused, Upload
 
 
 class Client(NamedTuple):
@@ -32,9 +32,9 @@ class FedDyn(Algorithm, tag="feddyn"):
     clients S, h ← h − (α/m) Σ(θ_i − x), x⁺ = mean θ_i − h/α.  Source: Algorithm 1, where the argmin is exact.
     """
 
-    title: ClassVar[str] = "FedDyn"
-    look: ClassVar[Look] = Look("green", 0, 1)
-    theorem: ClassVar[Theorem | Refused] = Refused(
+    title = "FedDyn"
+    look = Look("green", 0, 1)
+    theorem = Refused(
         "those of arXiv:2111.04263 ask for the exact minimiser of the local problem, which steps do not give"
     )
 
@@ -45,8 +45,8 @@ class FedDyn(Algorithm, tag="feddyn"):
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
-    upload: ClassVar[Upload] = Upload(feedback="error")
-    mean: ClassVar[Mean | Refused] = Mean.UNBIASED  # at the fixed point all θ_i agree
+    upload = Upload(feedback="error")
+    mean = Mean.UNBIASED  # at the fixed point all θ_i agree
 
     def work(self, d: Array) -> Array:
         return passes(d, self.k0, self.epochs, self.batch_size)

@@ -1,6 +1,6 @@
 """FedEPM, Algorithm 2 of S. Zhou, G. Y. Li, "Exact penalty method for federated learning", arXiv:2208.11231 (2022)."""
 
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -10,7 +10,7 @@ from mpifed.algorithms.prox import elastic_net_mean, soft
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Need, Refused, Theorem, Upload
+from mpifed.federation.traits import Look, Need, Theorem, Upload
 from mpifed.theory.fedepm import penalties
 
 
@@ -45,7 +45,7 @@ class ExactPenalty(Noisy):
     clip: Annotated[float, Meta(gt=0, description="bound of samples' gradients, 1-norm (noise = clipped)")] = 1.0
     delta: Annotated[float, Meta(gt=0, lt=1, description="δ at which the composed budget is reported")] = 1e-5
 
-    requires: ClassVar[tuple[Need, ...]] = (Need("clipped_grad", when={"noise": "clipped"}),)
+    requires = (Need("clipped_grad", when={"noise": "clipped"}),)
 
     def mechanism(self) -> Noise:
         return NOISES[self.noise](self.epsilon, self.mu0, self.clip, self.delta, self.noise_seed)
@@ -58,11 +58,11 @@ class FedEPM(ExactPenalty, tag="fedepm"):
     μ_i = mu0 (1 + c‖w_i − x‖²) alpha^(k+1), or that over d_i;  z_i = w_i + noise.  Source: (19)–(22), (39); errata.
     """
 
-    title: ClassVar[str] = "FedEPM"
-    look: ClassVar[Look] = Look("purple", 6)
-    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.fedepm:certificate")
+    title = "FedEPM"
+    look = Look("purple", 6)
+    theorem = Theorem("mpifed.theory.fedepm:certificate")
 
-    upload: ClassVar[Upload] = Upload(kept="z", known="z", single={})
+    upload = Upload(kept="z", known="z", single={})
 
     def join(self, f: Local) -> Client:
         return Client(w=f.initial(), z=f.zeros(), reach=np.zeros(len(f)), ratio=np.full(len(f), np.inf))

@@ -1,7 +1,7 @@
 """FedEPM whose nodes are servers of their neighbourhoods, Algorithm 2 of S. Zhou, G. Y. Li, "Exact penalty method for
 federated learning", arXiv:2208.11231 (2022)."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.peers.neighbourhood import Near
 from mpifed.federation.peers.network import Network
-from mpifed.federation.traits import Look, Recorded, Refused, Takes, Theorem, Upload
+from mpifed.federation.traits import Look, Recorded, Refused, Takes, Upload
 from mpifed.theory.fedepm import penalties
 
 
@@ -34,14 +34,12 @@ class FedEPMGraph(ExactPenalty, GraphMethod, tag="fedepm-graph"):
     alone, so sending them costs no privacy.  Source: docs/studies/graph-methods.md; options as in fedepm.
     """
 
-    title: ClassVar[str] = "FedEPM, graph"
-    look: ClassVar[Look] = Look("purple", 4, 4)
-    theorem: ClassVar[Theorem | Refused] = Refused(
-        "those of FedEPM are about one server's model, and nodes have one each"
-    )
+    title = "FedEPM, graph"
+    look = Look("purple", 4, 4)
+    theorem = Refused("those of FedEPM are about one server's model, and nodes have one each")
 
-    takes: ClassVar[Takes] = Takes.SELECTED
-    upload: ClassVar[Upload] = Upload(vectors=2)
+    takes = Takes.SELECTED
+    upload = Upload(vectors=2)
     model = GraphMethod.model
 
     def join(self, f: Local) -> Client:

@@ -2,7 +2,7 @@
 arXiv:2205.01438 (2022)."""
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -13,7 +13,7 @@ from mpifed.algorithms.metric import NEEDS, Metric, inverse
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Need, Refused, Takes, Theorem
+from mpifed.federation.traits import Look, Takes, Theorem
 
 
 class Client(NamedTuple):
@@ -36,8 +36,8 @@ class OneGradientADMM(InexactADMM):
     ] = None
     adaptive: Annotated[bool, Meta(description="only the first σ is t·r/m, and σ follows the curvature of f")] = False
 
-    requires: ClassVar[tuple[Need, ...]] = NEEDS
-    common: ClassVar[bool] = True
+    requires = NEEDS
+    common = True
 
     def traffic(self, n: int) -> tuple[float, float]:
         return n + self.adaptive, n + self.adaptive
@@ -64,11 +64,11 @@ class FedGiA(OneGradientADMM, tag="fedgia"):
     ``adaptive``: σ then travels with x.
     """
 
-    title: ClassVar[str] = "FedGiA"
-    look: ClassVar[Look] = Look("blue", 0)
-    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.fedgia:certificate")
+    title = "FedGiA"
+    look = Look("blue", 0)
+    theorem = Theorem("mpifed.theory.fedgia:certificate")
 
-    takes: ClassVar[Takes] = Takes.SELECTED_AND_ALL
+    takes = Takes.SELECTED_AND_ALL
 
     def round(self, fed: Federation, server: Server | Path) -> Server | Path:
         sigma = np.asarray(server.sigma, fed.dtype) if self.adaptive else server.sigma  # an array is charged

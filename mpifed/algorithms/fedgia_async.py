@@ -3,7 +3,7 @@ learning", arXiv:2205.01438 (2022).
 
 The paper's rounds are synchronous; this form of them is not in it."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from mpifed.algorithms.fedgia import OneGradientADMM
 from mpifed.algorithms.metric import inverse
@@ -11,7 +11,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Refused, Theorem, Upload
+from mpifed.federation.traits import Look, Refused, Upload
 
 
 class Client(NamedTuple):
@@ -29,14 +29,12 @@ class AsynchronousFedGiA(OneGradientADMM, tag="fedgia-async"):
     x − ḡ_i/σ: asynchronous gradient descent with the last gradient of each client, which no delay makes diverge.
     """
 
-    title: ClassVar[str] = "FedGiA (async)"
-    look: ClassVar[Look] = Look("blue", 2, 1)
-    theorem: ClassVar[Theorem | Refused] = Refused(
-        "those of FedGiA need a gradient of every client at the new model, which is not there in time"
-    )
+    title = "FedGiA (async)"
+    look = Look("blue", 2, 1)
+    theorem = Refused("those of FedGiA need a gradient of every client at the new model, which is not there in time")
 
-    upload: ClassVar[Upload] = Upload(kept="z")
-    asynchronous: ClassVar[bool | Refused] = True
+    upload = Upload(kept="z")
+    asynchronous = True
 
     def verify(self, selected: int) -> None:
         if self.adaptive:

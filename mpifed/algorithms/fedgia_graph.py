@@ -1,7 +1,7 @@
 """FedGiA whose nodes are servers of their neighbourhoods, Algorithm 1 of S. Zhou, G. Y. Li, "FedGiA: An efficient
 hybrid algorithm for federated learning", arXiv:2205.01438 (2022)."""
 
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -11,7 +11,7 @@ from mpifed.algorithms.metric import NEEDS, Metric, inverse
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.peers.network import Network
-from mpifed.federation.traits import Look, Need, Refused, Takes, Theorem
+from mpifed.federation.traits import Look, Refused, Takes
 
 
 class Client(NamedTuple):
@@ -34,11 +34,9 @@ class FedGiAGraph(GraphMethod, tag="fedgia-graph"):
     NIDS with W² and the step 1/(t max r_i), stable for t > 1/2. Source: docs/studies/graph-methods.md.
     """
 
-    title: ClassVar[str] = "FedGiA, graph"
-    look: ClassVar[Look] = Look("blue", 1, 2)
-    theorem: ClassVar[Theorem | Refused] = Refused(
-        "those of FedGiA take all gradients at one model, and nodes have one each"
-    )
+    title = "FedGiA, graph"
+    look = Look("blue", 1, 2)
+    theorem = Refused("those of FedGiA take all gradients at one model, and nodes have one each")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
     H: Metric = "diagonal"
@@ -46,8 +44,8 @@ class FedGiAGraph(GraphMethod, tag="fedgia-graph"):
     mixes: Annotated[int, Meta(ge=1, description="mixes a round; an odd number needs eigenvalues of W above −1/3")] = 2
     average: Annotated[Literal["tracked", "plain"], Meta(description="exact, or W z as the mean")] = "tracked"
 
-    requires: ClassVar[tuple[Need, ...]] = NEEDS
-    takes: ClassVar[Takes] = Takes.SELECTED_AND_ALL
+    requires = NEEDS
+    takes = Takes.SELECTED_AND_ALL
 
     def traffic(self, n: int) -> tuple[float, float]:
         return self.mixes * n, self.mixes * n

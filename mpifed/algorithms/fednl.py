@@ -1,7 +1,7 @@
 """FedNL, Algorithms 1 and 3 of M. Safaryan, R. Islamov, X. Qian, P. Richtárik, "FedNL: Making Newton-type methods
 applicable to federated learning", arXiv:2106.02969 (2022)."""
 
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
@@ -11,7 +11,7 @@ from mpifed.core.symmetric import entries, frobenius
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Need, Refused, Takes, Theorem
+from mpifed.federation.traits import Look, Need, Refused, Takes
 
 
 class Client(NamedTuple):
@@ -36,9 +36,9 @@ class FedNL(LearnedHessians, tag="fednl"):
     Source: Algorithm 1, whose option 1 is A and 2 is B; with line search Algorithm 3.
     """
 
-    title: ClassVar[str] = "FedNL"
-    look: ClassVar[Look] = Look("green", 7, 3)
-    theorem: ClassVar[Theorem | Refused] = Refused(
+    title = "FedNL"
+    look = Look("green", 7, 3)
+    theorem = Refused(
         "those of arXiv:2106.02969 hold near x*, in a ball of which they need Lipschitz constants of ∇²f_i"
     )
 
@@ -47,8 +47,8 @@ class FedNL(LearnedHessians, tag="fednl"):
     c: Annotated[float, Meta(gt=0, lt=0.5, description="line search: share of the slope by which f must fall")] = 0.49
     shrink: Annotated[float, Meta(gt=0, lt=1, description="line search: factor of the step after a failure")] = 0.5
 
-    requires: ClassVar[tuple[Need, ...]] = (Need("hess", also=REGULAR), Need("convexity", when={"option": "A"}))
-    takes: ClassVar[Takes] = Takes.ALL
+    requires = (Need("hess", also=REGULAR), Need("convexity", when={"option": "A"}))
+    takes = Takes.ALL
 
     def join(self, f: Local) -> Client:
         return Client(H=f.zeros(entries(f.n)))

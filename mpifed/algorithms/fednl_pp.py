@@ -1,7 +1,7 @@
 """FedNL-PP, Algorithm 2 of M. Safaryan, R. Islamov, X. Qian, P. Richtárik, "FedNL: Making Newton-type methods
 applicable to federated learning", arXiv:2106.02969 (2022)."""
 
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from mpifed.core.symmetric import entries, frobenius, unpack
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Need, Refused, Theorem
+from mpifed.federation.traits import Look, Need, Refused
 
 
 class Client(NamedTuple):
@@ -35,11 +35,11 @@ class FedNLPP(LearnedHessians, tag="fednl-pp"):
     round, and are charged.  Source: Algorithm 2.
     """
 
-    title: ClassVar[str] = "FedNL-PP"
-    look: ClassVar[Look] = Look("green", 3, 4)
-    theorem: ClassVar[Theorem | Refused] = Refused("those of arXiv:2106.02969 hold near x*, as those of fednl")
+    title = "FedNL-PP"
+    look = Look("green", 3, 4)
+    theorem = Refused("those of arXiv:2106.02969 hold near x*, as those of fednl")
 
-    requires: ClassVar[tuple[Need, ...]] = (Need("hess", also=REGULAR),)
+    requires = (Need("hess", also=REGULAR),)
 
     def join(self, f: Local) -> Client:
         return Client(H=f.zeros(entries(f.n)), l=f.zeros(1)[:, 0], g=f.zeros())

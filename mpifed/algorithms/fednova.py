@@ -1,7 +1,7 @@
 """FedNova, Algorithm 1 of J. Wang, Q. Liu, H. Liang, G. Joshi, H. V. Poor, "Tackling the objective inconsistency
 problem in heterogeneous federated optimization", arXiv:2007.07481 (2020)."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -11,7 +11,7 @@ from mpifed.algorithms.optimizers import SGD, Momentum
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Mean, Refused, Theorem, Upload
+from mpifed.federation.traits import Look, Refused, Upload
 
 
 class FedNova(LocalSteps, tag="fednova"):
@@ -22,17 +22,15 @@ class FedNova(LocalSteps, tag="fednova"):
     Source: sections 4.1 and 5 with equal weights, because f is the mean of f_i.
     """
 
-    title: ClassVar[str] = "FedNova"
-    look: ClassVar[Look] = Look("sky", 5, 3)
-    theorem: ClassVar[Theorem | Refused] = Refused(
-        "those of arXiv:2007.07481 need bounds on variance and dissimilarity that a run does not show"
-    )
+    title = "FedNova"
+    look = Look("sky", 5, 3)
+    theorem = Refused("those of arXiv:2007.07481 need bounds on variance and dissimilarity that a run does not show")
 
     aggregate: Annotated[Literal["chosen"], Meta(description="means are over the selected clients")] = "chosen"
 
-    mean: ClassVar[Mean | Refused] = Refused("its step is the product of two means over the selected")
-    upload: ClassVar[Upload] = Upload(kind="change")
-    asynchronous: ClassVar[bool | Refused] = True
+    mean = Refused("its step is the product of two means over the selected")
+    upload = Upload(kind="change")
+    asynchronous = True
 
     def __post_init__(self) -> None:
         linear = isinstance(self.optimizer, SGD | Momentum) and not getattr(self.optimizer, "weight_decay", 0)

@@ -1,7 +1,7 @@
 """FedOpt, Algorithm 2 of S. J. Reddi, Z. Charles, M. Zaheer, Z. Garrett, K. Rush, J. Konečný, S. Kumar, H. B. McMahan,
 "Adaptive federated optimization", arXiv:2003.00295 (2021)."""
 
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta
 
@@ -11,7 +11,7 @@ from mpifed.algorithms.server_optimizers import Adam, Memory, ServerOptimizer
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Mean, Refused, Theorem
+from mpifed.federation.traits import Look, Mean, Refused
 
 
 class Server(NamedTuple):
@@ -29,19 +29,17 @@ class FedOpt(LocalSteps, tag="fedopt"):
     direction d as ``server`` says.  Source: Algorithm 2; for FedExP arXiv:2301.09604 (2023), Algorithm 1.
     """
 
-    title: ClassVar[str] = "FedOpt"
-    look: ClassVar[Look] = Look("black", 3, 2)
-    theorem: ClassVar[Theorem | Refused] = Refused(
+    title = "FedOpt"
+    look = Look("black", 3, 2)
+    theorem = Refused(
         "those of arXiv:2003.00295 and 2301.09604 ask for bounds of gradients and of variances that no run shows"
     )
 
     server: Annotated[ServerOptimizer, Meta(description="optimiser of the server")] = Adam()
     aggregate: Annotated[Literal["chosen"], Meta(description="Δ is a mean over the selected clients")] = "chosen"
 
-    mean: ClassVar[Mean | Refused] = Mean.UNBIASED
-    asynchronous: ClassVar[bool | Refused] = Refused(
-        "Δ is the step from the server's model, which moves on while clients compute"
-    )
+    mean = Mean.UNBIASED
+    asynchronous = Refused("Δ is the step from the server's model, which moves on while clients compute")
 
     def traffic(self, n: int) -> tuple[int, int]:
         return n, n + self.server.spread

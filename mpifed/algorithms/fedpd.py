@@ -1,7 +1,7 @@
 """FedPD, Algorithm 1 of X. Zhang, M. Hong, S. Dhople, W. Yin, Y. Liu, "FedPD: A federated learning framework with
 optimal rates and adaptivity to non-IID data", arXiv:2005.11418 (2020)."""
 
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
@@ -11,7 +11,7 @@ from mpifed.algorithms.step_sizes import Log2, Step
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Refused, Theorem, Upload
+from mpifed.federation.traits import Look, Refused, Upload
 
 
 class Client(NamedTuple):
@@ -32,9 +32,9 @@ class FedPD(Algorithm, tag="fedpd"):
     Source: Algorithm 1 with oracle I, as compared in fedgia, section V.D (oracle choice I, option I); errata.
     """
 
-    title: ClassVar[str] = "FedPD"
-    look: ClassVar[Look] = Look("green", 2)
-    theorem: ClassVar[Theorem | Refused] = Refused(
+    title = "FedPD"
+    look = Look("green", 2)
+    theorem = Refused(
         "that of arXiv:2005.11418 asks for an accuracy of the local problems that a number of steps does not give"
     )
 
@@ -47,7 +47,7 @@ class FedPD(Algorithm, tag="fedpd"):
     optimizer: LocalOptimizer = SGD()
     scale: Annotated[Literal["1", "1/m"], Meta(description="factor of ∇f_i")] = "1"
 
-    upload: ClassVar[Upload] = Upload(kept="z")
+    upload = Upload(kept="z")
 
     def work(self, d: Array) -> Array:
         return (1 + self.k0 * (self.inner - 1)) * d

@@ -1,7 +1,7 @@
 """FedProx, Algorithm 2 of T. Li, A. K. Sahu, M. Zaheer, M. Sanjabi, A. Talwalkar, V. Smith, "Federated optimization in
 heterogeneous networks", arXiv:1812.06127 (2020)."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -9,7 +9,7 @@ from mpifed.algorithms.fedavg import Client, FedAvg
 from mpifed.algorithms.optimizers import SGD
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
-from mpifed.federation.traits import Look, Refused, Theorem
+from mpifed.federation.traits import Look, Refused
 
 
 class FedProx(FedAvg, tag="fedprox"):
@@ -20,9 +20,9 @@ class FedProx(FedAvg, tag="fedprox"):
     inner = 1, scale = "1/m" and begin = "own": there a round begins at the client's own last w_i.
     """
 
-    title: ClassVar[str] = "FedProx"
-    look: ClassVar[Look] = Look("sky", 4)
-    theorem: ClassVar[Theorem | Refused] = Refused(
+    title = "FedProx"
+    look = Look("sky", 4)
+    theorem = Refused(
         "that of arXiv:1812.06127 needs the dissimilarity B of the f_i at every point, which no run shows"
     )
 

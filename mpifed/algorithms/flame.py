@@ -1,7 +1,7 @@
 """FLAME, Algorithm 1 of S. Zhu, J. Zeng, S. Wang, Y. Sun, Z. Peng, "Personalized federated learning via ADMM with
 Moreau envelope", arXiv:2311.06756 (2023)."""
 
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -9,7 +9,7 @@ from msgspec import Meta
 from mpifed.algorithms.personal import Personal, square
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
-from mpifed.federation.traits import Look, Recorded, Refused, Sum, Theorem
+from mpifed.federation.traits import Look, Recorded, Sum, Theorem
 from mpifed.theory.flame import c1
 
 
@@ -71,8 +71,8 @@ class Flame(MoreauADMM, tag="flame"):
     own w_i (as printed). After an update π_i = (λ/m)(θ_i − w_i).  Source: (9)–(11), Algorithm 1; errata.
     """
 
-    title: ClassVar[str] = "FLAME"
-    look: ClassVar[Look] = Look("brown", 1)
-    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.flame:certificate")
+    title = "FLAME"
+    look = Look("brown", 1)
+    theorem = Theorem("mpifed.theory.flame:certificate")
 
-    asynchronous: ClassVar[bool | Refused] = True
+    asynchronous = True

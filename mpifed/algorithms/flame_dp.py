@@ -3,7 +3,7 @@ learning via ADMM with Moreau envelope", arXiv:2311.06756 (2023).
 
 Differential privacy is future work in its conclusion."""
 
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -16,7 +16,7 @@ from mpifed.algorithms.noise import NoiseSeed, recounted
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Refused, Theorem
+from mpifed.federation.traits import Look, Refused
 
 
 class Server(NamedTuple):
@@ -34,11 +34,9 @@ class FlameDP(MoreauADMM, tag="flame-dp"):
     mean of the z_i.
     """
 
-    title: ClassVar[str] = "FLAME-DP"
-    look: ClassVar[Look] = Look("brown", 5, 2)
-    theorem: ClassVar[Theorem | Refused] = Refused(
-        "its uploads are clipped and have noise, of which the theorems of FLAME say nothing"
-    )
+    title = "FLAME-DP"
+    look = Look("brown", 5, 2)
+    theorem = Refused("its uploads are clipped and have noise, of which the theorems of FLAME say nothing")
 
     clip: Annotated[float, Meta(gt=0, description="bound C of ‖z_i − w‖₂")] = 1.0
     noise_multiplier: Annotated[float, Meta(ge=0, description="standard deviation of the noise over C; 0: none")] = 1.0
@@ -49,7 +47,7 @@ class FlameDP(MoreauADMM, tag="flame-dp"):
     delta: Annotated[float, Meta(gt=0, lt=1, description="δ at which the spent budget is reported")] = 1e-5
     noise_seed: NoiseSeed = None
 
-    asynchronous: ClassVar[bool | Refused] = Refused("its budget counts the clients that a round selects")
+    asynchronous = Refused("its budget counts the clients that a round selects")
 
     def mechanism(self) -> Gaussian:
         return Gaussian(self.clip, self.noise_multiplier, self.noise_seed)

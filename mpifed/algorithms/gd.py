@@ -1,7 +1,7 @@
 """Distributed gradient descent, Algorithm 1 of A. Khaled, K. Mishchenko, P. Richtárik, "First analysis of local GD on
 heterogeneous data", arXiv:1909.04715 (2019)."""
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
@@ -9,7 +9,7 @@ from mpifed.algorithms.base import Algorithm
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Mean, Need, Refused, Theorem, Upload
+from mpifed.federation.traits import Look, Mean, Need, Theorem, Upload
 
 
 class Client(NamedTuple):
@@ -28,17 +28,17 @@ class GD(Algorithm, tag="gd"):
     Source: Algorithm 1 with an average after every step.
     """
 
-    title: ClassVar[str] = "GD"
-    look: ClassVar[Look] = Look("black", 0, 3)
-    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.gradient_descent:gd")
+    title = "GD"
+    look = Look("black", 0, 3)
+    theorem = Theorem("mpifed.theory.gradient_descent:gd")
 
     gamma: Annotated[Positive | None, Meta(description="step size γ (default: 1/max r_i)", extra={"tuned": True})] = (
         None
     )
 
-    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz", unless=("gamma",)),)
-    mean: ClassVar[Mean | Refused] = Mean.UNBIASED
-    upload: ClassVar[Upload] = Upload(kind="gradient")
+    requires = (Need("lipschitz", unless=("gamma",)),)
+    mean = Mean.UNBIASED
+    upload = Upload(kind="gradient")
 
     def join(self, f: Local) -> Client:
         return Client()

@@ -1,7 +1,7 @@
 """Gradient tracking, the method of G. Qu, N. Li, "Harnessing smoothness to accelerate distributed optimization",
 arXiv:1605.07112 (2016)."""
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
@@ -9,7 +9,7 @@ from mpifed.algorithms.graph_method import GraphMethod, Server
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.peers.network import Network
-from mpifed.federation.traits import Look, Need, Refused, Theorem, Upload
+from mpifed.federation.traits import Look, Need, Refused, Upload
 
 
 class Client(NamedTuple):
@@ -30,18 +30,16 @@ class GradientTracking(GraphMethod, tag="gradient-tracking"):
     A. Nedić, A. Olshevsky, W. Shi, arXiv:1607.03218 (DIGing).
     """
 
-    title: ClassVar[str] = "Gradient tracking"
-    look: ClassVar[Look] = Look("orange", 2, 4)
-    theorem: ClassVar[Theorem | Refused] = Refused(
-        "those of arXiv:1605.07112 could not be read; that of 1607.03218 asks for γ ~ 1/(L√(mκ))"
-    )
+    title = "Gradient tracking"
+    look = Look("orange", 2, 4)
+    theorem = Refused("those of arXiv:1605.07112 could not be read; that of 1607.03218 asks for γ ~ 1/(L√(mκ))")
 
     gamma: Annotated[
         Positive | None, Meta(description="step size γ (default: (1 + λ)²/(4 max r_i))", extra={"tuned": True})
     ] = None
 
-    upload: ClassVar[Upload] = Upload(vectors=2)
-    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz", unless=("gamma",)),)
+    upload = Upload(vectors=2)
+    requires = (Need("lipschitz", unless=("gamma",)),)
 
     def join(self, f: Local) -> Client:
         g = f.grad(f.initial())

@@ -28,8 +28,8 @@ class GraphMethod(Algorithm):
     because all nodes work in every round: ``takes`` is Takes.ALL, or SELECTED where some of them are selected.
     """
 
-    asynchronous: ClassVar[bool | Refused] = Refused("its nodes wait for their neighbours")
-    takes: ClassVar[Takes] = Takes.ALL
+    asynchronous = Refused("its nodes wait for their neighbours")
+    takes = Takes.ALL
     fixed_weights: ClassVar[str] = ""  # why W must be the same in all rounds, where it must
 
     @abstractmethod

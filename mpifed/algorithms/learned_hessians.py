@@ -1,6 +1,6 @@
 """What FedNL and FedNL-PP share: their compressor and its learning rate, their steps, and their first Hessians."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
@@ -14,7 +14,7 @@ from mpifed.core.symmetric import add_diagonal, entries, order, unpack
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Mean, Refused, Upload
+from mpifed.federation.traits import Mean, Upload
 
 REGULAR = "a mean Hessian that is positive definite, so set the problem's regularisation above 0"
 
@@ -30,8 +30,8 @@ class LearnedHessians(Algorithm):
         ),
     ] = None
 
-    mean: ClassVar[Mean | Refused] = Mean.UNBIASED  # the server has the last g_i of all
-    upload: ClassVar[Upload] = Upload(
+    mean = Mean.UNBIASED  # the server has the last g_i of all
+    upload = Upload(
         kind="compressed",
         exact=dict.fromkeys(("up", "down"), "it compresses Hessians itself: algorithm.compressor says how"),
     )

@@ -10,7 +10,7 @@ from mpifed.algorithms.gd import Client, Server
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Mean, Need, Refused, Theorem
+from mpifed.federation.traits import Look, Mean, Need, Refused
 
 
 class LocalGD(Algorithm, tag="local-gd"):
@@ -20,11 +20,9 @@ class LocalGD(Algorithm, tag="local-gd"):
     is not the minimiser of f: the error grows with γ(k0 − 1).  Source: Algorithm 1, which averages every k0 steps.
     """
 
-    title: ClassVar[str] = "Local GD"
-    look: ClassVar[Look] = Look("black", 2, 4)
-    theorem: ClassVar[Theorem | Refused] = Refused(
-        "that of arXiv:1909.04715 bounds f at the mean of all iterates, which no model of a run is"
-    )
+    title = "Local GD"
+    look = Look("black", 2, 4)
+    theorem = Refused("that of arXiv:1909.04715 bounds f at the mean of all iterates, which no model of a run is")
 
     gamma: Annotated[Positive | None, Meta(description="step size γ (default: 1/max r_i)", extra={"tuned": True})] = (
         None
@@ -32,8 +30,8 @@ class LocalGD(Algorithm, tag="local-gd"):
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
 
     refused: ClassVar[dict[str, str]] = {"optimizer": "it is plain gradient descent; fedavg takes optimisers"}
-    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz", unless=("gamma",)),)
-    mean: ClassVar[Mean | Refused] = Mean.UNBIASED
+    requires = (Need("lipschitz", unless=("gamma",)),)
+    mean = Mean.UNBIASED
 
     def work(self, d: Array) -> Array:
         return self.k0 * d

@@ -60,7 +60,7 @@ class Newton(Solver, tag="newton"):
 
     shrink: Annotated[float, Meta(gt=0, le=1, description="factor of tol a round, down to 1e-14 of it")] = 1.0
 
-    requires: ClassVar[tuple[Need, ...]] = (Need("hessian"),)
+    requires = (Need("hessian"),)
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         tol = self.tol * np.maximum(self.shrink ** np.maximum(f.round - np.array(1.0), 0), 1e-14)

@@ -1,7 +1,7 @@
 """LT-ADMM with exact gradients, Algorithm 1 of X. Ren, N. Bastianello, K. H. Johansson, T. Parisini,
 "Communication-efficient stochastic distributed learning", arXiv:2501.13516 (2025)."""
 
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
@@ -9,7 +9,7 @@ from mpifed.algorithms.graph_method import GraphMethod
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.peers.network import Network
-from mpifed.federation.traits import Look, Need, Refused, Theorem
+from mpifed.federation.traits import Look, Need, Refused
 
 
 class Client(NamedTuple):
@@ -35,11 +35,9 @@ class LTADMM(GraphMethod, tag="lt-admm"):
     docs/studies/graph-methods.md.
     """
 
-    title: ClassVar[str] = "LT-ADMM"
-    look: ClassVar[Look] = Look("wine", 3, 2)
-    theorem: ClassVar[Theorem | Refused] = Refused(
-        "those of arXiv:2501.13516 could not be read, and its abstract names no conditions"
-    )
+    title = "LT-ADMM"
+    look = Look("wine", 3, 2)
+    theorem = Refused("those of arXiv:2501.13516 could not be read, and its abstract names no conditions")
 
     tau: Annotated[int, Meta(ge=1, description="gradient steps τ between two exchanges")] = 5
     gamma: Annotated[
@@ -47,7 +45,7 @@ class LTADMM(GraphMethod, tag="lt-admm"):
     ] = None
     beta: Annotated[Positive | None, Meta(description="step size β (default: 1/(2τ(max d_i + 1)))")] = None
 
-    requires: ClassVar[tuple[Need, ...]] = (Need("lipschitz", unless=("gamma",)),)
+    requires = (Need("lipschitz", unless=("gamma",)),)
 
     def work(self, d: Array) -> Array:
         return self.tau * d

@@ -1,7 +1,7 @@
 """MARINA, Algorithms 1 and 4 of E. Gorbunov, K. Burlachenko, Z. Li, P. Richtárik, "MARINA: Faster non-convex
 distributed learning with compression", arXiv:2102.07845 (2021)."""
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -10,7 +10,7 @@ from mpifed.algorithms.compressed import CompressedGradients
 from mpifed.core.typing import Array, Share
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Refused, Takes, Theorem
+from mpifed.federation.traits import Look, Refused, Takes
 
 
 class Client(NamedTuple):
@@ -31,15 +31,13 @@ class Marina(CompressedGradients, tag="marina"):
     p = 1/(1 + ω), γ = 1/(L̃(1 + √((1 − p)ω/(pm)))) with L̃² the mean of r_i².  Source: Algorithms 1 and 4, Theorem 2.1.
     """
 
-    title: ClassVar[str] = "MARINA"
-    look: ClassVar[Look] = Look("purple", 2, 3)
-    theorem: ClassVar[Theorem | Refused] = Refused(
-        "that of arXiv:2102.07845 bounds an expectation at a random one of all iterates"
-    )
+    title = "MARINA"
+    look = Look("purple", 2, 3)
+    theorem = Refused("that of arXiv:2102.07845 bounds an expectation at a random one of all iterates")
 
     p: Annotated[Share | None, Meta(description="probability p of whole gradients (default: 1/(1 + ω))")] = None
 
-    takes: ClassVar[Takes] = Takes.SELECTED_OR_ALL
+    takes = Takes.SELECTED_OR_ALL
 
     def work(self, d: Array) -> Array:
         return 2 * d

@@ -1,7 +1,7 @@
 """Newton's method on pooled derivatives, Algorithm 9.5 of S. Boyd, L. Vandenberghe, "Convex optimization",
 doi:10.1017/CBO9780511804441 (2004)."""
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
@@ -12,7 +12,7 @@ from mpifed.core.symmetric import entries, unpack
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Need, Refused, Takes, Theorem, Upload
+from mpifed.federation.traits import Look, Need, Refused, Takes, Upload
 
 
 class Client(NamedTuple):
@@ -32,22 +32,18 @@ class Newton(Algorithm, tag="newton"):
     Source: Algorithm 9.5 with the backtracking of Algorithm 9.2.
     """
 
-    title: ClassVar[str] = "Newton"
-    look: ClassVar[Look] = Look("green", 5, 2)
-    theorem: ClassVar[Theorem | Refused] = Refused(
-        "that of section 9.5.3 needs a Lipschitz constant of ∇²f, which no problem tells"
-    )
+    title = "Newton"
+    look = Look("green", 5, 2)
+    theorem = Refused("that of section 9.5.3 needs a Lipschitz constant of ∇²f, which no problem tells")
 
     c: Annotated[
         float, Meta(gt=0, lt=0.5, description="share of the slope by which f must go down", extra={"tuned": True})
     ] = 0.49
     shrink: Annotated[float, Meta(gt=0, lt=1, description="factor from one trial step to the next")] = 0.5
 
-    requires: ClassVar[tuple[Need, ...]] = (Need("hess", also=REGULAR),)
-    takes: ClassVar[Takes] = Takes.ALL
-    upload: ClassVar[Upload] = Upload(
-        exact=dict.fromkeys(("up", "down"), "fednl is Newton's method with compressed Hessians")
-    )
+    requires = (Need("hess", also=REGULAR),)
+    takes = Takes.ALL
+    upload = Upload(exact=dict.fromkeys(("up", "down"), "fednl is Newton's method with compressed Hessians"))
 
     def work(self, d: Array) -> None:
         """Unknown: a Hessian is no sample gradient, and trial points are as many as it takes."""

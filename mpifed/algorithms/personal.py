@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -33,7 +33,7 @@ class Personal(Algorithm):
         bool, Meta(description="record (1/m) Σ f_i(θ_i) + (λ/2)‖θ_i − w‖², the objective of personal models")
     ] = False
 
-    upload: ClassVar[Upload] = Upload(kept="z")
+    upload = Upload(kept="z")
 
     def work(self, d: Array) -> Array:
         return self.epochs * d

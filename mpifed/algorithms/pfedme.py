@@ -1,14 +1,14 @@
 """pFedMe, Algorithm 1 of C. T. Dinh, N. H. Tran, T. D. Nguyen, "Personalized federated learning with Moreau envelopes",
 arXiv:2006.08848 (2020)."""
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
 from mpifed.algorithms.personal import Personal
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
-from mpifed.federation.traits import Look, Refused, Theorem
+from mpifed.federation.traits import Look, Refused
 
 
 class Client(NamedTuple):
@@ -23,15 +23,15 @@ class PFedMe(Personal, tag="pfedme"):
     Source: Algorithm 1 with one step a round, as compared in flame, section V; errata.
     """
 
-    title: ClassVar[str] = "pFedMe"
-    look: ClassVar[Look] = Look("brown", 2, 1)
-    theorem: ClassVar[Theorem | Refused] = Refused(
+    title = "pFedMe"
+    look = Look("brown", 2, 1)
+    theorem = Refused(
         "that of arXiv:2006.08848 asks for an accuracy of θ_i and bounds of variance that epochs do not give"
     )
 
     eta: Annotated[float, Meta(gt=0, description="step size η of local models")] = 0.5
 
-    asynchronous: ClassVar[bool | Refused] = True
+    asynchronous = True
 
     def join(self, f: Local) -> Client:
         return Client(theta=f.initial(), z=f.initial())

@@ -1,7 +1,7 @@
 """ProxSkip, Algorithm 2 of K. Mishchenko, G. Malinovsky, S. Stich, P. Richtárik, "ProxSkip: Yes! Local gradient steps
 provably lead to communication acceleration! Finally!", arXiv:2202.09357 (2022)."""
 
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -11,7 +11,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Positive, Share
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Mean, Need, Refused, Theorem, Upload, demands, needs
+from mpifed.federation.traits import Look, Mean, Need, Theorem, Upload, demands, needs
 
 
 class Client(NamedTuple):
@@ -33,9 +33,9 @@ class ProxSkip(Algorithm, tag="proxskip"):
     x̂_j is the paper's of x̂_j − (γ/p)h_j; one of the selected keeps Σ h_i = 0 (arXiv:2302.09832).
     """
 
-    title: ClassVar[str] = "ProxSkip"
-    look: ClassVar[Look] = Look("orange", 1, 1)
-    theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.proxskip:certificate")
+    title = "ProxSkip"
+    look = Look("orange", 1, 1)
+    theorem = Theorem("mpifed.theory.proxskip:certificate")
 
     gamma: Annotated[Positive | None, Meta(description="step size γ (default: 1/max r_i)", extra={"tuned": True})] = (
         None
@@ -43,12 +43,12 @@ class ProxSkip(Algorithm, tag="proxskip"):
     p: Annotated[Share | None, Meta(description="probability of a mean (default: √(min α_i/max r_i))")] = None
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
 
-    requires: ClassVar[tuple[Need, ...]] = (
+    requires = (
         Need("convexity", unless=("p",), also="algorithm.p where the f_i are not strongly convex"),
         Need("lipschitz", unless=("gamma", "p")),
     )
-    mean: ClassVar[Mean | Refused] = Mean.COUPLED
-    upload: ClassVar[Upload] = Upload(known="x", exact={"down": "Σ h_i = 0 must hold, which takes the mean itself"})
+    mean = Mean.COUPLED
+    upload = Upload(known="x", exact={"down": "Σ h_i = 0 must hold, which takes the mean itself"})
 
     def units(self) -> float:
         """Steps of a round on average: 1/p; 1 where p follows from the problem."""

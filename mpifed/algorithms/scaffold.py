@@ -11,7 +11,7 @@ from mpifed.algorithms.step_sizes import Log2, Step
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Mean, Refused, Theorem, Upload
+from mpifed.federation.traits import Look, Mean, Refused, Upload
 
 
 class Client(NamedTuple):
@@ -31,11 +31,9 @@ class Scaffold(Algorithm, tag="scaffold"):
     x⁺ = x + server_lr · mean(y − x), c⁺ = c + (|S|/m) mean(c_i⁺ − c_i).  Source: Algorithm 1, as compared in feddcd.
     """
 
-    title: ClassVar[str] = "SCAFFOLD"
-    look: ClassVar[Look] = Look("orange", 3)
-    theorem: ClassVar[Theorem | Refused] = Refused(
-        "that of arXiv:1910.06378 holds up to constants that it does not state"
-    )
+    title = "SCAFFOLD"
+    look = Look("orange", 3)
+    theorem = Refused("that of arXiv:1910.06378 holds up to constants that it does not state")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
     step: Annotated[Step, Meta(description="step size γ, k over the whole run", extra={"tuned": True})] = Log2()
@@ -43,8 +41,8 @@ class Scaffold(Algorithm, tag="scaffold"):
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
-    upload: ClassVar[Upload] = Upload(kind="change", vectors=2, feedback="error")
-    mean: ClassVar[Mean | Refused] = Mean.UNBIASED  # at the fixed point all c_i are exact
+    upload = Upload(kind="change", vectors=2, feedback="error")
+    mean = Mean.UNBIASED  # at the fixed point all c_i are exact
     refused: ClassVar[dict[str, str]] = {
         "optimizer": "(x − y)/Σγ renews the control variates, and is a mean gradient for plain gradient steps only"
     }

@@ -10,7 +10,7 @@ from mpifed.algorithms.step_sizes import SqrtSamples, Step
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Refused, Theorem, Upload
+from mpifed.federation.traits import Look, Refused, Upload
 
 MU0 = 0.05
 ALPHA = 1.001
@@ -36,16 +36,16 @@ class SFedAvg(Noisy, tag="sfedavg"):
     (34) prints it, x = mean of the last z_i of the new selection before it trains.  Source: (34), (35), (37)–(39).
     """
 
-    title: ClassVar[str] = "SFedAvg"
-    look: ClassVar[Look] = Look("black", 7, 1)
-    theorem: ClassVar[Theorem | Refused] = Refused("the FedEPM paper states none for it")
+    title = "SFedAvg"
+    look = Look("black", 7, 1)
+    theorem = Refused("the FedEPM paper states none for it")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 12
     step: Annotated[Step, Meta(description="step size γ_i", extra={"tuned": True})] = SqrtSamples()
     epsilon: Annotated[float, Meta(gt=0, description="ε that the noise of one upload names")] = 0.1
     noise: Unproven = "released"
     average: Annotated[Literal["trained", "new"], Meta(description="over the old or the new selection")] = "trained"
-    upload: ClassVar[Upload] = Upload(known="z", single={"average": "new"})
+    upload = Upload(known="z", single={"average": "new"})
     refused: ClassVar[dict[str, str]] = {"optimizer": "the noise is calibrated for plain gradient steps"}
 
     def mechanism(self) -> Noise:

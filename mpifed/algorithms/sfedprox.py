@@ -1,14 +1,14 @@
 """SFedProx, Algorithms 3 and 4 of S. Zhou, G. Y. Li, "Exact penalty method for federated learning",
 arXiv:2208.11231 (2022)."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from msgspec import Meta
 
 from mpifed.algorithms.sfedavg import SFedAvg
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
-from mpifed.federation.traits import Look, Refused, Theorem
+from mpifed.federation.traits import Look, Refused
 
 
 class SFedProx(SFedAvg, tag="sfedprox"):
@@ -18,9 +18,9 @@ class SFedProx(SFedAvg, tag="sfedprox"):
     Source: (36), Algorithm 4.
     """
 
-    title: ClassVar[str] = "SFedProx"
-    look: ClassVar[Look] = Look("sky", 3, 1)
-    theorem: ClassVar[Theorem | Refused] = Refused("the FedEPM paper states none for it")
+    title = "SFedProx"
+    look = Look("sky", 3, 1)
+    theorem = Refused("the FedEPM paper states none for it")
 
     mu: Annotated[float, Meta(ge=0, description="proximal weight μ")] = 1e-5
     inner: Annotated[int, Meta(ge=1, description="gradient steps an iteration")] = 3

@@ -1,7 +1,7 @@
 """SISA and PISA, the method of S. Zhou, O. Wang, Z. Luo, Y. Zhu, G. Y. Li, "Preconditioned inexact stochastic ADMM for
 deep models", arXiv:2502.10784 (2025)."""
 
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -10,7 +10,7 @@ from mpifed.algorithms.base import Algorithm, passes
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation
-from mpifed.federation.traits import Look, Need, Refused, Theorem, Upload
+from mpifed.federation.traits import Look, Need, Refused, Upload
 
 
 class Client(NamedTuple):
@@ -35,9 +35,9 @@ class SISA(Algorithm, tag="sisa"):
     Source: the authors' program, where σ_i follows a learning rate; γ is that of others. The paper was not at hand.
     """
 
-    title: ClassVar[str] = "SISA"
-    look: ClassVar[Look] = Look("vermilion", 2, 2)
-    theorem: ClassVar[Theorem | Refused] = Refused(
+    title = "SISA"
+    look = Look("vermilion", 2, 2)
+    theorem = Refused(
         "that of arXiv:2502.10784 could not be read; its abstract speaks of a bounded region, which no run shows"
     )
 
@@ -51,11 +51,11 @@ class SISA(Algorithm, tag="sisa"):
     rho: Annotated[float, Meta(ge=0, description="weight ρ of Q_i; 0: no preconditioner")] = 1.0
     beta: Annotated[float, Meta(ge=0, lt=1, description="memory β of the second moments")] = 0.9
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
-    requires: ClassVar[tuple[Need, ...]] = (
+    requires = (
         Need("lipschitz", unless=("sigma",)),
         Need("lipschitz", when={"preconditioner": "smoothness"}),
     )
-    upload: ClassVar[Upload] = Upload(kept="z")
+    upload = Upload(kept="z")
 
     def work(self, d: Array) -> Array:
         return passes(d, 1, 0, self.batch_size)

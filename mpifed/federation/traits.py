@@ -137,8 +137,9 @@ def applying(component: Requiring) -> Iterator[Need]:
         spared = need.unless and all(getattr(component, key) is not None for key in need.unless)
         if given(component, need.when) and not spared:
             yield need
-    for field in fields_of(type(component)).values():
-        part = getattr(component, field.name)
+    kind: Any = type(component)
+    for field in fields_of(kind).values():
+        part: Any = getattr(component, field.name)
         if isinstance(part, Component) and isinstance(part, Requiring):
             yield from applying(part)
 
@@ -160,8 +161,9 @@ def demands(component: Requiring) -> str:
 
 def tuned(component: Any) -> str:
     """The option to change first where the iterates diverge, marked with extra={"tuned": True}; empty without one."""
-    for key, field in fields_of(type(component)).items():
-        metas = [meta for kind in within(field.type) for meta in getattr(kind, "__metadata__", ())]
+    kind: type[Component] = type(component)
+    for key, field in fields_of(kind).items():
+        metas = [meta for one in within(field.type) for meta in getattr(one, "__metadata__", ())]
         if any((getattr(meta, "extra", None) or {}).get("tuned") for meta in metas):
             return key
     return ""

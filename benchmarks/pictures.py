@@ -241,10 +241,8 @@ def unit_of(name: str, outcome: Outcome) -> str:
     """The unit of a column."""
     if name == "iterations" or name in outcome.own.columns:
         return "1"
-    return unit(
-        {"seconds": "elapsed_seconds", "tct": "elapsed_seconds"}.get(name, name),
-        [result for results in outcome.runs.values() for result in results[:1]],
-    )
+    first = [result for results in outcome.runs.values() for result in results[:1]]
+    return unit({"seconds": "elapsed_seconds", "tct": "elapsed_seconds"}.get(name, name), first)
 
 
 def title(name: str, of: str) -> str:

@@ -33,6 +33,11 @@ def test_no_module_imports_itself_in_a_circle():
     assert sum(map(len, graph.values())) > len(graph)  # there is something to check
 
 
+def test_files_can_be_read_in_one_sitting():
+    lines = {str(path): len(path.read_text("utf-8").splitlines()) for path in ROOT.rglob("*.py")}
+    assert {path: count for path, count in lines.items() if count > 250} == {}
+
+
 def test_a_line_has_one_thought_and_a_function_can_be_read_in_one_sitting():
     for name, tree in TREES.items():
         for node in ast.walk(tree):

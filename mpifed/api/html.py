@@ -14,7 +14,9 @@ from mpifed.report.summary import DRAWN, span
 from mpifed.results.result import Result
 
 WIDTH, HEIGHT = 280, 150  # of a curve, in pixels
-LEFT, RIGHT, TOP, BOTTOM = 52, 8, 20, 20
+LEFT = 52  # the space beside the curve, and below
+RIGHT = 8
+TOP = BOTTOM = 20
 POINTS = 200  # of a curve, at most
 SHOWN = 10  # settings in the table, at most
 LONGEST = 32  # characters of a value
@@ -67,7 +69,8 @@ def curve(result: Result, name: str) -> str:
     log = bool(y.min() > 0) and y.max() / y.min() > 10**DECADES
     if len(x) > POINTS:
         keep = np.unique(np.linspace(0, len(x) - 1, POINTS).astype(int))
-        x, y = x[keep], y[keep]
+        x = x[keep]
+        y = y[keep]
     across = LEFT + (WIDTH - LEFT - RIGHT) * share(x)
     down = HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share(np.log10(y) if log else y)
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))

@@ -161,7 +161,8 @@ def paper(cls: type) -> Paper | None:
 def option(field: Any) -> tuple[str, str, str]:
     """Key, default and meaning of a field."""
     default = "(required)" if field.required else default_of(field)
-    kind, meaning, bounds = field.type, "", ""
+    kind = field.type
+    meaning = bounds = ""
     while typing.get_origin(kind) is typing.Annotated or len(typing.get_args(kind)) == 2:
         inner, extra = typing.get_args(kind)
         if isinstance(extra, msgspec.Meta):

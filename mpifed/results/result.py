@@ -184,7 +184,8 @@ def ours(file: h5py.File, name: str) -> dict[str, Any]:
 
 def final_model(file: h5py.File, name: str) -> Array:
     """/model/x of the result ``name``. UserError where it has none."""
-    status, group = ours(file, name).get("status"), entry(file, "model", name)
+    status = ours(file, name).get("status")
+    group = entry(file, "model", name)
     stored = None if group is None else entry(group, "x", name)
     if stored is None:
         raise UserError(f"{name} has no final model, for its status is {status}: it must be finished or stopped")
@@ -198,7 +199,8 @@ def recorded_rounds(file: h5py.File, name: str) -> tuple[Columns, dict[str, tupl
     """
     numbers = column(entry(entry(file, "rounds", name), "round", name), "rounds/round", name)
     count = len(numbers) - int(np.count_nonzero(numbers < 0))
-    found, stored = columns(file, "rounds", name), entry(file, "selection", name)
+    found = columns(file, "rounds", name)
+    stored = entry(file, "selection", name)
     count = min(count, *map(len, found.values()))
     if stored is None:
         selection = np.full((count, 1), -1, np.int32)

@@ -31,13 +31,7 @@ PATIENCE = (0.01, 0.05, 0.2)  # seconds between attempts: a file that is being w
 
 @dataclass(eq=False)
 class Result:
-    """Everything that a run recorded, in memory.
-
-    ``rounds`` name -> (rounds,), with ``round`` itself; ``about`` name -> unit and description of these columns;
-    ``ranks`` and ``clients`` name -> (ranks,) and (m,); ``selection`` (rounds, slots) as stored, see ``selected``;
-    ``x`` (n,) and ``personal`` (m, n) the final models, None where there are none; ``attrs`` the root attributes;
-    ``path`` the file, None for a result in memory.
-    """
+    """Everything that a run recorded, in memory; ``mpifed.Result`` says what the fields are."""
 
     path: str | None
     attrs: dict[str, Any]
@@ -66,8 +60,8 @@ class Result:
             file.flush()
             image = file.id.get_file_image()
         path = None if path is None else os.fspath(path)
-        models = model.get("x"), model.get("personal")
-        return cls(path, attrs, rounds, ranks, clients, selection, *models, about, image)
+        final = (model.get("x"), model.get("personal"))
+        return cls(path, attrs, rounds, ranks, clients, selection, *final, about, image)
 
     @property
     def status(self) -> str:

@@ -7,6 +7,7 @@ from html import escape
 import numpy as np
 
 from mpifed.core.typing import Array
+from mpifed.report.curves import logarithmic
 from mpifed.report.metrics import column, title
 from mpifed.report.numbers import amount, number
 from mpifed.report.settings import shown
@@ -14,11 +15,12 @@ from mpifed.report.summary import DRAWN, span
 from mpifed.results.result import Result
 
 WIDTH, HEIGHT = 280, 150  # of a curve, in pixels
-LEFT, RIGHT, TOP, BOTTOM = 52, 8, 20, 20
+LEFT = 52  # the space beside the curve, and below
+RIGHT = 8
+TOP = BOTTOM = 20
 POINTS = 200  # of a curve, at most
 SHOWN = 10  # settings in the table, at most
 LONGEST = 32  # characters of a value
-DECADES = 2  # positive values over more decades are drawn on a logarithmic axis
 HEADLINE = ("algorithm", "problem", "data")
 
 
@@ -45,13 +47,8 @@ def table(result: Result) -> str:
     settings = [(key, value) for key, value in shown(result).items() if key not in HEADLINE]
     rows += sorted(settings, key=lambda setting: not setting[0].startswith("algorithm"))[:SHOWN]
     cell = "<tr><td style='text-align:left'>{}</td><td style='text-align:left'>{}</td></tr>"
-    lines = "".join(cell.format(escape(key), escape(cut(value))) for key, value in rows)
-    return f"<table>{lines}</table>"
-
-
-def cut(value: str) -> str:
-    """The beginning of a long value."""
-    return value if len(value) <= LONGEST else value[: LONGEST - 1] + "…"
+    cut = ((key, value if len(value) <= LONGEST else value[: LONGEST - 1] + "…") for key, value in rows)
+    return f"<table>{''.join(cell.format(escape(key), escape(value)) for key, value in cut)}</table>"
 
 
 def finite(result: Result, name: str) -> tuple[Array, Array]:
@@ -64,10 +61,11 @@ def finite(result: Result, name: str) -> tuple[Array, Array]:
 def curve(result: Result, name: str) -> str:
     """A column by round as an SVG."""
     x, y = finite(result, name)
-    log = bool(y.min() > 0) and y.max() / y.min() > 10**DECADES
+    log = logarithmic([y])
     if len(x) > POINTS:
         keep = np.unique(np.linspace(0, len(x) - 1, POINTS).astype(int))
-        x, y = x[keep], y[keep]
+        x = x[keep]
+        y = y[keep]
     across = LEFT + (WIDTH - LEFT - RIGHT) * share(x)
     down = HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share(np.log10(y) if log else y)
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))

@@ -30,7 +30,8 @@ def draw(
             unknown("option", name, OPTIONS)
     if "width" in options:
         options["width"] = style.inches(options["width"], "width =")
-    if isinstance(names := options.get("rename"), Mapping):
+    names = options.get("rename")
+    if isinstance(names, Mapping):
         options["rename"] = [f"{old}={new}" for old, new in names.items()]
     if y is not None:
         options["y"] = [y] if isinstance(y, str) else list(y)

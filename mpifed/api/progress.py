@@ -85,7 +85,8 @@ class Watched(Progress):
 
     def __init__(self, line: Progress, callback: Callback) -> None:
         super().__init__(None)
-        self.line, self.callback = line, callback
+        self.line = line
+        self.callback = callback
 
     def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
         self.line.show(round, rounds, row)

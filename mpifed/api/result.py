@@ -43,8 +43,8 @@ class Result(results.Result):
 
     def plot(self, y: str | Sequence[str] | None = None, x: str = "round", **options: Any) -> Any:
         """A figure of matplotlib with the columns ``y`` against ``x``: see ``mpifed.plot``."""
-        path, force = options.pop("path", None), options.pop("force", False)
-        return draw([self], y, x, path, force, options)
+        path = options.pop("path", None)
+        return draw([self], y, x, path, options.pop("force", False), options)
 
 
 def headline(result: results.Result) -> str:

@@ -68,11 +68,9 @@ def resume(
     """
 
     def job(world: World) -> Job:
-        table, saved, before = dict[str, Any](), None, None
         with world.agreeing():
             changes = words(overrides, settings)
-            if world.first:
-                table, saved, before = resuming.resume(path, changes)
+            table, saved, before = resuming.resume(path, changes) if world.first else ({}, None, None)
         table, saved = world.share((table, saved))
         return Job(build(table, world), path, True, saved, before)
 

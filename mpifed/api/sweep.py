@@ -68,7 +68,8 @@ def sweep(
 
 def assignments(grid: Mapping[Any, Any]) -> tuple[list[str], list[str]]:
     """The grids and zips of a mapping, as the command has them. UserError where a key has no values."""
-    single, together = list[str](), list[str]()
+    single: list[str] = []
+    together: list[str] = []
     for key, values in grid.items():
         if isinstance(key, str):
             single.append(f"{key}={','.join(toml_value(plain(value, key)) for value in several(values, key))}")
@@ -124,7 +125,8 @@ def collected(points: Sequence[Point], folder: Path, in_memory: bool, failures: 
         if file.exists():
             found.append(load(file))
             if in_memory:
-                found[-1].path, found[-1].image = None, file.read_bytes()
+                found[-1].path = None
+                found[-1].image = file.read_bytes()
     if failures and not found:
         raise UserError(failures[0])
     if failures:

@@ -77,7 +77,8 @@ def study(name: str, overrides: Sequence[str]) -> dict[str, Any]:
     from mpifed.experiment import config
 
     if "=" in name:
-        table, overrides = {}, [name, *overrides]
+        table = {}
+        overrides = [name, *overrides]
     elif name.endswith(".toml"):
         table = config.read(name)
     elif (name in Data.names() and name != "file") or plugins.FILE.fullmatch(name):

@@ -30,24 +30,11 @@ from mpifed.federation.timing.system import System
 from mpifed.federation.wire.compress import Compress
 from mpifed.federation.wire.masks import Masks
 from mpifed.graphs.base import Graph
+from mpifed.report.layout import aligned
 
-KINDS: dict[str, type[Component]] = {
-    family.kind: family
-    for family in (
-        FAMILIES["algorithm"],
-        FAMILIES["problem"],
-        Data,
-        Partition,
-        FAMILIES["selection"],
-        Step,
-        Solver,
-        Optimizer,
-        ServerOptimizer,
-        Compressor,
-        Distribution,
-        Graph,
-    )
-}
+LISTED: list[type[Component]] = [FAMILIES["algorithm"], FAMILIES["problem"], Data, Partition, FAMILIES["selection"]]
+LISTED += [Step, Solver, Optimizer, ServerOptimizer, Compressor, Distribution, Graph]
+KINDS = {family.kind: family for family in LISTED}
 TABLES: dict[str, type[Table]] = {
     "system": System,
     "asynchronous": Asynchronous,
@@ -75,21 +62,10 @@ def combinations() -> str:
     """Which algorithm runs on which problem, with the reasons below."""
     found = matrix()
     rows = [["", *found.problems], *([name, *cells] for name, cells in found.cells.items())]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    lines = [" ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     notes = [f"{mark} {reason}" for mark, reason in found.notes.items()]
-    return "\n".join(
-        [
-            "algorithms × problems, with default options:",
-            "",
-            *lines,
-            "",
-            *wrapped(notes, "  "),
-            "",
-            "with other options:",
-            *wrapped(found.options, "    ", "  "),
-        ]
-    )
+    head = ["algorithms × problems, with default options:", "", *aligned(rows, " "), ""]
+    options = ["", "with other options:", *wrapped(found.options, "    ", "  ")]
+    return "\n".join([*head, *wrapped(notes, "  "), *options])
 
 
 def wrapped(texts: list[str], indent: str, first: str = "") -> list[str]:
@@ -134,9 +110,7 @@ def describe(kind: str, name: str, cls: type[Table]) -> str:
     lines.append(inspect.getdoc(cls) or "")
     rows = [option(field) for field in msgspec.structs.fields(cls)]
     if rows:
-        widths = [max(len(row[k]) for row in rows) for k in range(2)]
-        lines += ["", "options:"]
-        lines += [f"  {key:<{widths[0]}}  {default:<{widths[1]}}  {meaning}".rstrip() for key, default, meaning in rows]
+        lines += ["", "options:", *(f"  {line}" for line in aligned(rows))]
     return "\n".join(lines)
 
 
@@ -160,8 +134,12 @@ def paper(cls: type) -> Paper | None:
 
 def option(field: Any) -> tuple[str, str, str]:
     """Key, default and meaning of a field."""
-    default = "(required)" if field.required else default_of(field)
-    kind, meaning, bounds = field.type, "", ""
+    default = "(required)"
+    if not field.required:
+        value = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
+        default = "-" if value is None else toml_value(msgspec.to_builtins(value))
+    kind = field.type
+    meaning = bounds = ""
     while typing.get_origin(kind) is typing.Annotated or len(typing.get_args(kind)) == 2:
         inner, extra = typing.get_args(kind)
         if isinstance(extra, msgspec.Meta):
@@ -179,13 +157,6 @@ def option(field: Any) -> tuple[str, str, str]:
     if family is not None and family.choices:
         bounds = " | ".join(family.choices)
     return field.encode_name, default, meaning + (f"  [{bounds}]" if bounds else "")
-
-
-def default_of(field: Any) -> str:
-    default = field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
-    if default is None:
-        return "-"
-    return toml_value(msgspec.to_builtins(default))
 
 
 def sentence(cls: type) -> str:

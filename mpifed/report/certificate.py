@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.report.layout import MARGIN, WIDTH
+from mpifed.report.layout import MARGIN, WIDTH, aligned
 from mpifed.report.numbers import number
 from mpifed.results.result import Result
 from mpifed.theory.fit import TAIL, line
@@ -31,26 +31,17 @@ def page(title: str, certificate: Certificate, rounds: int, result: Result | Non
     """The whole certificate of a study of so many rounds, and of its run where there is a result."""
     blocks = [[title]]
     if certificate.constants is not None:
-        blocks.append(["constants", *table(constants(certificate.constants))])
+        blocks.append(["constants", *(f"  {line}" for line in aligned(constants(certificate.constants)))])
     if certificate.theorem:
         blocks.append([f"conditions of {certificate.theorem}", *conditions(certificate), *verdict(certificate)])
     if certificate.bounds:
         blocks.append([f"what it proves where they hold, after R = {rounds} rounds", *proved(certificate, result)])
     if certificate.remarks:
-        blocks.append(["remarks", *wrapped(certificate.remarks)])
+        indents = {"initial_indent": "  ", "subsequent_indent": "    "}
+        blocks.append(["remarks"])
+        for text in certificate.remarks:
+            blocks[-1] += textwrap.wrap(text, WIDTH, **indents)
     return "\n\n".join("\n".join(block) for block in blocks)
-
-
-def wrapped(texts: list[str]) -> list[str]:
-    return [
-        line for text in texts for line in textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
-    ]
-
-
-def table(rows: list[tuple[str, ...]]) -> list[str]:
-    """Rows in aligned columns."""
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))] if rows else []
-    return ["  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def constants(c: Constants) -> list[tuple[str, ...]]:
@@ -84,11 +75,12 @@ def slow(value: float, otherwise: str = "not known") -> str:
 
 def conditions(certificate: Certificate, width: int = WIDTH) -> list[str]:
     """Answer, condition and its two sides in columns, and where it stands."""
-    rows = table([(ANSWERS[one.holds], one.name, sides(one)) for one in certificate.conditions])
+    rows = aligned([(ANSWERS[one.holds], one.name, sides(one)) for one in certificate.conditions])
     longest = max(map(len, rows), default=0)
     lines = []
     for row, one in zip(rows, certificate.conditions, strict=True):
-        line = f"{row:{longest}}  {one.source}"
+        row = f"  {row}"
+        line = f"{row:{longest + 2}}  {one.source}"
         lines += [line] if len(line) <= width else [row, *textwrap.wrap(one.source, width, **DEEP)]
     return lines
 
@@ -152,9 +144,8 @@ def column(wanted: str, constants: Constants | None, result: Result) -> tuple[Ar
 
 def brief(result: Result) -> list[str]:
     """The conditions in the summary of a run that recorded them."""
-    if not result.config.get("algorithm", {}).get("certify") or (certificate := result.certificate) is None:
+    certificate = result.certificate if result.config.get("algorithm", {}).get("certify") else None
+    if certificate is None:
         return []
-    return [
-        *conditions(certificate, WIDTH - MARGIN),
-        *(verdict(certificate) if certificate.conditions else certificate.remarks),
-    ]
+    rest = verdict(certificate) if certificate.conditions else certificate.remarks
+    return [*conditions(certificate, WIDTH - MARGIN), *rest]

@@ -14,9 +14,10 @@ from mpifed.report.curves import axis_title, usual
 from mpifed.report.groups import Group, Study, natural, study
 from mpifed.report.metrics import available, column, latex_title, requested, scale, title, unit
 from mpifed.report.numbers import count
-from mpifed.report.tables import ABSENT, Number, Table
+from mpifed.report.tables import ABSENT, Table
 from mpifed.results.result import Result
 
+Columns = dict[str, list[Ends]]  # metric -> what the number of each row is the mean of
 FORMATS: dict[str, Callable[[Table], str]] = {
     "terminal": tables.terminal,
     "markdown": tables.markdown,
@@ -51,28 +52,19 @@ def compare(results: Sequence[Result], layout: Layout) -> str:
         unknown("format", form, FORMATS)
     groups = study(results, layout.by, [*available(results), "n", "status"], layout.rename)
     names = metrics_of(results, layout.columns, groups)
-    ends = [best.final_values(groups, name, layout.by, layout.everything) for name in names]
-    numbers = [[best.number(column[row]) for column in ends] for row in range(len(groups.groups))]
-    order = sequence(groups, names, numbers, layout.sort)
-    groups, numbers = groups._replace(groups=[groups.groups[k] for k in order]), [numbers[k] for k in order]
-    ends = [[column[k] for k in order] for column in ends]
-    table, ties = build(groups, Columns(names, numbers, ends), results, layout)
+    ends = {name: best.final_values(groups, name, layout.by, layout.everything) for name in names}
+    order = sequence(groups, ends, layout.sort)
+    groups = groups._replace(groups=[groups.groups[k] for k in order])
+    ends = {name: [of[k] for k in order] for name, of in ends.items()}
+    table, ties = build(groups, ends, results, layout)
     text = tables.terminal(table, layout.bold) if form == "terminal" else FORMATS[form](table)
     notes = (
         [f"tie for the best, so not bold: {', '.join(ties)}"] if ties and (form != "terminal" or layout.bold) else []
     )
-    notes += partial(names, ends) + ([] if layout.everything else left_out(groups))
+    notes += partial(ends) + ([] if layout.everything else left_out(groups))
     if form == "csv" or not notes:
         return text
     return "\n".join([*(f"% {line}" for line in notes), text] if form == "latex" else [text, "", *notes])
-
-
-class Columns(NamedTuple):
-    """The metrics of a table: name, number of each row, and what each row's number is the mean of."""
-
-    names: list[str]
-    numbers: list[list[Number]]  # by row
-    ends: list[list[Ends]]  # by column
 
 
 def metrics_of(results: Sequence[Result], columns: Sequence[str] | None, groups: Study) -> list[str]:
@@ -85,12 +77,9 @@ def metrics_of(results: Sequence[Result], columns: Sequence[str] | None, groups:
     return list(dict.fromkeys(names))
 
 
-def partial(names: Sequence[str], ends: Sequence[Sequence[Ends]]) -> list[str]:
+def partial(ends: Columns) -> list[str]:
     """A line that says that the error leaves out some runs."""
-    if "error" not in names:
-        return []
-    values = [end for row in ends[names.index("error")] for end in row.values()]
-    lacking = sum(map(math.isnan, values))
+    lacking = sum(math.isnan(end) for row in ends.get("error", ()) for end in row.values())
     return [f"error: without {count(lacking, 'run')} on data that other rows lack"] if lacking > 0 else []
 
 
@@ -105,36 +94,35 @@ def left_out(groups: Study) -> list[str]:
     ]
 
 
-def sequence(groups: Study, names: list[str], numbers: list[list[Number]], sort: str | None) -> list[int]:
+def sequence(groups: Study, ends: Columns, sort: str | None) -> list[int]:
     """The order of the rows."""
     rows = list(range(len(groups.groups)))
     if sort is None:
         return rows
     key = next((key for key, name in groups.keys.items() if sort in (key, name, groups.names.setting(key, name))), None)
-    if sort not in names:
+    if sort not in ends:
         if key is None:
-            unknown("column", sort, [*groups.keys.values(), *names])
+            unknown("column", sort, [*groups.keys.values(), *ends])
         return sorted(rows, key=lambda k: natural(groups.groups[k].settings.get(key, "")))
-    sign, index = -1 if column(sort).better > 0 else 1, names.index(sort)
-    return sorted(rows, key=lambda k: (math.isnan(numbers[k][index].mean), sign * numbers[k][index].mean))
+    sign = -1 if column(sort).better > 0 else 1
+    means = [best.number(row).mean for row in ends[sort]]
+    return sorted(rows, key=lambda k: (math.isnan(means[k]), sign * means[k]))
 
 
-def build(groups: Study, columns: Columns, results: Sequence[Result], layout: Layout) -> tuple[Table, list[str]]:
+def build(groups: Study, ends: Columns, results: Sequence[Result], layout: Layout) -> tuple[Table, list[str]]:
     """The table, and the columns without a best row because some tie."""
     table = leading(groups, results, layout)
     ties = []
-    for index, name in enumerate(columns.names):
-        values = [row[index] for row in columns.numbers]
+    for name, rows in ends.items():
+        values = list(map(best.number, rows))
         largest = max((abs(value.mean) for value in values if not math.isnan(value.mean)), default=0.0)
         factor, of = scale(unit(name, results), largest)
-        table.heads.append(heading(groups, name, of))
-        table.names.append(f"{name}_seconds" if name in ("tct", "lct") else name)
-        table.factors.append(factor)
-        wins = best.winners(groups, values, columns.ends[index], column(name).better, factor)
-        for row, value, rivals in zip(table.rows, values, wins, strict=True):
-            row.append(value._replace(best=rivals == 1))
+        wins = best.winners(groups, values, rows, column(name).better, factor)
+        cells = (value._replace(best=rivals == 1) for value, rivals in zip(values, wins, strict=True))
+        head = heading(groups, name, of)
+        table.add(head, f"{name}_seconds" if name in ("tct", "lct") else name, cells, factor)
         if max(wins) > 1:
-            ties.append(f"{table.heads[-1][0]} ({max(wins)} rows)")
+            ties.append(f"{head[0]} ({max(wins)} rows)")
     return table, ties
 
 
@@ -146,26 +134,21 @@ def heading(groups: Study, name: str, of: str) -> tuple[str, str]:
 
 def leading(groups: Study, results: Sequence[Result], layout: Layout) -> Table:
     """The table's first columns: settings, and n and status where they differ between rows; n always in CSV."""
-    names, plain = groups.names, layout.form == "csv"
-    heads = [(names.setting(key, short), names.latex(key, short)) for key, short in groups.keys.items()]
-    rows: list[list[str | Number]] = [
-        [
-            value if plain or value == ABSENT else names.value(key, value)
-            for key, value in ((key, group.settings.get(key, ABSENT)) for key in groups.keys)
-        ]
-        for group in groups.groups
-    ]
-    raw = [short if key in available(results) else key for key, short in groups.keys.items()]
+    names = groups.names
+    plain = layout.form == "csv"
+    table = Table([], [], [[] for _ in groups.groups], [])
+    for key, short in groups.keys.items():
+        cells = [group.settings.get(key, ABSENT) for group in groups.groups]
+        if not plain:
+            cells = [cell if cell == ABSENT else names.value(key, cell) for cell in cells]
+        head = (names.setting(key, short), names.latex(key, short))
+        table.add(head, short if key in available(results) else key, cells)
     counts = [sum(layout.everything or run.status == "finished" for run in group.runs) for group in groups.groups]
     if plain or any(n != 1 for n in counts):
-        heads.append(("n", "$n$"))
-        raw.append("n")
-        rows = [[*row, str(n)] for row, n in zip(rows, counts, strict=True)]
+        table.add(("n", "$n$"), "n", map(str, counts))
     if any(result.status != "finished" for result in results):
-        heads.append(("status", "status"))
-        raw.append("status")
-        rows = [[*row, status(group)] for row, group in zip(rows, groups.groups, strict=True)]
-    return Table(heads, raw, rows, [1.0] * len(heads))
+        table.add(("status", "status"), "status", map(status, groups.groups))
+    return table
 
 
 def status(group: Group) -> str:

@@ -109,7 +109,8 @@ def varies(key: str, rows: Sequence[Settings]) -> bool:
 
 def short(keys: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
     """The last part of each key, or the whole key where that part is not unique or ``taken``."""
-    last, taken = [key.rsplit(".", 1)[-1] for key in keys], set(taken)
+    last = [key.rsplit(".", 1)[-1] for key in keys]
+    taken = set(taken)
     whole = {key: f"{key} (setting)" if key in taken else key for key in keys}
     return {
         key: name if last.count(name) == 1 and name not in taken else whole[key]

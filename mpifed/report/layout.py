@@ -20,6 +20,12 @@ def part(name: str, lines: list[str]) -> list[str]:
     return [(name if k == 0 else "").ljust(MARGIN) + line for k, line in enumerate(lines)]
 
 
+def aligned(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
+    """Rows as lines with their cells below one another."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [gap.join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
 def columns(cells: Sequence[Cell]) -> list[str]:
     """Cells in as many aligned columns as fit, read downwards; long cells below."""
     width = WIDTH - MARGIN

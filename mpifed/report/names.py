@@ -36,7 +36,8 @@ def method(name: str) -> str:
 def letter(name: str) -> tuple[str, str] | None:
     """The letter, with its index, that a setting has in print and in LaTeX: k0 -> k₀; None for a word."""
     stem = name.rstrip("0123456789")
-    index, stem = name[len(stem) :], SPELT.get(stem, stem)
+    index = name[len(stem) :]
+    stem = SPELT.get(stem, stem)
     if stem not in GREEK and not (len(stem) == 1 and stem.isalpha()):
         return None
     latex = rf"\{stem}" if stem in GREEK else stem
@@ -46,7 +47,9 @@ def letter(name: str) -> tuple[str, str] | None:
 def setting(name: str) -> str:
     """The last part of a key as in print: k0 -> k₀, batch_size -> batch size; a whole key as it is."""
     found = letter(name)
-    return found[0] if found else name if "." in name else name.replace("_", " ")
+    if found:
+        return found[0]
+    return name if "." in name else name.replace("_", " ")
 
 
 class Names(NamedTuple):
@@ -64,7 +67,8 @@ class Names(NamedTuple):
 
     def latex(self, key: str, short: str) -> str:
         """A setting in LaTeX."""
-        found, new = letter(short), self.setting(key, short)
+        found = letter(short)
+        new = self.setting(key, short)
         return found[1] if found and new == found[0] else escaped(new)
 
     def value(self, key: str, value: str) -> str:
@@ -84,7 +88,8 @@ AS_PRINTED = Names()
 
 def renames(words: Sequence[str], known: Iterable[str]) -> Names:
     """The names that ``OLD=NEW`` asks for. OLD, one of ``known``, may contain =. UserError for one that is not."""
-    known, found = dict.fromkeys(known), dict[str, str]()
+    known = dict.fromkeys(known)
+    found: dict[str, str] = {}
     for word in words:
         if "=" not in word.strip("="):
             raise UserError(f"--rename {word} is wrong: it must be OLD=NEW, for example fedgia=ours")

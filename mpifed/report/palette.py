@@ -51,11 +51,8 @@ def looks(methods: Sequence[str]) -> list[dict[str, Any]]:
     A single curve of a method has the method's own look. Several have shades of its colour, from dark to light, and
     markers and lines of their own.
     """
-    counts, numbers, found = Counter(methods), Counter[str](), list[dict[str, Any]]()
-    for method in methods:
-        found.append(drawn(method, numbers[method], counts[method]))
-        numbers[method] += 1
-    return found
+    counts = Counter(methods)
+    return [drawn(method, list(methods[:k]).count(method), counts[method]) for k, method in enumerate(methods)]
 
 
 def drawn(method: str, number: int, count: int) -> dict[str, Any]:

@@ -12,11 +12,13 @@ from mpifed.core.typing import Array
 from mpifed.report.palette import BLUE, VERMILION
 from mpifed.report.style import DOUBLE, drawing, headed, paper, text
 
-FEW, FEW_CLASSES = 40, 30  # at most so many clients and classes are drawn as bubbles
+FEW = 40  # at most so many clients are drawn as bubbles
+FEW_CLASSES = 30  # with at most so many classes
 ORDERED = 100  # more clients are sorted by their most frequent class
 COLUMNS = 600  # more clients share columns
 TICKS = 15  # labels on the axis of classes
-ROW, LOWEST, HIGHEST = 0.25, 1.6, 4.5  # inches of a class, and limits of the lower panel
+ROW = 0.25  # inches of a class
+LOWEST, HIGHEST = 1.6, 4.5  # inches of the lower panel
 SIZES = 0.9  # inches of the upper panel
 NAME = 14  # letters of a class
 SMALLEST = 2.0  # square points of a bubble, so that one sample can be seen
@@ -36,7 +38,8 @@ def picture(division: Division, title: str, width: float | None = None) -> Any:
     """The figure of a division of samples under a title."""
     wide = paper(width, DOUBLE)
     heading = headed(wide, title)
-    C, m = len(division.names), len(division.sizes)
+    C = len(division.names)
+    m = len(division.sizes)
     low = min(max(ROW * C, LOWEST), HIGHEST)
     with drawing() as matplotlib:
         high = SIZES + low + 0.7 + 0.16 * heading.count("\n")
@@ -67,8 +70,8 @@ def order_of(division: Division) -> tuple[Array, str]:
         return np.arange(m), "client"
     if not len(division.names):
         return np.argsort(division.spread[0], kind="stable"), "clients, sorted by their mean label"
-    top, most = np.asarray(division.counts.argmax(axis=1)).ravel(), division.counts.max(axis=1).toarray().ravel()
-    share = most / np.maximum(division.sizes, 1)
+    top = np.asarray(division.counts.argmax(axis=1)).ravel()
+    share = division.counts.max(axis=1).toarray().ravel() / np.maximum(division.sizes, 1)
     return np.lexsort([-share, top]), "clients, sorted by their most frequent class"
 
 
@@ -93,9 +96,9 @@ def draw_sizes(axis: Any, sizes: Array, edges: Array) -> None:
 def draw_bubbles(figure: Any, axis: Any, counts: Array, names: Sequence[str], cell: tuple[float, float]) -> None:
     """A circle for each client and class, its area in proportion to the samples; ``cell`` is its room in points."""
     client, level = np.nonzero(counts)
-    number, largest = counts[client, level], counts.max()
+    largest = counts.max()
     room = (0.95 * max(min(cell), 7.0)) ** 2  # the area of the largest bubble
-    areas = np.maximum(room * number / largest, SMALLEST)
+    areas = np.maximum(room * counts[client, level] / largest, SMALLEST)
     axis.scatter(client, level, s=areas, color=BLUE, alpha=0.85, linewidths=0)
     steps = sorted({max(1, int(float(f"{largest * share:.0e}"))) for share in (0.1, 0.4, 0.9)})
     handles = [axis.scatter([], [], s=room * step / largest, color=BLUE, alpha=0.85, linewidths=0) for step in steps]
@@ -136,10 +139,12 @@ def draw_spread(axis: Any, spread: Array, edges: Array) -> None:
         axis.vlines(x, mean - deviation, mean + deviation, color=BLUE, linewidth=3.0, label="mean ± sd")
         axis.plot(x, mean, linestyle="none", marker="o", color=VERMILION, label="mean")
     else:
-        first, width = edges[:-1], np.diff(edges)
+        first = edges[:-1]
+        width = np.diff(edges)
         middle = first + (width - 1) / 2
         mean, deviation = (np.add.reduceat(values, first) / width for values in (mean, deviation))
-        low, high = np.minimum.reduceat(low, first), np.maximum.reduceat(high, first)
+        low = np.minimum.reduceat(low, first)
+        high = np.maximum.reduceat(high, first)
         axis.fill_between(middle, low, high, color=GREY, alpha=0.5, linewidth=0, label="range")
         axis.fill_between(
             middle, mean - deviation, mean + deviation, color=BLUE, alpha=0.5, linewidth=0, label="mean ± sd"

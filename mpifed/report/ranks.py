@@ -21,10 +21,11 @@ def ranks(result: Result, listed: int) -> list[str]:
     if not size:
         return []
     hosts = [str(host).partition(".")[0] for host in result.ranks.get("hostname", [""] * size)]
-    rows, few = [str(rank) for rank in range(size)], size <= listed
-    if not few:
-        rows, hosts = ["min", "median", "max"], ["", f"{len(set(hosts))} hosts", ""]
-    table = [["rank", *rows], ["host", *hosts]]
+    few = size <= listed
+    if few:
+        table = [["rank", *map(str, range(size))], ["host", *hosts]]
+    else:
+        table = [["rank", "min", "median", "max"], ["host", "", f"{len(set(hosts))} hosts", ""]]
     for name, meaning in RANKS.items():
         if name in result.ranks and name not in TOLD and (name != "shared_bytes" or np.any(result.ranks[name])):
             values = result.ranks[name] / (1e6 if meaning.unit == "byte" else 1)

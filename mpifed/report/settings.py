@@ -14,16 +14,13 @@ WHOLE = ("data.partition", "problem", "algorithm", "selection")  # tables whose 
 def overrides(table: dict[str, Any]) -> dict[str, str]:
     """A configuration as command-line overrides spell it: ``algorithm`` for ``algorithm.name``."""
     plain = {key.removesuffix(".name"): value for key, value in flat(table).items()}
-    return {key: value if is_word(value) else short(value) for key, value in plain.items()}
-
-
-def is_word(value: Any) -> bool:
-    """Whether a value can be shown without quotes."""
-    return isinstance(value, str) and value != "" and " " not in value
+    return {key: short(value) for key, value in plain.items()}
 
 
 def short(value: Any) -> str:
-    """A value as TOML has it, 1e+12 for 1000000000000.0."""
+    """A value as TOML has it, but a word without quotes, and 1e+12 for 1000000000000.0."""
+    if isinstance(value, str) and value != "" and " " not in value:
+        return value
     text = f"{value:e}".replace(".000000", "") if isinstance(value, float) else ""
     return text if text and len(text) < len(toml_value(value)) and float(text) == value else toml_value(value)
 
@@ -36,10 +33,6 @@ def shown(result: Result, everything: bool = False) -> dict[str, str]:
     settings = overrides(result.config)
     if everything or "changed" not in result.attrs:
         return settings
-    changed = str(result.attrs["changed"]).split()
-    return {key: value for key, value in settings.items() if key in (*ALWAYS, *WHOLE, *changed) or inside(key, WHOLE)}
-
-
-def inside(key: str, tables: tuple[str, ...]) -> bool:
-    """Whether a dotted key is in one of these tables."""
-    return key.startswith(tuple(f"{table}." for table in tables))
+    named = (*ALWAYS, *WHOLE, *str(result.attrs["changed"]).split())
+    inside = tuple(f"{table}." for table in WHOLE)
+    return {key: value for key, value in settings.items() if key in named or key.startswith(inside)}

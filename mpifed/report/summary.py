@@ -9,7 +9,7 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.report.certificate import brief
-from mpifed.report.layout import MARGIN, WIDTH, Cell, columns, part
+from mpifed.report.layout import MARGIN, WIDTH, Cell, aligned, columns, part
 from mpifed.report.metrics import column
 from mpifed.report.numbers import amount, count, number
 from mpifed.report.ranks import ranks
@@ -32,12 +32,7 @@ def show(result: Result, everything: bool = False) -> str:
     The settings are the names, the options of the method and what is not at its default; ``everything``: all.
     """
     parts = {
-        "configuration": [
-            *columns(list(shown(result, everything).items())),
-            *notes(result),
-            *blocks(result),
-            *sums(result, everything),
-        ],
+        "configuration": columns(list(shown(result, everything).items())) + notes(result, everything),
         "outcome": curves(result) + columns(outcome(result, leave=drawn(result))),
         "certificate": brief(result),
         "communication": columns(communication(result) + arrivals(result)),
@@ -77,27 +72,19 @@ def recorded(result: Result, part: str) -> dict[str, Column]:
     return {name: meaning for name, meaning in found.items() if meaning.part == part}
 
 
-def notes(result: Result) -> list[str]:
-    """What the run said of itself before its first round, and whether it asked all clients without a selection."""
+def notes(result: Result, everything: bool) -> list[str]:
+    """What the run said of itself, whether it asked all clients without a selection, and how it computed."""
     told = str(result.attrs.get("notes", "")).splitlines()
     times = result.clients.get("times_selected", np.zeros(0))
     if result.cr and len(times) and not times.any() and not any("asks all clients" in line for line in told):
         told.append(f"{result.config.get('algorithm', {}).get('name', '?')} asks all clients; selection has no effect")
-    return [line for text in told for line in textwrap.wrap(text, WIDTH - MARGIN, subsequent_indent="    ")]
-
-
-def blocks(result: Result) -> list[str]:
-    """How large the blocks were that a host computes on, and why."""
-    if "block_bytes" not in result.attrs:
-        return []
-    size, source = int(result.attrs["block_bytes"]), result.attrs.get("block_bytes_because", "?")
-    return [f"blocks of {size:,} bytes, because {source}"]
-
-
-def sums(result: Result, everything: bool) -> list[str]:
-    """How sums over clients reached rank 0, where ``everything`` is to be shown."""
-    told = str(result.attrs.get("reduction", ""))
-    return [f"sums over clients: {told}"] if everything and told else []
+    lines = [line for text in told for line in textwrap.wrap(text, WIDTH - MARGIN, subsequent_indent="    ")]
+    if "block_bytes" in result.attrs:
+        size = int(result.attrs["block_bytes"])
+        lines.append(f"blocks of {size:,} bytes, because {result.attrs.get('block_bytes_because', '?')}")
+    if everything and result.attrs.get("reduction"):
+        lines.append(f"sums over clients: {result.attrs['reduction']}")
+    return lines
 
 
 def drawn(result: Result) -> list[str]:
@@ -112,10 +99,10 @@ def curves(result: Result) -> list[str]:
         curve, logarithmic = sparkline(result.rounds[name])
         scale = "  log scale" if logarithmic else ""
         if name == "objective" and not logarithmic and (above := gaps(result.rounds[name])) is not None:
-            curve, scale = sparkline(above)[0], "  log scale of f − least"
+            curve = sparkline(above)[0]
+            scale = "  log scale of f − least"
         rows.append((column(name).symbol or name, span(result.rounds[name]), f"{curve}{scale}"))
-    widths = [max((len(row[k]) for row in rows), default=0) for k in range(2)]
-    return [f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}" for row in rows]
+    return aligned(rows)
 
 
 def outcome(result: Result, leave: Collection[str] = ()) -> list[Cell]:
@@ -140,7 +127,8 @@ def span(values: Array) -> str:
 
 def communication(result: Result) -> list[Cell]:
     """What travelled between server and clients: counts, then bytes."""
-    counts, bytes_ = [], []
+    counts: list[Cell] = []
+    bytes_: list[Cell] = []
     for name, meaning in recorded(result, "communication").items():
         if name in ASYNCHRONOUS:
             continue

@@ -6,7 +6,7 @@ import csv
 import io
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 ABSENT = "–"
@@ -40,6 +40,14 @@ class Table(NamedTuple):
     names: list[str]  # the heads of CSV, which has raw numbers
     rows: list[list[str | Number]]
     factors: list[float]
+
+    def add(self, head: tuple[str, str], name: str, cells: Iterable[str | Number], factor: float = 1.0) -> None:
+        """Append a column."""
+        self.heads.append(head)
+        self.names.append(name)
+        self.factors.append(factor)
+        for row, cell in zip(self.rows, cells, strict=True):
+            row.append(cell)
 
     def cells(self, text: Callable[[str], str], number: Callable[[Number, float], str]) -> list[list[str]]:
         """The rows as two functions write their texts and numbers."""

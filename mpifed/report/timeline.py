@@ -39,7 +39,8 @@ def timeline(result: Result, width: float | None = None, title: str | None = Non
     width = paper(width, DOUBLE)
     labels, across, deep = folded(shown, width)
     with drawing() as matplotlib:
-        heading, panels = headed(width, title), 2 if ranks else 1
+        heading = headed(width, title)
+        panels = 2 if ranks else 1
         rows = panels if width <= 1.5 * SINGLE else 1
         figure, axes = canvas(matplotlib, width, rows, panels // rows, heading, deep)
         each = -(-size // BARS)

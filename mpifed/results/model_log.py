@@ -36,7 +36,8 @@ class ModelLog:
         if self.group is None:
             with self.growing.renewed():
                 self.group = created(self.growing.file, x, chunk)
-        numbers, models = self.group["round"], self.group["x"]
+        numbers = self.group["round"]
+        models = self.group["x"]
         count = len(numbers)
         models.resize((count + 1, x.size))
         models[count] = x

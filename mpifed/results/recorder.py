@@ -123,7 +123,8 @@ class Recorder:
     def model(self, x: Array, personal: Array | None = None) -> None:
         """Write the server's model x (n,) and, where given, the clients' models personal (m, n)."""
         with self._clock():
-            group, x = self.file["model"], np.asarray(x).ravel()
+            group = self.file["model"]
+            x = np.asarray(x).ravel()
             self._growing.reserve(x.nbytes + (0 if personal is None else personal.nbytes + 8 * self.m) + 4 * METADATA)
             parameter = dimension(group, "parameter", x.size)
             put(group, "x", x, (parameter,), MODEL["x"])
@@ -144,7 +145,8 @@ class Recorder:
         if not self._open:
             return
         with self._clock():
-            self._open, self.ended = False, (status, reason)
+            self._open = False
+            self.ended = (status, reason)
             try:
                 with self._growing.renewed():
                     self._rounds.finish()
@@ -216,7 +218,8 @@ class Recorder:
 
     def _table(self, name: str, axis: str, meanings: Mapping[str, Column], table: Table) -> None:
         with self._clock():
-            group, columns = self.file[name], {key: np.asarray(values) for key, values in table.items()}
+            group = self.file[name]
+            columns = {key: np.asarray(values) for key, values in table.items()}
             length = max((len(values) for values in columns.values()), default=0)
             self._growing.reserve((len(columns) + 1) * (length * 16 + METADATA))
             along = scale(group, axis, length)

@@ -31,13 +31,7 @@ PATIENCE = (0.01, 0.05, 0.2)  # seconds between attempts: a file that is being w
 
 @dataclass(eq=False)
 class Result:
-    """Everything that a run recorded, in memory.
-
-    ``rounds`` name -> (rounds,), with ``round`` itself; ``about`` name -> unit and description of these columns;
-    ``ranks`` and ``clients`` name -> (ranks,) and (m,); ``selection`` (rounds, slots) as stored, see ``selected``;
-    ``x`` (n,) and ``personal`` (m, n) the final models, None where there are none; ``attrs`` the root attributes;
-    ``path`` the file, None for a result in memory.
-    """
+    """Everything that a run recorded, in memory; ``mpifed.Result`` says what the fields are."""
 
     path: str | None
     attrs: dict[str, Any]
@@ -66,8 +60,8 @@ class Result:
             file.flush()
             image = file.id.get_file_image()
         path = None if path is None else os.fspath(path)
-        models = model.get("x"), model.get("personal")
-        return cls(path, attrs, rounds, ranks, clients, selection, *models, about, image)
+        final = (model.get("x"), model.get("personal"))
+        return cls(path, attrs, rounds, ranks, clients, selection, *final, about, image)
 
     @property
     def status(self) -> str:
@@ -184,7 +178,8 @@ def ours(file: h5py.File, name: str) -> dict[str, Any]:
 
 def final_model(file: h5py.File, name: str) -> Array:
     """/model/x of the result ``name``. UserError where it has none."""
-    status, group = ours(file, name).get("status"), entry(file, "model", name)
+    status = ours(file, name).get("status")
+    group = entry(file, "model", name)
     stored = None if group is None else entry(group, "x", name)
     if stored is None:
         raise UserError(f"{name} has no final model, for its status is {status}: it must be finished or stopped")
@@ -198,7 +193,8 @@ def recorded_rounds(file: h5py.File, name: str) -> tuple[Columns, dict[str, tupl
     """
     numbers = column(entry(entry(file, "rounds", name), "round", name), "rounds/round", name)
     count = len(numbers) - int(np.count_nonzero(numbers < 0))
-    found, stored = columns(file, "rounds", name), entry(file, "selection", name)
+    found = columns(file, "rounds", name)
+    stored = entry(file, "selection", name)
     count = min(count, *map(len, found.values()))
     if stored is None:
         selection = np.full((count, 1), -1, np.int32)

@@ -90,7 +90,8 @@ class RoundsTable:
 
     def _column(self, name: str) -> Array:
         """A column of the rows in memory: integers, unless it has had or has other numbers."""
-        integer, stored = self.meaning(name).integer, self.columns.get(name)
+        integer = self.meaning(name).integer
+        stored = self.columns.get(name)
         values = [row.get(name, 0 if integer else np.nan) for row in self.rows]
         return numbers(values, integer and (stored is None or stored.dtype.kind == "i"))
 
@@ -119,7 +120,8 @@ class RoundsTable:
         """Write a column from row ``first`` on; one of integers that gets other numbers is stored anew as float64."""
         stored = self.columns.get(name)
         if stored is not None and stored.dtype != values.dtype:
-            values, first = np.concatenate([stored[:first], values]), 0
+            values = np.concatenate([stored[:first], values])
+            first = 0
             stored.dims[0].detach_scale(self.numbers)
             del self.group[name]
             stored = None

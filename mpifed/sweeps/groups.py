@@ -137,13 +137,15 @@ def in_groups(todo: Sequence[Point], runs: Runs, each: int) -> Iterator[Ended]:
     elif group.mailbox is not None:
         at_booth(points, runs, group.world, Booth(group.mailbox))
     elif group.world is not None:
-        at_work(points, runs, group.world)
+        own = Runs(runs.folder, group.world, runs.force, runs.progress)
+        while (index := group.world.share(None)) is not None:
+            own.one(points[index])
     world.meet()
     group.free()
 
 
 def at_desk(points: Sequence[Point], runs: Runs, group: Any, desk: Desk) -> Iterator[Ended]:
-    """The first rank of all."""
+    """The first rank of all, which is the server of its own group."""
     progress = Watched(desk.look, runs.progress)
     own = Runs(runs.folder, group, runs.force, progress)
     while True:
@@ -178,10 +180,3 @@ def at_booth(points: Sequence[Point], runs: Runs, group: Any, booth: Booth) -> N
         ended = own.one(points[index])
         index = group.share(booth.ask(index, ended, progress.fresh))
         progress.fresh.clear()
-
-
-def at_work(points: Sequence[Point], runs: Runs, group: Any) -> None:
-    """The other ranks of a group."""
-    own = Runs(runs.folder, group, runs.force, runs.progress)
-    while (index := group.share(None)) is not None:
-        own.one(points[index])

@@ -26,24 +26,19 @@ def test_on_three_ranks():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ranks", [3, 4])
-def test_all_on_ranks(ranks):
-    passed(ranks, "-m", "mpi", "tests/mpi")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ranks", [2, 4, 5, 8])
-def test_reductions_on_other_numbers_of_ranks(ranks):
-    passed(ranks, "-m", "mpi", "tests/mpi/test_reductions.py")
+@pytest.mark.parametrize(
+    ("ranks", "words"),
+    [
+        *((ranks, ["tests/mpi"]) for ranks in (3, 4)),
+        *((ranks, ["tests/mpi/test_reductions.py"]) for ranks in (2, 4, 5, 8)),
+        *((ranks, ["-k", "do_not_change", "tests/mpi/test_parity.py"]) for ranks in (1, 2, 5, 8)),
+    ],
+)
+def test_all_and_on_other_numbers_of_ranks(ranks, words):
+    passed(ranks, "-m", "mpi", *words, timeout=400)
 
 
 def test_one_rank_has_the_bits_of_a_process_without_mpi(tmp_path):
     for ranks in (None, 1):
         assert mpifed("run", *STUDIES["fedgia"], "-q", "-o", tmp_path / f"{ranks}.h5", ranks=ranks).code == 0
     assert content(tmp_path / "1.h5") == content(tmp_path / "None.h5")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ranks", [1, 2, 5, 8])
-def test_parity_on_other_numbers_of_ranks(ranks):
-    passed(ranks, "-m", "mpi", "-k", "do_not_change", "tests/mpi/test_parity.py", timeout=400)

@@ -16,20 +16,20 @@ def faulty(folder):
     X, y, sizes = rng.normal(size=(20, 4)), rng.integers(0, 2, 20).astype(float), np.array([5, 7, 8])
     hole = X.copy()
     hole[3, 1] = np.nan
+    good = {"X": X, "y": y, "sizes": sizes}
     faults = {
-        "good": (X, y, sizes),
-        "sizes": (X, y, sizes + 1),
-        "nan": (hole, y, sizes),
-        "labels": (X, y / 2, sizes),
-        "none": (X, y, np.array([0, 10, 10])),
-        "short": (X, y[:7], sizes),
-        "objects": (X.astype(object), y, sizes),
+        "good": {},
+        "sizes": {"sizes": sizes + 1},
+        "nan": {"X": hole},
+        "labels": {"y": y / 2},
+        "none": {"sizes": np.array([0, 10, 10])},
+        "short": {"y": y[:7]},
+        "objects": {"X": X.astype(object)},
     }
-    for name, (a, b, c) in faults.items():
-        np.savez(folder / f"{name}.npz", X=a, y=b, sizes=c)
-    np.savez(
-        folder / "sel.npz", sel=np.array([[0, 1], [1, 2]]), far=np.array([[0, 99]] * 9), half=np.array([[0.5]] * 9)
-    )
+    for name, fault in faults.items():
+        np.savez(folder / f"{name}.npz", **good | fault)
+    rows = {"sel": np.array([[0, 1], [1, 2]]), "far": np.array([[0, 99]] * 9), "half": np.array([[0.5]] * 9)}
+    np.savez(folder / "sel.npz", **rows)
     (folder / "cut.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(40))
     (folder / "bad.toml").write_text("rounds = = 3")
     (folder / "odd.toml").write_text("[algoritm]\nname = 'fedgia'")
@@ -37,9 +37,9 @@ def faulty(folder):
     return folder
 
 
-@pytest.fixture
-def files(tmp_path):
-    return faulty(tmp_path)
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return faulty(tmp_path_factory.mktemp("faulty"))
 
 
 def data(name, *more):
@@ -112,21 +112,3 @@ def test_the_sentence_and_the_exit_code_are_those_of_the_process(files):
     done = mpifed("run", "algorithm.k0=0", cwd=files, process=True)
     assert done.code == 2
     assert done.err == "mpifed: algorithm.k0 = 0 is wrong: it must be a whole number >= 1\n"
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["show", "there.h5"],
-        ["show", "nothing.h5"],
-        ["list", "algorithm"],
-        ["describe", "fedgiaa"],
-        ["data", "info", "nothing.npz"],
-        ["data", "get", "nothing"],
-        ["data", "put", "x"],
-    ],
-)
-def test_the_other_commands(words, files):
-    done = mpifed(*words, cwd=files)
-    assert done.code == 2, done.err
-    assert len(done.err.strip().splitlines()) == 1, done.err

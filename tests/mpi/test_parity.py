@@ -8,11 +8,17 @@ import h5py
 import numpy as np
 import pytest
 
+from mpifed.mpi import plan
 from tests.helpers.commands import alone, mpifed
 from tests.helpers.killed_runs import content
-from tests.helpers.studies import SEVERAL, STUDIES, endless
+from tests.helpers.studies import STUDIES, endless
 
 pytestmark = pytest.mark.mpi
+QUICK = {  # studies of different kinds; the others are slow
+    *("fedgia", "fedadmm", "fedavg", "scaffold", "fedepm", "feddcd", "pfedme", "fednl", "marina", "proxskip"),
+    *("ad-admm", "dgd", "fedgia-graph", "gradient-tracking, lossy", "feddcd, importance", "fedgia, long"),
+    *("scaffold, float32", "fedavg, flaky", "fedadmm, masked", "fedgia, compressed", "flame, asynchronous"),
+}
 
 
 def slow(name):
@@ -24,40 +30,42 @@ def run(*words):
     assert (done.code, done.err) == (0, "")
 
 
-@pytest.mark.parametrize("name", SEVERAL)
-def test_ranks_do_not_change_a_bit(name, world, mpi_tmp_path):
-    path, reference = mpi_tmp_path / "ranks.h5", mpi_tmp_path / "alone.h5"
-    run("run", *STUDIES[name], "-o", path)
+def compared(name, world, folder, ranks=(), one=()):
+    """A study on all ranks and in one process, each with words of its own, has the same bits."""
+    run("run", *STUDIES[name], *ranks, "-o", folder / "ranks.h5")
     if world.rank == 0:
         with alone():
-            run("run", *STUDIES[name], "-o", reference)
-        assert content(path) == content(reference)
-        with h5py.File(path) as file:
+            run("run", *STUDIES[name], *one, "-o", folder / "alone.h5")
+        assert content(folder / "ranks.h5") == content(folder / "alone.h5")
+        with h5py.File(folder / "ranks.h5") as file:
             assert file.attrs["ranks"] == world.size
+
+
+@pytest.mark.parametrize("name", [name if name in QUICK else slow(name) for name in STUDIES])
+def test_ranks_do_not_change_a_bit(name, world, mpi_tmp_path):
+    compared(name, world, mpi_tmp_path)
 
 
 @pytest.mark.parametrize("name", ["fedavg", slow("fedadmm"), slow("flame")])
 def test_neither_do_ranks_with_blocks_of_another_size(name, world, mpi_tmp_path):
-    path, reference = mpi_tmp_path / "ranks.h5", mpi_tmp_path / "alone.h5"
-    run("run", *STUDIES[name], "block_bytes=1", "-o", path)
-    if world.rank == 0:
-        with alone():
-            run("run", *STUDIES[name], "block_bytes=100_000_000", "-o", reference)
-        assert content(path) == content(reference)
+    compared(name, world, mpi_tmp_path, ["block_bytes=1"], ["block_bytes=100_000_000"])
+
+
+@pytest.mark.parametrize(
+    "name", ["fedgia", "fedavg, mini-batches", slow("scaffold"), slow("flame, biased"), slow("fedepm")]
+)
+def test_neither_does_memory_that_ranks_share(name, world, mpi_tmp_path, monkeypatch):
+    monkeypatch.setattr(plan, "BIG", 1)
+    compared(name, world, mpi_tmp_path)
 
 
 @pytest.mark.parametrize(
     "name",
     [
         "fedadmm",
-        "flame, biased",
-        slow("fedepm, long"),
-        slow("fedadmm, flaky"),
-        "dgd, redrawn",
         "gradient-tracking, lossy",
-        "fedgia-graph, redrawn",
-        slow("lt-admm, redrawn"),
-        slow("fedepm-graph, clipped"),
+        *map(slow, ["flame, biased", "fedepm, long", "fedadmm, flaky", "dgd, redrawn", "fedgia-graph, redrawn"]),
+        *map(slow, ["lt-admm, redrawn", "fedepm-graph, clipped"]),
     ],
 )
 def test_a_run_is_resumed_by_more_and_by_fewer_ranks(name, world, mpi_tmp_path):
@@ -79,7 +87,7 @@ def test_a_run_is_resumed_by_more_and_by_fewer_ranks(name, world, mpi_tmp_path):
                 assert re.fullmatch(rf"\S+ from round 3 on {ranks} ranks?", file.attrs["resumed"])
 
 
-@pytest.mark.parametrize("name", ["fedgia", "scaffold, float32", slow("fedadmm"), slow("fedavg"), slow("flame")])
+@pytest.mark.parametrize("name", ["scaffold, float32", *map(slow, ["fedgia", "fedadmm", "fedavg", "flame"])])
 def test_plain_sums_differ_by_rounding_only(name, world, mpi_tmp_path):
     exact, plain, several = (mpi_tmp_path / f"{part}.h5" for part in ("exact", "plain", "several"))
     run("run", *STUDIES[name], "reproducible=false", "-o", several)

@@ -8,8 +8,6 @@ import pytest
 from mpifed.mpi.plan import Plan, form
 from tests.helpers.requests import REQUESTS, equal
 
-pytestmark = pytest.mark.mpi
-
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: request.method)
 def test_a_message_survives_the_journey(request_):

@@ -53,12 +53,16 @@ class Noise:
     def join(self, f):
         return Client()
 
+    def echo(self, f, client, own):
+        return client, own + f.ids[:, None]
+
     def numbers(self, f, client, x, failing=-1):
         if (f.ids == failing).any():
             raise ZeroDivisionError(f"client {failing}")
         return client, wild(len(x))[f.ids]
 
 
+NUMBERS = Noise().numbers
 SETUP = Setup(EXPERIMENT.problem, Noise(), 0, M, np.zeros(3))
 MASKED = SETUP._replace(masks=Masks(sums="masked", fraction=9))
 
@@ -90,8 +94,14 @@ def placements(ranks):
     return [rank // 2 * 2 for rank in range(ranks)], [rank % 3 for rank in range(ranks)]
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("uneven", [False, True])
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("way", "uneven"),
+    [*((way, False) for way in WAYS), ("tree", True), *(slow(way, True) for way in WAYS if way != "tree")],
+)
 def test_the_way_does_not_change_a_bit(way, uneven, world):
     """Also of clients that are not called, and where ranks have many subtrees."""
     cuts = [*range(world.size - 1), M] if uneven else None
@@ -104,23 +114,24 @@ def test_the_way_does_not_change_a_bit(way, uneven, world):
         fed = federation(server)
         for n in (7, *LENGTHS):
             for to in CALLED:
-                found, expected = (
-                    fed.sum(Noise().numbers, np.zeros(n), to=to),
-                    alone.sum(Noise().numbers, np.zeros(n), to=to),
-                )
-                assert found.tobytes() == expected.tobytes()
-                assert (
-                    fed.max(Noise().numbers, np.zeros(n), to=to).tobytes()
-                    == alone.max(Noise().numbers, np.zeros(n), to=to).tobytes()
-                )
-                assert np.array_equal(
-                    fed.call(Noise().numbers, np.zeros(n), to=to), alone.call(Noise().numbers, np.zeros(n), to=to)
-                )
+                for reduced in ("sum", "max", "call"):
+                    found, right = (getattr(f, reduced)(NUMBERS, np.zeros(n), to=to) for f in (fed, alone))
+                    assert found.tobytes() == right.tobytes()
         plain = federation(server, reproducible=False)
         for n in LENGTHS:
-            np.testing.assert_allclose(
-                plain.sum(Noise().numbers, np.zeros(n)), alone.sum(Noise().numbers, np.zeros(n)), rtol=1e-9, atol=1e-3
-            )
+            found, right = (f.sum(NUMBERS, np.zeros(n)) for f in (plain, alone))
+            np.testing.assert_allclose(found, right, rtol=1e-9, atol=1e-3)
+        server.stop()
+
+
+def test_large_own_rows_are_scattered_and_rows_come_back_in_client_order(world):
+    server = connected(world, "auto")
+    if server is not None:
+        for to in CALLED:
+            ids = np.arange(M) if to is None else to
+            rows = np.random.default_rng(1).normal(size=(len(ids), 6))
+            found = federation(server).call(Noise().echo, to=to, each=rows)
+            np.testing.assert_array_equal(found, rows + ids[:, None])
         server.stop()
 
 
@@ -132,8 +143,8 @@ def test_neither_does_it_change_a_bit_of_a_masked_sum(way, world):
         fed = federation(server, setup=MASKED)
         for n in LENGTHS:
             for to in CALLED[1:]:
-                found = fed.sum(Noise().numbers, np.zeros(n), to=to)
-                assert found.tobytes() == alone.sum(Noise().numbers, np.zeros(n), to=to).tobytes()
+                found = fed.sum(NUMBERS, np.zeros(n), to=to)
+                assert found.tobytes() == alone.sum(NUMBERS, np.zeros(n), to=to).tobytes()
                 exact = np.rint(np.ldexp(wild(n)[to], 9)).astype(np.int64).sum(axis=0)
                 assert np.array_equal(found, exact.astype(float) / 2**9)
         server.stop()
@@ -146,7 +157,7 @@ def test_the_report_has_the_slowest_and_all(way, world):
         fed = federation(server)
         for _ in range(3):
             fed.begin(1)
-            fed.sum(Noise().numbers, np.zeros(1000))
+            fed.sum(NUMBERS, np.zeros(1000))
             assert 0 < fed.slowest <= fed.computing <= (world.size - 1) * fed.slowest
         server.stop()
 
@@ -157,9 +168,9 @@ def test_a_result_is_not_overwritten_by_the_next_one(world):
         if server is not None:
             fed = federation(server)
             for n in LENGTHS:
-                first = fed.sum(Noise().numbers, np.zeros(n))
+                first = fed.sum(NUMBERS, np.zeros(n))
                 kept = first.copy()
-                fed.sum(Noise().numbers, np.zeros(n), to=np.array([1]))
+                fed.sum(NUMBERS, np.zeros(n), to=np.array([1]))
                 assert first.tobytes() == kept.tobytes()
             server.stop()
 
@@ -171,9 +182,9 @@ def test_rank_0_receives_as_many_messages_as_the_way_promises(way, short, long, 
     if server is not None:
         fed, names = federation(server), {"P": world.size, "lg": math.ceil(math.log2(world.size - 1)) + 1}
         for n, messages in ((100, short), (BIG, long)):
-            fed.sum(Noise().numbers, np.zeros(n))
+            fed.sum(NUMBERS, np.zeros(n))
             before = server.traffic.messages
-            fed.sum(Noise().numbers, np.zeros(n))
+            fed.sum(NUMBERS, np.zeros(n))
             assert server.traffic.messages - before == eval(messages, names)
         server.stop()
 
@@ -185,11 +196,11 @@ def test_an_error_on_a_host_ends_the_request_with_one_message(way, world):
         fed = federation(server)
         for n in LENGTHS:
             for failing in (M - 1, 0):
-                fed.sum(Noise().numbers, np.zeros(n), -1)
+                fed.sum(NUMBERS, np.zeros(n), -1)
                 begun = time.perf_counter()
                 with pytest.raises(Trouble, match=f"rank {1 if failing == 0 else world.size - 1}.*client {failing}"):
-                    fed.sum(Noise().numbers, np.zeros(n), failing)
+                    fed.sum(NUMBERS, np.zeros(n), failing)
                 assert time.perf_counter() - begun < 10
-        expected = federation(InProcess(host(0, M))).sum(Noise().numbers, np.zeros(7), -1)
-        assert fed.sum(Noise().numbers, np.zeros(7), -1).tobytes() == expected.tobytes()  # no message was left over
+        expected = federation(InProcess(host(0, M))).sum(NUMBERS, np.zeros(7), -1)
+        assert fed.sum(NUMBERS, np.zeros(7), -1).tobytes() == expected.tobytes()  # no message was left over
         server.stop()

@@ -13,8 +13,6 @@ from mpifed.federation import sums
 from mpifed.mpi.choice import Choice
 from mpifed.mpi.routes import ALL, SHAPES, Route, pile, tree, two_level
 
-pytestmark = pytest.mark.mpi
-
 placed = st.lists(st.integers(0, 5), min_size=2, max_size=70)
 
 

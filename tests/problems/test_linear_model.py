@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.data.pool import Pool
@@ -57,7 +57,6 @@ def test_the_gradient_of_every_sample_is_clipped_to_its_bound(case):
 
 
 @clipped
-@settings(max_examples=30)
 @given(seed=st.integers(0, 2**32), bound=st.floats(1e-3, 1e3), scale=st.floats(1e-3, 1e3))
 def test_replacing_one_sample_moves_a_clipped_gradient_by_at_most_twice_the_bound_over_d(name, seed, bound, scale):
     problem, rng, d = problem_of(name), np.random.default_rng(seed), 5

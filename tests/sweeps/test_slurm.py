@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
+from pathlib import Path
 
 import mpifed as package
 from mpifed.sweeps.grid import points
@@ -34,6 +37,7 @@ def test_the_array_job_shares_the_points(here, capsys):
             ["bash", script],
             cwd=here.parent,
             MPIFED_LAUNCH=str(mpirun(1)[0]),
+            PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             SLURM_NTASKS=ranks,
             SLURM_CPUS_PER_TASK="2",
             SLURM_ARRAY_TASK_ID=task,

@@ -45,7 +45,9 @@ METHODS = {
     "flame": Method("mpifed.algorithms.flame:Flame", "FLAME", "brown", 1, 0),
     "flame-dp": Method("mpifed.algorithms.flame_dp:FlameDP", "FLAME-DP", "brown", 5, 2),
     "gd": Method("mpifed.algorithms.gd:GD", "GD", "black", 0, 3),
-    "gradient-tracking": Method("mpifed.algorithms.gradient_tracking:GradientTracking", "Gradient tracking", "orange", 2, 4),
+    "gradient-tracking": Method(
+        "mpifed.algorithms.gradient_tracking:GradientTracking", "Gradient tracking", "orange", 2, 4
+    ),
     "local-gd": Method("mpifed.algorithms.local_gd:LocalGD", "Local GD", "black", 2, 4),
     "lt-admm": Method("mpifed.algorithms.lt_admm:LTADMM", "LT-ADMM", "wine", 3, 2),
     "marina": Method("mpifed.algorithms.marina:Marina", "MARINA", "purple", 2, 3),

@@ -242,4 +242,5 @@ def write(docs: Path) -> None:
 
 
 if __name__ == "__main__":
+    runpy.run_path(str(HERE / "methods.py"))["write"]()
     write(HERE)

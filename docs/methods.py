@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 
 class Method(NamedTuple):
-    """Where the class of a method is, its title, and its colour, marker and line in pictures."""
+    """Where in mpifed/algorithms the class of a method is, its title, and its colour, marker and line in pictures."""
 
     place: str
     title: str
@@ -32,7 +32,7 @@ class Method(NamedTuple):
 METHODS = {
 '''
 TAIL = """}
-CHOICES = {name: method.place for name, method in METHODS.items()}
+CHOICES = {name: f"mpifed.algorithms.{method.place}" for name, method in METHODS.items()}
 """
 
 
@@ -63,7 +63,7 @@ def files() -> dict[Path, str]:
 def row(tag: str, module: str, name: str) -> str:
     cls: Any = getattr(importlib.import_module(module), name)
     look = cls.look
-    values = f'"{module}:{name}", "{cls.title}", "{look.colour}", {look.marker}, {look.line}'
+    values = f'"{module.rpartition(".")[2]}:{name}", "{cls.title}", "{look.colour}", {look.marker}, {look.line}'
     return f'"{tag}": Method({values})'
 
 

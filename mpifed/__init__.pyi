@@ -44,6 +44,13 @@ from mpifed.federation.peers.neighbourhood import Near as Near
 from mpifed.federation.peers.network import Network as Network
 from mpifed.federation.server import Federation as Federation
 from mpifed.federation.timing.distributions import Distribution as Distribution
+from mpifed.federation.traits import Max as Max
+from mpifed.federation.traits import Mean as Mean
+from mpifed.federation.traits import Need as Need
+from mpifed.federation.traits import Refused as Refused
+from mpifed.federation.traits import Sum as Sum
+from mpifed.federation.traits import Takes as Takes
+from mpifed.federation.traits import Upload as Upload
 from mpifed.graphs.base import Edges as Edges
 from mpifed.graphs.base import Graph as Graph
 from mpifed.problems.base import Problem as Problem

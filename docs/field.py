@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.graph_method import GraphMethod
 from mpifed.cli.describe import paper
 from mpifed.core.toml import toml_value
 from mpifed.report.names import METHODS
@@ -100,7 +101,7 @@ def row(name: str) -> list[str]:
 
 def title(name: str) -> str:
     """What a method is called in print."""
-    return METHODS[name]
+    return METHODS[name].title
 
 
 def travels(own: Algorithm) -> str:
@@ -141,12 +142,7 @@ def gradients(own: Algorithm) -> str:
 
 
 def participation(cls: type[Algorithm]) -> str:
-    if cls.graph:
-        return "all, without a server"
-    who = {0: "all", 1: "selected", 2: "selected, twice"}[cls.selections]
-    if cls.sometimes:
-        return f"{who}; in some rounds all"
-    return f"{who}; others reply too" if cls.everyone and cls.selections else who
+    return "all, without a server" if issubclass(cls, GraphMethod) else cls.takes.value
 
 
 def privacy(cls: type[Algorithm]) -> str:

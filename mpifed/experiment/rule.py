@@ -28,17 +28,38 @@ Found = Mapping[str, Any] | None  # words of a sentence, where settings break a 
 class Settings(Protocol):
     """The tables of an experiment that rules speak of."""
 
-    problem: Problem
-    algorithm: Algorithm
-    selection: Selection
-    stop: Any
-    record: Any
-    system: System | None
-    asynchronous: Asynchronous | None
-    masks: Masks | None
-    compress: Compress | None
-    graph: Graph | None
-    dtype: str
+    @property
+    def problem(self) -> Problem: ...
+
+    @property
+    def algorithm(self) -> Algorithm: ...
+
+    @property
+    def selection(self) -> Selection: ...
+
+    @property
+    def stop(self) -> Any: ...
+
+    @property
+    def record(self) -> Any: ...
+
+    @property
+    def system(self) -> System | None: ...
+
+    @property
+    def asynchronous(self) -> Asynchronous | None: ...
+
+    @property
+    def masks(self) -> Masks | None: ...
+
+    @property
+    def compress(self) -> Compress | None: ...
+
+    @property
+    def graph(self) -> Graph | None: ...
+
+    @property
+    def dtype(self) -> str: ...
 
     def changed(self) -> list[str]: ...
 

@@ -25,6 +25,7 @@ from mpifed.results.columns import Column
 
 HERE = Path(__file__).parent
 FIELD = runpy.run_path(str(HERE / "field.py"))
+COMBINATIONS = runpy.run_path(str(HERE / "combinations.py"))
 
 TABLES: dict[str, type[Table]] = {
     "stop": Stop,
@@ -119,6 +120,12 @@ def methods() -> list[str]:
     return [FIELD["introduction"](), *table(FIELD["HEAD"], FIELD["rows"]())]
 
 
+def what_goes_with_what() -> list[str]:
+    """Which method goes with which selection and which table, and why not."""
+    lines: list[str] = COMBINATIONS["lines"](table)
+    return lines
+
+
 def combinations() -> list[str]:
     """Which algorithm runs on which problem, and why not."""
     found = matrix()
@@ -132,6 +139,11 @@ def combinations() -> list[str]:
 OVERVIEWS = {
     "methods": ("All methods in one table", "what each method sends, keeps, computes and proves", methods),
     "matrix": ("Algorithms and problems", "which algorithm runs on which problem, and why not", combinations),
+    "what-goes-with-what": (
+        "What goes with what",
+        "which method goes with which selection, schedule, graph, compression and masks, and why not",
+        what_goes_with_what,
+    ),
 }  # page -> its title, what the contents say of it, its lines
 
 

@@ -19,7 +19,8 @@ from mpifed.core.errors import UserError
 from mpifed.core.toml import DOTS, flat, from_toml, join, shallow, to_toml, toml_value
 from mpifed.data.base import Data
 from mpifed.experiment.checkpoint import Checkpoint
-from mpifed.experiment.compatibility import TABLES, refuse
+from mpifed.experiment.compatibility import TABLES
+from mpifed.experiment.rule import refuse
 from mpifed.experiment.stop import Stop
 from mpifed.federation.participation.selection import Selection
 from mpifed.federation.timing.arrivals import Asynchronous

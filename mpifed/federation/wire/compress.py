@@ -52,14 +52,6 @@ class Compress(Table):
         """Whether uploads have errors that do not cancel and that nothing makes up for."""
         return self.up is not None and self.feedback == "none" and self.up.omega(1) is None
 
-    def verify(self) -> None:
-        """Refuse, before round one, compressors that cannot work here (UserError)."""
-        for way, C in self.ways().items():
-            try:
-                C.verify()
-            except UserError as error:
-                raise UserError(f'compress.{way} = "{C.label()}" is wrong: {error}') from None
-
     def refuse_feedback(self, name: str) -> None:
         """Refuse other feedback than memory where the server of ``name`` keeps the last uploads of all (UserError)."""
         if self.feedback in ("error", "none"):

@@ -1,0 +1,158 @@
+"""What rules look for in settings: what they found, or None."""
+
+from __future__ import annotations
+
+from mpifed.compressors.base import Compressor, Identity
+from mpifed.core.errors import UserError
+from mpifed.core.toml import toml_value
+from mpifed.experiment.matching import missing, refusal
+from mpifed.experiment.rule import Counted, Found, Settings
+from mpifed.federation.participation.cyclic import Cyclic
+from mpifed.federation.timing.system import System
+from mpifed.federation.traits import Mean, Refused, Takes, given
+
+
+def mismatch(c: Settings) -> Found:
+    """What the method needs and the problem does not have."""
+    lacking = missing(c.algorithm, type(c.problem))
+    return {"mismatch": refusal(c.algorithm, c.problem, lacking)} if lacking else None
+
+
+def batches(c: Settings) -> Found:
+    """A size of mini-batches, where the problem has no samples."""
+    solver = getattr(c.algorithm, "solver", None)
+    for key, table in {"algorithm": c.algorithm, "algorithm.solver": solver, "selection": c.selection}.items():
+        size = getattr(table, "batch_size", 0)
+        if size and not c.problem.sampled:
+            return {"key": key, "size": size}
+    return None
+
+
+def chosen(c: Settings) -> Found:
+    """The first key of [selection] that is set, and its value; None also where all clients are selected."""
+    for key in c.changed():
+        table, _, option = key.partition(".")
+        if table == "selection" and c.selection.label() != "all":
+            return {"key": key, "value": toml_value(getattr(c.selection, option) if option else c.selection.label())}
+    return None
+
+
+def unequal(c: Settings) -> Mean | Refused:
+    """What a mean over the selected is; UNBIASED too where all clients reply, or the last uploads of all count."""
+    always = c.algorithm.takes in (Takes.ALL, Takes.SELECTED_AND_ALL)
+    return Mean.UNBIASED if always or last_uploads(c) else c.algorithm.mean
+
+
+def last_uploads(c: Settings) -> str:
+    """The field with the last uploads of clients, where rounds use those of all clients."""
+    return c.algorithm.upload.last(c.algorithm)
+
+
+def one_by_one(c: Settings) -> bool:
+    """Whether the server needs single uploads."""
+    single = c.algorithm.upload.single
+    return single is not None and given(c.algorithm, single)
+
+
+def promises(c: Settings | Counted, kind: str = "holds") -> bool:
+    """Whether uploads have a guarantee, and one of some kind: "double", "sums"."""
+    privacy = c.algorithm.privacy()
+    return privacy is not None and privacy.holds and getattr(privacy, kind)
+
+
+def compressors(c: Settings) -> dict[str, Compressor]:
+    """The compressors given: up, down."""
+    return {} if c.compress is None else c.compress.ways()
+
+
+def lossy(c: Settings, way: str) -> Found:
+    """The compressor of one way, where it changes messages."""
+    C = compressors(c).get(way)
+    return None if C is None or isinstance(C, Identity) else {"way": way, "C": C.label()}
+
+
+def inexact(c: Settings) -> Found:
+    """The compressor of messages that the method needs as they are."""
+    exact = c.algorithm.upload.exact
+    for way in compressors(c):
+        found = lossy(c, way)
+        if found and way in exact:
+            return {**found, "why": exact[way]}
+    return None
+
+
+def unfit(c: Settings) -> Found:
+    """The compressor that cannot work here."""
+    for way, C in compressors(c).items():
+        try:
+            C.verify()
+        except UserError as error:
+            return {"way": way, "C": C.label(), "error": error}
+    return None
+
+
+def wrong_feedback(c: Settings) -> Found:
+    """Feedback of uploads whose server keeps the last ones, which is feedback enough."""
+    if c.compress is None or not lossy(c, "up") or not last_uploads(c):
+        return None
+    try:
+        c.compress.refuse_feedback(c.algorithm.label())
+    except UserError as error:
+        return {"error": error}
+    return None
+
+
+def moving(c: Settings) -> Found:
+    """The option by which a graph changes, where the method needs the same weights in all rounds."""
+    if c.graph is None or not c.graph.changing or not getattr(c.algorithm, "fixed_weights", ""):
+        return None
+    return {"key": "redraw = true" if c.graph.drawn_anew else f"loss = {c.graph.loss}"}
+
+
+def waited_for(c: Settings) -> System | None:
+    """The slow or absent clients whose replies a server waits for in every round."""
+    return c.system if c.graph is None and c.asynchronous is None else None
+
+
+def absent(c: Settings) -> bool:
+    """Whether clients may be absent."""
+    system = waited_for(c)
+    return system is not None and system.absence() is not None
+
+
+def partial(c: Settings) -> bool:
+    """Whether clients may take fewer local steps."""
+    system = waited_for(c)
+    return system is not None and system.partial
+
+
+def no_deadline(c: Settings) -> Found:
+    """The key without which clients never take fewer local steps."""
+    if not partial(c):
+        return None
+    return next(({"key": key} for key in ("deadline", "speed") if getattr(c.system, key) is None), None)
+
+
+def awaited(c: Settings) -> Found:
+    """The first key of [system] that is about clients for which no server waits."""
+    for key, usual in {"dropout": 0.0, "deadline": None, "least": 1, "partial": False}.items():
+        value = getattr(c.system, key, usual)
+        if value != usual:
+            return {"key": key, "value": str(value).lower() if isinstance(value, bool) else value}
+    return None
+
+
+def uncancelled(c: Counted) -> Found:
+    """How many clients must reply for masks to cancel, where fewer may."""
+    if c.masks is None or c.system is None or not c.system.absence():
+        return None
+    needed = c.masks.needed(c.selector.size)
+    return {"needed": needed} if c.system.least < needed else None
+
+
+def same_sets(c: Counted) -> bool:
+    """Whether clients that take turns are always in the same set, and exchange within it alone."""
+    if not isinstance(c.selection, Cyclic) or c.algorithm.mean is not Mean.COUPLED:
+        return False
+    size = c.selection.size(c.m)
+    return not c.selection.overlap and size < c.m and c.m % size == 0

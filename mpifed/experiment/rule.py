@@ -1,0 +1,134 @@
+"""A rule: settings that do not go together, and the sentence that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.graph_method import GraphMethod
+from mpifed.core.errors import UserError
+from mpifed.core.toml import toml_value
+from mpifed.federation.participation.selection import Selection, Selector
+from mpifed.federation.timing.arrivals import Asynchronous
+from mpifed.federation.timing.system import System
+from mpifed.federation.traits import Takes
+from mpifed.federation.wire.compress import Compress
+from mpifed.federation.wire.masks import Masks
+from mpifed.graphs.base import Graph
+from mpifed.problems.base import Problem
+
+Judged = TypeVar("Judged", contravariant=True)
+ONE = np.ones(1)  # samples of a client, where only being known counts
+Found = Mapping[str, Any] | None  # words of a sentence, where settings break a rule
+
+
+class Settings(Protocol):
+    """The tables of an experiment that rules speak of."""
+
+    @property
+    def problem(self) -> Problem: ...
+
+    @property
+    def algorithm(self) -> Algorithm: ...
+
+    @property
+    def selection(self) -> Selection: ...
+
+    @property
+    def stop(self) -> Any: ...
+
+    @property
+    def record(self) -> Any: ...
+
+    @property
+    def system(self) -> System | None: ...
+
+    @property
+    def asynchronous(self) -> Asynchronous | None: ...
+
+    @property
+    def masks(self) -> Masks | None: ...
+
+    @property
+    def compress(self) -> Compress | None: ...
+
+    @property
+    def graph(self) -> Graph | None: ...
+
+    @property
+    def dtype(self) -> str: ...
+
+    def changed(self) -> list[str]: ...
+
+
+class Counted:
+    """Settings once data are loaded: also the number ``m`` of clients, and the ``selector`` of those in a round."""
+
+    def __init__(self, config: Settings, selector: Selector, m: int) -> None:
+        self.config = config
+        self.selector = selector
+        self.m = m
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.config, name)
+
+
+class Rule(NamedTuple, Generic[Judged]):
+    """``when`` settings do not go together, ``sentence`` says what is wrong and what would be right.
+
+    ``when`` returns the words of the sentence that it found, or anything else that is true. Other words are those of
+    WORDS, and the settings themselves, such as {system.least}.
+    """
+
+    when: Callable[[Judged], Any]
+    sentence: str
+
+
+def broken(rules: Iterable[Rule[Judged]], settings: Judged) -> Iterator[str]:
+    """The sentences of the rules that settings break."""
+    for rule in rules:
+        found = rule.when(settings)
+        if found:
+            yield rule.sentence.format_map(Words(settings, found if isinstance(found, Mapping) else {}))
+
+
+def refuse(settings: Judged, rules: Iterable[Rule[Judged]]) -> None:
+    """UserError with the sentence of the first rule that settings break."""
+    for sentence in broken(rules, settings):
+        raise UserError(sentence)
+
+
+class Words(dict[str, Any]):
+    """What a sentence may name, computed where it does."""
+
+    def __init__(self, settings: Any, found: Mapping[str, Any]) -> None:
+        super().__init__(found)
+        self.settings = settings
+
+    def __missing__(self, word: str) -> Any:
+        return WORDS[word](self.settings) if word in WORDS else getattr(self.settings, word)
+
+
+WORDS: dict[str, Callable[[Any], Any]] = {
+    "name": lambda c: c.algorithm.label(),
+    "loss": lambda c: c.problem.label(),
+    "selected": lambda c: c.selection.label(),
+    "selected_toml": lambda c: toml_value(c.selection.label()),
+    "up": lambda c: c.compress.up.label(),
+    "edges": lambda c: c.graph.label(),
+    "absence": lambda c: c.system.absence(),
+    "absent": lambda c: getattr(c.system, c.system.absence()),
+    "when": lambda c: "some rounds" if c.algorithm.takes is Takes.SELECTED_OR_ALL else "every round",
+    "asynchronous_methods": lambda c: able(lambda method: method.asynchronous),
+    "graph_methods": lambda c: able(lambda method: isinstance(method, GraphMethod)),
+    "partial_methods": lambda c: able(lambda method: method.local_steps(ONE) is not None),
+}
+
+
+def able(has: Callable[[Algorithm], Any]) -> str:
+    """The built-in methods that are able to do something, with their default options."""
+    every = {name: Algorithm.member(name, "algorithm")() for name in Algorithm.choices}
+    return ", ".join(name for name, method in every.items() if has(method))

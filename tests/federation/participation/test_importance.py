@@ -1,29 +1,22 @@
-"""Selections by turns, and with a probability of its own for each client: laws, weights, refusals."""
+"""Selections with a probability of its own for each client: laws and weights."""
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpifed.algorithms.base import Algorithm
 from mpifed.core.errors import UserError
-from mpifed.federation.participation.cyclic import Cyclic
 from mpifed.federation.participation.importance import Importance, bernoulli, drawing, inclusions
-from mpifed.federation.participation.selection import Selection
-from mpifed.problems.base import Problem
+from mpifed.federation.participation.selection import All
+from tests.federation.participation.test_selection import drawn
 from tests.helpers.algorithm_cases import SETTINGS, start
-from tests.helpers.algorithm_runs import M, N, Run, build, gradients, same
+from tests.helpers.algorithm_runs import M, N, Run, build, gradients
 
 odds = st.lists(st.floats(-6, 6), min_size=2, max_size=8).map(lambda logs: np.exp(np.array(logs)))
-
-
-def drawn(selector, m, rounds, again=0):
-    sets = [selector.select(round, again) for round in range(1, rounds + 1)]
-    return [np.arange(m) if chosen is None else chosen for chosen in sets]
 
 
 def law(theta, size, scale=None):
@@ -31,49 +24,6 @@ def law(theta, size, scale=None):
     sets = [list(some) for some in combinations(range(len(theta)), size)]
     weight = np.array([np.prod(theta[some]) * (1 if scale is None else scale[some].sum()) for some in sets])
     return sets, weight / weight.sum()
-
-
-# cyclic
-
-
-@given(m=st.integers(1, 60), data=st.data(), again=st.integers(0, 1))
-def test_turns_come_round_evenly(m, data, again):
-    size = data.draw(st.integers(1, m))
-    overlap = data.draw(st.integers(0, size - 1))
-    rule = Cyclic(count=size, overlap=overlap, shuffled=data.draw(st.booleans()))
-    sets = drawn(rule.selector(3, m, 99), m, m, again)  # m rounds are whole turns
-    assert all(len(chosen) == size and (np.diff(chosen) > 0).all() for chosen in sets)
-    times = np.bincount(np.concatenate(sets), minlength=m)
-    assert (times > 0).all() if overlap else (times == size).all()
-    if size < m and 2 * size - overlap <= m:
-        assert all(len(np.intersect1d(a, b)) == overlap for a, b in pairwise(sets))
-
-
-def test_turns_follow_the_order_of_the_data():
-    found = drawn(Cyclic(count=3).selector(0, 7, 9), 7, 4)
-    assert [chosen.tolist() for chosen in found] == [[0, 1, 2], [3, 4, 5], [0, 1, 6], [2, 3, 4]]
-    assert drawn(Cyclic(count=3).selector(0, 7, 9), 7, 1, again=1)[0].tolist() == [3, 4, 5]
-    shuffled = drawn(Cyclic(count=1, shuffled=True).selector(1, 30, 99), 30, 30)
-    assert np.concatenate(shuffled).tolist() not in ([*range(30)], sorted(range(30), reverse=True))
-
-
-def test_an_overlap_as_large_as_the_set_is_refused():
-    with pytest.raises(
-        UserError, match=r"^selection\.overlap = 3 is wrong: it must be less than the 3 selected clients$"
-    ):
-        Cyclic(count=3, overlap=3).selector(0, 9, 1)
-
-
-@pytest.mark.parametrize("name", ["feddcd", "accfeddcd", "proxskip"])
-def test_turns_that_never_mix_are_refused_where_clients_exchange_among_themselves(name):
-    with pytest.raises(UserError, match=r"^selection\.overlap = 0 is wrong: .* 3 of 9 by turns .* at least 1$"):
-        Cyclic(count=3).verify(build(name), None, 9)
-    for fine in (Cyclic(count=3, overlap=1), Cyclic(count=4), Cyclic(count=9)):
-        fine.verify(build(name), None, 9)
-    Cyclic(count=3).verify(build("fedavg"), None, 9)
-
-
-# importance
 
 
 @given(theta=odds, data=st.data())
@@ -94,7 +44,7 @@ def test_probabilities_of_many_clients_keep_their_digits():
 
 
 @pytest.mark.parametrize("scale", [None, [5.0, 1.0, 1.0, 9.0, 2.0, 0.1]])
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_sets_are_drawn_with_their_probabilities(size, scale):
     """A chi-square test of all sets, 20,000 draws: twice the number of sets is passed once in a million."""
     theta, rounds = np.array([9.0, 1.0, 3.0, 0.5, 2.0, 1.0]), 20_000
@@ -110,21 +60,16 @@ def test_sets_are_drawn_with_their_probabilities(size, scale):
 @given(m=st.integers(2, 40), data=st.data(), seed=st.integers(0, 99))
 def test_a_set_is_never_empty_and_never_names_a_client_twice(m, data, seed):
     size = data.draw(st.integers(1, m))
-    theta = tuple(data.draw(st.lists(st.floats(1e-6, 1e6), min_size=m, max_size=m)))
-    selector = Importance(count=size, odds=theta).selector(seed, m, 9)
-    for round, chosen in enumerate(drawn(selector, m, 4), 1):
+    rule = Importance(count=size, odds=tuple(data.draw(st.lists(st.floats(1e-6, 1e6), min_size=m, max_size=m))))
+    selector = rule.selector(seed, m, 9)
+    for round, chosen in enumerate(drawn(rule, seed, m, 4), 1):
         assert len(chosen) == size
         assert (np.diff(chosen) > 0).all()
-        again = Importance(count=size, odds=theta).selector(seed, m, 9).select(round, 0)
-        assert size == m or np.array_equal(chosen, again)
+        assert size == m or np.array_equal(chosen, selector.select(round, 0))
 
 
-def test_equal_odds_are_a_uniform_selection_and_weigh_nothing():
-    selector = Importance(count=3, odds=(2.0,) * 8).selector(0, 8, 9)
-    assert np.allclose(selector.weights, 1, rtol=1e-14)
-
-
-def test_the_power_bends_the_odds():
+def test_equal_odds_weigh_nothing_and_the_power_bends_them():
+    assert np.allclose(Importance(count=3, odds=(2.0,) * 8).selector(0, 8, 9).weights, 1, rtol=1e-14)
     given, bent = (Importance(count=2, odds=(1.0, 4.0, 9.0), power=p).selector(0, 3, 9) for p in (1.0, 0.5))
     roots = Importance(count=2, odds=(1.0, 2.0, 3.0)).selector(0, 3, 9)
     assert np.allclose(bent.weights, roots.weights)
@@ -146,54 +91,37 @@ def test_odds_that_cannot_be_are_refused(options, sentence):
         Importance(count=2, **options).selector(0, 4, 9)
 
 
-def test_a_problem_without_lipschitz_constants_needs_odds():
-    mlp = Problem.build("mlp", "problem")
-    with pytest.raises(UserError, match=r"^selection\.odds is missing: mlp tells no Lipschitz constants"):
-        Importance(count=2).verify(build("fedavg"), mlp, 4)
-    Importance(count=2, odds=(1.0,) * 4).verify(build("fedavg"), mlp, 4)
-
-
-def test_only_methods_that_need_equal_probabilities_refuse_others():
-    refused = {name for name in Algorithm.choices if build(name).unequal()}
-    assert refused == {"sfedavg", "sfedprox", "fednova", "fedbuff", "fedepm-graph"}
-    with pytest.raises(UserError, match=r'"importance" is wrong: fednova needs equal probabilities, because its step'):
-        Importance(odds=(1.0,)).verify(build("fednova"), None, 1)
-
-
 CORRECTED = [
     ("gd", {}),
-    ("local-gd", {"gamma": 0.02}),
-    ("fedavg", SETTINGS["fedavg"]),
-    ("fedprox", SETTINGS["fedprox"]),
-    ("fedopt", {**SETTINGS["fedopt"], "server": {"name": "momentum", "beta": 0.0}}),
-    ("marina", {"gamma": 0.02, "p": 1e-9, "compressor": "identity"}),
+    pytest.param("local-gd", {"gamma": 0.02}, marks=pytest.mark.slow),
+    pytest.param("fedavg", SETTINGS["fedavg"], marks=pytest.mark.slow),
+    pytest.param("fedprox", SETTINGS["fedprox"], marks=pytest.mark.slow),
+    pytest.param("fedopt", SETTINGS["fedopt"] | {"server": {"name": "momentum", "beta": 0.0}}, marks=pytest.mark.slow),
+    pytest.param("marina", {"gamma": 0.02, "p": 1e-9, "compressor": "identity"}, marks=pytest.mark.slow),
 ]
 
 
 @pytest.mark.parametrize(("name", "options"), CORRECTED)
 def test_a_corrected_step_is_that_of_all_clients_on_average(name, options):
-    """The mean of x⁺ over all sets with their probabilities is x⁺ of all clients: to rounding."""
+    """The mean of x⁺ over all sets with their probabilities is x⁺ of all clients: to rounding. Of MARINA, that of g."""
     theta = np.linspace(1, 9, M) ** 2
-    sets, probability = law(theta, 3)
+    field = "g" if name == "marina" else "x"
     mean = np.zeros(N)
-    for some, weight in zip(sets, probability, strict=True):
-        run = Run(build(name, options), selection=Importance(count=3, odds=tuple(theta)))
-        selector = run.fed.participation.selector
-        run.fed.participation.selector = selector._replace(select=lambda round, again, some=some: np.array(some))
+    for some, weight in zip(*law(theta, 2), strict=True):
+        run = Run(build(name, options), selection=Importance(count=2, odds=tuple(theta)))
+        selector = run.fed.participants.selector
+        run.fed.participants.selector = selector._replace(select=lambda round, again, some=some: np.array(some))
         run.rounds(1)
-        if name == "marina":
-            mean += weight * run.server.g
-            continue
-        mean += weight * run.server.x
-    expected = Run(build(name, options), selection=Selection.build("all", "selection"))
+        mean += weight * getattr(run.server, field)
+    expected = Run(build(name, options), selection=All())
     expected.rounds(1)
-    assert np.allclose(mean, expected.server.g if name == "marina" else expected.server.x, rtol=1e-10, atol=1e-13)
+    assert np.allclose(mean, getattr(expected.server, field), rtol=1e-10, atol=1e-13)
 
 
 def test_gradient_descent_weighs_the_gradients_of_the_selected():
     theta = tuple(np.linspace(1, 5, M))
     run = Run(build("gd", {"gamma": 0.1}), selection=Importance(count=4, odds=theta))
-    weights = run.fed.participation.selector.weights
+    weights = run.fed.participants.selector.weights
     for _ in range(4):
         x = run.server.x
         found = run.rounds(1)[-1]
@@ -201,23 +129,10 @@ def test_gradient_descent_weighs_the_gradients_of_the_selected():
         assert np.allclose(found, x - 0.1 * (weights[S, None] * gradients(run, x)[S]).sum(axis=0) / 4, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["fedavg", "fedopt", "scaffold", "feddcd", "proxskip", "gd"])
-def test_importance_has_the_same_bits_on_any_number_of_hosts(name):
-    algorithm = build(name, SETTINGS.get(name, {}))
-    runs = [
-        start(algorithm, selection=Importance(count=4), cuts=cuts) for cuts in (None, (0, 1, 2, 11, M), range(M + 1))
-    ]
-    models = [run.rounds(4).tobytes() for run in runs]
-    assert len(set(models)) == 1
-    assert all(same(run.states(), runs[0].states()) for run in runs)
-    assert all(vars(run.fed.ledger) == vars(runs[0].fed.ledger) for run in runs)
-    assert runs[0].fed.times_selected.sum() == 16
-
-
 def test_the_odds_are_the_lipschitz_constants_and_cost_nothing():
     run = start(build("gd"), selection=Importance(count=4))
     run.rounds(1)
     r = run.fed.inspect(run.algorithm.certify_smoothness)
     expected = Importance(count=4, odds=tuple(r.tolist())).selector(0, M, 9)
-    assert np.allclose(run.fed.participation.selector.weights, expected.weights, rtol=1e-12)
+    assert np.allclose(run.fed.participants.selector.weights, expected.weights, rtol=1e-12)
     assert run.fed.ledger.bytes_up == 8 * 4 * N

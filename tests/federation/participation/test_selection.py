@@ -29,6 +29,16 @@ def proper(chosen, m, size):
     return len(chosen) == size and (np.diff(chosen) > 0).all() and chosen[0] >= 0 and chosen[-1] < m
 
 
+def even(times, rounds, p):
+    """Whether what happens with probability p in a round did so about p·rounds times: within 5 σ."""
+    return abs(times - p * rounds).max() <= 5 * np.sqrt(rounds * p * (1 - p))
+
+
+def refuses(selection, m, sentence, rounds=1):
+    with pytest.raises(UserError, match=sentence):
+        selection.selector(0, m, rounds)
+
+
 def test_all_is_everyone():
     assert All().selector(0, 7, 3).size == 7
     assert All().selector(0, 7, 3).select(2, 0) is None
@@ -37,33 +47,23 @@ def test_all_is_everyone():
 @pytest.mark.parametrize("rule", [Uniform, Cover])
 @given(m=st.integers(1, 200), share=shares, seed=st.integers(0, 2**63 - 1))
 @example(m=100, share=0.07, seed=0)  # 0.07 · 100 is more than 7 in binary
-def test_a_share_of_the_clients_rounded_up_is_drawn_without_repetition(rule, m, share, seed):
+@example(m=5, share=1e-10, seed=0)  # however small the share, somebody trains
+def test_a_share_of_the_clients_rounded_up_or_a_count_is_drawn_without_repetition(rule, m, share, seed):
     size = ceil(Fraction(str(share)) * m)  # exactly, not in binary
     assert rule(share=share).selector(seed, m, 5).size == size
-    assert all(proper(chosen, m, size) for chosen in drawn(rule(share=share), seed, m, 5))
-
-
-@pytest.mark.parametrize("rule", [Uniform, Cover])
-@given(m=st.integers(1, 50), data=st.data())
-def test_a_count_of_clients_is_drawn(rule, m, data):
-    count = data.draw(st.integers(1, m))
-    assert all(proper(chosen, m, count) for chosen in drawn(rule(count=count), 0, m, 3))
-
-
-def test_however_small_the_share_somebody_trains():
-    assert Uniform(share=1e-10).selector(0, 5, 1).size == 1
+    for selection in (rule(share=share), rule(count=size)):
+        assert all(proper(chosen, m, size) for chosen in drawn(selection, seed, m, 5))
 
 
 @pytest.mark.parametrize("rule", [Uniform, Cover])
 @pytest.mark.parametrize("count", [0, -1, 6])
 def test_a_count_that_cannot_be_is_refused(rule, count):
-    with pytest.raises(
-        UserError, match=rf"^selection\.count = {count} is wrong: it must be between 1 and the 5 clients$"
-    ):
-        rule(count=count).selector(0, 5, 1)
+    refuses(rule(count=count), 5, rf"^selection\.count = {count} is wrong: it must be between 1 and the 5 clients$")
 
 
-@pytest.mark.parametrize("selection", [Uniform(share=0.3), Cover(share=0.3)], ids=lambda s: s.label())
+@pytest.mark.parametrize(
+    "selection", [Uniform(share=0.3), Cover(share=0.3), Biased(count=2, candidates=12)], ids=lambda s: s.label()
+)
 def test_a_draw_depends_on_seed_and_round_alone(selection):
     forwards = drawn(selection, 5, 40, 30)
     selector = selection.selector(5, 40, 1000)
@@ -74,50 +74,37 @@ def test_a_draw_depends_on_seed_and_round_alone(selection):
     assert not np.array_equal(drawn(selection, 5, 40, 1, again=1)[0], forwards[0])
 
 
-def test_uniform_draws_favour_nobody():
-    m, rounds, share = 20, 2000, 0.3
-    times = np.bincount(np.concatenate(drawn(Uniform(share=share), 1, m, rounds)), minlength=m)
-    assert abs(times - share * rounds).max() <= 5 * np.sqrt(rounds * share * (1 - share))
+@pytest.mark.parametrize(
+    ("selection", "p"),
+    [(Uniform(share=0.3), 0.3), (Cover(share=0.3), 0.3), (Biased(count=2, candidates=8), 0.4)],
+    ids=str,
+)
+def test_draws_favour_nobody(selection, p):
+    times = np.bincount(np.concatenate(drawn(selection, 1, 20, 2000)), minlength=20)
+    assert even(times, 2000, p)
 
 
 def test_uniform_draws_favour_no_pair():
-    m, rounds, size = 8, 2000, 3
+    m, size = 8, 3
     together = np.zeros((m, m))
-    for chosen in drawn(Uniform(count=size), 2, m, rounds):
+    for chosen in drawn(Uniform(count=size), 2, m, 2000):
         together[np.ix_(chosen, chosen)] += 1
-    p = size * (size - 1) / (m * (m - 1))
-    pairs = together[~np.eye(m, dtype=bool)]
-    assert abs(pairs - p * rounds).max() <= 5 * np.sqrt(rounds * p * (1 - p))
+    assert even(together[~np.eye(m, dtype=bool)], 2000, size * (size - 1) / (m * (m - 1)))
 
 
-@given(m=st.integers(1, 60), share=shares, longer=st.integers(0, 5), seed=st.integers(0, 99), further=st.booleans())
-def test_cover_chooses_everyone_in_every_group_of_s0_rounds(m, share, longer, seed, further):
+@given(m=st.integers(1, 60), share=shares, longer=st.integers(0, 5), seed=st.integers(0, 99), again=st.integers(0, 1))
+def test_cover_deals_everyone_in_every_group_of_s0_rounds_and_fills_sets_from_the_others(m, share, longer, seed, again):
     selection = Cover(share=share)
-    fewest = ceil(m / selection.size(m))
-    s0 = fewest + longer
-    if longer:
-        selection = Cover(share=share, s0=s0)
-    sets = drawn(selection, seed, m, 3 * s0, again=int(further))
+    size = selection.size(m)
+    s0 = ceil(m / size) + longer
+    sets = drawn(Cover(share=share, s0=s0) if longer else selection, seed, m, 3 * s0, again)
     for group in range(3):
         assert set(np.concatenate(sets[group * s0 : (group + 1) * s0])) == set(range(m))
-
-
-def test_cover_favours_nobody():
-    m, rounds = 20, 2000
-    times = np.bincount(np.concatenate(drawn(Cover(share=0.3), 1, m, rounds)), minlength=m)
-    assert abs(times - 0.3 * rounds).max() <= 5 * np.sqrt(rounds * 0.3 * 0.7)
-
-
-@given(m=st.integers(1, 300), share=shares, longer=st.integers(0, 5), again=st.integers(0, 1))
-def test_cover_fills_a_set_from_those_that_it_does_not_deal(m, share, longer, again):
-    size = ceil(Fraction(str(share)) * m)
-    s0 = -(-m // size) + longer
-    for round, found in enumerate(drawn(Cover(share=share, s0=s0), 5, m, 2 * s0, again), 1):
+    for round, found in enumerate(sets, 1):
         group, turn = divmod(round - 1, s0)
-        deal = stream(5, "selection", group, again, 1).permutation(m)
+        deal = stream(seed, "selection", group, again, 1).permutation(m)
         own = deal[turn * m // s0 : (turn + 1) * m // s0]
-        others = np.setdiff1d(deal, own)
-        rest = stream(5, "selection", round, again).choice(others, size - len(own), replace=False)
+        rest = stream(seed, "selection", round, again).choice(np.setdiff1d(deal, own), size - len(own), replace=False)
         assert found.tolist() == sorted([*own, *rest])
 
 
@@ -128,7 +115,7 @@ def test_cover_deals_once_in_a_group_of_rounds_and_for_each_selection_of_a_round
         dealt.append(key[2:]) if len(key) == 5 else None
         return stream(*key)
 
-    monkeypatch.setattr("mpifed.federation.selection.stream", counted)
+    monkeypatch.setattr("mpifed.federation.participation.selection.stream", counted)
     select = Cover(count=3).selector(0, 12, 8).select
     for round in range(1, 9):
         for again in (0, 1):
@@ -138,18 +125,8 @@ def test_cover_deals_once_in_a_group_of_rounds_and_for_each_selection_of_a_round
 
 @pytest.mark.parametrize("s0", [-1, 1, 3])
 def test_cover_refuses_fewer_rounds_than_it_takes(s0):
-    with pytest.raises(
-        UserError, match=rf"^selection\.s0 = {s0} is wrong: with 3 of 10 clients a round .* at least 4 rounds$"
-    ):
-        Cover(count=3, s0=s0).selector(0, 10, 1)
-
-
-def test_cover_refuses_zero_rounds():
-    with pytest.raises(UserError, match=r"^selection\.s0 = 0 is wrong: it must be a whole number >= 1"):
-        Selection.build({"name": "cover", "s0": 0}, "selection")
-
-
-# biased: the draw is of candidates; who of them trains is in test_algorithms
+    told = rf"^selection\.s0 = {s0} is wrong: with 3 of 10 clients a round .* at least 4 rounds$"
+    refuses(Cover(count=3, s0=s0), 10, told)
 
 
 @given(m=st.integers(1, 60), data=st.data())
@@ -157,45 +134,30 @@ def test_candidates_are_drawn_without_repetition(m, data):
     pool = data.draw(st.integers(1, m))
     count = data.draw(st.integers(1, pool))
     selector = Biased(count=count, candidates=pool).selector(0, m, 5)
-    assert selector.size == count
-    assert selector.batch_size == 100
+    assert (selector.size, selector.batch_size) == (count, 100)
     assert all(proper(chosen, m, pool) for chosen in drawn(Biased(count=count, candidates=pool), 0, m, 5))
-
-
-def test_by_default_everyone_is_a_candidate():
-    assert all(np.array_equal(chosen, np.arange(9)) for chosen in drawn(Biased(share=0.3), 0, 9, 4))
-    assert Biased(share=0.3).selector(0, 9, 4).size == 3
-
-
-def test_no_candidate_is_favoured():
-    m, rounds, pool = 20, 2000, 8
-    times = np.bincount(np.concatenate(drawn(Biased(count=2, candidates=pool), 1, m, rounds)), minlength=m)
-    p = pool / m
-    assert abs(times - p * rounds).max() <= 5 * np.sqrt(rounds * p * (1 - p))
-
-
-def test_candidates_depend_on_seed_round_and_draw_alone():
-    biased = Biased(count=2, candidates=8)
-    sets = [drawn(biased, seed, 30, 3, again) for seed, again in ((0, 0), (0, 0), (0, 1), (1, 0))]
-    assert all(np.array_equal(a, b) for a, b in zip(sets[0], sets[1], strict=True))
-    assert len({tuple(chosen) for some in sets[1:] for chosen in some}) == 9
+    assert np.array_equal(drawn(Biased(count=count), 0, m, 1)[0], np.arange(m))  # by default everyone is one
 
 
 @pytest.mark.parametrize("pool", [2, 11])
 def test_candidates_that_cannot_be_are_refused(pool):
-    with pytest.raises(
-        UserError, match=rf"^selection\.candidates = {pool} is wrong: .* between the 3 .* and the 10 clients$"
-    ):
-        Biased(count=3, candidates=pool).selector(0, 10, 1)
+    told = rf"^selection\.candidates = {pool} is wrong: .* between the 3 .* and the 10 clients$"
+    refuses(Biased(count=3, candidates=pool), 10, told)
 
 
-@pytest.mark.parametrize(("key", "value"), [("candidates", 0), ("batch_size", -1), ("share", 0.0), ("share", 1.5)])
-def test_wrong_options_of_a_biased_selection_are_refused(key, value):
-    with pytest.raises(UserError, match=rf"^selection\.{key} = {value} is wrong"):
-        Selection.build({"name": "biased", key: value}, "selection")
-
-
-# replay
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("cover", "s0", 0),
+        ("biased", "candidates", 0),
+        ("biased", "batch_size", -1),
+        ("biased", "share", 0.0),
+        ("biased", "share", 1.5),
+    ],
+)
+def test_wrong_options_are_refused(name, key, value):
+    with pytest.raises(UserError, match=rf"^selection\.{key} = {value} is wrong: it must be a .*number"):
+        Selection.build({"name": name, key: value}, "selection")
 
 
 def stored(folder, **arrays):
@@ -215,14 +177,10 @@ def test_replay_gives_back_what_was_recorded(tmp_path, kind):
     assert all(np.array_equal(a, b) and b.dtype == np.int64 for a, b in zip(sets, again, strict=True))
 
 
-def test_replay_puts_clients_in_order_and_leaves_padding_out(tmp_path):
-    path = stored(tmp_path, sel=np.array([[4, 0, 2], [3, -1, -1], [-1, 1, 0]]))
+def test_replay_puts_clients_in_order_leaves_padding_out_and_has_further_draws_in_an_array_with_a_two(tmp_path):
+    path = stored(tmp_path, sel=np.array([[4, 0, 2], [3, -1, -1], [-1, 1, 0]]), sel2=np.array([[3], [2], [0]]))
     assert [list(chosen) for chosen in drawn(Replay(path=path), 0, 5, 3)] == [[0, 2, 4], [3], [0, 1]]
-
-
-def test_a_further_draw_comes_from_the_array_with_a_two_appended(tmp_path):
-    path = stored(tmp_path, sel=np.array([[0], [1]]), sel2=np.array([[3], [2]]))
-    assert [list(chosen) for chosen in drawn(Replay(path=path), 0, 4, 2, again=1)] == [[3], [2]]
+    assert [list(chosen) for chosen in drawn(Replay(path=path), 0, 5, 3, again=1)] == [[3], [2], [0]]
 
 
 @pytest.mark.parametrize(
@@ -241,40 +199,17 @@ def test_a_further_draw_comes_from_the_array_with_a_two_appended(tmp_path):
     ],
 )
 def test_a_replay_that_cannot_serve_is_refused(tmp_path, table, sentence):
-    path = stored(tmp_path, sel=np.array(table))
-    with pytest.raises(UserError, match=rf"^selection\.(path|key) = .*{sentence}"):
-        Replay(path=path).selector(0, 5, 2)
+    refuses(Replay(path=stored(tmp_path, sel=np.array(table))), 5, rf"^selection\.(path|key) = .*{sentence}", 2)
 
 
 def test_a_missing_key_is_refused_with_the_keys_there_are(tmp_path):
     path = stored(tmp_path, chosen=np.zeros((2, 1), int))
-    with pytest.raises(UserError, match=r"^selection\.key = 'sel' is not in .*; there is chosen$"):
-        Replay(path=path).selector(0, 5, 2)
-
-
-def no_such_file(path):
-    pass
-
-
-def empty(path):
-    path.write_bytes(b"")
-
-
-def text(path):
-    path.write_text("0 1\n2 3\n")
-
-
-def objects(path):
-    np.savez(path, sel=np.array([[None, 1], [2, 3]]))
+    refuses(Replay(path=path), 5, r"^selection\.key = 'sel' is not in .*; there is chosen$")
 
 
 def half(path):
     np.savez(path, sel=np.zeros((100, 3), int))
     path.write_bytes(path.read_bytes()[:1000])
-
-
-def folder(path):
-    path.mkdir()
 
 
 def damaged(path):
@@ -284,35 +219,34 @@ def damaged(path):
     path.write_bytes(content)
 
 
-broken = pytest.mark.parametrize("make", [no_such_file, empty, text, objects, half, folder, damaged])
+def lone(path):
+    with path.open("wb") as file:
+        np.save(file, np.zeros((2, 1), int))
 
 
-@pytest.mark.parametrize("make", [no_such_file, empty, text, half, folder, damaged])
-def test_what_is_no_npz_file_is_refused_by_a_sentence_with_its_path(tmp_path, make):
-    make(tmp_path / "sel.npz")
-    with pytest.raises(UserError, match=r"^[^\n]*sel\.npz'? (cannot be read as NPZ|is no file): [^\n]*$"):
-        Replay(path=str(tmp_path / "sel.npz")).selector(0, 5, 2)
+BROKEN = {
+    "no such file": lambda path: None,
+    "empty": lambda path: path.write_bytes(b""),
+    "text": lambda path: path.write_text("0 1\n2 3\n"),
+    "half": half,
+    "a folder": lambda path: path.mkdir(),
+    "damaged": damaged,
+    "a lone array": lone,
+}
 
 
-@broken
-def test_what_is_no_npz_file_is_refused_by_a_sentence_with_its_key(tmp_path, make):
-    make(tmp_path / "sel.npz")
-    with pytest.raises(UserError, match=r"selection\.path"):
-        Replay(path=str(tmp_path / "sel.npz")).selector(0, 5, 2)
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_no_npz_file_is_refused_by_a_sentence_with_its_key_and_path(tmp_path, name):
+    BROKEN[name](tmp_path / "sel.npz")
+    told = r"^selection\.path = [^\n]*sel\.npz'? (cannot be read as NPZ|is no file): [^\n]*$"
+    refuses(Replay(path=str(tmp_path / "sel.npz")), 5, told, 2)
 
 
-def test_a_lone_array_is_refused(tmp_path):
-    np.save(tmp_path / "sel.npy", np.zeros((2, 1), int))
-    with pytest.raises(UserError, match=r"^selection\.path = .*sel\.npy cannot be read as NPZ"):
-        Replay(path=str(tmp_path / "sel.npy")).selector(0, 5, 2)
+def test_objects_are_refused(tmp_path):
+    refuses(Replay(path=stored(tmp_path, sel=np.array([[None, 1], [2, 3]]))), 5, r"selection\.path", 2)
 
 
 def test_a_replay_may_lie_at_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     stored(tmp_path, sel=np.array([[0, 1]]))
     assert Replay(path="~/sel.npz").selector(0, 5, 1).size == 2
-
-
-@pytest.mark.parametrize("name", Selection.choices)
-def test_every_selection_has_its_name(name):
-    assert Selection.member(name, "selection").label() == name

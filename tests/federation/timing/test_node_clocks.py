@@ -6,43 +6,30 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.federation.timing.system import System
+from mpifed.federation.timing.node_clocks import NodeClocks
 from mpifed.graphs.base import Graph
 from mpifed.graphs.weights import Weights
+from tests.helpers.devices import devices
 
 SIZES = np.array([10, 20, 30, 40])
 
 
-class Method:
-    everyone, selections = False, 0
-
-    def work(self, d):
-        return d
-
-    def local_steps(self, d):
-        return None
-
-    def traffic(self, n):
-        return n, n
-
-    def label(self):
-        return "method"
+def clocks(sizes=SIZES, **system):
+    """All nodes have computed, with one sample gradient for each of their samples."""
+    watch = NodeClocks(devices(sizes, **system), all_work=True)
+    watch.begin(1)
+    return watch
 
 
-def clocks(**system):
-    return Clocks(System.build(system, "system"), 0, SIZES, np.zeros(5), Method())
-
-
-def mixing(name, m=4):
-    return Weights(Graph.build(name, "graph"), 0, m).first
+def mixing(graph, m=4):
+    return Weights(Graph.build(graph, "graph"), 0, m).at(1)
 
 
 def test_a_round_is_computing_then_sending_then_receiving():
     """Node 0 of a star has three neighbours, the others have one."""
     watch = clocks(speed=10.0, latency=0.5, bandwidth_up=100.0, bandwidth_down=200.0)
-    watch.begin(1)
     assert np.allclose(watch.t, SIZES / 10)
-    watch.exchange(mixing("star"), 40, None)
+    watch.exchanged(mixing("star"), 40, None)
     left = SIZES / 10 + 0.5 + np.array([3, 1, 1, 1]) * 0.4
     right = [left.max() + 0.5 + 3 * 0.2, *(max(left[0], left[i]) + 0.5 + 0.2 for i in (1, 2, 3))]
     assert np.allclose(watch.t, right)
@@ -50,31 +37,21 @@ def test_a_round_is_computing_then_sending_then_receiving():
 
 
 def test_a_slow_node_is_felt_one_edge_farther_with_every_exchange():
-    watch = clocks(latency=0.0)
-    watch.t = np.zeros(9)
-    watch.latency = watch.up = watch.down = np.zeros(9)
-    watch.up, watch.down = np.full(9, np.inf), np.full(9, np.inf)
+    watch = clocks([1] * 9)
     watch.t[0] = 100
-    ring = mixing("ring", 9)
     for hops in (1, 2, 3, 4):
-        watch.exchange(ring, 8, None)
+        watch.exchanged(mixing("ring", 9), 8, None)
         assert np.count_nonzero(watch.t == 100) == 2 * hops + 1
 
 
-def test_nodes_wait_only_for_those_that_send():
+def test_nodes_wait_only_for_those_that_send_and_for_nobody_where_edges_are_lost():
     watch = clocks(speed=10.0, latency=1.0)
-    watch.begin(1)
-    watch.exchange(mixing("ring"), 8, np.array([True, False, False, False]))
-    assert np.allclose(watch.t, [1 + 1, 2 + 1, 3, 4 + 1])
-
-
-def test_a_node_whose_edges_are_lost_waits_for_nobody():
-    watch = clocks(speed=10.0, latency=1.0)
-    watch.begin(1)
-    lost = Weights(Graph.build({"name": "ring", "loss": 0.999999}, "graph"), 0, 4).at(1)
+    lost = mixing({"name": "ring", "loss": 0.999999})
     assert lost.edges == 0
-    watch.exchange(lost, 8, None)
+    watch.exchanged(lost, 8, None)
     assert np.allclose(watch.t, SIZES / 10)
+    watch.exchanged(mixing("ring"), 8, np.array([True, False, False, False]))
+    assert np.allclose(watch.t, [1 + 1, 2 + 1, 3, 4 + 1])
 
 
 def test_a_dense_graph_costs_time_for_every_message():

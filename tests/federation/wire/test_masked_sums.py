@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
 from mpifed.federation.request import MASKED, Request
-from mpifed.federation.wire.masked_sums import add_masks, draws, opened, subtotal
+from mpifed.federation.setup import Setup
+from mpifed.federation.wire.masked_sums import MASKS, add_masks, draws, opened, subtotal
 from mpifed.federation.wire.masks import Masks
 
 M, N = 9, 40
-KEY = (3, 1)
+SETUP = Setup(None, None, 0, M, np.zeros(N))
+FIXED = Masks().fixed
 
 
-def setup(seed=0, **options):
-    return SimpleNamespace(seed=seed, m=M, masks=Masks(**{"sums": "masked"} | options))
-
-
-def request(to=None, peers=None, last=None, key=KEY):
-    return Request("update", to=to, reduce=MASKED, peers=peers, last=last, key=key)
+def request(to=None, peers=None, last=None):
+    return Request("update", to=to, reduce=MASKED, last=last, key=(3, 1), stages={MASKS: peers})
 
 
 def uploads(seed=0, size=1.0):
     return size * np.random.default_rng(seed).standard_normal((M, N))
 
 
-def hosted(made, asked, X, cuts):
+def hosted(asked, X, cuts, sums="masked", **options):
     """The sums of hosts with the clients between ``cuts``, added up."""
-    total = np.zeros(N, np.uint64)
+    masks, total = Masks(sums=sums, **options), np.zeros(N, np.uint64)
     for lo, hi in pairwise(cuts):
         ids = np.arange(lo, hi) if asked.to is None or asked.last else np.intersect1d(asked.to, np.arange(lo, hi))
         called = np.arange(M) if asked.to is None else asked.to
-        total += subtotal(made, asked, X[ids], ids, called)[0]
-    return opened(made, asked, total)
+        total += subtotal(SETUP, masks, asked, X[ids], ids, called)[0]
+    return opened(SETUP, masks, asked, total)
 
 
 CALLS = {
@@ -52,20 +49,18 @@ CALLS = {
 @pytest.mark.parametrize("options", [{}, {"bits": 32, "fraction": 20}, {"bits": 61, "fraction": 44}])
 def test_the_masked_sum_is_the_unmasked_one_to_the_bit(name, options):
     """On one host and on several, and equal to the sum of the rounded uploads as Python's integers."""
-    asked, X, made = CALLS[name], uploads(), setup(**options)
-    plain = setup(**options | {"sums": "fixed-point"})
+    asked, X, fraction = CALLS[name], uploads(), Masks(**options).fraction
     summed = X if asked.to is None or asked.last else X[asked.to]
-    whole = np.rint(np.ldexp(summed, made.masks.fraction))
-    exact = [sum(int(q) for q in column) * 2.0**-made.masks.fraction for column in whole.T]
+    exact = [sum(int(q) for q in column) * 2.0**-fraction for column in np.rint(np.ldexp(summed, fraction)).T]
     for cuts in ([0, M], [0, 1, 4, M], list(range(M + 1))):
-        assert hosted(made, asked, X, cuts).tolist() == exact
-        assert hosted(plain, asked, X, cuts).tolist() == exact
+        for sums in ("masked", "fixed-point"):
+            assert hosted(asked, X, cuts, sums, **options).tolist() == exact
 
 
-def masked(seed, X, key=KEY, client=2):
+def masked(seed, X, key=(3, 1), client=2):
     """What one client sends."""
-    sent = setup().masks.fixed.encode(X[[client]])
-    add_masks(sent, np.array([client]), np.arange(M), draws(setup(seed), key, X.shape[1]))
+    sent = FIXED.encode(X[[client]])
+    add_masks(sent, np.array([client]), np.arange(M), draws(SETUP._replace(seed=seed), key, X.shape[1]))
     return sent[0]
 
 
@@ -75,23 +70,23 @@ def bits(words):
 
 def test_a_single_upload_looks_uniform():
     """Every bit is one half of the time 1, and bytes are as frequent as those of a fair draw (chi-square, 6 σ)."""
-    X = np.zeros((M, 20_000))  # an upload that could not be plainer
-    ones = np.unpackbits(masked(0, X).view(np.uint8).reshape(-1, 8), axis=1).sum(axis=0, dtype=int)
+    sent = masked(0, np.zeros((M, 20_000))).view(np.uint8)  # an upload that could not be plainer
+    ones = np.unpackbits(sent.reshape(-1, 8), axis=1).sum(axis=0, dtype=int)
     assert np.abs(ones - 10_000).max() < 6 * np.sqrt(5_000)
-    counts = np.bincount(masked(0, X).view(np.uint8), minlength=256)
+    counts = np.bincount(sent, minlength=256)
     expected = counts.sum() / 256
     assert abs(((counts - expected) ** 2 / expected).sum() - 255) < 6 * np.sqrt(2 * 255)
 
 
+@pytest.mark.slow
 def test_two_uploads_cannot_be_told_apart_without_the_seeds():
     """A guess from the best of simple statistics, over masks that the guesser does not know, is right half of the time.
 
     Bits that agree with those of the first upload rather than the second, the sign bit, the size: all say nothing.
     """
     first, second = uploads(1), uploads(2, size=1e6)
-    plain = [bits(setup().masks.fixed.encode(X[[2]])[0]) for X in (first, second)]
-    right = np.zeros(3)
-    trials = 400
+    plain = [bits(FIXED.encode(X[[2]])[0]) for X in (first, second)]
+    right, trials = np.zeros(3), 400
     for seed in range(trials):
         truth = seed % 2
         seen = masked(seed, (first, second)[truth])
@@ -107,8 +102,8 @@ def test_two_uploads_cannot_be_told_apart_without_the_seeds():
 
 def test_any_upload_is_explained_by_some_masks():
     """A one-time pad: what was sent, less any other upload, is a mask like every other."""
-    sent, other = masked(0, uploads(1)), setup().masks.fixed.encode(uploads(2)[[2]])[0]
-    assert np.abs(bits(sent - other).mean() - 0.5) < 6 * np.sqrt(0.25 / (64 * N))
+    other = FIXED.encode(uploads(2)[[2]])[0]
+    assert np.abs(bits(masked(0, uploads(1)) - other).mean() - 0.5) < 6 * np.sqrt(0.25 / (64 * N))
 
 
 def test_no_mask_is_used_twice():
@@ -120,23 +115,22 @@ def test_no_mask_is_used_twice():
 
 
 def test_without_the_masks_of_those_who_dropped_out_the_sum_is_lost():
-    asked = CALLS["some dropped out"]
-    blind = request(asked.to)
-    found = opened(setup(), blind, subtotal(setup(), asked, uploads()[asked.to], asked.to, asked.to)[0])
-    assert np.abs(found - uploads()[asked.to].sum(axis=0)).min() > 1
+    asked, masks = CALLS["some dropped out"], Masks(sums="masked")
+    sent = subtotal(SETUP, masks, asked, uploads()[asked.to], asked.to, asked.to)[0]
+    blind = opened(SETUP, masks, request(asked.to), sent)
+    assert np.abs(blind - uploads()[asked.to].sum(axis=0)).min() > 1
 
 
 def test_an_entry_that_is_too_large_is_refused_and_the_advice_works():
     X = uploads()
     X[4, 7] = -3e9
-    told = (
+    refused = {
         r"masks.fraction = 32 is wrong: the upload of client 4 has an entry of size 3e\+09, and a sum of 9 clients in "
-        r"64 bits takes entries up to 2.39e\+08; it must be at most 28"
-    )
-    with pytest.raises(UserError, match=told):
-        hosted(setup(), request(), X, [0, M])
-    assert hosted(setup(fraction=28), request(), X, [0, M]) == pytest.approx(X.sum(axis=0), abs=1e-6)
-    with pytest.raises(UserError, match=r"masks\.fraction = 29 is wrong"):
-        hosted(setup(fraction=29), request(), X, [0, M])
-    with pytest.raises(UserError, match=r"diverge, or masks\.bits is too small"):
-        hosted(setup(bits=32), request(), X, [0, M])
+        r"64 bits takes entries up to 2.39e\+08; it must be at most 28": {},
+        r"masks\.fraction = 29 is wrong": {"fraction": 29},
+        r"diverge, or masks\.bits is too small": {"bits": 32},
+    }
+    for told, options in refused.items():
+        with pytest.raises(UserError, match=told):
+            hosted(request(), X, [0, M], **options)
+    assert hosted(request(), X, [0, M], fraction=28) == pytest.approx(X.sum(axis=0), abs=1e-6)

@@ -16,13 +16,9 @@ from mpifed.federation.distributions import Distribution
 class Uneven(Quadratics):
     """Random matrices; those of the first ``hard`` clients have eigenvalues up to ``hardest``."""
 
-    def __init__(self, data: HardQuadratic, seed: int, dtype: str) -> None:
-        super().__init__(data.clients, data.features, data.mu, data.L, seed, dtype)
-        self.usual, self.hard, self.hardest = data.L, data.hard, data.hardest
-
-    def draw(self, i: int) -> tuple[Array, Array]:
-        self.L = self.hardest if i < self.hard else self.usual
-        return super().draw(i)
+    def largest(self, i: int) -> float:
+        largest: float = self.source.hardest if i < self.source.hard else self.source.L
+        return largest
 
 
 class HardQuadratic(RandomQuadratic):
@@ -32,7 +28,7 @@ class HardQuadratic(RandomQuadratic):
     hardest: Annotated[float, Meta(gt=0, description="their largest eigenvalue")] = 200.0
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        return Uneven(self, seed if self.seed is None else self.seed, dtype)
+        return Uneven(self, seed, dtype)
 
 
 class SlowTail(Distribution):

@@ -21,7 +21,7 @@ def atomic_file(path: Path, rename: Callable[[Path, Path], None] = os.replace) -
     On failure the new file is removed and ``path`` stays as it was. OSError where the folder or disk refuses.
     """
     part = path.with_name(f".mpifed-{uuid.uuid4().hex[:12]}")
-    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    part.touch(exist_ok=False)
     try:
         yield part
         rename(part, path)
@@ -100,7 +100,7 @@ def reserve(part: Path, target: Path) -> None:
     except FileExistsError:
         raise
     except OSError:
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        target.touch(exist_ok=False)
 
 
 def claim(names: Iterable[str]) -> str:
@@ -110,7 +110,7 @@ def claim(names: Iterable[str]) -> str:
     """
     for name in names:
         try:
-            os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            Path(name).touch(exist_ok=False)
             return name
         except FileExistsError:
             continue

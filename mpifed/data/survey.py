@@ -10,6 +10,7 @@ import numpy as np
 from mpifed.core import sparse as sp
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
+from mpifed.data.blocks import starts_of
 from mpifed.data.labels import whole
 
 BLOCK = 1 << 22  # numbers of X read at a time
@@ -60,7 +61,7 @@ def levels_of(dataset: Dataset) -> Array:
 
 def groups(dataset: Dataset) -> Iterator[tuple[int, int]]:
     """Ranges lo <= i < hi of clients with about BLOCK numbers, but at least one client."""
-    starts = np.concatenate([[0], np.cumsum(dataset.sizes)]) * dataset.n
+    starts = starts_of(dataset.sizes) * dataset.n
     lo = 0
     while lo < dataset.m:
         hi = max(lo + 1, int(np.searchsorted(starts, starts[lo] + BLOCK, side="right")) - 1)

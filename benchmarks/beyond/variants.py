@@ -17,8 +17,7 @@ class Uneven(Quadratics):
     """Random matrices; those of the first ``hard`` clients have eigenvalues up to ``hardest``."""
 
     def largest(self, i: int) -> float:
-        largest: float = self.source.hardest if i < self.source.hard else self.source.L
-        return largest
+        return self.source.hardest if i < self.source.hard else self.source.L
 
 
 class HardQuadratic(RandomQuadratic):

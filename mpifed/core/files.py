@@ -51,25 +51,20 @@ def checked_target(name: str, force: bool) -> Path:
         raise UserError("-o '' is wrong: a result file needs a name")
     try:
         target = Path(os.path.realpath(name))
-        check_target(name, target, force)
+        if target.exists():
+            if not target.is_file():
+                raise UserError(f"{name} is not a file: say -o for another name")
+            if not force:
+                raise UserError(EXISTS.format(name))
+            if being_written(target):
+                raise UserError(f"{name} is being written by another run: say -o for another name")
+        elif os.path.islink(name):
+            raise UserError(f"{name} is a link to {os.readlink(name)}, which does not exist: say -o for another name")
+        elif not target.parent.is_dir():
+            raise UserError(f"{name} cannot be written: there is no folder {os.path.dirname(name)}")
     except (OSError, ValueError) as error:
         raise UserError(f"{name} cannot be written: {reason(error)}") from None
     return target
-
-
-def check_target(name: str, target: Path, force: bool) -> None:
-    """UserError where ``target``, which the user calls ``name``, is not a file that may be written."""
-    if target.exists():
-        if not target.is_file():
-            raise UserError(f"{name} is not a file: say -o for another name")
-        if not force:
-            raise UserError(EXISTS.format(name))
-        if being_written(target):
-            raise UserError(f"{name} is being written by another run: say -o for another name")
-    elif os.path.islink(name):
-        raise UserError(f"{name} is a link to {os.readlink(name)}, which does not exist: say -o for another name")
-    elif not target.parent.is_dir():
-        raise UserError(f"{name} cannot be written: there is no folder {os.path.dirname(name)}")
 
 
 def being_written(path: Path) -> bool:

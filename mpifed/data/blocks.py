@@ -72,8 +72,7 @@ class Block:
             return np.concatenate([part.values(key, compute, rows) for part, rows in self.parts])
         if self.place is not None:
             group, k = self.place
-            values: Array = group.values_of(key, compute, k)
-            return values
+            return group.values_of(key, compute, k)
         if key not in self.cache:
             self.cache[key] = compute(self)
         return self.cache[key]

@@ -93,7 +93,9 @@ class DenseRows:
     sparse = False
 
     def __init__(self, X: Any) -> None:
-        self.X, self.shape, self.dtype = X, X.shape, X.dtype
+        self.X = X
+        self.shape = X.shape
+        self.dtype = X.dtype
 
     def __getitem__(self, index: Any) -> Array:
         return np.asarray(self.X[index].toarray())

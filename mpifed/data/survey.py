@@ -31,18 +31,20 @@ class Survey(NamedTuple):
 
 def survey(dataset: Dataset) -> Survey:
     """Read all training samples, a few clients at a time."""
-    levels, nonzeros, counts, moments = levels_of(dataset), 0, [], []
+    levels = levels_of(dataset)
+    nonzeros = 0
+    counts = []
+    moments = []
     for lo, hi in groups(dataset):
         X, y = dataset.rows(lo, hi)
         nonzeros += X.count_nonzero() if sp.issparse(X) else int(np.count_nonzero(X))
-        starts = np.cumsum(dataset.sizes[lo:hi]) - dataset.sizes[lo:hi]
+        sizes = dataset.sizes[lo:hi]
+        starts = np.cumsum(sizes) - sizes
         y = y.astype(np.float64)
-        mean = np.add.reduceat(y, starts) / dataset.sizes[lo:hi]
-        client = np.repeat(np.arange(hi - lo), dataset.sizes[lo:hi])
-        square = np.add.reduceat((y - mean[client]) ** 2, starts) / dataset.sizes[lo:hi]
-        moments.append(
-            (mean, np.sqrt(square), np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts)),
-        )
+        mean = np.add.reduceat(y, starts) / sizes
+        client = np.repeat(np.arange(hi - lo), sizes)
+        square = np.add.reduceat((y - mean[client]) ** 2, starts) / sizes
+        moments.append((mean, np.sqrt(square), np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts)))
         if len(levels):
             column = np.searchsorted(levels, y)
             counts.append(sp.coo_array((np.ones(len(y), np.int64), (client, column)), (hi - lo, len(levels))).tocsr())

@@ -42,8 +42,7 @@ class CompiledBlock(Block):
     def packed_gram(self, W: Array) -> Array:
         if not self._small:
             return super().packed_gram(W)
-        rows: Array = kernel(self.b.dtype, "grams")(self.A, np.ascontiguousarray(W, self.b.dtype))
-        return rows
+        return kernel(self.b.dtype, "grams")(self.A, np.ascontiguousarray(W, self.b.dtype))
 
     @property
     def _small(self) -> bool:

@@ -63,14 +63,12 @@ def build(name: str, place: Path | None, which: str) -> Kernel:
         if place is not None:
             try:
                 numba.config.CACHE_DIR = str(place)
-                made: Kernel = numba.njit(signatures, cache=True, **OPTIONS)(function)
-                return made
+                return numba.njit(signatures, cache=True, **OPTIONS)(function)
             except Exception:  # a full disk or a damaged file: the cache saves time and must not end a run
                 pass
             finally:
                 numba.config.CACHE_DIR = before
-        made = numba.njit(signatures, **OPTIONS)(function)
-    return made
+        return numba.njit(signatures, **OPTIONS)(function)
 
 
 def folder(name: str, which: str = "one_pass") -> Path | None:

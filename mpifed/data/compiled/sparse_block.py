@@ -19,5 +19,4 @@ class CompiledSparseBlock(SparseBlock):
     def packed_gram(self, W: Array) -> Array:
         A = self.note("rows in order", lambda block: canonical(block.A))
         W = np.ascontiguousarray(W, A.dtype)
-        rows: Array = kernel(A.dtype, "pairs")(A.data, A.indices, A.indptr, W, self.n)
-        return rows
+        return kernel(A.dtype, "pairs")(A.data, A.indices, A.indptr, W, self.n)

@@ -33,8 +33,7 @@ def read_csv(path: Path, target: Column, client: Column) -> dict[str, Array]:
     """
     layout = layout_of(path, target, client)
     texts: dict[int, dict[str, int]] = {column: {} for column in layout.words}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # numpy warns about an empty file; the caller raises an error
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # of an empty file; the caller raises an error
         try:
             table = np.loadtxt(
                 lines_of(path),

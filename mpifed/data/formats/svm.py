@@ -30,8 +30,9 @@ def read_svm(path: Path, zero_based: bool | None) -> tuple[sp.csr_array, Array]:
     columns = []
     values = []
     for first, lines in chunks(path):
-        if words is None:
-            words = has_words(lines)
+        if words is None:  # the first label says
+            label = next((entries[0] for entries in map(words_of, lines) if entries), None)
+            words = None if label is None else is_word(label)
         y, count, found = parse(path, first, lines, bool(words))
         labels += [y] if len(y) else []
         counts.append(count)
@@ -69,12 +70,6 @@ def chunks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 def words_of(line: bytes) -> list[bytes]:
     """The label and the entries of a line, without comment and qid; none on an empty line."""
     return QID.sub(b"", line.split(b"#", 1)[0]).split()
-
-
-def has_words(lines: list[bytes]) -> bool | None:
-    """Whether the first label is a word; None where there is no label yet."""
-    label = next((words[0] for words in map(words_of, lines) if words), None)
-    return None if label is None else is_word(label)
 
 
 def is_word(label: bytes) -> bool:

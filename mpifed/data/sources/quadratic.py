@@ -37,8 +37,7 @@ class Quadratics(Matrices):
 
     def largest(self, i: int) -> float:
         """The largest eigenvalue of Q_i."""
-        largest: float = self.source.L
-        return largest
+        return self.source.L
 
 
 class RandomQuadratic(Data, tag="quadratic"):

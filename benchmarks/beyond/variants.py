@@ -34,7 +34,7 @@ class HardQuadratic(RandomQuadratic):
     hardest: Annotated[float, Meta(gt=0, description="their largest eigenvalue")] = 200.0
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        return Uneven(self, seed if self.seed is None else self.seed, dtype)
+        return Uneven(self, seed, dtype)
 
 
 class SlowTail(Distribution):

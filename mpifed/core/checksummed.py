@@ -27,7 +27,8 @@ class Checksummed(io.RawIOBase):
     """A file written from start to end; ``sum`` is the checksum of its name and content so far."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
-        self.file, self.sum = file, zlib.crc32(name.encode())
+        self.file = file
+        self.sum = zlib.crc32(name.encode())
 
     def write(self, data: Any) -> int:
         self.sum = zlib.crc32(data, self.sum)
@@ -76,9 +77,11 @@ def read_text(path: Path) -> bytes | None:
 def check(path: Path) -> None:
     """ValueError where the name or the content of a file does not match its checksum."""
     with open(path, "rb") as file:
-        left, total = os.fstat(file.fileno()).st_size - LAST_LINE, zlib.crc32(path.name.encode())
+        left = os.fstat(file.fileno()).st_size - LAST_LINE
+        total = zlib.crc32(path.name.encode())
         while left > 0 and (block := file.read(min(left, BLOCK))):
-            left, total = left - len(block), zlib.crc32(block, total)
+            left -= len(block)
+            total = zlib.crc32(block, total)
         if file.read(BLOCK) != last_line(total):
             raise ValueError("its checksum is wrong")
 

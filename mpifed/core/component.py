@@ -94,8 +94,7 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
         """The class called ``name`` in this family, in mpifed or in a plugin; UserError where there is none."""
         if isinstance(name, str) and name in cls.choices:
             module, _, attribute = cls.choices[name].partition(":")
-            found: type[Self] = getattr(importlib.import_module(module), attribute)
-            return found
+            return getattr(importlib.import_module(module), attribute)
         try:
             found = plugins.find(cls, name)
         except ValueError as error:

@@ -60,7 +60,9 @@ def exp_minus(numerator: Array, denominator: Array, words: Words) -> Array:
 
 def _exp_minus_part(numerator: Array, denominator: Array, words: Words) -> Array:
     """The same for numerator <= denominator: the first k with no success of probability (n/d)/k is odd."""
-    odd, rows, k = np.zeros(len(numerator), bool), np.arange(len(numerator)), 0
+    odd = np.zeros(len(numerator), bool)
+    rows = np.arange(len(numerator))
+    k = 0
     while len(rows):
         k += 1
         more = below(denominator[rows] * np.uint64(k), words) < numerator[rows]
@@ -74,11 +76,14 @@ def discrete_laplace(scale: Array, words: Words) -> Array:
 
     Source: Algorithm 2.
     """
-    x, rows, scale = np.zeros(len(scale), np.int64), np.arange(len(scale)), scale.astype(np.uint64)
+    x = np.zeros(len(scale), np.int64)
+    rows = np.arange(len(scale))
+    scale = scale.astype(np.uint64)
     while len(rows):
         u = below(scale[rows], words)
         kept = exp_minus(u, scale[rows], words)
-        u, tried = u[kept], rows[kept]
+        u = u[kept]
+        tried = rows[kept]
         size = (u + scale[tried] * _successes(len(u), words)).astype(np.int64)
         negative = (words(len(u)) & np.uint64(1)).astype(bool)
         good = ~(negative & (size == 0))  # 0 has one sign only
@@ -89,7 +94,8 @@ def discrete_laplace(scale: Array, words: Words) -> Array:
 
 def _successes(count: int, words: Words) -> Array:
     """How often an event of probability exp(−1) happens in a row: (count,) uint64."""
-    found, rows = np.zeros(count, np.uint64), np.arange(count)
+    found = np.zeros(count, np.uint64)
+    rows = np.arange(count)
     while len(rows):
         one = np.ones(len(rows), np.uint64)
         rows = rows[_exp_minus_part(one, one, words)]
@@ -102,7 +108,9 @@ def discrete_gaussian(scale: Array, words: Words) -> Array:
 
     Source: Algorithm 3, with Laplace draws of the same scale.
     """
-    x, rows, scale = np.zeros(len(scale), np.int64), np.arange(len(scale)), scale.astype(np.int64)
+    x = np.zeros(len(scale), np.int64)
+    rows = np.arange(len(scale))
+    scale = scale.astype(np.int64)
     while len(rows):
         own = scale[rows]
         drawn = discrete_laplace(own, words)

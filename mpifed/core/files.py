@@ -21,7 +21,7 @@ def atomic_file(path: Path, rename: Callable[[Path, Path], None] = os.replace) -
     On failure the new file is removed and ``path`` stays as it was. OSError where the folder or disk refuses.
     """
     part = path.with_name(f".mpifed-{uuid.uuid4().hex[:12]}")
-    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    part.touch(exist_ok=False)
     try:
         yield part
         rename(part, path)
@@ -51,25 +51,20 @@ def checked_target(name: str, force: bool) -> Path:
         raise UserError("-o '' is wrong: a result file needs a name")
     try:
         target = Path(os.path.realpath(name))
-        check_target(name, target, force)
+        if target.exists():
+            if not target.is_file():
+                raise UserError(f"{name} is not a file: say -o for another name")
+            if not force:
+                raise UserError(EXISTS.format(name))
+            if being_written(target):
+                raise UserError(f"{name} is being written by another run: say -o for another name")
+        elif os.path.islink(name):
+            raise UserError(f"{name} is a link to {os.readlink(name)}, which does not exist: say -o for another name")
+        elif not target.parent.is_dir():
+            raise UserError(f"{name} cannot be written: there is no folder {os.path.dirname(name)}")
     except (OSError, ValueError) as error:
         raise UserError(f"{name} cannot be written: {reason(error)}") from None
     return target
-
-
-def check_target(name: str, target: Path, force: bool) -> None:
-    """UserError where ``target``, which the user calls ``name``, is not a file that may be written."""
-    if target.exists():
-        if not target.is_file():
-            raise UserError(f"{name} is not a file: say -o for another name")
-        if not force:
-            raise UserError(EXISTS.format(name))
-        if being_written(target):
-            raise UserError(f"{name} is being written by another run: say -o for another name")
-    elif os.path.islink(name):
-        raise UserError(f"{name} is a link to {os.readlink(name)}, which does not exist: say -o for another name")
-    elif not target.parent.is_dir():
-        raise UserError(f"{name} cannot be written: there is no folder {os.path.dirname(name)}")
 
 
 def being_written(path: Path) -> bool:
@@ -100,7 +95,7 @@ def reserve(part: Path, target: Path) -> None:
     except FileExistsError:
         raise
     except OSError:
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        target.touch(exist_ok=False)
 
 
 def claim(names: Iterable[str]) -> str:
@@ -110,7 +105,7 @@ def claim(names: Iterable[str]) -> str:
     """
     for name in names:
         try:
-            os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            Path(name).touch(exist_ok=False)
             return name
         except FileExistsError:
             continue

@@ -44,9 +44,8 @@ def entry(group: Any, name: str, path: str) -> Any:
         try:
             size = size_of(found.shape, found.dtype.itemsize)
         except TypeError:
-            raise UserError(
-                f"{name} of {path} has a type that numpy does not know: it must be an array of numbers"
-            ) from None
+            wrong = f"{name} of {path} has a type that numpy does not know"
+            raise UserError(f"{wrong}: it must be an array of numbers") from None
         check_declared(size, found.id.get_storage_size(), f"{name} of {path}")
     return found
 
@@ -69,7 +68,8 @@ def check_heaps(path: str | Path) -> None:
         start = content.find(HEAP)
         while start >= 0:
             (size,) = struct.unpack_from("<Q", content, start + 8)
-            offset, end = start + 16, start + size
+            offset = start + 16
+            end = start + size
             while offset + OBJECT.size <= min(end, len(content)):
                 number, length = OBJECT.unpack_from(content, offset)
                 step = OBJECT.size + -(-length // 8) * 8 if number else length

@@ -46,21 +46,17 @@ def plain(value: Any, key: str) -> Any:
         return [plain(part, key) for part in value]
     if isinstance(value, bool | int | float | str):
         return value
+    kind = type(value).__name__
     raise UserError(
         f"{key} = {reprlib.repr(value)} is wrong: a setting is a number, true or false, a text, a list, a table, a "
-        f"component, a class or a function, and this is {article(type(value).__name__)}"
+        f"component, a class or a function, and this is {'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
     )
-
-
-def article(noun: str) -> str:
-    """a function, an int."""
-    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 def reference(cls: type[Component]) -> str:
     """The name of a component's class in an experiment file: that of mpifed's own, or how ``named`` calls it."""
-    label, qualified = cls.label(), f"{cls.__module__}:{cls.__qualname__}"
-    if cls.choices.get(label) == qualified:
+    label = cls.label()
+    if cls.choices.get(label) == f"{cls.__module__}:{cls.__qualname__}":
         return label
     if ":" in label:  # as plugins.adopt made it
         plugins.given.setdefault(label, cls.__bases__[0])
@@ -74,13 +70,13 @@ def named(cls: type | FunctionType) -> str:
     path.py:Class or package.module:Class for one of a file or a module; __main__:Class for one that only this program
     can name, because a notebook, a script or a function defines it.
     """
-    qualified = f"{cls.__module__}:{cls.__qualname__}"
     module = sys.modules.get(cls.__module__)
     if cls.__module__ == plugins.HERE or getattr(module, cls.__qualname__, None) is not cls:
         name = f"{plugins.HERE}:{cls.__name__}"
+    elif (file := source(module)) is None:
+        name = f"{cls.__module__}:{cls.__qualname__}"
     else:
-        file = source(module)
-        name = qualified if file is None else f"{file}:{cls.__name__}"
+        name = f"{file}:{cls.__name__}"
     if plugins.given.setdefault(name, cls) is not cls:
         raise UserError(
             f"two classes or functions are called {cls.__name__}: give them different names, which the result records"
@@ -95,7 +91,8 @@ def source(module: Any) -> str | None:
     packaged = package != module.__name__ and package.isidentifier()  # the name of a file's module is its path
     if file is None or not file.endswith(".py") or packaged:
         return None
-    path, here = Path(os.path.realpath(file)), Path.cwd().resolve()
+    path = Path(os.path.realpath(file))
+    here = Path.cwd().resolve()
     if path.is_relative_to(os.path.realpath(sysconfig.get_path("purelib"))):
         return None
     return str(path.relative_to(here) if path.is_relative_to(here) else path)

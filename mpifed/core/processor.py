@@ -43,8 +43,7 @@ def from_linux(cpus: Path) -> int | None:
     cpu = cpus / f"cpu{min(os.sched_getaffinity(0))}"
     threads = len(listed((cpu / "topology" / "thread_siblings_list").read_text()))
     for index in sorted((cpu / "cache").glob("index*")):
-        level, kind = (index / "level").read_text().strip(), (index / "type").read_text().strip()
-        if level == "2" and kind in ("Unified", "Data"):
+        if (index / "level").read_text().strip() == "2" and (index / "type").read_text().strip() in ("Unified", "Data"):
             sharing = len(listed((index / "shared_cpu_list").read_text()))
             return in_bytes((index / "size").read_text()) // max(1, sharing // threads)
     return None

@@ -43,21 +43,15 @@ class PhiloxKey(np.random.bit_generator.ISeedSequence):
 
 def stream(seed: int, purpose: str, *key: int) -> np.random.Generator:
     """The generator for a purpose, one of PURPOSES, and a key of up to three whole numbers: client, round, call."""
-    return _generator(PhiloxKey(seed, purpose), _counter(key))
+    counter = np.array([0, *key, *(0,) * (3 - len(key))], np.uint64)
+    words: Any = PhiloxKey(seed, purpose)
+    return np.random.Generator(np.random.Philox(words, counter))
 
 
 def streams(seed: int, purpose: str, first: Array, *rest: int | Array) -> list[np.random.Generator]:
     """``stream(seed, purpose, i, *rest)`` for each i of ``first``, in less time; ``rest``: one number, or one each."""
-    key, counters = PhiloxKey(seed, purpose), np.zeros((len(first), 4), np.uint64)
+    key: Any = PhiloxKey(seed, purpose)
+    counters = np.zeros((len(first), 4), np.uint64)
     for column, part in enumerate((first, *rest), 1):
         counters[:, column] = part
-    return [_generator(key, counter) for counter in counters]
-
-
-def _generator(key: Any, counter: Array) -> np.random.Generator:
-    return np.random.Generator(np.random.Philox(key, counter))
-
-
-def _counter(key: tuple[int, ...]) -> Array:
-    """The first counter of a stream: 0, and the key."""
-    return np.array([0, *key, *(0,) * (3 - len(key))], np.uint64)
+    return [np.random.Generator(np.random.Philox(key, counter)) for counter in counters]

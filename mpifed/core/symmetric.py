@@ -29,7 +29,7 @@ def order(size: int) -> int:
 
 def pack(H: Array) -> Array:
     """The upper triangles (c, n(n+1)/2), diagonals included, of symmetric matrices (c, n, n); also of one (n, n)."""
-    n, front = H.shape[-1], H.shape[:-2]
+    *front, n, _ = H.shape
     if n <= INDEXED:
         return H.reshape(*front, n * n).take(upper(n), axis=-1)
     rows = np.empty((*front, entries(n)), H.dtype)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import tomllib
@@ -71,12 +72,8 @@ def shallow(value: Any, what: str) -> None:
     """UserError where tables and lists are nested more than DEEPEST levels deep."""
     parts = [value]
     for _ in range(DEEPEST):
-        parts = [
-            inner
-            for part in parts
-            if isinstance(part, dict | list)
-            for inner in (part.values() if isinstance(part, dict) else part)
-        ]
+        parts = [part.values() if isinstance(part, dict) else part for part in parts if isinstance(part, dict | list)]
+        parts = list(itertools.chain.from_iterable(parts))
     if any(isinstance(part, dict | list) for part in parts):
         raise UserError(
             f"{what} has tables or lists nested more than {DEEPEST} levels deep: an experiment file needs three"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from msgspec import Meta
@@ -57,36 +57,48 @@ class Wrapped(Dataset):
 
     def __init__(self, whole: Dataset) -> None:
         self.whole = whole
-        self.m, self.n, self.sizes, self.sizes_test = whole.m, whole.n, whole.sizes, whole.sizes_test
-        self.classes, self.sparse, self.names, self.notes = whole.classes, whole.sparse, whole.names, whole.notes
-        self.division = whole.division
+        for name in Dataset.__annotations__:
+            setattr(self, name, getattr(whole, name))
 
     def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
-        return self.whole.rows(lo, hi)
+        return self.part(lo, hi, False)
 
     def rows_test(self, lo: int, hi: int) -> tuple[Matrix, Array]:
-        return self.whole.rows_test(lo, hi)
+        return self.part(lo, hi, True)
+
+    def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
+        """Training samples or, with ``test``, test samples of the clients lo <= i < hi."""
+        return (self.whole.rows_test if test else self.whole.rows)(lo, hi)
 
     def values(self) -> Array | None:
         return self.whole.values()
 
 
-class ClientByClient(Dataset):
-    """A data set whose clients are generated one at a time: ``draw`` gives the samples of one client."""
+class Generated(Dataset):
+    """A data set that is generated when its rows are read, as ``source`` says; ``seed`` is that of the run."""
 
-    dtype: str
+    def __init__(self, source: Any, seed: int, dtype: str) -> None:
+        self.source = source
+        self.seed = seed if source.seed is None else source.seed
+        self.dtype = dtype
+        self.m = source.clients
+
+
+class ClientByClient(Generated):
+    """A data set whose clients are generated one at a time: ``draw`` gives the samples of one client."""
 
     def draw(self, i: int) -> tuple[Array, Array]:
         """X (d_i, n) and y (d_i,) of client i."""
         raise NotImplementedError
 
     def rows(self, lo: int, hi: int) -> tuple[Array, Array]:
-        ends = np.cumsum(self.sizes[lo:hi])
-        d = int(ends[-1]) if hi > lo else 0
-        X, y = np.empty((d, self.n), self.dtype), np.empty(d, self.dtype)
-        for i, end in zip(range(lo, hi), ends, strict=True):
-            own = slice(end - self.sizes[i], end)
-            X[own], y[own] = self.draw(i)
+        d = int(self.sizes[lo:hi].sum())
+        X = np.empty((d, self.n), self.dtype)
+        y = np.empty(d, self.dtype)
+        last = 0
+        for i in range(lo, hi):
+            first, last = last, last + self.sizes[i]
+            X[first:last], y[first:last] = self.draw(i)
         return X, y
 
 

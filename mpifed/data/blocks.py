@@ -21,7 +21,9 @@ PAD = 4
 SPARSE = 4  # CSR stores few of the numbers, so a block has so many times the clients of a dense one
 FEW = 8  # matrices: where a block has fewer it gains little from clients of like size
 LINE = 64  # bytes of a cache line
-NONE, IDENTITY, LOGISTIC = 0, 1, 2  # what compiled kernels may make of scores
+NONE = 0  # what compiled kernels may make of scores: nothing …
+IDENTITY = 1  # … these themselves …
+LOGISTIC = 2  # … or 1/(1 + e^−z)
 
 
 class Block:
@@ -33,7 +35,10 @@ class Block:
     """
 
     def __init__(self, A: Any, b: Array, d: Array, n: int, w: Array | None = None) -> None:
-        self.A, self.b, self.d, self.n = A, b, d, n
+        self.A = A
+        self.b = b
+        self.d = d
+        self.n = n
         self.w = weights(d, b.shape[1], b.dtype) if w is None else w
         self.tests: list[tuple[Array, Block]] = []
         self.training: tuple[Block, Array] | None = None  # of test samples: the block and positions of their clients
@@ -67,8 +72,7 @@ class Block:
             return np.concatenate([part.values(key, compute, rows) for part, rows in self.parts])
         if self.place is not None:
             group, k = self.place
-            values: Array = group.values_of(key, compute, k)
-            return values
+            return group.values_of(key, compute, k)
         if key not in self.cache:
             self.cache[key] = compute(self)
         return self.cache[key]
@@ -160,6 +164,11 @@ class Block:
 def weights(d: Array, D: int, dtype: Any) -> Array:
     """Weights (c, D): 1/d_i in the first d_i columns, 0 in the others."""
     return ((np.arange(D) < d[:, None]) / np.maximum(d, 1)[:, None]).astype(dtype)
+
+
+def starts_of(sizes: Array) -> Array:
+    """Where the rows of each client begin, in the order of clients, and the number of all: (m + 1,)."""
+    return np.concatenate([[0], np.cumsum(sizes)])
 
 
 def padded(d: Array) -> Array:

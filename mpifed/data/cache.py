@@ -21,17 +21,10 @@ class CachedDataset(Wrapped):
         self.pieces: dict[tuple[int, int, bool], tuple[Matrix, Array]] = {}
         self.bytes = size_in_bytes(whole)
 
-    def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
-        return self._piece(lo, hi, False)
-
-    def rows_test(self, lo: int, hi: int) -> tuple[Matrix, Array]:
-        return self._piece(lo, hi, True)
-
-    def _piece(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
-        """Training or test samples of the clients lo <= i < hi, cached if there is room."""
+    def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
         piece = self.pieces.get((lo, hi, test))
         if piece is None:
-            piece = (self.whole.rows_test if test else self.whole.rows)(lo, hi)
+            piece = super().part(lo, hi, test)
             size = size_in_bytes(piece)
             if self.cache.make_room(self, size):
                 self.pieces[lo, hi, test] = piece
@@ -43,7 +36,8 @@ class Cache:
     """The data sets used last, by table, seed and dtype; together at most ``most`` bytes."""
 
     def __init__(self, most: int = MOST) -> None:
-        self.most, self.sets = most, dict[bytes, CachedDataset]()
+        self.most = most
+        self.sets: dict[bytes, CachedDataset] = {}
 
     def load(self, data: Data, seed: int, dtype: str) -> Dataset:
         """The same as data.load(seed, dtype)."""

@@ -46,16 +46,12 @@ def idx(base: str, *sums: str) -> list[Source]:
     return [Source(base + name, digest, (name,)) for name, digest in zip(names, sums, strict=True)]
 
 
-UCI, LIBSVM = "https://archive.ics.uci.edu/static/public/", "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
+UCI = "https://archive.ics.uci.edu/static/public/"
+LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
+ADULT = "7537312dd56c2b98035880805ce99e68183a30ee468aa5329d6df0fbb3cc21bb"
 SOURCES = {
     "qot": [Source(UCI + "508/qsar+oral+toxicity.zip", None, ("qsar_oral_toxicity.csv",))],
-    "adult": [
-        Source(
-            UCI + "2/adult.zip",
-            "7537312dd56c2b98035880805ce99e68183a30ee468aa5329d6df0fbb3cc21bb",
-            ("adult.data", "adult.test"),
-        )
-    ],
+    "adult": [Source(UCI + "2/adult.zip", ADULT, ("adult.data", "adult.test"))],
     "mnist": idx(
         "https://ossci-datasets.s3.amazonaws.com/mnist/",
         "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
@@ -83,15 +79,8 @@ MANUAL = {  # data sets behind a login: what to do
     "(AbdomenCT, BreastMRI …) are in DIR/medical-mnist, then set MPIFED_DATA=DIR",
 }
 
-FAILURES = (
-    OSError,
-    http.client.HTTPException,
-    zipfile.BadZipFile,
-    zlib.error,
-    KeyError,
-    RuntimeError,
-    ValueError,
-)  # raised by a download or by a damaged archive
+# raised by a download or by a damaged archive
+FAILURES = (OSError, http.client.HTTPException, zipfile.BadZipFile, zlib.error, KeyError, RuntimeError, ValueError)
 
 
 def fetch(name: str, to: str | Path) -> list[Fetched]:
@@ -104,7 +93,8 @@ def fetch(name: str, to: str | Path) -> list[Fetched]:
         raise UserError(f"{name} cannot be downloaded without a login: {MANUAL[name]}")
     if name not in SOURCES:
         unknown("data set", name, [*SOURCES, *MANUAL])
-    folder, done = Path(os.path.expanduser(to)) / name, []
+    folder = Path(os.path.expanduser(to)) / name
+    done = []
     for source in SOURCES[name]:
         paths = [folder / file for file in source.files]
         missing = [path for path in paths if not path.is_file()]
@@ -163,7 +153,8 @@ def download(url: str, out: IO[bytes]) -> str:
 
 def copy(source: IO[bytes] | Any, out: IO[bytes], name: str) -> tuple[str, int]:
     """Copy a stream; return its SHA-256 and the number of bytes."""
-    digest, length = hashlib.sha256(), 0
+    digest = hashlib.sha256()
+    length = 0
     while block := source.read(1 << 20):
         digest.update(block)
         length += out.write(block)
@@ -178,10 +169,11 @@ def find(name: str, *files: str, shared: str = "") -> Path:
     ``shared``: a second folder in $MPIFED_DATA to look in, which holds the files of several sets.
     """
     root = os.environ.get("MPIFED_DATA", "")
-    for place, file in itertools.product((name, shared) if shared else (name,), files) if root else ():
-        path = Path(os.path.expanduser(root)) / place / file
+    folders = [folder for folder in (name, shared) if root and folder]
+    for folder, file in itertools.product(folders, files):
+        path = Path(os.path.expanduser(root), folder, file)
         if os.path.isfile(path) or (not file and os.path.isdir(path)):
             return path
-    folder = Path(root) / name if root else f"$MPIFED_DATA/{name}, because MPIFED_DATA is not set"
+    where = Path(root) / name if root else f"$MPIFED_DATA/{name}, because MPIFED_DATA is not set"
     hint = MANUAL.get(name) or f"python -m mpifed data get {name} --to DIR downloads it, then set MPIFED_DATA=DIR"
-    raise UserError(f'data = "{name}" finds no {" or ".join(files) or "images"} in {folder}: {hint}')
+    raise UserError(f'data = "{name}" finds no {" or ".join(files) or "images"} in {where}: {hint}')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from mpifed.core.memory import check_memory
 from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.data.blocks import Block, padded, plan
+from mpifed.data.blocks import Block, padded, plan, starts_of
 from mpifed.data.same_size_blocks import SameSizeBlocks, dense_blocks
 from mpifed.data.sparse_block import SparseBlock, sparse_block
 
@@ -54,9 +54,8 @@ def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Bloc
         last = min(first + step, len(sizes))
         X, y = rows(lo + first, lo + last)
         y = labels(y)
-        ends = np.cumsum(sizes[first:last])
         if data.sparse:
-            for i, begin, end in zip(range(first, last), [0, *ends[:-1]], ends, strict=True):
+            for i, (begin, end) in enumerate(pairwise(starts_of(sizes[first:last])), first):
                 parts[i] = (X[begin:end], y[begin:end])
         else:
             copy(X, y, sizes[first:last], home[first:last], blocks)

@@ -33,7 +33,9 @@ def describe(dataset: Dataset, found: Survey) -> str:
 
 def summary(dataset: Dataset, found: Survey) -> Iterator[tuple[str, str]]:
     """Names and values of the first lines."""
-    d, tests, names = int(dataset.sizes.sum()), dataset.sizes_test, level_names(dataset, found.levels)
+    d = int(dataset.sizes.sum())
+    tests = dataset.sizes_test
+    names = level_names(dataset, found.levels)
     yield "clients m", f"{dataset.m}"
     yield "samples d", f"{d}"
     yield "features n", f"{dataset.n}"
@@ -76,14 +78,10 @@ def classes(dataset: Dataset, found: Survey) -> list[list[str]]:
 
 def clients(dataset: Dataset, found: Survey) -> list[list[str]]:
     """A header, then a row for each client: samples, and samples of each class or what its labels are like."""
-    names, tests = level_names(dataset, found.levels), dataset.sizes_test
+    names = level_names(dataset, found.levels)
+    tests = dataset.sizes_test
     kept = shown(dataset.m)
-    if not names:
-        head, cells = ["mean y", "sd y", "min y", "max y"], numbers(found, kept)
-    elif len(names) <= WIDE:
-        head, cells = ["classes", *(f"{shortened(name)}:" for name in names)], counted(found, kept)
-    else:
-        head, cells = ["classes", "most frequent", "share"], leading(names, found, kept)
+    head, cells = columns_of_labels(names, found, list(kept))
     rows = [["client", "samples", *([] if tests is None else ["test"]), *head]]
     for i, more in zip(kept, cells, strict=True):
         rows.append([f"{i}", f"{dataset.sizes[i]}", *([] if tests is None else [f"{tests[i]}"]), *more])
@@ -92,23 +90,18 @@ def clients(dataset: Dataset, found: Survey) -> list[list[str]]:
     return rows
 
 
-def numbers(found: Survey, kept: Sequence[int]) -> Iterator[list[str]]:
-    """Mean, standard deviation, least and largest label of each client."""
-    for i in kept:
-        yield [f"{column[i]:.4g}" for column in (found.mean, found.deviation, found.low, found.high)]
-
-
-def counted(found: Survey, kept: Sequence[int]) -> Iterator[list[str]]:
-    """The number of classes of each client, and its samples of each class."""
-    for counts in found.counts[list(kept)].toarray():
-        yield [f"{np.count_nonzero(counts)}", *(f"{count}" if count else "·" for count in counts)]
-
-
-def leading(names: Sequence[str], found: Survey, kept: Sequence[int]) -> Iterator[list[str]]:
-    """The number of classes of each client, the most frequent one, and its share."""
-    for counts in found.counts[list(kept)].toarray():
-        top = int(counts.argmax())
-        yield [f"{np.count_nonzero(counts)}", shortened(names[top]), f"{100 * counts[top] / counts.sum():.0f} %"]
+def columns_of_labels(names: Sequence[str], found: Survey, kept: list[int]) -> tuple[list[str], list[list[str]]]:
+    """Headers and cells: of numbers mean, deviation and range; of classes how many, and each or the most frequent."""
+    if not names:
+        columns = (found.mean, found.deviation, found.low, found.high)
+        return ["mean y", "sd y", "min y", "max y"], [[f"{column[i]:.4g}" for column in columns] for i in kept]
+    counts = found.counts[kept].toarray()
+    own = [f"{number}" for number in np.count_nonzero(counts, axis=1)]
+    if len(names) <= WIDE:
+        cells = [[n, *(f"{count}" if count else "·" for count in row)] for n, row in zip(own, counts, strict=True)]
+        return ["classes", *(f"{shortened(name)}:" for name in names)], cells
+    tops = [(shortened(names[row.argmax()]), f"{100 * row.max() / row.sum():.0f} %") for row in counts]
+    return ["classes", "most frequent", "share"], [[n, *top] for n, top in zip(own, tops, strict=True)]
 
 
 def shown(count: int) -> Sequence[int]:

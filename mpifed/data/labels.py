@@ -21,19 +21,16 @@ class Renumbered(Wrapped):
 
     def __init__(self, whole: Dataset, old: Array, note: str) -> None:
         super().__init__(whole)
-        self.old, self.classes, self.notes = old, len(old), (*whole.notes, note)
+        self.old = old
+        self.classes = len(old)
+        self.notes = (*whole.notes, note)
 
-    def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
-        return self._renumbered(*self.whole.rows(lo, hi))
-
-    def rows_test(self, lo: int, hi: int) -> tuple[Matrix, Array]:
-        return self._renumbered(*self.whole.rows_test(lo, hi))
+    def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
+        X, y = super().part(lo, hi, test)
+        return X, np.searchsorted(self.old.astype(y.dtype), y).astype(y.dtype)
 
     def values(self) -> Array | None:
         return np.arange(self.classes)
-
-    def _renumbered(self, X: Matrix, y: Array) -> tuple[Matrix, Array]:
-        return X, np.searchsorted(self.old.astype(y.dtype), y).astype(y.dtype)
 
 
 class Noted(Wrapped):

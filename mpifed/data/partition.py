@@ -33,11 +33,11 @@ class Partition(Component):
 
     def words(self) -> str:
         """Name and options: dirichlet, alpha = 0.1, least_samples = 1."""
-        options = {key: value for key, value in msgspec.structs.asdict(self).items() if value is not None}
-        words = [
-            f"{key} = {'given' if isinstance(value, list) else toml_value(value)}" for key, value in options.items()
-        ]
-        return ", ".join([self.label(), *words])
+        words = [self.label()]
+        for key, value in msgspec.structs.asdict(self).items():
+            if value is not None:
+                words.append(f"{key} = {'given' if isinstance(value, list) else toml_value(value)}")
+        return ", ".join(words)
 
     def split(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """Divide the rows with labels y (d,) among m clients.
@@ -104,9 +104,8 @@ class Sizes(Partition, tag="sizes"):
         spare = int(self.least * d / m)
         free = d - m * spare
         if free < m:
-            raise UserError(
-                f"data.partition.least = {self.least} is too large for {d} samples and data.clients = {m}: lower it"
-            )
+            large = f"data.partition.least = {self.least} is too large"
+            raise UserError(f"{large} for {d} samples and data.clients = {m}: lower it")
         cuts = np.sort(rng.choice(free - 1, m - 1, replace=False, shuffle=False)) + 1
         return np.diff(cuts, prepend=0, append=free) + spare
 
@@ -124,10 +123,8 @@ class Shards(Partition, tag="shards"):
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         count = m * self.per_client
         if count > len(y):
-            raise UserError(
-                f"data.partition.per_client = {self.per_client} and data.clients = {m} need {count} "
-                f"shards, but there are only {len(y)} samples"
-            )
+            wanted = f"data.partition.per_client = {self.per_client} and data.clients = {m} need {count} shards"
+            raise UserError(f"{wanted}, but there are only {len(y)} samples")
         shuffled = rng.permutation(len(y))  # so that shards differ between seeds
         ordered = shuffled[np.argsort(y[shuffled], kind="stable")]
         cuts = self.pure_edges(y, count) if self.pure else edges(len(y), count)
@@ -164,9 +161,8 @@ class Classes(Partition, tag="classes"):
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         label, members = classes_of(y, "classes")
         if self.per_client > len(members):
-            raise UserError(
-                f"data.partition.per_client = {self.per_client} is too large: there are {len(members)} classes"
-            )
+            large = f"data.partition.per_client = {self.per_client} is too large"
+            raise UserError(f"{large}: there are {len(members)} classes")
         for _ in range(TRIES):
             owner = self.owners(label, len(members), m, rng)
             sizes = np.bincount(owner, minlength=m)

@@ -10,6 +10,7 @@ from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Dataset
+from mpifed.data.blocks import starts_of
 
 COUNTED = 1 << 20  # labels up to this one are found by counting, which is faster than sorting
 
@@ -43,13 +44,16 @@ class Pool(Dataset):
     ) -> None:
         self.dtype = np.dtype(dtype)
         self.sparse = sp.issparse(X) or getattr(X, "sparse", False)
-        self.m, self.n = len(sizes), int(X.shape[1])
+        self.m = len(sizes)
+        self.n = int(X.shape[1])
         self.sizes = np.asarray(sizes, dtype=np.int64)
-        self.train, self.starts = Samples(X, y, order, self.sizes), starts_of(self.sizes)
+        self.train = Samples(X, y, order, self.sizes)
+        self.starts = starts_of(self.sizes)
         self.test: Samples | None = None
         if test is not None:
+            self.test = Samples(*test)
             self.sizes_test = np.asarray(test[3], dtype=np.int64)
-            self.test, self.starts_test = Samples(*test[:3], self.sizes_test), starts_of(self.sizes_test)
+            self.starts_test = starts_of(self.sizes_test)
         self.classes = count_classes(self.labels())
 
     def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
@@ -63,8 +67,9 @@ class Pool(Dataset):
 
     def labels(self) -> Array:
         """All labels, of training and test samples (d,); with a share kept for testing, both are in the same y."""
-        parts = [self.train.y] if self.test is None or self.test.y is self.train.y else [self.train.y, self.test.y]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        if self.test is None or self.test.y is self.train.y:
+            return self.train.y
+        return np.concatenate([self.train.y, self.test.y])
 
     def values(self) -> Array:
         y = self.labels()
@@ -88,7 +93,9 @@ class DenseRows:
     sparse = False
 
     def __init__(self, X: Any) -> None:
-        self.X, self.shape, self.dtype = X, X.shape, X.dtype
+        self.X = X
+        self.shape = X.shape
+        self.dtype = X.dtype
 
     def __getitem__(self, index: Any) -> Array:
         return np.asarray(self.X[index].toarray())
@@ -97,11 +104,6 @@ class DenseRows:
     def nbytes(self) -> int:
         """Bytes in memory."""
         return int(self.X.data.nbytes + self.X.indices.nbytes + self.X.indptr.nbytes)
-
-
-def starts_of(sizes: Array) -> Array:
-    """Index of each client's first row, and the total: (m + 1,)."""
-    return np.concatenate([[0], np.cumsum(sizes)])
 
 
 def count_classes(y: Array) -> int:

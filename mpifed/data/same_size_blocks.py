@@ -20,7 +20,8 @@ class SameSizeBlocks:
     """
 
     def __init__(self, blocks: Sequence[Block], whole: Block | None = None) -> None:
-        self.blocks, self.whole = list(blocks), whole
+        self.blocks = list(blocks)
+        self.whole = whole
         self.starts = np.cumsum([0, *map(len, blocks)])
         self.room = max(map(len, blocks))
         self.kept: dict[str, tuple[Array, Array]] = {}  # values of all clients, and of which blocks they are there
@@ -46,12 +47,9 @@ class SameSizeBlocks:
     def take(self, positions: Array) -> Block:
         """The block of the clients at ``positions``, rising; a view where they are neighbours in one array."""
         if self.whole is None:
-            numbers = self._blocks_of(positions)
-            edges = [*np.searchsorted(numbers, found := np.unique(numbers)).tolist(), len(positions)]
-            parts = [
-                (self.blocks[k], positions[a:b] - self.starts[k])
-                for k, a, b in zip(found, edges, edges[1:], strict=False)
-            ]
+            found, firsts = np.unique(self._blocks_of(positions), return_index=True)
+            own = np.split(positions, firsts[1:])
+            parts = [(self.blocks[k], rows - self.starts[k]) for k, rows in zip(found, own, strict=True)]
             return type(self.blocks[0]).gather(parts)
         made = self.whole.part(between(positions))
         made.parts = [(self, positions)]
@@ -73,7 +71,8 @@ class SameSizeBlocks:
             if key not in self.kept:
                 self.kept[key] = np.empty((len(self), *found.shape[1:]), found.dtype), np.zeros(len(self.blocks), bool)
             values, known = self.kept[key]
-            values[self.starts[k] : self.starts[k + 1]], known[k] = found, True
+            values[self.starts[k] : self.starts[k + 1]] = found
+            known[k] = True
         return self.kept[key][0]
 
     def _blocks_of(self, positions: Array) -> Array:

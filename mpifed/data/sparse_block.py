@@ -1,4 +1,4 @@
-"""Blocks of CSR samples."""
+"""Blocks of CSR samples, and the products of their nonzeros, with which AᵀWA is a sparse product for any W."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from typing import Any
 import numpy as np
 
 from mpifed.core import sparse as sp
-from mpifed.core.symmetric import entries
+from mpifed.core.memory import check_memory
+from mpifed.core.symmetric import entries, starts
 from mpifed.core.typing import Array, Matrix
-from mpifed.data.blocks import Block, padded
-from mpifed.data.products import products
+from mpifed.data.blocks import Block, padded, starts_of
 
 FILL = 256  # products of dense rows in the time that one of two nonzeros takes
+DENSE = 64  # multiplications of dense rows in the time that one product takes to be added
 
 
 class SparseBlock(Block):
     """A block with ``A`` as one block-diagonal CSR matrix (c D, c n): one diagonal block per client."""
 
     def matvec(self, X: Array) -> Array:
-        return (self.A @ self._flat(X)).reshape(self.b.shape)
+        return (self.A @ np.broadcast_to(X, (len(self), self.n)).ravel()).reshape(self.b.shape)
 
     def vecmat(self, R: Array) -> Array:
         return (R.ravel() @ self.A).reshape(len(self), self.n)
@@ -61,8 +62,8 @@ class SparseBlock(Block):
 
     def matrix(self, i: int) -> sp.csr_array:
         """The rows of the i-th client without the padding, as CSR: (d_i, n)."""
-        top, left = i * self.b.shape[1], i * self.n
-        return self.A[top : top + self.d[i], left : left + self.n]
+        top = i * self.b.shape[1]
+        return self.A[top : top + self.d[i], i * self.n : (i + 1) * self.n]
 
     def dense(self, i: int) -> Array:
         return self.matrix(i).toarray()
@@ -70,24 +71,22 @@ class SparseBlock(Block):
     def norms1(self) -> Array:
         return np.asarray(abs(self.A).sum(axis=1)).reshape(self.b.shape)
 
-    def _flat(self, X: Array) -> Array:
-        return np.broadcast_to(X, (len(self), self.n)).ravel()
-
     def _batch(self, rows: Array) -> sp.csr_array:
         return self.A[rows.ravel()]
 
     @staticmethod
     def _gather(parts: list[tuple[Any, Array]]) -> sp.csr_array:
-        (first, _), before, found = parts[0], 0, []
-        D, n = first.b.shape[1], first.n
+        D = parts[0][0].b.shape[1]
+        n = parts[0][0].n
+        before = 0
+        found = []
         for block, rows in parts:
             A = block.A[(np.asarray(rows)[:, None] * D + np.arange(D)).ravel()]
             owner = np.repeat(before + np.arange(len(rows)) - np.asarray(rows), D)
             found.append((A.data, A.indices + np.repeat(owner * n, np.diff(A.indptr)), np.diff(A.indptr)))
             before += len(rows)
-        data, columns, counts = (np.concatenate(piece) for piece in zip(*found, strict=True))
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        return sp.csr_array((data, columns, indptr), shape=(before * D, before * n))
+        data, columns, counts = map(np.concatenate, zip(*found, strict=True))
+        return sp.csr_array((data, columns, starts_of(counts)), shape=(before * D, before * n))
 
 
 def sparse_block(
@@ -96,26 +95,60 @@ def sparse_block(
     """The block of clients with samples (X, y)."""
     D = int(padded(sizes[:1])[0])
     b = np.zeros((len(sizes), D), dtype)
-    data, indices, counts = [], [], np.zeros((len(sizes), D), np.int64)
+    counts = np.zeros((len(sizes), D), np.int64)
     for i, (X, y) in enumerate(parts):
         b[i, : sizes[i]] = y
         counts[i, : sizes[i]] = np.diff(X.indptr)
-        data.append(X.data)
-        indices.append(X.indices.astype(np.int64) + i * n)
-    indptr = np.concatenate([[0], np.cumsum(counts.ravel())])
-    values, columns = np.concatenate(data).astype(dtype), np.concatenate(indices)
-    A = sp.csr_array((values, columns, indptr), shape=(len(sizes) * D, len(sizes) * n))
+    values = np.concatenate([X.data for X, _ in parts]).astype(dtype)
+    columns = np.concatenate([X.indices.astype(np.int64) + i * n for i, (X, _) in enumerate(parts)])
+    A = sp.csr_array((values, columns, starts_of(counts)), shape=(len(sizes) * D, len(sizes) * n))
     return kind(A, b, sizes, n)
 
 
 def squared(A: sp.csr_array, s: Array) -> Array:
     """BᵀB (n, n) with B = diag(s) A, whose rows are filled in where the processor is sooner done with the zeros."""
-    if not A.has_canonical_format:
-        A = A.copy()
-        A.sum_duplicates()
+    A = canonical(A)
     counts = np.diff(A.indptr)
     if len(s) * A.shape[1] ** 2 < FILL * np.vdot(counts, counts):
         B = A.toarray() * s[:, None]
         return B.T @ B
     B = sp.csr_array((A.data * np.repeat(s, counts), A.indices, A.indptr), shape=A.shape)
     return (B.T @ B).toarray()
+
+
+def canonical(A: sp.csr_array) -> sp.csr_array:
+    """The matrix with rising columns in every row, each of them once; a copy where it is another."""
+    if not A.has_canonical_format:
+        A = A.copy()
+        A.sum_duplicates()
+    return A
+
+
+def products(A: sp.csr_array) -> sp.csc_array | None:
+    """P (n(n+1)/2, d) with P w = the upper triangle of Aᵀ diag(w) A, row by row, for A (d, n).
+
+    Column j has the products of all pairs of nonzeros of row j. None where so many are not worth it: a product of dense
+    rows is sooner done.
+    """
+    A = canonical(A)
+    d, n = A.shape
+    counts = np.diff(A.indptr)
+    total = int(np.vdot(counts, counts + 1)) // 2
+    if DENSE * total >= d * n * n:
+        return None
+    kind = np.dtype(np.int32 if max(entries(n), total) < 2**31 else np.int64)
+    check_memory(total * (A.dtype.itemsize + kind.itemsize), f"the products of {A.nnz:,} numbers of a client")
+    left, right = pairs(A.indptr, counts)
+    rows = np.array(starts(n)[:-1], kind) - np.arange(n, dtype=kind)  # of the triangle: where column 0 would be
+    places = rows[A.indices[left]] + A.indices[right].astype(kind)
+    ends = starts_of(counts * (counts + 1) // 2).astype(kind)
+    return sp.csc_array((A.data[left] * A.data[right], places, ends), shape=(entries(n), d))
+
+
+def pairs(indptr: Array, counts: Array) -> tuple[Array, Array]:
+    """The positions of the first and the second nonzero of all pairs in a row, one row after the other."""
+    first = np.arange(indptr[-1])
+    partners = np.repeat(indptr[1:], counts) - first  # from itself to the end of the row
+    left = np.repeat(first, partners)
+    begin = np.cumsum(partners) - partners
+    return left, np.arange(len(left)) - np.repeat(begin - first, partners)

@@ -9,7 +9,7 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array, Matrix
-from mpifed.data.base import Data, Dataset, Test
+from mpifed.data.base import Data, Dataset, Generated, Test, Wrapped
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import Pool, Samples
 
@@ -33,42 +33,42 @@ class Pooled(Data):
         return pool
 
 
-def split_pool(samples: Samples, share: float, seed: int, dtype: str, source: str) -> Pool:
-    """A pool in which each client keeps ``share`` of its samples for testing; errors name ``source``."""
+def split_pool(samples: Samples, tests: float | Samples, seed: int, dtype: str, source: str) -> Pool:
+    """A pool whose clients have the samples ``tests``, or keep this share of theirs, for testing.
+
+    Errors name ``source``.
+    """
     X, y, order, sizes = samples
-    if share:
-        tests = count_tests(sizes, share)
-        test = draw_tests(sizes, tests, seed, 0)
-        order = np.arange(len(test)) if order is None else order
-        pool = Pool(X, y, order[~test], sizes - tests, dtype, (X, y, order[test], tests))
-    else:
-        pool = Pool(X, y, order, sizes, dtype)
+    test: Samples | None = None
+    if isinstance(tests, Samples):
+        test = tests
+    elif tests:
+        counts = count_tests(sizes, tests)
+        drawn = draw_tests(sizes, counts, seed, 0)
+        order = np.arange(len(drawn)) if order is None else order
+        test = Samples(X, y, order[drawn], counts)
+        order = order[~drawn]
+        sizes = sizes - counts
+    pool = Pool(X, y, order, sizes, dtype, test)
     pool.source = source
     return pool
 
 
-def split_generated(generated: Dataset, share: float, seed: int) -> Dataset:
-    """The same for a data set that is generated client by client."""
-    return Split(generated, share, seed) if share else generated
+def split_generated(generated: Generated, share: float) -> Dataset:
+    """The same for a data set that is generated."""
+    return Split(generated, share) if share else generated
 
 
-class Split(Dataset):
+class Split(Wrapped):
     """The data set ``whole`` with a share of each client's samples kept for testing; both parts keep their order."""
 
-    def __init__(self, whole: Dataset, share: float, seed: int) -> None:
-        self.whole, self.seed = whole, seed
-        self.m, self.n, self.classes, self.sparse = whole.m, whole.n, whole.classes, whole.sparse
+    def __init__(self, whole: Generated, share: float) -> None:
+        super().__init__(whole)
+        self.seed = whole.seed
         self.tests = self.sizes_test = count_tests(whole.sizes, share)
         self.sizes = whole.sizes - self.tests
 
-    def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
-        return self._part(lo, hi, False)
-
-    def rows_test(self, lo: int, hi: int) -> tuple[Matrix, Array]:
-        return self._part(lo, hi, True)
-
-    def _part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
-        """The test or the training samples of the clients lo <= i < hi."""
+    def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
         X, y = self.whole.rows(lo, hi)
         rows = draw_tests(self.whole.sizes[lo:hi], self.tests[lo:hi], self.seed, lo) == test
         return X[rows], y[rows]

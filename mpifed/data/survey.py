@@ -10,6 +10,7 @@ import numpy as np
 from mpifed.core import sparse as sp
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
+from mpifed.data.blocks import starts_of
 from mpifed.data.labels import whole
 
 BLOCK = 1 << 22  # numbers of X read at a time
@@ -30,18 +31,20 @@ class Survey(NamedTuple):
 
 def survey(dataset: Dataset) -> Survey:
     """Read all training samples, a few clients at a time."""
-    levels, nonzeros, counts, moments = levels_of(dataset), 0, [], []
+    levels = levels_of(dataset)
+    nonzeros = 0
+    counts = []
+    moments = []
     for lo, hi in groups(dataset):
         X, y = dataset.rows(lo, hi)
         nonzeros += X.count_nonzero() if sp.issparse(X) else int(np.count_nonzero(X))
-        starts = np.cumsum(dataset.sizes[lo:hi]) - dataset.sizes[lo:hi]
+        sizes = dataset.sizes[lo:hi]
+        starts = np.cumsum(sizes) - sizes
         y = y.astype(np.float64)
-        mean = np.add.reduceat(y, starts) / dataset.sizes[lo:hi]
-        client = np.repeat(np.arange(hi - lo), dataset.sizes[lo:hi])
-        square = np.add.reduceat((y - mean[client]) ** 2, starts) / dataset.sizes[lo:hi]
-        moments.append(
-            (mean, np.sqrt(square), np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts)),
-        )
+        mean = np.add.reduceat(y, starts) / sizes
+        client = np.repeat(np.arange(hi - lo), sizes)
+        square = np.add.reduceat((y - mean[client]) ** 2, starts) / sizes
+        moments.append((mean, np.sqrt(square), np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts)))
         if len(levels):
             column = np.searchsorted(levels, y)
             counts.append(sp.coo_array((np.ones(len(y), np.int64), (client, column)), (hi - lo, len(levels))).tocsr())
@@ -60,7 +63,7 @@ def levels_of(dataset: Dataset) -> Array:
 
 def groups(dataset: Dataset) -> Iterator[tuple[int, int]]:
     """Ranges lo <= i < hi of clients with about BLOCK numbers, but at least one client."""
-    starts = np.concatenate([[0], np.cumsum(dataset.sizes)]) * dataset.n
+    starts = starts_of(dataset.sizes) * dataset.n
     lo = 0
     while lo < dataset.m:
         hi = max(lo + 1, int(np.searchsorted(starts, starts[lo] + BLOCK, side="right")) - 1)

@@ -7,8 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from mpifed.core.symmetric import pack
-from mpifed.data.products import products
-from mpifed.data.sparse_block import sparse_block
+from mpifed.data.sparse_block import products, sparse_block
 
 
 def rows(d=40, n=30, share=0.1, seed=0, dtype="float64"):

@@ -30,8 +30,8 @@ from tests.helpers.data_files import (
 class Made(Dataset):
     """Client i has samples numbered on from those of the clients before it."""
 
-    def __init__(self, sizes):
-        self.m, self.n, self.sizes = len(sizes), 1, np.array(sizes)
+    def __init__(self, sizes, seed=0):
+        self.m, self.n, self.sizes, self.seed = len(sizes), 1, np.array(sizes), seed
 
     def rows(self, lo, hi):
         numbers = np.arange(self.sizes[:lo].sum(), self.sizes[:hi].sum())
@@ -50,7 +50,7 @@ def test_the_parts_of_a_client_are_disjoint_and_complete(sizes, share, seed, for
     source = np.arange(d)[:, None] + 1.0
     try:
         if form == "made":
-            dataset = split_generated(Made(sizes), share, seed)
+            dataset = split_generated(Made(sizes, seed), share)
         else:
             matrix = sp.csr_array(source) if form == "csr" else source
             dataset = split_pool(Samples(matrix, np.arange(d), order, np.array(sizes)), share, seed, "float64", "x")
@@ -124,7 +124,7 @@ def test_a_bad_number_among_the_tests_is_named_by_its_place_in_the_file(tmp_path
 
 
 def test_info_counts_the_test_samples_of_every_client():
-    dataset = split_generated(Made([10, 20]), 0.2, 0)
+    dataset = split_generated(Made([10, 20]), 0.2)
     text = describe(dataset, survey(dataset))
     assert "test samples              6" in text.splitlines()
     assert "test samples per client   min 2, median 3, max 4  ▕█ █▏" in text.splitlines()

@@ -33,7 +33,8 @@ class CompiledBlock(Block):
         return self._pass(X, self.b, self.w, ridge, LOGISTIC if logistic else IDENTITY)
 
     def bent(self, W: Array, V: Array) -> Array:
-        return self._pass(V, self.note("no labels", no_labels), W, None, IDENTITY)[1]
+        no_labels = self.note("no labels", lambda block: np.zeros_like(block.b))
+        return self._pass(V, no_labels, W, None, IDENTITY)[1]
 
     def gram(self, W: Array) -> Array:
         return unpack(self.packed_gram(W), self.n) if self._small else super().gram(W)
@@ -41,8 +42,7 @@ class CompiledBlock(Block):
     def packed_gram(self, W: Array) -> Array:
         if not self._small:
             return super().packed_gram(W)
-        rows: Array = kernel(self.b.dtype, "grams")(self.A, np.ascontiguousarray(W, self.b.dtype))
-        return rows
+        return kernel(self.b.dtype, "grams")(self.A, np.ascontiguousarray(W, self.b.dtype))
 
     @property
     def _small(self) -> bool:
@@ -50,16 +50,7 @@ class CompiledBlock(Block):
 
     def _pass(self, X: Array, q: Array, p: Array, ridge: Array | None, mean: int) -> tuple[Array, Array]:
         """Scores (c, D) and A_iᵀ((μ(z) − q) p) + ridge_i x_i (c, n), as kernels.one_pass."""
-        s = self.note("no ridge", no_ridge) if ridge is None else ridge
+        if ridge is None:
+            ridge = self.note("no ridge", lambda block: np.zeros((len(block), 1), block.b.dtype))
         points = np.ascontiguousarray(X if X.ndim == 2 else X[None], self.b.dtype)
-        return kernel(self.b.dtype)(self.A, points, q, p, s, mean)
-
-
-def no_labels(block: Block) -> Array:
-    """Zeros in the place of labels: (c, D)."""
-    return np.zeros_like(block.b)
-
-
-def no_ridge(block: Block) -> Array:
-    """Zeros in the place of factors of ‖x‖²/2: (c, 1)."""
-    return np.zeros((len(block), 1), block.b.dtype)
+        return kernel(self.b.dtype)(self.A, points, q, p, ridge, mean)

@@ -56,20 +56,19 @@ def build(name: str, place: Path | None, which: str) -> Kernel:
     import numba
 
     module = importlib.import_module(f"mpifed.data.compiled.{MODULES[which]}")
-    function, signatures = getattr(module, which), module.signatures(name)
+    function = getattr(module, which)
+    signatures = module.signatures(name)
     before = numba.config.CACHE_DIR
     with warnings.catch_warnings(action="ignore"):
         if place is not None:
             try:
                 numba.config.CACHE_DIR = str(place)
-                made: Kernel = numba.njit(signatures, cache=True, **OPTIONS)(function)
-                return made
+                return numba.njit(signatures, cache=True, **OPTIONS)(function)
             except Exception:  # a full disk or a damaged file: the cache saves time and must not end a run
                 pass
             finally:
                 numba.config.CACHE_DIR = before
-        made = numba.njit(signatures, **OPTIONS)(function)
-    return made
+        return numba.njit(signatures, **OPTIONS)(function)
 
 
 def folder(name: str, which: str = "one_pass") -> Path | None:
@@ -83,7 +82,7 @@ def folder(name: str, which: str = "one_pass") -> Path | None:
 
     kind = [numba.__version__, binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()]
     kind += [str(numba.config.CPU_NAME), str(numba.config.CPU_FEATURES)]
-    kind.append(Path(__file__).with_name(f"{MODULES[which]}.py").read_text("utf-8"))
+    kind += [Path(__file__).with_name(f"{module}.py").read_text("utf-8") for module in (MODULES[which], "loops")]
     digest = hashlib.sha256("\n".join(kind).encode()).hexdigest()[:16]
     place = root() / f"{name}-{digest}"
     try:

@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 
-from mpifed.data.compiled.kernels import VECTOR, Loops
+from mpifed.data.compiled.loops import VECTOR, Loops
 
 
 def grams(A: Any, W: Any) -> Any:
@@ -27,7 +27,8 @@ def grams(A: Any, W: Any) -> Any:
     room = np.zeros((panels * D + 1) * lanes, A.dtype)
     begin = -room.ctypes.data % VECTOR // A.itemsize
     P = room[begin : begin + panels * D * lanes].reshape((panels, D, lanes))  # the columns of A_i, by vectors
-    Q, T = np.empty((D, lanes), A.dtype), np.empty((lanes, panels * lanes), A.dtype)
+    Q = np.empty((D, lanes), A.dtype)
+    T = np.empty((lanes, panels * lanes), A.dtype)
     for i in range(c):
         fill(P, A[i])
         row = 0
@@ -61,7 +62,8 @@ def multiply(typing: Any, Q: Any, P: Any, T: Any, q: Any, vector: Any) -> Any:
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         loops = Loops(context, builder, sig, args, vector)
-        lanes, ((Q, rows, _), (P, *_), (T, _, width)) = loops.wide, (loops.array(k) for k in range(3))
+        lanes = loops.wide
+        (Q, rows, _), (P, *_), (T, _, width) = (loops.array(k) for k in range(3))
         totals = [cgutils.alloca_once_value(builder, loops.zeros(lanes)) for _ in range(lanes)]
         with cgutils.for_range_slice(builder, rows.type(0), rows, rows.type(1), rows.type) as (j, _):
             row = builder.mul(j, rows.type(lanes))

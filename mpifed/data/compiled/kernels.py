@@ -8,8 +8,6 @@ depend on its samples alone, and few features cost little.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -20,16 +18,19 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload, register_jitable
 
 from mpifed.data.blocks import LOGISTIC, NONE
+from mpifed.data.compiled.loops import INT, VECTOR, Loops
 
-VECTOR, NARROW = 64, 32  # bytes
+NARROW = 32  # bytes of a vector for few features
 FEW = 64  # features: with fewer the lanes of a narrow vector are sooner added up
 UNROLL = 8  # vectors of the sum of rows that are in registers at a time
 CHUNK = 1 << 15  # bytes of samples that are read a second time while they are in the L1 cache
-FUSED = ("contract",)  # of the rules of arithmetic only this one is relaxed: a·b + c may be rounded once
-INT = ir.IntType(32)
 LN_2 = {  # the least t of which e^t is a normal number, or nearly; ln 2 in two parts: products of the first are exact
     types.float32: (-87.0, 0.693359375, -2.12194440054690583e-4),
     types.float64: (-708.0, 6.93147180369123816e-1, 1.90821492927058770e-10),
+}
+POWERS = {  # bits of a number, what is added to its exponent, the position of the exponent's last bit, and its type
+    types.float32: (32, 127, 23, ir.FloatType()),
+    types.float64: (64, 1023, 52, ir.DoubleType()),
 }
 
 
@@ -42,11 +43,15 @@ def one_pass(A: Any, X: Any, q: Any, p: Any, s: Any, mean: int) -> Any:
     c, D, n = A.shape
     if D % 4 or X.shape[1] != n or len(X) not in (1, c) or q.shape != (c, D) or p.shape != (c, D) or len(s) != c:
         raise ValueError("these samples and points do not go together")
-    Z, G = np.empty((c, D), A.dtype), np.empty((c, n if mean else 0), A.dtype)
+    Z = np.empty((c, D), A.dtype)
+    G = np.empty((c, n if mean else 0), A.dtype)
     step = min(D, max(4, CHUNK // max(1, n * A.itemsize) // 4 * 4))
     R = np.empty(step, A.dtype)
     for i in range(c):
-        a, x, z, g = A[i], X[min(i, len(X) - 1)], Z[i], G[i]
+        a = A[i]
+        x = X[min(i, len(X) - 1)]
+        z = Z[i]
+        g = G[i]
         g[:] = 0
         if s[i, 0] != 0:  # 0 times infinity is not 0
             for k in range(len(g)):
@@ -56,18 +61,24 @@ def one_pass(A: Any, X: Any, q: Any, p: Any, s: Any, mean: int) -> Any:
             scores(a, first, last, x, z)
             if mean == NONE:
                 continue
-            r, zs, qs, ps = R[: last - first], z[first:last], q[i, first:last], p[i, first:last]
-            if mean == LOGISTIC:
-                for j in range(len(r)):
-                    r[j] = (sigmoid(zs[j]) - qs[j]) * ps[j]
-            else:
-                for j in range(len(r)):
-                    r[j] = (zs[j] - qs[j]) * ps[j]
+            r = R[: last - first]
+            residuals(z[first:last], q[i, first:last], p[i, first:last], mean, r)
             if n < FEW:
                 add_rows(a[first:last], r, g, NARROW)
             else:
                 add_rows(a[first:last], r, g, VECTOR)
     return Z, G
+
+
+@register_jitable
+def residuals(z: Any, q: Any, p: Any, mean: int, r: Any) -> None:
+    """r = (μ(z) − q) p."""
+    if mean == LOGISTIC:
+        for j in range(len(r)):
+            r[j] = (sigmoid(z[j]) - q[j]) * p[j]
+    else:
+        for j in range(len(r)):
+            r[j] = (z[j] - q[j]) * p[j]
 
 
 @register_jitable
@@ -99,8 +110,13 @@ def _sigmoid(z: Any) -> Any:
     """With t = −|z| = k ln 2 + u: e^t = 2^k e^u, and e^u from its Taylor series, as |u| <= ln(2)/2."""
     number = np.float32 if z == types.float32 else np.float64
     least, upper, lower = LN_2[z]
-    zero, half, one, least = number(0), number(0.5), number(1), number(least)  # type: ignore[assignment]
-    inverse, high, low = number(1 / math.log(2)), number(upper), number(lower)
+    zero = number(0)
+    half = number(0.5)
+    one = number(1)
+    least = number(least)  # type: ignore[assignment]
+    inverse = number(1 / math.log(2))
+    high = number(upper)
+    low = number(lower)
     series = tuple(number(1 / math.factorial(k)) for k in range(7 if z == types.float32 else 13, -1, -1))
 
     def formula(z: Any) -> Any:
@@ -121,11 +137,11 @@ def _sigmoid(z: Any) -> Any:
 @intrinsic
 def power_of_two(typing: Any, k: Any, like: Any) -> Any:
     """2^k, for an exponent that numbers of the type of ``like`` can have, by writing k into the bits."""
-    bias, place, kind = (127, 23, ir.FloatType()) if like == types.float32 else (1023, 52, ir.DoubleType())
+    bits, bias, place, kind = POWERS[like]
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        whole = ir.IntType(32 if like == types.float32 else 64)
-        k = builder.sext(args[0], whole) if whole.width > args[0].type.width else args[0]
+        whole = ir.IntType(bits)
+        k = builder.sext(args[0], whole) if bits > args[0].type.width else args[0]
         return builder.bitcast(builder.shl(builder.add(k, whole(bias)), whole(place)), kind)
 
     return like(types.int32, like), code
@@ -136,7 +152,8 @@ def four_scores(typing: Any, A: Any, j: Any, x: Any, z: Any, vector: Any) -> Any
     """z[j : j + 4] = ⟨a, x⟩ for the rows a = A[j], A[j + 1] … of A (D, n), by vectors of so many bytes."""
 
     def code(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        loops, j = Loops(context, builder, sig, args, vector), args[1]
+        loops = Loops(context, builder, sig, args, vector)
+        j = args[1]
         (A, _, n), (x, *_), (z, *_) = (loops.array(k) for k in (0, 2, 3))
         rows = [builder.gep(A, [builder.mul(n, builder.add(j, n.type(r)))]) for r in range(4)]
         sums = [loops.zeros(loops.wide)] * 4
@@ -181,70 +198,3 @@ def add_rows(typing: Any, A: Any, r: Any, g: Any, vector: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(A, r, g, vector), code
-
-
-class Loops:
-    """What the two inner loops are made of; ``wide`` numbers make a vector."""
-
-    def __init__(self, context: Any, builder: Any, sig: Any, args: Any, vector: Any) -> None:
-        self.context, self.builder, self.sig, self.args = context, builder, sig, args
-        self.number = self.array(0)[0].type.pointee
-        self.size = 4 if isinstance(self.number, ir.FloatType) else 8
-        self.wide = vector.literal_value // self.size
-
-    def array(self, k: int) -> list[Any]:
-        """Of the array that is the k-th argument: a pointer to its first number, and its shape."""
-        array = self.context.make_array(self.sig.args[k])(self.context, self.builder, self.args[k])
-        return [array.data, *cgutils.unpack_tuple(self.builder, array.shape)]
-
-    @contextmanager
-    def strips(self, n: Any, lanes: int, longer: int = 0) -> Iterator[Any]:
-        """A loop over the n columns, ``lanes`` at a time; those are left out that strips of ``longer`` lanes have."""
-        first = self.builder.and_(n, n.type(-longer)) if longer else n.type(0)
-        last = self.builder.and_(n, n.type(-lanes))
-        with cgutils.for_range_slice(self.builder, first, last, n.type(lanes), n.type) as (k, _):
-            yield k
-
-    def load(self, pointer: Any, k: Any, lanes: int) -> Any:
-        """``lanes`` numbers from the k-th one on."""
-        return self.builder.load(self._strip(pointer, k, lanes), align=self.size)
-
-    def store(self, values: Any, pointer: Any, k: Any, lanes: int) -> None:
-        """Write them there."""
-        self.builder.store(values, self._strip(pointer, k, lanes), align=self.size)
-
-    def add(self, total: Any, a: Any, b: Any) -> Any:
-        """total + a·b."""
-        return self.builder.fadd(total, self.builder.fmul(a, b, flags=FUSED), flags=FUSED)
-
-    def zeros(self, lanes: int) -> Any:
-        return ir.Constant(ir.VectorType(self.number, lanes), None)
-
-    def spread(self, value: Any, lanes: int) -> Any:
-        """One number in every lane."""
-        if lanes == 1:
-            return value
-        first = self.builder.insert_element(self.zeros(lanes), value, INT(0))
-        return self._shuffled(first, first, [0] * lanes)
-
-    def folded(self, sums: list[Any], lanes: int) -> list[Any]:
-        """The vectors with their upper half added to the lower one until ``lanes`` are left."""
-        while (half := sums[0].type.count // 2) >= lanes:
-            parts = [[self._shuffled(v, v, range(k, k + half)) for k in (0, half)] for v in sums]
-            sums = [self.builder.fadd(*part) for part in parts]
-        return sums
-
-    def across(self, v: list[Any]) -> Any:
-        """The sums over the lanes of four vectors of four: one vector."""
-        a, b = [
-            self.builder.fadd(self._shuffled(a, b, [0, 4, 1, 5]), self._shuffled(a, b, [2, 6, 3, 7]))
-            for a, b in ((v[0], v[1]), (v[2], v[3]))
-        ]
-        return self.builder.fadd(self._shuffled(a, b, [0, 1, 4, 5]), self._shuffled(a, b, [2, 3, 6, 7]))
-
-    def _shuffled(self, a: Any, b: Any, lanes: Any) -> Any:
-        return self.builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT, len(lanes)), list(lanes)))
-
-    def _strip(self, pointer: Any, k: Any, lanes: int) -> Any:
-        place = self.builder.gep(pointer, [k])
-        return place if lanes == 1 else self.builder.bitcast(place, ir.VectorType(self.number, lanes).as_pointer())

@@ -25,19 +25,25 @@ def pairs(data: Any, columns: Any, ends: Any, W: Any, n: int) -> Any:
     for i in range(c):
         for j in range(D):
             if W[i, j] != 0:
-                first, last = ends[i * D + j], ends[i * D + j + 1]
-                add_pairs(data[first:last], columns[first:last], i, n, W[i, j], G[i])
+                row = slice(ends[i * D + j], ends[i * D + j + 1])
+                add_pairs(data[row], columns[row], i, n, W[i, j], G[i])
     return G
 
 
 @register_jitable
 def add_pairs(data: Any, columns: Any, i: int, n: Any, w: Any, G: Any) -> None:
     """G += w a aᵀ, packed, for a row a of client i with these nonzeros."""
-    left, one, last = np.uint64(i * n), np.uint64(1), np.uint64(len(data))
-    a, n = np.uint64(0), np.uint64(n)
+    left = np.uint64(i * n)
+    one = np.uint64(1)
+    last = np.uint64(len(data))
+    n = np.uint64(n)
+    a = np.uint64(0)
     while a + one < last:
-        k0, k1 = np.uint64(columns[a]) - left, np.uint64(columns[a + one]) - left
-        row0, row1, s0, s1 = start(k0, n), start(k1, n), w * data[a], w * data[a + one]
+        k0 = np.uint64(columns[a]) - left
+        row0 = start(k0, n)
+        row1 = start(np.uint64(columns[a + one]) - left, n)
+        s0 = w * data[a]
+        s1 = w * data[a + one]
         G[row0 + k0] += s0 * data[a]
         for b in range(a + one, last):
             k = np.uint64(columns[b]) - left

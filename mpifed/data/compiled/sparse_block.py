@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpifed.core import sparse as sp
 from mpifed.core.symmetric import unpack
 from mpifed.core.typing import Array
-from mpifed.data.blocks import Block
 from mpifed.data.compiled.compiling import kernel
-from mpifed.data.sparse_block import SparseBlock
+from mpifed.data.sparse_block import SparseBlock, canonical
 
 
 class CompiledSparseBlock(SparseBlock):
@@ -19,16 +17,6 @@ class CompiledSparseBlock(SparseBlock):
         return unpack(self.packed_gram(W), self.n)
 
     def packed_gram(self, W: Array) -> Array:
-        A = self.note("rows in order", in_order)
+        A = self.note("rows in order", lambda block: canonical(block.A))
         W = np.ascontiguousarray(W, A.dtype)
-        rows: Array = kernel(A.dtype, "pairs")(A.data, A.indices, A.indptr, W, self.n)
-        return rows
-
-
-def in_order(block: Block) -> sp.csr_array:
-    """The samples with rising columns in every row, each of them once."""
-    A: sp.csr_array = block.A
-    if not A.has_canonical_format:
-        A = A.copy()
-        A.sum_duplicates()
-    return A
+        return kernel(A.dtype, "pairs")(A.data, A.indices, A.indptr, W, self.n)

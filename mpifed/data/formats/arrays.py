@@ -58,22 +58,23 @@ def csr_of(arrays: dict[str, Any], path: Path, name: str) -> StoredCsr:
     if missing:
         what = f"no {name}" if len(missing) == 4 else f"no {missing[0]}"
         raise UserError(f"{path} has {what}: it needs {name}, or {', '.join(keys[:3])} and {keys[3]}")
-    data, indices = arrays[keys[0]], arrays[keys[1]]
+    data, indices = (arrays[key] for key in keys[:2])
     if not isinstance(data, Stored):
         raise UserError(f"{keys[0]} of {path}: a MATLAB file holds a sparse matrix as {name} itself")
-    indptr, shape = read_vector(arrays, keys[2], path), read_vector(arrays, keys[3], path)
-    for array, key in ((data, keys[0]), (indices, keys[1])):
-        check_real(array, key, path)
+    indptr, shape = (read_vector(arrays, key, path) for key in keys[2:])
+    check_real(data, keys[0], path)
+    check_real(indices, keys[1], path)
     if indices.dtype.kind not in "iu":
         raise UserError(f"{keys[1]} of {path} has the type {indices.dtype}: it must be an integer type")
     if len(shape) != 2 or not is_counts(shape):
         raise UserError(f"{keys[3]} of {path} must be two whole numbers >= 0, rows and columns")
-    d, n = (int(length) for length in shape)
+    d, n = map(int, shape)
     if len(indptr) != d + 1 or not is_counts(indptr) or indptr[0] != 0 or np.any(np.diff(indptr.astype(np.int64)) < 0):
         raise UserError(f"{keys[2]} of {path} must be {d + 1} whole numbers that start at 0 and never decrease")
+    end = int(indptr[-1])
     for array, key in ((data, keys[0]), (indices, keys[1])):
-        if array.shape != (int(indptr[-1]),):
-            raise UserError(f"{key} of {path} has the shape {array.shape}, but {keys[2]} ends at {int(indptr[-1])}")
+        if array.shape != (end,):
+            raise UserError(f"{key} of {path} has the shape {array.shape}, but {keys[2]} ends at {end}")
     return StoredCsr(data, indices, indptr, (d, n))
 
 

@@ -26,11 +26,12 @@ def column_of(path: Path, names: Sequence[str], header: bool, key: str, wanted: 
     """The number of the column that data.``key`` names; UserError where it does not exist."""
     if isinstance(wanted, str):
         if not header or wanted not in names:
-            found = "columns " + ", ".join(names[:8]) + (" …" if len(names) > 8 else "") if header else "no header"
-            raise UserError(f'data.{key} = "{wanted}" is not a column of {path}, which has {found}')
+            found = "columns " + ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
+            raise UserError(
+                f'data.{key} = "{wanted}" is not a column of {path}, which has {found if header else "no header"}'
+            )
         return list(names).index(wanted)
     if not -len(names) <= wanted < len(names):
-        raise UserError(
-            f"data.{key} = {wanted} is not a column of {path}, which has {len(names)} columns, counted from 0"
-        )
+        found = f"{len(names)} columns, counted from 0"
+        raise UserError(f"data.{key} = {wanted} is not a column of {path}, which has {found}")
     return wanted % len(names)

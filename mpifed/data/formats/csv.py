@@ -33,8 +33,7 @@ def read_csv(path: Path, target: Column, client: Column) -> dict[str, Array]:
     """
     layout = layout_of(path, target, client)
     texts: dict[int, dict[str, int]] = {column: {} for column in layout.words}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # numpy warns about an empty file; the caller raises an error
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # of an empty file; the caller raises an error
         try:
             table = np.loadtxt(
                 lines_of(path),
@@ -63,11 +62,11 @@ def layout_of(path: Path, target: Column, client: Column) -> Layout:
     if not head:
         raise UserError(f"{path} is empty")
     mark = max(",;\t", key=head.count)
-    names, second = cells_of(head, mark), next((cells_of(line, mark) for line in lines if line.strip()), None)
-    named = isinstance(target, str) or isinstance(client, str)
+    names = cells_of(head, mark)
+    second = next((cells_of(line, mark) for line in lines if line.strip()), None)
     header = not all(map(is_number, names))
     special = special_columns(path, names, header, target, client)
-    if header and not named:
+    if header and not (isinstance(target, str) or isinstance(client, str)):
         header = is_header(names, second, list(special.values()))
     first = second if header else names
     words = [column for column in special.values() if first and column < len(first) and not is_number(first[column])]

@@ -19,9 +19,6 @@ class H5Array(Stored):
 
     kind = "HDF5"
 
-    def __init__(self, path: Path, name: str, shape: tuple[int, ...], dtype: Any) -> None:
-        self.path, self.name, self.shape, self.dtype = path, name, shape, np.dtype(dtype)
-
     @contextmanager
     def open(self) -> Iterator[Reader]:
         import h5py

@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import math
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
-from mpifed.data.formats.on_disk import reading
+from mpifed.data.formats.on_disk import at_most, reading
 
 LARGEST = 1 << 31  # bytes of values; MNIST has 47 million
 UNSIGNED_BYTE = 8
@@ -29,10 +29,8 @@ def read_idx(path: Path, dimensions: int) -> Array:
     with reading(path, "IDX"), opener(path, "rb") as file:
         head = file.read(4 + 4 * dimensions)
         if head[:4] != bytes([0, 0, UNSIGNED_BYTE, dimensions]):
-            raise UserError(
-                f"{path} is not an IDX file of unsigned bytes in {dimensions} dimensions: it begins with "
-                f"{head[:4].hex()}, not 000008{dimensions:02x}"
-            )
+            kind = f"an IDX file of unsigned bytes in {dimensions} dimensions"
+            raise UserError(f"{path} is not {kind}: it begins with {head[:4].hex()}, not 000008{dimensions:02x}")
         if len(head) < 4 + 4 * dimensions:
             raise UserError(f"{path} ends in its header: {len(head)} bytes are too few for {dimensions} dimensions")
         shape = tuple(int(length) for length in np.frombuffer(head, ">u4", offset=4))
@@ -46,14 +44,6 @@ def read_idx(path: Path, dimensions: int) -> Array:
     return np.frombuffer(data, dtype=np.uint8).reshape(shape)
 
 
-def at_most(file: IO[bytes], size: int) -> bytearray:
-    """The next ``size`` bytes, or fewer at the end of the file."""
-    data = bytearray()
-    while len(data) < size and (block := file.read(min(1 << 20, size - len(data)))):
-        data += block
-    return data
-
-
 class Pixels:
     """Images X (d, n) of bytes; rows that are read become numbers (x/255 - mean)/deviation.
 
@@ -63,7 +53,8 @@ class Pixels:
     dtype = np.dtype(np.float64)
 
     def __init__(self, X: Array, mean: float, deviation: float) -> None:
-        self.X, self.shape = X, X.shape
+        self.X = X
+        self.shape = X.shape
         self.level = levels(mean, deviation)
 
     def __getitem__(self, index: Any) -> Array:

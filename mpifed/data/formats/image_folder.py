@@ -20,15 +20,13 @@ SUFFIXES = (".jpeg", ".jpg", ".png")
 def find_images(root: Path) -> tuple[list[str], Array]:
     """Paths of the images in the folders of ``root``, and the number (d,) of the folder of each, alphabetically."""
     paths: list[str] = []
-    counts: list[int] = []
+    numbers: list[int] = []
     for folder in sorted(entry.path for entry in os.scandir(root) if entry.is_dir()):
-        found = sorted(
-            entry.path for entry in os.scandir(folder) if entry.name.lower().endswith(SUFFIXES) and entry.is_file()
-        )
-        if found:
+        images = (entry for entry in os.scandir(folder) if entry.name.lower().endswith(SUFFIXES) and entry.is_file())
+        if found := sorted(entry.path for entry in images):
             paths += found
-            counts.append(len(found))
-    return paths, np.repeat(np.arange(len(counts)), counts)
+            numbers += [numbers[-1] + 1 if numbers else 0] * len(found)
+    return paths, np.array(numbers, np.int64)
 
 
 class FolderImages:
@@ -40,7 +38,9 @@ class FolderImages:
     dtype = np.dtype(np.float64)
 
     def __init__(self, paths: list[str], size: int, colour: bool) -> None:
-        self.paths, self.size, self.mode = paths, size, "RGB" if colour else "L"
+        self.paths = paths
+        self.size = size
+        self.mode = "RGB" if colour else "L"
         self.shape = (len(paths), (3 if colour else 1) * size * size)
         self.level = levels(0.5, 0.5)
 

@@ -6,7 +6,7 @@ import bz2
 import gzip
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from mpifed.core.errors import UserError
 
@@ -15,24 +15,21 @@ FLOOR = 1 << 22  # bytes of text that any compressed file may hold
 MOST_PACKED = 500  # bytes of text per compressed byte, at most
 
 
-def open_text(path: Path) -> IO[bytes]:
-    """Open a text file, decompressed if its suffix says so."""
-    opener: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower(), open)
-    return opener(path, "rb")
-
-
 def lines_of(path: Path) -> Iterator[bytes]:
-    """The lines of a text file; UserError where one is too long, or the text too large for the compressed file."""
-    most, total = max(FLOOR, MOST_PACKED * path.stat().st_size), 0
-    with open_text(path) as file:
+    """The lines of a text file, decompressed if its suffix says so.
+
+    UserError where one is too long, or the text too large for the compressed file.
+    """
+    opener: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower(), open)
+    size = path.stat().st_size
+    total = 0
+    with opener(path, "rb") as file:
         while line := file.readline(WIDEST + 1):
             total += len(line)
             if len(line) > WIDEST:
                 raise UserError(f"{path} is not a table: it has a line of more than {WIDEST:,} bytes")
-            if total > most:
-                raise UserError(
-                    f"{path} is not a table: it unpacks to over {MOST_PACKED} times its {path.stat().st_size:,} bytes"
-                )
+            if total > max(FLOOR, MOST_PACKED * size):
+                raise UserError(f"{path} is not a table: it unpacks to over {MOST_PACKED} times its {size:,} bytes")
             yield line
 
 

@@ -20,31 +20,12 @@ from mpifed.core.errors import UserError
 from mpifed.core.memory import check_declared, check_memory, size_of
 from mpifed.core.typing import Array
 
-TYPES = {
-    1: "i1",
-    2: "u1",
-    3: "i2",
-    4: "u2",
-    5: "i4",
-    6: "u4",
-    7: "f4",
-    9: "f8",
-    12: "i8",
-    13: "u8",
-}  # of an element -> numpy type
-CLASSES = {
-    6: "f8",
-    7: "f4",
-    8: "i1",
-    9: "u1",
-    10: "i2",
-    11: "u2",
-    12: "i4",
-    13: "u4",
-    14: "i8",
-    15: "u8",
-}  # of a variable
-MATRIX, PACKED, SPARSE = 14, 15, 5
+# numpy's types by the number of an element's type, and by that of a variable's class
+TYPES = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
+CLASSES = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4", 14: "i8", 15: "u8"}
+MATRIX = 14  # types of an element: a variable, or one that is compressed
+PACKED = 15
+SPARSE = 5  # class of a sparse matrix
 COMPLEX = 0x800
 HEADER = 128  # bytes of a file before its first variable
 FRONT = 1 << 12  # first bytes of a variable, which hold its class, shape and name
@@ -103,13 +84,16 @@ def elements(content: memoryview, order: str) -> Iterator[tuple[int, memoryview]
     offset = 0
     while offset < len(content):
         kind, size = struct.unpack_from(f"{order}II", content, offset)
-        first, step = offset + 8, 8 + size + (-size % 8 if kind != PACKED else 0)
+        first = offset + 8
+        offset = first + size + (-size % 8 if kind != PACKED else 0)
         if kind >> 16:  # a small element: size and type share a word, and the bytes follow
-            kind, size, first, step = kind & 0xFFFF, kind >> 16, offset + 4, 8
+            size = kind >> 16
+            kind &= 0xFFFF
+            offset = first
+            first -= 4
         if first + size > len(content):
             raise ValueError("it ends early")
         yield kind, content[first : first + size]
-        offset += step
 
 
 def front_of(head: memoryview, order: str) -> Front:
@@ -133,13 +117,11 @@ def array_of(front: Front, part: memoryview, order: str) -> Any:
             return values.astype(CLASSES[front.kind]).reshape(front.shape, order="F")
     rows, starts, values = rest
     with np.errstate(invalid="ignore"):
-        rows, starts = rows.astype(np.int64), starts.astype(np.int64)
-    if len(starts) != front.shape[-1] + 1 or np.any(
-        np.diff(starts) < 0  # which scipy does not check for an empty matrix
-    ):
-        raise ValueError(
-            f"the column pointers of {front.name} must be {front.shape[-1] + 1} numbers that never decrease"
-        )
+        rows = rows.astype(np.int64)
+        starts = starts.astype(np.int64)
+    columns = front.shape[-1]
+    if len(starts) != columns + 1 or np.any(np.diff(starts) < 0):  # which scipy does not check for an empty matrix
+        raise ValueError(f"the column pointers of {front.name} must be {columns + 1} numbers that never decrease")
     matrix = sp.csc_array((values[: starts[-1]].astype(np.float64), rows[: starts[-1]], starts), front.shape)
     matrix.check_format(full_check=True)
     return sp.csr_array(matrix)

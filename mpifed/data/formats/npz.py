@@ -17,7 +17,7 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_declared, size_of
 from mpifed.core.typing import Array
-from mpifed.data.formats.on_disk import Reader, Stored
+from mpifed.data.formats.on_disk import Reader, Stored, at_most
 
 HEADER = 1 << 14  # bytes; numpy itself reads no longer headers
 
@@ -28,19 +28,17 @@ class NpzArray(Stored):
     kind = "NPZ"
 
     def __init__(self, path: Path, name: str, archive: zipfile.ZipFile) -> None:
-        self.path, self.name = path, name
         member = archive.getinfo(f"{name}.npy")
         check_declared(member.file_size, min(member.compress_size, path.stat().st_size), f"{name} of {path}")
         with archive.open(member) as file:
             start = io.BytesIO(file.read(HEADER))
-        self.shape, self.columns_first, self.dtype = read_header(start)
+        shape, self.columns_first, dtype = read_header(start)
+        super().__init__(path, name, shape, dtype)
         self.offset = start.tell()
         size = size_of(self.shape, self.dtype.itemsize)
         if min(self.shape, default=0) < 0 or (size > member.file_size - self.offset and not self.dtype.hasobject):
-            raise UserError(
-                f"{name} of {path} declares the shape {self.shape} of {self.dtype}, {size:,} bytes, but holds "
-                f"{member.file_size - self.offset:,}"
-            )
+            declared = f"{name} of {path} declares the shape {self.shape} of {self.dtype}, {size:,} bytes"
+            raise UserError(f"{declared}, but holds {member.file_size - self.offset:,}")
 
     @contextmanager
     def open(self) -> Iterator[Reader]:
@@ -48,13 +46,9 @@ class NpzArray(Stored):
 
             def values(first: int, size: int) -> Array:
                 file.seek(self.offset + first, os.SEEK_SET)
-                data = bytearray(size)
-                view, got = memoryview(data), 0
-                while got < len(data):
-                    more = file.readinto(view[got:])  # type: ignore[attr-defined]
-                    if not more:
-                        raise EOFError(f"{self.name} ends early")
-                    got += more
+                data = at_most(file, size)
+                if len(data) < size:
+                    raise EOFError(f"{self.name} ends early")
                 return np.frombuffer(data, dtype=self.dtype)
 
             def rows(lo: int, hi: int) -> Array:

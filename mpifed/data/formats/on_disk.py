@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -21,18 +21,8 @@ from mpifed.core.typing import Array, Matrix
 Reader = Callable[[int, int], Any]  # (lo, hi) -> the rows lo <= i < hi
 
 BLOCK_BYTES = 1 << 25  # read at a time
-DAMAGE = (
-    OSError,
-    EOFError,
-    ValueError,
-    KeyError,
-    RuntimeError,
-    MemoryError,
-    struct.error,
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-)  # raised by the libraries for damaged files
+PACKED = (struct.error, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, *PACKED)  # what damaged files raise
 
 
 @contextmanager
@@ -47,15 +37,25 @@ def reading(path: Path, kind: str) -> Iterator[None]:
         raise UserError(f"{path} cannot be read as {kind}: it is damaged or of another format ({reason})") from error
 
 
+def at_most(file: IO[bytes], size: int) -> bytearray:
+    """The next ``size`` bytes, or fewer at the end of the file."""
+    data = bytearray()
+    while len(data) < size and (block := file.read(min(1 << 20, size - len(data)))):
+        data += block
+    return data
+
+
 class Stored:
     """An array in a file: ``[lo:hi]`` or ``[row numbers]`` reads those rows."""
 
-    path: Path
-    name: str
     kind: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
     sparse = False
+
+    def __init__(self, path: Path, name: str, shape: tuple[int, ...], dtype: Any) -> None:
+        self.path = path
+        self.name = name
+        self.shape = shape
+        self.dtype = np.dtype(dtype)
 
     def open(self) -> AbstractContextManager[Reader]:
         """A reader of consecutive rows; fastest when row numbers increase from call to call."""
@@ -83,15 +83,15 @@ class Stored:
     def gather(self, rows: Reader, index: Array) -> Any:
         """The rows ``index``, in that order, from one pass over the file; HDF5 reads lists of rows far more slowly."""
         at = np.argsort(index, kind="stable")
-        rising, parts, step = index[at], [], self.block()
+        rising = index[at]
+        step = self.block()
+        parts = []
         for lo in range(int(rising[0]), int(rising[-1]) + 1, step) if len(rising) else ():
             here = rising[np.searchsorted(rising, lo) : np.searchsorted(rising, lo + step)]
             if here.size:
                 parts.append(rows(lo, min(lo + step, self.shape[0]))[here - lo])
         stacked = (sp.vstack if self.sparse else np.concatenate)(parts or [rows(0, 0)])
-        back = np.empty_like(at)
-        back[at] = np.arange(len(at))
-        return stacked[back]
+        return stacked[np.argsort(at)]
 
 
 class StoredCsr(Stored):
@@ -100,9 +100,11 @@ class StoredCsr(Stored):
     sparse = True
 
     def __init__(self, data: Stored, indices: Stored, indptr: Array, shape: tuple[int, int]) -> None:
-        self.path, self.name, self.kind = data.path, data.name, data.kind
-        self.data, self.indices, self.indptr = data, indices, indptr.astype(np.int64)
-        self.shape, self.dtype = shape, data.dtype
+        super().__init__(data.path, data.name, shape, data.dtype)
+        self.kind = data.kind
+        self.data = data
+        self.indices = indices
+        self.indptr = indptr.astype(np.int64)
 
     def block(self) -> int:
         stored = (self.data.dtype.itemsize + self.indices.dtype.itemsize) * self.data.shape[0]
@@ -114,9 +116,10 @@ class StoredCsr(Stored):
         with self.data.open() as data, self.indices.open() as indices:
 
             def rows(lo: int, hi: int) -> Matrix:
-                a, b = int(self.indptr[lo]), int(self.indptr[hi])
-                arrays = data(a, b).astype(exact, copy=False), indices(a, b), self.indptr[lo : hi + 1] - a
-                part = sp.csr_array(arrays, (hi - lo, self.shape[1]))
+                a = int(self.indptr[lo])
+                b = int(self.indptr[hi])
+                values = data(a, b).astype(exact, copy=False)
+                part = sp.csr_array((values, indices(a, b), self.indptr[lo : hi + 1] - a), (hi - lo, self.shape[1]))
                 part.check_format(full_check=True)
                 return part
 

@@ -38,7 +38,11 @@ def read_parquet(path: Path, target: Column, client: Column) -> dict[str, Array]
         arrays = {"X": X}
         for name, k in special.items():
             values = column_values(file, schema.names[k], path)
-            arrays[name] = texts(values) if is_text(values.type) else numbers_in(values, schema.field(k), path)
+            found = texts(values)
+            if found is None:
+                number_type(schema.field(k), path)
+                found = numbers(values)
+            arrays[name] = found
     return arrays
 
 
@@ -47,10 +51,10 @@ def column_values(file: Any, name: str, path: Path) -> Any:
     values = file.read(columns=[name], use_threads=False).column(name)
     if values.null_count:
         row = values.is_null().index(True).as_py()
-        count = values.null_count
+        nulls = f"{values.null_count} null{'s' * (values.null_count > 1)}"
         raise UserError(
-            f"{path} has {count} null{'s' * (count > 1)} in the column {name!r}, the first one in row {row} (rows are "
-            "counted from 0): fill them in or drop these rows"
+            f"{path} has {nulls} in the column {name!r}, the first one in row {row} (rows are counted from 0): "
+            "fill them in or drop these rows"
         )
     return values
 
@@ -71,31 +75,18 @@ def number_type(field: Any, path: Path) -> np.dtype[Any]:
     )
 
 
-def numbers_in(values: Any, field: Any, path: Path) -> Array:
-    """The numbers of a column; UserError where it holds something else."""
-    number_type(field, path)
-    return numbers(values)
-
-
 def numbers(values: Any) -> Array:
     """Numbers of an Arrow array as numpy's."""
     import pyarrow as pa
 
-    if pa.types.is_decimal(values.type):
-        values = values.cast(pa.float64())
-    return np.asarray(values)
+    return np.asarray(values.cast(pa.float64()) if pa.types.is_decimal(values.type) else values)
 
 
-def is_text(kind: Any) -> bool:
-    """Whether a column holds text, also as a dictionary of categories."""
-    import pyarrow.types as kinds
-
-    kind = kind.value_type if kinds.is_dictionary(kind) else kind
-    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
-
-
-def texts(values: Any) -> Array:
-    """Texts of an Arrow array as numpy's."""
+def texts(values: Any) -> Array | None:
+    """Texts of an Arrow array, also those of a dictionary of categories, as numpy's; None where it has others."""
     import pyarrow as pa
 
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+        return None
     return np.asarray(values.cast(pa.large_string()).to_pylist(), dtype=str)

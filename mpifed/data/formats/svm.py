@@ -11,6 +11,7 @@ import numpy as np
 from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
+from mpifed.data.blocks import starts_of
 from mpifed.data.formats.lines import is_number, lines_of
 
 CHUNK = 1 << 24  # bytes of text parsed at a time
@@ -24,48 +25,51 @@ def read_svm(path: Path, zero_based: bool | None) -> tuple[sp.csr_array, Array]:
     None, from 0 if the file has an index 0.
     """
     words: bool | None = None
-    labels, counts, columns, values = [], [np.zeros(1, int)], [np.zeros(0, int)], [np.zeros(0)]
+    labels: list[Array] = []
+    counts = []
+    columns = []
+    values = []
     for first, lines in chunks(path):
-        if words is None:
-            words = has_words(lines)
-        y, count, pairs = parse(path, first, lines, bool(words))
-        labels.append(y)
+        if words is None:  # the first label says
+            label = next((entries[0] for entries in map(words_of, lines) if entries), None)
+            words = None if label is None else is_word(label)
+        y, count, found = parse(path, first, lines, bool(words))
+        labels += [y] if len(y) else []
         counts.append(count)
-        columns.append(pairs[:, 0].astype(np.int64))
-        values.append(pairs[:, 1])
-    index, indptr = np.concatenate(columns), np.cumsum(np.concatenate(counts))
+        columns.append(found[:, 0].astype(np.int64))
+        values.append(found[:, 1])
+    index = np.concatenate(columns)
     lowest = int(index.min(initial=1))
     if lowest < 0 or (lowest == 0 and zero_based is False):
         raise UserError(f"{path} has the index {lowest}: indices count from 1, or from 0 with data.zero_based = true")
     if lowest > 0 and not zero_based:
         index -= 1
+    indptr = starts_of(np.concatenate(counts))
     shape = (len(indptr) - 1, int(index.max(initial=-1)) + 1)
     X = sp.csr_array((np.concatenate(values), index, indptr), shape)
     X.sum_duplicates()
-    return X, np.concatenate([part for part in labels if len(part)] or [np.zeros(0)])
+    return X, np.concatenate(labels or [np.zeros(0)])
 
 
 def chunks(path: Path) -> Iterator[tuple[int, list[bytes]]]:
     """Number, from 1, of the first line of each chunk, and its lines."""
-    first, size, group = 1, 0, []
+    first = 1
+    size = 0
+    group: list[bytes] = []
     for line in lines_of(path):
         group.append(line)
         size += len(line)
         if size >= CHUNK:
             yield first, group
-            first, size, group = first + len(group), 0, []
+            first += len(group)
+            size = 0
+            group = []
     yield first, group
 
 
 def words_of(line: bytes) -> list[bytes]:
     """The label and the entries of a line, without comment and qid; none on an empty line."""
     return QID.sub(b"", line.split(b"#", 1)[0]).split()
-
-
-def has_words(lines: list[bytes]) -> bool | None:
-    """Whether the first label is a word; None where there is no label yet."""
-    label = next((words[0] for words in map(words_of, lines) if words), None)
-    return None if label is None else is_word(label)
 
 
 def is_word(label: bytes) -> bool:

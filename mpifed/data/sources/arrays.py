@@ -19,7 +19,7 @@ from mpifed.core.typing import Array, Count, Matrix
 from mpifed.data.base import Data, Dataset, Test
 from mpifed.data.labels import numbers_of_texts, text_note
 from mpifed.data.partition import Iid, Partition
-from mpifed.data.pool import Pool, Samples, check_finite
+from mpifed.data.pool import Samples, check_finite
 from mpifed.data.split import split_pool
 
 CHUNK_BYTES = 1 << 24  # of a matrix that are hashed at a time
@@ -33,7 +33,8 @@ class Held:
     """
 
     def __init__(self, train: Samples, test: Samples | None) -> None:
-        self.train, self.test = train, test
+        self.train = train
+        self.test = test
         self.sha256 = self.digest()
 
     def digest(self) -> str:
@@ -93,14 +94,12 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
             rule = self.partition or Iid()
             order, sizes = rule.split(y, self.clients or 1, stream(seed, "partition"))
             division = rule.words()
-        if held.test is None:
-            pool = split_pool(Samples(X, y, order, sizes), self.test, seed, dtype, "the arrays")
-        else:
-            pool = Pool(X, y, order, sizes, dtype, held.test._replace(y=tests[0]))
-            pool.source = "the arrays"
+        test = self.test if held.test is None else held.test._replace(y=tests[0])
+        pool = split_pool(Samples(X, y, order, sizes), test, seed, dtype, "the arrays")
         pool.division = division
         if names:
-            pool.names, pool.notes = names, (text_note(names),)
+            pool.names = names
+            pool.notes = (text_note(names),)
         return pool
 
 
@@ -130,7 +129,8 @@ def arrays(
     if isinstance(test, tuple):
         if train.sizes is None:
             raise UserError("test samples of clients need clients that say whose each training sample is, too")
-        tests, test = test_samples(test, train, names), 0.0
+        tests = test_samples(test, train, names)
+        test = 0.0
     held = Held(train, tests)
     table = {"shape": list(train.X.shape), "sha256": held.sha256, "clients": m, "test": test}
     made = Arrays.fill(table if partition is None else table | {"partition": plain(partition, "partition")}, "data")
@@ -168,7 +168,8 @@ def test_samples(test: tuple[Any, ...], train: Samples, names: Array | None) -> 
     X, y = checked(test[0], test[1], "_test")
     if X.shape[1] != train.X.shape[1]:
         raise UserError(f"X_test has {X.shape[1]} columns, but X has {train.X.shape[1]}")
-    given, m = vector(test[2], "clients_test"), len(train.sizes)
+    given = vector(test[2], "clients_test")
+    m = len(train.sizes)
     if names is None:
         if given.dtype.kind not in "iu" or len(given) != m or given.min() < 0 or given.sum() != len(y):
             raise UserError(f"clients_test must be the sizes of the {m} clients, {len(y)} in all")
@@ -186,7 +187,9 @@ def checked(X: Any, y: ArrayLike, part: str) -> tuple[Matrix, Array]:
     X = X.tocsr() if sp.issparse(X) else np.asarray(X)
     if len(X.shape) != 2 or 0 in X.shape:
         raise UserError(f"X{part} has the shape {tuple(X.shape)}: it must be (d, n) with d > 0 and n > 0")
-    y = as_text(vector(y, f"y{part}"))
+    y = vector(y, f"y{part}")
+    if y.dtype == object and all(isinstance(value, str) for value in y):  # as those of pandas
+        y = y.astype(str)
     for name, values, kinds in (("X", X, "biuf"), ("y", y, "biufSU")):
         if values.dtype.kind not in kinds:
             also = ", or of texts" if name == "y" else ""
@@ -197,11 +200,6 @@ def checked(X: Any, y: ArrayLike, part: str) -> tuple[Matrix, Array]:
     if y.dtype.kind not in "SU":
         check_finite(y, range(len(y)), f"y{part}")
     return X, y
-
-
-def as_text(y: Array) -> Array:
-    """Objects that are all texts, such as those of pandas, as an array of text; others unchanged."""
-    return y.astype(str) if y.dtype == object and all(isinstance(value, str) for value in y) else y
 
 
 def vector(values: Any, name: str) -> Array:

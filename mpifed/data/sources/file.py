@@ -25,22 +25,18 @@ from mpifed.data.formats.parquet import read_parquet
 from mpifed.data.formats.svm import read_svm
 from mpifed.data.labels import numbers_of_texts, text_note
 from mpifed.data.partition import Iid, Partition
-from mpifed.data.pool import Pool, Samples
+from mpifed.data.pool import Samples
 from mpifed.data.split import split_pool
 
-KINDS = {
-    ".h5": "HDF5",
-    ".hdf5": "HDF5",
-    ".npz": "NPZ",
-    ".mat": "MATLAB",
-    ".svm": "LIBSVM",
-    ".libsvm": "LIBSVM",
-    ".svmlight": "LIBSVM",
-    ".csv": "CSV",
-    ".parquet": "Parquet",
-    ".pq": "Parquet",
+SUFFIXES = {
+    "HDF5": (".h5", ".hdf5"),
+    "NPZ": (".npz",),
+    "MATLAB": (".mat",),
+    "LIBSVM": (".svm", ".libsvm", ".svmlight"),
+    "CSV": (".csv",),
+    "Parquet": (".parquet", ".pq"),
 }
-TABLES = ("CSV", "Parquet")  # with columns that have names
+KINDS = {suffix: kind for kind, suffixes in SUFFIXES.items() for suffix in suffixes}
 TEST = ("X_test", "X_test_data", "y_test", "sizes_test")
 
 
@@ -95,44 +91,37 @@ class File(Data, kw_only=True, tag="file"):
             test = read_test_samples(arrays, path, X, sizes) if any(name in arrays for name in TEST) else None
             ys, names = numbers_of_texts([y] if test is None else [y, test.y], str(path))
         seed = seed if self.seed is None else self.seed
-        if test is not None:
-            assert sizes is not None
-            self.check_agreement(path, "has sizes", len(sizes), tested=True)
-            pool = Pool(X, ys[0], None, sizes, dtype, test._replace(y=ys[1]))
-            pool.source, pool.division = str(path), "by the sizes in the file"
-        else:
-            order, sizes, division = self.owners(arrays, ys[0], sizes, seed, path)
-            pool = split_pool(Samples(X, ys[0], order, sizes), self.test, seed, dtype, str(path))
-            pool.division = division
+        order, sizes, division = self.owners(arrays, ys[0], sizes, seed, test is not None)
+        train = Samples(X, ys[0], order, sizes)
+        pool = split_pool(train, self.test if test is None else test._replace(y=ys[1]), seed, dtype, str(path))
+        pool.division = division
         if names:
-            pool.names, pool.notes = names, (text_note(names),)
+            pool.names = names
+            pool.notes = (text_note(names),)
         return pool
 
     def owners(
-        self, arrays: dict[str, Any], y: Array, sizes: Array | None, seed: int, path: Path
+        self, arrays: dict[str, Any], y: Array, sizes: Array | None, seed: int, tested: bool
     ) -> tuple[Array | None, Array, str]:
         """Order and sizes (see ``Samples``) by the file, by its client column or by the partition; which, in words."""
         if "client" in arrays:
             values, owner = np.unique(arrays["client"], return_inverse=True)
-            self.check_agreement(path, "has a column", len(values))
+            self.check_agreement("has a column", len(values), tested)
             return np.argsort(owner, kind="stable"), np.bincount(owner), f"by the column {toml_value(self.client)}"
         if sizes is not None:
-            self.check_agreement(path, "has sizes", len(sizes))
+            self.check_agreement("has sizes", len(sizes), tested)
             return None, sizes, "by the sizes in the file"
-        m = 128 if self.clients is None else self.clients
         rule = self.partition or Iid()
-        return *rule.split(y, m, stream(seed, "partition")), rule.words()
+        return *rule.split(y, self.clients or 128, stream(seed, "partition")), rule.words()
 
     def read(self, path: Path, kind: str) -> dict[str, Any]:
         """The arrays of the file by name; those of HDF5 and NPZ are read later, by rows."""
-        for key, value, only in (
-            ("target", self.target, TABLES),
-            ("client", self.client, TABLES),
-            ("zero_based", self.zero_based, ("LIBSVM",)),
-        ):
-            if value is not None and kind not in only:
+        only = {"target": ("CSV", "Parquet"), "client": ("CSV", "Parquet"), "zero_based": ("LIBSVM",)}
+        for key, kinds in only.items():
+            value = getattr(self, key)
+            if value is not None and kind not in kinds:
                 raise UserError(
-                    f"data.{key} = {toml_value(value)} is for {' and '.join(only)} files only, but {path} is {kind}: "
+                    f"data.{key} = {toml_value(value)} is for {' and '.join(kinds)} files only, but {path} is {kind}: "
                     "leave it out"
                 )
         if kind == "LIBSVM":
@@ -143,8 +132,9 @@ class File(Data, kw_only=True, tag="file"):
             return read_parquet(path, self.target, self.client)
         return {"HDF5": open_h5, "NPZ": open_npz, "MATLAB": read_mat}[kind](path)
 
-    def check_agreement(self, path: Path, has: str, m: int, tested: bool = False) -> None:
+    def check_agreement(self, has: str, m: int, tested: bool) -> None:
         """UserError for options that contradict a file that has sizes or a column of m clients, or is ``tested``."""
+        (path,) = self.locate()
         if self.clients not in (None, m):
             raise UserError(
                 f"data.clients = {self.clients} contradicts {path}, which {has} of {m} clients: leave it out"

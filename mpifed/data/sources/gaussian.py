@@ -9,29 +9,32 @@ from msgspec import Meta
 
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.data.base import Data, Dataset, Test
+from mpifed.data.base import Data, Dataset, Generated, Test
 from mpifed.data.split import split_generated
 
 CHUNK = 1 << 15  # numbers of X from one stream; a new stream costs as much as drawing a thousand numbers
 
 
-class GaussianClients(Dataset):
+class GaussianClients(Generated):
     """Client i belongs to chunk i // per. Chunks are always drawn whole, so no number depends on lo, hi or m."""
 
     def __init__(self, source: Gaussian, seed: int, dtype: str) -> None:
-        self.source, self.seed, self.dtype = source, seed, dtype
-        self.m, self.n, self.D = source.clients, source.features, source.samples
+        super().__init__(source, seed, dtype)
+        self.n = source.features
+        self.D = source.samples
         self.classes = 2 if source.task == "logistic" else 0
         self.sizes = np.full(self.m, self.D, dtype=np.int64)
         self.per = max(1, CHUNK // (self.D * self.n))  # clients per chunk
-        self.w = stream(seed, "data").standard_normal(self.n)
+        self.w = stream(self.seed, "data").standard_normal(self.n)
 
     def rows(self, lo: int, hi: int) -> tuple[Array, Array]:
-        X, y = np.empty((hi - lo, self.D, self.n), self.dtype), np.empty((hi - lo, self.D), self.dtype)
+        X = np.empty((hi - lo, self.D, self.n), self.dtype)
+        y = np.empty((hi - lo, self.D), self.dtype)
         scratch = np.empty((self.per * self.D, self.n))
         for chunk in range(lo // self.per, -(-hi // self.per)):
             start = chunk * self.per
-            a, b = max(lo, start), min(hi, start + self.per)
+            a = max(lo, start)
+            b = min(hi, start + self.per)
             A, labels = self.draw(chunk, scratch)
             X[a - lo : b - lo] = A.reshape(-1, self.D, self.n)[a - start : b - start]
             y[a - lo : b - lo] = labels.reshape(-1, self.D)[a - start : b - start]
@@ -70,5 +73,4 @@ class Gaussian(Data, tag="gaussian"):
             raise ValueError(f"noise = {self.noise} is the share of labels flipped: it must be between 0 and 1")
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        seed = seed if self.seed is None else self.seed
-        return split_generated(GaussianClients(self, seed, dtype), self.test, seed)
+        return split_generated(GaussianClients(self, seed, dtype), self.test)

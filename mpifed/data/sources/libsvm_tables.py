@@ -18,7 +18,6 @@ from mpifed.data.pool import DenseRows
 from mpifed.data.split import Pooled
 
 Sparse = Annotated[bool, Meta(description="keep X as CSR; false: dense rows")]
-FOLDER = "libsvm"  # of MPIFED_DATA, where files of the collection may lie together
 
 
 class LibsvmTable(Pooled):
@@ -32,7 +31,7 @@ class LibsvmTable(Pooled):
     sparse: Sparse = True
 
     def locate(self) -> list[Path]:
-        return [find(self.table, *(self.table + suffix for suffix in ("", ".gz", ".bz2")), shared=FOLDER)]
+        return [find(self.table, self.table, f"{self.table}.gz", f"{self.table}.bz2", shared="libsvm")]
 
     def load(self, seed: int, dtype: str) -> Dataset:
         (path,) = self.locate()

@@ -9,50 +9,49 @@ from msgspec import Meta
 
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.data.base import Data, Dataset
+from mpifed.data.base import Data, Dataset, Generated
+from mpifed.data.blocks import starts_of
 
 BLOCK = 1000  # clients sorted in one call: limits the number of calls and the memory
 
 
-class ThreeDistributions(Dataset):
+class ThreeDistributions(Generated):
     """Rows that are standard normal, Student t(5) or uniform in [-5, 5], shuffled over all clients.
 
     Every rank draws the distribution of every row, ``kinds`` (d,); each client draws its rows from its own stream.
     """
 
-    def __init__(self, sizes: Array, n: int, seed: int, rng: np.random.Generator, dtype: str) -> None:
-        self.m, self.n, self.sizes = len(sizes), n, sizes
-        self.seed, self.dtype = seed, dtype
-        self.starts = np.concatenate([[0], np.cumsum(sizes)])
-        d = int(self.starts[-1])
-        self.kinds = np.full(d, 2, dtype=np.int8)
-        self.kinds[: d // 3] = 0
-        self.kinds[d // 3 : 2 * (d // 3)] = 1
+    def __init__(self, source: LinregNoniid, seed: int, dtype: str) -> None:
+        super().__init__(source, seed, dtype)
+        rng = stream(self.seed, "data")
+        self.n = source.features
+        self.sizes = rng.integers(source.least, source.most, size=self.m, endpoint=True)
+        self.starts = starts_of(self.sizes)
+        third, rest = divmod(int(self.starts[-1]), 3)
+        self.kinds = np.repeat(np.arange(3, dtype=np.int8), [third, third, third + rest])
         rng.shuffle(self.kinds)
 
     def rows(self, lo: int, hi: int) -> tuple[Array, Array]:
-        base, end = self.starts[lo], self.starts[hi]
-        X, y = np.empty((end - base, self.n), self.dtype), np.empty(end - base, self.dtype)
+        base = self.starts[lo]
+        X = np.empty((self.starts[hi] - base, self.n), self.dtype)
+        y = np.empty(len(X), self.dtype)
         for first in range(lo, hi, BLOCK):
             last = min(first + BLOCK, hi)
-            a, b = self.starts[first], self.starts[last]
             drawn = np.concatenate([self.draw(i) for i in range(first, last)])
-            kinds, client = self.kinds[a:b], np.repeat(np.arange(last - first), self.sizes[first:last])
-            position = np.argsort(3 * client + kinds, kind="stable") + (a - base)
+            client = np.repeat(np.arange(last - first), self.sizes[first:last])
+            kinds = self.kinds[self.starts[first] : self.starts[last]]
+            position = np.argsort(3 * client + kinds, kind="stable") + (self.starts[first] - base)
             X[position], y[position] = drawn[:, :-1], drawn[:, -1]
         return X, y
 
     def draw(self, i: int) -> Array:
         """The samples (d_i, n + 1) of client i with b in the last column, sorted by distribution."""
         normal, student, uniform = np.bincount(self.kinds[self.starts[i] : self.starts[i + 1]], minlength=3)
-        rng, width = stream(self.seed, "data", i + 1), self.n + 1
-        return np.concatenate(
-            [
-                rng.standard_normal((normal, width)),
-                rng.standard_t(5, size=(student, width)),
-                rng.uniform(-5, 5, size=(uniform, width)),
-            ]
-        )
+        rng = stream(self.seed, "data", i + 1)
+        width = self.n + 1
+        first = rng.standard_normal((normal, width))
+        second = rng.standard_t(5, size=(student, width))
+        return np.concatenate([first, second, rng.uniform(-5, 5, size=(uniform, width))])
 
 
 class LinregNoniid(Data, tag="linreg-noniid"):
@@ -72,7 +71,4 @@ class LinregNoniid(Data, tag="linreg-noniid"):
             raise ValueError(f"least = {self.least} is more than most = {self.most}")
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        seed = seed if self.seed is None else self.seed
-        rng = stream(seed, "data")
-        sizes = rng.integers(self.least, self.most, size=self.clients, endpoint=True)
-        return ThreeDistributions(sizes, self.features, seed, rng, dtype)
+        return ThreeDistributions(self, seed, dtype)

@@ -15,19 +15,19 @@ from mpifed.data.sources.quadratic import Matrices
 class Chain(Matrices):
     """The matrices Q_i and vectors b_i of the lower bound; see ``LowerBound``."""
 
-    def __init__(self, m: int, n: int, alpha: float, beta: float, dtype: str) -> None:
-        super().__init__(m, n, dtype)
-        self.alpha, self.scale = alpha, (beta - m * alpha) / 4
-
     def draw(self, i: int) -> tuple[Array, Array]:
-        M, b, first = np.zeros((self.n, self.n)), np.zeros(self.n), np.arange(i, self.n, self.m)
-        M[first, first] = 1
+        alpha = self.source.alpha
+        scale = (self.source.beta - self.m * alpha) / 4
+        first = np.arange(i, self.n, self.m)
         second = first[first + 1 < self.n] + 1  # a block cut in two by the border keeps its entry inside
-        M[second, second] = 1
+        M = np.zeros((self.n, self.n))
+        M[first, first] = M[second, second] = 1
         M[second, second - 1] = M[second - 1, second] = -1
+        b = np.zeros(self.n)
         if i == 0:
-            M[0, 0], b[0] = 2, self.scale
-        return self.scale * M + self.alpha * np.eye(self.n), b
+            M[0, 0] = 2
+            b[0] = scale
+        return scale * M + alpha * np.eye(self.n), b
 
 
 class LowerBound(Data, tag="lower-bound"):
@@ -58,4 +58,4 @@ class LowerBound(Data, tag="lower-bound"):
             )
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        return Chain(self.clients, self.features, self.alpha, self.beta, dtype)
+        return Chain(self, seed, dtype)

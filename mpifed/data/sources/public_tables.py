@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -64,15 +64,11 @@ class Qot(UnitColumns, tag="qot"):
         with reading(path, "the data set qot"):
             if path.suffix == ".csv":
                 with path.open("rb") as file:
-                    table = np.loadtxt(zero_one(file), delimiter=";", dtype=np.int8, ndmin=2)
+                    lines = (line.replace(b"positive", b"1").replace(b"negative", b"0") for line in file)
+                    table = np.loadtxt(lines, delimiter=";", dtype=np.int8, ndmin=2)
                 return path, sp.csr_array(table[:, :-1].astype(np.float64)), table[:, -1]
             labels = read_mat(classes[0])["y"].ravel()
             return path, sp.csr_array(read_mat(path)["X"]), np.where(labels == -1, 0, labels)
-
-
-def zero_one(file: IO[bytes]) -> Iterator[bytes]:
-    """UCI's lines with the label as a number: 1 for positive, 0 for negative."""
-    return (line.replace(b"positive", b"1").replace(b"negative", b"0") for line in file)
 
 
 class Sct(UnitColumns, tag="sct"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
@@ -15,26 +15,29 @@ from mpifed.data.base import ClientByClient, Data, Dataset
 class Matrices(ClientByClient):
     """Quadratic functions: ``draw`` gives a matrix Q_i (n, n) in place of X and a vector b_i (n,) in place of y."""
 
-    def __init__(self, m: int, n: int, dtype: str) -> None:
-        self.m, self.n, self.dtype = m, n, dtype
-        self.sizes = np.full(m, n, dtype=np.int64)
+    def __init__(self, source: Any, seed: int, dtype: str) -> None:
+        super().__init__(source, seed, dtype)
+        self.n = source.features
+        self.sizes = np.full(self.m, self.n, dtype=np.int64)
 
 
 class Quadratics(Matrices):
     """Random matrices with eigenvalues in [mu, L] and random vectors; each client has its own random stream."""
 
-    def __init__(self, m: int, n: int, mu: float, L: float, seed: int, dtype: str) -> None:
-        super().__init__(m, n, dtype)
-        self.mu, self.L, self.seed = mu, L, seed
-
     def draw(self, i: int) -> tuple[Array, Array]:
         rng = stream(self.seed, "data", i + 1)
-        eigenvalues = rng.uniform(self.mu, self.L, size=self.n)
-        eigenvalues[0], eigenvalues[-1] = self.mu, self.L
+        least = self.source.mu
+        largest = self.largest(i)
+        eigenvalues = rng.uniform(least, largest, size=self.n)
+        eigenvalues[[0, -1]] = least, largest
         U, R = np.linalg.qr(rng.standard_normal((self.n, self.n)))
         U = U * np.copysign(1.0, np.diagonal(R))  # without the signs, U is not uniformly distributed
         Q = (U * eigenvalues) @ U.T
         return (Q + Q.T) / 2, rng.standard_normal(self.n)
+
+    def largest(self, i: int) -> float:
+        """The largest eigenvalue of Q_i."""
+        return self.source.L
 
 
 class RandomQuadratic(Data, tag="quadratic"):
@@ -55,5 +58,4 @@ class RandomQuadratic(Data, tag="quadratic"):
             raise ValueError(f"mu = {self.mu} is more than L = {self.L}")
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        seed = seed if self.seed is None else self.seed
-        return Quadratics(self.clients, self.features, self.mu, self.L, seed, dtype)
+        return Quadratics(self, seed, dtype)

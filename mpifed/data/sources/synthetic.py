@@ -17,19 +17,22 @@ class SyntheticClients(ClientByClient):
     """The samples of all clients; each client has its own random stream."""
 
     def __init__(self, source: Synthetic, seed: int, dtype: str) -> None:
-        self.source, self.seed, self.dtype = source, seed, dtype
-        self.m, self.n, self.classes = source.clients, source.features, source.classes
-        self.sizes = stream(seed, "data").integers(source.least, source.most, size=self.m, endpoint=True)
+        super().__init__(source, seed, dtype)
+        self.n = source.features
+        self.classes = source.classes
+        self.sizes = stream(self.seed, "data").integers(source.least, source.most, size=self.m, endpoint=True)
         self.deviation = np.arange(1, self.n + 1) ** -0.6  # the square root of Sigma_jj
 
     def draw(self, k: int) -> tuple[Array, Array]:
-        rng, common = stream(self.seed, "data", k + 1), stream(self.seed, "data", 0, 1)
-        u, B = rng.normal(0, self.source.alpha), rng.normal(0, self.source.beta)
+        rng = own = stream(self.seed, "data", k + 1)
+        u = rng.normal(0, self.source.alpha)
+        B = rng.normal(0, self.source.beta)
         if self.source.iid:
-            rng_model, u, v = common, 0.0, np.zeros(self.n)
-        else:
-            rng_model, v = rng, rng.normal(B, 1, self.n)
-        W, b = rng_model.normal(u, 1, (self.classes, self.n)), rng_model.normal(u, 1, self.classes)
+            own = stream(self.seed, "data", 0, 1)  # of the model: the same for all clients
+            u = 0.0
+        v = np.zeros(self.n) if self.source.iid else rng.normal(B, 1, self.n)
+        W = own.normal(u, 1, (self.classes, self.n))
+        b = own.normal(u, 1, self.classes)
         x = v + self.deviation * rng.standard_normal((int(self.sizes[k]), self.n))
         return x, np.argmax(x @ W.T + b, axis=1)
 
@@ -66,5 +69,4 @@ class Synthetic(Data, tag="synthetic"):
             raise ValueError(f"least = {self.least} is more than most = {self.most}")
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        seed = seed if self.seed is None else self.seed
-        return split_generated(SyntheticClients(self, seed, dtype), self.test, seed)
+        return split_generated(SyntheticClients(self, seed, dtype), self.test)

@@ -20,15 +20,16 @@ class GeneratedImages(ClientByClient):
     """The images of all clients; all ranks have the same patterns, and each client has its own random stream."""
 
     def __init__(self, source: ImageClasses, seed: int, dtype: str) -> None:
-        self.source, self.seed, self.dtype = source, seed, dtype
-        self.m, self.classes = source.clients, source.classes
+        super().__init__(source, seed, dtype)
+        self.classes = source.classes
         self.n = source.channels * source.size**2
         self.sizes = np.full(self.m, source.samples, dtype=np.int64)
         self.patterns = np.stack([self.pattern(c) for c in range(self.classes)])  # (classes, channels, size, size)
 
     def pattern(self, c: int) -> Array:
         """The pattern (channels, size, size) of class c; its mean square is about 1."""
-        rng, channels = stream(self.seed, "data", 0, c + 1), self.source.channels
+        rng = stream(self.seed, "data", 0, c + 1)
+        channels = self.source.channels
         position = np.arange(self.source.size) / self.source.size
         u, v = rng.integers(-FINEST, FINEST, size=(2, channels, WAVES, 1, 1), endpoint=True)
         phase = rng.random((channels, WAVES, 1, 1))
@@ -36,20 +37,16 @@ class GeneratedImages(ClientByClient):
         return waves.sum(axis=1) * np.sqrt(2 / WAVES)
 
     def draw(self, i: int) -> tuple[Array, Array]:
-        source, rng = self.source, stream(self.seed, "data", i + 1)
+        source = self.source
+        rng = stream(self.seed, "data", i + 1)
         own = rng.permutation(self.classes)[: source.per_client]
         y = rng.permutation(np.resize(own, source.samples))
-        shift = rng.integers(
-            source.size // 8 + 1, size=(2, source.samples, 1)
-        )  # so that the position carries no information
+        # shifted, so that the position carries no information
+        shift = rng.integers(source.size // 8 + 1, size=(2, source.samples, 1))
         down, across = (np.arange(source.size) + shift) % source.size
-        image = self.patterns[
-            y[:, None, None, None],
-            np.arange(source.channels)[:, None, None],
-            down[:, None, :, None],
-            across[:, None, None, :],
-        ]
-        X = image.reshape(source.samples, self.n)
+        channels = np.arange(source.channels)[:, None, None]
+        X = self.patterns[y[:, None, None, None], channels, down[:, None, :, None], across[:, None, None, :]]
+        X = X.reshape(source.samples, self.n)
         return X + source.noise * rng.standard_normal(X.shape), y
 
 
@@ -77,5 +74,4 @@ class ImageClasses(Data, tag="images"):
             raise ValueError(f"per_client = {self.per_client} is more than classes = {self.classes}")
 
     def load(self, seed: int, dtype: str) -> Dataset:
-        seed = seed if self.seed is None else self.seed
-        return split_generated(GeneratedImages(self, seed, dtype), self.test, seed)
+        return split_generated(GeneratedImages(self, seed, dtype), self.test)

@@ -44,17 +44,23 @@ class Cluster:
 
     def __init__(self, folder: Path, emulated: bool, variables: dict[str, str]) -> None:
         self.folder, self.emulated = folder, emulated
-        self.variables = {
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "VENV": sys.prefix,
-            **variables,
-        }
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        self.variables = {"PATH": path, "VENV": sys.prefix, **variables}
         self.jobs: list[str] = []
 
     def ask(self, *command: str | Path, timeout: float = 60, **more: str) -> str:
         done = execute(command, timeout, self.folder, **self.variables, **more)
         assert done.code == 0, done
         return done.out
+
+    def mpifed(self, *words: str | Path) -> str:
+        """What a command of mpifed says."""
+        return self.ask(sys.executable, "-m", "mpifed", *words)
+
+    def run(self, *words: str | Path, timeout: float = 120, **variables: str) -> Job:
+        """A new job, when it is over."""
+        (done,) = self.wait(self.submit(*words, **variables), timeout)
+        return done
 
     def submit(self, *words: str | Path, **variables: str) -> str:
         """The id of a new job."""
@@ -85,9 +91,8 @@ class Cluster:
         return file.read_text("utf-8") if file.exists() else ""
 
     def end(self) -> None:
-        subprocess.run(
-            ["scancel", *self.jobs], env={**os.environ, **self.variables}, timeout=30, check=False, capture_output=True
-        )
+        environment = {**os.environ, **self.variables}
+        subprocess.run(["scancel", *self.jobs], env=environment, timeout=30, check=False, capture_output=True)
 
 
 def answers() -> bool:

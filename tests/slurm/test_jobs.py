@@ -52,20 +52,34 @@ def whole(cluster, rounds):
     return content(path)
 
 
+def telling(cluster, name, words):
+    """A launcher of ranks that does ``words`` of bash with -n N python -m mpifed …"""
+    script = cluster.folder / name
+    script.write_text(f"#!/usr/bin/env bash\n{words}\n")
+    script.chmod(0o755)
+    return str(script)
+
+
+SLOW = """
+import functools, sys, time
+from mpifed import __main__
+from mpifed.algorithms.fedavg import FedAvg
+update = FedAvg.update
+@functools.wraps(update)
+def slow(self, *args):
+    time.sleep(0.1)
+    return update(self, *args)
+FedAvg.update = slow
+sys.exit(__main__.entry())
+"""
+
+
 def slowly(cluster, launcher):
     """A launcher of ranks whose clients take 0.1 s for a local step."""
     program = cluster.folder / "slow.py"
-    program.write_text(
-        "import functools, sys, time\nfrom mpifed import __main__\n"
-        "from mpifed.algorithms.fedavg import FedAvg\nupdate = FedAvg.update\n"
-        "@functools.wraps(update)\ndef slow(self, *args):\n"
-        "    time.sleep(0.1)\n    return update(self, *args)\n"
-        "FedAvg.update = slow\nsys.exit(__main__.entry())\n"
-    )
-    script = cluster.folder / f"slowly-{launcher.split()[0]}"  # -n N python -m mpifed WORDS
-    script.write_text(f'#!/usr/bin/env bash\nn=$2\nshift 5\nexec {launcher} -n "$n" python {program} "$@"\n')
-    script.chmod(0o755)
-    return str(script)
+    program.write_text(SLOW)
+    words = f'n=$2\nshift 5\nexec {launcher} -n "$n" {sys.executable} {program} "$@"'
+    return telling(cluster, f"slowly-{launcher.split()[0]}", words)
 
 
 def rounds(path):
@@ -80,18 +94,8 @@ def rounds(path):
 @pytest.mark.parametrize("launcher", [MPIRUN, SRUN])
 def test_single_one_world_over_two_nodes(cluster, launcher):
     path = cluster.folder / f"single-{launcher.split()[0]}.h5"
-    job = cluster.submit(
-        "--nodes=2",
-        "--ntasks=4",
-        "--ntasks-per-node=2",
-        JOBS / "single.sbatch",
-        *STUDY,
-        "rounds=5",
-        "-o",
-        path,
-        MPIFED_LAUNCH=launcher,
-    )
-    (done,) = cluster.wait(job)
+    words = ["--nodes=2", "--ntasks=4", "--ntasks-per-node=2", JOBS / "single.sbatch", *STUDY, "rounds=5"]
+    done = cluster.run(*words, "-o", path, MPIFED_LAUNCH=launcher)
     assert done.state == "COMPLETED", done.log
     assert f"written to {path}" in done.log
     machines = cluster.ask("srun", "--nodes=2", "--ntasks=2", "hostname").split()
@@ -106,34 +110,29 @@ def test_single_one_world_over_two_nodes(cluster, launcher):
 
 def test_single_refuses_a_launcher_of_another_library(cluster):
     path = cluster.folder / "wrong.h5"
-    job = cluster.submit("--ntasks=3", JOBS / "single.sbatch", *STUDY, "-o", path, MPIFED_LAUNCH="srun --mpi=none")
-    (done,) = cluster.wait(job)
+    done = cluster.run("--ntasks=3", JOBS / "single.sbatch", *STUDY, "-o", path, MPIFED_LAUNCH="srun --mpi=none")
     assert done.state == "FAILED"
-    assert re.search(
-        "^mpifed: the launcher started 3 processes, but mpi4py uses .*, which does not know of them", done.log, re.M
-    )
+    sentence = "^mpifed: the launcher started 3 processes, but mpi4py uses .*, which does not know of them"
+    assert re.search(sentence, done.log, re.M)
     assert not path.exists()
+
+
+def completed(count, done):
+    """All tasks of an array ended well."""
+    assert [job.state for job in done] == ["COMPLETED"] * count, done
+
+
+def written(cluster, folder, grid, *words):
+    """The array job that a sweep writes."""
+    sweep = ["sweep", *STUDY, "rounds=3", "--grid", grid, "-o", folder, "--slurm", *words]
+    assert f"sbatch {folder}/sweep.sbatch" in cluster.mpifed(*sweep)
+    return folder / "sweep.sbatch"
 
 
 def test_array_fills_a_node_with_points(cluster):
     folder = cluster.folder / "filled"
-    said = cluster.ask(
-        "mpifed",
-        "sweep",
-        *STUDY,
-        "rounds=3",
-        "--grid",
-        "seed=0:8",
-        "-o",
-        folder,
-        "--slurm",
-        "--tasks=2",
-        "--whole-node",
-    )
-    script = folder / "sweep.sbatch"
-    assert f"sbatch {script}" in said
-    done = cluster.wait(cluster.submit(script))
-    assert [job.state for job in done] == ["COMPLETED"] * 2, done
+    script = written(cluster, folder, "seed=0:8", "--tasks=2", "--whole-node")
+    completed(2, cluster.wait(cluster.submit(script)))
     files = sorted(folder.glob("*.h5"))
     assert [file.name for file in files] == [f"seed={seed}.h5" for seed in range(8)]
     for file in files:
@@ -143,23 +142,11 @@ def test_array_fills_a_node_with_points(cluster):
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_array_all_points_are_there(cluster, ranks):
     folder = cluster.folder / f"sweep-{ranks}"
-    words = [
-        "--array=0-2",
-        f"--ntasks={ranks}",
-        "--cpus-per-task=1",
-        JOBS / "array.sbatch",
-        *STUDY,
-        "rounds=3",
-        "--grid",
-        "algorithm.k0=2,3",
-        "--grid",
-        "seed=0:2",
-        "-o",
-        folder,
-    ]
+    words = ["--array=0-2", f"--ntasks={ranks}", "--cpus-per-task=1", JOBS / "array.sbatch", *STUDY, "rounds=3"]
+    words += ["--grid", "algorithm.k0=2,3", "--grid", "seed=0:2", "-o", folder]
     for left in (4, 0):
         done = cluster.wait(cluster.submit(*words, MPIFED_LAUNCH=MPIRUN))
-        assert [job.state for job in done] == ["COMPLETED"] * 3, done
+        completed(3, done)
         assert ("finished already" in "".join(job.log for job in done)) == (left == 0)
     files = sorted(folder.glob("*.h5"))
     assert [file.name for file in files] == [f"k0={k},seed={seed}.h5" for k in (2, 3) for seed in (0, 1)]
@@ -171,13 +158,8 @@ def test_array_all_points_are_there(cluster, ranks):
 
 def test_array_that_the_sweep_writes(cluster):
     folder = cluster.folder / "written"
-    said = cluster.ask(
-        "mpifed", "sweep", *STUDY, "rounds=3", "--grid", "seed=0:3", "-o", folder, "--slurm", "--tasks", "2"
-    )
-    script = folder / "sweep.sbatch"
-    assert f"sbatch {script}" in said
-    done = cluster.wait(cluster.submit("--ntasks=3", "--cpus-per-task=1", script, MPIFED_LAUNCH=MPIRUN))
-    assert [job.state for job in done] == ["COMPLETED"] * 2, done
+    script = written(cluster, folder, "seed=0:3", "--tasks", "2")
+    completed(2, cluster.wait(cluster.submit("--ntasks=3", "--cpus-per-task=1", script, MPIFED_LAUNCH=MPIRUN)))
     assert len([content(file) for file in folder.glob("*.h5")]) == 3
 
 
@@ -201,8 +183,7 @@ def test_array_that_a_benchmark_writes(cluster):
 
     script = folder / "quick" / "sweep.sbatch"
     assert f"sbatch {script}" in ask("--slurm", "--tasks=2").out
-    done = cluster.wait(cluster.submit("--ntasks=3", "--cpus-per-task=1", script, MPIFED_LAUNCH=MPIRUN))
-    assert [job.state for job in done] == ["COMPLETED"] * 2, done
+    completed(2, cluster.wait(cluster.submit("--ntasks=3", "--cpus-per-task=1", script, MPIFED_LAUNCH=MPIRUN)))
     quick = bench.read(name).reduced()
     expected = [run for run in runs(quick, quick.quick.seeds, name) if at_hand(run.config)]
     files = sorted(folder.rglob("*.h5"))
@@ -215,26 +196,10 @@ def test_array_that_a_benchmark_writes(cluster):
 def test_restart_at_the_time_limit(cluster):
     """One job is asked by USR1 before its limit; the ranks of the other see nothing but SIGTERM at its limit."""
     asked, late = cluster.folder / "asked.h5", cluster.folder / "late.h5"
-    words = ["--ntasks=3", "--time=1"]
-    first = cluster.submit(
-        *words,
-        "--signal=B:USR1@20",
-        JOBS / "restart.sbatch",
-        *STUDY,
-        "rounds=240",
-        "-o",
-        asked,
-        MPIFED_LAUNCH=slowly(cluster, MPIRUN),
-    )
-    other = cluster.submit(
-        *words,
-        "--signal=B:URG@1",
-        JOBS / "restart.sbatch",
-        *STUDY,
-        "rounds=240",
-        "-o",
-        late,
-        MPIFED_LAUNCH=slowly(cluster, SRUN),
+    line = [JOBS / "restart.sbatch", *STUDY, "rounds=240", "-o"]
+    first, other = (
+        cluster.submit("--ntasks=3", "--time=1", signal, *line, path, MPIFED_LAUNCH=slowly(cluster, launcher))
+        for signal, path, launcher in (("--signal=B:USR1@20", asked, MPIRUN), ("--signal=B:URG@1", late, SRUN))
     )
     for job, path, signal in ((first, asked, "SIGUSR1"), (other, late, "SIGTERM")):
         (done,) = cluster.wait(job, 500)
@@ -272,13 +237,12 @@ def test_restart_on_request_and_not_after_scancel(cluster):
     done = ended({}, "--batch", "--signal=USR1", restarts=1)
     assert (done.state, done.restarts) == ("COMPLETED", 1), done.log
     assert content(path) == whole(cluster, 40)
-    (done,) = cluster.wait(cluster.submit(*line))
+    done = cluster.run(*line)
     assert (done.state, done.log) == ("COMPLETED", f"{path} is finished already\n")
 
 
 def test_restart_does_not_repeat_a_mistake(cluster):
-    job = cluster.submit("--ntasks=2", JOBS / "restart.sbatch", "algorithm=fedadm", MPIFED_LAUNCH=MPIRUN)
-    (done,) = cluster.wait(job)
+    done = cluster.run("--ntasks=2", JOBS / "restart.sbatch", "algorithm=fedadm", MPIFED_LAUNCH=MPIRUN)
     assert (done.state, done.restarts) == ("FAILED", 0)
     assert "mpifed: unknown algorithm 'fedadm'; did you mean 'fedadmm'?" in done.log
 
@@ -300,26 +264,12 @@ def test_restart_jobs_of_one_name_go_on_one_after_the_other(cluster):
     assert content(path) == whole(cluster, 40)
 
 
-def telling(cluster, name, words):
-    """A launcher of ranks that does ``words`` of bash with -n N python -m mpifed …"""
-    script = cluster.folder / name
-    script.write_text(f"#!/usr/bin/env bash\n{words}\n")
-    script.chmod(0o755)
-    return script
-
-
 def test_threads_memory_and_site_reach_the_ranks(cluster):
-    launcher = telling(
-        cluster,
-        "tell",
-        """srun --mpi=none -n "$2" sh -c 'echo "threads $OMP_NUM_THREADS, cpus $SLURM_CPUS_PER_TASK"'""",
-    )
+    tell = """srun --mpi=none -n "$2" sh -c 'echo "threads $OMP_NUM_THREADS, cpus $SLURM_CPUS_PER_TASK"'"""
     site = cluster.folder / "site.sh"
-    site.write_text(f': "$never_set"\nexport MPIFED_LAUNCH={launcher}\n')
-    job = cluster.submit(
-        "--ntasks=2", "--cpus-per-task=2", "--mem-per-cpu=300M", JOBS / "single.sbatch", MPIFED_ENV=str(site)
-    )
-    (done,) = cluster.wait(job)
+    site.write_text(f': "$never_set"\nexport MPIFED_LAUNCH={telling(cluster, "tell", tell)}\n')
+    words = ["--ntasks=2", "--cpus-per-task=2", "--mem-per-cpu=300M", JOBS / "single.sbatch"]
+    done = cluster.run(*words, MPIFED_ENV=str(site))
     assert (done.state, done.log) == ("COMPLETED", "threads 2, cpus 2\n" * 2)
 
 
@@ -334,19 +284,14 @@ def test_an_environment_of_its_own_on_the_node(cluster):
     assert execute(["tar", "-C", venv, "-cf", tar, "."]).code == 0
     path = cluster.folder / "local.h5"
     wheel = list(Path(sys.prefix, "lib").glob("libmpi.so.*"))  # which the copy does not have
-    job = cluster.submit(
-        "--nodes=1",
-        "--ntasks=3",
-        JOBS / "single.sbatch",
-        *STUDY,
-        "rounds=5",
-        "-o",
-        path,
-        MPIFED_ENV=str(JOBS / "recipes" / "node-local.sh"),
-        MPIFED_VENV_TAR=str(tar),
-        MPIFED_LAUNCH=str(telling(cluster, "where", f'command -v python\nexec {MPIRUN} "$@"')),
+    variables = {
+        "MPIFED_ENV": str(JOBS / "recipes" / "node-local.sh"),
+        "MPIFED_VENV_TAR": str(tar),
+        "MPIFED_LAUNCH": telling(cluster, "where", f'command -v python\nexec {MPIRUN} "$@"'),
         **({"MPI4PY_LIBMPI": str(wheel[0])} if wheel else {}),
-    )
+    }
+    words = ["--nodes=1", "--ntasks=3", JOBS / "single.sbatch", *STUDY, "rounds=5", "-o", path]
+    job = cluster.submit(*words, **variables)
     (done,) = cluster.wait(job)
     assert done.state == "COMPLETED", done.log
     assert done.log.startswith(f"/tmp/mpifed-{job}/bin/python\n")
@@ -357,29 +302,14 @@ def test_an_environment_of_its_own_on_the_node(cluster):
 @pytest.mark.parametrize("launcher", [MPIRUN, SRUN])
 def test_scaling_table_and_picture(cluster, launcher):
     folder = cluster.folder / f"scaling-{launcher.split()[0]}"
-    job = cluster.submit(
-        "--nodes=2",
-        "--ntasks-per-node=2",
-        f"--chdir={ROOT}",
-        f"--output={cluster.folder}/scaling-%j.log",
-        JOBS / "scaling.sbatch",
-        "--clients",
-        "60",
-        "--rounds",
-        "4",
-        "--repeat",
-        "1",
-        "--to",
-        folder,
-        MPIFED_LAUNCH=launcher,
-    )
-    (done,) = cluster.wait(job)
+    words = ["--nodes=2", "--ntasks-per-node=2", f"--chdir={ROOT}", f"--output={cluster.folder}/scaling-%j.log"]
+    words += [JOBS / "scaling.sbatch", "--clients=60", "--rounds=4", "--repeat=1", "--to", folder]
+    done = cluster.run(*words, MPIFED_LAUNCH=launcher)
     assert done.state == "COMPLETED", done.log
     with (folder / "scaling.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [(row["kind"], row["client_ranks"]) for row in rows] == [
-        (kind, p) for kind in ("strong", "weak") for p in "123"
-    ]
+    ranks = [(row["kind"], row["client_ranks"]) for row in rows]
+    assert ranks == [(kind, p) for kind in ("strong", "weak") for p in "123"]
     assert all(float(row["seconds"]) > 0 for row in rows)
     if importlib.util.find_spec("matplotlib"):
         assert (folder / "scaling.png").read_bytes().startswith(b"\x89PNG")
@@ -399,7 +329,7 @@ def test_the_documented_way_from_jobs_to_a_figure(cluster):
     folder = cluster.folder / "documented"
     folder.mkdir()
     (folder / "jobs").symlink_to(JOBS)
-    lines = documented()
+    lines = [re.sub("^python ", f"{sys.executable} ", line) for line in documented()]
     out = cluster.ask("bash", "-ec", "\n".join([f"cd {folder}", *lines]), timeout=180, MPIFED_LAUNCH=MPIRUN)
     (sweep,) = (shlex.split(line, comments=True) for line in lines if "jobs/array.sbatch" in line)
     expected = points({}, [], [value for option, value in pairwise(sweep) if option == "--grid"])
@@ -418,14 +348,10 @@ def test_gpu_none_is_refused_unless_the_cpu_is_asked_for(cluster, word, state):
         pytest.skip("there are GPUs, or may be")
     path = cluster.folder / f"gpu-{state}.h5"
     network = ["data=images", "data.clients=4", "data.size=16", "problem=cnn", "algorithm=fedavg", "rounds=1", word]
-    job = cluster.submit(
-        "--ntasks=3", "--ntasks-per-node=3", JOBS / "gpu.sbatch", *network, "-o", path, MPIFED_LAUNCH=MPIRUN
-    )
-    (done,) = cluster.wait(job)
+    words = ["--ntasks=3", "--ntasks-per-node=3", JOBS / "gpu.sbatch", *network]
+    done = cluster.run(*words, "-o", path, MPIFED_LAUNCH=MPIRUN)
     assert done.state == state, done.log
     assert path.exists() == (state == "COMPLETED")
     if state == "FAILED":
-        assert re.findall("^mpifed: .*", done.log, re.M) == [
-            'mpifed: problem.device = "cuda" is wrong: PyTorch finds no GPU on a node of this run: '
-            'write "auto" or "cpu"'
-        ]
+        sentence = '"cuda" is wrong: PyTorch finds no GPU on a node of this run: write "auto" or "cpu"'
+        assert re.findall("^mpifed: .*", done.log, re.M) == [f"mpifed: problem.device = {sentence}"]

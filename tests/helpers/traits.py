@@ -83,3 +83,8 @@ def bears_change(name):
 def has_personal_models(algorithm):
     """Whether clients keep models of their own."""
     return algorithm.personal
+
+
+def needs(algorithm):
+    """The optional methods of a problem that it needs."""
+    return algorithm.needs()

@@ -16,15 +16,8 @@ from mpifed.federation.timing.distributions import Distribution
 class Uneven(Quadratics):
     """Random matrices; those of the first ``hard`` clients have eigenvalues up to ``hardest``."""
 
-    def __init__(self, data: HardQuadratic, seed: int, dtype: str) -> None:
-        super().__init__(data.clients, data.features, data.mu, data.L, seed, dtype)
-        self.usual = data.L
-        self.hard = data.hard
-        self.hardest = data.hardest
-
-    def draw(self, i: int) -> tuple[Array, Array]:
-        self.L = self.hardest if i < self.hard else self.usual
-        return super().draw(i)
+    def largest(self, i: int) -> float:
+        return self.source.hardest if i < self.source.hard else self.source.L
 
 
 class HardQuadratic(RandomQuadratic):
@@ -81,11 +74,7 @@ class Balanced(FedGiA):
         d, p = (z[-1] * fed.m) ** 0.5, sigma * fed.m**1.5 * float(np.linalg.norm(z[:-1] - x))
         if self.unit == "t":
             p /= server.r
-        factor = 1.0
-        if p < d / self.mu:
-            factor = 2.0
-        elif d < p / self.mu:
-            factor = 0.5
+        factor = 2.0 if p < d / self.mu else 0.5 if d < p / self.mu else 1.0
         return Balance(z[:-1], sigma * factor, server.r)
 
     def and_residual(self, f: Local, client: Any, x: Array, sigma: float, selected: Array) -> tuple[Any, Array]:

@@ -1,17 +1,12 @@
 """AD-ADMM: its fixed point, the order in which clients arrive, and why duals stay with the clients."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
 
-import mpifed
 from mpifed.algorithms.ad_admm import ADADMM
-from mpifed.core.errors import UserError
 from mpifed.theory.ad_admm import certificate, least_penalty, least_proximal
-from tests.helpers.algorithm_runs import M, Run, minimiser
 from tests.oracles import event_loop
 from tests.oracles.problems import LeastSquares
 from tests.theory.test_theorems import KNOWN
@@ -26,43 +21,6 @@ def clients():
         A = rng.standard_normal((9, 4)) * np.exp(rng.uniform(-1, 0.5, 4))
         found.append(LeastSquares(A, A @ rng.standard_normal(4) + rng.standard_normal(9)))
     return found
-
-
-def test_the_minimiser_with_the_gradients_there_as_duals_is_a_fixed_point():
-    run = Run(ADADMM(gamma=0.4))
-    x = minimiser(run)
-    host, rho = run.hosts[0], run.server.rho
-    gradients = np.array([A.T @ (A @ x - b) / len(A) for A, b in run.samples()])[host.order]
-    host.state = type(host.state)(lam=-gradients, w=np.tile(x, (M, 1)), z=x - gradients / rho)
-    run.server = run.server._replace(x=x)
-    assert np.allclose(run.rounds(3)[-1], x, rtol=1e-10)
-
-
-def study(**asynchronous):
-    table = {
-        "rounds": 4000,
-        "data": {"name": "linreg-noniid", "clients": 12, "features": 6, "least": 8, "most": 25},
-        "algorithm": {"name": "ad-admm"},
-        "selection": {"name": "all"},
-        "evaluate": {"every": 100},
-        "stop": {"gradient": 1e-20},
-        "system": {"speed": {"name": "lognormal", "median": 50, "sigma": 1.5}, "passes": 3},
-    }
-    return table | ({"asynchronous": asynchronous} if asynchronous else {})
-
-
-@pytest.mark.parametrize("arrivals", [1, 5, 12])
-def test_it_ends_at_the_minimiser_however_old_uploads_are(arrivals):
-    result = mpifed.run(study(arrivals=arrivals), progress=False)
-    assert result.rounds["grad_norm_sq"][-1] < 1e-16
-    assert result.rounds["staleness_max"].max() > 20 or arrivals > 1
-
-
-def test_all_arrivals_are_synchronous_rounds():
-    table = study() | {"rounds": 30, "evaluate": {"every": 1}}
-    together = mpifed.run(table | {"asynchronous": {"arrivals": 12}}, progress=False)
-    assert np.allclose(together.x, mpifed.run(table, progress=False).x, rtol=1e-12, atol=1e-14)
-    assert not together.rounds["staleness"].any()
 
 
 class Consensus:
@@ -118,9 +76,3 @@ def test_its_certificate_holds_with_the_constants_that_it_asks_for():
     assert certificate(ADADMM(rho=rho, gamma=0.9 * gamma), late).holds is False
     assert certificate(ADADMM(rho=rho, gamma=gamma), late._replace(oldest=math.inf)).holds is False
     assert certificate(ADADMM(rho=rho), KNOWN._replace(oldest=0.0)).holds
-
-
-@pytest.mark.parametrize(("option", "value"), [("rho", 0.0), ("rho", -1.0), ("gamma", -0.1)])
-def test_options_that_make_no_sense_are_refused_by_name(option, value):
-    with pytest.raises(UserError, match=f"algorithm.{option}"):
-        mpifed.run(study(), {f"algorithm.{option}": value})

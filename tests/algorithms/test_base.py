@@ -1,7 +1,5 @@
 """What every algorithm says of itself: its work, the option to change where it diverges, what it inherits from."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import msgspec

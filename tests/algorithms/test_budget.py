@@ -1,7 +1,5 @@
 """The privacy budget of a run: basic and accounted."""
 
-from __future__ import annotations
-
 import sys
 from math import ceil, log, log1p
 

@@ -1,29 +1,15 @@
 """The penalty of FedGiA that follows the curvature of f."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from mpifed.algorithms.curvature import begun, followed
 from mpifed.algorithms.fedgia import FedGiA
-from mpifed.core.errors import UserError
-from mpifed.experiment.config import experiment
-from mpifed.federation.participation.selection import All, Uniform
+from mpifed.federation.participation.selection import All
 from mpifed.theory.fedgia import certificate
-from tests.helpers.algorithm_runs import M, N, Run, build, gradients, minimiser
+from tests.helpers.algorithm_runs import M, Run, distance, smoothness
 
 STARTS = [0.002, 0.2, 20.0]
-
-
-def distance(run):
-    x = minimiser(run)
-    return np.linalg.norm(run.server.x - x) / np.linalg.norm(x)
-
-
-def steepest(run):
-    """max r_i/m."""
-    return max(np.linalg.norm(A, 2) ** 2 / len(A) for A, _ in run.samples()) / M
 
 
 def path_of(f, x, sigma, most, count):
@@ -82,17 +68,6 @@ def test_huge_and_tiny_steps_leave_numbers(slope):
         assert 0 < path.sigma < np.inf
 
 
-@pytest.mark.parametrize("share", [1.0, 0.3])
-@pytest.mark.parametrize("options", [{"k0": 1}, {"k0": 7}, {"k0": 3, "H": "gram"}, {"k0": 1, "H": "zero"}], ids=str)
-@pytest.mark.parametrize("t", STARTS)
-def test_it_ends_at_the_minimiser_from_any_t(t, options, share):
-    run = Run(FedGiA(adaptive=True, t=t, **options), selection=Uniform(share=share))
-    run.rounds(300)
-    assert distance(run) < 1e-6
-    assert np.abs(run.states().pi.sum(axis=0)).max() < 1e-6
-    assert np.allclose(run.states().pi, -gradients(run, run.server.x) / M, atol=1e-6)
-
-
 def test_t_held_at_the_smallest_start_diverges():
     run = Run(FedGiA(t=STARTS[0], k0=1))
     run.rounds(10)
@@ -104,7 +79,7 @@ def test_one_step_of_all_clients_does_not_lead_to_no_penalty_at_all():
     run = Run(FedGiA(adaptive=True, k0=1, t=0.2), selection=All())
     for _ in range(100):
         run.rounds(1)
-        assert run.server.sigma > 0.01 * steepest(run)
+        assert run.server.sigma > 0.01 * (smoothness(run).max() / M)
 
 
 @pytest.mark.parametrize("t", STARTS)
@@ -113,19 +88,10 @@ def test_it_comes_to_a_t_of_its_own_whatever_the_first(t):
     found = []
     for _ in range(30):
         run.rounds(1)
-        found.append(run.server.sigma / steepest(run))
+        found.append(run.server.sigma / (smoothness(run).max() / M))
     assert 0.05 < np.median(found[15:]) < 1.5
-    assert np.allclose(np.log2(np.array(found) / t) % 1, 0, atol=1e-9)  # times powers of two
-
-
-def test_where_it_is_gradient_descent_it_is_that_of_the_rule():
-    """With H = 0 and two steps z_i = x − ḡ_i/σ, so that x⁺ = x − ∇f(x)/(mσ)."""
-    run = Run(FedGiA(H="zero", k0=2, t=0.01, adaptive=True))
-    first, most = run.server.sigma, run.server.most
-    assert most == pytest.approx(steepest(run), rel=1e-12)
-    expected = path_of(lambda x: gradients(run, x).mean(axis=0) / M, np.zeros(N), first, most, 12)
-    assert np.allclose(run.rounds(12), [path.x for path in expected[1:]], rtol=1e-8, atol=1e-10)
-    assert run.server.sigma == expected[-1].sigma
+    exponents = np.log2(np.array(found) / t)
+    assert np.allclose(exponents, np.rint(exponents), rtol=0, atol=1e-9)  # times powers of two
 
 
 def test_without_it_nothing_but_the_model_and_the_penalty_are_kept():
@@ -138,15 +104,3 @@ def test_no_theorem_is_certified():
     why = "those of FedGiA are about one σ for all rounds"
     assert found.holds is None
     assert found.remarks == [f"no theorem is certified for fedgia with algorithm.adaptive = true: {why}"]
-
-
-def test_old_uploads_tell_no_curvature():
-    config = experiment({"algorithm": {"name": "fedgia-async", "adaptive": True}})
-    with pytest.raises(UserError, match=r"^algorithm\.adaptive = true is wrong: uploads of fedgia-async are from "):
-        config.algorithm.verify(3)
-
-
-@pytest.mark.parametrize("value", ["yes", 1, None])
-def test_wrong_options_are_refused(value):
-    with pytest.raises(UserError, match=r"^algorithm\.adaptive = .* is wrong: it must be true or false"):
-        build("fedgia", {"adaptive": value})

@@ -1,7 +1,5 @@
 """Elastic nets over neighbourhoods: the minimisers, by trying."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

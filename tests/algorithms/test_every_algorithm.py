@@ -3,8 +3,6 @@
 What options play no part in, such as the number of hosts, is in test_every_setting.py.
 """
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from copy import copy
 from functools import cache
@@ -27,6 +25,8 @@ from tests.helpers.algorithm_cases import (
     CHOSEN,
     EXCHANGES,
     GRAPH_CASES,
+    PROBLEMS,
+    Still,
     called,
     members,
     start,
@@ -196,3 +196,20 @@ def test_one_node_alone_ends_at_its_own_minimiser(place):
     run = Run(EVERY[place][0], graph={"name": "ring"}, data=data)
     run.rounds(800)
     assert np.allclose(run.server.x, np.arange(1, N + 1), atol=1e-3)
+
+
+@members(
+    [
+        case
+        for case in CASES
+        if case[0] not in PROBLEMS
+        and not case[1].get("weight_decay")
+        and case[1].get("noise", "none") == "none"
+        and not {"epsilon", "noise_multiplier"} & case[1].keys()
+    ]
+)
+def test_where_nothing_pulls_the_model_of_the_start_stays(algorithm):
+    """Also for the share of those who have not trained yet."""
+    run = Run(algorithm, Still(), data=SOURCES["least-squares"].load(0, "float64"))
+    assert np.allclose(run.server.x, np.linspace(-1, 2, N), rtol=1e-14)
+    assert np.allclose(run.rounds(4), np.linspace(-1, 2, N), rtol=1e-12)

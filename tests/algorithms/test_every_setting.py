@@ -1,7 +1,5 @@
 """Every method in settings of all kinds, with a server and without: promises about bits, types and arguments."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import NamedTuple
 

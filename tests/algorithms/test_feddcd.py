@@ -1,55 +1,43 @@
-"""FedDCD: what its paper proves, on functions whose dual is known."""
-
-from __future__ import annotations
+"""FedDCD: what its paper proves, on functions whose dual is known, and what happens where clients arrive one by one."""
 
 import math
-from itertools import combinations
 
 import numpy as np
 import pytest
 
-from mpifed.core.streams import stream
-from mpifed.federation.participation.selection import Uniform
-from tests.helpers.algorithm_runs import Run, build, quadratics
-from tests.helpers.dual_methods import Dual, Fixed, duals, every_dual, put, sharp, trajectory
+from mpifed.federation.participation.selection import All, Uniform
+from tests.helpers.algorithm_runs import Given, Run, build
+from tests.helpers.dual_methods import after, begun, duals, every_dual, on_every_set, sharp, trajectory
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("c", "alpha", "eta", "tau"),
-    [
-        (2.0, 2.0, 1.0, 4),
-        pytest.param(2.0, 2.0, 0.4, 4, marks=pytest.mark.slow),
-        pytest.param(2.0, 0.5, 1.0, 4, marks=pytest.mark.slow),
-        (0.5, 0.2, 0.7, 2),
-        pytest.param(3.0, 3.0, 1.0, 10, marks=pytest.mark.slow),
-        pytest.param(1.0, 1.0, 1.8, 3, marks=pytest.mark.slow),
-    ],
+    [(2.0, 2.0, 1.0, 4), (2.0, 2.0, 0.4, 4), (2.0, 0.5, 1.0, 4), (0.5, 0.2, 0.7, 2), (3, 3, 1, 10), (1, 1, 1.8, 3)],
 )
 def test_the_expected_gap_ratio_is_exactly_the_formula_of_the_errata(c, alpha, eta, tau):
     """1 − (τ−1)/(N−1)·(2κ' − κ'²), κ' = ηα/c: the mean over 2,000 draws, within 1 %."""
-    m, (problem, data) = 10, sharp(c, alpha)
-    dual, k = Dual(data), eta * alpha / c
-    run = Run(build("feddcd", {"eta": eta}), problem, data=data, selection=Uniform(count=tau))
-    start, ratios = np.zeros((m, data.n)), []
-    for _ in range(2000 if tau < m else 1):
-        put(run, y=start, w=start)
-        run.rounds(1)
-        ratios.append(dual.gap(run.states().y) / dual.gap(start))
-    assert np.isclose(np.mean(ratios), 1 - (tau - 1) / (m - 1) * (2 * k - k * k), rtol=0.01, atol=1e-12)
+    dual, problem = sharp(c, alpha)
+    run, start, k = begun(dual, Uniform(count=tau), problem=problem, eta=eta), np.zeros_like(dual.b), eta * alpha / c
+    gaps = [dual.gap(after(run, y=start, w=start).y) for _ in range(2000 if tau < dual.m else 1)]
+    ratio = np.mean(gaps) / dual.gap(start)
+    assert np.isclose(ratio, 1 - (tau - 1) / (dual.m - 1) * (2 * k - k * k), rtol=0.01, atol=1e-12)
 
 
-def test_and_over_all_sets_of_clients_it_is_exact_to_rounding():
-    problem, data = sharp(2.0, 1.2, m=6, n=3)
-    dual, y = Dual(data), np.random.default_rng(1).standard_normal((6, 3))
+@pytest.mark.parametrize(("c", "alpha", "eta"), [(2.0, 1.2, 0.8), (0.5, 0.2, 0.7), (1.0, 1.0, 1.8)])
+def test_and_over_all_sets_of_clients_it_is_exact_to_rounding(c, alpha, eta):
+    dual, problem = sharp(c, alpha, m=6, n=3)
+    y = np.random.default_rng(1).standard_normal((6, 3))
     y -= y.mean(axis=0)
-    after = []
-    for chosen in combinations(range(6), 3):
-        run = Run(build("feddcd", {"eta": 0.8}), problem, data=data, selection=Fixed(first=chosen))
-        put(run, y=y)
-        run.rounds(1)
-        after.append(dual.gap(run.states().y))
-    k = 0.8 * 1.2 / 2.0
-    assert np.isclose(np.mean(after) / dual.gap(y), 1 - 2 / 5 * (2 * k - k * k), rtol=1e-12)
+    _, runs = on_every_set(dual, 3, problem=problem, eta=eta)
+    k = eta * alpha / c
+    ratio = np.mean([dual.gap(after(run, y=y).y) for run in runs]) / dual.gap(y)
+    assert np.isclose(ratio, 1 - 2 / 5 * (2 * k - k * k), rtol=1e-12)
+
+
+def factor(dual, tau):
+    """1 − (τ−1)/(N−1)·α/β of Theorem 4.1."""
+    return 1 - (tau - 1) / (dual.m - 1) * dual.alpha / dual.beta
 
 
 @every_dual
@@ -57,35 +45,33 @@ def test_and_over_all_sets_of_clients_it_is_exact_to_rounding():
 def test_theorem_4_1_the_expected_dual_gap_falls_by_its_factor(place, tau):
     """(3) in every single step: E G(y⁺) − G* <= (1 − (τ−1)/(N−1)·α/β)(G(y) − G*)."""
     dual = duals()[place]
-    rate = 1 - (tau - 1) / (dual.m - 1) * dual.alpha / dual.beta
-    sets = list(combinations(range(dual.m), tau))
-    runs = [Run(build("feddcd"), "quadratic", data=dual.data, selection=Fixed(first=chosen)) for chosen in sets]
-    for state in trajectory("feddcd", dual.data, 20):
-        after = []
-        for run in runs:
-            put(run, y=state.y, w=state.w)
-            run.rounds(1)
-            after.append(dual.gap(run.states().y))
-        assert np.mean(after) <= rate * dual.gap(state.y) * (1 + 1e-9) + 1e-14
+    _, runs = on_every_set(dual, tau)
+    for state in trajectory("feddcd", dual):
+        gaps = [dual.gap(after(run, y=state.y, w=state.w).y) for run in runs]
+        assert np.mean(gaps) <= factor(dual, tau) * dual.gap(state.y) * (1 + 1e-9) + 1e-14
 
 
 @every_dual
-def test_theorem_4_1_the_local_models_near_the_minimiser(place):
-    """(4), the mean over all i and 60 runs: E‖w_i − w*‖² <= rate^T ‖y*‖²/(Nα²), and its source (38) in every run."""
+def test_theorem_4_1_the_local_models_and_the_random_one_near_the_minimiser(place):
+    """(4), the mean over 60 runs of all w_i, and of the random one, which is the model after round T + 1.
+
+    E‖w_i − w*‖² <= rate^T ‖y*‖²/(Nα²), and its source (38) in every run.
+    """
     dual, tau, rounds, runs = duals()[place], 3, 8, 60
-    rate = 1 - (tau - 1) / (dual.m - 1) * dual.alpha / dual.beta
-    distance = np.zeros((runs, rounds + 1))
+    algorithm = build("feddcd", {"model": "random"})
+    every, random = np.zeros((2, runs, rounds))
     for seed in range(runs):
-        run = Run(build("feddcd"), "quadratic", data=dual.data, selection=Uniform(count=tau), seed=seed)
-        for k in range(rounds + 1):
+        run = Run(algorithm, "quadratic", data=dual.data, selection=Uniform(count=tau), seed=seed)
+        for k in range(rounds):
             y = run.states().y
             W = np.matvec(dual.inverse, y + dual.b)  # all of them, also of those who do not train
-            distance[seed, k] = np.mean(np.sum((W - dual.w) ** 2, axis=1))
-            assert distance[seed, k] <= 2 / (dual.m * dual.alpha) * dual.gap(y) * (1 + 1e-9) + 1e-12
-            run.rounds(1)
-    bound = rate ** np.arange(rounds + 1) * np.sum(dual.y**2) / (dual.m * dual.alpha**2)
-    error = distance.std(axis=0) / math.sqrt(runs)
-    assert (distance.mean(axis=0) <= bound + 5 * error + 1e-12).all()
+            every[seed, k] = np.mean(np.sum((W - dual.w) ** 2, axis=1))
+            assert every[seed, k] <= 2 / (dual.m * dual.alpha) * dual.gap(y) * (1 + 1e-9) + 1e-12
+            random[seed, k] = np.sum((run.rounds(1)[-1] - dual.w) ** 2)
+    bound = factor(dual, tau) ** np.arange(rounds) * np.sum(dual.y**2) / (dual.m * dual.alpha**2)
+    for distance in (every, random):
+        error = distance.std(axis=0) / math.sqrt(runs)
+        assert (distance.mean(axis=0) <= bound + 5 * error + 1e-12).all()
 
 
 @every_dual
@@ -104,41 +90,35 @@ def test_theorem_5_2_inexact_gradients_still_contract(place):
     assert (gaps.mean(axis=0) <= bound + 5 * gaps.std(axis=0) / math.sqrt(runs) + 1e-12).all()
 
 
-def test_feddcd_is_its_box_client_by_client():
-    """(1), (2) with Λ = I/α and Algorithm 1; the model is the mean of the round's w_i."""
-    eta, dual = 0.7, duals()[1]
-    run = Run(build("feddcd", {"eta": eta}), "quadratic", data=dual.data, selection=Uniform(count=3))
-    y, w = np.zeros_like(dual.b), np.zeros_like(dual.b)
-    for _ in range(6):
-        model, chosen = run.rounds(1)[-1], run.fed.selected
-        w[chosen] = np.linalg.solve(dual.Q[chosen], (dual.b + y)[chosen][..., None])[..., 0]
-        mean = w[chosen].mean(axis=0)
-        y[chosen] -= eta * dual.alpha * (w[chosen] - mean)
-        assert np.allclose(model, mean, rtol=1e-9, atol=1e-10)
-        assert np.allclose(run.states().y, y, rtol=1e-9, atol=1e-10)
-        assert np.allclose(run.states().w, w, rtol=1e-9, atol=1e-10)
+@pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])
+def test_the_random_model_is_that_of_a_selected_client(name):
+    """Of any of them, equally often; duals and traffic are those of the mean."""
+    dual = duals()[1]
+    run, mean = (begun(dual, Uniform(count=3), name, model=model) for model in ("random", "mean"))
+    places = []
+    for _ in range(150):
+        x = run.rounds(1)[-1]
+        mean.rounds(1)
+        found = np.flatnonzero((run.states().w == x).all(axis=1))
+        assert len(found) == 1
+        places.append(run.fed.selected.tolist().index(found[0]))
+        assert np.array_equal(run.states().y, mean.states().y)
+    assert vars(run.fed.ledger) == vars(mean.fed.ledger)
+    assert np.abs(np.bincount(places, minlength=3) - 50).max() < 5 * np.sqrt(150 * 2 / 9)
 
 
-def test_feddcd_takes_alpha_and_beta_from_all_clients():
-    data = quadratics(np.array([np.diag([2.0, 5.0]), np.diag([0.5, 3.0]), np.diag([1.0, 9.0])]), np.ones((3, 2)))
-    server = Run(build("feddcd"), "quadratic", data=data).server
-    assert np.allclose([server.alpha, server.beta], [0.5, 9.0])
-
-
-def test_draws_do_not_depend_on_the_algorithm():
-    """The first draw of AccFedDCD is that of FedDCD."""
-    selector = Uniform(count=3).selector(4, 9, 5)
-    assert np.array_equal(
-        selector.select(2, 0), np.sort(stream(4, "selection", 2, 0).choice(9, 3, replace=False, shuffle=False))
-    )
-
-
-AWAY = {"speed": {"name": "lognormal", "median": 100, "sigma": 1.5}, "passes": 5, "latency": 0.01, "jitter": 0.4}
+def test_the_random_model_is_random_where_all_clients_are_selected():
+    run, owners = begun(duals()[1], All(), model="random"), set()
+    for _ in range(30):
+        x = run.rounds(1)[-1]
+        owners.update(np.flatnonzero((run.states().w == x).all(axis=1)).tolist())
+    assert owners == set(range(5))
 
 
 def asynchronous(dual, arrivals, problem="quadratic", **table):
-    table = {"arrivals": arrivals, **table}
-    return Run(build("feddcd"), problem, data=dual.data, system=AWAY, asynchronous=table)
+    speed = {"name": "lognormal", "median": 100, "sigma": 1.5}
+    system = {"speed": speed, "passes": 5, "latency": 0.01, "jitter": 0.4}
+    return Run(build("feddcd"), problem, data=dual.data, system=system, asynchronous={"arrivals": arrivals, **table})
 
 
 @every_dual
@@ -168,19 +148,15 @@ def test_asynchronously_it_is_exact_coordinate_descent_on_those_that_arrive(plac
         models.append(run.rounds(1)[0])
         came.append(tuple(run.fed.selected.tolist()))
     assert len(set(map(len, came))) == 1
-    plain = Run(build("feddcd"), "quadratic", data=dual.data, selection=Fixed(first=came[0]))
-    for chosen, model in zip(came, models, strict=True):
-        plain.fed.participation.selector = Fixed(first=chosen).selector(0, dual.m, rounds)
-        np.testing.assert_allclose(plain.rounds(1)[0], model, rtol=0, atol=1e-12 * (1 + abs(model).max()))
+    plain = begun(dual, Given(tuple(came)))
+    np.testing.assert_allclose(plain.rounds(rounds), models, rtol=0, atol=1e-12 * (1 + np.abs(models).max()))
     np.testing.assert_allclose(plain.states().y, run.states().y, rtol=0, atol=1e-11 * (1 + abs(dual.y).max()))
 
 
 def test_asynchronously_it_ends_at_the_minimiser_of_f():
     """Whichever clients come often: the arrivals decide how fast, and not where to."""
-    problem, data = sharp(2.0, 1.5, m=6, n=3)
-    dual = Dual(data)
+    dual, problem = sharp(2.0, 1.5, m=6, n=3)
     run = asynchronous(dual, 2, problem, staleness=6)
     models = run.rounds(150)
     assert np.linalg.norm(models[-1] - dual.w) <= 1e-6 * np.linalg.norm(dual.w)
-    counts = run.fed.times_selected
-    assert counts.max() > 2 * counts.min()
+    assert run.fed.times_selected.max() > 2 * run.fed.times_selected.min()

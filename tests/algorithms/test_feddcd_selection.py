@@ -1,13 +1,10 @@
 """FedDCD with other laws of selection: what docs/studies/selection.md proves, on functions whose dual is known."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np
 import pytest
 
-from mpifed.algorithms.local_solvers import GradientDescent
 from mpifed.core.streams import stream
 from mpifed.federation.participation import UNIFORM
 from mpifed.federation.participation.importance import Importance
@@ -15,7 +12,7 @@ from mpifed.federation.participation.scored import Greedy
 from mpifed.federation.participation.selection import nth_other
 from mpifed.theory import feddcd as theory
 from tests.helpers.algorithm_runs import Run, build, quadratics
-from tests.helpers.dual_methods import Dual, Fixed, put
+from tests.helpers.dual_methods import Dual, after, begun, on_every_set
 
 
 def uneven(m=5, n=3, own=False):
@@ -36,33 +33,22 @@ def spectra(dual, scaling):
     return (least if scaling == "own" else np.full(dual.m, least.min())), eigenvalues[:, -1]
 
 
-def after(run, y, w=None):
-    """The dual variables after one round from y."""
-    put(run, y=y, w=np.zeros_like(y) if w is None else w)
-    run.rounds(1)
-    return run.states().y
-
-
 @pytest.mark.parametrize("scaling", ["common", "own"])
 @pytest.mark.parametrize("tau", [2, 3])
 def test_by_importance_the_expected_dual_gap_falls_by_its_factor(tau, scaling):
     """Over all sets with their probabilities ∝ Σ a_i Π β_i/a_i, from random y: never above the factor."""
     dual = Dual(uneven(own=scaling == "own"))
     a, beta = spectra(dual, scaling)
-    sets = [list(some) for some in combinations(range(dual.m), tau)]
-    weight = np.array([a[some].sum() * np.prod((beta / a)[some]) for some in sets])
+    sets, runs = on_every_set(dual, tau, scaling=scaling)
+    weight = np.array([a[list(some)].sum() * np.prod((beta / a)[list(some)]) for some in sets])
     factor = theory.by_importance(a, beta, tau)
-    runs = [
-        Run(build("feddcd", {"scaling": scaling}), "quadratic", data=dual.data, selection=Fixed(first=tuple(some)))
-        for some in sets
-    ]
     uniform = theory.factor((tau - 1) / (dual.m - 1), a.min(), beta.max())
     assert 0 < 1 - uniform < 1 - factor < 1  # it promises more than (3)
     rng = np.random.default_rng(1)
     for _ in range(15):
         y = rng.standard_normal(dual.y.shape) * rng.uniform(0.1, 5, (dual.m, 1))
         y -= y.mean(axis=0)
-        gaps = [dual.gap(after(run, y)) for run in runs]
+        gaps = [dual.gap(after(run, y=y, w=0 * y).y) for run in runs]
         assert weight @ gaps / weight.sum() <= factor * dual.gap(y) * (1 + 1e-9)
 
 
@@ -70,7 +56,7 @@ def test_by_importance_the_expected_dual_gap_falls_by_its_factor(tau, scaling):
 def test_the_selection_draws_from_that_law(scaling):
     dual, tau, rounds = Dual(uneven(own=scaling == "own")), 2, 4000
     a, beta = spectra(dual, scaling)
-    run = Run(build("feddcd", {"scaling": scaling}), "quadratic", data=dual.data, selection=Importance(count=tau))
+    run = begun(dual, Importance(count=tau), scaling=scaling)
     run.rounds(1)
     select, times = run.fed.participation.selector.select, np.zeros((dual.m, dual.m))
     for round in range(1, rounds + 1):
@@ -102,13 +88,11 @@ def test_whoever_is_ahead_one_uniform_client_keeps_a_linear_rate(tau):
     rng = np.random.default_rng(2)
     y = rng.standard_normal(dual.y.shape)
     y -= y.mean(axis=0)
+    sets, runs = on_every_set(dual, tau)
+    gaps = {some: dual.gap(after(run, y=y, w=0 * y).y) for some, run in zip(sets, runs, strict=True)}
     for ahead in combinations(range(dual.m), tau - 1):
-        others = [i for i in range(dual.m) if i not in ahead]
-        gaps = []
-        for i in others:
-            run = Run(build("feddcd"), "quadratic", data=dual.data, selection=Fixed(first=tuple(sorted((*ahead, i)))))
-            gaps.append(dual.gap(after(run, y)))
-        assert np.mean(gaps) <= factor * dual.gap(y) * (1 + 1e-9)
+        mean = np.mean([gap for some, gap in gaps.items() if set(ahead) < set(some)])
+        assert mean <= factor * dual.gap(y) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("solver", [None, 3])
@@ -117,9 +101,8 @@ def test_greedy_feddcd_is_a_plain_loop(scaling, solver):
     """Candidates solve (1), keep w_i and reply with √a_i‖w_i − x‖; those ahead and one other solve again; (2)."""
     m, n, tau, seed = 6, 3, 3, 4
     dual = Dual(uneven(m, own=True))
-    options = {"scaling": scaling} | ({} if solver is None else {"solver": GradientDescent(steps=solver)})
-    run = Run(build("feddcd", {"scaling": scaling}), "quadratic", data=dual.data, seed=seed)
-    algorithm = type(run.algorithm)(**options)
+    table = {"name": "newton"} if solver is None else {"name": "gd", "steps": solver}
+    algorithm = build("feddcd", {"scaling": scaling, "solver": table})
     run = Run(algorithm, "quadratic", data=dual.data, seed=seed, selection=Greedy(count=tau, candidates=5))
     a, beta = spectra(dual, scaling)
     y, w, x = np.zeros((m, n)), np.zeros((m, n)), np.zeros(n)

@@ -1,20 +1,24 @@
-"""FedGiA's t for problems of one's own."""
-
-from __future__ import annotations
+"""FedGiA: its t, also for problems of one's own, and its asynchronous form."""
 
 from math import log
 
 import numpy as np
 import pytest
 
+import mpifed
 from mpifed import LinearModel
 from mpifed.algorithms.fedgia import FedGiA
+from mpifed.algorithms.fedgia_async import AsynchronousFedGiA
+from mpifed.core.errors import UserError
 from mpifed.data.sources.gaussian import Gaussian
-from mpifed.federation.participation.selection import Uniform
 from mpifed.problems.base import Problem
 from mpifed.problems.logistic import Logistic, LogisticLoss
 from mpifed.problems.nonconvex_logistic import NonconvexLogistic
-from tests.helpers.algorithm_runs import M, N, Run, gradients
+from tests.helpers.algorithm_runs import M, N, Run
+from tests.oracles import event_loop, fedgia_async
+from tests.oracles import problems as written_out
+from tests.oracles.study import SIZES
+from tests.oracles.synchronous import Lasting
 
 
 class Derived(LogisticLoss):
@@ -65,80 +69,85 @@ def test_a_logistic_loss_of_ones_own_has_the_iterates_of_mpifeds():
     assert np.allclose(run(Own()).rounds(5), run(Derived()).rounds(5), rtol=1e-9)
 
 
-@pytest.mark.parametrize("k0", [1, 4])
-def test_fedgia_with_zero_h_is_its_formula(k0):
-    """(12) with H = 0: x_i − x = −(ḡ_i + π_i)/σ, hence π_i = −ḡ_i, and from the second step on x_i = x."""
-    run = Run(FedGiA(H="zero", k0=k0))
-    x, pi, sigma = np.zeros(N), np.zeros((M, N)), run.server.sigma
-    for _ in range(10):
-        model = run.rounds(1)[-1]
-        chosen = run.fed.mask(run.fed.selected)[:, None]
-        g = gradients(run, x) / M
-        step = -(g + pi) / sigma if k0 == 1 else np.zeros_like(g)
-        z, pi = np.where(chosen, x + step - g / sigma, x - g / sigma), -g
-        x = z.mean(axis=0)
-        assert np.allclose(model, x, rtol=1e-12, atol=1e-14)
-    assert np.allclose(run.states().pi, pi, rtol=1e-12, atol=1e-14)
-
-
-@pytest.mark.parametrize("H", ["diagonal", "gram"])
-def test_fedgia_takes_its_steps_with_one_gradient(H):
-    """(12)–(17), client by client."""
-    run = Run(FedGiA(H=H, k0=3))
-    x, pi, sigma = np.zeros(N), np.zeros((M, N)), run.server.sigma
-    for _ in range(4):
-        model, z = run.rounds(1)[-1], np.empty((M, N))
-        for i, (A, b) in enumerate(run.samples()):
-            gram, g = A.T @ A / len(A), A.T @ (A @ x - b) / len(A) / M
-            pi[i], z[i] = (pi[i], 0) if i in run.fed.selected else (-g, x - g / sigma)
-            for _ in range(3 * (i in run.fed.selected)):
-                h = gram if H == "gram" else np.linalg.norm(gram, 2) * np.eye(N)
-                xi = x - np.linalg.solve(h / M + sigma * np.eye(N), g + pi[i])
-                pi[i] += sigma * (xi - x)
-                z[i] = xi + pi[i] / sigma
-        x = z.mean(axis=0)
-        assert np.allclose(model, x, rtol=1e-10, atol=1e-12)
-
-
-def test_fedgia_takes_sigma_from_the_largest_r():
-    run = Run(FedGiA(t=0.3))
-    r = max(np.linalg.norm(A, 2) ** 2 / len(A) for A, _ in run.samples())
-    assert np.isclose(run.server.sigma, 0.3 * r / M, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("problem", "t"),
-    [("least-squares", 0.15), ("logistic", 4 * np.log(8992) / 1024), ("nonconvex-logistic", 4 * np.log(8992) / 1024)],
-)
-def test_fedgia_takes_t_from_table_iii(problem, t):
-    logistic = Problem.build(problem, "problem").logistic_loss
-    assert np.isclose(FedGiA().scale(logistic, samples=8992, n=1024), t)
-    assert FedGiA(t=7.0).scale(logistic, samples=8992, n=1024) == 7.0
-    if problem != "least-squares":
+def test_fedgia_takes_t_from_table_iii():
+    assert FedGiA().scale(Problem.build("least-squares", "problem").logistic_loss, samples=8992, n=1024) == 0.15
+    for name in ("logistic", "nonconvex-logistic"):
+        logistic = Problem.build(name, "problem").logistic_loss
+        assert np.isclose(FedGiA().scale(logistic, samples=8992, n=1024), 4 * np.log(8992) / 1024)
         assert FedGiA().scale(logistic, samples=8992, n=10**6) == 0.025
+        assert FedGiA(t=7.0).scale(logistic, samples=8992, n=1024) == 7.0
 
 
-def lagrangian(run, x, X, pi, sigma):
-    """(7) of fedgia."""
-    f = [np.sum((A @ xi - b) ** 2) / (2 * len(A)) for (A, b), xi in zip(run.samples(), X, strict=True)]
-    return np.sum(f) / M + np.vecdot(X - x, pi).sum() + sigma / 2 * np.sum((X - x) ** 2)
+def seconds(i, count):
+    return 0.4 + 0.4 * SIZES[i]
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("t", [6.0, 20.0])
-def test_fedgia_lemma_iv_1_the_lagrangian_never_increases(seed, t):
-    """(23): with σ = t·r/m >= 6r/m and k0 = 1 it falls by at least (σ/24) Σ (‖Δx‖² + ‖Δx_i‖²)."""
-    algorithm = FedGiA(k0=1, t=t, H="diagonal")
-    run = Run(algorithm, seed=seed, data_seed=seed, selection=Uniform(share=0.5))
-    sigma, x, last = run.server.sigma, np.zeros(N), None
-    for k in range(50):
-        run.fed.begin(k + 1)
-        chosen = run.fed.mask(run.fed.select(x))
-        z = run.fed.call(algorithm.update, x, sigma, each=chosen)
-        pi = run.states().pi
-        X = z - pi / sigma  # (14)
-        L = lagrangian(run, x, X, pi, sigma)
-        if last is not None:
-            change = M * np.sum((x - last[1]) ** 2) + np.sum((X - last[2]) ** 2)
-            assert L - last[0] <= -sigma / 24 * change + 1e-12 * abs(L), f"iteration {k}"
-        last, x = (L, x, X), z.mean(axis=0)  # (11)
+def logistic():
+    rng = np.random.default_rng(1)
+    clients = [(rng.standard_normal((d, 4)), rng.integers(0, 2, d)) for d in SIZES]
+    return [written_out.Logistic(A, b, mu=0.2, regulariser="whole") for A, b in clients]
+
+
+class Gradients(Lasting):
+    """x⁺ = mean of x_s − rate ∇f_i(x_s), with the last gradient of each client."""
+
+    def __init__(self, clients, rate):
+        super().__init__(clients)
+        self.rate = rate
+
+    def begin(self, i):
+        return self.x - self.rate * self.clients[i].gradient(self.x)
+
+
+def models(method, steps, duration=seconds):
+    """The models of an asynchronous run with one arrival a step, and who arrived from which of them."""
+    found, moved, started = [method.x], method.step, []
+
+    def recording(uploads, ages):
+        moved(uploads, ages)
+        started.append({i: len(found) - 1 - age for i, age in zip(uploads, ages, strict=True)})
+        found.append(method.x)
+
+    method.step = recording
+    event_loop.run(method, duration, steps, arrivals=1)
+    return np.array(found), started
+
+
+def test_with_zero_metric_uploads_are_gradient_steps_from_the_model_that_was_sent():
+    """z_i = x − ∇f_i(x)/(mσ) from two steps on: H_i = 0 makes π_i = −ḡ_i in the first, and the second stays there."""
+    clients, t = logistic(), 0.8
+    rate = 1 / (t * max(client.lipschitz for client in clients))
+    own, _ = models(fedgia_async.Method(clients, k0=2, H="zero", t=t), 60)
+    assert np.allclose(own, models(Gradients(clients, rate), 60)[0], rtol=1e-12)
+
+
+def test_no_delay_makes_gradient_steps_diverge():
+    """The distance from x* is at most (1 − α/(tL)) times the largest at the starts of the last uploads."""
+    clients, t, alpha = logistic(), 0.7, 0.2
+    L = max(client.lipschitz for client in clients)
+    assert t >= (1 + alpha / L) / 2
+    *_, (best, _) = fedgia_async.run(clients, [range(len(SIZES))] * 400, k0=2, H="zero", t=t)
+    method = fedgia_async.Method(clients, k0=2, H="zero", t=t)
+    found, started = models(method, 600, lambda i, count: seconds(i, 0) ** (1 + (i == 1)))
+    away, last = np.linalg.norm(found - best, axis=1), {}
+    for k, starts in enumerate(started):
+        last |= starts
+        if len(last) == len(SIZES):
+            assert away[k + 1] <= (1 - alpha / (t * L)) * max(away[s] for s in last.values()) + 1e-12
+    assert len(last) == len(SIZES)
+    assert max(k - s for k, starts in enumerate(started) for s in starts.values()) > 50
+
+
+def test_other_clients_rest():
+    run = Run(AsynchronousFedGiA())
+    before = run.states()[2].copy()
+    run.rounds(1)
+    moved = (run.states()[2] != before).any(axis=1)
+    assert np.array_equal(moved, run.fed.mask(run.fed.selected))
+    assert moved.sum() < M
+
+
+def test_fedgia_itself_says_which_method_is_asynchronous():
+    table = {"system": {"speed": 10.0}, "asynchronous": {"arrivals": 2}, "algorithm": "fedgia"}
+    with pytest.raises(UserError, match=r"fedgia cannot be asynchronous, because .*fedgia-async"):
+        mpifed.run(table)

@@ -1,7 +1,5 @@
 """Gaussian noise on clipped uploads: where it lies, how large it is, and what it spends."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Local solvers: Newton and gradient descent, which do not depend on the other clients."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,7 +12,6 @@ from mpifed.algorithms.local_solvers import (
     gradient_descent,
     newton,
 )
-from mpifed.core.errors import UserError
 from mpifed.data.pool import Pool
 from mpifed.data.sources.quadratic import RandomQuadratic
 from mpifed.federation.participation.selection import Uniform
@@ -71,30 +68,6 @@ def test_the_accuracy_of_theorem_5_2_has_the_kappa_of_theorem_5_2():
     kappa = 2 * 0.3 / (32 * 4)
     assert 0.7**2 > (1 - kappa) / 4 > 0.7**4
     assert sum(counted) == 3 * 2
-
-
-@pytest.mark.parametrize("table", [{"name": "gd"}, {"name": "gd", "steps": 3, "delta": 0.1}])
-def test_gradient_descent_wants_steps_or_delta(table):
-    with pytest.raises(UserError, match=r"^algorithm\.solver: the solver gd needs either steps or delta$"):
-        build("feddcd", {"solver": table})
-
-
-@pytest.mark.parametrize(
-    ("table", "sentence"),
-    [
-        ({"name": "gd", "steps": 0}, "steps = 0 is wrong"),
-        ({"name": "gd", "delta": 1.5}, r"delta = 1\.5 is wrong"),
-        ({"name": "gd", "delta": "theory"}, 'delta = "theory" is wrong'),
-        ({"name": "newton", "tol": 0.0}, r"tol = 0\.0 is wrong"),
-        ({"name": "newton", "steps": 0}, "steps = 0 is wrong"),
-        ({"name": "sgd", "lr": 0.0}, r"lr = 0\.0 is wrong"),
-        ({"name": "svrg", "epochs": 0}, "epochs = 0 is wrong"),
-        ({"name": "newtom"}, "did you mean 'newton'"),
-    ],
-)
-def test_wrong_solvers_are_refused(table, sentence):
-    with pytest.raises(UserError, match=sentence):
-        build("feddcd", {"solver": table})
 
 
 def test_solvers_say_what_they_need():

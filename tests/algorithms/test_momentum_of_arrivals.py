@@ -1,7 +1,5 @@
 """Why AccFedDCD is not asynchronous: with clients that arrive unequally often its momentum diverges, FedDCD goes on."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

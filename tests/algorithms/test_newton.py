@@ -1,6 +1,4 @@
-"""Newton's method: exact on quadratics, fast near the minimiser, damped far from it, and charged in full."""
-
-from __future__ import annotations
+"""Newton's method and FedNL: exact on quadratics, fast near the minimiser, damped far from it, charged to the bit."""
 
 from itertools import pairwise
 
@@ -8,30 +6,27 @@ import numpy as np
 import pytest
 
 import mpifed
+from mpifed.algorithms.fednl import FedNL
 from mpifed.algorithms.newton import Newton
 from mpifed.algorithms.newton_steps import backtrack, direction
 from mpifed.core.errors import Trouble, UserError
-from mpifed.data.pool import Pool
-from mpifed.experiment.config import experiment
-from mpifed.experiment.matching import refuse_mismatch
+from mpifed.core.symmetric import entries, pack, unpack
 from mpifed.federation.participation.selection import All, Uniform
 from mpifed.problems.logistic import Logistic
-from tests.helpers.algorithm_runs import M, N, Run, build, minimiser
+from tests.helpers.algorithm_runs import M, Run, build, minimiser
+from tests.helpers.curved_runs import COMPRESSORS, classes, curved, derivatives
 
 
-def classes(scale=1.0, wrong=1000, m=8, n=6):
-    """Two classes at the sides of a plane; every ``wrong``-th sample is at the other side."""
-    X = scale * np.random.default_rng(1).standard_normal((12 * m, n))
-    y = (X[:, 0] > 0).astype(float)
-    y[::wrong] = 1 - y[::wrong]
-    return Pool(X, y, None, np.full(m, 12))
+class Far(Logistic, tag="far"):
+    """A run begins where most samples are far from the plane and Hessians are small, so that full steps overshoot."""
+
+    def initial(self, data, seed):
+        return np.full(data.n, 0.3)
 
 
-def far(data):
-    """A run on steep samples from a point far away, where the full step overshoots."""
-    run = Run(Newton(), Logistic(mu=1e-3), data=data, selection=All())
-    run.server = run.server._replace(x=np.full(run.n, 0.3))
-    return run
+def far(method, **options):
+    problem = Far(mu=1e-3, regulariser="whole")
+    return Run(build(method, options), problem, data=classes(scale=10.0, wrong=3), selection=All())
 
 
 def test_least_squares_is_solved_in_one_round():
@@ -40,9 +35,19 @@ def test_least_squares_is_solved_in_one_round():
     assert run.server.step == 1.0
 
 
+@pytest.mark.parametrize("compressor", COMPRESSORS, ids=str)
+@pytest.mark.parametrize(("name", "uploads"), [("fednl", 2 * M), ("fednl-pp", M + 4)])
+def test_so_it_is_by_fednl_whose_hessian_is_known_from_the_start(name, uploads, compressor):
+    """Of FedNL all clients take part, whoever is selected; both stay at the minimiser."""
+    run = Run(build(name, {"compressor": compressor}), selection=Uniform(count=4))
+    assert np.allclose(run.rounds(1)[-1], minimiser(run), rtol=1e-8)
+    assert run.fed.ledger.uploads == uploads  # the Hessians at the start, and one round
+    assert np.allclose(run.rounds(4), minimiser(run), rtol=1e-8)
+
+
 def test_the_gradient_goes_down_quadratically_to_rounding_and_stays_there():
-    run = Run(Newton(), Logistic(mu=0.1, regulariser="whole"), data=classes(), selection=All())
-    norms = []
+    problem = Logistic(mu=0.1, regulariser="whole")
+    run, norms = Run(Newton(), problem, data=classes(wrong=1000), selection=All()), []
     for _ in range(9):
         run.rounds(1)
         norms.append(run.measure()[1] ** 0.5)
@@ -53,21 +58,41 @@ def test_the_gradient_goes_down_quadratically_to_rounding_and_stays_there():
     assert run.server.step == 1.0  # rounding in f does not hold the last steps back
 
 
-def test_far_from_the_minimiser_steps_are_damped_until_f_goes_down():
-    run = far(classes(scale=10.0, wrong=3))
+@pytest.mark.parametrize("option", ["A", "B"])
+def test_fednl_learns_the_hessian_at_the_minimiser(option):
+    run = curved(build("fednl", {"compressor": COMPRESSORS[1], "option": option}))
+    x = run.rounds(150)[-1]
+    assert np.allclose(unpack(run.server.H, run.n), np.mean(derivatives(run, x)[1], axis=0), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("newton", {}), ("fednl", {"line_search": True, "option": "A", "compressor": {"name": "topk", "k": 6}})],
+    ids=["newton", "fednl"],
+)
+def test_far_from_the_minimiser_steps_are_damped_until_f_goes_down(name, options):
+    run = far(name, **options)
     values, steps = [run.measure()[0]], []
-    for _ in range(12):
+    for _ in range(25):
         run.rounds(1)
         values.append(run.measure()[0])
         steps.append(run.server.step)
     assert min(steps) < 1 == steps[-1]
     assert set(steps) <= {0.5**k for k in range(20)}
-    assert (np.diff(values) < 1e-15).all()
+    assert (np.diff(values) < 1e-14).all()
     assert run.measure()[1] < 1e-16
 
 
+def test_without_a_line_search_fednl_does_not_get_as_far():
+    options = {"option": "A", "compressor": {"name": "topk", "k": 6}}
+    plain, searching = (far("fednl", line_search=search, **options) for search in (False, True))
+    plain.rounds(25)
+    searching.rounds(25)
+    assert searching.measure()[0] < plain.measure()[0]
+
+
 def test_every_trial_point_is_an_exchange_and_is_charged():
-    run, charged = far(classes(scale=10.0, wrong=3)), set()
+    run, charged = far("newton"), set()
     for _ in range(6):
         before = dict(vars(run.fed.ledger))
         run.rounds(1)
@@ -80,9 +105,64 @@ def test_every_trial_point_is_an_exchange_and_is_charged():
     assert len(charged) > 1
 
 
-def test_simulated_time_counts_the_matrix():
-    assert Newton().traffic(N) == (2 * N, 2 + N + N * (N + 1) // 2)
-    assert Newton().work(np.ones(3)) is None
+@pytest.mark.parametrize(
+    ("name", "options", "clients", "trials"),
+    [
+        ("fednl", {"option": "A"}, 8, 0),
+        ("fednl", {"option": "A", "line_search": True}, 8, 1),  # f falls at once
+        ("fednl-pp", {}, 3, 0),
+    ],
+    ids=str,
+)
+def test_the_bits_are_those_of_the_messages(name, options, clients, trials):
+    n, N, m, k = 6, 21, 8, 12
+    run = curved(build(name, {"compressor": {"name": "topk", "k": "2n"}, **options}), Uniform(count=3))
+    up, down = run.fed.ledger.bits_up, run.fed.ledger.bits_down
+    assert up == 64 * m * (N + n * (name == "fednl-pp"))  # H_i⁰, and g_i⁰ of FedNL-PP
+    assert down == 64 * m * n
+    run.rounds(1)
+    assert run.fed.ledger.bits_up - up == clients * (64 * n + 64 * k + 5 * k + 64 + 2 * 64 * trials)  # ⌈log₂ 21⌉ = 5
+    assert run.fed.ledger.bits_down - down == 64 * clients * n * (1 + trials)
+    assert run.fed.ledger.exchanges == 2 + trials
+
+
+def test_the_learning_rate_is_that_of_the_theorems():
+    rates = [build("fednl", {"compressor": compressor}).rate(10) for compressor in COMPRESSORS]
+    assert rates == pytest.approx([1, 1, 20 / 55, 20 / 55, 8 / 9, 1])
+    assert FedNL(alpha=0.3).rate(10) == 0.3
+
+
+def test_a_matrix_below_mu_is_projected_and_any_other_is_left_alone():
+    rng, mu = np.random.default_rng(3), 0.2
+    Q, g = np.linalg.qr(rng.standard_normal((6, 6)))[0], rng.standard_normal(6)
+    for least in (-0.7, 0.1, 0.3):
+        values = np.array([least, 0.5, 1.0, 2.0, 0.25, 4.0])
+        H = pack((Q * values) @ Q.T)
+        right = -(Q / np.maximum(values, mu)) @ Q.T @ g
+        assert np.allclose(FedNL().projected_step(H, g, mu), right, rtol=1e-12)
+
+
+def test_option_a_needs_strong_convexity_and_says_what_helps():
+    study = {"algorithm": {"name": "fednl", "option": "A"}, "data": {"name": "gaussian", "clients": 4}, "rounds": 2}
+    with pytest.raises(UserError, match=r'^algorithm\.option = "A" cannot be used: logistic .* or option = "B"$'):
+        mpifed.run(study, problem={"name": "logistic", "mu": 0.0})
+    assert mpifed.run(study, problem={"name": "logistic", "mu": 0.1, "regulariser": "whole"}).cr == 2
+
+
+def test_masks_have_nothing_to_save_on_a_compressed_message():
+    with pytest.raises(UserError, match="masks cannot be used with fednl: it compresses its uploads"):
+        mpifed.run(algorithm="fednl", data={"clients": 5}, masks={}, rounds=2)
+
+
+def test_a_packed_hessian_has_an_array_of_its_own():
+    """The difference is written into it."""
+    run = curved(FedNL())
+    before = run.states().H.copy()
+    run.rounds(1)
+    assert run.states().H.shape == (8, entries(6))
+    assert np.array_equal(before, run.states().H)  # round one is at x⁰, where H_i is ∇²f_i already
+    run.rounds(1)
+    assert not np.array_equal(before, run.states().H)
 
 
 @pytest.mark.parametrize("selection", [All(), Uniform(count=1)])
@@ -127,20 +207,6 @@ def test_the_bias_of_softmax_needs_to_go():
     result = mpifed.run(study, data=data, problem={"name": "softmax", "lam": 0.01, "bias": False})
     assert result.attrs["stop_reason"] != "rounds"
     assert result.rounds["server_step"][-1] == 1.0
-
-
-def test_a_problem_without_matrices_is_refused():
-    config = experiment({"algorithm": "newton", "problem": "mlp"})
-    with pytest.raises(UserError, match=r"^newton cannot run on mlp: it needs hess \(the matrices ∇²f_i\), which mlp"):
-        refuse_mismatch(config.algorithm, config.problem)
-
-
-@pytest.mark.parametrize(
-    ("option", "value"), [("c", 0), ("c", 0.5), ("c", "half"), ("shrink", 0), ("shrink", 1), ("shrink", -0.5)]
-)
-def test_options_that_cannot_work_are_refused(option, value):
-    with pytest.raises(UserError, match=rf"^algorithm\.{option} = .* is wrong: it must be a number"):
-        build("newton", {option: value})
 
 
 def test_the_direction_solves_and_refuses_what_is_singular_to_rounding():

@@ -4,8 +4,6 @@ The attacker knows the program, the experiment in the file with its seed, and wh
 the run's seed, or from a noise_seed, falls; noise from the system's entropy stands.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

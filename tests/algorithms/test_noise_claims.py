@@ -1,7 +1,5 @@
 """What the FedEPM paper proves of its noise, and what is wrong with it: section V and appendix, arXiv:2208.11231."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.integrate import quad

@@ -1,7 +1,5 @@
 """The family of noises: what an algorithm offers is in it, and a method of one's own can take one."""
 
-from __future__ import annotations
-
 import typing
 from typing import Literal, NamedTuple
 

@@ -1,7 +1,5 @@
 """Optimisers of local steps: against loops written out, against torch.optim, and in the algorithms that take one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -146,25 +144,6 @@ def test_fedprox_gives_the_optimizer_the_gradient_of_its_whole_local_objective(s
         assert np.allclose(model, x, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("fedadmm-deep", {"lr": 0.02, "batch_size": 0, "rho": 0.1}),
-        ("flame", {"lr": 0.02, "batch_size": 0}),
-        ("pfedme", {"lr": 0.02, "batch_size": 0}),
-        ("fedpd", {"step": {"name": "constant", "a": 0.02}}),
-    ],
-)
-def test_other_methods_with_local_steps_take_it_too(name, options):
-    """beta = 0 is the plain step, and momentum is another one."""
-    plain, none, some = (
-        Run(build(name, options | {"optimizer": rule})).rounds(2)[-1]
-        for rule in ("sgd", {"name": "momentum", "beta": 0.0}, "momentum")
-    )
-    assert np.allclose(plain, none, rtol=1e-12, atol=1e-14)
-    assert not np.allclose(plain, some, rtol=1e-3)
-
-
 TAKES = ["fedavg", "fedopt", "fedprox", "fedpd", "flame", "flame-dp", "pfedme", "fedadmm-deep", "ditto", "apfl"]
 TAKES += ["feddyn", "fednova", "fedbuff"]
 
@@ -179,27 +158,6 @@ def test_a_method_that_cannot_take_an_optimizer_says_why(name):
     }.get(name, "it has no local gradient steps with a step size γ")
     with pytest.raises(UserError, match=rf"^algorithm\.optimizer cannot be set: {why}$"):
         build(name, {"optimizer": "adam"})
-
-
-@pytest.mark.parametrize(
-    ("table", "sentence"),
-    [
-        ("adm", "unknown optimizer 'adm'; did you mean 'adam'"),
-        ({"name": "adam", "beta1": 1.0}, r"algorithm\.optimizer\.beta1 = 1\.0 is wrong: it must be a number < 1\.0"),
-        ({"name": "momentum", "beta": -0.1}, r"algorithm\.optimizer\.beta = -0\.1 is wrong"),
-        ({"name": "sgd", "beta": 0.1}, r"unknown key 'algorithm\.optimizer\.beta'"),
-        (
-            {"name": "adam", "lr": 0.1},
-            r"optimizer\.lr cannot be set: the step size is an option of the algorithm, algorithm",
-        ),
-        ({"name": "adam", "betas": [0.9, 0.99]}, r"optimizer\.betas cannot be set: write beta1 and beta2$"),
-        ({"name": "momentum", "momentum": 0.9}, r"optimizer\.momentum cannot be set: write beta$"),
-        ({"name": "adam", "eps": 0}, r"algorithm\.optimizer\.eps = 0 is wrong: it must be a number > 0"),
-    ],
-)
-def test_wrong_optimizers_are_refused(table, sentence):
-    with pytest.raises(UserError, match=sentence):
-        build("fedavg", {"optimizer": table})
 
 
 OWN = '''

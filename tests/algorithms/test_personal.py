@@ -1,12 +1,9 @@
 """Personal models: where they end, and that they stay with their clients."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 import mpifed
-from mpifed.federation.participation.selection import Biased, Uniform
 from mpifed.problems.softmax import Softmax
 from tests.helpers.algorithm_runs import N, Run, build, gradients, minimiser
 from tests.helpers.personal_models import EVERYONE
@@ -69,24 +66,6 @@ def test_personal_models_fit_their_clients_better_than_the_common_one():
     )
     assert result.rounds["personal_objective"][0] == result.rounds["objective"][0]
     assert result.rounds["personal_objective"][-1] < 0.9 * result.rounds["objective"][-1]
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("batch_size", [0, 5])
-@pytest.mark.parametrize(
-    ("name", "selection", "pool"),
-    [("flame", Uniform(count=5), 0), ("pfedme", Uniform(count=5), 0), ("flame", Biased(count=5, candidates=8), 8)],
-)
-def test_personal_models_never_travel(name, selection, pool, batch_size, dtype):
-    """Up z_i, down w: n numbers each way for every client who is chosen, whatever is measured."""
-    run, size = Run(build(name, {"batch_size": batch_size}), selection=selection, dtype=dtype), np.dtype(dtype).itemsize
-    for round in range(1, 4):
-        run.rounds(1)
-        run.measure()
-        run.fed.inspect(run.algorithm.personalised)
-        ledger = run.fed.ledger
-        assert ledger.bytes_up == round * size * (5 * N + pool)
-        assert ledger.bytes_down == round * size * (5 + pool) * N
 
 
 @pytest.mark.parametrize("name", ["flame", "pfedme"])

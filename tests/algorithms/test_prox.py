@@ -1,7 +1,5 @@
 """Proximal operators against brute force."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

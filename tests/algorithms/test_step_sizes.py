@@ -1,14 +1,11 @@
 """Step sizes are their formulas."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.algorithms.step_sizes import Constant, Log2, SqrtSamples, Step
-from mpifed.core.errors import UserError
 
 iterations = st.integers(0, 10**6)
 
@@ -57,17 +54,3 @@ def test_sqrt_samples_is_constant_within_a_round():
 )
 def test_a_step_rule_is_named_in_a_table(table, rule):
     assert Step.build(table, "algorithm.step") == rule
-
-
-@pytest.mark.parametrize(
-    ("a", "right"),
-    [
-        (0, "it must be a number > 0"),
-        (-1.0, "it must be a number > 0"),
-        (float("nan"), "it must be a finite number"),
-        (float("inf"), "it must be a finite number"),
-    ],
-)
-def test_a_step_size_is_positive(a, right):
-    with pytest.raises(UserError, match=rf"algorithm\.step\.a = {a} is wrong: {right}"):
-        Step.build({"name": "constant", "a": a}, "algorithm.step")

@@ -1,7 +1,5 @@
 """Local solvers on mini-batches: against loops written out, one client, one sample and one step at a time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

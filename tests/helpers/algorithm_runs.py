@@ -1,7 +1,5 @@
 """An algorithm at work in this process: what the tests of algorithms share."""
 
-from __future__ import annotations
-
 import weakref
 from itertools import pairwise
 
@@ -226,6 +224,17 @@ def minimiser(run):
     return np.linalg.lstsq(A, b)[0]
 
 
+def distance(run):
+    """‖x − x*‖/‖x*‖ of least squares."""
+    x = minimiser(run)
+    return np.linalg.norm(run.server.x - x) / np.linalg.norm(x)
+
+
+def smoothness(run):
+    """r_i of least squares: (m,)."""
+    return np.array([np.linalg.norm(A, 2) ** 2 / len(A) for A, _ in run.samples()])
+
+
 def lowest(run):
     """The minimiser of (1/m) Σ (½xᵀQ_i x − b_iᵀx)."""
     Q, b = (sum(parts) for parts in zip(*run.samples(), strict=True))
@@ -251,15 +260,3 @@ def systems(c, n, seed=0, spread=3.0):
     U = np.linalg.qr(rng.standard_normal((c, n, n)))[0]
     e = np.exp(rng.uniform(-1, 1, (c, n)) * np.linspace(0, spread, c)[:, None])
     return np.matmul(U * e[:, None], U.mT), rng.standard_normal((c, n))
-
-
-def trained_alone(run, rounds, step, count):
-    """Models after further rounds of a run, in each of which selected clients take ``count`` steps for themselves."""
-    theta = np.zeros((M, N))
-    for _ in range(rounds):
-        run.rounds(1)
-        for i in run.fed.selected:
-            A, b = run.samples()[i]
-            for _ in range(count):
-                theta[i] = theta[i] - step * A.T @ (A @ theta[i] - b) / len(A)
-    return theta

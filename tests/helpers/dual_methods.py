@@ -1,8 +1,7 @@
 """Functions whose dual is known, and dual methods at work on them."""
 
-from __future__ import annotations
-
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from mpifed.data.sources.lower_bound import LowerBound
 from mpifed.data.sources.quadratic import RandomQuadratic
 from mpifed.federation.participation.selection import Uniform
 from mpifed.problems.quadratic import Quadratic
-from tests.helpers.algorithm_runs import Run, build, quadratics
+from tests.helpers.algorithm_runs import Given, Run, build, quadratics
 
 
 class Loose(Quadratic, tag="loose"):
@@ -48,17 +47,30 @@ class Dual:
         return np.vecdot(y + self.b, np.matvec(self.inverse, y + self.b)).sum() / 2
 
 
-def put(run, **fields):
-    """Give the clients these states, in client order."""
+def begun(dual, selection=None, name="feddcd", problem="quadratic", **options):
+    """A dual method at work on these functions."""
+    return Run(build(name, options), problem, data=dual.data, selection=selection)
+
+
+def after(run, **fields):
+    """The clients' state after one round from these states, in client order."""
     host = run.hosts[0]
     for name, value in fields.items():
         getattr(host.state, name)[:] = value[host.order]
+    run.rounds(1)
+    return run.states()
+
+
+def on_every_set(dual, size, **options):
+    """All sets of so many clients, and a run for each in which these are selected."""
+    sets = list(combinations(range(dual.m), size))
+    return sets, [begun(dual, Given((some,), (some,)), **options) for some in sets]
 
 
 def sharp(c, alpha, m=10, n=40):
-    """f_i = (c/2)‖w − m_i‖², of which the algorithm knows α = alpha."""
+    """The dual of f_i = (c/2)‖w − m_i‖², and the problem that knows of it that α = alpha."""
     centres = np.random.default_rng(0).standard_normal((m, n)) * np.linspace(0.5, 2, m)[:, None]
-    return Loose(alpha=alpha), quadratics(np.tile(c * np.eye(n), (m, 1, 1)), c * centres)
+    return Dual(quadratics(np.tile(c * np.eye(n), (m, 1, 1)), c * centres)), Loose(alpha=alpha)
 
 
 @cache
@@ -74,11 +86,10 @@ every_dual = pytest.mark.parametrize(
 )
 
 
-def trajectory(name, data, rounds, keep=4):
+def trajectory(name, dual):
     """The states of the clients before some of the rounds, of two runs with random draws."""
     for seed in range(2):
-        run = Run(build(name), "quadratic", data=data, selection=Uniform(count=2), seed=seed)
-        for k in range(rounds):
-            if k % keep == 0:
-                yield run.states()
-            run.rounds(1)
+        run = Run(build(name), "quadratic", data=dual.data, selection=Uniform(count=2), seed=seed)
+        for _ in range(4):
+            yield run.states()
+            run.rounds(4)

@@ -1,13 +1,12 @@
 """Least squares on twelve nodes of different sizes, scales and hyperplanes, for the tests of methods on graphs."""
 
-from __future__ import annotations
-
 import numpy as np
 
-import mpifed
+from mpifed.data.pool import Pool
+from mpifed.federation.participation.selection import All
+from tests.helpers.algorithm_runs import Run, build
 
 M, N = 12, 6
-HALF = {"name": "uniform", "share": 0.5}
 GRAPHS = [
     {"name": "ring"},
     {"name": "torus", "rows": 3},
@@ -23,9 +22,13 @@ def nodes():
     """(A_i, b_i) of all nodes."""
     rng = np.random.default_rng(11)
     for i in range(M):
-        d = 12 + 3 * (i % 4)
-        A = rng.uniform(0.5, 1.5) * rng.standard_normal((d, N))
-        yield A, A @ rng.standard_normal(N) + 0.3 * rng.standard_normal(d)
+        A = rng.uniform(0.5, 1.5) * rng.standard_normal((12 + 3 * (i % 4), N))
+        yield A, A @ rng.standard_normal(N) + 0.3 * rng.standard_normal(len(A))
+
+
+def data():
+    X, y = (np.concatenate(parts) for parts in zip(*nodes(), strict=True))
+    return Pool(X, y, None, np.array([len(A) for A, _ in nodes()]))
 
 
 def quadratics():
@@ -35,7 +38,7 @@ def quadratics():
 
 def smoothness():
     """max r_i."""
-    return max(np.linalg.eigvalsh(Q)[-1] for Q, _ in quadratics())
+    return float(max(np.linalg.eigvalsh(Q)[-1] for Q, _ in quadratics()))
 
 
 def best():
@@ -43,16 +46,10 @@ def best():
     return np.linalg.solve(sum(Q for Q, _ in quadratics()), sum(q for _, q in quadratics()))
 
 
-def run(rounds, graph=None, selection=None, problem="least-squares", **algorithm):
-    """The result of a method, on a graph or with a server."""
-    X, y = (np.concatenate(parts) for parts in zip(*nodes(), strict=True))
-    sizes = [len(A) for A, _ in nodes()]
-    more = {"graph": graph} if graph else {}
-    return mpifed.run(
-        {"rounds": rounds, "kernels": "numpy", "algorithm": algorithm, "selection": selection or "all", **more},
-        data=mpifed.arrays(X, y if problem == "least-squares" else y > 0, sizes),
-        problem=problem,
-    )
+def begun(name, graph, selection=None, **options):
+    """A method at work on the nodes, all of them by default."""
+    graph = {"name": graph} if isinstance(graph, str) else graph
+    return Run(build(name, options), data=data(), graph=graph, selection=selection or All())
 
 
 def names(table):

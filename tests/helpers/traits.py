@@ -5,6 +5,7 @@ from __future__ import annotations
 from mpifed.algorithms.base import Algorithm
 from mpifed.algorithms.graph_method import GraphMethod
 from mpifed.experiment.matching import missing
+from mpifed.federation import traits
 from mpifed.federation.method import Personalised
 from mpifed.federation.traits import Takes, steering
 
@@ -86,3 +87,8 @@ def bears_change(name):
 def has_personal_models(algorithm):
     """Whether clients keep models of their own."""
     return isinstance(algorithm, Personalised)
+
+
+def needs(algorithm):
+    """The optional methods of a problem that it needs."""
+    return traits.needs(algorithm)

@@ -1,0 +1,198 @@
+"""Methods that average local steps: where they end, what an extrapolation gains, and what is charged."""
+
+import numpy as np
+import pytest
+
+from mpifed.algorithms.fedavg import FedAvg
+from mpifed.algorithms.fednova import FedNova
+from mpifed.algorithms.fedopt import FedOpt
+from mpifed.algorithms.gd import GD
+from mpifed.algorithms.local_gd import LocalGD
+from mpifed.algorithms.server_optimizers import FedExP
+from mpifed.algorithms.step_sizes import Constant
+from mpifed.compressors.base import Compressor
+from mpifed.core.errors import UserError
+from mpifed.core.streams import stream
+from mpifed.data.pool import Pool
+from mpifed.experiment.config import experiment
+from mpifed.experiment.matching import matrix, refuse_mismatch
+from mpifed.federation.participation.selection import All, Uniform
+from mpifed.federation.timing.system import System
+from tests.helpers import traits
+from tests.helpers.algorithm_runs import M, N, Run, build, distance, gradients, quadratics, systems
+from tests.oracles import fednova as oracle
+from tests.oracles.problems import LeastSquares
+
+
+def limit(Q, b, gamma, counts, weights):
+    """x with Σ w_i M_i (x − x_i) = 0, M_i = I − (I − γQ_i)^τ_i and x_i the minimiser of f_i = ½xᵀQ_i x − b_iᵀx."""
+    eye = np.eye(Q.shape[1])
+    parts = zip(Q, counts, weights, strict=True)
+    pulls = np.array([w * (eye - np.linalg.matrix_power(eye - gamma * q, count)) for q, count, w in parts])
+    own = np.linalg.solve(Q, b[..., None])[..., 0]
+    return np.linalg.solve(pulls.sum(axis=0), np.einsum("ijk,ik->j", pulls, own))
+
+
+def test_the_limit_of_local_gradient_descent_on_quadratics_is_in_closed_form_and_not_the_minimiser():
+    Q, b = systems(5, 4, spread=2.0)
+    run = Run(LocalGD(k0=4, gamma=0.02), "quadratic", selection=All(), data=quadratics(Q, b))
+    right = limit(Q, b, 0.02, [4] * 5, np.ones(5))
+    assert np.allclose(run.rounds(1000)[-1], right, rtol=1e-7)
+    optimum = np.linalg.solve(Q.sum(axis=0), b.sum(axis=0))
+    assert np.linalg.norm(right - optimum) > 1e-3 * np.linalg.norm(optimum)
+
+
+def test_smaller_steps_end_nearer_to_the_minimiser():
+    far, near = (Run(LocalGD(k0=5, gamma=gamma), selection=All()) for gamma in (0.04, 0.004))
+    far.rounds(400)
+    near.rounds(1500)
+    assert 0 < distance(near) < 0.2 * distance(far)
+
+
+def partial(run, steps):
+    """Let client i of the run have time for steps[i] and a half of its local steps."""
+    algorithm, sizes = run.algorithm, run.data.sizes
+    table = {"speed": 1.0, "deadline": 1.0, "partial": True}
+    devices = System.build(table, "system").devices(0, sizes, np.zeros(10), algorithm, 1)
+    each = traits.said_work(algorithm, sizes) / traits.said_local_steps(algorithm, sizes)
+    devices.speed = each * (np.array(steps) + 0.5)
+    run.fed.devices = devices
+    return run
+
+
+@pytest.mark.parametrize("momentum", [{}, {"optimizer": {"name": "momentum", "beta": 0.7}}], ids=["plain", "momentum"])
+def test_unequal_work_of_fednova_is_the_oracle_to_rounding(momentum):
+    steps = [3, 1, 5, 2, 4, 5, 1, 2, 3, 4, 5, 1]
+    options = {"k0": 5, "step": {"name": "log2", "a": 0.05}, **momentum}
+    run = partial(Run(build("fednova", options)), steps)
+    models, chosen = [], []
+    for _ in range(6):
+        models.append(run.rounds(1)[-1])
+        chosen.append(run.fed.selected.tolist())
+        assert run.fed.local_steps.tolist() == [steps[i] for i in run.fed.selected]
+    clients = [LeastSquares(A, b) for A, b in run.samples()]
+    right = np.array([x for x, _ in oracle.run(clients, chosen, steps=steps, **options)])[1:]
+    assert np.abs(np.array(models) - right).max() <= 1e-12 * np.abs(right).max()
+
+
+def test_where_fedavg_goes_with_unequal_work_and_where_fednova_goes():
+    """For small γ FedAvg ends at the minimiser of Σ τ_i f_i; FedNova, with weights 1/τ_i, at that of Σ f_i."""
+    steps, gamma = np.array([1, 8, 2, 5, 1]), 0.004
+    Q, b = systems(5, 4, spread=2.0)
+    optimum = np.linalg.solve(Q.sum(axis=0), b.sum(axis=0))
+    pulled = np.linalg.solve(np.einsum("i,ijk", steps, Q), steps @ b)
+    for kind, weights, near in ((FedAvg, np.ones(5), pulled), (FedNova, 1 / steps, optimum)):
+        algorithm = kind(k0=8, step=Constant(a=gamma))
+        run = partial(Run(algorithm, "quadratic", selection=All(), data=quadratics(Q, b)), steps)
+        run.server = run.server._replace(x=limit(Q, b, gamma, steps, weights))
+        assert np.allclose(run.rounds(1)[-1], limit(Q, b, gamma, steps, weights), rtol=1e-10)
+        run.server = run.server._replace(x=optimum)
+        assert np.allclose(run.rounds(1200)[-1], limit(Q, b, gamma, steps, weights), rtol=1e-4)
+        assert np.linalg.norm(run.server.x - near) < 0.1 * np.linalg.norm(pulled - optimum)
+
+
+def test_epochs_of_uneven_clients_are_unequal_work():
+    """With single samples a client takes d_i steps an epoch: with small steps FedAvg goes along Σ d_i ∇f_i."""
+    options = {"epochs": 2, "batch_size": 1, "step": Constant(a=1e-7)}
+    nova, averaging = (Run(kind(**options), selection=All()) for kind in (FedNova, FedAvg))
+    steps, g = 2 * nova.data.sizes, gradients(nova, np.zeros(N))
+    assert np.array_equal(traits.said_local_steps(nova.algorithm, nova.data.sizes), steps)
+    assert len(set(steps)) > 3
+    assert np.allclose(nova.rounds(1)[-1], -1e-7 * steps.mean() * g.mean(axis=0), rtol=1e-4)
+    assert np.allclose(averaging.rounds(1)[-1], -1e-7 * (steps[:, None] * g).mean(axis=0), rtol=1e-4)
+
+
+def test_where_slow_clients_do_less_fednova_comes_nearer_than_fedavg():
+    slow = {"speed": {"name": "lognormal", "median": 300, "sigma": 0.8}, "deadline": 0.2, "partial": True}
+    ends = {}
+    for name in ("fednova", "fedavg"):
+        algorithm = build(name, {"k0": 20, "step": {"name": "constant", "a": 0.004}})
+        run = Run(algorithm, selection=All(), system=slow)
+        run.rounds(200)
+        assert run.row()["shortened"] > 5
+        assert run.row()["late"] == 0
+        ends[name] = run.measure()[1]
+    assert ends["fednova"] < 0.1 * ends["fedavg"]
+
+
+def test_gradient_descent_with_all_clients_goes_down_in_every_round():
+    run = Run(GD(), selection=All())
+    values = [run.measure()[0]]
+    for _ in range(5):
+        run.rounds(1)
+        values.append(run.measure()[0])
+    assert (np.diff(values) < 0).all()
+
+
+def test_a_problem_that_tells_no_curvature_needs_a_step_size():
+    config = experiment({"algorithm": "gd", "problem": "mlp"})
+    with pytest.raises(UserError, match=r"^gd cannot run on mlp: it needs lipschitz \(.*; with algorithm\.gamma it "):
+        refuse_mismatch(config.algorithm, config.problem)
+    given = experiment({"algorithm": {"name": "gd", "gamma": 0.1}, "problem": "mlp"})
+    refuse_mismatch(given.algorithm, given.problem)
+    assert any(line.startswith("gd with gamma set does not need lipschitz (") for line in matrix().options)
+
+
+def test_the_step_of_fedexp_is_never_below_one_and_often_above():
+    run, steps = Run(FedOpt(step=Constant(a=0.02), server=FedExP(eps=0.0))), []
+    for _ in range(60):
+        run.rounds(1)
+        steps.append(run.row()["server_step"])
+    assert min(steps) >= 1.0
+    assert max(steps) > 2.0
+    assert FedExP(eps=0.0).rate(np.zeros(3), 0.0) == 1.0  # where clients do not move
+
+
+def test_fedexp_is_faster_where_all_clients_share_a_minimiser():
+    """f_i = ½⟨a_i, x − x*⟩², the case of the paper's Theorem 1: every client has a plane of minimisers through x*."""
+    A, right = np.random.default_rng(3).standard_normal((M, N)), np.linspace(-1, 1, N)
+    A /= np.linalg.norm(A, axis=1, keepdims=True)
+    Q = A[:, :, None] * A[:, None, :]
+    gaps = []
+    for algorithm in (FedAvg(step=Constant(a=0.5)), FedOpt(step=Constant(a=0.5), server=FedExP(eps=0.0))):
+        run = Run(algorithm, "quadratic", data=quadratics(Q, Q @ right), selection=All())
+        gaps.append(np.linalg.norm(run.rounds(60) - right, axis=1))
+    fedavg, fedexp = gaps
+    assert (np.diff(fedexp) <= 0).all()
+    assert fedexp[-1] < 0.5 * fedavg[-1]
+
+
+def test_marina_charges_whole_gradients_when_the_coin_says_so():
+    table = {"compressor": {"name": "randk", "k": 3}, "p": 0.4}
+    run, rounds = Run(build("marina", table), selection=Uniform(count=4)), 30
+    run.rounds(rounds)
+    whole = sum(stream(0, "server", round).random() < 0.4 for round in range(1, rounds + 1))
+    assert 0 < whole < rounds
+    bits = 64 * N * M * whole + (64 * 3 + 64) * 4 * (rounds - whole)
+    ledger = run.fed.ledger
+    assert (ledger.bits_up, ledger.bytes_up) == (bits, bits // 8)
+    assert ledger.bytes_down == 8 * N * (M * whole + 2 * 4 * (rounds - whole))
+
+
+def test_a_compressor_of_ones_own_is_refused_where_it_says_nothing_of_its_error():
+    class Silent(Compressor, tag="silent"):
+        def message(self, rows, rngs, symmetric):
+            return rows
+
+        def bits(self, N, itemsize, symmetric=False):
+            return 1
+
+    with pytest.raises(UserError, match="silent is neither contractive nor unbiased"):
+        Silent().contraction(4)
+
+
+@pytest.mark.parametrize(
+    ("a", "right", "within"),
+    [(0.0, 0.8, 0.03), (0.5, 1 - 2 / (1 + 9 * np.sqrt(10)), 0.02)],
+    ids=["equal weights", "old changes count less"],
+)
+def test_the_limit_of_fedbuff_weighs_clients_by_how_often_they_arrive(a, right, within):
+    """f_1 = ½(x − 1)² and f_2 = ½(x + 1)², which has 9 times as many samples: nine uploads for one.
+
+    With equal weights the mean of 1 and −1 is 0.8. Client 2 is 9 rounds old: with 1/√10 its share falls from 1/10 to
+    1/29.5 or so.
+    """
+    data = Pool(np.ones((10, 1)), np.r_[1.0, -np.ones(9)], None, np.array([1, 9]))
+    algorithm = build("fedbuff", {"k0": 1, "lr": 0.02, "a": a})
+    run = Run(algorithm, data=data, system={"speed": 1.0}, asynchronous={"arrivals": 1})
+    assert run.rounds(400)[-1] == pytest.approx(right, abs=within)

@@ -1,0 +1,187 @@
+"""Methods without a server: where those end that do not end at the minimiser, their steps, and what travels."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import mpifed
+from mpifed.core.errors import Trouble, UserError
+from mpifed.federation.participation.selection import All, Uniform
+from tests.helpers.algorithm_runs import Run, build, gradients, lowest, quadratics
+from tests.helpers.graph_studies import GRAPHS, M, N, begun, best, names, smoothness
+from tests.helpers.graph_studies import quadratics as clients
+from tests.oracles.graphs import matrices
+
+GAMMA = 0.1
+HALF = Uniform(share=0.5)
+
+
+def weights(graph):
+    """W of a graph that does not change."""
+    return matrices(graph, M, 1)[0]
+
+
+def solved(mixed, rate):
+    """The mean of the models with (I − V)x = −rate·V∇f(x) for all nodes, V the matrix ``mixed``."""
+    A, b = np.kron(np.eye(M) - mixed, np.eye(N)), np.zeros(M * N)
+    for i, (Q, q) in enumerate(clients()):
+        A[:, i * N : (i + 1) * N] += rate * np.kron(mixed[:, [i]], Q)
+        b += rate * np.kron(mixed[:, i], q)
+    return np.linalg.lstsq(A, b)[0].reshape(M, N).mean(axis=0)
+
+
+def test_dgd_ends_where_mixing_and_gradient_steps_balance():
+    """x = Wx − γ∇F(x): that is no minimiser, for gradients differ between nodes."""
+    run = begun("dgd", "ring", gamma=GAMMA)
+    run.rounds(300)
+    X = run.states().x
+    slopes = np.array([Q @ x - q for (Q, q), x in zip(clients(), X, strict=True)])
+    assert np.allclose(X, weights({"name": "ring"}) @ X - GAMMA * slopes, atol=1e-9)
+    assert np.linalg.norm(X.mean(axis=0) - best()) > 1e-2
+
+
+def test_a_tenth_of_the_step_brings_dgd_about_ten_times_closer():
+    def distance(gamma, rounds):
+        run = Run(build("dgd", {"gamma": gamma}), "quadratic", graph="complete")
+        run.rounds(rounds)
+        X, x = run.states().x, lowest(run)
+        return np.array([np.linalg.norm(X.mean(axis=0) - x), np.linalg.norm(X - X.mean(axis=0))])
+
+    ratio = distance(0.2, 100) / distance(0.02, 1000)
+    assert ratio.min() > 7
+    assert ratio.max() < 12
+
+
+def test_with_mixing_first_the_complete_graph_is_no_server():
+    """x_i⁺ = x̄ − γ∇f_i(x_i): gradients are those of the nodes' own models, which differ."""
+    run, X = begun("dgd", "complete", gamma=0.01), np.zeros((M, N))
+    for x in run.rounds(10):
+        X = X.mean(axis=0) - 0.01 * gradients(run, X)
+        assert np.allclose(x, X.mean(axis=0), rtol=1e-12, atol=1e-14)
+    assert np.ptp(X, axis=0).max() > 1e-3
+
+
+def test_the_default_step_of_dgd_is_half_the_bound():
+    least = np.linalg.eigvalsh(weights({"name": "torus", "rows": 3}))[0]
+    gamma = begun("dgd", {"name": "torus", "rows": 3}).server.gamma
+    assert gamma == pytest.approx((1 + least) / (2 * smoothness()), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("graph", "key"),
+    [({"name": "ring", "loss": 0.1}, "loss = 0.1"), ({"name": "erdos-renyi", "redraw": True}, "redraw = true")],
+)
+def test_extra_refuses_a_graph_that_changes(graph, key):
+    with pytest.raises(UserError, match=rf"^graph\.{key} is wrong: extra needs a graph that does not change, because"):
+        mpifed.run({"algorithm": "extra", "graph": graph, "rounds": 1})
+
+
+def test_the_mean_of_what_nodes_track_is_the_mean_gradient_in_every_round():
+    run = begun("gradient-tracking", {"name": "exponential", "loss": 0.4}, gamma=0.02)
+    for _ in range(10):
+        run.rounds(1)
+        client = run.states()
+        assert np.allclose(client.s.mean(axis=0), gradients(run, client.x).mean(axis=0), rtol=1e-11)
+
+
+@pytest.mark.parametrize("graph", ["ring", "torus", "complete"])
+def test_quadratics_of_equal_curvature_blow_up_beyond_twice_the_default_step_of_gradient_tracking(graph):
+    data = quadratics(np.tile(np.eye(3), (M, 1, 1)), np.random.default_rng(0).standard_normal((M, 3)))
+    gamma = Run(build("gradient-tracking"), "quadratic", data=data, graph=graph).server.gamma
+
+    def spread(factor, rounds):
+        run = Run(build("gradient-tracking", {"gamma": factor * gamma}), "quadratic", data=data, graph=graph)
+        run.rounds(rounds)
+        return np.ptp(run.states().s)
+
+    assert spread(1.9, 300) < 0.1 * spread(1.9, 0)
+    assert spread(2.1, 300) > 10 * spread(2.1, 0)
+
+
+@pytest.mark.parametrize("graph", [GRAPHS[0], GRAPHS[2], GRAPHS[5]], ids=names)
+def test_fedepm_with_lambda_near_0_ends_where_a_linear_system_says(graph):
+    """w_i = c_i − ∇f_i(c_i)/η and c = W²w, so (I − W²)c = −W²∇f(c)/η; on the complete graph that is the minimiser."""
+    limit = solved(np.linalg.matrix_power(weights(graph), 2), 1 / 2.0)
+    table = {"noise": "none", "lam": 1e-9, "eta": 2.0, "mu0": 15.0, "alpha": 1.0, "k0": 3, "step_scale": "one"}
+    assert np.allclose(begun("fedepm-graph", graph, **table).rounds(300)[-1], limit, rtol=1e-5)
+    assert np.allclose(limit, best(), rtol=1e-9) == (graph["name"] == "complete")
+
+
+@pytest.mark.parametrize("options", [{"k0": 5}, {"k0": 1, "H": "gram"}], ids=str)
+def test_fedgia_with_the_plain_average_ends_where_a_linear_system_says_and_not_at_the_minimiser(options):
+    """(I − W)x = −γW∇f(x), γ = 1/(t max r_i), whatever k0, H and the selection."""
+    limit = solved(weights({"name": "ring"}), 1 / (2.0 * smoothness()))
+    run = begun("fedgia-graph", "ring", HALF, average="plain", mixes=1, t=2.0, **options)
+    assert np.allclose(run.rounds(350)[-1], limit, rtol=1e-6)
+    assert run.row()["consensus"] > 1e-3
+    assert np.linalg.norm(limit - best()) > 1e-2 * np.linalg.norm(best())
+
+
+@pytest.mark.parametrize("options", [{"H": "zero", "k0": 4}, {"H": "zero", "k0": 2, "mixes": 1}], ids=names)
+def test_fedgia_without_a_metric_and_with_two_local_steps_is_nids(options):
+    """x¹ = V(x⁰ − γ∇f(x⁰)), x^(k+2) = V(2x^(k+1) − x^k − γ(∇f(x^(k+1)) − ∇f(x^k))), with V = W² or, mixed once, W."""
+    V = np.linalg.matrix_power(weights({"name": "ring"}), options.get("mixes", 2))
+
+    def forward(X):
+        return X - GAMMA * np.array([Q @ x - q for (Q, q), x in zip(clients(), X, strict=True)])
+
+    before = np.zeros((M, N))
+    now = V @ forward(before)
+    for _ in range(19):
+        before, now = now, V @ (now + forward(now) - forward(before))
+    run = begun("fedgia-graph", "ring", HALF, t=1 / (GAMMA * smoothness()), **options)
+    assert np.allclose(run.rounds(20)[-1], now.mean(axis=0), rtol=1e-10)
+
+
+def test_one_mix_diverges_where_w_has_eigenvalues_below_minus_a_third():
+    study = {"algorithm": {"name": "fedgia-graph", "mixes": 1}, "graph": {"name": "torus", "rows": 2}}
+    study |= {"data": {"clients": 12, "features": 6}, "rounds": 3000, "evaluate": {"every": 50}}
+    with pytest.raises(Trouble, match=r"f diverges.*algorithm\.t"):
+        mpifed.run(study)
+
+
+@pytest.mark.parametrize(("selection", "sending"), [(HALF, M / 2), (All(), M)], ids=["half", "all"])
+def test_only_selected_nodes_of_fedepm_send_uploads_and_every_node_its_copy(selection, sending):
+    """On a ring each has two neighbours: a round has 2 M copies and as many uploads as selected nodes have edges."""
+    run = begun("fedepm-graph", "ring", selection, noise="none")
+    run.rounds(4)
+    assert run.fed.ledger.uploads == 4 * (2 * M + 2 * sending)
+    assert run.fed.ledger.bytes_up == run.fed.ledger.uploads * 8 * N
+
+
+@pytest.mark.parametrize("mixes", [1, 2])
+def test_an_edge_carries_a_vector_each_way_for_each_mix_of_fedgia(mixes):
+    run = begun("fedgia-graph", {"name": "torus", "rows": 3}, HALF, mixes=mixes)
+    run.rounds(3)
+    edges = 2 * M  # of a 3 × 4 torus
+    assert run.fed.ledger.uploads == 3 * mixes * 2 * edges
+    assert run.fed.ledger.bytes_up == run.fed.ledger.uploads * 8 * N
+
+
+def threshold(W, g):
+    """The least λ with |u_ij| <= λ W_ij, Σ_j u_ij = −g_i and Σ_i u_ij = 0, for one coordinate of the gradients g."""
+    m = len(g)
+    edges = np.argwhere(W > 0)
+    k = len(edges)
+    flow = np.zeros((2 * m, k + 1))
+    flow[edges[:, 0], np.arange(k)] = flow[m + edges[:, 1], np.arange(k)] = 1
+    capacity = np.column_stack([np.vstack([np.eye(k), -np.eye(k)]), -np.tile(W[W > 0], 2)])
+    bounds = [(None, None)] * k + [(0, None)]
+    right = np.concatenate([-g, np.zeros(m)])
+    return linprog(np.eye(k + 1)[-1], capacity, np.zeros(2 * k), flow, right, bounds).x[-1]
+
+
+@pytest.mark.parametrize("graph", GRAPHS, ids=names)
+def test_a_graph_asks_for_at_least_the_lambda_of_the_server_and_the_complete_graph_for_just_that(graph):
+    G = np.array([Q @ best() - q for Q, q in clients()])
+    found = max(threshold(weights(graph), column) for column in G.T)
+    printed = np.abs(G).max()
+    assert found > (1 - 1e-9) * printed
+    assert graph["name"] != "complete" or found < (1 + 1e-9) * printed
+
+
+@pytest.mark.parametrize("m", [8, 12, 24])
+def test_two_halves_of_a_ring_that_disagree_ask_for_a_lambda_that_grows_with_m(m):
+    """m/2 gradients of 1 pass four edges of weight 1/3."""
+    g = np.repeat([1.0, -1.0], m // 2)
+    assert threshold(matrices({"name": "ring"}, m, 1)[0], g) == pytest.approx(3 * m / 8)

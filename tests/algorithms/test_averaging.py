@@ -14,12 +14,14 @@ from mpifed.compressors.base import Compressor
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.data.pool import Pool
+from mpifed.experiment.compatibility import RULES, refuse
 from mpifed.experiment.config import experiment
-from mpifed.experiment.matching import matrix, refuse_mismatch
+from mpifed.experiment.matching import matrix
 from mpifed.federation.participation.selection import All, Uniform
-from mpifed.federation.timing.system import System
+from mpifed.federation.timing.device_rounds import DeviceRounds
 from tests.helpers import traits
 from tests.helpers.algorithm_runs import M, N, Run, build, distance, gradients, quadratics, systems
+from tests.helpers.devices import devices
 from tests.oracles import fednova as oracle
 from tests.oracles.problems import LeastSquares
 
@@ -53,10 +55,10 @@ def partial(run, steps):
     """Let client i of the run have time for steps[i] and a half of its local steps."""
     algorithm, sizes = run.algorithm, run.data.sizes
     table = {"speed": 1.0, "deadline": 1.0, "partial": True}
-    devices = System.build(table, "system").devices(0, sizes, np.zeros(10), algorithm, 1)
+    schedule = DeviceRounds(devices(sizes, algorithm=algorithm, **table), algorithm, 1)
     each = traits.said_work(algorithm, sizes) / traits.said_local_steps(algorithm, sizes)
-    devices.speed = each * (np.array(steps) + 0.5)
-    run.fed.devices = devices
+    schedule.devices.speed = each * (np.array(steps) + 0.5)
+    run.fed.schedule = schedule
     return run
 
 
@@ -127,9 +129,9 @@ def test_gradient_descent_with_all_clients_goes_down_in_every_round():
 def test_a_problem_that_tells_no_curvature_needs_a_step_size():
     config = experiment({"algorithm": "gd", "problem": "mlp"})
     with pytest.raises(UserError, match=r"^gd cannot run on mlp: it needs lipschitz \(.*; with algorithm\.gamma it "):
-        refuse_mismatch(config.algorithm, config.problem)
+        refuse(config, RULES)
     given = experiment({"algorithm": {"name": "gd", "gamma": 0.1}, "problem": "mlp"})
-    refuse_mismatch(given.algorithm, given.problem)
+    refuse(given, RULES)
     assert any(line.startswith("gd with gamma set does not need lipschitz (") for line in matrix().options)
 
 

@@ -1,10 +1,11 @@
 """What every algorithm says of itself: its work, the option to change where it diverges, what it inherits from."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
 import pytest
+from msgspec import Meta
 
 import mpifed
 from mpifed import Algorithm, Array, UserError
@@ -12,6 +13,7 @@ from mpifed.algorithms.accfeddcd import AccFedDCD
 from mpifed.algorithms.base import passes
 from mpifed.algorithms.feddcd import FedDCD
 from mpifed.federation.local import Local
+from mpifed.federation.traits import steering
 from tests.helpers.algorithm_runs import Run, build
 
 
@@ -43,7 +45,7 @@ class Descent(Algorithm):
 
 
 class Tuned(Descent):
-    tuned_by = "lr"
+    lr: Annotated[float, Meta(extra={"tuned": True})] = 0.1
 
     def work(self, d):
         return self.k0 * d
@@ -53,13 +55,13 @@ def test_nothing_is_guessed_from_the_names_of_options():
     d = np.array([3, 5])
     assert np.array_equal(Descent().work(d), d)
     assert np.array_equal(Tuned().work(d), [21, 35])
-    assert (Descent().steering(), Tuned().steering()) == ("the step size", "algorithm.lr")
+    assert (steering(Descent()), steering(Tuned())) == ("the step size", "algorithm.lr")
 
 
 @pytest.mark.parametrize("name", Algorithm.choices)
 def test_error_messages_name_an_option_that_the_algorithm_has(name):
     algorithm = build(name)
-    option = algorithm.steering().removeprefix("algorithm.")
+    option = steering(algorithm).removeprefix("algorithm.")
     assert option in {field.name for field in msgspec.structs.fields(type(algorithm))}
 
 

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from mpifed.core.errors import UserError
 from mpifed.data.pool import Pool
+from mpifed.experiment.compatibility import RULES, refuse
 from mpifed.experiment.config import experiment
-from mpifed.experiment.prepare import refuse_misfit
 from mpifed.federation.ledger import Ledger
 from tests.helpers import traits
 from tests.helpers.algorithm_cases import (
@@ -179,13 +179,13 @@ def test_every_draw_counts_who_was_chosen(place):
 
 @members(CASES)
 def test_a_problem_that_lacks_what_an_algorithm_needs_is_refused_by_name(algorithm):
-    name, data = algorithm.label(), SOURCES["softmax"].load(0, "float64")
+    name = algorithm.label()
     for problem in ("least-squares", "svm", "mlp", "softmax"):
         config = replace(experiment({"algorithm": name, "problem": problem}), algorithm=algorithm)
         lacking = traits.lacking(algorithm, config.problem)
         sentence = rf"^{name} cannot run on {problem}: it needs {' '.join(lacking[:1])} \("
         with pytest.raises(UserError, match=sentence) if lacking else nullcontext():
-            refuse_misfit(config, data, 1)
+            refuse(config, RULES)
 
 
 @cases(lambda algorithm, graph: graph is not None and algorithm.label() not in PENALISED)

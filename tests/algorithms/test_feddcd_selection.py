@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mpifed.core.streams import stream
-from mpifed.federation.participation import UNIFORM
 from mpifed.federation.participation.importance import Importance
+from mpifed.federation.participation.participants import UNIFORM
 from mpifed.federation.participation.scored import Greedy
 from mpifed.federation.participation.selection import nth_other
 from mpifed.theory import feddcd as theory
@@ -58,7 +58,7 @@ def test_the_selection_draws_from_that_law(scaling):
     a, beta = spectra(dual, scaling)
     run = begun(dual, Importance(count=tau), scaling=scaling)
     run.rounds(1)
-    select, times = run.fed.participation.selector.select, np.zeros((dual.m, dual.m))
+    select, times = run.fed.participants.selector.select, np.zeros((dual.m, dual.m))
     for round in range(1, rounds + 1):
         times[tuple(select(round, 0))] += 1
     pairs = np.array([[(a[i] + a[j]) * beta[i] / a[i] * beta[j] / a[j] * (i < j) for j in range(5)] for i in range(5)])

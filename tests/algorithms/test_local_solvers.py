@@ -15,6 +15,7 @@ from mpifed.algorithms.local_solvers import (
 from mpifed.data.pool import Pool
 from mpifed.data.sources.quadratic import RandomQuadratic
 from mpifed.federation.participation.selection import Uniform
+from mpifed.federation.traits import needs
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.quadratic import Quadratic
 from mpifed.problems.softmax import Softmax
@@ -71,12 +72,12 @@ def test_the_accuracy_of_theorem_5_2_has_the_kappa_of_theorem_5_2():
 
 
 def test_solvers_say_what_they_need():
-    assert Newton().needs() == ("hessian",)
-    assert GradientDescent(steps=1).needs() == ()
-    assert set(build("feddcd").needs()) == {"convexity", "lipschitz", "hessian"}
-    assert set(build("feddcd", {"solver": {"name": "gd", "steps": 1}}).needs()) == {"convexity", "lipschitz"}
+    assert needs(Newton()) == ("hessian",)
+    assert needs(GradientDescent(steps=1)) == ()
+    assert set(needs(build("feddcd"))) == {"convexity", "lipschitz", "hessian"}
+    assert set(needs(build("feddcd", {"solver": {"name": "gd", "steps": 1}}))) == {"convexity", "lipschitz"}
     recorded = build("feddcd", {"solver": {"name": "gd", "steps": 1}, "dual": True})
-    assert set(recorded.needs()) == {"convexity", "lipschitz", "hessian"}
+    assert set(needs(recorded)) == {"convexity", "lipschitz", "hessian"}
     assert all(Solver.member(name, "solver").label() == name for name in Solver.choices)
 
 

@@ -81,7 +81,7 @@ def bears_absence(algorithm):
 
 def bears_change(name):
     """Whether the edges of a graph may differ between rounds."""
-    return not Algorithm.member(name, "algorithm").fixed_weights
+    return not getattr(Algorithm.member(name, "algorithm"), "fixed_weights", "")
 
 
 def has_personal_models(algorithm):

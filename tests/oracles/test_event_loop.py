@@ -84,7 +84,7 @@ def test_equals_the_event_loop(case):
     for one in steps:
         models.append(run.rounds(1)[0])
         assert run.fed.selected.tolist() == one.arrived
-        row = run.fed.devices.row()
+        row = run.fed.schedule.row()
         found = [row["simulated_seconds"], row["staleness"], row["staleness_max"]]
         np.testing.assert_allclose(found, [one.seconds, np.mean(one.ages), max(one.ages)], rtol=RTOL)
     np.testing.assert_allclose(models, right, rtol=0, atol=RTOL * np.abs(right).max())

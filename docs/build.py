@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.cli import describe
 from mpifed.cli.describe import KINDS, option, paper, sentence
 from mpifed.core.component import Table

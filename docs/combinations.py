@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from mpifed.algorithms.base import Algorithm
-from mpifed.algorithms.graph_method import GraphMethod
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.errors import UserError
 from mpifed.experiment.compatibility import RULES, refuse_counted
 from mpifed.experiment.config import experiment

@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from mpifed.algorithms.base import Algorithm
-from mpifed.algorithms.graph_method import GraphMethod
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.cli.describe import paper
 from mpifed.core.methods import METHODS
 from mpifed.core.toml import toml_value

@@ -47,7 +47,7 @@ def tagged() -> Iterator[tuple[str, str, str]]:
 
 
 def is_method(module: str, name: str) -> bool:
-    from mpifed.algorithms.base import Algorithm
+    from mpifed.algorithms.bases.algorithm import Algorithm
 
     return issubclass(getattr(importlib.import_module(module), name), Algorithm)
 

@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 
 import mpifed
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.cli import describe
 from mpifed.cli import main as cli
 from mpifed.experiment import config

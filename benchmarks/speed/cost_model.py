@@ -20,9 +20,9 @@ from scipy.optimize import nnls
 from mpifed.core.typing import Array
 from mpifed.federation import sums
 from mpifed.federation.sums import depth
-from mpifed.mpi.choice import SLICES, Choice
 from mpifed.mpi.loggp import Link, check
 from mpifed.mpi.plan import BIG
+from mpifed.mpi.reduction_choice import SLICES, Choice
 
 LONG = 1e-3  # seconds of computing from which on waiting ranks sleep, as in mpifed.mpi.channel
 HEAD = 64  # bytes of a request without its arrays, which start at multiples of 64

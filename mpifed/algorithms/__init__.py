@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from mpifed.core.members import members
 
-__getattr__, __dir__ = members("mpifed.algorithms", "mpifed.algorithms.base:Algorithm")
+__getattr__, __dir__ = members("mpifed.algorithms", "mpifed.algorithms.bases.algorithm:Algorithm")

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.dual import DualMethod
+from mpifed.algorithms.bases.dual_method import DualMethod
 from mpifed.core.typing import Array, Share
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation

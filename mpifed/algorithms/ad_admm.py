@@ -5,8 +5,8 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.base import Algorithm
-from mpifed.algorithms.local_solvers import Newton, Penalised, Solver
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.parts.local_solvers import Newton, Penalised, Solver
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpifed.algorithms.compressed import CompressedGradients
+from mpifed.algorithms.bases.compressed_gradients import CompressedGradients
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation

@@ -5,7 +5,7 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.base import passes
+from mpifed.algorithms.bases.algorithm import passes
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local

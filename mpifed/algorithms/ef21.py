@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.compressed import CompressedGradients
+from mpifed.algorithms.bases.compressed_gradients import CompressedGradients
 from mpifed.compressors.base import Compressor
 from mpifed.compressors.sparse import TopK
 from mpifed.core.typing import Array

@@ -6,8 +6,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.base import Algorithm
-from mpifed.algorithms.local_solvers import AugmentedLagrangian
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.parts.local_solvers import AugmentedLagrangian
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation

@@ -5,8 +5,8 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.base import Algorithm, passes
-from mpifed.algorithms.optimizers import SGD, LocalOptimizer
+from mpifed.algorithms.bases.algorithm import Algorithm, passes
+from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation

@@ -3,7 +3,7 @@ arXiv:2201.11183 (2022)."""
 
 from typing import Any, NamedTuple
 
-from mpifed.algorithms.dual import DualMethod
+from mpifed.algorithms.bases.dual_method import DualMethod
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation

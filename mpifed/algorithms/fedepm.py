@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.noise import NOISES, Guaranteed, Noise, NoiseSeed, Noisy
-from mpifed.algorithms.prox import elastic_net_mean, soft
+from mpifed.algorithms.parts.noise import NOISES, Guaranteed, Noise, NoiseSeed, Noisy
+from mpifed.algorithms.parts.prox import elastic_net_mean, soft
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation

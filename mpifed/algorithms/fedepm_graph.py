@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.algorithms.elastic_nets import elastic_nets
+from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.algorithms.fedepm import ExactPenalty, Server
-from mpifed.algorithms.graph_method import GraphMethod
-from mpifed.algorithms.noise import Noisy
+from mpifed.algorithms.parts.elastic_nets import elastic_nets
+from mpifed.algorithms.parts.noise import Noisy
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.peers.neighbourhood import Near

@@ -7,9 +7,9 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.admm import InexactADMM
-from mpifed.algorithms.curvature import Path, begun, followed, lengths
-from mpifed.algorithms.metric import NEEDS, Metric, inverse
+from mpifed.algorithms.bases.inexact_admm import InexactADMM
+from mpifed.algorithms.parts.curvature import Path, begun, followed, lengths
+from mpifed.algorithms.parts.metric import NEEDS, Metric, inverse
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation

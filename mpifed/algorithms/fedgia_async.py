@@ -6,7 +6,7 @@ The paper's rounds are synchronous; this form of them is not in it."""
 from typing import Any, NamedTuple
 
 from mpifed.algorithms.fedgia import OneGradientADMM
-from mpifed.algorithms.metric import inverse
+from mpifed.algorithms.parts.metric import inverse
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.graph_method import GraphMethod
-from mpifed.algorithms.metric import NEEDS, Metric, inverse
+from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.algorithms.parts.metric import NEEDS, Metric, inverse
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.peers.network import Network

@@ -5,8 +5,8 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.learned_hessians import REGULAR, LearnedHessians
-from mpifed.algorithms.newton_steps import backtrack
+from mpifed.algorithms.bases.learned_hessians import REGULAR, LearnedHessians
+from mpifed.algorithms.parts.newton_steps import backtrack
 from mpifed.core.symmetric import entries, frobenius
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local

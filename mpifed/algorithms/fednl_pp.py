@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpifed.algorithms.learned_hessians import REGULAR, LearnedHessians
+from mpifed.algorithms.bases.learned_hessians import REGULAR, LearnedHessians
 from mpifed.core.symmetric import entries, frobenius, unpack
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local

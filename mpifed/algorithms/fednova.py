@@ -7,7 +7,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.fedavg import Client, LocalSteps, Server
-from mpifed.algorithms.optimizers import SGD, Momentum
+from mpifed.algorithms.parts.optimizers import SGD, Momentum
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation

@@ -5,9 +5,9 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.base import Algorithm
-from mpifed.algorithms.optimizers import SGD, LocalOptimizer
-from mpifed.algorithms.step_sizes import Log2, Step
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
+from mpifed.algorithms.parts.step_sizes import Log2, Step
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation

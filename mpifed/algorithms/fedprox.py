@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from mpifed.algorithms.fedavg import Client, FedAvg
-from mpifed.algorithms.optimizers import SGD
+from mpifed.algorithms.parts.optimizers import SGD
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.traits import Look, Refused

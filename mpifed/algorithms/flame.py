@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.personal import Personal, square
+from mpifed.algorithms.bases.personal import Personal, square
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.traits import Look, Recorded, Sum, Theorem

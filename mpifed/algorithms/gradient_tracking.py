@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.graph_method import GraphMethod, Server
+from mpifed.algorithms.bases.graph_method import GraphMethod, Server
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local
 from mpifed.federation.peers.network import Network

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.gd import Client, Server
 from mpifed.core.typing import Array, Positive
 from mpifed.federation.local import Local

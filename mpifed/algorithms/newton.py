@@ -5,9 +5,9 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.base import Algorithm
-from mpifed.algorithms.learned_hessians import REGULAR
-from mpifed.algorithms.newton_steps import backtrack, direction
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.learned_hessians import REGULAR
+from mpifed.algorithms.parts.newton_steps import backtrack, direction
 from mpifed.core.symmetric import entries, unpack
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local

@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.personal import Personal
+from mpifed.algorithms.bases.personal import Personal
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.traits import Look, Refused

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.base import Algorithm, passes
+from mpifed.algorithms.bases.algorithm import Algorithm, passes
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array, Positive, Share
 from mpifed.federation.local import Local

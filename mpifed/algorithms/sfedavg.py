@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.noise import NOISES, Noise, Noisy, Unproven
-from mpifed.algorithms.step_sizes import SqrtSamples, Step
+from mpifed.algorithms.parts.noise import NOISES, Noise, Noisy, Unproven
+from mpifed.algorithms.parts.step_sizes import SqrtSamples, Step
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation

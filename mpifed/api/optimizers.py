@@ -1,5 +1,5 @@
 """Optimisers by their classes: ``mpifed.optimizers.Adam(beta1=0.8)``."""
 
-from mpifed.algorithms.optimizers import SGD, Adam, AdamW, Momentum
+from mpifed.algorithms.parts.optimizers import SGD, Adam, AdamW, Momentum
 
 __all__ = ["SGD", "Adam", "AdamW", "Momentum"]

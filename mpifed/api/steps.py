@@ -1,5 +1,5 @@
 """Steps by their classes: ``mpifed.steps.Constant(a=0.1)``."""
 
-from mpifed.algorithms.step_sizes import Constant, Log2, SqrtSamples
+from mpifed.algorithms.parts.step_sizes import Constant, Log2, SqrtSamples
 
 __all__ = ["Constant", "Log2", "SqrtSamples"]

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from mpifed.algorithms.local_solvers import Solver
-from mpifed.algorithms.optimizers import Optimizer
-from mpifed.algorithms.server_optimizers import ServerOptimizer
-from mpifed.algorithms.step_sizes import Step
+from mpifed.algorithms.parts.local_solvers import Solver
+from mpifed.algorithms.parts.optimizers import Optimizer
+from mpifed.algorithms.parts.server_optimizers import ServerOptimizer
+from mpifed.algorithms.parts.step_sizes import Step
 from mpifed.compressors.base import Compressor
 from mpifed.core import plugins
 from mpifed.core.component import Component, Table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpifed.algorithms.graph_method import GraphMethod
+from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.experiment import findings
 from mpifed.experiment.rule import ONE, Counted, Rule, Settings, refuse
 from mpifed.federation.method import MovesDuals, Personalised

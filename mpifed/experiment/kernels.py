@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import UserError
 from mpifed.data.base import Dataset
 from mpifed.data.compiled import compiling

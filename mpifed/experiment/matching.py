@@ -6,7 +6,7 @@ import typing
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.component import Component, fields_of, within
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value

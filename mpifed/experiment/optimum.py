@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from scipy.optimize import minimize
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache

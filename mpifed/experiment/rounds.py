@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import CheckpointWriter, Saved

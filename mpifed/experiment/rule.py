@@ -7,8 +7,8 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from mpifed.algorithms.base import Algorithm
-from mpifed.algorithms.graph_method import GraphMethod
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.federation.participation.selection import Selection, Selector

@@ -14,7 +14,6 @@ from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.experiment import checkpoint
 from mpifed.experiment.checkpoint import CheckpointWriter
-from mpifed.experiment.closing import collect, tables
 from mpifed.experiment.config import Experiment, experiment
 from mpifed.experiment.graphs import described, drawn
 from mpifed.experiment.job import Job
@@ -23,6 +22,7 @@ from mpifed.experiment.notes import notes, worth_saying
 from mpifed.experiment.prepare import Prepared, begin, housed, prepare
 from mpifed.experiment.privacy import redrawn
 from mpifed.experiment.progress import Progress
+from mpifed.experiment.rank_reports import collect, tables
 from mpifed.experiment.resume import forget_end
 from mpifed.experiment.rounds import rounds
 from mpifed.experiment.warm_start import given_start

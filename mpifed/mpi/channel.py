@@ -22,10 +22,10 @@ from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.request import HostReport, Reply, Request, protected, width
 from mpifed.federation.sums import finish
 from mpifed.federation.transport import Traffic
-from mpifed.mpi.choice import AUTO, Choice
 from mpifed.mpi.communicator import Communicator, patiently
 from mpifed.mpi.links import Ranks
 from mpifed.mpi.plan import FRONT, Form, Plan, Plans, aligned, form, kind
+from mpifed.mpi.reduction_choice import AUTO, Choice
 from mpifed.mpi.replies import Replies
 from mpifed.mpi.shared import LongArrays
 

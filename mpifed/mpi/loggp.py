@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from mpifed.federation.sums import depth
-from mpifed.mpi.climb import REPORT
-from mpifed.mpi.routes import Route
+from mpifed.mpi.rank_trees import Route
+from mpifed.mpi.tree_messages import REPORT
 
 
 class Link(NamedTuple):

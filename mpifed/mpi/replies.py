@@ -16,9 +16,9 @@ from mpifed.core.typing import Array
 from mpifed.federation.request import ANY_ORDER, MASKED, HostReport
 from mpifed.federation.sums import depth
 from mpifed.federation.transport import Traffic
-from mpifed.mpi.choice import SLICES, Choice
-from mpifed.mpi.climb import Climb
 from mpifed.mpi.plan import BIG
+from mpifed.mpi.reduction_choice import SLICES, Choice
+from mpifed.mpi.tree_messages import Climb
 
 Finish = Callable[[Array], Array]  # rows (k, w) of all hosts -> (w,)
 

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.algorithms.base import Algorithm
-from mpifed.algorithms.step_sizes import Step
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.parts.step_sizes import Step
 from mpifed.core.errors import UserError, reason
 from mpifed.core.streams import stream
 from mpifed.core.toml import flat, from_toml, toml_value

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from mpifed.algorithms.local_solvers import Solver
+from mpifed.algorithms.parts.local_solvers import Solver
 from mpifed.data.sources.lower_bound import LowerBound
 from mpifed.federation.participation.selection import All, Uniform
 from tests.helpers.algorithm_runs import quadratics

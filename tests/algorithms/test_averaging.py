@@ -8,8 +8,8 @@ from mpifed.algorithms.fednova import FedNova
 from mpifed.algorithms.fedopt import FedOpt
 from mpifed.algorithms.gd import GD
 from mpifed.algorithms.local_gd import LocalGD
-from mpifed.algorithms.server_optimizers import FedExP
-from mpifed.algorithms.step_sizes import Constant
+from mpifed.algorithms.parts.server_optimizers import FedExP
+from mpifed.algorithms.parts.step_sizes import Constant
 from mpifed.compressors.base import Compressor
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream

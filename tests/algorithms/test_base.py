@@ -10,7 +10,7 @@ from msgspec import Meta
 import mpifed
 from mpifed import Algorithm, Array, UserError
 from mpifed.algorithms.accfeddcd import AccFedDCD
-from mpifed.algorithms.base import passes
+from mpifed.algorithms.bases.algorithm import passes
 from mpifed.algorithms.feddcd import FedDCD
 from mpifed.federation.local import Local
 from mpifed.federation.traits import steering

@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 import mpifed
-from mpifed.algorithms.budget import GRID
 from mpifed.algorithms.fedepm import FedEPM
-from mpifed.algorithms.noise import Budget
+from mpifed.algorithms.parts.budget import GRID
+from mpifed.algorithms.parts.noise import Budget
+from mpifed.algorithms.parts.step_sizes import Constant
 from mpifed.algorithms.sfedavg import SFedAvg
-from mpifed.algorithms.step_sizes import Constant
 from mpifed.core.errors import UserError
 from mpifed.federation.participation.selection import Uniform
 from tests.helpers.algorithm_runs import M, Run

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mpifed.algorithms.fedepm import FedEPM
-from mpifed.algorithms.noise import NOISES
+from mpifed.algorithms.parts.noise import NOISES
 from mpifed.core.discrete_noise import laplace_steps, to_grid
 from mpifed.data.pool import Pool
 from mpifed.problems.least_squares import LeastSquares

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mpifed.algorithms.curvature import begun, followed
 from mpifed.algorithms.fedgia import FedGiA
+from mpifed.algorithms.parts.curvature import begun, followed
 from mpifed.federation.participation.selection import All
 from mpifed.theory.fedgia import certificate
 from tests.helpers.algorithm_runs import M, Run, distance, smoothness

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mpifed.algorithms.elastic_nets import elastic_nets
-from mpifed.algorithms.prox import elastic_net_mean
+from mpifed.algorithms.parts.elastic_nets import elastic_nets
+from mpifed.algorithms.parts.prox import elastic_net_mean
 from mpifed.federation.peers.neighbourhood import Near
 
 LAM, ETA = 0.3, 0.7

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from mpifed.algorithms.gaussian import Gaussian
+from mpifed.algorithms.parts.gaussian import Gaussian
 from mpifed.core.discrete_noise import FINE
 from mpifed.problems.base import Problem
 from tests.helpers.algorithm_runs import SOURCES, M, N, local

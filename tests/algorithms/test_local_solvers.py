@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mpifed.algorithms.local_solvers import (
+from mpifed.algorithms.parts.local_solvers import (
     AugmentedLagrangian,
     GradientDescent,
     Newton,

@@ -8,7 +8,7 @@ import pytest
 import mpifed
 from mpifed.algorithms.fednl import FedNL
 from mpifed.algorithms.newton import Newton
-from mpifed.algorithms.newton_steps import backtrack, direction
+from mpifed.algorithms.parts.newton_steps import backtrack, direction
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.symmetric import entries, pack, unpack
 from mpifed.federation.participation.selection import All, Uniform

@@ -6,9 +6,9 @@ from scipy.stats import kstest
 
 import mpifed
 from mpifed.algorithms.fedepm import FedEPM
-from mpifed.algorithms.noise import laplace, log_ratio
+from mpifed.algorithms.parts.noise import laplace, log_ratio
+from mpifed.algorithms.parts.step_sizes import Constant
 from mpifed.algorithms.sfedavg import SFedAvg
-from mpifed.algorithms.step_sizes import Constant
 from mpifed.data.pool import Pool
 from mpifed.experiment.rounds import evaluate
 from mpifed.problems.least_squares import LeastSquares

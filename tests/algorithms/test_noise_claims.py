@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 
 from mpifed.algorithms.fedepm import FedEPM
-from mpifed.algorithms.prox import soft
+from mpifed.algorithms.parts.prox import soft
 from mpifed.data.pool import Pool
 from mpifed.problems.least_squares import LeastSquares
 from tests.helpers.algorithm_runs import local

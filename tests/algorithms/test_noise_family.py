@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import kstest
 
 from mpifed import Array, UserError
-from mpifed.algorithms.noise import NOISES, Noisy, log_ratio
+from mpifed.algorithms.parts.noise import NOISES, Noisy, log_ratio
 from mpifed.experiment.config import experiment
 from mpifed.federation.participation.selection import Uniform
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients

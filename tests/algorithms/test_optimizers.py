@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.algorithms.fedprox import FedProx
-from mpifed.algorithms.optimizers import SGD, Adam, AdamW, Momentum, Optimizer
-from mpifed.algorithms.step_sizes import Constant
+from mpifed.algorithms.parts.optimizers import SGD, Adam, AdamW, Momentum, Optimizer
+from mpifed.algorithms.parts.step_sizes import Constant
 from mpifed.core.errors import UserError
 from mpifed.federation.participation.selection import Uniform
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients

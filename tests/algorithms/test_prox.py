@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpifed.algorithms.prox import elastic_net_mean, soft
+from mpifed.algorithms.parts.prox import elastic_net_mean, soft
 
 reals = st.floats(-100, 100)
 

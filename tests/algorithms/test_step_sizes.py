@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpifed.algorithms.step_sizes import Constant, Log2, SqrtSamples, Step
+from mpifed.algorithms.parts.step_sizes import Constant, Log2, SqrtSamples, Step
 
 iterations = st.integers(0, 10**6)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.algorithms.stochastic_solvers import SGD, SVRG, Adam
+from mpifed.algorithms.parts.stochastic_solvers import SGD, SVRG, Adam
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.data.pool import Pool

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 import pytest
 
-from mpifed.algorithms.step_sizes import Constant, Step
+from mpifed.algorithms.parts.step_sizes import Constant, Step
 from mpifed.core.component import Table
 from mpifed.core.errors import UserError
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.fedavg import FedAvg
-from mpifed.algorithms.step_sizes import Constant, Step
+from mpifed.algorithms.parts.step_sizes import Constant, Step
 from mpifed.core import plugins
 from mpifed.core.errors import UserError
 from mpifed.core.objects import plain, reference

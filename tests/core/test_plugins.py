@@ -154,7 +154,7 @@ def test_every_class_of_mpifed_defines_what_it_must(family):
 
 def test_parts_of_an_algorithm_come_from_outside_too(folder):
     (folder / "mine.py").write_text(
-        "from mpifed.algorithms.step_sizes import Step\nclass Half(Step):\n    def gamma(self, k, k0, d):\n"
+        "from mpifed.algorithms.parts.step_sizes import Step\nclass Half(Step):\n    def gamma(self, k, k0, d):\n"
         "        return 0.5 ** k\n"
     )
     told = config.experiment(config.override({}, ["algorithm=fedavg", "algorithm.step=mine.py:Half"]))
@@ -165,7 +165,7 @@ def test_parts_of_an_algorithm_come_from_outside_too(folder):
 # mistakes
 
 BROKEN = """
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.problems.base import Problem
 class Half(Algorithm):
     def start(self, fed): ...

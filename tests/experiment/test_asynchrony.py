@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mpifed as package
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import UserError
 from mpifed.experiment.certify import study as certified
 from mpifed.experiment.config import experiment, override

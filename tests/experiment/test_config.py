@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpifed.algorithms.step_sizes import Constant
+from mpifed.algorithms.parts.step_sizes import Constant
 from mpifed.core.component import Component, Table
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value

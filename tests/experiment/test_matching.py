@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import mpifed
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment
 from mpifed.experiment.matching import described, matrix, refuse_mismatch

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment, read
 from mpifed.experiment.job import Job

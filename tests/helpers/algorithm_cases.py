@@ -7,8 +7,8 @@ from math import ceil
 import numpy as np
 import pytest
 
-from mpifed.algorithms.base import Algorithm
-from mpifed.algorithms.compressed import CompressedGradients
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.compressed_gradients import CompressedGradients
 from mpifed.problems.base import Problem
 from tests.helpers import traits
 from tests.helpers.algorithm_runs import SHARE, M, N, Run, build

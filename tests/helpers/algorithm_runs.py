@@ -6,7 +6,7 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.processor import UNKNOWN
 from mpifed.data.fill import Layout, fill
 from mpifed.data.pool import Pool

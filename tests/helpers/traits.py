@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mpifed.algorithms.base import Algorithm
-from mpifed.algorithms.graph_method import GraphMethod
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.experiment.matching import missing
 from mpifed.federation import traits
 from mpifed.federation.method import Personalised

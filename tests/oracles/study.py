@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 import mpifed
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.data.pool import Pool
 from mpifed.federation.participation.selection import All
 from mpifed.problems.base import Problem

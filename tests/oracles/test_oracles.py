@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 
 from .cases import CASES
 from .study import RTOL, computed, deviations, expected, oracle, recorded

@@ -5,7 +5,7 @@ import tomllib
 
 import pytest
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from tests.helpers.commands import SHARED, execute
 
 from .study import RTOL

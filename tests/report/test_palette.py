@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.report import boxplot, names, palette, plot
 from tests.helpers.figures import axes_of, legend
 from tests.helpers.recorded_runs import recorded

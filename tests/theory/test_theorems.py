@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from mpifed.algorithms.accfeddcd import AccFedDCD
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.fedadmm import FedADMM
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.algorithms.feddcd import FedDCD
 from mpifed.algorithms.fedepm import FedEPM
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.algorithms.flame import Flame
-from mpifed.algorithms.local_solvers import GradientDescent, Newton
-from mpifed.algorithms.step_sizes import Constant, Log2
-from mpifed.algorithms.stochastic_solvers import SVRG
+from mpifed.algorithms.parts.local_solvers import GradientDescent, Newton
+from mpifed.algorithms.parts.step_sizes import Constant, Log2
+from mpifed.algorithms.parts.stochastic_solvers import SVRG
 from mpifed.theory import fedadmm, feddcd, fedepm, fedgia, flame
 from mpifed.theory.statements import Known
 from mpifed.theory.theorems import certificate

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.feddcd import FedDCD
 from mpifed.core.toml import flat
 from mpifed.experiment import config as configuration

@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.speed.common import figure, told, write_csv
 from mpifed.federation import sums
 from mpifed.mpi import loggp
-from mpifed.mpi.choice import Choice
+from mpifed.mpi.reduction_choice import Choice
 from mpifed.report.palette import BLACK, BLUE, ORANGE, VERMILION
 from mpifed.report.style import drawing
 

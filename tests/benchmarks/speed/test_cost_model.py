@@ -12,8 +12,8 @@ from benchmarks.speed.cost_model import Machine, Study
 from mpifed.federation import sums
 from mpifed.mpi import loggp
 from mpifed.mpi.channel import LONG
-from mpifed.mpi.climb import REPORT
 from mpifed.mpi.plan import BIG
+from mpifed.mpi.tree_messages import REPORT
 
 MACHINE = Machine(L=1e-6, o=2e-7, G=1e-10, gamma=5e-11, o_round=1e-4, compute=1e-9, turn=1e-3)
 ALPHA = MACHINE.L + 2 * MACHINE.o

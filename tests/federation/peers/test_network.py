@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from mpifed.algorithms.graph_method import GraphMethod, Server
+from mpifed.algorithms.bases.graph_method import GraphMethod, Server
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from tests.helpers.algorithm_runs import M, N, Run

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.compressors.base import Compressor
 from mpifed.compressors.sparse import RandK
 from mpifed.core.errors import UserError

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from mpifed.algorithms.answers import Answers
+from mpifed.algorithms.bases.answers import Answers
 from mpifed.core.methods import CHOICES
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local

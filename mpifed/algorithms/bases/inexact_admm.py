@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta, field
 
-from mpifed.algorithms.base import Algorithm
-from mpifed.algorithms.curvature import Path
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.parts.curvature import Path
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation

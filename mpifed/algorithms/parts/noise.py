@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta, Struct
 
-from mpifed.algorithms.base import Algorithm, Privacy
-from mpifed.algorithms.budget import Budget, accounting
+from mpifed.algorithms.bases.algorithm import Algorithm, Privacy
+from mpifed.algorithms.parts.budget import Budget, accounting
 from mpifed.core.discrete_noise import Words, discrete_laplace, entropy, laplace_steps, seeded, to_grid
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array

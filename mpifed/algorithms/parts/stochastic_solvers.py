@@ -7,9 +7,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mpifed.algorithms import optimizers
-from mpifed.algorithms.base import passes
-from mpifed.algorithms.local_solvers import Solver
+from mpifed.algorithms.bases.algorithm import passes
+from mpifed.algorithms.parts import optimizers
+from mpifed.algorithms.parts.local_solvers import Solver
 from mpifed.core.typing import Array, Count
 from mpifed.federation.local import Local
 

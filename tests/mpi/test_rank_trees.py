@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.federation import sums
-from mpifed.mpi.choice import Choice
-from mpifed.mpi.routes import ALL, SHAPES, Route, pile, tree, two_level
+from mpifed.mpi.rank_trees import ALL, SHAPES, Route, pile, tree, two_level
+from mpifed.mpi.reduction_choice import Choice
 
 placed = st.lists(st.integers(0, 5), min_size=2, max_size=70)
 

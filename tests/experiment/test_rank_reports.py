@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpifed.experiment.closing import RankReport, collect, tables
+from mpifed.experiment.rank_reports import RankReport, collect, tables
 from mpifed.federation.transport import Traffic
 from mpifed.mpi.world import World
 from mpifed.results.group_columns import RANKS

@@ -13,7 +13,7 @@ from mpifed.core.typing import Array
 from mpifed.federation.request import NUMBERS, HostReport, together
 from mpifed.federation.transport import Traffic
 from mpifed.mpi.plan import BIG
-from mpifed.mpi.routes import Route
+from mpifed.mpi.rank_trees import Route
 
 # The report stands in front of the vectors, in the same message: a reduction then costs no second one. Seconds, faults
 # and signals of all hosts are known as soon as the sum is.

@@ -23,11 +23,11 @@ class ServerOptimizer(Component):
     """A rule for η and d of the server's step x⁺ = x + η d, given Δ = mean of w_i − x over the selected clients."""
 
     choices: ClassVar[dict[str, str]] = {
-        "momentum": "mpifed.algorithms.server_optimizers:Momentum",
-        "adagrad": "mpifed.algorithms.server_optimizers:Adagrad",
-        "adam": "mpifed.algorithms.server_optimizers:Adam",
-        "yogi": "mpifed.algorithms.server_optimizers:Yogi",
-        "fedexp": "mpifed.algorithms.server_optimizers:FedExP",
+        "momentum": "mpifed.algorithms.parts.server_optimizers:Momentum",
+        "adagrad": "mpifed.algorithms.parts.server_optimizers:Adagrad",
+        "adam": "mpifed.algorithms.parts.server_optimizers:Adam",
+        "yogi": "mpifed.algorithms.parts.server_optimizers:Yogi",
+        "fedexp": "mpifed.algorithms.parts.server_optimizers:FedExP",
     }
     default: ClassVar[str] = "adam"
     kind: ClassVar[str] = "server_optimizers"

@@ -22,10 +22,10 @@ class Optimizer(Component):
     """
 
     choices: ClassVar[dict[str, str]] = {
-        "sgd": "mpifed.algorithms.optimizers:SGD",
-        "momentum": "mpifed.algorithms.optimizers:Momentum",
-        "adam": "mpifed.algorithms.optimizers:Adam",
-        "adamw": "mpifed.algorithms.optimizers:AdamW",
+        "sgd": "mpifed.algorithms.parts.optimizers:SGD",
+        "momentum": "mpifed.algorithms.parts.optimizers:Momentum",
+        "adam": "mpifed.algorithms.parts.optimizers:Adam",
+        "adamw": "mpifed.algorithms.parts.optimizers:AdamW",
     }
     default: ClassVar[str] = "sgd"
     kind: ClassVar[str] = "optimizers"

@@ -23,11 +23,11 @@ class Solver(Component):
     """A solver of min f_i(w) − ⟨y_i, w⟩ for α-strongly convex, β-smooth f_i."""
 
     choices: ClassVar[dict[str, str]] = {
-        "newton": "mpifed.algorithms.local_solvers:Newton",
-        "gd": "mpifed.algorithms.local_solvers:GradientDescent",
-        "sgd": "mpifed.algorithms.stochastic_solvers:SGD",
-        "svrg": "mpifed.algorithms.stochastic_solvers:SVRG",
-        "adam": "mpifed.algorithms.stochastic_solvers:Adam",
+        "newton": "mpifed.algorithms.parts.local_solvers:Newton",
+        "gd": "mpifed.algorithms.parts.local_solvers:GradientDescent",
+        "sgd": "mpifed.algorithms.parts.stochastic_solvers:SGD",
+        "svrg": "mpifed.algorithms.parts.stochastic_solvers:SVRG",
+        "adam": "mpifed.algorithms.parts.stochastic_solvers:Adam",
     }
     default: ClassVar[str] = "newton"
     kind: ClassVar[str] = "solvers"

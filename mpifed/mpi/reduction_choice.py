@@ -9,7 +9,7 @@ from mpifed.federation.request import ANY_ORDER
 from mpifed.federation.sums import Node, merge
 from mpifed.mpi import loggp
 from mpifed.mpi.loggp import NETWORK, SHARED, Link
-from mpifed.mpi.routes import ALL, SHAPES, Route, pile
+from mpifed.mpi.rank_trees import ALL, SHAPES, Route, pile
 
 AUTO = "auto"
 SLICES = "slices"

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.peers.network import Network

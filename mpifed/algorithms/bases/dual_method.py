@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.base import Algorithm
-from mpifed.algorithms.local_solvers import Newton, Solver, newton
-from mpifed.algorithms.step_sizes import Step
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.parts.local_solvers import Newton, Solver, newton
+from mpifed.algorithms.parts.step_sizes import Step
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local

@@ -18,9 +18,9 @@ class Step(Component):
     """A rule for the step size of iteration k, counted over the whole run from 0."""
 
     choices: ClassVar[dict[str, str]] = {
-        "log2": "mpifed.algorithms.step_sizes:Log2",
-        "constant": "mpifed.algorithms.step_sizes:Constant",
-        "sqrt-samples": "mpifed.algorithms.step_sizes:SqrtSamples",
+        "log2": "mpifed.algorithms.parts.step_sizes:Log2",
+        "constant": "mpifed.algorithms.parts.step_sizes:Constant",
+        "sqrt-samples": "mpifed.algorithms.parts.step_sizes:SqrtSamples",
     }
     default: ClassVar[str] = "log2"
     kind: ClassVar[str] = "steps"

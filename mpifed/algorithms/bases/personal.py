@@ -8,8 +8,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.base import Algorithm
-from mpifed.algorithms.optimizers import SGD, LocalOptimizer
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.server import Federation

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.base import Algorithm
-from mpifed.algorithms.newton_steps import direction
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.parts.newton_steps import direction
 from mpifed.compressors.base import Compressor
 from mpifed.compressors.sparse import TopK
 from mpifed.core.errors import UserError

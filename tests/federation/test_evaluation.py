@@ -1,14 +1,23 @@
-"""What is evaluated of every client, by name."""
+"""What is evaluated of every client: by name, and how well a model classifies."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from mpifed.algorithms.fedavg import FedAvg
+from mpifed.core.errors import UserError
 from mpifed.data.pool import Pool
-from mpifed.federation.evaluation import Evaluation
+from mpifed.experiment.rounds import evaluate
+from mpifed.federation.host import Host
+from mpifed.federation.participation.selection import All
+from mpifed.federation.setup import Setup
 from mpifed.problems.least_squares import LeastSquares
+from mpifed.problems.logistic import Logistic
+from mpifed.problems.mlp import MLP
+from mpifed.problems.softmax import Softmax
+from mpifed.problems.svm import SVM
 from tests.helpers.algorithm_runs import M, Run, build
 
 ALWAYS = ("objective", "objective_samples", "gradient")
@@ -19,7 +28,6 @@ PERSONAL = ("personal_objective", "personal_accuracy")
 @pytest.mark.parametrize(
     ("name", "options", "problem", "names"),
     [
-        ("fedavg", {}, "least-squares", ALWAYS),
         ("fedavg", {}, "softmax", ALWAYS + CLASSES),
         ("flame", {}, "least-squares", (*ALWAYS, "personal_objective")),
         ("flame", {"lagrangian": True}, "least-squares", (*ALWAYS, "personal_objective", "lagrangian")),
@@ -27,16 +35,18 @@ PERSONAL = ("personal_objective", "personal_accuracy")
         ("fedgia", {}, "least-squares", ALWAYS),
         ("fedadmm", {}, "least-squares", (*ALWAYS, "inner_steps")),
         ("fedadmm", {"lagrangian": True}, "least-squares", (*ALWAYS, "inner_steps", "lagrangian", "squares")),
-        ("feddcd", {}, "quadratic", ALWAYS),
         ("feddcd", {"dual": True}, "quadratic", (*ALWAYS, "dual_objective")),
     ],
 )
-def test_quantities_have_names_in_the_order_in_which_they_travel_and_what_is_not_recorded_does_not(
+def test_quantities_travel_by_name_in_order_are_charged_to_nobody_and_what_is_not_recorded_does_not(
     name, options, problem, names
 ):
     run = Run(build(name, options), problem)
-    assert Evaluation(run.hosts[0].setup).names == names
+    run.rounds(1)
+    before, computing = dict(vars(run.fed.ledger)), (run.fed.computing, run.fed.slowest)
     assert tuple(run.fed.evaluate(run.server.x)) == names
+    assert vars(run.fed.ledger) == before
+    assert (run.fed.computing, run.fed.slowest) == computing
 
 
 def test_columns_are_means_over_clients_or_over_samples():
@@ -77,10 +87,133 @@ def test_what_a_problem_measures_is_a_mean_over_clients_on_their_test_samples():
     assert "accuracy" not in row
 
 
-def test_evaluation_is_charged_to_no_ledger():
-    run = Run(build("fedgia"))
-    run.rounds(1)
-    before, computing = dict(vars(run.fed.ledger)), (run.fed.computing, run.fed.slowest)
-    run.fed.evaluate(run.server.x)
-    assert vars(run.fed.ledger) == before
-    assert (run.fed.computing, run.fed.slowest) == computing
+KINDS = {"dense": np.asarray, "csr": sp.csr_array}
+SOME = [2, 0, 5, 0, 1, 7, 0]  # test samples of seven clients
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+def classified(sizes_test, kind="dense"):
+    """Seven clients with samples of three classes to train on and, where sizes_test is above 0, to test on."""
+    rng, sizes = np.random.default_rng(0), np.array([3, 9, 4, 10, 3, 12, 5])
+    A, b, test = rng.standard_normal((46, 4)), rng.integers(0, 3, 46).astype(float), None
+    b[:3] = range(3)
+    if sizes_test is not None:
+        d = sum(sizes_test)
+        T, c = rng.standard_normal((d, 4)), rng.integers(0, 3, d).astype(float)
+        test = (KINDS[kind](T), c, None, np.array(sizes_test))
+    return Pool(KINDS[kind](A), b, None, sizes, test=test)
+
+
+def samples(data):
+    """(rows, labels) of each client's own test samples, of its training samples where it has none."""
+    found = []
+    for i in range(7):
+        A, b = data.rows(i, i + 1) if data.sizes_test is None or not data.sizes_test[i] else data.rows_test(i, i + 1)
+        found.append((A.toarray() if sp.issparse(A) else A, b))
+    return found
+
+
+def hits(data, X):
+    """(right, of how many) of each client at the linear classifiers X (7, 15), counted one by one."""
+    found = []
+    for x, (A, b) in zip(X, samples(data), strict=True):
+        scores = [list(x[:12].reshape(3, 4) @ a + x[12:]) for a in A]
+        right = sum(row.index(max(row)) == k for row, k in zip(scores, b, strict=True))
+        found.append((right, len(b)))
+    return np.array(found).T
+
+
+def row_of(run, x=None):
+    """What is recorded of a run, at its own model or at x."""
+    return evaluate(run.algorithm, run.fed, run.server if x is None else run.server._replace(x=x))
+
+
+@pytest.mark.parametrize(
+    ("problem", "sizes_test"),
+    [
+        *[(Softmax(), sizes) for sizes in (None, SOME, [0] * 7)],
+        *[(SVM(), sizes) for sizes in ([2, 1, 5, 4, 1, 7, 3], [0, 0, 0, 0, 0, 0, 9])],
+    ],
+    ids=str,
+)
+def test_accuracy_is_that_of_each_clients_own_test_samples_or_of_its_training_samples(problem, sizes_test, kind):
+    data = classified(sizes_test, kind)
+    run = Run(build("flame"), problem, data=data, selection=All())
+    (host,) = run.hosts
+    rng = np.random.default_rng(1)
+    x, theta = rng.standard_normal(15), rng.standard_normal((7, 15))
+    host.state.theta[:] = theta[host.order]
+    row = row_of(run, x)
+    right, count = hits(data, np.tile(x, (7, 1)))
+    assert np.isclose(row["accuracy"], np.mean(right / count), rtol=1e-14)
+    assert np.isclose(row["accuracy_pooled"], right.sum() / count.sum(), rtol=1e-14)
+    right, count = hits(data, theta)
+    assert np.isclose(row["personal_accuracy"], np.mean(right / count), rtol=1e-14)
+    places = zip(host.starts[:-1], host.blocks, strict=True)
+    values = [run.problem.value(block, theta[host.order[a : a + len(block)]]) for a, block in places]
+    assert np.isclose(row["personal_objective"], np.concatenate(values).mean(), rtol=1e-12)
+
+
+def test_the_objective_is_that_of_training_samples():
+    plain, tested = (Run(build("fedavg"), Softmax(), data=classified(sizes)) for sizes in (None, SOME))
+    one, other = (row_of(run, np.linspace(-1, 1, 15)) for run in (plain, tested))
+    assert all(one[key] == other[key] for key in ("objective", "objective_samples", "grad_norm_sq"))
+    assert one["accuracy"] != other["accuracy"]
+
+
+@pytest.mark.parametrize("cuts", [(0, 1, 2, 6, 7), range(8)], ids=lambda cuts: f"{len(cuts) - 1} hosts")
+def test_accuracy_does_not_depend_on_how_many_hosts_there_are(cuts, kind):
+    alone, together = (
+        Run(build("flame", {"batch_size": 3}), Softmax(), data=classified(SOME, kind), cuts=parts)
+        for parts in ((0, 7), cuts)
+    )
+    alone.rounds(3)
+    together.rounds(3)
+    assert row_of(alone) == row_of(together)
+
+
+def test_a_tie_goes_to_the_lowest_class():
+    """At x = 0 all scores are equal: right are those of class 0, of a logistic score the one of zero."""
+    data = classified(SOME)
+    row = row_of(Run(build("flame"), Softmax(), data=data))
+    own = [b == 0 for _, b in samples(data)]
+    assert np.isclose(row["accuracy"], np.mean([zeros.mean() for zeros in own]), rtol=1e-14)
+    assert row["personal_accuracy"] == row["accuracy"]
+    assert np.isclose(row["accuracy_pooled"], np.concatenate(own).mean(), rtol=1e-14)
+    X, y = np.random.default_rng(2).standard_normal((9, 2)), np.array([0.0, 1, 1, 0, 0, 1, 0, 0, 1])
+    for labels in (y, 2 * y - 1):
+        data = Pool(X, labels, None, np.array([4, 5]))
+        assert row_of(Run(build("fedavg"), Logistic(), data=data))["accuracy"] == (2 / 4 + 3 / 5) / 2
+
+
+def test_what_predicts_nothing_has_no_accuracy():
+    row = row_of(Run(build("flame")))
+    assert not [name for name in row if "accuracy" in name]
+    assert row["personal_objective"] == row["objective"]
+
+
+def test_labels_of_test_samples_are_checked_too():
+    data = classified(SOME)
+    data.test.y[3] = 0.5
+    told = r"^problem 'softmax' cannot use these data: labels must be whole .* there is 0\.5$"
+    with pytest.raises(UserError, match=told):
+        Host(Setup(Softmax(), build("fedavg"), 0, 7, np.zeros(15)), data, 0, 7)
+
+
+@pytest.mark.parametrize("problem", [Softmax(), SVM(), MLP(hidden=(4,))], ids=lambda p: p.label())
+def test_training_brings_accuracy(problem):
+    """Classes that a line divides."""
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 3, 200).astype(float)
+    X = 4 * np.eye(3)[y.astype(int)] + rng.standard_normal((200, 3))
+    data = Pool(X, y, None, np.full(10, 16), test=(X[160:], y[160:], None, np.full(10, 4)))
+    run = Run(build("fedavg", {"step": {"name": "constant", "a": 0.2}, "batch_size": 8}), problem, data=data)
+    before = row_of(run)
+    run.rounds(20)
+    after = row_of(run)
+    assert after["accuracy"] > 0.9 > before["accuracy"]
+    assert after["objective"] < before["objective"]

@@ -8,8 +8,28 @@ import numpy as np
 import pytest
 
 from mpifed.core import signals
-from mpifed.federation.request import EVALUATE, SAVE, HostReport, Request, together
+from mpifed.federation.participation.importance import Importance
+from mpifed.federation.participation.scored import Greedy
+from mpifed.federation.participation.selection import Biased
+from mpifed.federation.request import EVALUATE, SAVE, WHOLE, HostReport, Request, together
+from tests.helpers.algorithm_cases import SETTINGS, start
 from tests.helpers.algorithm_runs import M, N, Run, build, same
+
+UPDATE = Request("update", (np.zeros(N), 0))
+
+
+class Client:
+    """Client methods that tests look through."""
+
+    def __init__(self):
+        self.seen = []
+
+    def echo(self, f, client, own):
+        return client, own + f.ids[:, None]
+
+    def blocks(self, f, client):
+        self.seen.append(f.block)
+        return client, f.zeros()
 
 
 @pytest.fixture
@@ -20,41 +40,37 @@ def host():
 
 
 def test_a_request_is_charged_to_computing_or_to_evaluating(host):
-    _, report = host.handle(Request("update", (np.zeros(N), 0)))
+    _, report = host.handle(UPDATE)
     assert report.computing > 0 == report.evaluating
     assert host.computed >= report.computing
     before = host.computed
-    _, report = host.handle(Request(EVALUATE, (np.zeros(N),), reduce="sum", evaluation=True))
+    _, report = host.handle(Request(WHOLE, (np.zeros(N),), reduce="sum", verb=EVALUATE))
     assert report.evaluating > 0 == report.computing
     assert host.computed == before
 
 
 def test_the_report_has_the_signal_of_this_rank(host, monkeypatch):
-    request = Request("update", (np.zeros(N), 0))
-    assert host.handle(request)[1].signal == 0
+    assert host.handle(UPDATE)[1].signal == 0
     monkeypatch.setattr(signals, "stop_signal", "SIGUSR1")
-    assert signals.name(host.handle(request)[1].signal) == "SIGUSR1"
+    assert signals.name(host.handle(UPDATE)[1].signal) == "SIGUSR1"
 
 
 def test_the_fault_is_the_first_client_whose_numbers_are_not_finite(host):
-    own = np.zeros((M, N))
+    own, to = np.zeros((M, N)), np.array([2, 9, 11])
     own[[7, 9], 3] = np.nan
-    host.algorithm = Echo()
-    _, report = host.handle(Request("echo", each=own))
-    assert report.fault == M - 7
-    to = np.array([2, 9, 11])
-    _, report = host.handle(Request("echo", to=to, each=own[to]))
-    assert report.fault == M - 9
-    assert host.handle(Request("echo", each=np.ones((M, N))))[1].fault == 0
+    host.algorithm = Client()
+    asked = {M - 7: Request("echo", each=own), M - 9: Request("echo", to=to, each=own[to])}
+    for fault, request in (asked | {0: Request("echo", each=np.ones((M, N)))}).items():
+        assert host.handle(request)[1].fault == fault
 
 
-def test_the_excuse_of_a_failed_request_has_as_many_rows_as_the_reply_would_have(host):
-    for to in (None, np.array([0, 5])):
-        for reduce in ("rows", "sum", "plain sum", "max"):
-            request = Request("update", (np.zeros(N), 0), to=to, reduce=reduce)
-            reply, report = host.excuse(request)
-            assert len(reply.rows) == len(host.handle(request)[0].rows)
-            assert report == HostReport(failed=1)
+@pytest.mark.parametrize("reduce", ["rows", "sum", "plain sum", "max"])
+@pytest.mark.parametrize("to", [None, np.array([0, 5])])
+def test_the_excuse_of_a_failed_request_has_as_many_rows_as_the_reply_would_have(host, to, reduce):
+    request = Request("update", (np.zeros(N), 0), to=to, reduce=reduce)
+    reply, report = host.excuse(request)
+    assert len(reply.rows) == len(host.handle(request)[0].rows)
+    assert report == HostReport(failed=1)
 
 
 def test_of_several_hosts_the_slowest_the_total_and_the_first_faulty_client_are_reported():
@@ -66,60 +82,70 @@ def test_of_several_hosts_the_slowest_the_total_and_the_first_faulty_client_are_
 
 @pytest.mark.parametrize("to", [None, np.array([0, 3, 4, 10]), np.array([7])])
 def test_rows_are_in_client_order_on_any_number_of_hosts(to):
-    cuts = (0, 2, 7, M)
-    hosts = Run(build("fedavg"), cuts=cuts).hosts
+    cuts, rows = (0, 2, 7, M), []
     ids = np.arange(M) if to is None else to
     own = np.arange(len(ids) * N, dtype=float).reshape(len(ids), N)
-    rows = []
-    for host, (lo, hi) in zip(hosts, pairwise(cuts), strict=True):
-        host.algorithm = Echo()
+    for host, (lo, hi) in zip(Run(build("fedavg"), cuts=cuts).hosts, pairwise(cuts), strict=True):
+        host.algorithm = Client()
         mine = (lo <= ids) & (ids < hi)
         rows.append(host.handle(Request("echo", to=to, each=own[mine]))[0].rows.reshape(-1, N))
     assert np.array_equal(np.concatenate(rows), own + ids[:, None])
 
 
-@pytest.mark.parametrize("problem", ["least-squares", "softmax"])
-@pytest.mark.parametrize("name", ["fedavg", "fedgia", "scaffold"])
-@pytest.mark.parametrize("cuts", [(0, M), (0, 2, 7, M)])
-def test_the_size_of_blocks_does_not_change_a_bit(name, problem, cuts):
-    runs = [Run(build(name), problem, cuts=cuts, block_bytes=size) for size in (1, 2000, 1 << 30)]
-    counts = [sum(len(host.blocks) for host in run.hosts) for run in runs]
-    assert M == counts[0] > counts[1] >= counts[2]
-    for run in runs:
-        run.rounds(4)
-    assert same([runs[0].server.x], [runs[1].server.x])
-    assert same([runs[0].server.x], [runs[2].server.x])
-
-
 def test_a_block_that_is_called_whole_is_not_copied():
     (host,) = Run(build("fedavg"), block_bytes=1).hosts  # one client a block
-    host.algorithm = Blocks()
+    host.algorithm = Client()
     host.handle(Request("blocks", to=np.array([1, 4, 5])))
     assert len(host.algorithm.seen) == 3
     assert all(any(block is own for own in host.blocks) for block in host.algorithm.seen)
 
 
 def test_a_disk_that_refuses_a_checkpoint_is_the_number_of_its_error(host, tmp_path):
-    host.checkpoint = lambda serial: tmp_path / f"{serial}.npz"
-    assert host.handle(Request(SAVE, (3,), reduce="max", evaluation=True))[0].rows == 0
+    for folder, refused in (("", False), ("nowhere", True)):
+        host.checkpoint = lambda serial, folder=folder: tmp_path / folder / f"{serial}.npz"
+        reply, _ = host.handle(Request("save", (3,), reduce="max", verb=SAVE))
+        assert (reply.rows > 0) == refused
     assert (tmp_path / "3.npz").exists()
-    host.checkpoint = lambda serial: tmp_path / "nowhere" / f"{serial}.npz"
-    assert host.handle(Request(SAVE, (4,), reduce="max", evaluation=True))[0].rows > 0
 
 
-class Echo:
-    """A method whose clients send back their own row plus their number."""
+@pytest.mark.parametrize("problem", ["least-squares", "softmax"])
+def test_the_size_of_blocks_does_not_change_a_bit(problem):
+    runs = [Run(build("scaffold"), problem, cuts=(0, 2, 7, M), block_bytes=size) for size in (1, 2000, 1 << 30)]
+    counts = [sum(len(host.blocks) for host in run.hosts) for run in runs]
+    assert M == counts[0] > counts[1] >= counts[2]
+    one, *others = [run.rounds(4).tobytes() for run in runs]
+    assert others == [one, one]
 
-    def echo(self, f, client, own):
-        return client, own + f.ids[:, None]
+
+FULL, IMPORTANCE = Biased(count=4, candidates=9, batch_size=0), Importance(count=4)
+GREEDY = Greedy(count=4, candidates=9, uniform=2)
+DCD = [(name, GREEDY) for name in ("feddcd", "accfeddcd")]
+RULES = [("fedavg", IMPORTANCE), ("flame", FULL), DCD[0]]
+MORE = [(name, IMPORTANCE) for name in ("fedopt", "scaffold", "feddcd", "proxskip", "gd")] + [DCD[1]]
+MORE += [(name, FULL) for name in ("fedavg", "fedadmm", "scaffold", "feddcd", "accfeddcd")]
+COMPRESSED = [
+    ("fedavg", {"up": {"name": "randk", "k": 3}, "feedback": "error"}),
+    ("fedgia", {"up": {"name": "randseqk", "k": 4}, "down": {"name": "topk", "k": 3}}),
+    ("fedopt", {"up": {"name": "dither"}, "feedback": "none"}),
+    ("fedavg", {"up": {"name": "randk", "k": 3}, "down": {"name": "dither", "s": 3}}),
+    ("scaffold", {"up": {"name": "randk", "k": 3}, "down": "natural"}),
+    ("flame", {"up": {"name": "topk", "k": 3}}),
+]
+CASES = [(name, {"selection": rule}) for name, rule in RULES + MORE]
+CASES += [(name, {"compress": table}) for name, table in COMPRESSED]
+DEFAULT = (*CASES[: len(RULES)], *CASES[-len(COMPRESSED) :][:2])
 
 
-class Blocks:
-    """Notes the blocks that it is called with."""
-
-    def __init__(self):
-        self.seen = []
-
-    def blocks(self, f, client):
-        self.seen.append(f.block)
-        return client, f.zeros()
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [case if case in DEFAULT else pytest.param(*case, marks=pytest.mark.slow) for case in CASES],
+    ids=str,
+)
+def test_bits_and_charges_do_not_depend_on_how_many_hosts_there_are(name, options):
+    algorithm = build(name, SETTINGS.get(name, {}))
+    runs = [start(algorithm, cuts=cuts, **options) for cuts in (None, (0, 1, 2, 11, M), range(M + 1))]
+    assert len({run.rounds(4).tobytes() for run in runs}) == 1
+    for run in runs:
+        assert same(run.states(), runs[0].states())
+        assert vars(run.fed.ledger) == vars(runs[0].fed.ledger)
+        assert np.array_equal(run.fed.times_selected, runs[0].fed.times_selected)

@@ -48,16 +48,12 @@ def test_the_bits_are_those_of_all_rows_at_once(m, cut, share, step, dtype, seed
     assert len(found.rows) == 0  # no row is kept
 
 
-def test_short_replies_are_kept():
-    ids, rows = np.arange(6), np.random.default_rng(0).standard_normal((6, LONG - 1))
-    found = added(ids, [rows[:4], rows[4:]], nodes(0, 6, 6))
+def test_short_replies_are_kept_and_long_ones_not_written_to():
+    rows = np.random.default_rng(0).standard_normal((6, LONG - 1))
+    found = added(np.arange(6), [rows[:4], rows[4:]], nodes(0, 6, 6))
     assert found.kept
     assert found.rows.tobytes() == rows.tobytes()
-
-
-def test_a_reply_is_not_written_to():
-    ids, rows = np.arange(4), np.ones((4, LONG))
-    found = Running(ids, "float64", nodes(0, 4, 4))
+    found, rows = Running(np.arange(4), "float64", nodes(0, 4, 4)), np.ones((4, LONG))
     rows.flags.writeable = False
     found.put(slice(0, 4), (rows,))
     assert (found.close() == 4).all()
@@ -74,9 +70,8 @@ def test_the_first_client_with_numbers_that_are_not_finite_is_known(wrong):
 
 @pytest.mark.parametrize("cuts", [(0, M), (0, 1, 2, 11, M)], ids=str)
 def test_hosts_that_add_up_as_they_go_change_no_bit(cuts, monkeypatch):
-    data = LinregNoniid(clients=M, features=N, least=12, most=12).load(
-        0, "float64"
-    )  # equal clients, which come in their order
+    equal = LinregNoniid(clients=M, features=N, least=12, most=12)  # they come in their order
+    data = equal.load(0, "float64")
     rows = Run(build("scaffold"), data=data).rounds(4)
     used = []
     monkeypatch.setattr(running_sums, "LONG", 1)

@@ -12,8 +12,7 @@ from tests.helpers.algorithm_runs import M, N, Run, build
 
 
 def test_a_sum_is_finished_and_the_only_host_is_the_slowest():
-    run = Run(build("fedavg"))
-    transport = InProcess(run.hosts[0])
+    transport = InProcess(Run(build("fedavg")).hosts[0])
     rows = transport.send(Request("update", (np.ones(N), 0))).rows
     total = transport.send(Request("update", (np.ones(N), 0), reduce="sum")).rows
     assert total.shape == (N,)
@@ -28,19 +27,18 @@ def test_traffic_counts_calls_and_bytes():
     assert (traffic.calls, traffic.sent, traffic.received, traffic.messages) == (2, 8, 24, 3)
 
 
+class Careless:
+    def argument(self, f, client, x):
+        x *= 2
+        return client, x
+
+    def row(self, f, client, own):
+        own[0] = 7
+        return client, own
+
+
 def test_a_client_method_that_writes_into_what_it_received_is_told_to_copy():
-    run = Run(build("fedavg"))
-    x, own = np.ones(N), np.ones((M, N))
-
-    class Careless:
-        def argument(self, f, client, x):
-            x *= 2
-            return client, x
-
-        def row(self, f, client, own):
-            own[0] = 7
-            return client, own
-
+    run, x, own = Run(build("fedavg")), np.ones(N), np.ones((M, N))
     run.hosts[0].algorithm, transport = Careless(), InProcess(run.hosts[0])
     with pytest.raises(UserError, match=r"method argument writes .* x\.copy\(\) \(.*test_transport.py, line \d+\)$"):
         transport.send(Request("argument", (x,)))

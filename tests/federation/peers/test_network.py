@@ -74,33 +74,24 @@ def network(request):
 
 
 @pytest.mark.parametrize("graph", [RING, PARTS, {"name": "star", "loss": 0.3}], ids=str)
-def test_mixing_is_the_product_with_w(graph, network):
-    run, X, W = network(graph)
-    run.fed.mix("x", run.algorithm.keep)
-    assert np.allclose(run.states().seen, W @ X, rtol=1e-14)
-    assert (run.states().x == X).all()
-    run.fed.mix("x")
-    assert np.allclose(run.states().x, W @ X, rtol=1e-14)
-
-
-@pytest.mark.parametrize("graph", [RING, PARTS, {"name": "star", "loss": 0.3}], ids=str)
-def test_adding_leaves_the_node_itself_and_the_weights_out(graph, network):
-    run, X, W = network(graph)
-    A = (W - np.diag(W.diagonal())) > 0
-    run.fed.add("x", run.algorithm.keep)
-    assert np.allclose(run.states().seen, A @ X, rtol=1e-14)
-    run.fed.local(run.algorithm.count)
-    assert np.allclose(run.states().seen, A @ X + A.sum(axis=1)[:, None], rtol=1e-14)
-
-
-@pytest.mark.parametrize("graph", [RING, PARTS, {"name": "star", "loss": 0.3}], ids=str)
-def test_gathering_brings_the_rows_themselves_with_their_weights(graph, network):
+def test_nodes_get_what_the_graph_says(graph, network):
+    """Mixed with W; or added up without the node itself and the weights; or the rows themselves with their weights."""
     run, X, W = network(graph)
     off = W - np.diag(W.diagonal())
-    run.fed.gather("x", run.algorithm.collect, 2.0)
-    assert np.allclose(run.states().seen, 2 * (off > 0) @ X, rtol=1e-14)
-    run.fed.gather("x", run.algorithm.weigh)
-    assert np.allclose(run.states().seen, off @ X, rtol=1e-13)
+    A = off > 0
+    net, method = run.fed, run.algorithm
+    for wanted, verb in (
+        (W @ X, lambda: net.mix("x", method.keep)),
+        (A @ X, lambda: net.add("x", method.keep)),
+        (A @ X + A.sum(axis=1)[:, None], lambda: net.local(method.count)),
+        (2 * A @ X, lambda: net.gather("x", method.collect, 2.0)),
+        (off @ X, lambda: net.gather("x", method.weigh)),
+    ):
+        verb()
+        assert np.allclose(run.states().seen, wanted, rtol=1e-13)
+        assert (run.states().x == X).all()
+    net.mix("x")
+    assert np.allclose(run.states().x, W @ X, rtol=1e-14)
 
 
 def test_several_fields_travel_as_one_message(network):
@@ -140,39 +131,29 @@ def test_only_nodes_that_send_are_charged(network):
     assert np.allclose(run.states().seen, W @ X, rtol=1e-14)
 
 
-def test_nothing_is_charged_before_round_one(network):
-    run, *_ = network()
+def test_the_recorded_model_is_the_mean_of_the_nodes_and_nothing_is_charged_for_it_nor_before_round_one(network):
+    run, X, _ = network()
+    before = run.fed.calls
+    assert np.allclose(run.fed.observed(run.server).x, X.mean(axis=0), rtol=1e-14)
+    assert run.fed.calls == before + 1
     run.fed.begin(0)
     run.fed.mix("x")
     assert not any(vars(run.fed.ledger).values())
 
 
-def test_the_recorded_model_is_the_mean_of_the_nodes(network):
-    run, X, _ = network()
-    before = run.fed.calls
-    assert np.allclose(run.fed.observed(run.server).x, X.mean(axis=0), rtol=1e-14)
-    assert run.fed.calls == before + 1
-    assert not any(vars(run.fed.ledger).values())
-
-
 WRONG = {
-    "a server's mean": (
-        lambda run: run.fed.mean(run.algorithm.upload),
-        "verbs calls upload through a server in round 1",
+    "verbs calls upload through a server in round 1": lambda net, method: net.mean(method.upload),
+    "the client method upload returns an upload": lambda net, method: net.local(method.upload),
+    "the client method keep gets an array as an argument, and nodes have no server that could send it": (
+        lambda net, method: net.local(method.keep, np.zeros(N))
     ),
-    "an upload": (lambda run: run.fed.local(run.algorithm.upload), "the client method upload returns an upload"),
-    "a broadcast": (
-        lambda run: run.fed.local(run.algorithm.keep, np.zeros(N)),
-        "the client method keep gets an array as an argument, and nodes have no server that could send it",
-    ),
-    "a field that is not there": (lambda run: run.fed.mix("z"), "'z' cannot travel between nodes: it must be a field"),
+    "'z' cannot travel between nodes: it must be a field": lambda net, method: net.mix("z"),
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_what_takes_a_server_is_refused(name):
+@pytest.mark.parametrize("sentence", WRONG)
+def test_what_takes_a_server_is_refused(sentence):
     run = Run(Verbs(), graph=RING)
     run.fed.begin(1)
-    wrong, sentence = WRONG[name]
     with pytest.raises(UserError, match=f"^{sentence}"):
-        wrong(run)
+        WRONG[sentence](run.fed, run.algorithm)

@@ -1,7 +1,5 @@
 """Wrong and hostile input from a table is refused by one sentence and exit code 2, soon, and nothing is written."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re

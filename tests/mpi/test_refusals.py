@@ -1,7 +1,5 @@
 """Wrong and hostile input ends every rank of a run with exit code 2; rank 0 alone says why, in one sentence."""
 
-from __future__ import annotations
-
 import re
 import time
 

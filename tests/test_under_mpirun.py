@@ -3,8 +3,6 @@
 By hand: ``mpirun -n 3 python -m pytest --with-mpi -m mpi tests/mpi``.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.helpers.commands import ROOT, execute, mpifed, mpirun

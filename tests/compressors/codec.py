@@ -3,8 +3,6 @@
 Written from the docstrings alone, so that ``bits`` can be compared with a length and ``compress`` with what arrives.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

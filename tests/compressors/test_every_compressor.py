@@ -1,7 +1,5 @@
 """Every compressor: its error is as small as it says, its mean is right, and its bits are those of a real message."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

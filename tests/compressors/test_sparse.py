@@ -1,7 +1,5 @@
 """The largest numbers of a message, found without sorting it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Every graph: its edges are those of a plain loop, each is there once, and wrong sizes are refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

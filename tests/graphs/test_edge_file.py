@@ -1,7 +1,5 @@
 """Graphs from files of edges: what is read, and what is refused in one sentence."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

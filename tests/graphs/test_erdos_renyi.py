@@ -1,7 +1,5 @@
 """Random graphs have the probability of an edge that they are given."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Spectral gaps: in closed form, by a dense solver and by Lanczos' method."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """W of every round: symmetric, rows sum to 1, and what a lost edge does to it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

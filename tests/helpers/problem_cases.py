@@ -1,7 +1,5 @@
 """Problems, data and sizes on which the tests of problems run."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

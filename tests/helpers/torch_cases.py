@@ -1,7 +1,5 @@
 """Data and problems on which the tests of torch networks run, and what a user of torch would compute."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

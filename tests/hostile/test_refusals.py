@@ -1,7 +1,5 @@
 """Wrong and hostile input from a table is refused by one sentence and exit code 2, soon, and nothing is written."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re
@@ -25,6 +23,7 @@ from mpifed.data.compiled import compiling
 from mpifed.experiment.config import Evaluate, Experiment, Record, read
 from mpifed.experiment.stop import Stop
 from tests.helpers import hostile_files as hostile
+from tests.helpers.commands import mpifed
 
 SECONDS = 20
 TORCH = find_spec("torch") is not None
@@ -160,6 +159,35 @@ COMMANDS = [
     ([*QUIET, "-o", ""], "-o '' is wrong: a result file needs a name"),
     (["show", "there.h5"], "there.h5 is not a result file"),
 ]
+GIVEN = [*RUN, "data.path=good.npz"]
+REPLAYED = ["selection=replay", "selection.path=rows.npz"]
+WRONG = {  # on one rank here, and on several in tests/mpi
+    "key": (["algorithm.k1=3"], "algorithm.k1.*k0"),
+    "table": (["odd.toml"], "algoritm.*algorithm"),
+    "algorithm": (["algorithm=fedadm"], "fedadm.*did you mean 'fedadmm'"),
+    "problem": (["problem=logstic"], "logstic.*logistic"),
+    "data set": (["data=qott"], "qott.*qot"),
+    "k0": (["algorithm.k0=many"], "algorithm.k0 = .?many.* whole number"),
+    "share": (["selection.share=2"], "selection.share = 2 .*<= 1"),
+    "count": ([*QUIET, "selection.count=7"], "selection.count = 7 .*6 clients"),
+    "seed": (["seed=-1"], "seed = -1 .*>= 0"),
+    "dtype": (["dtype=float16"], 'dtype = "float16" is wrong: it must be "float64" or "float32"'),
+    "two studies": (["no.toml", "odd.toml"], "one experiment file, not 2"),
+    "path": ([*RUN, "data.path=away.npz"], "away.npz"),
+    "sizes": ([*RUN, "data.path=a-small-sizes.npz"], "sizes of .*a-small-sizes.npz"),
+    "empty client": ([*RUN, "data.path=a-zero-sizes.npz"], "sizes of .*a-zero-sizes.npz"),
+    "few labels": ([*RUN, "data.path=a-short-y.npz"], "y of .*a-short-y.npz"),
+    "NaN": ([*RUN, "data.path=a-nan.npz"], "row 3 of X of .*a-nan.npz"),
+    "labels": ([*RUN, "data.path=halves.npz"], "labels must be 0 and 1 .* 0.5"),
+    "truncated": ([*RUN, "data.path=cut-1.h5"], "cut-1.h5"),
+    "other clients": ([*GIVEN, "data.clients=4"], "clients = 4 .*3"),
+    "short replay": ([*GIVEN, "rounds=3", *REPLAYED], "2 rows in 'sel', but rounds = 3"),
+    "strangers": ([*GIVEN, *REPLAYED, "selection.key=far"], "'far' must name clients from 0 to 2"),
+    "halves": ([*GIVEN, *REPLAYED, "selection.key=half"], "'half' must be a table of whole numbers"),
+    "no array": ([*GIVEN, *REPLAYED, "selection.key=none"], "none.* there is .*sel"),
+    "lack": ([*GIVEN, "problem=quadratic"], "quadratic.* client 0"),
+    "optimum": (["stop.objective_gap=0.1"], "objective_gap.* optimum"),
+}
 OBJECTS = hostile.npy_of(np.array([[hostile.Trap()]], object), True)
 ENDLESS = hostile.npy(hostile.head("'<i8'", f"({10**15}, 2)"), bytes(16))
 SELECTIONS = {
@@ -289,6 +317,10 @@ def cases():
     found |= {
         f"replay {name}": ([*REPLAY, f"selection.path=replay-{name}"], told) for name, (_, told) in SELECTIONS.items()
     }
+    found |= {
+        f"wrong {name}": (["run", *words] if words[0] != "run" else words, told)
+        for name, (words, told) in WRONG.items()
+    }
     found |= {f"show {name}": (["show", f"result-{name}.h5"], told) for name, (_, told) in RESULTS.items()}
     return found | {
         f"mnist {name}": (["run", "data=mnist", "data.clients=2", f"seed={k}"], told)
@@ -315,7 +347,12 @@ def filled(place):
         (place / name / "mnist").mkdir(parents=True)
         (place / name / "mnist/train-images-idx3-ubyte.gz").write_bytes(images)
         (place / name / "mnist/train-labels-idx1-ubyte.gz").write_bytes(labels)
-    (place / "good.h5").write_bytes(hostile.WHOLE["h5"])
+    for suffix in ("h5", "npz"):
+        (place / f"good.{suffix}").write_bytes(hostile.WHOLE[suffix])
+    (place / "halves.npz").write_bytes(hostile.npz(**hostile.GOOD | {"y": hostile.Y / 2}))
+    rows = {"sel": np.array([[0, 1], [1, 2]]), "far": np.array([[0, 99]] * 9), "half": np.array([[0.5]] * 9)}
+    (place / "rows.npz").write_bytes(hostile.npz(**rows))
+    (place / "odd.toml").write_text("[algoritm]\nname = 'fedgia'")
     (place / "there.h5").write_text("mine")
     for name in ("folder", "folder.h5"):
         (place / name).mkdir()
@@ -405,6 +442,12 @@ def test_bombs_take_no_memory(folder):
     codes, most = done.stdout.rsplit(" ", 1)
     assert codes == str([2] * len(words)), done.stderr
     assert int(most) < 400_000  # kB
+
+
+def test_the_sentence_and_the_exit_code_are_those_of_the_process(folder):
+    done = mpifed("run", "algorithm.k0=0", cwd=folder, process=True)
+    assert done.code == 2
+    assert done.err == "mpifed: algorithm.k0 = 0 is wrong: it must be a whole number >= 1\n"
 
 
 def test_links_are_followed_to_files_only(tmp_path):

@@ -1,7 +1,5 @@
 """What tests on several ranks share."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Messages between server and hosts, on real ranks."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

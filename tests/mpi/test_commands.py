@@ -1,7 +1,5 @@
 """The commands on several ranks: rank 0 speaks and writes, all end together."""
 
-from __future__ import annotations
-
 import re
 
 import h5py

@@ -1,7 +1,5 @@
 """Ranks agree on mistakes and on signals."""
 
-from __future__ import annotations
-
 import pytest
 from mpi4py import MPI
 

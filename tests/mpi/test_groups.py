@@ -1,7 +1,5 @@
 """The desk of a sweep in groups: what the other groups report is told, whenever it arrives."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpifed.mpi.world import World

@@ -1,7 +1,5 @@
 """Rows between hosts: each travels once, only to hosts that need it, and all arrive in rising number."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Same seed, same bits: in one process and on any number of ranks, also where a run is resumed."""
 
-from __future__ import annotations
-
 import re
 
 import h5py

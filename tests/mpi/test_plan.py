@@ -1,7 +1,5 @@
 """Plans: a request becomes one message, and comes out of it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

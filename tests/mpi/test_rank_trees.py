@@ -1,7 +1,5 @@
 """Trees of ranks: everyone has one way to rank 0, and the sums on it are those of all clients."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Sums over the ranks: the same bits on every way to rank 0, and as few messages there as the way promises."""
 
-from __future__ import annotations
-
 import math
 import time
 from functools import cache

@@ -1,7 +1,5 @@
 """Long arrays of requests: once on a machine where it allows that, broadcast where not; always the same bits."""
 
-from __future__ import annotations
-
 import os
 import sys
 

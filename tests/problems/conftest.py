@@ -1,7 +1,5 @@
 """What tests of problems share: clients with fewer and more samples than features, dense and sparse."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

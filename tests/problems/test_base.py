@@ -1,7 +1,5 @@
 """What a problem may define, and how a run asks for it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

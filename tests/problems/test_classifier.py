@@ -1,7 +1,5 @@
 """Classifiers: labels, ties, scores against a plain loop, curvature of softmax and kinks of the SVM."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

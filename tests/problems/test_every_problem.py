@@ -1,7 +1,5 @@
 """Every problem: its gradient is that of its value, and what it promises about curvature holds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

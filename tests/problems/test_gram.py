@@ -1,7 +1,5 @@
 """Gram matrices, their largest eigenvalues, and conjugate gradients."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

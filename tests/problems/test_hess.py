@@ -1,7 +1,5 @@
 """The matrices of second derivatives: of every problem that has them, symmetric to the bit, for each client alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

@@ -1,7 +1,5 @@
 """Linear models: strong convexity, clipped gradients, the quadratic that lies above them, and least squares."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Logistic regression: its loss at any score, its labels and its regularisers."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The network of numpy against a plain loop, and its size."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Quadratic functions: value, curvature, and which data they take."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

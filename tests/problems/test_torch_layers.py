@@ -1,7 +1,5 @@
 """Frozen parameters, buffers and batch normalisation: what a network in torch is a function of."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

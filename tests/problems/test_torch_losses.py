@@ -1,7 +1,5 @@
 """Losses and metrics of networks in torch: built-in ones, functions of the user, and regression."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Networks of PyTorch: against mpifed's own network, by finite differences, with dropout, on ranks."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

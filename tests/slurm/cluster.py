@@ -1,7 +1,5 @@
 """A SLURM for the tests: the one that answers, or one of emulated nodes on this machine; its jobs."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

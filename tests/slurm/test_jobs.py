@@ -6,8 +6,6 @@ uses the SLURM that answers (--basetemp must be a folder that all its nodes see)
 two emulated nodes and ends it: as root, where the packages of ``tests/slurm/slurm-up.sh --install`` are.
 """
 
-from __future__ import annotations
-
 import csv
 import importlib.util
 import re

@@ -6,14 +6,14 @@ import pytest
 
 from mpifed.report import boxplot, palette
 from mpifed.report.axes import FLOOR
-from mpifed.report.groups import finished
+from mpifed.report.groups import finished, study
 from tests.helpers.figures import axes_of, grid, legend
 from tests.helpers.recorded_runs import recorded
 
 to_hex = pytest.importorskip("matplotlib.colors").to_hex
 
 
-def test_boxes_over_a_setting():
+def test_boxes_over_a_setting_also_of_runs_that_did_not_finish():
     figure = boxplot.box([*grid(2.0, 1.0), *(recorded(seed=s, k0=10, name="fedadmm") for s in range(3))], "k0")
     (axis,) = axes_of(figure)
     assert (axis.get_xlabel(), axis.get_ylabel()) == ("k₀", "objective")
@@ -22,29 +22,23 @@ def test_boxes_over_a_setting():
     assert len(axis.patches) == 3
     points = sorted(tuple(line.get_ydata().tolist()) for line in axis.get_lines() if line.get_linestyle() == "None")
     assert points == [(1, 2), (2, 2, 2), (2, 3)]
+    runs = [*grid(2.0, 1.0), recorded(k0=99, status="failed")]
+    assert len(axes_of(boxplot.box(finished(runs), "k0"))[0].patches) == 2
+    assert len(axes_of(boxplot.box(runs, "k0"))[0].patches) == 3
 
 
-@pytest.mark.parametrize(
-    ("y", "label"),
-    [
-        ("rounds", "CR"),
-        ("tct", "TCT (s)"),
-        ("elapsed_seconds", "time (s)"),
-        ("bytes", "up + down (kB)"),
-        ("error", "f − least f found"),
-    ],
-)
-def test_boxes_of_any_measure(y, label):
-    (axis,) = axes_of(boxplot.box(grid(2.0, 1.0), "algorithm.k0", y))
+def test_boxes_of_any_measure():
+    runs = grid(2.0, 1.0)
+    labels = {"rounds": "CR", "tct": "TCT (s)", "elapsed_seconds": "time (s)", "bytes": "up + down (kB)"}
+    for y, label in (labels | {"error": "f − least f found"}).items():
+        assert boxplot.collected(runs, study(runs), "algorithm.k0", y)[1] == label
+    (axis,) = axes_of(boxplot.box(runs, "algorithm.k0", y))
     assert axis.get_ylabel() == label
 
 
 def test_the_best_method_stays_on_a_logarithmic_axis_though_it_reached_0():
-    runs = [
-        recorded(seed=s, k0=k, columns={"objective_gap": (3.0, 1.0, end)})
-        for s in range(3)
-        for k, end in ((5, 0.0), (10, 1e-5))
-    ]
+    ends = {5: 0.0, 10: 1e-5}
+    runs = [recorded(seed=s, k0=k, columns={"objective_gap": (3.0, 1.0, ends[k])}) for s in range(3) for k in ends]
     (axis,) = axes_of(boxplot.box(runs, "k0", "error", log="y"))
     assert len(axis.patches) == 2
     (arrow,) = (line for line in axis.get_lines() if line.get_gid() == FLOOR)
@@ -52,7 +46,7 @@ def test_the_best_method_stays_on_a_logarithmic_axis_though_it_reached_0():
     assert arrow.get_ydata()[0] < 1e-5
 
 
-def test_boxes_stand_in_the_middle_where_others_are_lacking_and_have_no_empty_name():
+def test_boxes_stand_in_the_middle_where_others_are_lacking_and_have_the_colours_of_methods():
     runs = [recorded(seed=s, name="fedavg") for s in range(2)]
     runs += [recorded(seed=s, k0=k) for s in range(2) for k in (5, 10)]
     figure = boxplot.box(runs, "algorithm")
@@ -60,17 +54,8 @@ def test_boxes_stand_in_the_middle_where_others_are_lacking_and_have_no_empty_na
     points = [line.get_xdata()[0] for line in axis.get_lines() if line.get_linestyle() == "None"]
     assert points == pytest.approx([0, 0.8, 1.2])
     assert legend(figure) == ["k₀ = 5", "k₀ = 10"]
-
-
-def test_boxes_over_methods_have_their_colours():
     runs = [recorded(seed=s, name=name) for s in range(2) for name in ("fedavg", "scaffold")]
     (axis,) = axes_of(boxplot.box(runs, "algorithm"))
     edges = [to_hex(box.get_edgecolor()).upper() for box in axis.patches]
     assert edges == [palette.own("fedavg").colour, palette.own("scaffold").colour]
     assert [tick.get_text() for tick in axis.get_xticklabels()] == ["FedAvg", "SCAFFOLD"]
-
-
-def test_boxes_leave_out_what_did_not_finish():
-    runs = [*grid(2.0, 1.0), recorded(k0=99, status="failed")]
-    assert len(axes_of(boxplot.box(finished(runs), "k0"))[0].patches) == 2
-    assert len(axes_of(boxplot.box(runs, "k0"))[0].patches) == 3

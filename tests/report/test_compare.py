@@ -30,15 +30,14 @@ def test_usual_columns_come_with_units():
 
 
 def test_the_last_value_of_a_column_counts_and_times_of_rounds_are_summed():
-    result = recorded(objective=(8.0, 4.0, float("nan")), columns={"inner_steps": (0, 3, 4)})
+    result = recorded(
+        objective=(8.0, 4.0, float("nan")),
+        columns={"inner_steps": (0, 3, 4), "late": (0, 1, 2), "epsilon": (0.0, 1.0, 2.0)},
+    )
     assert final(result, "objective") == 4.0  # the last that was measured
     assert [final(result, name) for name in ("rounds", "tct", "lct")] == [2, 2.0, 0.25]
-    assert [final(result, name) for name in ("bytes", "bytes_up", "inner_steps", "client_seconds")] == [
-        8000,
-        2000,
-        4,
-        1.5,
-    ]
+    sums = {"late": 3, "epsilon": 2, "bytes": 8000, "bytes_up": 2000, "inner_steps": 4, "client_seconds": 1.5}
+    assert {name: final(result, name) for name in sums} == sums
     assert np.isnan(final(result, "accuracy"))
 
 
@@ -62,14 +61,11 @@ def test_rows_are_sorted_by_a_setting_or_best_first():
     assert sorted(["b", "10", "9", "1e3"], key=natural) == ["9", "10", "1e3", "b"]
 
 
-def test_the_lowest_objective_and_the_highest_accuracy_are_bold():
+def test_the_lowest_objective_and_the_highest_accuracy_are_bold_but_not_numbers_that_look_the_same():
     low = recorded(k0=5, objective=(8.0, 1.0), columns={"accuracy": (0.1, 0.3), "snr": (1.0, 1.0)})
     high = recorded(k0=10, objective=(8.0, 2.0), columns={"accuracy": (0.1, 0.9), "snr": (1.0, 2.0)})
     text = compare([low, high], columns=["objective", "accuracy", "snr", "rounds"], form="markdown")
     assert text.split("\n")[2:] == ["| FedGiA | 5 | **1** | 0.3 | 1 | 1 |", "| FedGiA | 10 | 2 | **0.9** | 2 | 1 |"]
-
-
-def test_numbers_that_look_the_same_are_a_tie_and_not_bold():
     results = [recorded(k0=k, objective=(8.0, end)) for k, end in ((1, 1.00001), (2, 1.00002), (3, 2.0))]
     text = compare(results, columns=["objective"], bold=True)
     assert BOLD not in text
@@ -91,7 +87,7 @@ def test_a_lead_that_the_seeds_explain_is_a_tie():
     assert "tie" not in ahead
 
 
-def test_the_error_is_above_the_best_of_the_same_seed():
+def test_the_error_is_above_the_best_of_the_same_seed_over_the_seeds_that_all_rows_have():
     results = [*seeds(1.0, 2.0, k0=1), *seeds(2.0, 3.5, k0=2)]
     head, rows = cells(compare(results, columns=["error"]))
     assert head[-1] == "f − least f found"
@@ -101,16 +97,11 @@ def test_the_error_is_above_the_best_of_the_same_seed():
         ["algorithm", "k₀", "f − f*"],
         [["FedGiA", "1", "1"], ["FedGiA", "2", "2"]],
     )
-
-
-def test_the_error_is_over_the_seeds_that_all_rows_have():
     results = [*seeds(3.0, 2.0, 1.0, k0=1), *seeds(2.0, 3.5, k0=2)]
     text = compare(results, columns=["error"])
     assert [row[-1] for row in cells(text.rpartition("\n\n")[0])[1]] == ["0.50 ± 0.71", "0.8 ± 1.1"]
     assert text.endswith("\nerror: without 1 run on data that other rows lack")
 
-
-def test_the_error_is_shown_unasked_where_f_differs_between_seeds():
     def heads(start):
         runs = [recorded(k0=k, seed=s, objective=(8.0 + start * s, 1.0)) for k in (1, 2) for s in (0, 1)]
         return cells(compare(runs))[0]
@@ -125,43 +116,34 @@ def test_names_are_as_in_print_or_as_the_user_says_and_raw_in_csv():
     assert cells(compare(results, columns=["objective"], rename=again))[0] == ["algorithm", "steps", "f"]
     assert "| ours | 1 | **1** |" in compare(results, columns=["objective"], rename=again, form="markdown")
     assert "algorithm & $k_{0}$ & objective" in compare(results, columns=["objective"], form="latex")
-    assert compare(results, columns=["objective"], form="csv").startswith(
-        "algorithm,algorithm.k0,n,objective,objective_sd\nfedgia,1,"
-    )
+    head, first, *_ = compare(results, columns=["objective"], form="csv").split("\n")
+    assert (head, first[:9]) == ("algorithm,algorithm.k0,n,objective,objective_sd", "fedgia,1,")
     assert compare(results, columns=["objective"], sort="k₀") == compare(results, columns=["objective"], sort="k0")
 
 
 def test_runs_on_other_data_do_not_compete():
-    results = [
-        recorded(k0=k, objective=(8.0, k * m), config={"data": {"clients": m}}) for k in (1, 2) for m in (10, 20)
-    ]
+    pairs = [(k, m) for k in (1, 2) for m in (10, 20)]
+    results = [recorded(k0=k, objective=(8.0, k * m), config={"data": {"clients": m}}) for k, m in pairs]
     text = compare(results, columns=["objective"], form="markdown")
     assert [line.endswith("** |") for line in text.split("\n")[2:]] == [True, True, False, False]
 
 
-def test_latex_of_runs_has_as_many_cells_everywhere_and_braces_that_match():
-    results = [
-        *seeds(1.0, 2.0),
-        *seeds(1.0, 2.0, name="fedadmm", k0=7),
-        recorded(columns={"accuracy": (0, 0, 1)}, k0=9),
-    ]
-    lines = compare(results, form="latex").split("\n")
+def test_latex_of_runs_has_cells_and_braces_that_match_and_pandas_reads_the_csv():
+    results = [*seeds(1.0, 2.0), *seeds(1.0, 2.0, name="fedadmm", k0=7)]
+    lines = compare([*results, recorded(columns={"accuracy": (0, 0, 1)}, k0=9)], form="latex").split("\n")
     body = [line for line in lines if line.endswith(r"\\")]
     (wide,) = (len(found.group(1)) for line in lines if (found := re.fullmatch(r"\\begin\{tabular\}\{([lr]+)\}", line)))
     assert {len(re.split(r"(?<!\\)&", line)) for line in body} == {wide}
     for line in lines:
         assert line.count("{") == line.count("}")
         assert line.count("$") % 2 == 0
-
-
-def test_pandas_reads_the_csv():
     pandas = pytest.importorskip("pandas")
     frame = pandas.read_csv(io.StringIO(compare([*seeds(1.0, 2.0), *seeds(3.0, k0=9)], form="csv")))
     assert frame["objective"].tolist() == [1.5, 3.0]
     assert frame["rounds"].dtype.kind == "i"
 
 
-def test_a_run_that_did_not_finish_is_named_and_left_out(tmp_path):
+def test_a_run_that_did_not_finish_is_named_and_left_out_unless_all_are_asked_for(tmp_path):
     results = [
         *seeds(1.0, 3.0),
         recorded(tmp_path / "died.h5", seed=2, objective=(8.0,), status="running"),
@@ -177,9 +159,6 @@ def test_a_run_that_did_not_finish_is_named_and_left_out(tmp_path):
     ]
     assert compare(results, columns=["objective"], form="latex").startswith("% left out: ")
     assert "left out" not in compare(results, form="csv")
-
-
-def test_all_runs_count_where_that_is_asked_for():
     results = [*seeds(1.0, 3.0), recorded(seed=2, objective=(8.0,), status="stopped")]
     text = compare(results, columns=["objective"], everything=True)
     assert cells(text)[1] == [["FedGiA", "3", "2 finished, 1 stopped", "4.0 ± 3.6"]]

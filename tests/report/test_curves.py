@@ -7,6 +7,7 @@ import pytest
 
 from mpifed.core.errors import UserError
 from mpifed.report import curves, plot
+from mpifed.report.groups import study
 from tests.helpers.figures import axes_of, curve, grid, legend
 from tests.helpers.recorded_runs import recorded
 
@@ -29,14 +30,11 @@ def test_seeds_are_one_curve_on_a_band_from_least_to_greatest():
     assert [band[2.0] for band in bands(axis)] == [(2, 3), (1, 2)]
 
 
-def test_the_mean_on_a_logarithmic_axis_is_the_geometric_one():
+def test_ten_runs_have_a_band_without_the_outermost_and_the_geometric_mean_on_a_logarithmic_axis():
     figure = plot.lines([recorded(seed=s, objective=(100.0, end)) for s, end in enumerate((0.01, 0.04))])
     (axis,) = axes_of(figure)
     assert curve(axis)[1] == pytest.approx([100, 0.02])
     assert "geometric mean and min–max" in figure.get_suptitle()
-
-
-def test_ten_runs_have_a_band_without_the_outermost():
     figure = plot.lines([recorded(seed=s, objective=(20.0, 10.0 + s)) for s in range(11)])
     assert bands(axes_of(figure)[0])[0][1.0] == (11, 19)
     assert "10–90 %" in figure.get_suptitle()
@@ -49,49 +47,29 @@ def test_a_run_that_finished_keeps_its_last_value_and_another_does_not():
 
     assert means() == [8, 5, 4]
     assert means(status="failed") == [8, 5, 2]
-    runs = [
-        recorded(seed=s, objective=(8.0,) * n, columns={"compute_seconds": (3 * s,) * 3}) for s, n in ((0, 3), (1, 2))
-    ]
-    assert curve(axes_of(plot.lines(runs, y=["compute_seconds"]))[0])[1] == [
-        1.5,
-        1.5,
-        0,
-    ]  # a number of each round ends with it
+    runs = [recorded(seed=s, objective=(8.0,) * (3 - s), columns={"compute_seconds": (3 * s,) * 3}) for s in (0, 1)]
+    (axis,) = axes_of(plot.lines(runs, y=["compute_seconds"]))
+    assert curve(axis)[1] == [1.5, 1.5, 0]  # a number of each round ends with it
 
 
-def test_curves_are_averaged_at_equal_x_between_their_points():
-    runs = [
-        recorded(seed=0, seconds=1.0, objective=(8.0, 4.0, 0.0)),
-        recorded(seed=1, seconds=2.0, objective=(8.0, 4.0, 0.0)),
-    ]
+def test_curves_are_averaged_at_equal_x_unless_x_goes_back_and_have_few_points():
+    runs = [recorded(seed=s, seconds=1.0 + s, objective=(8.0, 4.0, 0.0)) for s in range(2)]
     (axis,) = axes_of(plot.lines(runs, x="seconds", log="none"))
     assert curve(axis) == [[0, 1, 2, 4], [8, 5, 2, 0]]
-
-
-def test_an_x_that_goes_back_leaves_every_run_its_curve():
     runs = [recorded(seed=s, columns={"accuracy": (0.1, 0.5, 0.3)}) for s in range(2)]
     (axis,) = axes_of(plot.lines(runs, x="accuracy"))
     assert len(axis.get_lines()) == 2
-
-
-def test_a_curve_of_many_runs_has_few_points():
     rng = np.random.default_rng(0)
     many = [(np.cumsum(rng.random(500)), np.ones(500)) for _ in range(5)]
     assert len(curves.band(many, [True] * 5, log=True).x) <= curves.POINTS
 
 
-def test_the_error_is_the_gap_where_the_optimum_is_known():
+def test_the_error_is_above_the_optimum_or_else_the_least_objective_found_on_the_same_data():
     (axis,) = axes_of(plot.lines([recorded(columns={"objective_gap": (7.0, 3.0, 1.0)})], y=["error"]))
     assert axis.get_ylabel() == "f − f*"
     assert curve(axis)[1] == [7, 3, 1]
-
-
-def test_else_it_is_above_the_least_objective_found_on_the_same_data():
-    runs = [
-        recorded(k0=5, objective=(8.0, 2.5)),
-        recorded(k0=10, objective=(8.0, 2.0)),
-        recorded(k0=10, objective=(9.0, 1.0), seed=1),
-    ]  # the seed makes the data
+    runs = [recorded(k0=k, objective=(8.0, end)) for k, end in ((5, 2.5), (10, 2.0))]
+    runs.append(recorded(k0=10, objective=(9.0, 1.0), seed=1))  # the seed makes the data
     (axis,) = axes_of(plot.lines(runs, y=["error"], log="none"))
     assert axis.get_ylabel() == "f − least f found"
     assert curve(axis, 0)[1] == [6, 0.5]
@@ -99,47 +77,33 @@ def test_else_it_is_above_the_least_objective_found_on_the_same_data():
     (axis,) = axes_of(plot.lines([recorded(objective=(8.0, 1.01, 1.0))], y=["error"]))
     assert axis.get_yscale() == "log"  # the nought of the best run does not forbid it
     assert curve(axis)[0] == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("kind", "number", "said"), [(None, 2, "and min–max"), ("none", 0, "mean of"), ("sd", 2, "± standard")]
-)
-def test_bands_are_of_the_kind_that_is_asked_for(kind, number, said):
-    figure = plot.lines(grid(2.0, 1.0), band=kind)
-    assert len(axes_of(figure)[0].collections) == number
-    assert said in figure.legends[0].get_title().get_text()
-
-
-def test_more_than_three_curves_have_bands_only_if_asked():
-    runs = [recorded(seed=s, k0=k, objective=(8.0, k + s)) for k in range(1, 5) for s in range(2)]
-    assert not axes_of(plot.lines(runs))[0].collections
-    assert len(axes_of(plot.lines(runs, band="minmax"))[0].collections) == 4
-    assert len(axes_of(plot.lines(runs[:6]))[0].collections) == 3
-    with pytest.raises(UserError, match="unknown band 'iqr'; the choices are none, sd, minmax"):
-        plot.lines(runs, band="iqr")
-
-
-def test_a_band_of_standard_deviations_lies_on_both_sides_of_the_mean():
-    figure = plot.lines([recorded(seed=s, objective=(8.0, 4.0 + s)) for s in range(3)], band="sd")
-    assert bands(axes_of(figure)[0])[0][1.0] == pytest.approx((4, 6))
-
-
-def test_the_error_is_drawn_unasked_where_f_differs_between_seeds_and_methods_are_compared():
-    def drawn(*methods, start):
-        runs = [
-            recorded(name=name, seed=s, objective=(8.0 + start * s, 4.0, 1.0 + k))
-            for k, name in enumerate(methods)
-            for s in range(2)
-        ]
-        return axes_of(plot.lines(runs))[0].get_ylabel()
-
-    assert drawn("fedgia", "fedavg", start=1.0) == "f − least f found"
-    assert drawn("fedgia", "fedavg", start=0.0) == "objective"
-    assert drawn("fedgia", start=1.0) == "objective"
-
-
-def test_seeds_that_do_not_make_the_data_share_the_least_objective():
     same = {"data": {"seed": 7}}
     runs = [recorded(seed=s, objective=(8.0, 2.0 - s), config=same) for s in range(2)]
     (axis,) = axes_of(plot.lines(runs, y=["error"], log="none"))
     assert curve(axis)[1] == [7, 0.5]
+
+
+def test_bands_are_of_the_kind_that_is_asked_for_and_of_up_to_three_curves():
+    for kind, number, said in (("none", 0, "mean of"), ("sd", 2, "± standard")):
+        figure = plot.lines(grid(2.0, 1.0), band=kind)
+        assert len(axes_of(figure)[0].collections) == number
+        assert said in figure.legends[0].get_title().get_text()
+    with pytest.raises(UserError, match="unknown band 'iqr'; the choices are none, sd, minmax"):
+        plot.lines(grid(2.0, 1.0), band="iqr")
+    figure = plot.lines([recorded(seed=s, objective=(8.0, 4.0 + s)) for s in range(3)], band="sd")
+    assert bands(axes_of(figure)[0])[0][1.0] == pytest.approx((4, 6))
+    runs = [recorded(seed=s, k0=k, objective=(8.0, k + s)) for k in range(1, 5) for s in range(2)]
+    assert not axes_of(plot.lines(runs))[0].collections
+    assert len(axes_of(plot.lines(runs, band="minmax"))[0].collections) == 4
+    assert len(axes_of(plot.lines(runs[:6]))[0].collections) == 3
+
+
+def test_the_error_is_drawn_unasked_where_f_differs_between_seeds_and_methods_are_compared():
+    def drawn(*methods, start):
+        points = [(name, s, (8.0 + start * s, 4.0, 1.0 + k)) for k, name in enumerate(methods) for s in range(2)]
+        runs = [recorded(name=name, seed=s, objective=values) for name, s, values in points]
+        return curves.usual(runs, study(runs))
+
+    assert drawn("fedgia", "fedavg", start=1.0) == "error"
+    assert drawn("fedgia", "fedavg", start=0.0) == "objective"
+    assert drawn("fedgia", start=1.0) == "objective"

@@ -33,7 +33,7 @@ def numbers(text):
     return np.frombuffer(base64.b64decode(text), "<f4").tolist()
 
 
-def test_the_page_has_every_run_with_its_columns():
+def test_the_page_has_every_run_with_its_columns_and_switches_for_its_settings():
     found = data(interactive(grid(2.0, 1.0)))
     assert [group["label"] for group in found["groups"]] == ["k₀ = 5", "k₀ = 10"]
     assert [run["group"] for run in found["runs"]] == [0, 0, 1, 1]
@@ -43,33 +43,24 @@ def test_the_page_has_every_run_with_its_columns():
     assert found["axes"]["bytes"]["title"] == "up + down (kB)"
     assert found["x"] == ["round", "exchanges", "bytes", "elapsed_seconds"]
     assert found["y"] == ["objective", "error", "grad_norm_sq"]
-
-
-def test_runs_are_switched_by_the_settings_that_differ_and_the_seed():
     found = data(interactive(grid(2.0, 1.0), rename=["k0=steps"]))
     assert [(one["name"], one["shown"]) for one in found["settings"]] == [("steps", ["5", "10"]), ("seed", ["0", "1"])]
     assert found["runs"][0]["settings"] == {"algorithm": "fedgia", "algorithm.k0": "5", "seed": "0"}
+    found = data(interactive([recorded(), recorded(name="scaffold")]))
+    colours = {group["label"]: group["colour"] for group in found["groups"]}
+    assert colours == {"FedGiA": palette.own("fedgia").colour, "SCAFFOLD": palette.own("scaffold").colour}
 
 
-def test_the_pointer_shows_all_settings_table_by_table():
+def test_the_pointer_shows_all_settings_and_the_first_axes_are_those_asked_for():
     (run,) = data(interactive([recorded()]))["runs"]
     assert "algorithm: fedgia, k0 = 5" in run["about"]
     assert "stop: gradient = 1e-09" in run["about"]
     assert run["about"][0] == "in memory: finished"
-
-
-def test_the_first_axes_are_those_asked_for():
     found = data(interactive([recorded()], x="seconds", y=["grad_norm_sq"], log="x", title="a </script> title"))
     assert (found["x"][0], found["y"][0]) == ("elapsed_seconds", "grad_norm_sq")
     assert (found["log"], found["title"]) == ({"x": True, "y": False}, "a </script> title")
     with pytest.raises(UserError, match="unknown column 'objectve'; did you mean 'objective'"):
         interactive([recorded()], y=["objectve"])
-
-
-def test_a_method_has_the_colour_of_its_pictures():
-    found = data(interactive([recorded(), recorded(name="scaffold")]))
-    colours = {group["label"]: group["colour"] for group in found["groups"]}
-    assert colours == {"FedGiA": palette.own("fedgia").colour, "SCAFFOLD": palette.own("scaffold").colour}
 
 
 def test_nothing_is_loaded_from_elsewhere():
@@ -88,7 +79,7 @@ def long(rounds, seed=0):
     return run
 
 
-def test_long_runs_are_thinned_evenly_and_by_powers():
+def test_long_runs_are_thinned_and_rounds_that_were_not_evaluated_take_no_room():
     page = interactive([long(3000)])
     (run,) = data(page)["runs"]
     shown = numbers(run["data"]["round"])
@@ -97,6 +88,9 @@ def test_long_runs_are_thinned_evenly_and_by_powers():
     assert shown[:20] == list(range(20))
     assert shown[-1] == 2999
     assert numbers(run["data"]["objective"])[-1] == pytest.approx(1 / 3000)
+    gaps = {"grad_norm_sq": (1.0, float("nan"), 0.1)}
+    (run,) = data(interactive([recorded(objective=(8.0, float("nan"), 2.0), columns=gaps)]))["runs"]
+    assert numbers(run["data"]["round"]) == [0, 2]
 
 
 @pytest.mark.slow
@@ -105,46 +99,22 @@ def test_rounds_of_many_runs_are_thinned_more():
     assert POINTS // 200 * 0.6 < many.shown <= POINTS // 200
 
 
-def test_rounds_that_were_not_evaluated_do_not_take_room():
-    (run,) = data(
-        interactive([recorded(objective=(8.0, float("nan"), 2.0), columns={"grad_norm_sq": (1.0, float("nan"), 0.1)})])
-    )["runs"]
-    assert numbers(run["data"]["round"]) == [0, 2]
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["--html"], "written to page.html (4."),
-        (["-o", "runs.html"], "written to runs.html (4."),
-    ],
-)
-def test_the_command_writes_a_page(tmp_path, monkeypatch, capsys, words, told):
+def test_the_command_writes_a_page_or_says_what_is_wrong(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     recorded("a.h5")
-    assert main(["plot", "a.h5", *words]) == 0
-    assert capsys.readouterr().out.startswith(told)
-    assert main(["plot", "a.h5", *words]) == 2
-    assert "exists; say --force" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
+    for words, name in ((["--html"], "page.html"), (["-o", "runs.html"], "runs.html")):
+        assert main(["plot", "a.h5", *words]) == 0
+        assert capsys.readouterr().out.startswith(f"written to {name} (4.")
+        assert main(["plot", "a.h5", *words]) == 2
+        assert "exists; say --force" in capsys.readouterr().err
+    for words, told in (
         (["--html", "-o", "a.png"], "a.png does not name a page: with --html it must end in .html"),
         (["--page", "-o", "a.html"], "--page draws no page: a.html must end in .png, .pdf, .svg"),
         (["--html", "--page"], "--page and --html are two pictures: draw them one at a time"),
         (["--html", "--band", "sd"], "--band has no effect on --html: leave it out"),
-    ],
-)
-def test_mistakes_are_sentences(tmp_path, monkeypatch, capsys, words, told):
-    monkeypatch.chdir(tmp_path)
-    recorded("a.h5")
-    assert main(["plot", "a.h5", *words]) == 2
-    assert capsys.readouterr().err == f"mpifed: {told}\n"
-
-
-def test_without_plotly_the_extra_is_named(monkeypatch):
+    ):
+        assert main(["plot", "a.h5", *words]) == 2
+        assert capsys.readouterr().err == f"mpifed: {told}\n"
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(UserError, match=re.escape('an interactive page needs plotly: pip install "mpifed[plot]"')):
         interactive([recorded()])

@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import pytest
 
 from mpifed.report.memory import option, peaks, per_cpu
 from mpifed.report.summary import show
@@ -12,20 +11,13 @@ from tests.helpers.recorded_runs import detailed as run
 MIB = 1 << 20
 
 
-@pytest.mark.parametrize(
-    ("peak", "suggested"), [(1, 2), (79, 99), (80, 100), (81, 110), (100, 130), (800, 1000), (801, 1100), (5000, 6300)]
-)
-def test_a_quarter_more_than_the_largest_peak_in_two_digits(peak, suggested):
-    assert per_cpu(np.array([0.2, peak, 0.5]) * MIB) == suggested
-
-
-@pytest.mark.parametrize("peak", np.geomspace(1, 1e6, 50))
-def test_the_suggestion_is_never_below_the_peak_and_never_far_above(peak):
-    assert 1.25 * peak <= per_cpu(np.array([peak]) * MIB) <= 1.25 * peak * 1.1 + 1
-
-
-def test_a_rank_of_several_threads_has_as_many_cpus():
+def test_a_quarter_more_than_the_largest_peak_in_two_digits_is_asked_for_each_cpu_of_a_rank():
+    asked = {1: 2, 79: 99, 80: 100, 81: 110, 100: 130, 800: 1000, 801: 1100, 5000: 6300}
+    assert {peak: per_cpu(np.array([0.2, peak, 0.5]) * MIB) for peak in asked} == asked
+    for peak in np.geomspace(1, 1e6, 50):
+        assert 1.25 * peak <= per_cpu(np.array([peak]) * MIB) <= 1.25 * peak * 1.1 + 1
     assert option(np.array([800.0]) * MIB, 4) == "--mem-per-cpu=250M"
+    assert option(np.zeros(3)) == option(np.zeros(0)) == "", "nothing was measured"
 
 
 def test_memory_that_a_machine_has_once_is_asked_for_once():
@@ -39,17 +31,9 @@ def test_memory_that_a_machine_has_once_is_asked_for_once():
     assert np.array_equal(peaks(ranks), ranks["max_rss_bytes"])
 
 
-def test_nothing_is_suggested_where_nothing_was_measured():
-    assert option(np.zeros(3)) == ""
-    assert option(np.zeros(0)) == ""
-
-
-@pytest.mark.parametrize("ranks", [2, 3, 1000])
-def test_the_summary_of_several_ranks_has_the_option(ranks):
-    result = run(ranks=ranks)
-    (found,) = re.findall(r"peak memory; ask for (--mem-per-cpu=\d+M)$", show(result), re.M)
-    assert found == option(result.ranks["max_rss_bytes"])
-
-
-def test_the_summary_of_one_rank_has_not():
+def test_the_summary_of_several_ranks_has_the_option_and_that_of_one_has_not():
+    for ranks in (2, 3, 1000):
+        result = run(ranks=ranks)
+        (found,) = re.findall(r"peak memory; ask for (--mem-per-cpu=\d+M)$", show(result), re.M)
+        assert found == option(result.ranks["max_rss_bytes"])
     assert "--mem-per-cpu" not in show(run(ranks=1))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-import pytest
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.report import boxplot, names, palette, plot
-from tests.helpers.figures import axes_of, legend
+from tests.helpers.figures import legend
 from tests.helpers.recorded_runs import recorded
 
 # Machado, Oliveira, Fernandes, "A physiologically-based model for simulation of color vision deficiency" (2009)
@@ -42,10 +41,10 @@ def test_methods_differ_in_colour_and_line():
     assert len({(look["color"], look["linestyle"]) for look in looks}) == len(looks)
 
 
-@pytest.mark.parametrize("kind", BLINDNESS)
-def test_colours_can_be_told_apart_without_one_kind_of_cone(kind):
-    seen = [lab(BLINDNESS[kind] @ linear(colour)) for colour in palette.COLOURS]
-    assert min(float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2)) > 15
+def test_colours_can_be_told_apart_without_one_kind_of_cone():
+    for kind, matrix in BLINDNESS.items():
+        seen = [lab(matrix @ linear(colour)) for colour in palette.COLOURS]
+        assert min(float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2)) > 15, kind
 
 
 def test_a_method_has_one_colour_in_every_picture():
@@ -73,8 +72,6 @@ def test_curves_of_one_method_are_shades_of_its_colour_with_lines_and_markers_of
     assert palette.looks(["fedavg", "fedgia", "fedavg"])[1]["color"] == palette.own("fedgia").colour
 
 
-def test_curves_of_all_methods_and_three_more_differ_in_a_picture():
-    runs = [recorded(name=name) for name in palette.METHODS] + [recorded(k0=k) for k in (1, 2, 3)]
-    (axis,) = axes_of(plot.lines(runs))
-    looks = {(line.get_color(), line.get_linestyle(), line.get_marker()) for line in axis.get_lines()}
-    assert len(looks) == len(palette.METHODS) + 3
+def test_curves_of_all_methods_and_three_more_differ():
+    looks = palette.looks([*palette.METHODS, "fedgia", "fedgia", "fedgia"])
+    assert len({(look["color"], str(look["linestyle"]), look["marker"]) for look in looks}) == len(looks)

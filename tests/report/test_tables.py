@@ -6,47 +6,26 @@ import csv
 import io
 
 import numpy as np
-import pytest
 
 from mpifed.report.tables import Number, Table, comma_separated, digits, escaped, latex, markdown, plain, terminal
 from tests.helpers.compared_runs import BOLD, cells, compare, seeds
 from tests.helpers.recorded_runs import recorded
 
-
-@pytest.mark.parametrize(
-    ("mean", "sd", "told"),
-    [
-        (1.23456, 0.01234, "1.235 ± 0.012"),
-        (1234.5, 56.7, "1234 ± 57"),
-        (12345.6, 6789.0, "12346 ± 6789"),
-        (0.0996, 0.0996, "0.100 ± 0.100"),
-        (1.5e-8, 2.5e-9, "(1.50 ± 0.25)e-8"),
-        (1e-9, 3e-8, "(0.1 ± 3.0)e-8"),
-        (3.0, 0.0, "3 ± 0"),
-        (1.0, 1e-12, "1.00000 ± 1e-12"),
-        (2.5, float("nan"), "2.5"),
-        (123456, float("nan"), "123456"),
-        (1234567.8, float("nan"), "1.235e6"),
-        (-0.00123456, float("nan"), "-0.001235"),
-        (0.0, float("nan"), "0"),
-        (0.0, 0.0, "0 ± 0"),
-        (1e300, 1e299, "(1.00 ± 0.10)e300"),
-        (float("nan"), 1.0, "–"),
-    ],
-)
-def test_the_deviation_decides_on_digits(mean, sd, told):
-    assert plain(Number(mean, sd), 1.0) == told
+NUMBERS = """1.23456 0.01234: 1.235 ± 0.012; 1234.5 56.7: 1234 ± 57; 12345.6 6789.0: 12346 ± 6789
+0.0996 0.0996: 0.100 ± 0.100; 1.5e-8 2.5e-9: (1.50 ± 0.25)e-8; 1e-9 3e-8: (0.1 ± 3.0)e-8; 3.0 0.0: 3 ± 0
+1.0 1e-12: 1.00000 ± 1e-12; 2.5 nan: 2.5; 123456 nan: 123456; 1234567.8 nan: 1.235e6; -0.00123456 nan: -0.001235
+0.0 nan: 0; 0.0 0.0: 0 ± 0; 1e300 1e299: (1.00 ± 0.10)e300; nan 1.0: –"""  # mean, deviation: as printed
 
 
-def test_a_mean_is_rounded_where_it_has_too_many_digits():
+def test_the_deviation_decides_on_digits_but_a_mean_does_not_have_too_many():
+    for line in NUMBERS.replace("\n", "; ").split("; "):
+        numbers, told = line.split(": ")
+        assert plain(Number(*map(float, numbers.split())), 1.0) == told
     assert digits(123.456789, 1e-9) == ("123.457", "1e-09", 0)
 
 
-def test_what_diverged_has_a_mean_still():
+def test_what_diverged_has_a_mean_still_and_bytes_have_one_unit_in_a_column():
     assert cells(compare(seeds(1e200, 3e200), columns=["objective"]))[1] == [["FedGiA", "2", "(2.0 ± 1.4)e200"]]
-
-
-def test_bytes_have_one_unit_in_a_column():
     results = [recorded(k0=k, columns={"bytes_up": (0, 0, size)}) for k, size in ((1, 500), (2, 2_500_000))]
     head, rows = cells(compare(results, columns=["bytes_up"]))
     assert head[-1] == "up (MB)"
@@ -61,7 +40,7 @@ TABLE = Table(
 )
 
 
-def test_a_terminal_has_columns_in_line():
+def test_a_terminal_has_columns_in_line_and_markdown_and_latex_escape_what_they_would_obey():
     text = terminal(TABLE)
     assert text == (
         "method                         ‖∇f‖²\n"
@@ -69,18 +48,12 @@ def test_a_terminal_has_columns_in_line():
         "50% $x$ & #1 {~^\\}                 2"
     )
     assert terminal(TABLE, bold=True).replace(BOLD, "").replace("\033[0m", "") == text
-
-
-def test_markdown_escapes_what_it_would_obey():
     assert markdown(TABLE).split("\n") == [
         "| method | ‖∇f‖² |",
         "| :-- | --: |",
         r"| a\_b\|c\* | **(1.50 ± 0.25)e-8** |",
         r"| 50% $x$ & #1 {~^\\} | 2 |",
     ]
-
-
-def test_latex_is_of_booktabs_and_escapes_what_it_would_obey():
     text = latex(TABLE)
     assert text.split("\n") == [
         r"\begin{tabular}{lr}",
@@ -96,7 +69,7 @@ def test_latex_is_of_booktabs_and_escapes_what_it_would_obey():
         assert escaped(sign) != sign
 
 
-def test_csv_is_read_back_as_it_was():
+def test_csv_is_read_back_as_it_was_under_names_that_are_unique():
     results = [*seeds(1.0, 2.5), recorded(k0=10, objective=(8.0, 1 / 3), config={"data": {"path": 'a,"b"'}})]
     rows = list(csv.DictReader(io.StringIO(compare(results, form="csv"))))
     assert [row["algorithm.k0"] for row in rows] == ["5", "10"]
@@ -108,9 +81,6 @@ def test_csv_is_read_back_as_it_was():
     assert rows[1]["objective_sd"] == ""
     assert rows[0]["bytes_up"] == "2000"
     assert {"tct_seconds", "lct_seconds", "rounds", "rounds_sd"} <= set(rows[0])
-
-
-def test_names_of_csv_are_unique():
     table = Table([("a", "a")], ["a"], [["x"]], [1.0])
     assert comma_separated(table) == "a\nx"
     results = [recorded(config={"rounds": rounds}) for rounds in (100, 200)]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import zlib
+
 import h5py
 import numpy as np
 import pytest
@@ -32,6 +35,33 @@ def path(tmp_path):
 @pytest.fixture
 def memory():
     return Recorder(None, ATTRS, 4)
+
+
+class Images:
+    """The file as it was after every change on the disk, which is what a kill finds, with ``done`` at that time."""
+
+    def __init__(self, path, monkeypatch):
+        self.path = path
+        self.done = 0
+        self.taken = {}
+        for name in ("pwrite", "ftruncate", "posix_fallocate", "replace", "link"):
+            monkeypatch.setattr(os, name, self.watched(getattr(os, name)))
+
+    def watched(self, change):
+        def call(*words):
+            result = change(*words)
+            if self.path.exists():
+                self.taken[zlib.compress(self.path.read_bytes(), 1)] = self.done
+            return result
+
+        return call
+
+    def files(self):
+        """A copy of each, with its ``done``."""
+        copy = self.path.with_name("copy.h5")
+        for image, done in self.taken.items():
+            copy.write_bytes(zlib.decompress(image))
+            yield copy, done
 
 
 def examine(path, done):

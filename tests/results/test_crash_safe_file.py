@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import zlib
 
 import hypothesis.strategies as st
 import numpy as np
@@ -20,25 +19,13 @@ from mpifed.results import recorder as record
 from mpifed.results.group_columns import CLIENTS, RANKS
 from mpifed.results.recorder import Recorder
 from mpifed.results.result import load
-from tests.results.conftest import ATTRS, examine, row, written
+from tests.results.conftest import ATTRS, Images, examine, row, written
 
 
 @pytest.mark.parametrize(("rows", "step", "chunk"), [(12, 1, 16), pytest.param(370, 37, 4, marks=pytest.mark.slow)])
 def test_between_any_two_writes_the_file_opens_with_every_row_that_was_flushed(path, monkeypatch, rows, step, chunk):
     """What a kill finds: a flush has many pieces, and the process may end between any two of them."""
-    images, flushed, copy = [], 0, path.with_name("copy.h5")
-
-    def watched(change):
-        def call(*words):
-            result = change(*words)
-            if path.exists():
-                images.append((zlib.compress(path.read_bytes(), 1), flushed))
-            return result
-
-        return call
-
-    for name in ("pwrite", "ftruncate", "posix_fallocate", "replace", "link"):
-        monkeypatch.setattr(os, name, watched(getattr(os, name)))
+    images = Images(path, monkeypatch)
     monkeypatch.setattr(record, "FLUSH_SECONDS", 1e9)
     monkeypatch.setattr(rounds_table, "CHUNK", chunk)  # small, so that the trees of chunks split
     monkeypatch.setattr(selection_log, "CHUNK_IDS", 16 * chunk)
@@ -46,22 +33,18 @@ def test_between_any_two_writes_the_file_opens_with_every_row_that_was_flushed(p
     recorder = Recorder(path, ATTRS, 64)
     for k in range(rows):
         late = {"snr": k} if k > 5 else {}
-        mean = k if k < 9 else 0.5
-        recorder.row(
-            {"objective": k, "uploads": k, "compute_seconds": k, "inner_steps": mean, **late},
-            rng.permutation(64)[: 8 + 4 * k // rows],
-        )
+        values = {"objective": k, "uploads": k, "compute_seconds": k, "inner_steps": k if k < 9 else 0.5}
+        recorder.row(values | late, rng.permutation(64)[: 8 + 4 * k // rows])
         if k % step == 0:
             recorder.flush()
-            flushed = k + 1
+            images.done = k + 1
     recorder.clients(dict.fromkeys(CLIENTS, np.arange(64)))
     recorder.ranks({**dict.fromkeys(RANKS, np.arange(40)), "hostname": [f"node{k}" for k in range(40)]})
     recorder.model(np.zeros(100))
     recorder.finish("finished", "because")
     monkeypatch.undo()
-    assert len({image for image, _ in images}) > 150
-    for image, done in dict(images).items():
-        copy.write_bytes(zlib.decompress(image))
+    assert len(images.taken) > 150
+    for copy, done in images.files():
         examine(copy, done)
     assert load(copy).stop_reason == "because"
 
@@ -76,25 +59,22 @@ def test_what_needs_a_copy_goes_to_the_file_where_there_can_be_none(path, monkey
     assert load(path).selection.tolist() == [[-1, -1]] + [[0, 2]] * 4
 
 
-def test_a_file_that_is_moved_takes_its_rounds_along_and_leaves_others_alone(path):
-    recorder, moved = Recorder(path, ATTRS, 4), path.with_name("moved.h5")
-    path.rename(moved)
-    path.write_text("mine")
-    for k in range(3):
-        recorder.row(row(k), np.array([0, 2]))
-    recorder.finish("finished", "")
-    assert path.read_text() == "mine"
-    assert load(moved).cr == 2
-    assert {*os.listdir(path.parent)} == {"out.h5", "moved.h5"}
-
-
-def test_the_lock_goes_with_the_file(path):
+def test_a_file_that_is_moved_takes_its_rounds_and_lock_along_and_leaves_others_alone(path):
     recorder = Recorder(path, ATTRS, 4)
     before = path.stat().st_ino
     recorder.row(row(0), None)
     assert path.stat().st_ino != before  # its columns were made in a copy
     with pytest.raises(UserError, match=r"out\.h5 is being written by another run"):
         Recorder(path, ATTRS, 4, force=True)
+    moved = path.with_name("moved.h5")
+    path.rename(moved)
+    path.write_text("mine")
+    for k in (1, 2):
+        recorder.row(row(k), np.array([0, 2]))
+    recorder.finish("finished", "")
+    assert path.read_text() == "mine"
+    assert load(moved).cr == 2
+    assert {*os.listdir(path.parent)} == {"out.h5", "moved.h5"}
 
 
 def refuse(number):
@@ -119,16 +99,11 @@ def test_of_two_runs_that_begin_together_one_gets_the_name(path, monkeypatch, li
     assert os.listdir(path.parent) == ["out.h5"]
 
 
-def test_a_file_system_needs_no_hard_links(path, monkeypatch):
+def test_a_file_system_needs_no_hard_links_and_what_a_kill_left_of_a_copy_is_removed(path, monkeypatch):
     monkeypatch.setattr(os, "link", refuse(errno.EPERM))
-    written(path)
-    assert load(path).cr == 4
-    assert os.listdir(path.parent) == ["out.h5"]
-
-
-def test_what_a_kill_left_of_a_copy_is_removed(path):
     path.with_name(".out.h5.part").write_text("half")
     written(path)
+    assert load(path).cr == 4
     assert os.listdir(path.parent) == ["out.h5"]
 
 
@@ -144,9 +119,8 @@ def test_a_full_disk_is_noticed_before_anything_is_lost(path, monkeypatch):
             recorder.row(row(3), np.array([0, 1]))  # a wider table needs room
             recorder.flush()
 
-    with pytest.raises(
-        Trouble, match=r"out\.h5 cannot grow: no space left on device; the rounds in it are safe, and resume"
-    ):
+    told = r"out\.h5 cannot grow: no space left on device; the rounds in it are safe, and resume"
+    with pytest.raises(Trouble, match=told):
         run()
     result = load(path)
     assert (result.status, result.cr) == ("failed", 2)

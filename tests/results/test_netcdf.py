@@ -40,13 +40,8 @@ def test_xarray_opens_every_group(path):
         recorder.ranks({"clients": [0, 4], "hostname": ["a", "b"]})
         recorder.clients({"samples": [5, 5, 5, 5]})
         recorder.model(np.zeros(7), np.zeros((4, 7)))
-    sizes = {
-        "/": {"round": 3, "slot": 2},
-        "rounds": {"round": 3},
-        "ranks": {"rank": 2},
-        "clients": {"client": 4},
-        "model": {"client": 4, "parameter": 7},
-    }
+    sizes = {"/": {"round": 3, "slot": 2}, "rounds": {"round": 3}, "ranks": {"rank": 2}}
+    sizes |= {"clients": {"client": 4}, "model": {"client": 4, "parameter": 7}}
     for group, expected in sizes.items():
         with xarray.open_dataset(path, group=group, engine="h5netcdf") as data:
             assert dict(data.sizes) == expected

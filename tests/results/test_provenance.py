@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 
-import pytest
 from threadpoolctl import threadpool_limits
 
 from mpifed.results import provenance
@@ -22,15 +21,10 @@ def test_the_commit_is_there_in_a_repository_and_absent_elsewhere(tmp_path, monk
     assert len(Recorder(None, ATTRS, 4).file.attrs["git_commit"]) == 40
 
 
-@pytest.mark.parametrize(
-    ("cpus", "text"), [({0}, "0"), ({0, 1, 2, 3}, "0-3"), ({8, 0, 1, 10, 11}, "0-1,8,10-11"), (set(), "")]
-)
-def test_cpus_are_ranges(cpus, text, monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: cpus, raising=False)
-    assert provenance.cpus() == text
-
-
-def test_a_system_that_does_not_tell_cpus_is_not_asked(monkeypatch):
+def test_cpus_are_ranges_where_the_system_tells_them(monkeypatch):
+    for cpus, text in (({0}, "0"), ({0, 1, 2, 3}, "0-3"), ({8, 0, 1, 10, 11}, "0-1,8,10-11"), (set(), "")):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda process, cpus=cpus: cpus, raising=False)
+        assert provenance.cpus() == text
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     assert provenance.cpus() == ""
 

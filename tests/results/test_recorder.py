@@ -34,7 +34,10 @@ def test_a_new_file_says_that_the_run_is_running(path):
     assert all(attrs[key] for key in ("mpifed_version", "python", "numpy", "host", "command_line"))
 
 
-def test_a_finished_file_says_when_and_why_and_is_closed(path):
+def test_a_finished_file_says_when_and_why_and_is_closed_but_one_in_memory_stays_open(path, memory):
+    memory.row(row(0), None)
+    memory.finish("finished", "")
+    assert memory.file["rounds/objective"][0] == 1
     recorder = written(path)
     assert not recorder.file
     with h5py.File(path) as file:
@@ -42,12 +45,6 @@ def test_a_finished_file_says_when_and_why_and_is_closed(path):
         assert file.attrs["started"] <= file.attrs["finished"]
     recorder.finish("failed", "too late")  # the first word counts
     assert load(path).status == "finished"
-
-
-def test_one_in_memory_stays_open(memory):
-    memory.row(row(0), None)
-    memory.finish("finished", "")
-    assert memory.file["rounds/objective"][0] == 1
 
 
 def test_an_attribute_without_a_value_is_left_out_and_odd_text_is_stored():
@@ -59,52 +56,35 @@ def test_an_attribute_without_a_value_is_left_out_and_odd_text_is_stored():
     assert attrs["seed"] == 2**64 - 1
 
 
-def test_an_existing_file_is_not_touched_without_force(path):
+def test_an_existing_file_is_replaced_only_with_force_and_when_the_new_one_is_made(path):
     path.write_text("precious")
     with pytest.raises(UserError, match=r"out\.h5 exists; say --force to overwrite it or -o for another name$"):
         Recorder(path, ATTRS, 4)
     assert path.read_text() == "precious"
-
-
-def test_force_replaces_it(path):
-    written(path, 3)
-    written(path, 6, force=True)
-    assert load(path).cr == 5
+    written(path, 3, force=True)
+    assert load(path).cr == 2
     assert os.listdir(path.parent) == ["out.h5"]
-
-
-def test_with_force_the_old_file_stays_when_the_new_one_cannot_be_made(path):
-    written(path, 3)
     with pytest.raises(TypeError):
         Recorder(path, {"config": object()}, 4, force=True)
     assert load(path).cr == 2
     assert os.listdir(path.parent) == ["out.h5"]
-
-
-def test_force_spares_a_file_that_is_being_written(path):
-    recorder = Recorder(path, ATTRS, 4)
+    recorder = Recorder(path, ATTRS, 4, force=True)
     with pytest.raises(UserError, match=r"out\.h5 is being written by another run"):
         Recorder(path, ATTRS, 4, force=True)
     recorder.finish("finished", "")
     written(path, force=True)
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("none/out.h5", r"cannot be written: there is no folder .*none"),
-        ("file/out.h5", "cannot be written: "),
-        ("folder", "is not a file"),
-        ("x" * 300, "cannot be written: file name too long"),
-    ],
-)
-def test_a_place_that_cannot_be_written_is_the_users_mistake(tmp_path, name, reason):
+def test_a_place_that_cannot_be_written_is_the_users_mistake(tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
-    with pytest.raises(UserError, match=reason) as caught:
-        Recorder(tmp_path / name, ATTRS, 4)
-    assert name in str(caught.value)
-    assert "\n" not in str(caught.value)
+    reasons = {"none/out.h5": "cannot be written: there is no folder .*none", "file/out.h5": "cannot be written: "}
+    reasons |= {"folder": "is not a file", "x" * 300: "cannot be written: file name too long"}
+    for name, reason in reasons.items():
+        with pytest.raises(UserError, match=reason) as caught:
+            Recorder(tmp_path / name, ATTRS, 4)
+        assert name in str(caught.value)
+        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -114,7 +94,7 @@ def test_a_folder_that_is_read_only_is_the_users_mistake(tmp_path):
         Recorder(tmp_path / "out.h5", ATTRS, 4)
 
 
-def test_tables_and_models_are_stored_as_they_are(path):
+def test_tables_and_models_are_stored_as_they_are_and_a_table_may_be_written_again(path, memory):
     with Recorder(path, ATTRS, 4) as recorder:
         recorder.ranks({"clients": [0, 4], "compute_seconds": [0.0, 1.5], "hostname": ["α", "node7"]})
         recorder.clients({"samples": np.array([5, 6, 7, 8], np.int32), "rank": [1, 1, 1, 1]})
@@ -125,9 +105,6 @@ def test_tables_and_models_are_stored_as_they_are(path):
     assert result.clients["samples"].tolist() == [5, 6, 7, 8]
     assert result.x.dtype == np.float32
     assert result.personal.shape == (4, 3)
-
-
-def test_a_table_may_be_written_again(memory):
     memory.ranks({"io_seconds": [0.0, 0.0]})
     memory.ranks({"io_seconds": [1.0, 2.0]})
     assert memory.result().ranks["io_seconds"].tolist() == [1, 2]
@@ -158,7 +135,7 @@ def test_an_exception_is_recorded_and_goes_on(path, error, status, reason):
     assert not recorder.file
 
 
-def test_rows_wait_in_memory_for_a_while(path, monkeypatch):
+def test_rows_wait_in_memory_for_a_while_but_those_of_slow_rounds(path, monkeypatch):
     monkeypatch.setattr(record, "FLUSH_SECONDS", 1e9)
     recorder = Recorder(path, ATTRS, 4)
     for k in range(9):
@@ -166,12 +143,8 @@ def test_rows_wait_in_memory_for_a_while(path, monkeypatch):
     assert len(recorder.file["rounds/round"]) == 1  # row 0 is there at once
     recorder.flush()
     assert len(recorder.file["rounds/round"]) == 9
-
-
-def test_a_slow_round_is_written_at_once(path, monkeypatch):
     monkeypatch.setattr(record, "FLUSH_SECONDS", 0.01)
-    recorder = Recorder(path, ATTRS, 4)
-    for k in range(3):
+    for k in range(9, 12):
         time.sleep(0.02)
         recorder.row(row(k), None)
         assert len(recorder.file["rounds/round"]) == k + 1
@@ -260,6 +233,7 @@ def test_a_reader_follows_a_file_that_is_being_written(path):
         process.wait()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_leaves_its_rounds(tmp_path):
     assert writer(tmp_path / "out", 0, 15).wait(60) == 0
     for k in range(15):

@@ -27,7 +27,7 @@ def same(a, b):
     assert a.about == b.about
 
 
-def test_a_result_knows_how_the_run_went(path):
+def test_a_result_knows_how_the_run_went_and_outlives_its_file(path):
     result = run(path)
     assert result.path == str(path)
     assert (result.status, result.stop_reason) == ("finished", "gradient: 1e-09 <= 1e-07")
@@ -39,16 +39,15 @@ def test_a_result_knows_how_the_run_went(path):
     assert result.clients["times_selected"].tolist() == list(range(8))
     assert result.selection.tolist() == [[-1, -1]] + [[1, 6]] * 4
     assert [result.selected(k).tolist() for k in (0, 1)] == [[], [1, 6]]
+    path.unlink()
+    assert result.rounds["objective"][0] == 8
 
 
-def test_the_papers_three_numbers():
+def test_the_papers_three_numbers_before_the_first_round_too():
     result = run()
     assert result.cr == 4
     assert result.tct == 2.0
     assert result.lct == 0.25  # round 0 is no round of work
-
-
-def test_before_the_first_round_there_is_nothing_to_tell():
     result = run(rounds=0)
     assert result.cr == 0
     assert np.isnan(result.tct)
@@ -56,40 +55,31 @@ def test_before_the_first_round_there_is_nothing_to_tell():
     assert "after 0 rounds" in show(result)
 
 
-def test_columns_come_in_the_order_of_their_table():
+def test_columns_come_in_the_order_of_their_table_and_an_unknown_one_is_refused_with_the_nearest():
     assert list(run().rounds)[:4] == ["round", "objective", "grad_norm_sq", "accuracy"]
-
-
-def test_an_unknown_column_is_refused_with_the_nearest():
     with pytest.raises(UserError, match="unknown column 'objectiv'; did you mean 'objective'"):
         run().rounds["objectiv"]
     assert "objectiv" not in run().rounds
 
 
-def test_a_result_outlives_its_file(path):
-    result = run(path)
-    path.unlink()
-    assert result.rounds["objective"][0] == 8
-
-
-def test_memory_and_file_hold_the_same(path):
+def test_memory_file_and_an_open_file_hold_the_same(path):
     result = run()
     assert result.path is None
     result.save(path)
     same(load(path), result)
-
-
-def test_a_result_from_a_file_is_saved_as_a_copy(path, tmp_path):
-    result = run(path)
-    result.save(tmp_path / "copy.h5")
-    assert (tmp_path / "copy.h5").read_bytes() == path.read_bytes()
-
-
-def test_an_open_file_can_be_read_too(path):
-    run(path)
     with h5py.File(path) as file:
         result = Result.from_file(file)
     same(result, load(path))
+
+
+def test_a_result_from_a_file_is_saved_as_a_copy_unless_the_file_is_gone(path, tmp_path):
+    result = run(path)
+    result.save(tmp_path / "copy.h5")
+    assert (tmp_path / "copy.h5").read_bytes() == path.read_bytes()
+    path.unlink()
+    with pytest.raises(UserError, match="cannot be written: no such file"):
+        result.save(tmp_path / "again.h5")
+    assert os.listdir(tmp_path) == ["copy.h5"]
 
 
 def test_save_overwrites_only_with_force(path):
@@ -102,22 +92,11 @@ def test_save_overwrites_only_with_force(path):
     assert os.listdir(path.parent) == ["out.h5"]
 
 
-def test_a_result_whose_file_is_gone_cannot_be_saved(path, tmp_path):
-    result = run(path)
-    path.unlink()
-    with pytest.raises(UserError, match="cannot be written: no such file"):
-        result.save(tmp_path / "copy.h5")
-    assert os.listdir(tmp_path) == []
-
-
-def test_rounds_as_a_data_frame():
+def test_rounds_as_a_data_frame_and_as_a_dataset():
     frame = run().to_pandas()
     assert frame.index.name == "round"
     assert frame["objective"].tolist() == [8, 4, 2, 1, 0.5]
     assert frame["uploads"].dtype == np.int64
-
-
-def test_rounds_as_a_dataset():
     data = run().to_xarray()
     assert data["objective"].sel(round=1) == 4
     assert data["bytes_up"].attrs["units"] == "byte"

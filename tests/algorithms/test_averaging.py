@@ -6,7 +6,6 @@ import pytest
 from mpifed.algorithms.fedavg import FedAvg
 from mpifed.algorithms.fednova import FedNova
 from mpifed.algorithms.fedopt import FedOpt
-from mpifed.algorithms.gd import GD
 from mpifed.algorithms.local_gd import LocalGD
 from mpifed.algorithms.parts.server_optimizers import FedExP
 from mpifed.algorithms.parts.step_sizes import Constant
@@ -115,15 +114,6 @@ def test_where_slow_clients_do_less_fednova_comes_nearer_than_fedavg():
         assert run.row()["late"] == 0
         ends[name] = run.measure()[1]
     assert ends["fednova"] < 0.1 * ends["fedavg"]
-
-
-def test_gradient_descent_with_all_clients_goes_down_in_every_round():
-    run = Run(GD(), selection=All())
-    values = [run.measure()[0]]
-    for _ in range(5):
-        run.rounds(1)
-        values.append(run.measure()[0])
-    assert (np.diff(values) < 0).all()
 
 
 def test_a_problem_that_tells_no_curvature_needs_a_step_size():

@@ -9,11 +9,9 @@ from msgspec import Meta
 
 import mpifed
 from mpifed import Algorithm, Array, UserError
-from mpifed.algorithms.accfeddcd import AccFedDCD
 from mpifed.algorithms.bases.algorithm import passes
-from mpifed.algorithms.feddcd import FedDCD
 from mpifed.federation.local import Local
-from mpifed.federation.traits import steering
+from tests.helpers import traits
 from tests.helpers.algorithm_runs import Run, build
 
 
@@ -53,15 +51,15 @@ class Tuned(Descent):
 
 def test_nothing_is_guessed_from_the_names_of_options():
     d = np.array([3, 5])
-    assert np.array_equal(Descent().work(d), d)
-    assert np.array_equal(Tuned().work(d), [21, 35])
-    assert (steering(Descent()), steering(Tuned())) == ("the step size", "algorithm.lr")
+    assert np.array_equal(traits.said_work(Descent(), d), d)
+    assert np.array_equal(traits.said_work(Tuned(), d), [21, 35])
+    assert (traits.tuning(Descent()), traits.tuning(Tuned())) == ("the step size", "algorithm.lr")
 
 
 @pytest.mark.parametrize("name", Algorithm.choices)
 def test_error_messages_name_an_option_that_the_algorithm_has(name):
     algorithm = build(name)
-    option = steering(algorithm).removeprefix("algorithm.")
+    option = traits.tuning(algorithm).removeprefix("algorithm.")
     assert option in {field.name for field in msgspec.structs.fields(type(algorithm))}
 
 
@@ -88,13 +86,6 @@ def test_passes_counts_the_gradients_of_local_steps(k0, epochs, batch_size, monk
     selected = run.fed.selected
     assert np.array_equal(counted[selected], passes(run.data.sizes, k0, epochs, batch_size)[selected])
     assert not np.delete(counted, selected).any()
-
-
-def test_the_accelerated_method_is_no_subclass_of_the_plain_one():
-    assert not issubclass(AccFedDCD, FedDCD)
-    common, *names = [[field.name for field in msgspec.structs.fields(cls)] for cls in (Algorithm, FedDCD, AccFedDCD)]
-    shared = ["eta", "schedule", "solver", "scaling", "model", "dual"]
-    assert [sorted(set(own) - set(common)) for own in names] == [sorted(shared), sorted([*shared, "r", "kappa"])]
 
 
 @pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])

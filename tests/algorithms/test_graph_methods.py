@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linprog
 
 import mpifed
-from mpifed.core.errors import Trouble, UserError
+from mpifed.core.errors import UserError
 from mpifed.federation.participation.selection import All, Uniform
 from tests.helpers.algorithm_runs import Run, build, gradients, lowest, quadratics
 from tests.helpers.graph_studies import GRAPHS, M, N, begun, best, names, smoothness
@@ -98,7 +98,7 @@ def test_quadratics_of_equal_curvature_blow_up_beyond_twice_the_default_step_of_
     assert spread(2.1, 300) > 10 * spread(2.1, 0)
 
 
-@pytest.mark.parametrize("graph", [GRAPHS[0], GRAPHS[2], GRAPHS[5]], ids=names)
+@pytest.mark.parametrize("graph", [GRAPHS[0], GRAPHS[5]], ids=names)
 def test_fedepm_with_lambda_near_0_ends_where_a_linear_system_says(graph):
     """w_i = c_i − ∇f_i(c_i)/η and c = W²w, so (I − W²)c = −W²∇f(c)/η; on the complete graph that is the minimiser."""
     limit = solved(np.linalg.matrix_power(weights(graph), 2), 1 / 2.0)
@@ -134,10 +134,11 @@ def test_fedgia_without_a_metric_and_with_two_local_steps_is_nids(options):
 
 
 def test_one_mix_diverges_where_w_has_eigenvalues_below_minus_a_third():
-    study = {"algorithm": {"name": "fedgia-graph", "mixes": 1}, "graph": {"name": "torus", "rows": 2}}
-    study |= {"data": {"clients": 12, "features": 6}, "rounds": 3000, "evaluate": {"every": 50}}
-    with pytest.raises(Trouble, match=r"f diverges.*algorithm\.t"):
-        mpifed.run(study)
+    run, sizes = begun("fedgia-graph", {"name": "torus", "rows": 2}, HALF, mixes=1), []
+    for _ in range(4):
+        run.rounds(100)
+        sizes.append(run.row()["consensus"])
+    assert (np.diff(np.log(sizes[1:])) > 1).all()
 
 
 @pytest.mark.parametrize(("selection", "sending"), [(HALF, M / 2), (All(), M)], ids=["half", "all"])

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-import mpifed
 from mpifed.algorithms.fedepm import FedEPM
 from mpifed.algorithms.parts.noise import laplace, log_ratio
 from mpifed.algorithms.parts.step_sizes import Constant
@@ -173,9 +172,9 @@ def neighbours(pairs, d, n, rng, binary):
 @pytest.mark.parametrize("step_scale", ["samples", "one"])
 @pytest.mark.parametrize("problem", [LeastSquares(), Logistic(mu=0.5), Logistic(mu=0.1, regulariser="whole")], ids=repr)
 def test_reach_bounds_how_far_one_sample_moves_a_client(problem, step_scale, k0):
-    """‖w_i − w_i'‖₁ <= reach over several rounds, for the same models x: 20 pairs, 12 random trials."""
+    """‖w_i − w_i'‖₁ <= reach over several rounds, for the same models x: 20 pairs, 5 random trials."""
     rng, nearest = np.random.default_rng([k0, len(step_scale)]), 0.0
-    for _ in range(12):
+    for _ in range(5):
         pairs, d, n = 20, int(rng.integers(1, 9)), int(rng.integers(1, 6))
         algorithm = FedEPM(
             k0=k0,
@@ -273,17 +272,3 @@ def test_the_record_tells_epsilon_and_the_smallest_ratio(name, options):
         assert np.isclose(row["epsilon"], 0.3 * run.fed.times_selected.max(), rtol=1e-12)
         assert ("epsilon_accounted" in row) == (options.get("noise") == "clipped")
         assert row.get("epsilon_accounted", 0) <= row["epsilon"]
-
-
-def test_a_run_records_them():
-    result = mpifed.run(
-        {
-            "data": {"name": "linreg-noniid", "clients": 6, "features": 4, "least": 6, "most": 9},
-            "rounds": 4,
-            "algorithm": {"name": "fedepm", "epsilon": 0.5},
-            "selection": {"name": "uniform", "count": 6},
-        }
-    )
-    assert np.allclose(result.rounds["epsilon"], 0.5 * np.arange(5))
-    assert result.rounds["snr"][0] == np.inf
-    assert np.isfinite(result.rounds["snr"][1:]).all()

@@ -144,6 +144,20 @@ def test_fedprox_gives_the_optimizer_the_gradient_of_its_whole_local_objective(s
         assert np.allclose(model, x, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("fedadmm-deep", {"lr": 0.02, "batch_size": 0, "rho": 0.1}),
+        ("flame", {"lr": 0.02, "batch_size": 0}),
+        ("pfedme", {"lr": 0.02, "batch_size": 0}),
+        ("fedpd", {"step": {"name": "constant", "a": 0.02}}),
+    ],
+)
+def test_other_methods_with_local_steps_take_it_too(name, options):
+    plain, some = (Run(build(name, options | {"optimizer": rule})).rounds(2)[-1] for rule in ("sgd", "momentum"))
+    assert not np.allclose(plain, some, rtol=1e-3)
+
+
 TAKES = ["fedavg", "fedopt", "fedprox", "fedpd", "flame", "flame-dp", "pfedme", "fedadmm-deep", "ditto", "apfl"]
 TAKES += ["feddyn", "fednova", "fedbuff"]
 

@@ -1,27 +1,15 @@
-"""Personal models: where they end, and that they stay with their clients."""
+"""Personal models: where they end, and what FLAME keeps and records."""
 
 import numpy as np
 import pytest
 
-import mpifed
+from mpifed.algorithms.apfl import APFL
+from mpifed.algorithms.ditto import Ditto
+from mpifed.algorithms.flame import Flame
+from mpifed.algorithms.parts.step_sizes import Constant
+from mpifed.federation.participation.selection import All
 from mpifed.problems.softmax import Softmax
-from tests.helpers.algorithm_runs import N, Run, build, gradients, minimiser
-from tests.helpers.personal_models import EVERYONE
-
-
-@pytest.mark.parametrize("name", ["flame", "pfedme"])
-def test_the_last_upload_of_those_not_chosen_stays_in_the_mean(name):
-    run = Run(build(name, {"batch_size": 0, "lr": 0.005}))
-    for _ in range(4):
-        before = run.states().z
-        run.rounds(1)
-        rest = ~run.fed.mask(run.fed.selected)
-        state = run.states()
-        assert np.array_equal(state.z[rest], before[rest])
-        assert not np.array_equal(state.z[~rest], before[~rest])
-        assert np.allclose(run.server.x, state.z.mean(axis=0), rtol=1e-13, atol=1e-15)
-    assert (run.fed.times_selected == 0).any()
-    assert not run.states().z[run.fed.times_selected == 0].any()  # who never trained counts with the model of the start
+from tests.helpers.algorithm_runs import M, N, Run, build, distance, gradients, minimiser, same
 
 
 def moreau(run, lam):
@@ -46,39 +34,33 @@ def moreau(run, lam):
 def test_both_end_where_the_moreau_envelope_is_least(name, options):
     """Problem (7) of flame: w* minimises the mean of the envelopes, θ_i* = prox of f_i at w*."""
     lam = 5.0
-    run = Run(build(name, {"lam": lam, "lr": 0.04, "epochs": 30, "batch_size": 0, **options}), selection=EVERYONE)
+    run = Run(build(name, {"lam": lam, "lr": 0.04, "epochs": 30, "batch_size": 0, **options}), selection=All())
     w, theta = moreau(run, lam)
     assert np.abs(gradients(run, theta) + lam * (theta - w)).max() < 1e-12  # the test's own formula
     assert np.linalg.norm(w - minimiser(run)) > 1e-2  # another point than the minimiser of f
-    run.rounds(400)
+    run.rounds(200)
     assert np.allclose(run.server.x, w, rtol=1e-5, atol=1e-6)
     assert np.allclose(run.states().theta, theta, rtol=1e-5, atol=1e-6)
 
 
-def test_personal_models_fit_their_clients_better_than_the_common_one():
-    result = mpifed.run(
-        {
-            "data": {"name": "linreg-noniid", "clients": 10, "features": 8, "least": 6, "most": 20},
-            "rounds": 30,
-            "algorithm": {"name": "flame", "lr": 0.02, "lam": 1.0},
-            "selection": "all",
-        }
-    )
-    assert result.rounds["personal_objective"][0] == result.rounds["objective"][0]
-    assert result.rounds["personal_objective"][-1] < 0.9 * result.rounds["objective"][-1]
+def test_those_of_ditto_end_at_their_proximal_points_of_the_minimiser():
+    """∇f_i(θ_i) + λ(θ_i − x*) = 0 where FedAvg of everyone with one step, gradient descent, has found x*."""
+    run = Run(Ditto(k0=1, step=Constant(a=0.1), lam=0.7, lr=0.03), selection=All())
+    run.rounds(400)
+    assert distance(run) < 1e-4
+    theta = run.states().theta
+    assert np.abs(gradients(run, theta) + 0.7 * (theta - minimiser(run))).max() < 1e-3
 
 
-@pytest.mark.parametrize("name", ["flame", "pfedme"])
-def test_personal_models_are_recorded_where_they_are_asked_for(name):
-    table = {
-        "data": {"name": "linreg-noniid", "clients": 7, "features": 4, "least": 6, "most": 20},
-        "rounds": 3,
-        "algorithm": {"name": name, "lr": 0.01},
-        "record": {"personal": True},
-    }
-    result = mpifed.run(table)
-    assert result.personal.shape == (7, 4)
-    assert len(np.unique(result.personal, axis=0)) > 1
+def test_those_of_apfl_make_up_for_what_the_common_one_misses():
+    """∇f_i(α v_i + (1 − α) x) falls to 0 for every client, at the minimiser x of their mean, where no ∇f_i is 0."""
+    run = Run(APFL(alpha=0.6, k0=1, step=Constant(a=0.1)), selection=All())
+    run.rounds(1000)
+    mixed = run.algorithm.mixture(run.states().v, run.server.x)
+    own, common = (np.linalg.norm(gradients(run, point), axis=1) for point in (mixed, run.server.x))
+    assert common.min() > 0.1
+    assert (own < 0.2 * common).all()
+    assert np.median(own / common) < 1e-2
 
 
 @pytest.mark.parametrize("problem", [Softmax(), Softmax(start="uniform")], ids=repr)
@@ -87,3 +69,61 @@ def test_everyone_starts_at_the_common_model(problem):
     state = run.states()
     assert all((field == run.server.x).all() for field in (state.theta, state.w, state.z))
     assert not state.pi.any()
+
+
+@pytest.mark.parametrize(
+    ("problem", "lam", "rho", "batch_size", "center"),
+    [
+        ("least-squares", 5.0, 0.01, 5, "global"),
+        ("least-squares", 0.5, 3.0, 0, "local"),
+        ("softmax", 100.0, 1.0, 5, "local"),
+        ("softmax", 0.5, 3.0, 5, "global"),
+    ],
+)
+def test_after_training_the_dual_of_flame_is_the_pull_to_the_personal_model(problem, lam, rho, batch_size, center):
+    """π_i = (λ/m)(θ_i − w_i) for those who trained; the others keep π_i = 0."""
+    options = {"lam": lam, "rho": rho, "lr": 0.005, "batch_size": batch_size, "center": center, "weight_decay": 0.01}
+    run = Run(build("flame", options), problem)
+    for _ in range(5):
+        run.rounds(1)
+        state, trained = run.states(), run.fed.times_selected > 0
+        pull = lam / M * (state.theta - state.w)
+        scale = np.maximum(np.abs(lam / M * state.theta).max(), np.abs(state.pi).max())
+        assert np.abs(state.pi - pull)[trained].max() <= 1e-12 * max(scale, 1)
+        assert not state.pi[~trained].any()
+        assert np.allclose(state.z[trained], (state.w + state.pi / rho)[trained], rtol=1e-13, atol=1e-13)
+
+
+def test_the_recorded_lagrangian_is_8_and_at_least_6_where_rho_is_at_least_lam_over_m():
+    """Lemma 3: with π_i = (λ/m)(θ_i − w_i), (8) is (6) plus ((ρ − λ/m)/2) Σ ‖w_i − w‖²."""
+    lam, rho = 2.0, 0.5
+    options = {"lam": lam, "rho": rho, "batch_size": 0, "envelope": True, "lagrangian": True}
+    run = Run(build("flame", options), selection=All())
+    for _ in range(4):
+        run.rounds(1)
+        row = run.row()
+        state = run.states()
+        w = run.server.x
+        f = np.array([((A @ t - b) ** 2).mean() / 2 for (A, b), t in zip(run.samples(), state.theta, strict=True)])
+        six = f.mean() + lam / 2 * np.square(state.theta - w).sum() / M
+        eight = f.mean() + lam / 2 * np.square(state.theta - state.w).sum() / M
+        eight += (state.pi * (state.w - w)).sum() + rho / 2 * np.square(state.w - w).sum()
+        assert np.isclose(row["envelope"], six, rtol=1e-12)
+        assert np.isclose(row["lagrangian"], eight, rtol=1e-12)
+        assert np.isclose(eight, six + (rho - lam / M) / 2 * np.square(state.w - w).sum(), rtol=1e-12)
+    assert row["lagrangian"] > row["envelope"]
+
+
+@pytest.mark.parametrize("name", ["flame", "pfedme"])
+def test_what_is_recorded_on_request_changes_nothing_else(name):
+    plain, watched = (Run(build(name, options), "softmax") for options in ({}, {"envelope": True}))
+    assert same(plain.rounds(3), watched.rounds(3))
+    rows = [run.row() for run in (plain, watched)]
+    assert rows[1].pop("envelope") > rows[0]["personal_objective"]
+    assert rows[0] == rows[1]
+
+
+def test_a_penalty_below_that_of_theorem_2_is_told_not_refused():
+    assert "rho >= lam/m = 0.1" in Flame(rho=0.01, lam=5.0).advice(50)
+    assert "rho = 0.2" in Flame(rho=0.2, lam=5.0).advice(50)  # 0.1² · 1.2/0.2² = 0.3 is not below (0.1 + 0.2)/2
+    assert Flame(rho=0.4, lam=5.0).advice(50) is None  # 0.1² · 1.4/0.4² = 0.0875 is below (0.1 + 0.4)/2

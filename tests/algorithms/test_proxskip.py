@@ -9,14 +9,9 @@ from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.federation.local import Local
 from mpifed.federation.participation.selection import All
-from tests.helpers.algorithm_runs import M, Run, build, minimiser, quadratics, systems
+from tests.helpers.algorithm_runs import M, Run, build, distance, quadratics, systems
 
 QUADRATIC = {"data": {"name": "quadratic", "clients": 6, "features": 5}, "selection": "all"}
-
-
-def distance(run):
-    x = minimiser(run)
-    return np.linalg.norm(run.server.x - x) / np.linalg.norm(x)
 
 
 def test_it_is_as_fast_as_the_theorem_says_and_needs_fewer_rounds_than_gradient_descent():
@@ -75,6 +70,12 @@ def test_a_round_lasts_as_long_as_its_steps():
     np.testing.assert_allclose(np.diff(result.rounds["simulated_seconds"]), expected, rtol=1e-12)
     given = mpifed.run(table | {"algorithm": {"name": "proxskip", "p": 0.3}, "system": system | {"passes": 2}})
     np.testing.assert_allclose(np.diff(given.rounds["simulated_seconds"]), 1.06 + 2 * d / 100, rtol=1e-12)
+
+
+def test_with_all_clients_the_mean_comes_with_the_next_round():
+    run = Run(ProxSkip(p=0.3), selection=All())
+    run.rounds(7)
+    assert run.fed.ledger.uploads == run.fed.ledger.downloads == 7 * M
 
 
 def test_without_strong_convexity_it_needs_p():

@@ -9,10 +9,9 @@ from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.data.pool import Pool
 from mpifed.data.sources.synthetic import Synthetic
-from mpifed.problems.quadratic import Quadratic
 from mpifed.problems.softmax import Softmax
+from tests.helpers import traits
 from tests.helpers.algorithm_runs import Run, build, local
-from tests.helpers.dual_methods import duals
 
 LAM, CLASSES, SEED, PLACE = 0.05, 3, 4, (2, 1)
 PROBLEM = Softmax(lam=LAM, bias=False)
@@ -124,7 +123,7 @@ def test_svrg_comes_closer_than_sgd_with_the_same_steps():
 )
 def test_a_solver_knows_its_work(table, gradients):
     """Sample gradients of clients with 9 and 12 samples; an epoch of SVRG takes three passes."""
-    assert build("feddcd", {"solver": table}).work(np.array([9, 12])).tolist() == gradients
+    assert traits.said_work(build("feddcd", {"solver": table}), np.array([9, 12])).tolist() == gradients
 
 
 @pytest.mark.parametrize(
@@ -162,16 +161,3 @@ def test_mini_batches_of_functions_without_samples_are_refused(name):
         mpifed.run(table)
     table["algorithm"]["solver"] = {"name": name, "batch_size": 0}
     assert len(mpifed.run(table).rounds["objective"]) == 3
-
-
-def test_full_batches_are_gradient_descent():
-    """On a quadratic: w ← w − lr (∇f_i(w) − y_i), as often as there are epochs."""
-    dual = duals()[1]
-    rng = np.random.default_rng(1)
-    Y, W = rng.standard_normal((2, *dual.b.shape))
-    f = local(dual.data, Quadratic())
-    wanted = W
-    for _ in range(6):
-        wanted = wanted - 0.1 * (np.matvec(dual.Q, wanted) - dual.b - Y)
-    for solver in (SGD(lr=0.1, epochs=6, batch_size=0), SVRG(lr=0.1, epochs=6, batch_size=0)):
-        assert np.allclose(solver.minimise(f, Y, W, 1.0, 1.0, 0.5), wanted, rtol=1e-12, atol=1e-13)

@@ -1,7 +1,5 @@
 """Settings with which every method runs in the tests, and how to start it."""
 
-from __future__ import annotations
-
 from math import ceil
 
 import numpy as np

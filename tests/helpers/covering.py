@@ -1,7 +1,5 @@
 """Few rows in place of a product of all values: every pair of values occurs in one of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, product
 

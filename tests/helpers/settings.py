@@ -3,8 +3,6 @@
 The default tests run covering sets of them, in which every pair of values occurs; the slow ones run them all.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cache
 

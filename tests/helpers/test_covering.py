@@ -1,7 +1,5 @@
 """The covering set has every pair that is possible, and far fewer rows than the product."""
 
-from __future__ import annotations
-
 from itertools import combinations, product
 
 import pytest

@@ -1,7 +1,5 @@
 """What client methods get and give back, looked at while a run is at work."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

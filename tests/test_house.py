@@ -188,7 +188,7 @@ def test_one_thought_stands_on_a_line():
                 assert not any(isinstance(part, ast.IfExp) for part in inner), f"{where} has a condition in a condition"
             if isinstance(node, ast.Call):
                 assert not any(isinstance(part, ast.NamedExpr) for part in inner), (
-                    f"{where} gives a name in an argument"
+                    f"{where} names a value in an argument"
                 )
             assert unrelated(node) < 3, f"{where} gives three values at once"
             pairs += unrelated(node) == 2

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from mpifed.federation.request import MASKED, Request
+from mpifed.federation.request import EVALUATE, MASKED, WHOLE, Request
+from mpifed.federation.wire.masked_sums import MASKS
 
 REQUESTS = [
     Request(
@@ -30,8 +31,8 @@ REQUESTS = [
         None,
         (5, 0),
     ),
-    Request("evaluate", (np.ones(7),), reduce="max", evaluation=True),
-    Request("update", (np.ones(7),), np.array([2, 8]), reduce=MASKED, peers=np.array([1, 2, 8]), key=(6, 1)),
+    Request(WHOLE, (np.ones(7),), reduce="max", verb=EVALUATE),
+    Request("update", (np.ones(7),), np.array([2, 8]), reduce=MASKED, key=(6, 1), stages={MASKS: np.array([1, 2, 8])}),
 ]
 
 
@@ -41,6 +42,8 @@ def equal(one, other):
         return isinstance(other, Request) and equal(msgspec.structs.astuple(one), msgspec.structs.astuple(other))
     if isinstance(one, tuple):
         return len(one) == len(other) and all(map(equal, one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(equal(one[name], other[name]) for name in one)
     if isinstance(one, np.ndarray):
         return one.dtype == other.dtype and np.array_equal(one, other)
     return type(one) is type(other) and one == other

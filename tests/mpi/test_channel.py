@@ -8,7 +8,7 @@ import pytest
 from mpifed.experiment import config
 from mpifed.federation import sums
 from mpifed.federation.host import Host
-from mpifed.federation.request import HostReport, Reply, Request
+from mpifed.federation.request import HostReport, Layout, Reply, Request
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.transport import InProcess
@@ -40,14 +40,13 @@ class Slow:
     """The host of client ``lo``, which takes a while."""
 
     dtype = np.dtype(float)
-    neighbourhood = None
 
     def __init__(self, lo):
         self.lo, self.hi = lo, lo + 1
 
     def handle(self, request):
         time.sleep(0.3)
-        return Reply(np.ones((1, 3)), ((3,),)), HostReport(computing=0.3, slowest=0.3)
+        return Reply(np.ones((1, 3)), Layout(((3,),))), HostReport(computing=0.3, slowest=0.3)
 
 
 @pytest.mark.parametrize("crowded", [True, False])

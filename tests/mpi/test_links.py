@@ -40,7 +40,7 @@ def test_every_host_mixes_as_one_host_would(graph, dtype, patient, world):
         W = weights.at(round).W.toarray()
         rows += np.count_nonzero(W[lo:hi].any(axis=0)) - (hi - lo)
         for kind in ("mix", "add"):
-            request = Request("", near=(kind, ("x",)), key=(round, 0))
+            request = Request("", key=(round, 0), verb=(kind, "x"))
             found, right = own.arrived(request, State(X[lo:hi]), None), alone.arrived(request, State(X), None)
             assert found.parts[0].tobytes() == right.parts[0][lo:hi].tobytes()
     assert traffic.received == 2 * rows * N * X.itemsize

@@ -9,7 +9,7 @@ from tests.helpers.requests import REQUESTS, equal
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=lambda request: request.method)
 def test_a_message_survives_the_journey(request_):
-    there, here = (Plan(3, form(request_), 10) for _ in range(2))
+    there, here = (Plan(3, form(request_)) for _ in range(2))
     apart = there.write(request_)
     here.message[:] = there.message
     here.place(np.empty(here.room, np.uint8))

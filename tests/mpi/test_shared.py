@@ -23,7 +23,7 @@ N = 50_000  # numbers: 400 KB
 def sent(world, memory, x):
     """What hosts find of an array that rank 0 sends."""
     request = Request("update", (x,))
-    here = Plan(0, form(request), 4)
+    here = Plan(0, form(request))
     memory.spread(here, here.write(request) if world.rank == 0 else None)
     found = here.read().args[0]
     assert not found.flags.writeable

@@ -46,14 +46,12 @@ def schema(args: argparse.Namespace) -> str:
 
 
 def completion(args: argparse.Namespace) -> str:
-    """A script for a shell that completes commands, options and files."""
-    from mpifed.cli.options import parser
-
+    """A script for a shell that completes the commands, options and files of the parser ``args.known``."""
     try:
         import shtab
     except ImportError:
         raise UserError('completion needs shtab: pip install "mpifed[completion]"') from None
-    known = parser()
+    known = args.known
     known.prog = "mpifed"
     for action in actions(known):
         if action.dest in ("study", "result", "output"):

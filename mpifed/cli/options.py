@@ -85,4 +85,5 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="command", parser_class=Parser)
     for part in (run, sweep, tune, compare, certify, plot, names, data, editors):
         part.options(commands)
+    commands.choices["completion"].set_defaults(known=top)
     return top

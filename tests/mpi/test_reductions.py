@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from mpifed import Algorithm
 from mpifed.core.errors import Trouble
 from mpifed.experiment import config
 from mpifed.federation import sums
 from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
-from mpifed.federation.traits import Upload
 from mpifed.federation.transport import InProcess
 from mpifed.federation.wire.masks import Masks
 from mpifed.mpi.channel import Server, serve
@@ -41,14 +41,13 @@ class Client(NamedTuple):
     """No state."""
 
 
-class Noise:
+class Noise(Algorithm):
     """Clients that reply with numbers of all sizes, or fail."""
 
-    requires = ()
-    upload = Upload()
+    def start(self, fed):
+        raise AssertionError("no run is made")
 
-    def record(self, f, client, x):
-        return {}
+    round = start
 
     def join(self, f):
         return Client()

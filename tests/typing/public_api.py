@@ -33,18 +33,25 @@ from mpifed import (
     Known,
     LinearModel,
     Local,
+    Max,
+    Mean,
     Near,
+    Need,
     Network,
     Optimizer,
     Partition,
     Pool,
     Problem,
+    Refused,
     Result,
     Selection,
     Selector,
     ServerOptimizer,
     Solver,
     Step,
+    Sum,
+    Takes,
+    Upload,
     UserError,
     arrays,
     compare,
@@ -114,7 +121,11 @@ class Relaxed(Algorithm):
     solver: Annotated[Solver, Meta(description="how clients come near the minimiser")] = FewSteps()
     beta: Annotated[float, Meta(gt=0, description="smoothness β")] = 4.0
 
-    watches = ("drift",)
+    requires = (Need("lipschitz", unless=("beta",)),)
+    takes = Takes.SELECTED
+    mean = Mean.UNBIASED
+    upload = Upload(kind="model")
+    asynchronous = Refused("it is an example")
 
     def join(self, f: Local) -> Client:
         return Client(w=f.initial())
@@ -132,8 +143,9 @@ class Relaxed(Algorithm):
         w = self.solver.minimise(f, np.zeros_like(start), start, alpha=0.0, beta=self.beta, share=1.0)
         return client._replace(w=w), w
 
-    def watch(self, f: Local, client: Client, x: Array) -> tuple[Array, ...]:
-        return (np.linalg.norm(client.w - x, axis=1),)
+    def record(self, f: Local, client: Client, x: Array) -> dict[str, Sum | Max]:
+        drift = np.linalg.norm(client.w - x, axis=1)
+        return {"drift": Sum(drift), "drift_max": Max(drift)}
 
 
 class Gossip(GraphMethod):

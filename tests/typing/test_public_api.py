@@ -71,7 +71,8 @@ def test_every_member_of_a_family_is_an_attribute_and_type_checkers_know_it(kind
     assert sorted(members) == sorted(place.partition(":")[2] for place in choices.values())
     for name, place in choices.items():
         assert getattr(namespace, place.partition(":")[2]) is KINDS[kind].member(name, kind)
-    tree = ast.parse(Path(namespace.__file__).read_text("utf-8"))
+    stub = Path(namespace.__file__).with_suffix(".pyi")
+    tree = ast.parse((stub if stub.exists() else Path(namespace.__file__)).read_text("utf-8"))
     declared = {
         f"{node.module}:{alias.name}"
         for node in ast.walk(tree)

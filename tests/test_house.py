@@ -189,7 +189,7 @@ def test_one_thought_stands_on_a_line():
             if isinstance(node, ast.Call):
                 words = [part for one in (*node.args, *node.keywords) for part in ast.walk(one)]
                 assert not any(isinstance(part, ast.NamedExpr) for part in words), (
-                    f"{where} names a value in an argument"
+                    f"{where} names a value in a call"
                 )
             assert unrelated(node) < 3, f"{where} gives three values at once"
             pairs += unrelated(node) == 2

@@ -24,19 +24,14 @@ def test_runs_are_named_by_pattern_folder_file_or_themselves(folder):
     assert len(gathered(f"{folder}/fedgia*.h5")) == 2
     assert len(gathered([folder / "fedavg-0.h5", everything[3]])) == 2
     assert gathered(everything[0]) == [everything[0]]
-
-
-@pytest.mark.parametrize(
-    ("runs", "sentence"),
-    [
-        ("no/*.h5", r"^there is no file no/\*\.h5$"),
-        ([], r"^there is no result: give files"),
-        ("no.h5", r"^no\.h5 cannot be read"),
-    ],
-)
-def test_where_there_are_none_it_is_said(runs, sentence):
-    with pytest.raises(mpifed.UserError, match=sentence):
-        gathered(runs)
+    told = {
+        "no/*.h5": r"^there is no file no/\*\.h5$",
+        "no.h5": r"^no\.h5 cannot be read",
+        (): "^there is no result: give",
+    }
+    for runs, sentence in told.items():
+        with pytest.raises(mpifed.UserError, match=sentence):
+            gathered(runs)
 
 
 def test_a_frame_has_a_row_a_run_with_the_settings_that_differ(folder):

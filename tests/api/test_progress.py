@@ -29,18 +29,21 @@ def terminal(monkeypatch):
     return stream
 
 
-def test_false_and_none_are_silent(terminal):
+def test_false_and_none_are_silent_and_the_line_is_that_of_the_command(terminal):
     for wish in (False, None):
         assert progress(wish).stream is None
+    for wish in (True, "line"):
+        assert type(progress(wish)) is Progress
+        assert progress(wish).stream is terminal
 
 
-@pytest.mark.parametrize("wish", [True, "line"])
-def test_the_line_is_that_of_the_command(wish, terminal):
-    assert type(progress(wish)) is Progress
-    assert progress(wish).stream is terminal
-
-
-def test_auto_is_a_bar_where_somebody_looks_and_tqdm_is_installed(terminal, monkeypatch):
+def test_auto_is_a_bar_where_somebody_looks_and_tqdm_is_installed_else_the_line(monkeypatch, terminal):
+    with monkeypatch.context() as other:
+        other.setattr(module, "tqdm", lambda: None)
+        assert type(progress("auto")) is Progress
+    with monkeypatch.context() as other:
+        other.setattr(module, "sys", SimpleNamespace(stderr=io.StringIO(), modules={}))
+        assert type(progress("auto")) is Progress
     pytest.importorskip("tqdm", reason="tqdm comes with the extra notebook")
     monkeypatch.setattr(module, "DELAY", 0)
     shown = progress("auto")
@@ -55,14 +58,6 @@ def test_auto_is_a_bar_where_somebody_looks_and_tqdm_is_installed(terminal, monk
     assert "mpifed: a note\n" in terminal.getvalue()
 
 
-def test_auto_is_the_line_in_a_log_and_without_tqdm(monkeypatch, terminal):
-    monkeypatch.setattr(module, "tqdm", lambda: None)
-    assert type(progress("auto")) is Progress
-    monkeypatch.undo()
-    monkeypatch.setattr(module, "sys", SimpleNamespace(stderr=io.StringIO(), modules={}))
-    assert type(progress("auto")) is Progress
-
-
 def test_a_callback_that_returns_true_asks_to_stop(terminal):
     heard = []
     shown = progress(False, lambda round, row: heard.append(row) or round == 2)
@@ -73,13 +68,8 @@ def test_a_callback_that_returns_true_asks_to_stop(terminal):
     assert shown.stop == "the callback returned True"
 
 
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (lambda: progress("bar"), r"^progress = 'bar' is wrong: it must be \"auto\", \"line\", True or False$"),
-        (lambda: progress(False, 3), r"^callback = 3 is wrong: it must be a function of a round and its row$"),
-    ],
-)
-def test_other_wishes_are_refused(call, sentence):
-    with pytest.raises(UserError, match=sentence):
-        call()
+def test_other_wishes_are_refused():
+    with pytest.raises(UserError, match=r"^progress = 'bar' is wrong: it must be \"auto\", \"line\", True or False$"):
+        progress("bar")
+    with pytest.raises(UserError, match=r"^callback = 3 is wrong: it must be a function of a round and its row$"):
+        progress(False, 3)

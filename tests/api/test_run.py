@@ -63,8 +63,9 @@ def test_a_file_is_replaced_only_with_force(tmp_path):
 
 def test_the_callback_hears_of_every_round_and_what_was_recorded():
     heard = []
-    result = mpifed.run(TABLE, callback=lambda round, row: heard.append((round, row["objective"])))
+    result = mpifed.run(TABLE, callback=lambda round, row: heard.append((round, row["objective"])) or "no")
     assert heard == list(enumerate(result.rounds["objective"].tolist()))
+    assert result.status == "finished", "only True stops"
 
 
 def test_the_callback_stops_the_run_and_resume_goes_on_with_the_same_bits(tmp_path):
@@ -74,28 +75,21 @@ def test_the_callback_stops_the_run_and_resume_goes_on_with_the_same_bits(tmp_pa
     assert stopped.stop_reason == "the callback returned True after round 3; resume goes on"
     whole = mpifed.run(LONGER)
     assert np.array_equal(mpifed.resume(path).x, whole.x)
-    assert (
-        mpifed.run(LONGER, callback=lambda round, row: True).stop_reason == "the callback returned True after round 0"
-    )
+    at_once = mpifed.run(LONGER, callback=lambda round, row: True)
+    assert at_once.stop_reason == "the callback returned True after round 0"
 
 
-def test_a_run_that_fails_raises_trouble_and_leaves_its_rounds(tmp_path):
+def test_a_run_that_fails_or_whose_callback_fails_raises_and_leaves_its_rounds(tmp_path):
     with pytest.raises(mpifed.Trouble, match=r"^f diverges: .* look at algorithm\.t; stop\.diverged = 0 goes on"):
         mpifed.run(TABLE, {"algorithm": {"name": "fedgia", "t": 1e-9}}, path=tmp_path / "out.h5")
     assert mpifed.load(tmp_path / "out.h5").status == "failed"
 
-
-def test_what_a_callback_returns_but_true_does_not_stop():
-    assert mpifed.run(TABLE, callback=lambda round, row: "no").status == "finished"
-
-
-def test_an_error_in_the_callback_reaches_the_caller(tmp_path):
     def fails(round, row):
         raise ZeroDivisionError("in the notebook")
 
     with pytest.raises(ZeroDivisionError, match="in the notebook"):
-        mpifed.run(TABLE, path=tmp_path / "out.h5", callback=fails)
-    assert mpifed.load(tmp_path / "out.h5").status == "failed"
+        mpifed.run(TABLE, path=tmp_path / "other.h5", callback=fails)
+    assert mpifed.load(tmp_path / "other.h5").status == "failed"
 
 
 def test_a_class_of_a_notebook_is_recorded_as_such_and_asked_for_again(tmp_path):
@@ -137,7 +131,7 @@ print("none" if result is None else repr(result))
 """
 
 
-@pytest.mark.parametrize("callback", ["None", "lambda round, row: round == 2"])
+@pytest.mark.parametrize("callback", ["lambda round, row: round == 2", pytest.param("None", marks=pytest.mark.slow)])
 def test_several_ranks_give_the_same_and_the_result_to_rank_0(tmp_path, callback):
     (tmp_path / "study.py").write_text(PROGRAM.format(seed=0, callback=callback))
     done = execute(mpirun(3, "study.py"), cwd=tmp_path)
@@ -149,6 +143,7 @@ def test_several_ranks_give_the_same_and_the_result_to_rank_0(tmp_path, callback
     assert np.array_equal(several.x, mpifed.load(tmp_path / "out.h5").x)
 
 
+@pytest.mark.slow
 def test_ranks_with_other_arrays_are_refused(tmp_path):
     program = PROGRAM.format(seed="MPI.COMM_WORLD.rank", callback="None")
     (tmp_path / "study.py").write_text("from mpi4py import MPI\n" + program)
@@ -157,6 +152,7 @@ def test_ranks_with_other_arrays_are_refused(tmp_path):
     assert "the same arrays on every rank" in done.err
 
 
+@pytest.mark.slow
 def test_an_error_in_the_callback_ends_all_ranks_with_one_message(tmp_path):
     (tmp_path / "study.py").write_text(PROGRAM.format(seed=0, callback="lambda round, row: 1 / 0"))
     done = execute(mpirun(3, "study.py"), cwd=tmp_path)

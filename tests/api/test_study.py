@@ -17,45 +17,30 @@ def built(given, overrides=None, **more):
     return config.experiment(study(given, overrides, more))
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        TABLE,
-        {"data.clients": 6, "data.features": 5, "algorithm.k0": 2, "algorithm.name": "fedavg", "rounds": 4},
-        {"data": {"clients": 6}, "data.features": 5, "algorithm": "fedavg", "algorithm.k0": 2, "rounds": 4},
-        {"algorithm": FedAvg(k0=2), "data": {"clients": 6, "features": 5}, "rounds": 4},
-    ],
-)
-def test_a_mapping_may_be_nested_or_dotted_or_hold_objects(given, file):
-    assert built(given) == built(file) == built(str(file))
+def test_a_mapping_may_be_nested_or_dotted_or_hold_objects(file):
+    dotted = {"data.clients": 6, "data.features": 5, "algorithm.k0": 2, "algorithm.name": "fedavg", "rounds": 4}
+    mixed = {"data": {"clients": 6}, "data.features": 5, "algorithm": "fedavg", "algorithm.k0": 2, "rounds": 4}
+    for given in (TABLE, dotted, mixed, {**TABLE, "algorithm": FedAvg(k0=2)}, str(file)):
+        assert built(given) == built(file)
 
 
-def test_overrides_come_after_the_study_and_keywords_after_them(file):
+def test_names_objects_and_keys_change_what_they_name_and_what_comes_later_wins(file):
     found = built(file, {"algorithm.k0": 7, "rounds": 9, "data": {"clients": 8}}, rounds=3, seed=5)
     assert (found.algorithm.k0, found.data.clients, found.data.features) == (7, 8, 5)
     assert (found.rounds, found.seed) == (3, 5)
-
-
-def test_a_name_is_a_text_and_a_new_name_leaves_the_options_of_the_former_one(file):
     assert built(file, problem="logistic").problem.label() == "logistic"
     assert built(file, algorithm="fedgia").algorithm == FedGiA()
     assert built(file, {"algorithm": {"name": "fedavg", "epochs": 1, "batch_size": 2}}).algorithm.k0 == 2
-
-
-def test_an_object_replaces_the_table_and_dotted_keys_still_change_it(file):
     found = built(file, {"algorithm.k0": 4}, algorithm=FedAvg(batch_size=3))
     assert (found.algorithm.k0, found.algorithm.batch_size) == (4, 3)
     dealt = built({"data": {"name": "digits", "partition": Dirichlet(alpha=0.2)}})
     assert dealt.data.partition == Dirichlet(alpha=0.2)
 
 
-def test_none_stands_for_the_default_and_an_empty_mapping_changes_nothing(file):
+def test_none_stands_for_the_default_study_or_value_and_an_empty_mapping_changes_nothing(file):
     assert built(file, {"algorithm.k0": None}).algorithm.k0 == FedAvg().k0
     assert built(file, {"data": {}}) == built(file)
     assert built({"system": {}}).system is not None
-
-
-def test_without_a_study_it_is_that_of_the_command():
     assert built(None) == config.experiment(dict(config.DEFAULT_STUDY))
     before = dict(config.DEFAULT_STUDY)
     study(None, {"stop.seconds": 3}, {})
@@ -84,8 +69,5 @@ def test_a_mistake_is_answered_by_the_sentence_of_the_command(call, sentence):
 
 
 def test_words_are_those_of_the_command():
-    assert words({"algorithm": {"k0": 2, "H": "gram"}}, {"rounds": 3}) == [
-        "algorithm.k0=2",
-        'algorithm.H="gram"',
-        "rounds=3",
-    ]
+    found = words({"algorithm": {"k0": 2, "H": "gram"}}, {"rounds": 3})
+    assert found == ["algorithm.k0=2", 'algorithm.H="gram"', "rounds=3"]

@@ -35,11 +35,15 @@ def test_results_are_those_of_the_command_in_the_order_of_the_grid(file, tmp_pat
         assert run.config == same.config
 
 
-def test_results_in_memory_have_no_file_and_can_be_saved(tmp_path):
+def test_results_in_memory_can_be_saved_and_points_with_arrays_or_classes_of_this_program_stay_in_it(tmp_path):
     (found,) = mpifed.sweep(TABLE, {"seed": 3})
     assert found.path is None
     found.save(tmp_path / "out.h5")
     assert np.array_equal(mpifed.load(tmp_path / "out.h5").x, found.x)
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    data = mpifed.arrays(X, X[:, 0], 4)
+    assert len(mpifed.sweep({"rounds": 2}, {"seed": range(2)}, data=data, jobs=2)) == 2
+    assert wished(4, grid.points({}, (), ["seed=1,2"])).jobs == 4
 
 
 def test_values_may_be_objects_and_keys_may_change_together():
@@ -47,13 +51,6 @@ def test_values_may_be_objects_and_keys_may_change_together():
     found = mpifed.sweep(TABLE, {"algorithm": methods, ("data.clients", "seed"): [(4, 1), (5, 2)]}, jobs=2)
     assert [run.config["algorithm"]["name"] for run in found[::2]] == ["fedavg", "scaffold", "__main__:Descent"]
     assert [(run.m, run.config["seed"]) for run in found[:2]] == [(4, 1), (5, 2)]
-
-
-def test_points_with_arrays_or_classes_of_this_program_stay_in_it():
-    X = np.random.default_rng(0).standard_normal((20, 3))
-    data = mpifed.arrays(X, X[:, 0], 4)
-    assert len(mpifed.sweep({"rounds": 2}, {"seed": range(2)}, data=data, jobs=2)) == 2
-    assert wished(4, grid.points({}, (), ["seed=1,2"])).jobs == 4
 
 
 def test_a_point_that_fails_is_told_and_the_others_run():
@@ -89,6 +86,7 @@ def test_a_mistake_is_answered_by_a_sentence(call, sentence):
         call()
 
 
+@pytest.mark.slow
 def test_ranks_run_a_sweep_together_and_rank_0_has_the_results(tmp_path):
     (tmp_path / "study.py").write_text(PROGRAM.format(TABLE))
     done = execute(mpirun(3, "study.py"), cwd=tmp_path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pty
-import shutil
 import subprocess
 import sys
 
@@ -16,18 +15,12 @@ from tests.helpers.recorded_runs import recorded
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     for seed in range(3):
         for name in ("fedgia", "fedadmm"):
             recorded(folder / f"{name}-{seed}.h5", seed, (8.0, 4.0 + seed + (name == "fedgia")), name=name)
     return folder
-
-
-@pytest.fixture
-def folder(files, tmp_path):
-    """A folder of its own with the recorded files."""
-    return shutil.copytree(files, tmp_path, dirs_exist_ok=True)
 
 
 def test_the_command_prints_a_table(folder):
@@ -47,37 +40,28 @@ def test_bold_is_for_terminals(folder):
     assert "\033" not in mpifed(*command[3:]).out
     leader, follower = pty.openpty()
     try:
-        subprocess.run(
-            [str(word) for word in command],
-            stdout=follower,
-            check=True,
-            timeout=60,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        subprocess.run(list(map(str, command)), stdout=follower, check=True, timeout=60, env=environment)
         assert os.read(leader, 4096).decode().count(BOLD) == 1
     finally:
         os.close(leader)
         os.close(follower)
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["nowhere.h5"], "nowhere.h5 cannot be read: no such file or directory"),
-        (["study.toml"], "study.toml is not a result file: it is not HDF5"),
-        (["fedgia-0.h5", "--format", "html"], "unknown format 'html'; the choices are terminal, markdown, latex, csv"),
-        (["fedgia-0.h5", "--sort", "objectve"], "unknown column 'objectve'; did you mean 'objective'?"),
-        ([], "the following arguments are required: result"),
-    ],
-)
-def test_mistakes_are_sentences(folder, words, told):
+def test_mistakes_are_sentences(folder):
     (folder / "study.toml").write_text("seed = 1")
-    done = mpifed("compare", *words, cwd=folder)
-    assert (done.code, done.out, done.err) == (2, "", f"mpifed: {told}\n")
+    for words, told in {
+        "nowhere.h5": "nowhere.h5 cannot be read: no such file or directory",
+        "study.toml": "study.toml is not a result file: it is not HDF5",
+        "fedgia-0.h5 --format html": "unknown format 'html'; the choices are terminal, markdown, latex, csv",
+        "fedgia-0.h5 --sort objectve": "unknown column 'objectve'; did you mean 'objective'?",
+        "": "the following arguments are required: result",
+    }.items():
+        assert mpifed("compare", *words.split(), cwd=folder) == (2, "", f"mpifed: {told}\n")
 
 
-def test_settings_cannot_send_commands_to_the_terminal(folder):
-    recorded(folder / "evil.h5", name="\033[2Jfed")
-    done = mpifed("compare", folder / "evil.h5", folder / "fedgia-0.h5")
+def test_settings_cannot_send_commands_to_the_terminal(folder, tmp_path):
+    recorded(tmp_path / "evil.h5", name="\033[2Jfed")
+    done = mpifed("compare", tmp_path / "evil.h5", folder / "fedgia-0.h5")
     assert "\033" not in done.out
     assert r"\x1b[2Jfed" in done.out

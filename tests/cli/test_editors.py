@@ -9,7 +9,6 @@ import sys
 
 import pytest
 
-from mpifed.cli.editors import SHELLS
 from tests.helpers.commands import mpifed
 
 PROBE = """
@@ -30,22 +29,17 @@ def test_the_schema_is_printed_or_written(tmp_path, monkeypatch):
     assert mpifed("schema", "-o", "mpifed.schema.json", "--force").code == 0
 
 
-@pytest.mark.parametrize("shell", SHELLS)
-def test_there_is_a_script_for_every_shell(shell):
+def test_there_is_a_script_for_every_shell_that_completes_commands_and_options(tmp_path):
     pytest.importorskip("shtab")
-    done = mpifed("completion", shell)
-    assert done.code == 0
-    assert "mpifed" in done.out
-    assert "resume" in done.out
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="this machine has no bash")
-@pytest.mark.parametrize(("words", "found"), [("mpifed res", "resume"), ("mpifed plot --tit", "--title")])
-def test_bash_completes_commands_and_options(words, found, tmp_path):
-    pytest.importorskip("shtab")
-    (tmp_path / "completion").write_text(mpifed("completion", "bash").out, "utf-8")
-    done = subprocess.run(["bash", "-c", PROBE.format(words=words)], cwd=tmp_path, capture_output=True, text=True)
-    assert done.stdout.split() == [found]
+    for shell in ("tcsh", "zsh", "bash"):
+        done = mpifed("completion", shell)
+        assert done.code == 0
+        assert "mpifed" in done.out
+        assert "resume" in done.out
+    (tmp_path / "completion").write_text(done.out, "utf-8")
+    for words, found in (("mpifed res", "resume"), ("mpifed plot --tit", "--title")) if shutil.which("bash") else ():
+        done = subprocess.run(["bash", "-c", PROBE.format(words=words)], cwd=tmp_path, capture_output=True, text=True)
+        assert done.stdout.split() == [found]
 
 
 def test_completion_without_shtab_says_what_to_install(monkeypatch):

@@ -35,12 +35,15 @@ def test_without_arguments_the_default_study_runs(tmp_path):
     assert result.rounds["grad_norm_sq"][-1] <= DEFAULT_STUDY["stop"]["gradient"]
 
 
-def test_a_name_that_is_free_is_found(tmp_path):
+def test_a_name_that_is_free_is_found_and_given_back_by_a_run_that_is_refused(tmp_path):
+    assert mpifed("run", *SMALL, "selection.count=70", "-q", cwd=tmp_path).code == 2
+    assert not list(tmp_path.iterdir())
     for n in (1, 2):
         assert mpifed("run", *SMALL, "-q", cwd=tmp_path).code == 0
         assert (tmp_path / f"mpifed-fedgia-linreg-noniid-{n}.h5").exists()
 
 
+@pytest.mark.slow
 def test_runs_that_start_at_once_take_names_of_their_own(tmp_path):
     """The name of each is taken before any of them has written a result."""
     words = [sys.executable, "-m", "mpifed", "run", *SMALL, "-q"]
@@ -53,11 +56,6 @@ def test_runs_that_start_at_once_take_names_of_their_own(tmp_path):
     assert [package.load(path).status for path in found] == ["finished"] * 4
 
 
-def test_a_run_that_is_refused_gives_its_name_back(tmp_path):
-    assert mpifed("run", *SMALL, "selection.count=70", "-q", cwd=tmp_path).code == 2
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_file_is_overwritten_only_by_force(tmp_path):
     out = tmp_path / "out.h5"
     assert mpifed("run", *SMALL, "-q", "-o", out).code == 0
@@ -68,15 +66,12 @@ def test_a_file_is_overwritten_only_by_force(tmp_path):
     assert package.load(out).attrs["seed"] == 1
 
 
-def test_the_recorded_configuration_runs_again(tmp_path):
+def test_the_recorded_configuration_runs_again_and_python_and_command_line_give_the_same(tmp_path):
     assert mpifed("run", *SMALL, "algorithm=fedprox", "algorithm.step.a=0.002", "-q", "-o", tmp_path / "a.h5").code == 0
     first = package.load(tmp_path / "a.h5")
     (tmp_path / "again.toml").write_text(first.attrs["config"])
     assert mpifed("run", tmp_path / "again.toml", "-q", "-o", tmp_path / "b.h5").code == 0
     np.testing.assert_array_equal(first.x, package.load(tmp_path / "b.h5").x)
-
-
-def test_python_and_command_line_give_the_same(tmp_path):
     result = package.run({"data": {"clients": 6, "features": 5}, "rounds": 4})
     assert mpifed("run", *SMALL, "stop.gradient=0.0", "-q", "-o", tmp_path / "out.h5").code == 0
     np.testing.assert_array_equal(result.x, package.load(tmp_path / "out.h5").x)
@@ -104,7 +99,8 @@ CALLS = {
 
 
 @pytest.mark.parametrize(
-    ("ranks", "call"), [(None, "command"), (3, "command"), pytest.param(3, "python", marks=pytest.mark.slow)]
+    ("ranks", "call"),
+    [(None, "command"), *(pytest.param(3, call, marks=pytest.mark.slow) for call in ("command", "python"))],
 )
 def test_an_error_on_one_rank_ends_all_of_them_promptly_with_one_message(ranks, call, tmp_path):
     (tmp_path / "faulty.py").write_text(FAULTY.replace("CALL", CALLS[call]))
@@ -170,18 +166,18 @@ def test_without_a_launcher_no_mpi_library_is_needed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("size", "rank"), [("PMI_SIZE", "PMI_RANK"), ("SLURM_STEP_NUM_TASKS", "SLURM_PROCID"), ("PALS_SIZE", "PALS_RANKID")]
+    ("size", "rank"),
+    [
+        ("PMI_SIZE", "PMI_RANK"),
+        pytest.param("SLURM_STEP_NUM_TASKS", "SLURM_PROCID", marks=pytest.mark.slow),
+        pytest.param("PALS_SIZE", "PALS_RANKID", marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("number", ["0", "1"])
-def test_several_processes_without_an_mpi_library_are_told_so_by_rank_0(size, rank, number, tmp_path):
-    done = mpifed("run", *SMALL, cwd=tmp_path, **NO_LIBRARY, **{size: "4", rank: number})
+def test_several_processes_without_an_mpi_library_are_told_so_by_rank_0(size, rank, tmp_path):
     told = 'mpifed: the launcher started 4 processes, but mpi4py finds no MPI library .*pip install "mpifed.mpich."'
-    assert done.code == 2
-    assert re.match(told, done.err) if number == "0" else not done.err
-    assert len(done.err.splitlines()) <= 1
-    assert not list(tmp_path.iterdir())
-
-
-def test_an_option_that_is_no_number_is_named():
-    done = mpifed("sweep", "--grid", "seed=0:2", "-j", "two")
-    assert (done.code, done.err) == (2, "mpifed: --jobs two is wrong: it must be a whole number\n")
+    for number in ("0", "1"):
+        done = mpifed("run", *SMALL, cwd=tmp_path, **NO_LIBRARY, **{size: "4", rank: number})
+        assert done.code == 2
+        assert re.match(told, done.err) if number == "0" else not done.err
+        assert len(done.err.splitlines()) <= 1
+        assert not list(tmp_path.iterdir())

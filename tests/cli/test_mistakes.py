@@ -46,6 +46,7 @@ NEITHER = "neither an experiment file nor KEY=VALUE, such as algorithm.k0=5"
             "summary",
         ),
         ("resume", "the following arguments are required: result"),
+        ("sweep --grid seed=0:2 -j two", "--jobs two is wrong: it must be a whole number"),
     ],
 )
 def test_the_answer_says_what_to_write(line, told, tmp_path):

@@ -15,54 +15,7 @@ import numpy as np
 from msgspec import Meta
 
 import mpifed
-from mpifed import (
-    Algorithm,
-    Array,
-    Block,
-    Bound,
-    Certificate,
-    Compressor,
-    Condition,
-    Data,
-    Dataset,
-    Distribution,
-    Edges,
-    Federation,
-    Graph,
-    GraphMethod,
-    Known,
-    LinearModel,
-    Local,
-    Max,
-    Mean,
-    Near,
-    Need,
-    Network,
-    Optimizer,
-    Partition,
-    Pool,
-    Problem,
-    Refused,
-    Result,
-    Selection,
-    Selector,
-    ServerOptimizer,
-    Solver,
-    Step,
-    Sum,
-    Takes,
-    Upload,
-    UserError,
-    arrays,
-    compare,
-    frame,
-    load,
-    plot,
-    resume,
-    run,
-    stream,
-    sweep,
-)
+from mpifed import Algorithm, Array, Data, Federation, Graph, Local, Network, Result, Selection
 
 
 class Client(NamedTuple):
@@ -74,7 +27,7 @@ class Server(NamedTuple):
     k: int  # rounds so far
 
 
-class Harmonic(Step):
+class Harmonic(mpifed.Step):
     """γ_k = a/(1 + k)."""
 
     a: Annotated[float, Meta(gt=0, description="first step size")] = 1.0
@@ -83,14 +36,14 @@ class Harmonic(Step):
         return self.a / (1 + k)
 
 
-class Sign(Optimizer):
+class Sign(mpifed.Optimizer):
     """d = sign(g)."""
 
     def direction(self, memory: Any, g: Array, w: Array) -> tuple[Array, Any]:
         return np.sign(g), memory
 
 
-class Halfway(ServerOptimizer):
+class Halfway(mpifed.ServerOptimizer):
     """x⁺ = x + Δ/2."""
 
     def rate(self, delta: Array, spread: float) -> float:
@@ -100,7 +53,7 @@ class Halfway(ServerOptimizer):
         return delta, memory
 
 
-class FewSteps(Solver):
+class FewSteps(mpifed.Solver):
     """``steps`` gradient steps of size 1/β."""
 
     steps: Annotated[int, Meta(ge=1, description="number of gradient steps")] = 3
@@ -117,15 +70,15 @@ class FewSteps(Solver):
 class Relaxed(Algorithm):
     """x⁺ = x + γ_k (mean of w_i − x), w_i near the minimiser of f_i."""
 
-    step: Annotated[Step, Meta(description="step size γ_k of the server")] = Harmonic(a=0.9)
-    solver: Annotated[Solver, Meta(description="how clients come near the minimiser")] = FewSteps()
+    step: Annotated[mpifed.Step, Meta(description="step size γ_k of the server")] = Harmonic(a=0.9)
+    solver: Annotated[mpifed.Solver, Meta(description="how clients come near the minimiser")] = FewSteps()
     beta: Annotated[float, Meta(gt=0, description="smoothness β")] = 4.0
 
-    requires = (Need("lipschitz", unless=("beta",)),)
-    takes = Takes.SELECTED
-    mean = Mean.UNBIASED
-    upload = Upload(kind="model")
-    asynchronous = Refused("it is an example")
+    requires = (mpifed.Need("lipschitz", unless=("beta",)),)
+    takes = mpifed.Takes.SELECTED
+    mean = mpifed.Mean.UNBIASED
+    upload = mpifed.Upload(kind="model")
+    asynchronous = mpifed.Refused("it is an example")
 
     def join(self, f: Local) -> Client:
         return Client(w=f.initial())
@@ -143,12 +96,12 @@ class Relaxed(Algorithm):
         w = self.solver.minimise(f, np.zeros_like(start), start, alpha=0.0, beta=self.beta, share=1.0)
         return client._replace(w=w), w
 
-    def record(self, f: Local, client: Client, x: Array) -> dict[str, Sum | Max]:
+    def record(self, f: Local, client: Client, x: Array) -> dict[str, mpifed.Sum | mpifed.Max]:
         drift = np.linalg.norm(client.w - x, axis=1)
-        return {"drift": Sum(drift), "drift_max": Max(drift)}
+        return {"drift": mpifed.Sum(drift), "drift_max": mpifed.Max(drift)}
 
 
-class Gossip(GraphMethod):
+class Gossip(mpifed.GraphMethod):
     """Nodes take gradient steps and move to the means of their neighbours, alone or with themselves."""
 
     gamma: Annotated[float, Meta(gt=0, description="step size γ")] = 0.1
@@ -168,7 +121,7 @@ class Gossip(GraphMethod):
         net.mix("w")
         return server
 
-    def moved(self, f: Local, client: Client, near: Near) -> tuple[Client, None]:
+    def moved(self, f: Local, client: Client, near: mpifed.Near) -> tuple[Client, None]:
         sums = np.add.reduceat(near.rows, near.first[:-1])
         return Client(w=sums / f.neighbours), None
 
@@ -179,12 +132,12 @@ class Gossip(GraphMethod):
 class Wheel(Graph):
     """A ring, and node 0 beside every other node."""
 
-    def edges(self, m: int, rng: np.random.Generator) -> Edges:
+    def edges(self, m: int, rng: np.random.Generator) -> mpifed.Edges:
         rim = [(i, i + 1) for i in range(1, m - 1)] + [(1, m - 1)]
-        return Edges(np.array(sorted({(0, i) for i in range(1, m)} | set(rim))))
+        return mpifed.Edges(np.array(sorted({(0, i) for i in range(1, m)} | set(rim))))
 
 
-class Huber(LinearModel):
+class Huber(mpifed.LinearModel):
     """f_i(x) = (1/d_i) Σ_j h(⟨a_j, x⟩ − b_j), h(r) = r²/2 where |r| <= delta, else delta(|r| − delta/2)."""
 
     curvature = 1.0
@@ -199,7 +152,7 @@ class Huber(LinearModel):
         return np.asarray(np.clip(Z - b, -self.delta, self.delta))
 
 
-class ByTurns(Partition):
+class ByTurns(mpifed.Partition):
     """Row j goes to client j mod m."""
 
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -212,15 +165,15 @@ class Outliers(Data, kw_only=True):
 
     features: Annotated[int, Meta(ge=1, description="features n")] = 4
     samples: Annotated[int, Meta(ge=1, description="samples of all clients")] = 200
-    noise: Annotated[Distribution, Meta(description="size of the noise of each client")]
-    partition: Annotated[Partition, Meta(description="who owns which sample")] = ByTurns()
+    noise: Annotated[mpifed.Distribution, Meta(description="size of the noise of each client")]
+    partition: Annotated[mpifed.Partition, Meta(description="who owns which sample")] = ByTurns()
 
-    def load(self, seed: int, dtype: str) -> Dataset:
-        rng = stream(seed, "data")
+    def load(self, seed: int, dtype: str) -> mpifed.Dataset:
+        rng = mpifed.stream(seed, "data")
         X, noise = rng.standard_normal((self.samples, self.features)), rng.standard_normal(self.samples)
         noise[::10] *= 100
         order, sizes = self.partition.split(noise, self.clients, rng)
-        return Pool(X, X.sum(axis=1) + self.noise.draw(rng, 1) * noise, order, sizes, dtype)
+        return mpifed.Pool(X, X.sum(axis=1) + self.noise.draw(rng, 1) * noise, order, sizes, dtype)
 
 
 class InTurn(Selection):
@@ -228,25 +181,25 @@ class InTurn(Selection):
 
     count: Annotated[int, Meta(ge=1, description="clients a round")] = 2
 
-    def selector(self, seed: int, m: int, rounds: int) -> Selector:
+    def selector(self, seed: int, m: int, rounds: int) -> mpifed.Selector:
         if self.count > m:
-            raise UserError(f"selection.count = {self.count} is wrong: there are {m} clients")
-        return Selector(
+            raise mpifed.UserError(f"selection.count = {self.count} is wrong: there are {m} clients")
+        return mpifed.Selector(
             self.count, lambda round, again: np.sort((np.arange(self.count) + (round - 1) * self.count) % m)
         )
 
 
-class MeanOfSamples(Problem):
+class MeanOfSamples(mpifed.Problem):
     """f_i(x) = ½‖x‖² − ⟨mean of the samples of client i, x⟩."""
 
-    def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
+    def value_grad(self, block: mpifed.Block, X: Array) -> tuple[Array, Array]:
         mean = block.vecmat(block.w)
         return np.vecdot(X, X) / 2 - np.vecdot(mean, X), X - mean
 
 
-def smoothness(problem: Problem) -> float:
+def smoothness(problem: mpifed.Problem) -> float:
     """The curvature that a linear model declares."""
-    return problem.curvature if isinstance(problem, LinearModel) else float("nan")
+    return problem.curvature if isinstance(problem, mpifed.LinearModel) else float("nan")
 
 
 def study(path: str | os.PathLike[str]) -> Result:
@@ -259,56 +212,57 @@ def study(path: str | os.PathLike[str]) -> Result:
         "algorithm": {"name": f"{here}:Relaxed", "solver": {"name": f"{here}:FewSteps", "steps": 5}},
         "selection": f"{here}:InTurn",
     }
-    means = run(
+    means = mpifed.run(
         {"rounds": 2, "data": {"clients": 4, "features": 3}, "problem": f"{here}:MeanOfSamples"}
         | {"algorithm": {"name": "fedavg", "optimizer": f"{here}:Sign"}}
     )
     assert means is None or means.cr == 2
-    kept: Result | None = run(config, path=path)
+    kept: Result | None = mpifed.run(config, path=path)
     assert kept is not None, "every rank but the first gets None"
     assert kept.rounds["drift"].min() >= 0
     assert smoothness(Huber()) == 1.0
-    return load(path)
+    return mpifed.load(path)
 
 
 def in_memory(path: str | os.PathLike[str]) -> str:
     """The same from arrays and objects: stopped by a callback, continued, and seen from all sides."""
-    X = stream(0, "data").standard_normal((40, 3))
+    X = mpifed.stream(0, "data").standard_normal((40, 3))
 
     def enough(round: int, row: Mapping[str, float]) -> bool:
         return round == 2 or row["objective"] < 0
 
-    data = arrays(X, X.sum(axis=1), 4, partition=ByTurns(), test=0.25)
+    data = mpifed.arrays(X, X.sum(axis=1), 4, partition=ByTurns(), test=0.25)
     options = {"algorithm.beta": 3.0, "checkpoint": {"keep": True}}
-    begun = run(
+    begun = mpifed.run(
         {"algorithm": Relaxed(solver=FewSteps(steps=2))}, options, data=data, rounds=6, path=path, callback=enough
     )
     assert begun is not None
     assert begun.status == "stopped"
-    whole = resume(path, {"rounds": 5}, progress=False, data=data)
+    whole = mpifed.resume(path, {"rounds": 5}, progress=False, data=data)
     assert whole is not None
-    figure = plot([begun, whole], y=["objective", "grad_norm_sq"], log="y")
+    figure = mpifed.plot([begun, whole], y=["objective", "grad_norm_sq"], log="y")
     assert len(figure.axes) == 2
     assert whole.plot("objective") is not None
-    several: list[Result] = sweep(options, {"algorithm": [Relaxed(), "fedavg"], "seed": range(2)}, data=data, rounds=2)
-    assert len(frame(several)) == 4
-    return compare([whole], ["objective"], format="markdown") + whole.summary()
+    grid = {"algorithm": [Relaxed(), "fedavg"], "seed": range(2)}
+    several: list[Result] = mpifed.sweep(options, grid, data=data, rounds=2)
+    assert len(mpifed.frame(several)) == 4
+    return mpifed.compare([whole], ["objective"], format="markdown") + whole.summary()
 
 
-def certified() -> Certificate | None:
+def certified() -> mpifed.Certificate | None:
     """A method of its own with a condition, a bound and their answers in the record."""
 
     class Careful(mpifed.algorithms.FedAvg, tag="careful"):
-        def certificate(self, known: Known) -> Certificate:
-            steps = Condition.of("k0 <= m", self.k0, "<=", known.m, "notes, (1)")
-            return Certificate("my notes", [steps], [Bound("f", "f(x⁰)", known.f0, "notes, (2)")], [])
+        def certificate(self, known: mpifed.Known) -> mpifed.Certificate:
+            steps = mpifed.Condition.of("k0 <= m", self.k0, "<=", known.m, "notes, (1)")
+            return mpifed.Certificate("my notes", [steps], [mpifed.Bound("f", "f(x⁰)", known.f0, "notes, (2)")], [])
 
-    result = run(algorithm=Careful(k0=3, certify=True), rounds=1, data=mpifed.data.Gaussian(clients=4))
+    result = mpifed.run(algorithm=Careful(k0=3, certify=True), rounds=1, data=mpifed.data.Gaussian(clients=4))
     return None if result is None else result.certificate
 
 
 def every_family() -> Result | None:
-    """A run of component objects alone."""
+    """A mpifed.run of component objects alone."""
     constant = mpifed.distributions.Constant(value=1e4)
     data = mpifed.data.Gaussian(clients=6, samples=20, features=3)
     algorithms: list[Algorithm] = [
@@ -317,13 +271,13 @@ def every_family() -> Result | None:
         mpifed.algorithms.FedOpt(server=mpifed.server_optimizers.Yogi(lr=0.05)),
         mpifed.algorithms.FedDCD(solver=mpifed.solvers.Newton()),
     ]
-    assert isinstance(mpifed.partitions.Iid(), Partition)
-    topk: Compressor = mpifed.compressors.TopK(k="0.1n")
+    assert isinstance(mpifed.partitions.Iid(), mpifed.Partition)
+    topk: mpifed.Compressor = mpifed.compressors.TopK(k="0.1n")
     assert topk.compress(np.ones((2, 10)), []).sum() == 2
     options = {"problem": mpifed.problems.Logistic(mu=0.1), "system": {"speed": constant, "passes": 5}}
     selection = mpifed.selections.Uniform(share=0.5)
     try:
-        return [run(options, algorithm=one, data=data, selection=selection, rounds=2) for one in algorithms][-1]
+        return [mpifed.run(options, algorithm=one, data=data, selection=selection, rounds=2) for one in algorithms][-1]
     except mpifed.Trouble:
         return None
 
@@ -332,7 +286,7 @@ def without_server() -> float:
     """A method of its own on a graph of its own and on a torus: how far nodes are from each other in the end."""
     graphs: list[Graph] = [Wheel(loss=0.1), mpifed.graphs.Torus(rows=2)]
     data = mpifed.data.Gaussian(clients=6, samples=20, features=3)
-    done = [run(algorithm=Gossip(), graph=graph, data=data, rounds=30) for graph in graphs]
+    done = [mpifed.run(algorithm=Gossip(), graph=graph, data=data, rounds=30) for graph in graphs]
     return max(float(result.rounds["consensus_max"][-1]) for result in done if result is not None)
 
 

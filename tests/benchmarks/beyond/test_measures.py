@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 import mpifed
-from benchmarks.beyond import measures
+from benchmarks.beyond import factors, measures
 from benchmarks.beyond.variants import Balanced
 from benchmarks.expressions import paper_measures, value
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.experiment import config as experiment
 from mpifed.federation.selection import Uniform
-from mpifed.theory import feddcd
 from tests.helpers.algorithm_runs import M, N, Run, gradients, minimiser
 
 STUDY = {
@@ -71,7 +70,7 @@ def test_factors_of_the_dual_gap(name):
         return
     expected = {
         "uniform": paper,
-        "importance": feddcd.by_importance(np.ones(6), np.array([200.0, 2, 2, 2, 2, 2]), 3),
+        "importance": factors.by_importance(np.ones(6), np.array([200.0, 2, 2, 2, 2, 2]), 3),
         "greedy": 1 - 2 / (3 * 4) / 200,
     }
     assert proven == pytest.approx(expected[name], rel=1e-12)
@@ -110,7 +109,7 @@ def test_factors_on_other_problems_use_bounds_of_curvature_and_the_optimum(name)
     assert measures.dual_factor(seldom) == pytest.approx(measures.dual_factor(run))
     expected = {
         "uniform": 1 - 3 / 7 * 0.1 / max(bounds),
-        "importance": feddcd.by_importance(np.full(8, 0.1), np.array(bounds), 4),
+        "importance": factors.by_importance(np.full(8, 0.1), np.array(bounds), 4),
         "greedy": 1 - 3 / (4 * 5) * 0.1 / max(bounds),
     }
     assert measures.proven_factor(run) == pytest.approx(expected[name], rel=1e-9)

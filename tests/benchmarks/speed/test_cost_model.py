@@ -20,7 +20,7 @@ from mpifed.mpi.plan import BIG
 MACHINE = Machine(L=1e-6, o=2e-7, G=1e-10, gamma=5e-11, o_round=1e-4, compute=1e-9, turn=1e-3)
 ALPHA = MACHINE.L + 2 * MACHINE.o
 BYTES = Machine(L=0.0, o=0.0, G=1.0, gamma=0.0)  # its seconds are bytes
-COLLECTIVES = [model.broadcast, loggp.reduce, loggp.reduce_scatter]
+COLLECTIVES = [model.broadcast, model.reduce, loggp.reduce_scatter]
 
 sizes = st.integers(0, 10**8)
 ranks = st.integers(1, 2000)
@@ -42,14 +42,14 @@ def test_a_short_message_goes_down_the_tree_and_a_long_one_in_parts():
     short, long = 100, 10**9
     assert model.broadcast(MACHINE, short, 16) == pytest.approx(4 * (ALPHA + short * MACHINE.G))
     assert model.broadcast(MACHINE, long, 16) == pytest.approx(8 * ALPHA + 2 * 15 / 16 * long * MACHINE.G)
-    assert loggp.reduce(MACHINE, short, 16) == pytest.approx(4 * (ALPHA + short * (MACHINE.G + MACHINE.gamma)))
+    assert model.reduce(MACHINE, short, 16) == pytest.approx(4 * (ALPHA + short * (MACHINE.G + MACHINE.gamma)))
 
 
 def test_between_two_ranks_every_collective_is_one_message():
     message = ALPHA + 1000 * MACHINE.G
     assert model.broadcast(MACHINE, 1000, 2) == pytest.approx(message)
     assert loggp.gather(MACHINE, [1000]) == pytest.approx(message)
-    assert loggp.reduce(MACHINE._replace(gamma=0.0), 1000, 2) == pytest.approx(message)
+    assert model.reduce(MACHINE._replace(gamma=0.0), 1000, 2) == pytest.approx(message)
 
 
 @given(collective=st.sampled_from(COLLECTIVES), size=sizes, more=sizes, count=ranks, further=ranks)
@@ -193,7 +193,7 @@ def test_the_turn_is_found_from_rounds_of_ranks_that_share_cores():
     ("call", "message"),
     [
         (lambda: model.broadcast(MACHINE, -1, 2), "size = -1 must be at least 0"),
-        (lambda: loggp.reduce(MACHINE, 1, 0), "ranks = 0 at least 1"),
+        (lambda: model.reduce(MACHINE, 1, 0), "ranks = 0 at least 1"),
         (lambda: loggp.gather(MACHINE, [3, -2]), "size = -2"),
         (lambda: model.round_seconds(MACHINE, Study(6, 10, 4, 1)), "6 ranks are too many for 4 clients: at most 5"),
         (lambda: model.round_seconds(MACHINE, Study(2, 0, 4, 1)), "n = 0"),

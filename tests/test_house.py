@@ -188,9 +188,7 @@ def test_one_thought_stands_on_a_line():
                 assert not any(isinstance(part, ast.IfExp) for part in inner), f"{where} has a condition in a condition"
             if isinstance(node, ast.Call):
                 words = [part for one in (*node.args, *node.keywords) for part in ast.walk(one)]
-                assert not any(isinstance(part, ast.NamedExpr) for part in words), (
-                    f"{where} names a value in a call"
-                )
+                assert not any(isinstance(part, ast.NamedExpr) for part in words), f"{where} names a value in a call"
             assert unrelated(node) < 3, f"{where} gives three values at once"
             pairs += unrelated(node) == 2
     assert pairs < 150

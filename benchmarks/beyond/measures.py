@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from benchmarks.beyond import factors
 from benchmarks.feddcd.constants import theory
 from benchmarks.feddcd.theory import above_rounding
 from mpifed import Array, Result, stream
@@ -128,9 +129,9 @@ def proven_factor(result: Result) -> float:
         return math.nan
     known, selection = dual(result), configuration.experiment(result.config).selection
     if isinstance(selection, Importance):
-        return feddcd.by_importance(np.full(known.N, known.alpha), known.betas, known.tau)
+        return factors.by_importance(np.full(known.N, known.alpha), known.betas, known.tau)
     if isinstance(selection, Greedy):
-        return feddcd.by_steps(known.alpha, known.beta, known.N, known.tau) if selection.uniform == 1 else math.nan
+        return factors.by_steps(known.alpha, known.beta, known.N, known.tau) if selection.uniform == 1 else math.nan
     return known.uniform if isinstance(selection, Uniform) else math.nan
 
 

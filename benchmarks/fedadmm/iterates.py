@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.repeating import Clients, Key, agree, by_block, clients_of
 from mpifed import Array, Result
 from mpifed.data.blocks import Block
-from mpifed.theory.fedadmm import contraction, descent, weights
+from mpifed.theory.fedadmm import contraction, descent
 
 ITERATIONS = 2000  # most iterations that are repeated
 SOLVES = 100  # most iterations whose inner solves are compared with Theorem 3.1
@@ -199,3 +199,8 @@ def stationarity(result: Result) -> dict[str, float]:
     return {
         name: float(np.sqrt(np.sum(np.square(v)) if name in ("third", "gradient") else v)) for name, v in sums.items()
     }
+
+
+def weights(sigma: Array, r: Array, nu: float) -> Array:
+    """ν/((1 − ν)α_i r_i) + 10(1 + ν)/(σ_i(1 − ν)): what ε_i^k is multiplied by in L̃^k.  (Lemma 4.1)"""
+    return nu / ((1 - nu) * r) + 10 * (1 + nu) / (sigma * (1 - nu))

@@ -20,7 +20,7 @@ from scipy.optimize import nnls
 from mpifed.core.typing import Array
 from mpifed.federation import sums
 from mpifed.federation.sums import depth
-from mpifed.mpi.loggp import Link, check
+from mpifed.mpi.loggp import Link, check, reduce_scatter
 from mpifed.mpi.plan import BIG
 from mpifed.mpi.reduction_choice import SLICES, Choice
 
@@ -65,6 +65,19 @@ def broadcast(machine: Machine, size: float, ranks: int) -> float:
     check(size, ranks)
     alpha, stages = machine.L + 2 * machine.o, depth(ranks)
     return min(stages * (alpha + size * machine.G), 2 * stages * alpha + 2 * (ranks - 1) / ranks * size * machine.G)
+
+
+def reduce(link: Link | Machine, size: float, ranks: int) -> float:
+    """Seconds until rank 0 has the sum of ``size`` bytes of every rank: binomial tree, or reduce-scatter and gather.
+
+    min(⌈lg P⌉ (L + 2o + k (G + γ)), 2 ⌈lg P⌉ (L + 2o) + (P-1)/P k (2G + γ)). ValueError: size < 0 or ranks < 1.
+    Source: Thakur et al.
+    """
+    check(size, ranks)
+    alpha = link.L + 2 * link.o
+    stages = depth(ranks)
+    halving = reduce_scatter(Link(*link[:4]), size, ranks) + stages * alpha + (ranks - 1) / ranks * size * link.G
+    return min(stages * (alpha + size * (link.G + link.gamma)), halving)
 
 
 @cache

@@ -77,24 +77,12 @@ def gather(link: Link, sizes: Sequence[float]) -> float:
     return link.L + (len(sizes) + 1) * link.o + sum(sizes) * link.G if len(sizes) else 0.0
 
 
-def reduce(link: Link, size: float, ranks: int) -> float:
-    """Seconds until rank 0 has the sum of ``size`` bytes of every rank: binomial tree, or reduce-scatter and gather.
-
-    min(⌈lg P⌉ (L + 2o + k (G + γ)), 2 ⌈lg P⌉ (L + 2o) + (P-1)/P k (2G + γ)). ValueError: size < 0 or ranks < 1.
-    Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", IJHPCA
-    19 (2005).
-    """
-    check(size, ranks)
-    alpha = link.L + 2 * link.o
-    stages = depth(ranks)
-    halving = reduce_scatter(link, size, ranks) + stages * alpha + (ranks - 1) / ranks * size * link.G
-    return min(stages * (alpha + size * (link.G + link.gamma)), halving)
-
-
 def reduce_scatter(link: Link, size: float, ranks: int) -> float:
     """Seconds until every rank has its P-th part of the sum of ``size`` bytes of every rank, by recursive halving.
 
-    ⌈lg P⌉ (L + 2o) + (P-1)/P k (G + γ). ValueError: size < 0 or ranks < 1. Source: Thakur et al., reduce-scatter.
+    ⌈lg P⌉ (L + 2o) + (P-1)/P k (G + γ). ValueError: size < 0 or ranks < 1.
+    Source: R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", IJHPCA
+    19 (2005).
     """
     check(size, ranks)
     return depth(ranks) * (link.L + 2 * link.o) + (ranks - 1) / ranks * size * (link.G + link.gamma)

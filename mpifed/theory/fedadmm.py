@@ -36,11 +36,6 @@ def descent(sigma: Array, r: Array) -> float:
     return float(np.min((sigma + r) * (2 * sigma - 5 * r) / sigma))
 
 
-def weights(sigma: Array, r: Array, nu: float) -> Array:
-    """ν/((1 − ν)α_i r_i) + 10(1 + ν)/(σ_i(1 − ν)): what ε_i^k is multiplied by in L̃^k.  (Lemma 4.1)"""
-    return nu / ((1 - nu) * r) + 10 * (1 + nu) / (sigma * (1 - nu))
-
-
 def covering(known: Known) -> Condition:
     """Scheme 4.1: every client is selected at least once in every s0 rounds."""
     always = {"all": 1.0, "cover": 1.0}.get(known.selection, 1.0 if known.cohort == known.m else math.nan)

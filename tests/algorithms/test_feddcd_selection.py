@@ -5,6 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from benchmarks.beyond import factors
 from mpifed.core.streams import stream
 from mpifed.federation.participation.importance import Importance
 from mpifed.federation.participation.participants import UNIFORM
@@ -41,7 +42,7 @@ def test_by_importance_the_expected_dual_gap_falls_by_its_factor(tau, scaling):
     a, beta = spectra(dual, scaling)
     sets, runs = on_every_set(dual, tau, scaling=scaling)
     weight = np.array([a[list(some)].sum() * np.prod((beta / a)[list(some)]) for some in sets])
-    factor = theory.by_importance(a, beta, tau)
+    factor = factors.by_importance(a, beta, tau)
     uniform = theory.factor((tau - 1) / (dual.m - 1), a.min(), beta.max())
     assert 0 < 1 - uniform < 1 - factor < 1  # it promises more than (3)
     rng = np.random.default_rng(1)
@@ -68,7 +69,7 @@ def test_the_selection_draws_from_that_law(scaling):
 
 def test_with_equal_constants_the_factor_is_that_of_theorem_4_1():
     for tau in (2, 3, 6):
-        found = theory.by_importance(np.full(6, 0.2), np.full(6, 3.0), tau)
+        found = factors.by_importance(np.full(6, 0.2), np.full(6, 3.0), tau)
         assert np.isclose(found, theory.factor((tau - 1) / 5, 0.2, 3.0), rtol=1e-13)
 
 
@@ -76,7 +77,7 @@ def test_of_two_clients_it_is_the_harmonic_sum_of_the_docs():
     """τ = 2: 1/Σ κ_i(1 − β_i/Σβ)."""
     a, beta = np.array([1.0, 2.0, 0.5, 1.0]), np.array([9.0, 4.0, 3.0, 1.5])
     kappa = beta / a
-    assert np.isclose(1 - theory.by_importance(a, beta, 2), 1 / (kappa * (1 - beta / beta.sum())).sum(), rtol=1e-12)
+    assert np.isclose(1 - factors.by_importance(a, beta, 2), 1 / (kappa * (1 - beta / beta.sum())).sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("tau", [2, 3, 4])
@@ -84,7 +85,7 @@ def test_whoever_is_ahead_one_uniform_client_keeps_a_linear_rate(tau):
     """From random y and for every set T of τ − 1: the mean over the uniform one is below the factor."""
     dual = Dual(uneven())
     a, beta = spectra(dual, "common")
-    factor = theory.by_steps(a.min(), beta.max(), dual.m, tau)
+    factor = factors.by_steps(a.min(), beta.max(), dual.m, tau)
     rng = np.random.default_rng(2)
     y = rng.standard_normal(dual.y.shape)
     y -= y.mean(axis=0)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import mpifed as package
-from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.cli.main import main
 from mpifed.core.errors import UserError
 from mpifed.federation.traits import Refused

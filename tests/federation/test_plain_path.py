@@ -12,8 +12,8 @@ from typing import ClassVar, get_origin, get_type_hints
 import pytest
 
 import mpifed
-from mpifed.algorithms.base import Algorithm
-from mpifed.algorithms.graph_method import GraphMethod
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.experiment import rounds
 from mpifed.federation.request import Request
 

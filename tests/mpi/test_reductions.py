@@ -77,15 +77,17 @@ def federation(transport, reproducible=True, setup=SETUP):
     return Federation(transport, setup, selector, DATA.sizes, reproducible=reproducible)
 
 
-def connected(world, way, nodes=None, cuts=None, setup=SETUP):
-    """The server of the ranks on ``nodes``; None on the others, when they are done."""
+def served(world, way, nodes=None, cuts=None, setup=SETUP):
+    """At rank 0 once the federation of the ranks on ``nodes``, and its server; never on the others, which serve it."""
     if nodes is not None:
         world.nodes = lambda: nodes
     cuts = sums.cuts(DATA.sizes, world.size - 1) if cuts is None else cuts
-    if world.rank == 0:
-        return Server(world, cuts, "float64", way)
-    assert serve(world, cuts, host(cuts[world.rank - 1], cuts[world.rank], setup), way) is not None
-    return None
+    if world.rank:
+        assert serve(world, cuts, host(cuts[world.rank - 1], cuts[world.rank], setup), way) is not None
+        return
+    server = Server(world, cuts, "float64", way)
+    yield federation(server, setup=setup), server
+    server.stop()
 
 
 def placements(ranks):
@@ -97,6 +99,9 @@ def slow(*values):
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
+every = pytest.mark.parametrize("way", WAYS)
+
+
 @pytest.mark.parametrize(
     ("way", "uneven"),
     [*((way, False) for way in WAYS), ("tree", True), *(slow(way, True) for way in WAYS if way != "tree")],
@@ -104,95 +109,68 @@ def slow(*values):
 def test_the_way_does_not_change_a_bit(way, uneven, world):
     """Also of clients that are not called, and where ranks have many subtrees."""
     cuts = [*range(world.size - 1), M] if uneven else None
-    where = placements(world.size) if way == "nodes" else [None]
     alone = federation(InProcess(host(0, M)))
-    for nodes in where:
-        server = connected(world, way, nodes, cuts)
-        if server is None:
-            continue
-        fed = federation(server)
-        for n in (7, *LENGTHS):
-            for to in CALLED:
-                for reduced in ("sum", "max", "call"):
-                    found, right = (getattr(f, reduced)(NUMBERS, np.zeros(n), to=to) for f in (fed, alone))
-                    assert found.tobytes() == right.tobytes()
-        plain = federation(server, reproducible=False)
-        for n in LENGTHS:
-            found, right = (f.sum(NUMBERS, np.zeros(n)) for f in (plain, alone))
-            np.testing.assert_allclose(found, right, rtol=1e-9, atol=1e-3)
-        server.stop()
+    for nodes in placements(world.size) if way == "nodes" else [None]:
+        for fed, server in served(world, way, nodes, cuts):
+            for n in (7, *LENGTHS):
+                for to in CALLED:
+                    for reduced in ("sum", "max", "call"):
+                        found, right = (getattr(f, reduced)(NUMBERS, np.zeros(n), to=to) for f in (fed, alone))
+                        assert found.tobytes() == right.tobytes()
+            plain = federation(server, reproducible=False)
+            for n in LENGTHS:
+                found, right = (f.sum(NUMBERS, np.zeros(n)) for f in (plain, alone))
+                np.testing.assert_allclose(found, right, rtol=1e-9, atol=1e-3)
 
 
 def test_large_own_rows_are_scattered_and_rows_come_back_in_client_order(world):
-    server = connected(world, "auto")
-    if server is not None:
+    for fed, _ in served(world, "auto"):
         for to in CALLED:
             ids = np.arange(M) if to is None else to
             rows = np.random.default_rng(1).normal(size=(len(ids), 6))
-            found = federation(server).call(Noise().echo, to=to, each=rows)
-            np.testing.assert_array_equal(found, rows + ids[:, None])
-        server.stop()
+            np.testing.assert_array_equal(fed.call(Noise().echo, to=to, each=rows), rows + ids[:, None])
 
 
-@pytest.mark.parametrize("way", WAYS)
+@every
 def test_neither_does_it_change_a_bit_of_a_masked_sum(way, world):
     """In whole multiples of 2^-9, added up as integers: also the sum over one client, and over none of some host's."""
-    server, alone = connected(world, way, setup=MASKED), federation(InProcess(host(0, M, MASKED)), setup=MASKED)
-    if server is not None:
-        fed = federation(server, setup=MASKED)
+    alone = federation(InProcess(host(0, M, MASKED)), setup=MASKED)
+    for fed, _ in served(world, way, setup=MASKED):
         for n in LENGTHS:
             for to in CALLED[1:]:
                 found = fed.sum(NUMBERS, np.zeros(n), to=to)
                 assert found.tobytes() == alone.sum(NUMBERS, np.zeros(n), to=to).tobytes()
                 exact = np.rint(np.ldexp(wild(n)[to], 9)).astype(np.int64).sum(axis=0)
                 assert np.array_equal(found, exact.astype(float) / 2**9)
-        server.stop()
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_the_report_has_the_slowest_and_all(way, world):
-    server = connected(world, way)
-    if server is not None:
-        fed = federation(server)
-        for _ in range(3):
+@every
+def test_the_report_has_the_slowest_and_all_and_a_result_is_not_overwritten_by_the_next_one(way, world):
+    for fed, _ in served(world, way):
+        for n in (1000, *LENGTHS):
             fed.begin(1)
-            fed.sum(NUMBERS, np.zeros(1000))
+            first = fed.sum(NUMBERS, np.zeros(n))
             assert 0 < fed.slowest <= fed.computing <= (world.size - 1) * fed.slowest
-        server.stop()
+            before = first.copy()
+            fed.sum(NUMBERS, np.zeros(n), to=np.array([1]))
+            assert first.tobytes() == before.tobytes()
 
 
-def test_a_result_is_not_overwritten_by_the_next_one(world):
-    for way in WAYS:
-        server = connected(world, way)
-        if server is not None:
-            fed = federation(server)
-            for n in LENGTHS:
-                first = fed.sum(NUMBERS, np.zeros(n))
-                kept = first.copy()
-                fed.sum(NUMBERS, np.zeros(n), to=np.array([1]))
-                assert first.tobytes() == kept.tobytes()
-            server.stop()
-
-
-@pytest.mark.parametrize(("way", "short", "long"), [("star", "P - 1", "2 * (P - 1)"), ("tree", "lg", "2 * lg")])
-def test_rank_0_receives_as_many_messages_as_the_way_promises(way, short, long, world):
-    """On a tree ⌈lg(P-1)⌉ + 1, twice as many where reports and long vectors travel apart."""
-    server = connected(world, way)
-    if server is not None:
-        fed, names = federation(server), {"P": world.size, "lg": math.ceil(math.log2(world.size - 1)) + 1}
-        for n, messages in ((100, short), (BIG, long)):
+@pytest.mark.parametrize("way", ["star", "tree"])
+def test_rank_0_receives_as_many_messages_as_the_way_promises(way, world):
+    """P - 1, on a tree ⌈lg(P-1)⌉ + 1; twice as many where reports and long vectors travel apart."""
+    promised = world.size - 1 if way == "star" else math.ceil(math.log2(world.size - 1)) + 1
+    for fed, server in served(world, way):
+        for n, messages in ((100, promised), (BIG, 2 * promised)):
             fed.sum(NUMBERS, np.zeros(n))
             before = server.traffic.messages
             fed.sum(NUMBERS, np.zeros(n))
-            assert server.traffic.messages - before == eval(messages, names)
-        server.stop()
+            assert server.traffic.messages - before == messages
 
 
-@pytest.mark.parametrize("way", WAYS)
+@every
 def test_an_error_on_a_host_ends_the_request_with_one_message(way, world):
-    server = connected(world, way)
-    if server is not None:
-        fed = federation(server)
+    for fed, _ in served(world, way):
         for n in LENGTHS:
             for failing in (M - 1, 0):
                 fed.sum(NUMBERS, np.zeros(n), -1)
@@ -202,4 +180,3 @@ def test_an_error_on_a_host_ends_the_request_with_one_message(way, world):
                 assert time.perf_counter() - begun < 10
         expected = federation(InProcess(host(0, M))).sum(NUMBERS, np.zeros(7), -1)
         assert fed.sum(NUMBERS, np.zeros(7), -1).tobytes() == expected.tobytes()  # no message was left over
-        server.stop()

@@ -34,12 +34,9 @@ def test_a_quadratic_has_no_samples_to_be_drawn(size):
     """On a "mini-batch" it is what it is, or the pair is refused before round one."""
 
     def model(batch_size):
-        table = {
-            "data": {"name": "quadratic", "clients": 4, "features": 6},
-            "rounds": 3,
-            "algorithm": {"name": "flame", "lr": 0.1, "batch_size": batch_size},
-        }
-        return mpifed.run(table).x
+        algorithm = {"name": "flame", "lr": 0.1, "batch_size": batch_size}
+        data = {"name": "quadratic", "clients": 4, "features": 6}
+        return mpifed.run({"data": data, "rounds": 3, "algorithm": algorithm}).x
 
     try:
         found = model(size)

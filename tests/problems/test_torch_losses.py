@@ -5,7 +5,6 @@ import pytest
 
 import mpifed as package
 from mpifed.core.errors import UserError
-from mpifed.problems.least_squares import LeastSquares
 from tests.helpers.torch_cases import C, M, N, agrees, at, dataset, local, network, point, samples, tensors, torch
 
 pytestmark = pytest.mark.torch
@@ -109,12 +108,6 @@ def test_regression_has_real_targets_and_no_accuracy(name, loss, theirs):
         assert np.isclose(f.value(x)[i], theirs(module(A).reshape(-1), b).item(), rtol=1e-12)
     assert not f.problem.classifies()
     assert len(f.evaluate(x)) == 2
-
-
-def test_mse_of_a_linear_network_is_twice_least_squares():
-    f, g = (local(p, dataset("numbers")) for p in (network(here("Flat"), loss="mse"), LeastSquares()))
-    for mine, theirs in zip(f.value_grad(point(f)), g.value_grad(point(f)), strict=True):
-        assert np.allclose(mine, 2 * theirs, rtol=1e-12)
 
 
 def test_a_loss_of_your_own_for_numbers_may_take_several_scores():

@@ -10,7 +10,6 @@ from mpifed.core.errors import UserError
 from mpifed.data.base import Data
 from mpifed.data.blocks import weights
 from mpifed.experiment.config import override
-from mpifed.problems import torch_network
 from mpifed.problems.base import Problem
 from mpifed.problems.mlp import MLP
 from tests.helpers.commands import execute, mpifed
@@ -106,14 +105,6 @@ def test_a_client_has_the_same_bits_alone_as_among_others_and_a_common_point_as_
             assert f(block.take(rows), X[rows]).tobytes() == whole[rows].tobytes()
 
 
-def test_samples_may_come_in_pieces(block, X, monkeypatch):
-    problem = network(lam=0.3)
-    whole = (*problem.value_grad(block, X), problem.value(block, X), problem.predict(block, X))
-    monkeypatch.setattr(torch_network, "PIECE_BYTES", 3 * N * 8)
-    pieces = (*problem.value_grad(block, X), problem.value(block, X), problem.predict(block, X))
-    assert all(np.allclose(a, b, rtol=1e-12, atol=1e-14) for a, b in zip(whole, pieces, strict=True))
-
-
 def test_dropout_is_in_steps_and_not_in_what_is_measured(block, X):
     with_dropout, without = network(dropout=0.4), network()
     for a, b in zip(with_dropout.value_grad(block, X), without.value_grad(block, X), strict=True):
@@ -142,17 +133,12 @@ def test_the_start_comes_from_the_seed_and_leaves_the_random_numbers_of_torch_al
     assert 0.1 < np.abs(starts[0][: 5 * N]).max() <= 1 / np.sqrt(N)  # nn.Linear: uniform in ±1/√in
 
 
-def test_the_cnn_has_206678_parameters_for_three_channels_and_six_classes():
-    cnn = Problem.build("cnn", "problem")
+def test_the_cnn_has_206678_parameters_for_six_classes_of_pictures_and_its_gradient_is_that_of_its_value():
+    cnn = Problem.build({"name": "cnn", "dropout": 0.0, "lam": 0.1}, "problem")
     assert cnn.dim(images(64, channels=3)) == 206_678
     assert cnn.sample(3 * 64 * 64) == (3, 64, 64)
     assert cnn.sample(28 * 28) == (1, 28, 28)
-
-
-def test_the_gradient_of_the_cnn_is_that_of_its_value():
-    cnn = Problem.build({"name": "cnn", "dropout": 0.0, "lam": 0.1}, "problem")
-    f = local(cnn, images(12))
-    x = cnn.initial(images(12), 0)
+    f, x = local(cnn, images(12)), cnn.initial(images(12), 0)
     grad = f.value_grad(x)[1]
     assert grad.tobytes() == f.grad(x).tobytes()
     for v in np.random.default_rng(4).standard_normal((10, len(x))):
@@ -253,8 +239,5 @@ def test_without_torch_the_problem_says_what_to_install(monkeypatch):
 
 
 def test_torch_is_imported_by_those_who_use_it_only():
-    script = (
-        "import sys; from mpifed.experiment import config; "
-        "config.experiment({'problem': 'cnn'}); sys.exit('torch' in sys.modules)"
-    )
-    assert execute([sys.executable, "-c", script]).code == 0
+    words = "import sys; from mpifed.experiment import config; config.experiment({'problem': 'cnn'})"
+    assert execute([sys.executable, "-c", f"{words}; sys.exit('torch' in sys.modules)"]).code == 0

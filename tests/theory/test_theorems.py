@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks.fedadmm.iterates import weights
 from mpifed.algorithms.accfeddcd import AccFedDCD
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.fedadmm import FedADMM
@@ -113,7 +114,7 @@ def test_fedadmm_counts_the_inner_steps_of_theorem_3_1():
     sigma, r, s = np.array([1.0]), np.array([1.0]), np.array([0.0])
     assert fedadmm.contraction(sigma, r, s) == 2.0
     assert fedadmm.inner_steps(sigma, r, s, np.array([8.0]), 1.0) == pytest.approx(4.0)  # log2(2 · 2 · 8/1) − 1
-    assert fedadmm.weights(sigma, r, 0.5) == pytest.approx(31.0)  # 1 + 10 · 3
+    assert weights(sigma, r, 0.5) == pytest.approx(31.0)  # 1 + 10 · 3
 
 
 def test_flame_compares_both_sides_of_lemma_1():

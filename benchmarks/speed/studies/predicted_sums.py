@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.speed.common import figure, told, write_csv
+from benchmarks.speed.cost_model import reduce
 from mpifed.federation import sums
-from mpifed.mpi import loggp
+from mpifed.mpi.loggp import NETWORK
 from mpifed.mpi.reduction_choice import Choice
 from mpifed.report.palette import BLACK, BLUE, ORANGE, VERMILION
 from mpifed.report.style import drawing
@@ -50,7 +51,7 @@ def predictions(clients: int) -> Iterator[Prediction]:
         choice = Choice(range(ranks), [[], *(sums.nodes(lo, hi, clients) for lo, hi in pairwise(cuts))])
         for n in FEATURES:
             seconds = choice.seconds("sum", 8 * n, choice.link)
-            seconds[BARE] = loggp.reduce(loggp.NETWORK, 8 * n, ranks)
+            seconds[BARE] = reduce(NETWORK, 8 * n, ranks)
             yield Prediction(ranks, n, seconds, choice.way("sum", 8 * n))
 
 

@@ -18,7 +18,7 @@ from mpifed.mpi.tree_messages import REPORT
 MACHINE = Machine(L=1e-6, o=2e-7, G=1e-10, gamma=5e-11, o_round=1e-4, compute=1e-9, turn=1e-3)
 ALPHA = MACHINE.L + 2 * MACHINE.o
 BYTES = Machine(L=0.0, o=0.0, G=1.0, gamma=0.0)  # its seconds are bytes
-COLLECTIVES = [model.broadcast, loggp.reduce, loggp.reduce_scatter]
+COLLECTIVES = [model.broadcast, model.reduce, loggp.reduce_scatter]
 STAGES = {1: 0, 2: 1, 3: 2, 4: 2, 5: 3, 8: 3, 9: 4, 1024: 10}
 
 RANGES = [(1e-7, 1e-3), (0.01, 0.49), (1e-11, 1e-7), (1e-11, 1e-7), (1e-6, 1e-2), (1e-12, 1e-8)]  # α, o/α, G, γ, …
@@ -45,11 +45,11 @@ def test_a_short_message_goes_down_the_tree_and_a_long_one_in_parts():
     short, long = 100, 10**9
     assert model.broadcast(MACHINE, short, 16) == pytest.approx(4 * (ALPHA + short * MACHINE.G))
     assert model.broadcast(MACHINE, long, 16) == pytest.approx(8 * ALPHA + 2 * 15 / 16 * long * MACHINE.G)
-    assert loggp.reduce(MACHINE, short, 16) == pytest.approx(4 * (ALPHA + short * (MACHINE.G + MACHINE.gamma)))
+    assert model.reduce(MACHINE, short, 16) == pytest.approx(4 * (ALPHA + short * (MACHINE.G + MACHINE.gamma)))
     message = ALPHA + 1000 * MACHINE.G  # between two ranks every collective is one message
     assert model.broadcast(MACHINE, 1000, 2) == pytest.approx(message)
     assert loggp.gather(MACHINE, [1000]) == pytest.approx(message)
-    assert loggp.reduce(MACHINE._replace(gamma=0.0), 1000, 2) == pytest.approx(message)
+    assert model.reduce(MACHINE._replace(gamma=0.0), 1000, 2) == pytest.approx(message)
 
 
 @given(collective=st.sampled_from(COLLECTIVES), size=sizes, more=sizes, count=ranks, further=ranks)
@@ -158,7 +158,7 @@ def test_the_turn_is_found_from_rounds_of_ranks_that_share_cores():
     ("call", "words", "message"),
     [
         (model.broadcast, (MACHINE, -1, 2), "size = -1 must be at least 0"),
-        (loggp.reduce, (MACHINE, 1, 0), "ranks = 0 at least 1"),
+        (model.reduce, (MACHINE, 1, 0), "ranks = 0 at least 1"),
         (loggp.gather, (MACHINE, [3, -2]), "size = -2"),
         (model.round_seconds, (MACHINE, Study(6, 10, 4, 1)), "6 ranks are too many for 4 clients: at most 5"),
         (model.round_seconds, (MACHINE, Study(2, 0, 4, 1)), "n = 0"),

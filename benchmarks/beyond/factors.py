@@ -19,7 +19,8 @@ def symmetric(theta: Array, size: int) -> float:
 def by_importance(a: Array, beta: Array, tau: int) -> float:
     """The factor of E G − G* per iteration with Λ = diag(1/a_i) and sets S drawn ∝ Σ a_i · Π β_i/a_i over S.
 
-    1 − Σ β · e_{τ−2}(κ without its two largest) / Σ β_i e_{τ−1}(κ without κ_i), κ_i = β_i/a_i; see docs/studies/selection.md.
+    1 − Σ β · e_{τ−2}(κ without its two largest) / Σ β_i e_{τ−1}(κ without κ_i), κ_i = β_i/a_i.
+    See docs/studies/selection.md.
     """
     kappa = beta / a
     kappa = kappa / kappa.max()

@@ -73,7 +73,9 @@ def test_fedgia_lemma_iv_1_the_lagrangian_never_increases(seed, t):
     """(23): with σ = t·r/m >= 6r/m and k0 = 1 it falls by at least (σ/24) Σ (‖Δx‖² + ‖Δx_i‖²)."""
     algorithm = FedGiA(k0=1, t=t, H="diagonal")
     run = Run(algorithm, seed=seed, data_seed=seed, selection=Uniform(share=0.5))
-    sigma, x, last = run.server.sigma, np.zeros(N), None
+    sigma = run.server.sigma
+    x = np.zeros(N)
+    last = None
     for k in range(50):
         run.fed.begin(k + 1)
         chosen = run.fed.mask(run.fed.select(x))

@@ -44,21 +44,3 @@ def test_with_equal_weights_it_is_the_elastic_net_mean():
     nets = elastic_nets(Near(others, 5 * np.arange(7), np.full(30, 1 / 6)), Z)
     assert np.allclose(nets.minimiser(LAM, ETA), elastic_net_mean(Z, LAM, ETA), rtol=1e-14)
     assert np.allclose(nets.mean(), Z.mean(axis=0))
-
-
-def test_the_bits_of_a_node_do_not_depend_on_the_others(made):
-    near, own, mu, V = made
-    found = elastic_nets(near, own).minimiser(LAM, ETA, mu, V)
-    for i in range(len(own)):
-        inside = slice(near.first[i], near.first[i + 1])
-        alone = Near(near.rows[inside], np.array([0, COUNTS[i]]), near.weights[inside])
-        row = elastic_nets(alone, own[i : i + 1]).minimiser(LAM, ETA, mu[i : i + 1], V[i : i + 1])
-        assert row[0].tobytes() == found[i].tobytes()
-
-
-def test_single_precision_stays_single(made):
-    near, own, mu, V = made
-    single = Near(near.rows.astype("f"), near.first, near.weights.astype("f"))
-    found = elastic_nets(single, own.astype("f")).minimiser(LAM, ETA, mu.astype("f"), V.astype("f"))
-    assert found.dtype == np.float32
-    assert np.allclose(found, elastic_nets(near, own).minimiser(LAM, ETA, mu, V), atol=1e-5)

@@ -71,7 +71,11 @@ class Path(NamedTuple):
 def path(place, dtype="float64"):
     algorithm, graph = EVERY[place]
     run = start(algorithm, dtype=dtype, graph=graph)
-    begun, models, states, absent, servers = copy(run.fed.ledger), [], [], [], []
+    begun = copy(run.fed.ledger)
+    models = []
+    states = []
+    absent = []
+    servers = []
     f, g = run.measure()
     for _ in range(ROUNDS):
         servers.append((run.server, [np.array(value) for value in run.server]))
@@ -128,7 +132,9 @@ def test_single_precision_is_double_precision_to_rounding(place):
 @precise
 @cases(lambda algorithm, graph: graph is None and not traits.by_coin(algorithm))
 def test_the_ledger_is_the_count_by_hand(place, dtype):
-    found, algorithm, size = path(place, dtype), EVERY[place][0], np.dtype(dtype).itemsize
+    found = path(place, dtype)
+    algorithm = EVERY[place][0]
+    size = np.dtype(dtype).itemsize
     before = BEFORE.get(algorithm.label(), 0)
     assert any(vars(found.begun).values()) == (before > 0)  # mostly what is told before round one is not charged
     exchanges = ROUNDS * EXCHANGES.get(algorithm.label(), 1)

@@ -18,7 +18,9 @@ from tests.helpers.dual_methods import after, begun, duals, every_dual, on_every
 def test_the_expected_gap_ratio_is_exactly_the_formula_of_the_errata(c, alpha, eta, tau):
     """1 − (τ−1)/(N−1)·(2κ' − κ'²), κ' = ηα/c: the mean over 2,000 draws, within 1 %."""
     dual, problem = sharp(c, alpha)
-    run, start, k = begun(dual, Uniform(count=tau), problem=problem, eta=eta), np.zeros_like(dual.b), eta * alpha / c
+    run = begun(dual, Uniform(count=tau), problem=problem, eta=eta)
+    start = np.zeros_like(dual.b)
+    k = eta * alpha / c
     gaps = [dual.gap(after(run, y=start, w=start).y) for _ in range(2000 if tau < dual.m else 1)]
     ratio = np.mean(gaps) / dual.gap(start)
     assert np.isclose(ratio, 1 - (tau - 1) / (dual.m - 1) * (2 * k - k * k), rtol=0.01, atol=1e-12)
@@ -57,7 +59,10 @@ def test_theorem_4_1_the_local_models_and_the_random_one_near_the_minimiser(plac
 
     E‖w_i − w*‖² <= rate^T ‖y*‖²/(Nα²), and its source (38) in every run.
     """
-    dual, tau, rounds, runs = duals()[place], 3, 8, 60
+    dual = duals()[place]
+    tau = 3
+    rounds = 8
+    runs = 60
     algorithm = build("feddcd", {"model": "random"})
     every, random = np.zeros((2, runs, rounds))
     for seed in range(runs):
@@ -77,7 +82,10 @@ def test_theorem_4_1_the_local_models_and_the_random_one_near_the_minimiser(plac
 @every_dual
 def test_theorem_5_2_inexact_gradients_still_contract(place):
     """(8) with δ = (1 − κ)/4, η = ¼: the mean over 40 runs, never above the bound beyond sampling error."""
-    dual, tau, rounds, runs = duals()[place], 3, 15, 40
+    dual = duals()[place]
+    tau = 3
+    rounds = 15
+    runs = 40
     kappa = (tau - 1) * dual.alpha / (32 * (dual.m - 1) * dual.beta)
     algorithm = build("feddcd", {"eta": 0.25, "solver": {"name": "gd", "delta": "theorem"}})
     gaps = np.zeros((runs, rounds + 1))
@@ -143,7 +151,9 @@ def test_asynchronously_the_dual_objective_falls_in_every_round_and_the_sum_of_t
 def test_asynchronously_it_is_exact_coordinate_descent_on_those_that_arrive(place):
     """The synchronous method with the arrivals for its selections makes the same models and duals, to rounding."""
     dual, rounds = duals()[place], 25
-    run, came, models = asynchronous(dual, 3), [], []
+    run = asynchronous(dual, 3)
+    came = []
+    models = []
     for _ in range(rounds):
         models.append(run.rounds(1)[0])
         came.append(tuple(run.fed.selected.tolist()))

@@ -55,7 +55,9 @@ def test_by_importance_the_expected_dual_gap_falls_by_its_factor(tau, scaling):
 
 @pytest.mark.parametrize("scaling", ["common", "own"])
 def test_the_selection_draws_from_that_law(scaling):
-    dual, tau, rounds = Dual(uneven(own=scaling == "own")), 2, 4000
+    dual = Dual(uneven(own=scaling == "own"))
+    tau = 2
+    rounds = 4000
     a, beta = spectra(dual, scaling)
     run = begun(dual, Importance(count=tau), scaling=scaling)
     run.rounds(1)
@@ -100,13 +102,18 @@ def test_whoever_is_ahead_one_uniform_client_keeps_a_linear_rate(tau):
 @pytest.mark.parametrize("scaling", ["common", "own"])
 def test_greedy_feddcd_is_a_plain_loop(scaling, solver):
     """Candidates solve (1), keep w_i and reply with √a_i‖w_i − x‖; those ahead and one other solve again; (2)."""
-    m, n, tau, seed = 6, 3, 3, 4
+    m = 6
+    n = 3
+    tau = 3
+    seed = 4
     dual = Dual(uneven(m, own=True))
     table = {"name": "newton"} if solver is None else {"name": "gd", "steps": solver}
     algorithm = build("feddcd", {"scaling": scaling, "solver": table})
     run = Run(algorithm, "quadratic", data=dual.data, seed=seed, selection=Greedy(count=tau, candidates=5))
     a, beta = spectra(dual, scaling)
-    y, w, x = np.zeros((m, n)), np.zeros((m, n)), np.zeros(n)
+    y = np.zeros((m, n))
+    w = np.zeros((m, n))
+    x = np.zeros(n)
 
     def solve(i):
         if solver is None:

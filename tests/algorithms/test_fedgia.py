@@ -100,7 +100,9 @@ class Gradients(Lasting):
 
 def models(method, steps, duration=seconds):
     """The models of an asynchronous run with one arrival a step, and who arrived from which of them."""
-    found, moved, started = [method.x], method.step, []
+    found = [method.x]
+    moved = method.step
+    started = []
 
     def recording(uploads, ages):
         moved(uploads, ages)
@@ -122,7 +124,9 @@ def test_with_zero_metric_uploads_are_gradient_steps_from_the_model_that_was_sen
 
 def test_no_delay_makes_gradient_steps_diverge():
     """The distance from x* is at most (1 − α/(tL)) times the largest at the starts of the last uploads."""
-    clients, t, alpha = logistic(), 0.7, 0.2
+    clients = logistic()
+    t = 0.7
+    alpha = 0.2
     L = max(client.lipschitz for client in clients)
     assert t >= (1 + alpha / L) / 2
     *_, (best, _) = fedgia_async.run(clients, [range(len(SIZES))] * 400, k0=2, H="zero", t=t)

@@ -130,8 +130,3 @@ def test_a_resumed_run_goes_on_counting(tmp_path):
 def test_what_breaks_the_guarantee_is_refused(table, told):
     with pytest.raises(UserError, match=told):
         run(**table)
-
-
-def test_single_precision_is_fine_where_uploads_are_seen():
-    """Rounding then comes after the noise."""
-    assert run(dtype="float32").x.dtype == np.float32

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 
 from mpifed.algorithms.parts.local_solvers import (
-    AugmentedLagrangian,
     GradientDescent,
     Newton,
     gradient_descent,
@@ -169,7 +168,9 @@ def test_newton_takes_at_most_its_steps():
 @convex
 @pytest.mark.parametrize("tol", [1e-3, 1e-6])
 def test_an_economical_newton_reaches_its_tolerance_with_fewer_products(problem, tol, monkeypatch):
-    f, rng, products = clients(problem), np.random.default_rng(1), {True: 0, False: 0}
+    f = clients(problem)
+    rng = np.random.default_rng(1)
+    products = {True: 0, False: 0}
     Y, W = 0.01 * rng.standard_normal((len(f), f.n)), rng.standard_normal((len(f), f.n))
     for economical in products:
         hessian = type(f.problem).hessian
@@ -188,17 +189,6 @@ def test_an_economical_newton_reaches_its_tolerance_with_fewer_products(problem,
             found = Newton(tol=tol, economical=economical).minimise(f, Y, W, 0.05, 1.0, 1.0)
         assert (np.linalg.norm(f.grad(found) - Y, axis=1) <= tol).all()
     assert products[True] < products[False] + (tol < 1e-3)
-
-
-@convex
-def test_newton_has_the_same_bits_whoever_else_solves(problem):
-    f = clients(problem)
-    rng = np.random.default_rng(2)
-    Y, W = 0.01 * rng.standard_normal((len(f), f.n)), 5 * rng.standard_normal((len(f), f.n))
-    together = newton(f, Y, W, 1e-10)
-    for rows in (np.array([1]), np.array([4]), np.array([0, 3]), np.array([1, 2, 4])):
-        alone = newton(f.take(rows), Y[rows], W[rows], 1e-10)
-        assert together[rows].tobytes() == alone.tobytes()
 
 
 @convex
@@ -225,36 +215,3 @@ def test_gradient_descent_takes_its_steps(steps):
     for _ in range(steps):
         wanted = wanted - 0.02 * (f.grad(wanted) - Y)
     assert np.array_equal(gradient_descent(f, Y, W, steps, 0.02), wanted)
-
-
-def one_by_one(f, w, r, sigma, pi, eps, most):
-    """Descents on L_i, one client after the other as (3.12) and (3.5) are printed: points, and steps taken."""
-    found, taken = [], []
-    for i in range(len(f)):
-        one, v, steps, norm = f.take(np.array([i])), w[None], 0, np.inf
-        g = one.grad(v) / f.m
-        while steps < most and norm > eps[i]:
-            v, steps = (r[i] * v + sigma[i] * w - (g + pi[i])) / (r[i] + sigma[i]), steps + 1
-            g = one.grad(v) / f.m
-            residual = g + pi[i] + sigma[i] * (v - w)
-            norm = np.vecdot(residual, residual)[0]
-        found.append(v[0])
-        taken.append(steps)
-    return np.array(found), np.array(taken)
-
-
-@convex
-@pytest.mark.parametrize("most", [1, 2, 3, 8])
-@pytest.mark.parametrize("share", [0.0, 0.2, 0.6, 1.0])
-def test_descents_on_augmented_lagrangians_are_those_of_single_clients(problem, share, most):
-    """To the bit, however many clients go on: ``share`` of them never converge, the others after different steps."""
-    f = clients(problem, c=10)
-    rng = np.random.default_rng(6)
-    w, pi = rng.standard_normal(f.n), 0.1 * rng.standard_normal((10, f.n))
-    eps = np.where(np.arange(10) < share * 10, 0.0, 10.0 ** -np.arange(10))
-    r, sigma = (np.repeat(a[:, None], f.n, 1) for a in (f.lipschitz() / f.m, 0.2 * f.lipschitz() / f.m))
-    lagrangian = AugmentedLagrangian(f, w, r, sigma, f.grad(w) / f.m, r * w + sigma * w)
-    points, steps = lagrangian.descend(pi, eps, most)
-    wanted, taken = one_by_one(f, w, r, sigma, pi, eps, most)
-    assert steps.tolist() == taken.tolist()
-    assert points.tobytes() == wanted.tobytes()

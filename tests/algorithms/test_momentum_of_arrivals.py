@@ -7,7 +7,11 @@ import pytest
 
 from tests.oracles import event_loop
 
-M, N, TAU, ALPHA, BETA = 20, 6, 10, 1.0, 100.0
+M = 20
+N = 6
+TAU = 10
+ALPHA = 1.0
+BETA = 100.0
 
 
 class Nobody:

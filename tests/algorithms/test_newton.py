@@ -115,7 +115,10 @@ def test_every_trial_point_is_an_exchange_and_is_charged():
     ids=str,
 )
 def test_the_bits_are_those_of_the_messages(name, options, clients, trials):
-    n, N, m, k = 6, 21, 8, 12
+    n = 6
+    N = 21
+    m = 8
+    k = 12
     run = curved(build(name, {"compressor": {"name": "topk", "k": "2n"}, **options}), Uniform(count=3))
     up, down = run.fed.ledger.bits_up, run.fed.ledger.bits_down
     assert up == 64 * m * (N + n * (name == "fednl-pp"))  # H_i⁰, and g_i⁰ of FedNL-PP

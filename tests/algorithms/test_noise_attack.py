@@ -65,7 +65,9 @@ def gradient(algorithm, z, x, noise):
     """The gradient that a client's upload of round 1 tells when the noise is known."""
     if algorithm["name"] == "sfedavg":
         return (x - (z - noise)) / algorithm["step"]["a"]
-    mu, eta, lam = growth(30.0, x), algorithm["eta"], algorithm["lam"]
+    mu = growth(30.0, x)
+    eta = algorithm["eta"]
+    lam = algorithm["lam"]
     moved = z - noise - x  # soft(μ(0 − x) − g, λ)/(η + μ)
     return -mu * x - (eta + mu) * moved - lam * np.sign(moved)
 

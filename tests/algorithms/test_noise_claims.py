@@ -21,7 +21,9 @@ def true_over_named(k0, uploads, **options):
     """
     algorithm = FedEPM(k0=k0, noise="none", **options)
     f = local(Pool(np.ones((2, 1)), np.array([0.0, 1.0]), None, np.array([1, 1])), LeastSquares())
-    client, rng, found = algorithm.join(f), np.random.default_rng(0), []
+    client = algorithm.join(f)
+    rng = np.random.default_rng(0)
+    found = []
     for upload in range(uploads):
         client, _ = algorithm.update(f, client, rng.standard_normal(1), k0 * upload, M50, M50 / 2)
         mu = algorithm.mu0 * algorithm.alpha ** (k0 * (upload + 1))

@@ -22,23 +22,23 @@ def moreau(run, lam):
 
 
 @pytest.mark.parametrize(
-    ("name", "options"),
+    ("name", "options", "rounds"),
     [
-        ("flame", {"rho": 1.0}),
-        pytest.param("flame", {"rho": 1.0, "center": "local"}, marks=pytest.mark.slow),
-        pytest.param("flame", {"rho": 2.0}, marks=pytest.mark.slow),
-        ("pfedme", {"eta": 0.1}),
+        ("flame", {"rho": 1.0}, 200),
+        pytest.param("flame", {"rho": 1.0, "center": "local"}, 400, marks=pytest.mark.slow),
+        pytest.param("flame", {"rho": 2.0}, 400, marks=pytest.mark.slow),
+        ("pfedme", {"eta": 0.1}, 200),
     ],
     ids=str,
 )
-def test_both_end_where_the_moreau_envelope_is_least(name, options):
+def test_both_end_where_the_moreau_envelope_is_least(name, options, rounds):
     """Problem (7) of flame: w* minimises the mean of the envelopes, θ_i* = prox of f_i at w*."""
     lam = 5.0
     run = Run(build(name, {"lam": lam, "lr": 0.04, "epochs": 30, "batch_size": 0, **options}), selection=All())
     w, theta = moreau(run, lam)
     assert np.abs(gradients(run, theta) + lam * (theta - w)).max() < 1e-12  # the test's own formula
     assert np.linalg.norm(w - minimiser(run)) > 1e-2  # another point than the minimiser of f
-    run.rounds(200)
+    run.rounds(rounds)
     assert np.allclose(run.server.x, w, rtol=1e-5, atol=1e-6)
     assert np.allclose(run.states().theta, theta, rtol=1e-5, atol=1e-6)
 

@@ -13,7 +13,10 @@ from mpifed.problems.softmax import Softmax
 from tests.helpers import traits
 from tests.helpers.algorithm_runs import Run, build, local
 
-LAM, CLASSES, SEED, PLACE = 0.05, 3, 4, (2, 1)
+LAM = 0.05
+CLASSES = 3
+SEED = 4
+PLACE = (2, 1)
 PROBLEM = Softmax(lam=LAM, bias=False)
 SIZES = [9, 12, 10, 11]
 

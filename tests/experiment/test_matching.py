@@ -90,7 +90,7 @@ def test_a_refusal_names_the_algorithms_that_can():
 def test_an_option_that_asks_for_more_is_told_from_the_algorithm():
     text = refusal({"algorithm": {"name": "fedgia", "H": "gram"}, "problem": "softmax"})
     assert "it needs majorizer_inverse (" in text
-    assert "; with its default options it can, and so can ad-admm, " in text
+    assert "; with its default options it can, and so can accfeddcd, " in text
     assert any(line.startswith('fedgia with H = "gram" needs majorizer_inverse') for line in TABLE.options)
     assert any(line.startswith('fedepm with noise = "clipped" needs clipped_grad') for line in TABLE.options)
 

@@ -1,8 +1,9 @@
-"""How to run a command that must end with a code, and the status that it recorded."""
+"""How to run a command that must end with a code, the status that it recorded, and which cases run by default."""
 
 from __future__ import annotations
 
 import h5py
+import pytest
 
 from tests.helpers.commands import mpifed
 
@@ -16,3 +17,9 @@ def run(*words, ranks=None, code=0, **more):
 def status(path):
     with h5py.File(path) as file:
         return file.attrs["status"], file.attrs["stop_reason"]
+
+
+def chosen(names, *default):
+    """The names as cases, all but the default ones slow."""
+    assert set(default) <= set(names)
+    return [name if name in default else pytest.param(name, marks=pytest.mark.slow) for name in names]

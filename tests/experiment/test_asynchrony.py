@@ -1,4 +1,4 @@
-"""Asynchronous runs in experiment files: what is refused, in which words, and what a result says of them."""
+"""Asynchronous runs in experiment files: which numbers are refused, and what a result says of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import mpifed as package
-from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import UserError
 from mpifed.experiment.certify import study as certified
 from mpifed.experiment.config import experiment, override
@@ -18,41 +17,10 @@ from tests.helpers.commands import mpifed
 SMALL = ["data.clients=9", "data.features=5", "rounds=12", "algorithm=fedavg"]
 SLOW = ["system.speed={name='lognormal',median=100}", "system.latency=0.01"]
 AWAY = [*SMALL, *SLOW, "asynchronous.arrivals=3"]
-GIVEN = "asynchronous.arrivals = 3 is wrong"
 WRONG = {
-    "without [system]": ([*SMALL, "asynchronous.arrivals=3"], f"{GIVEN} without a table [system]: who arrives first"),
     "too many": ([*AWAY, "asynchronous.arrivals=10"], "arrivals = 10 is wrong: it must be between 1 and the 9 clients"),
     "none": ([*AWAY, "asynchronous.arrivals=0"], "asynchronous.arrivals = 0 is wrong: it must be a whole number >= 1"),
     "negative": ([*AWAY, "asynchronous.staleness=-1"], "asynchronous.staleness = -1 is wrong: it must be a whole"),
-    "another method": (
-        [*AWAY, "algorithm=scaffold"],
-        f"{GIVEN}: scaffold cannot be asynchronous, because its rounds wait for all the clients that they call",
-    ),
-    "its own reason": ([*AWAY, "algorithm=fedopt"], f"{GIVEN}: fedopt cannot be asynchronous, because Δ is the step"),
-    "one for the dual": (
-        [*AWAY, "algorithm=feddcd", "problem=logistic", "data=gaussian", "asynchronous.arrivals=1"],
-        "asynchronous.arrivals = 1 is wrong: feddcd needs at least 2 clients a round",
-    ),
-    "a selection": ([*AWAY, "selection.count=4"], "selection.count = 4 is wrong with [asynchronous]: all clients work"),
-    "another selection": ([*AWAY, "selection=cover"], 'selection = "cover" is wrong with [asynchronous]: all clients'),
-    "masks": ([*AWAY, "masks={}"], "masks cannot be used with [asynchronous]: clients agree on masks before"),
-    "downloads": (
-        [*AWAY, "compress.down=natural"],
-        'compress.down = "natural" is wrong with [asynchronous]: compressed',
-    ),
-    "last uploads": (
-        [*AWAY, "compress.up=natural", "algorithm.aggregate=all"],
-        'compress.up = "natural" is wrong with [asynchronous]: the server of fedavg keeps the last uploads of all',
-    ),
-    "a deadline": (
-        [*AWAY, "system.deadline=2"],
-        "system.deadline = 2.0 is wrong with [asynchronous]: there every client",
-    ),
-    "partial work": (
-        [*AWAY, "system.deadline=2", "system.partial=true"],
-        "system.deadline = 2.0 is wrong with [asynchronous]: there every client replies in its own time",
-    ),
-    "drop-outs": ([*AWAY, "system.dropout=0.1"], "system.dropout = 0.1 is wrong with [asynchronous]"),
     "no time": (
         [*SMALL, "system={}", "asynchronous={}"],
         "asynchronous.arrivals = 1 is wrong: with this [system] client 0 takes no time and would always arrive first",
@@ -70,24 +38,6 @@ def test_what_has_no_meaning_is_refused_before_round_one(name):
     with pytest.raises(UserError, match=re.escape(sentence)) as told:
         run(*words)
     assert "\n" not in str(told.value)
-
-
-def test_the_command_says_it_and_so_does_the_dry_run_of_a_sweep(tmp_path):
-    words, sentence = WRONG["another method"]
-    dry = ["sweep", *words, "--grid", "seed=0:3", "-o", tmp_path / "results", "--dry-run"]
-    for command in (["run", *words], dry):
-        done = mpifed(*command)
-        assert (done.code, done.out) == (2, "")
-        assert sentence in done.err
-    assert mpifed("sweep", *SMALL, *SLOW, "--grid", "asynchronous.arrivals=1,2,9", *dry[-3:]).code == 0
-
-
-def test_methods_that_are_named_instead_can():
-    with pytest.raises(UserError) as told:
-        run(*WRONG["another method"][0])
-    able = re.search(r"call; (.*) can, and without", str(told.value)).group(1).split(", ")
-    assert able == [name for name in Algorithm.choices if Algorithm.member(name, "").asynchronous]
-    assert {"fedavg", "feddcd"} <= set(able)
 
 
 def test_all_may_be_written_for_the_selection():

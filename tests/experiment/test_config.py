@@ -360,7 +360,7 @@ def test_what_is_no_experiment_file_is_refused(study, tmp_path, text, sentence):
         (["seed=1", "seed.x=1"], "'seed.x=1': seed is not a table"),
         ("seed", "'seed' is not an override: write KEY=VALUE, for example algorithm.k0=5"),
         ("=3", "'=3' is not an override: write KEY=VALUE"),
-        ("algorithm.name=[1]", "unknown algorithm '[1]'; the choices are fedgia, "),
+        ("algorithm.name=[1]", "unknown algorithm '[1]'; the choices are accfeddcd, "),
         ("data=[1]", "data = [1] is wrong: data is a table"),
         ("algorithm.step.name={a = 1}", "unknown step "),
         ("algorithm.t=inf", "algorithm.t = inf is wrong: it must be a finite number"),

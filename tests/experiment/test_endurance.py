@@ -60,6 +60,7 @@ def test_rounds_leave_no_object_behind(name, tmp_path, written_every_twentieth_r
     assert left_behind(tmp_path, STUDIES[name]) < SLACK * (LAST - FIRST)
 
 
+@pytest.mark.slow
 def test_what_rounds_leave_behind_is_seen(tmp_path, written_every_twentieth_round):
     kept = []
     assert left_behind(tmp_path, STUDIES["fedavg"], kept.append) > SLACK * (LAST - FIRST)

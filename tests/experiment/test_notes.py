@@ -16,7 +16,7 @@ from tests.helpers.algorithm_cases import SERVED
 
 METHOD = """
 from typing import ClassVar, NamedTuple
-from mpifed import Algorithm
+from mpifed import Algorithm, Takes
 class State(NamedTuple):
     x: object = 0
 class Own(Algorithm):
@@ -64,7 +64,7 @@ def test_marina_asks_all_clients_in_some_rounds():
 
 
 def test_a_method_that_never_selects_says_so_where_the_user_set_the_selection(own):
-    name = own("selections: ClassVar[int] = 0")
+    name = own("takes = Takes.ALL")
     result, said = started({"algorithm": name, "selection": {"share": 0.25}})
     assert said == f"mpifed: {name} asks all clients; selection has no effect\n"
     assert result.attrs["notes"] in said

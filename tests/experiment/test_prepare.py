@@ -43,8 +43,6 @@ def test_without_mpi_one_host_has_them_all():
     ("table", "ranks", "sentence"),
     [
         ({}, 11, "11 ranks are too many for 9 clients: start at most 10"),
-        ({"algorithm": "fedgia", "problem": "svm"}, 1, "fedgia cannot run on svm: it needs lipschitz"),
-        ({"record": {"personal": True}}, 1, "record.personal = true is wrong: fedgia has no personal models"),
         ({"problem": "softmax"}, 1, "problem 'softmax' cannot use these data"),
     ],
 )

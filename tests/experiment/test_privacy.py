@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed import UserError
 from mpifed.algorithms.fedepm import FedEPM
 from mpifed.core.toml import flat
 from mpifed.experiment.config import experiment
@@ -25,35 +24,6 @@ TABLE = {
     "algorithm": {"name": "fedepm", "noise": "clipped", "epsilon": 0.5, "k0": 2},
 }
 SEEDED = TABLE["algorithm"] | {"noise_seed": 3}
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (
-            {"selection": {"name": "biased", "count": 2}},
-            r'^selection = "biased" is wrong: its candidates send exact scores, which break the privacy that '
-            r"fedepm guarantees here, so it must be one without scores, such as uniform$",
-        ),
-        (
-            {"dtype": "float32"},
-            r'^dtype = "float32" is wrong: the privacy that fedepm guarantees here covers the rounding errors of '
-            r'double precision, so it must be "float64"$',
-        ),
-    ],
-    ids=["biased", "float32"],
-)
-def test_what_undoes_the_guarantee_is_refused_before_round_one(settings, message, monkeypatch):
-    begun = []
-    monkeypatch.setattr(FedEPM, "start", lambda self, fed: begun.append(fed))
-    with pytest.raises(UserError, match=message):
-        mpifed.run(TABLE | settings)
-    assert not begun
-
-
-@pytest.mark.parametrize("settings", [{"selection": {"name": "biased", "count": 2}}, {"dtype": "float32"}], ids=str)
-def test_without_a_guarantee_it_is_allowed(settings):
-    mpifed.run(TABLE | settings | {"algorithm": SEEDED, "rounds": 1})
 
 
 def told(**settings):
@@ -174,6 +144,7 @@ def test_the_commands_count_alike(every, monkeypatch, tmp_path):
     assert spent(result)[-1] == 12 + result.attrs["rounds_redrawn"]
 
 
+@pytest.mark.slow
 def test_rounds_that_several_ranks_run_again_count_too(tmp_path):
     path, words = tmp_path / "out.h5", [f"{key}={value}" for key, value in flat(TABLE).items()]
     assert command("run", *words, "rounds=4", "-q", "-o", path, ranks=2).code == 0

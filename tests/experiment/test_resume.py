@@ -18,16 +18,28 @@ from hypothesis import HealthCheck, given, settings
 from mpifed.cli.options import EXAMPLES
 from mpifed.experiment.checkpoint import STATE, find, folder
 from mpifed.results.result import load
-from tests.experiment.conftest import run, status
+from tests.experiment.conftest import chosen, run, status
 from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun
 from tests.helpers.killed_runs import AWAY, children, content, finish, start
 from tests.helpers.killed_runs import STUDY as KILLED
-from tests.helpers.studies import SEVERAL, endless
+from tests.helpers.studies import STUDIES, endless
 
+RESUMED = [  # by default: each kind of state that a checkpoint has
+    "fedgia, adaptive, compressed",
+    "accfeddcd, svrg",
+    "scaffold, flaky",
+    "fedadmm, masked",
+    "flame, biased",
+    "fedopt, importance",
+    "fednl",
+    "proxskip, flaky",
+    "dgd, redrawn",
+    "fedavg, asynchronous, last",
+]
 KILLS = "tests.helpers.killed_runs"
 
 
-@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("name", chosen(STUDIES, *RESUMED))
 def test_a_finished_run_goes_on_with_the_bits_of_one_that_had_all_rounds_from_the_start(name, tmp_path):
     """Also where its last round was evaluated and stored only because it was the last one, and with personal models."""
     whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
@@ -160,7 +172,8 @@ def test_a_selection_with_too_few_rows_for_the_new_rounds_is_refused(tmp_path):
     assert load(path).status == "finished"
 
 
-@pytest.mark.parametrize("name", ["scaffold, flaky", pytest.param("fedgia", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["scaffold, flaky", "fedgia"])
 def test_a_finished_run_goes_on_under_mpirun(name, tmp_path):
     whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
     study = [*endless(name), "evaluate.every=4", "-q"]
@@ -353,7 +366,7 @@ def test_a_host_that_fails_leaves_a_file_that_says_so_and_can_be_resumed(tmp_pat
     assert content(path) == content(whole)
 
 
-@pytest.mark.parametrize("study", [KILLED, AWAY], ids=["rounds", "asynchronous"])
+@pytest.mark.parametrize("study", [KILLED, pytest.param(AWAY, marks=pytest.mark.slow)], ids=["rounds", "asynchronous"])
 def test_a_run_of_which_a_rank_was_killed_is_resumed_with_the_same_bits(study, tmp_path):
     path, whole = tmp_path / "out.h5", tmp_path / "whole.h5"
     run("run", *study, "rounds=40", "-q", "-o", whole)

@@ -82,7 +82,7 @@ def test_what_was_done_with_labels_is_said_once_before_the_rounds(tmp_path):
         ("shifted", "softmax", "labels 1 … 3 are numbered 0 … 2"),
     ):
         words = ["data=file", f"data.path={tmp_path / name}.npz", "data.clients=3", f"problem={problem}", "rounds=1"]
-        for ranks in (None, 2):
+        for ranks in (None, 2) if name == "x" else (None,):
             done = mpifed("run", *words, "-o", tmp_path / f"{name}{ranks}.h5", ranks=ranks, process=True)
             assert done.code == 0
             assert done.err.count(f"mpifed: {note}\n") == 1

@@ -15,7 +15,7 @@ from mpifed.experiment.config import experiment, read
 from mpifed.experiment.job import Job
 from mpifed.experiment.run import start
 from mpifed.results.result import load
-from tests.experiment.conftest import run
+from tests.experiment.conftest import chosen, run
 from tests.helpers.algorithm_cases import GRAPHED, PROBLEMS, SETTINGS
 from tests.helpers.killed_runs import content
 
@@ -34,7 +34,7 @@ def sentence(table):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", Algorithm.choices)
+@pytest.mark.parametrize("name", chosen(Algorithm.choices, "fedgia", "fedepm", "flame", "fednl", "accfeddcd", "dgd"))
 def test_every_method_starts_where_the_other_run_ended(name, tmp_path):
     table = {
         "data": {"name": "quadratic", "clients": 6, "features": 5} if name in PROBLEMS else STUDY["data"],
@@ -75,9 +75,9 @@ def test_networks_start_from_it_too(tmp_path):
 
 def test_its_bits_do_not_depend_on_the_number_of_ranks(tmp_path):
     np.savez(tmp_path / "x.npz", x=X)
-    for path, ranks in ((tmp_path / "one.h5", None), (tmp_path / "three.h5", 3)):
+    for path, ranks in ((tmp_path / "one.h5", None), (tmp_path / "two.h5", 2)):
         run("run", *SMALL, f"start={tmp_path / 'x.npz'}", "-o", path, ranks=ranks)
-    assert content(tmp_path / "one.h5") == content(tmp_path / "three.h5")
+    assert content(tmp_path / "one.h5") == content(tmp_path / "two.h5")
 
 
 def test_a_mistake_is_one_sentence_on_several_ranks_too(tmp_path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.helpers import traits
 from tests.helpers.algorithm_cases import GRAPHED, SERVED
 
@@ -203,19 +201,6 @@ STUDIES = {name: [f"algorithm={name}", *PLAIN] for name in SERVED} | {
         *AWAY,
     ],
 }
-RARE = {
-    "fedgia, long",
-    "fedgia, masked",
-    "sfedprox, long",
-    "fedavg, flaky",
-    "fedadmm, flaky",
-    "fedepm, flaky",
-    "fedprox, asynchronous",
-    "ditto, asynchronous",
-    "apfl, asynchronous",
-    "fednova, asynchronous",
-}  # others show the same
-SEVERAL = [pytest.param(name, marks=pytest.mark.slow) if name in RARE else name for name in STUDIES]
 
 
 def endless(name: str) -> list[str]:

@@ -1,0 +1,245 @@
+"""What goes with what: each pair of settings that does not is refused in one sentence, before data are loaded."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import mpifed
+from mpifed.algorithms.base import Algorithm
+from mpifed.algorithms.graph_method import GraphMethod
+from mpifed.core.errors import UserError
+from mpifed.core.toml import flat
+from mpifed.data.base import Data
+from mpifed.experiment import config
+from mpifed.experiment.compatibility import COUNTED, RULES, TABLES
+from mpifed.experiment.rule import broken
+from tests.helpers.commands import mpifed as command
+
+STUDY = {"data": {"clients": 9, "features": 5}, "rounds": 2, "algorithm": "fedavg"}
+SLOW = {"speed": {"name": "lognormal", "median": 100}, "latency": 0.01}
+AWAY = {"system": SLOW, "asynchronous": {"arrivals": 3}}
+DUAL = {"algorithm": "feddcd", "problem": {"name": "logistic", "mu": 0.1}, "data": {"name": "gaussian", "clients": 6}}
+NODES = {"algorithm": "dgd", "graph": "ring"}
+PRIVATE = {"algorithm": {"name": "fedepm", "noise": "clipped", "epsilon": 0.5, "k0": 2}}
+SCORED = {"selection": {"name": "biased", "count": 2}}
+NONE_ARRIVES = "asynchronous.arrivals = 3 is wrong"
+
+TOLD = [  # settings -> how the sentence begins
+    (
+        {"stop": {"simulated_seconds": 3.0}},
+        "stop.simulated_seconds = 3.0 is wrong: time is simulated only with a table",
+    ),
+    ({"asynchronous": {"arrivals": 3}}, f"{NONE_ARRIVES} without a table [system]: who arrives first follows from"),
+    (
+        AWAY | {"algorithm": "scaffold"},
+        f"{NONE_ARRIVES}: scaffold cannot be asynchronous, because its rounds wait for all the clients that they call",
+    ),
+    (AWAY | {"algorithm": "fedopt"}, f"{NONE_ARRIVES}: fedopt cannot be asynchronous, because Δ is the step"),
+    (AWAY | NODES, f"{NONE_ARRIVES}: dgd cannot be asynchronous, because its nodes wait for their neighbours"),
+    (
+        AWAY | DUAL | {"asynchronous": {"arrivals": 1}},
+        "asynchronous.arrivals = 1 is wrong: feddcd needs at least 2 clients a round",
+    ),
+    (
+        AWAY | {"selection": {"count": 4}},
+        "selection.count = 4 is wrong with [asynchronous]: all clients work, and those that arrive first take part",
+    ),
+    (AWAY | {"selection": "cover"}, 'selection = "cover" is wrong with [asynchronous]: all clients'),
+    (AWAY | {"masks": {}}, "masks cannot be used with [asynchronous]: clients agree on masks before"),
+    (AWAY | {"compress": {"down": "natural"}}, 'compress.down = "natural" is wrong with [asynchronous]: compressed'),
+    (
+        AWAY | {"compress": {"up": "natural"}, "algorithm": {"name": "fedavg", "aggregate": "all"}},
+        'compress.up = "natural" is wrong with [asynchronous]: the server of fedavg keeps the last uploads of all',
+    ),
+    (
+        AWAY | {"system": SLOW | {"deadline": 2}},
+        "system.deadline = 2.0 is wrong with [asynchronous]: there every client replies in its own time",
+    ),
+    (AWAY | {"system": SLOW | {"dropout": 0.1}}, "system.dropout = 0.1 is wrong with [asynchronous]"),
+    (AWAY | {"system": SLOW | {"least": 2}}, "system.least = 2 is wrong with [asynchronous]"),
+    (AWAY | {"system": SLOW | {"partial": True}}, "system.partial = true is wrong with [asynchronous]"),
+    ({"algorithm": "fedgia", "problem": "svm"}, "fedgia cannot run on svm: it needs lipschitz"),
+    (
+        {"algorithm": {"name": "fedgia", "H": "gram"}, "problem": "softmax"},
+        "fedgia cannot run on softmax: it needs majorizer_inverse (",
+    ),
+    (
+        {"data": "quadratic", "algorithm": "flame"},
+        "algorithm.batch_size = 100 is wrong: quadratic has no samples to draw mini-batches of, so it must be 0",
+    ),
+    ({"data": "quadratic"} | SCORED, "selection.batch_size = 100 is wrong: quadratic has no samples"),
+    ({"record": {"personal": True}}, "record.personal = true is wrong: fedavg has no personal models"),
+    (NODES | {"record": {"personal": True}}, "record.personal = true is wrong: dgd has no personal models"),
+    ({"algorithm": "dgd"}, 'graph is missing: dgd has no server, so it needs a graph, such as graph = "ring"'),
+    ({"graph": "ring"}, 'graph = "ring" is wrong: fedavg has a server; the methods on graphs are dgd, extra, '),
+    (NODES | {"compress": {"up": "natural"}}, "compress cannot be used with graph: nodes send their vectors as"),
+    (NODES | {"masks": {}}, "masks cannot be used with graph: masks hide uploads from a server"),
+    (
+        NODES | {"selection": {"share": 0.3}},
+        'selection = "uniform" is wrong: all nodes of dgd work in every round, so it must be "all" or absent; edges '
+        "may be lost with graph.loss",
+    ),
+    (
+        {"algorithm": "extra", "graph": {"name": "ring", "loss": 0.2}},
+        "graph.loss = 0.2 is wrong: extra needs a graph that does not change, because its correction takes the same",
+    ),
+    (
+        {"algorithm": "extra", "graph": {"name": "erdos-renyi", "redraw": True}},
+        "graph.redraw = true is wrong: extra needs a graph that does not change",
+    ),
+    (
+        {"algorithm": "fednova", "selection": "importance"},
+        'selection.name = "importance" is wrong: fednova needs equal probabilities, because its step is the product',
+    ),
+    (
+        {"problem": "svm", "selection": "importance"},
+        "selection.odds is missing: svm tells no Lipschitz constants L_i to take odds from",
+    ),
+    (
+        {"selection": "greedy"},
+        'selection.name = "greedy" is wrong: clients of fedavg have no dual step to score, so it must be "biased"',
+    ),
+    (
+        PRIVATE | SCORED,
+        'selection = "biased" is wrong: its candidates send exact scores, which break the privacy that fedepm '
+        "guarantees here, so it must be one without scores, such as uniform",
+    ),
+    (
+        PRIVATE | {"dtype": "float32"},
+        'dtype = "float32" is wrong: the privacy that fedepm guarantees here covers the rounding errors of double '
+        'precision, so it must be "float64"',
+    ),
+    (
+        SCORED | {"masks": {}},
+        "masks cannot be used with selection.name = 'biased': candidates send their scores one by",
+    ),
+    ({"algorithm": "fedepm", "masks": {}}, "masks cannot be used with fedepm: its server needs uploads one by one"),
+    ({"algorithm": "diana", "masks": {}}, "masks cannot be used with diana: it compresses its uploads"),
+    ({"compress": {"feedback": "error"}}, 'compress.feedback = "error" is wrong: it is about compress.up, which is'),
+    (
+        DUAL | {"compress": {"down": "natural"}},
+        'compress.down = "natural" is wrong: feddcd needs exact downloads, because Σ y_i = 0 must hold',
+    ),
+    (
+        {"algorithm": "diana", "compress": {"up": "natural"}},
+        'compress.up = "natural" is wrong: diana needs exact uploads',
+    ),
+    ({"compress": {"up": "rank"}}, 'compress.up = "rank" is wrong: '),
+    (
+        {"algorithm": "fedadmm", "compress": {"up": "natural", "feedback": "none"}},
+        'compress.feedback = "none" is wrong: the server of fedadmm keeps the last upload of every client',
+    ),
+    ({"compress": {"up": "natural"}, "masks": {}}, 'compress.up = "natural" cannot be used with masks: masked uploads'),
+    (
+        {"algorithm": "fedgia", "system": {"dropout": 0.1}},
+        "system.dropout = 0.1 is wrong: fedgia needs a gradient of every client in every round, also of those that are",
+    ),
+    (
+        {"algorithm": "marina", "system": {"latency": 1.0, "deadline": 2.0}},
+        "system.deadline = 2.0 is wrong: marina needs a gradient of every client in some rounds",
+    ),
+    (DUAL | {"system": {"speed": 1e3}}, "system.passes is missing: feddcd cannot tell beforehand how often its"),
+    (
+        {"system": SLOW | {"partial": True}},
+        "system.partial = true is wrong without system.deadline: clients take fewer",
+    ),
+    ({"system": {"deadline": 2.0, "partial": True}}, "system.partial = true is wrong without system.speed: "),
+    (
+        {"algorithm": "scaffold", "system": SLOW | {"deadline": 2.0, "partial": True}},
+        "system.partial = true is wrong: clients of scaffold cannot take fewer local steps, those of apfl, fedavg, ",
+    ),
+    (
+        NODES | {"system": {"dropout": 0.1}},
+        "system.dropout = 0.1 is wrong with a table [graph]: nodes do not drop out, but edges may carry nothing: graph",
+    ),
+    (NODES | {"system": {"deadline": 2.0}}, "system.deadline = 2.0 is wrong with a table [graph]: no server waits"),
+    (NODES | {"system": SLOW | {"partial": True}}, "system.partial = True is wrong with a table [graph]: without a"),
+]
+COUNTS = [  # the same where the number of clients decides
+    ({"selection": {"count": 1}, "masks": {}}, "selection takes 1 client a round, but masks need at least 2: the sum"),
+    (
+        {"masks": {}, "system": {"dropout": 0.1}, "selection": {"count": 6}},
+        "system.least = 1 is wrong: with masks.threshold = 0.67 masks of 6 selected clients cancel only where 5 reply",
+    ),
+    (
+        DUAL | {"selection": {"name": "cyclic", "count": 3}},
+        "selection.overlap = 0 is wrong: feddcd exchanges within the selected clients alone, and 3 of 6 by turns are",
+    ),
+]
+
+
+@pytest.fixture
+def unread(monkeypatch):
+    """Data sources that must not be loaded."""
+
+    def load(self, seed, dtype):
+        raise AssertionError("data were loaded")
+
+    for name in ("linreg-noniid", "gaussian", "quadratic"):
+        monkeypatch.setattr(Data.member(name, "data"), "load", load)
+
+
+def told(settings, path):
+    """What a run is told, which writes nothing."""
+    with pytest.raises(UserError) as error:
+        mpifed.run(STUDY | settings, path=path / "out.h5", progress=None)
+    assert not list(path.iterdir())
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(("settings", "sentence"), TOLD, ids=lambda row: row if isinstance(row, str) else "")
+def test_what_does_not_go_together_is_refused_before_data_are_loaded(settings, sentence, unread, tmp_path):
+    assert told(settings, tmp_path).startswith(sentence)
+
+
+@pytest.mark.parametrize(("settings", "sentence"), COUNTS, ids=lambda row: row if isinstance(row, str) else "")
+def test_what_depends_on_the_number_of_clients_is_refused_before_round_one(settings, sentence, tmp_path):
+    assert told(settings, tmp_path).startswith(sentence)
+
+
+def test_every_rule_is_broken_by_a_row(monkeypatch):
+    monkeypatch.setattr(config, "refuse", lambda *_: None)
+    studies = [config.experiment(STUDY | settings) for settings, _ in TOLD]
+    assert not [rule.sentence for rule in [*TABLES, *RULES] if not any(list(broken([rule], one)) for one in studies)]
+    assert len(COUNTED) == 7
+
+
+def test_what_goes_together_breaks_no_rule():
+    for settings in ({}, AWAY, DUAL, NODES, PRIVATE, SCORED, {"masks": {}}, {"compress": {"up": "natural"}}):
+        assert not list(broken(RULES, config.experiment(STUDY | settings)))
+
+
+def test_what_advice_in_refusals_names_works():
+    for settings in (
+        NODES | {"selection": "all"},
+        NODES | {"graph": {"name": "ring", "loss": 0.3}},
+        PRIVATE | SCORED | {"algorithm": PRIVATE["algorithm"] | {"noise_seed": 3}},
+        PRIVATE | {"dtype": "float32", "algorithm": PRIVATE["algorithm"] | {"noise_seed": 3}},
+    ):
+        assert mpifed.run(STUDY | settings, progress=None).cr == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "words", "able"),
+    [
+        (AWAY | {"algorithm": "scaffold"}, "call; (.*) can, and without", lambda method: method.asynchronous),
+        ({"graph": "ring"}, "graphs are (.*)$", lambda method: isinstance(method, GraphMethod)),
+    ],
+    ids=["asynchronous", "graph"],
+)
+def test_methods_that_are_named_instead_can(settings, words, able, tmp_path):
+    named = re.search(words, told(settings, tmp_path))[1].split(", ")
+    assert named == [name for name in Algorithm.choices if able(Algorithm.member(name, "algorithm")())]
+
+
+def test_the_command_says_it_and_so_does_the_dry_run_of_a_sweep(tmp_path):
+    words = [f"{key}={value}" for key, value in flat(STUDY | {"asynchronous": {"arrivals": 3}}).items()]
+    sweep = ["sweep", *words, "--grid", "seed=0:3", "-o", tmp_path / "results", "--dry-run"]
+    for line in (["run", *words], sweep):
+        done = command(*line)
+        assert (done.code, done.out) == (2, "")
+        assert f"{NONE_ARRIVES} without a table [system]" in done.err
+    assert command(*sweep, "system.speed=100").code == 0

@@ -40,7 +40,7 @@ def losses(run):
         ("fedavg", Biased(count=4), own_gradients),  # at most 25 samples: a batch is all of them
         ("fedavg", PowerOfChoice(count=3, candidates=7), losses),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_the_largest_scores_among_the_candidates_are_selected(name, rule, scored):
     run = start(build(name, SETTINGS[name]), selection=rule)
@@ -78,7 +78,7 @@ def test_biased_selection_asks_a_random_mini_batch_of_each_candidate():
         *[(name, Biased(count=4, candidates=9)) for name in ("fedavg", "flame", "scaffold")],
         ("scaffold", PowerOfChoice(count=4, candidates=9, batch_size=3)),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", str(value)),
 )
 def test_candidates_are_charged_the_model_and_one_number(name, rule):
     run = start(build(name, SETTINGS[name]), selection=rule)

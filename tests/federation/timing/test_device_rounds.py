@@ -223,12 +223,6 @@ def test_what_is_simulated_is_recorded(name):
     assert all(result.rounds[key].sum() > 0 for key in NEW)
 
 
-def test_a_run_stops_at_a_simulated_time():
-    result = run(system={"latency": 0.5}, stop={"simulated_seconds": 3.0})
-    assert result.cr == 3
-    assert result.stop_reason == "simulated_seconds: simulated time 3 s >= 3 s"
-
-
 def test_the_screen_tells_simulated_time_and_who_was_absent():
     text, plain = show(run(system={"latency": 0.5, "dropout": 0.3}, rounds=4)), show(run(rounds=1))
     assert all(f"  {word} " in text for word in ("asked", "dropped", "late", "simulated"))

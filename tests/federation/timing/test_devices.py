@@ -121,7 +121,12 @@ WORK = {name: (name, {}) for name in SERVED if name not in BY_COIN} | {
 }
 
 
-@pytest.mark.parametrize("name", WORK)
+PLAIN = [name for name in WORK if not WORK[name][1] and name != "fedgia"]
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in PLAIN else name for name in WORK]
+)
 def test_what_an_algorithm_says_of_its_work_is_what_it_does(name, monkeypatch):
     name, options = WORK[name]
     done = []

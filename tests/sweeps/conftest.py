@@ -8,11 +8,7 @@ from mpifed.cli.main import main
 from mpifed.core import signals
 
 SMALL = ["data.clients=6", "data.features=5", "rounds=4", "algorithm=fedavg"]
-
-
 GRIDS = ["--grid", "algorithm.k0=1,2", "--grid", "seed=0:2"]
-
-
 FILES = [f"k0={k0},seed={seed}.h5" for k0 in (1, 2) for seed in (0, 1)]
 
 

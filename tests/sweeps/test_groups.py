@@ -6,11 +6,18 @@ import os
 import signal
 import subprocess
 import time
+from argparse import Namespace
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
 import mpifed as package
+from mpifed.cli.sweep import layout
+from mpifed.core.errors import UserError
+from mpifed.mpi import launcher
+from mpifed.sweeps.grid import hosted, points
+from mpifed.sweeps.runner import Layout
 from tests.helpers.commands import ROOT, SETTINGS, mpifed, mpirun
 from tests.helpers.killed_runs import children, content, rank
 from tests.sweeps.conftest import FILES, GRIDS, SMALL, listed, sweep
@@ -18,7 +25,14 @@ from tests.sweeps.conftest import FILES, GRIDS, SMALL, listed, sweep
 WORDS = [word for word in SMALL if not word.startswith("algorithm")]
 
 
-@pytest.mark.parametrize(("each", "ranks", "said"), [(1, 4, ""), (0, 3, ""), (1, 3, "ranks left over: 1 of 3")])
+@pytest.mark.parametrize(
+    ("each", "ranks", "said"),
+    [
+        pytest.param(1, 4, "", marks=pytest.mark.slow),
+        pytest.param(0, 3, "", marks=pytest.mark.slow),
+        (1, 3, "ranks left over: 1 of 3"),
+    ],
+)
 def test_groups_write_the_files_and_bits_of_one_process(here, each, ranks, said):
     sweep(*GRIDS, "-q", "-o", "one")
     done = mpifed("sweep", *SMALL, *GRIDS, "--each", each, "-o", "groups", ranks=ranks, cwd=here)
@@ -34,6 +48,7 @@ def test_groups_write_the_files_and_bits_of_one_process(here, each, ranks, said)
         assert package.load(here / "groups" / name).attrs["ranks"] == each + 1
 
 
+@pytest.mark.slow
 def test_a_point_that_fails_does_so_alone(here):
     words = [*WORDS, "algorithm=fedavg", "stop.diverged=1.000001", "--grid", "algorithm.step.a=1e-4,1e3,1e4"]
     done = mpifed("sweep", *words, "--each", "1", ranks=4, cwd=here)
@@ -81,9 +96,8 @@ def endless(folder):
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize(
-    "hit", [None, pytest.param(0, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("hit", [None, 0, 2, 3])
 def test_a_signal_to_the_launcher_or_to_any_rank_stops_all_groups(here, hit):
     with endless(here) as process:
         if hit is None:
@@ -98,12 +112,14 @@ def test_a_signal_to_the_launcher_or_to_any_rank_stops_all_groups(here, hit):
     assert {package.load(path).status for path in (here / "results").glob("*.h5")} == {"stopped"}
 
 
-def test_a_group_must_not_be_larger_than_all_ranks_or_have_more_hosts_than_clients(here):
-    done = mpifed("sweep", *SMALL, *GRIDS, "--each", "2", ranks=2, cwd=here)
-    assert done.code == 2
-    assert "mpifed: --each 2 is wrong: a group has 3 ranks, and there are 2\n" in done.err
-    words = [word.replace("clients=6", "clients=1") for word in SMALL]
-    done = mpifed("sweep", *words, *GRIDS, "--each", "2", ranks=3, cwd=here)
-    assert done.code == 2
-    assert "3 ranks are too many for point k0=1,seed=0 of 1 clients" in done.err
-    assert mpifed("sweep", *words, *GRIDS, "--each", "1", ranks=4, cwd=here).code == 0
+def test_a_group_must_not_be_larger_than_all_ranks_or_have_more_hosts_than_clients(monkeypatch):
+    monkeypatch.setattr(launcher, "announced", lambda: (2, 0))
+    with pytest.raises(UserError, match=r"^--each 2 is wrong: a group has 3 ranks, and there are 2$"):
+        layout(Namespace(jobs=None, each=2), SimpleNamespace(size=2))
+    assert layout(Namespace(jobs=None, each=1), SimpleNamespace(size=2)) == Layout(None, 1)
+    found = points({}, ["data.clients=1"], ["seed=0:2"])
+    with pytest.raises(UserError, match=r"^3 ranks are too many for point seed=0 of 1 clients"):
+        hosted(found, 3)
+    hosted(found, 2)
+    with pytest.raises(UserError, match="--jobs 2 is wrong under mpirun: say --each 1, which gives every point two"):
+        layout(Namespace(jobs=2, each=None), SimpleNamespace(size=2))

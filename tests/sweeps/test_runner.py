@@ -19,40 +19,36 @@ from tests.helpers.commands import ROOT, SETTINGS, execute, mpirun
 from tests.helpers.killed_runs import content
 from tests.sweeps.conftest import FILES, GRIDS, SMALL, listed, sweep
 
+WRONG = {
+    "": "a sweep needs --grid KEY=VALUES",
+    "--grid seed": "--grid 'seed' is wrong: write KEY=VALUES",
+    "--grid seed=1,,2": "a value is missing",
+    "--grid seed=3:3": "the range 3:3 has no values",
+    "--grid seed=0:3:0": "the range 0:3:0 has no values",
+    "--grid seed=0:1000000000000000": "has more than 100,000 values",
+    "--grid stop.gradient=0.1:0.5": "a range has whole numbers",
+    "--grid seed=0:1000 --grid algorithm.k0=1:1000": "at most 100,000 points, and these grids have 999,000",
+    "--grid seed=1,2 --grid seed=3": "seed is given twice: in two grids",
+    "--grid rounds=1,2": "rounds is given twice: in a grid and an override",
+    "--zip seed=1,2;algorithm.k0=3": "seed has 2, algorithm.k0 has 1",
+    "--grid seed=0,-1": "point seed=-1: seed = -1 is wrong",
+    "--grid algorithm.H=gram": "point H=gram: unknown key 'algorithm.H'",
+    "--grid seed=0:2 --part 2/2": "--part 2/2 is wrong",
+    "--grid seed=0:2 --tasks 2": "--tasks and --whole-node go with --slurm",
+    "--grid seed=0:2 --whole-node": "--tasks and --whole-node go with --slurm",
+    "--grid seed=0:2 --slurm -j 2 --each 1": "--jobs and --each do not go together",
+    "--grid seed=0:2 --slurm --tasks 3": "--tasks 3 is wrong: it must be between 1 and the 2 points",
+    "--grid seed=0:2 -o /dev/null/x": "-o /dev/null/x is wrong: this folder cannot be created",
+    "--grid seed=0:2 -j 0": "--jobs 0 is wrong: it must be at least 1",
+    "--grid seed=0:2 --each -1": "--each -1 is wrong: it must be at least 0",
+    "--grid seed=0:2 --each 1": "--each 1 is wrong without mpirun: say --jobs N",
+}
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ([], "a sweep needs --grid KEY=VALUES"),
-        (["--grid", "seed"], "--grid 'seed' is wrong: write KEY=VALUES"),
-        (["--grid", "seed=1,,2"], "a value is missing"),
-        (["--grid", "seed=3:3"], "the range 3:3 has no values"),
-        (["--grid", "seed=0:3:0"], "the range 0:3:0 has no values"),
-        (["--grid", "seed=0:1000000000000000"], "has more than 100,000 values"),
-        (["--grid", "stop.gradient=0.1:0.5"], "a range has whole numbers"),
-        (
-            ["--grid", "seed=0:1000", "--grid", "algorithm.k0=1:1000"],
-            "at most 100,000 points, and these grids have 999,000",
-        ),
-        (["--grid", "seed=1,2", "--grid", "seed=3"], "seed is given twice: in two grids"),
-        (["--grid", "rounds=1,2"], "rounds is given twice: in a grid and an override"),
-        (["--zip", "seed=1,2;algorithm.k0=3"], "seed has 2, algorithm.k0 has 1"),
-        (["--grid", "seed=0,-1"], "point seed=-1: seed = -1 is wrong"),
-        (["--grid", "algorithm.H=gram"], "point H=gram: unknown key 'algorithm.H'"),
-        (["--grid", "seed=0:2", "--part", "2/2"], "--part 2/2 is wrong"),
-        (["--grid", "seed=0:2", "--tasks", "2"], "--tasks and --whole-node go with --slurm"),
-        (["--grid", "seed=0:2", "--whole-node"], "--tasks and --whole-node go with --slurm"),
-        (["--grid", "seed=0:2", "--slurm", "-j", "2", "--each", "1"], "--jobs and --each do not go together"),
-        (
-            ["--grid", "seed=0:2", "--slurm", "--tasks", "3"],
-            "--tasks 3 is wrong: it must be between 1 and the 2 points",
-        ),
-        (["--grid", "seed=0:2", "-o", "/dev/null/x"], "-o /dev/null/x is wrong: this folder cannot be created"),
-    ],
-)
-def test_all_points_are_validated_before_anything_runs(words, sentence, here, capsys):
-    sweep(*words, code=2)
-    assert sentence in capsys.readouterr().err
+
+def test_all_points_are_validated_before_anything_runs(here, capsys):
+    for words, sentence in WRONG.items():
+        sweep(*words.split(), code=2)
+        assert sentence in capsys.readouterr().err
     assert not listed(here)
 
 
@@ -162,35 +158,26 @@ def test_a_file_that_another_run_writes_is_left_to_it(here, capsys):
 def test_a_dry_run_changes_nothing(here, capsys):
     sweep(*GRIDS, "--dry-run")
     *rows, last = capsys.readouterr().out.splitlines()
-    assert [row.split() for row in rows] == [
-        [f"k0={k0},seed={s}.h5", "run", "0", "s", f"algorithm.k0={k0}", f"seed={s}"] for k0 in (1, 2) for s in (0, 1)
-    ]
+    words = [f"k0={k0},seed={s}.h5 run 0 s algorithm.k0={k0} seed={s}" for k0 in (1, 2) for s in (0, 1)]
+    assert [" ".join(row.split()) for row in rows] == words
     assert re.match(r"4 points; running them takes at most \d+ s on one core", last)
     assert not listed(here)
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_data_are_looked_for_before_the_first_point(here, capsys, monkeypatch, jobs):
+def test_data_are_looked_for_before_the_first_point_and_after_the_list_of_a_dry_run(here, capsys, monkeypatch):
     monkeypatch.setenv("MPIFED_DATA", str(here))
-    words = ["--grid", "data=linreg-noniid,qot", "--grid", "seed=0:2", "-j", jobs]
-    assert main(["sweep", "rounds=2", *words]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith('mpifed: 2 of 4 points lack their data, first data=qot,seed=0: data = "qot" ')
-    assert err.count("\n") == 1
-    assert not listed(here / "results")
-
-
-def test_a_dry_run_looks_for_data_after_its_list(here, capsys, monkeypatch):
-    monkeypatch.setenv("MPIFED_DATA", str(here))
+    words = ["--grid", "data=linreg-noniid,qot", "--grid", "seed=0:2"]
+    for jobs in ("1", "2"):
+        assert main(["sweep", "rounds=2", *words, "-j", jobs]) == 2
+        err = capsys.readouterr().err
+        assert err.startswith('mpifed: 2 of 4 points lack their data, first data=qot,seed=0: data = "qot" ')
+        assert err.count("\n") == 1
+        assert not listed(here / "results")
     assert main(["sweep", "rounds=2", "--grid", "data=linreg-noniid,qot", "--dry-run"]) == 2
     told = capsys.readouterr()
     assert [line.split()[0] for line in told.out.splitlines()] == ["data=qot.h5", "data=linreg-noniid.h5", "2"]
     assert "mpifed: 1 of 2 points lack their data, first data=qot: " in told.err
-
-
-def test_an_array_job_is_written_where_data_are_missing_and_that_is_said(here, capsys, monkeypatch):
-    """The nodes may have what this machine has not."""
-    monkeypatch.setenv("MPIFED_DATA", str(here))
+    # an array job is written: the nodes may have what this machine has not
     assert main(["sweep", "rounds=2", "--grid", "data=linreg-noniid,qot", "--slurm"]) == 1
     told = capsys.readouterr()
     assert told.out == "sbatch results/sweep.sbatch\n"
@@ -211,18 +198,11 @@ def test_points_that_are_finished_need_no_data(here, capsys, monkeypatch):
     assert capsys.readouterr().out == "2 of 2 points are finished already\n2 of 2 finished\n"
 
 
+@pytest.mark.slow
 def test_ranks_of_a_sweep_are_asked_to_end_together(here):
     """SIGUSR1 to the launcher of a sweep, which passes it on: the round is finished and the sweep ends with code 0."""
-    command = [
-        *map(str, mpirun(3, "-m", "mpifed")),
-        "sweep",
-        "data.clients=6",
-        "algorithm=fedavg",
-        "stop.gradient=0.0",
-        "rounds=1000000",
-        "--grid",
-        "seed=0:3",
-    ]
+    words = ["data.clients=6", "algorithm=fedavg", "stop.gradient=0.0", "rounds=1000000", "--grid", "seed=0:3"]
+    command = [*map(str, mpirun(3, "-m", "mpifed")), "sweep", *words]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
     with subprocess.Popen(command, **pipes, env=environment, start_new_session=True) as process:

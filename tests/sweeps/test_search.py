@@ -11,12 +11,9 @@ from mpifed.sweeps import search
 from mpifed.sweeps.search import Range, from_file, from_text, hypercube, settings
 
 
-def test_a_range_is_even_in_the_logarithm_and_has_both_ends():
+def test_a_range_has_both_ends_and_is_even_in_the_logarithm_but_from_zero():
     values = [one["t"] for one in settings({"t": Range(0.001, 1.0)}, 7, 0)]
     assert values == [0.001, 0.00316, 0.01, 0.0316, 0.1, 0.316, 1.0]
-
-
-def test_a_range_from_zero_is_even_and_whole_numbers_stay_whole():
     assert [one["mu"] for one in settings({"mu": Range(0.0, 1.0)}, 5, 0)] == [0.0, 0.25, 0.5, 0.75, 1.0]
     assert [one["k0"] for one in settings({"k0": Range(1, 20, True)}, 12, 0)] == [1, 2, 3, 4, 5, 7, 9, 12, 15, 20]
 
@@ -48,28 +45,17 @@ def test_a_method_is_a_name_with_values_and_ranges():
     found = from_text("fedavg step.name=constant step.a=0.01..1 k0=1,5 batch_size=0", 6, 0)
     assert found.label == "fedavg"
     assert found.tries[0].options == {"step.a": 0.01, "k0": 1}
-    assert found.tries[0].algorithm == {
-        "name": "fedavg",
-        "step": {"name": "constant", "a": 0.01},
-        "k0": 1,
-        "batch_size": 0,
-    }
+    step = {"name": "constant", "a": 0.01}
+    assert found.tries[0].algorithm == {"name": "fedavg", "step": step, "k0": 1, "batch_size": 0}
     assert [one.options["step.a"] for one in found.tries] == [0.01, 0.01, 0.1, 0.1, 1.0, 1.0]
 
 
-@pytest.mark.parametrize(
-    ("name", "key", "low", "high"),
-    [
-        ("fedavg", "step.a", 1e-4, 1.0),
-        ("fedgia", "t", 1e-3, 10.0),
-        ("fedadmm", "r0", 0.002, 20.0),
-        ("flame", "lr", 1e-4, 1.0),
-    ],
-)
-def test_a_method_alone_is_tuned_by_its_step_size_around_its_default(name, key, low, high):
-    tries = from_text(name, 5, 0).tries
-    assert [list(one.options) for one in tries] == [[key]] * 5
-    assert (tries[0].options[key], tries[-1].options[key]) == pytest.approx((low, high))
+def test_a_method_alone_is_tuned_by_its_step_size_around_its_default():
+    options = {"fedavg": ("step.a", 1e-4, 1.0), "fedgia": ("t", 1e-3, 10.0)}
+    for name, (key, *ends) in (options | {"fedadmm": ("r0", 0.002, 20.0), "flame": ("lr", 1e-4, 1.0)}).items():
+        tries = from_text(name, 5, 0).tries
+        assert [list(one.options) for one in tries] == [[key]] * 5
+        assert [tries[0].options[key], tries[-1].options[key]] == pytest.approx(ends)
 
 
 def test_a_file_of_methods(tmp_path):
@@ -86,34 +72,17 @@ def test_a_file_of_methods(tmp_path):
     assert "label" not in average.tries[0].algorithm
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("", "write a name and options"),
-        ("t=1..2", "write a name and options"),
-        ("fedgia t=2..1", "t = 2..1 is wrong: a range goes from a smaller number to a larger one"),
-        ("fedgia t", "write KEY=VALUE"),
-        ("fedgia 't=1", "No closing quotation"),
-        ("fedgi", "unknown algorithm 'fedgi'; did you mean 'fedgia'?"),
-    ],
-)
-def test_a_mistake_in_a_method_is_said(text, sentence):
-    with pytest.raises(UserError) as mistake:
-        from_text(text, 4, 0)
-    assert sentence in str(mistake.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("rounds = 3\n", "it must have tables"),
-        ("[[method]]\nt = 1.0\n", "method 1 has no name"),
-        ("[[", "is not valid TOML"),
-    ],
-)
-def test_a_mistake_in_a_file_of_methods_is_said(tmp_path, text, sentence):
+def test_a_mistake_in_a_method_or_a_file_of_methods_is_said(tmp_path):
+    wrong = dict.fromkeys(("", "t=1..2"), "write a name and options")
+    wrong |= {"fedgia t": "write KEY=VALUE", "fedgia 't=1": "No closing quotation"}
+    wrong["fedgia t=2..1"] = r"t = 2\.\.1 is wrong: a range goes from a smaller number to a larger one"
+    wrong["fedgi"] = r"unknown algorithm 'fedgi'; did you mean 'fedgia'\?"
+    for text, sentence in wrong.items():
+        with pytest.raises(UserError, match=sentence):
+            from_text(text, 4, 0)
     path = tmp_path / "methods.toml"
-    path.write_text(text)
-    with pytest.raises(UserError, match=r"methods\.toml") as mistake:
-        search.read(str(path))
-    assert sentence in str(mistake.value)
+    wrong = {"rounds = 3\n": "it must have tables", "[[method]]\nt = 1.0\n": "method 1 has no name"}
+    for text, sentence in (wrong | {"[[": "is not valid TOML"}).items():
+        path.write_text(text)
+        with pytest.raises(UserError, match=rf"methods\.toml.* {sentence}"):
+            search.read(str(path))

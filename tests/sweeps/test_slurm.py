@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import mpifed as package
 from mpifed.sweeps.grid import points
 from mpifed.sweeps.slurm import Shape, Size, planned, time_of
@@ -14,7 +16,7 @@ from tests.helpers.commands import execute, mpirun
 from tests.sweeps.conftest import FILES, GRIDS, SMALL, listed, sweep
 
 
-def test_the_array_job_shares_the_points(here, capsys):
+def test_the_array_job_is_written(here, capsys):
     sweep(*GRIDS, "--slurm", "--tasks", "2", "-o", "my results")
     assert capsys.readouterr().out == "sbatch 'my results/sweep.sbatch'\n"
     script = here / "my results" / "sweep.sbatch"
@@ -32,17 +34,16 @@ def test_the_array_job_shares_the_points(here, capsys):
         '--jobs "${SLURM_CPUS_PER_TASK:-$SLURM_CPUS_ON_NODE}"',
     ):
         assert word in text
+
+
+@pytest.mark.slow
+def test_the_array_job_shares_the_points(here):
+    sweep(*GRIDS, "--slurm", "--tasks", "2", "-o", "my results")
+    script = here / "my results" / "sweep.sbatch"
     for task, ranks in (("0", "1"), ("1", "2")):
-        done = execute(
-            ["bash", script],
-            cwd=here.parent,
-            MPIFED_LAUNCH=str(mpirun(1)[0]),
-            PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            SLURM_NTASKS=ranks,
-            SLURM_CPUS_PER_TASK="2",
-            SLURM_ARRAY_TASK_ID=task,
-            SLURM_ARRAY_TASK_COUNT="2",
-        )
+        job = {"SLURM_NTASKS": ranks, "SLURM_CPUS_PER_TASK": "2", "SLURM_ARRAY_TASK_ID": task}
+        job |= {"SLURM_ARRAY_TASK_COUNT": "2", "MPIFED_LAUNCH": str(mpirun(1)[0])}
+        done = execute(["bash", script], cwd=here.parent, **job)
         assert done.code == 0, done.err
         assert "2 of 2 finished" in done.out
     assert listed(here / "my results") == [*FILES, "sweep.sbatch"]

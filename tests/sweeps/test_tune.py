@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 
 import numpy as np
 import pytest
@@ -18,36 +19,29 @@ from tests.sweeps.conftest import listed
 
 TOY = ["data.clients=4", "data.features=5", "selection=all", "rounds=60", "stop.gradient=1e-4"]
 DESCENT = "fedavg k0=1 step.name=constant step.a={}"
-WORDS = ["--runs", "5", "--seeds", "3,4", "-o", "tuned"]
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(signals, "stop_signal", "")
-    return tmp_path
+WORDS = ["--runs", "5", "--seeds", "3,4", "-o", "tuned", "-j", "1"]
 
 
 def tune(*words, code=0):
-    assert main(["tune", *TOY, *words]) == code
+    assert main(["tune", *TOY, *words, "-j", "1"]) == code
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    """The folder in which gradient descent was tuned, and what was said."""
+    here = tmp_path_factory.mktemp("tuned")
+    return here, mpifed("tune", *TOY, "--method", DESCENT.format("0.001..10"), *WORDS, "-q", cwd=here)
 
 
 def rounds_of(here, step):
     """The rounds that gradient descent takes on the toy with this step size, mean over seeds; inf if too many."""
-    taken = []
-    for seed in (3, 4):
-        path = f"one-{step}-{seed}.h5"
-        words = ["algorithm=fedavg", "algorithm.k0=1", f'algorithm.step={{name="constant",a={step}}}', f"seed={seed}"]
-        code = main(["run", *TOY, *words, "-q", "-o", path])
-        result = load(path)
-        taken.append(result.cr if code == 0 and result.stop_reason.startswith("gradient") else math.inf)
-    return np.mean(taken)
+    results = [load(here / "tuned" / f"fedavg,seed={seed},a={step}.h5") for seed in (3, 4)]
+    return np.mean([one.cr if one.stop_reason.startswith("gradient") else math.inf for one in results])
 
 
-def test_the_best_step_of_gradient_descent_is_found_and_tries_are_kept(here, capsys):
-    tune("--method", DESCENT.format("0.001..10"), *WORDS, "-q")
-    told = capsys.readouterr()
-    assert told.err == ""
+def test_the_best_step_of_gradient_descent_is_found_and_tries_are_kept(tuned):
+    here, told = tuned
+    assert (told.code, told.err) == (0, "")
     head, row, *_ = told.out.splitlines()
     assert head.split() == ["method", "tried", "best", "rounds"]
     steps = [0.001, 0.01, 0.1, 1.0, 10.0]
@@ -61,14 +55,12 @@ def test_the_best_step_of_gradient_descent_is_found_and_tries_are_kept(here, cap
     assert listed(here / "tuned") == sorted([*files, "best.toml"])
 
 
-def test_the_second_call_runs_nothing(here, capsys):
-    tune("--method", DESCENT.format("0.001..10"), *WORDS)
+def test_the_second_call_runs_nothing(tuned):
+    here, first = tuned
     before = {path.name: path.stat().st_mtime_ns for path in (here / "tuned").glob("*.h5")}
-    first = capsys.readouterr().out
-    tune("--method", DESCENT.format("0.001..10"), *WORDS)
-    second = capsys.readouterr().out
-    assert second.startswith("10 of 10 points are finished already\n10 of 10 finished\n")
-    assert second.splitlines()[-4:] == first.splitlines()[-4:]
+    second = mpifed("tune", *TOY, "--method", DESCENT.format("0.001..10"), *WORDS, cwd=here)
+    assert second.out.startswith("10 of 10 points are finished already\n10 of 10 finished\n")
+    assert second.out.splitlines()[-4:] == first.out.splitlines()[-4:]
     assert {path.name: path.stat().st_mtime_ns for path in (here / "tuned").glob("*.h5")} == before
 
 
@@ -95,6 +87,7 @@ def test_after_a_signal_there_is_no_table_and_the_same_command_goes_on(here, cap
     assert capsys.readouterr().out.startswith("method  tried  best")
 
 
+@pytest.mark.slow
 def test_processes_and_groups_of_ranks_tune_alike(here):
     words = ["tune", *TOY, "--method", DESCENT.format("0.01..0.1"), "--runs", "2", "--seeds", "3", "-q"]
     assert main([*words, "-o", "one", "-j", "1"]) == 0
@@ -130,7 +123,7 @@ def test_the_best_settings_are_methods_that_sweep_runs(here, capsys):
     assert all(one["step"] == {"name": "constant", "a": 0.1} and one["k0"] == 1 for one in found)
 
 
-def test_an_end_of_the_range_is_said():
+def test_an_end_of_the_range_is_said_in_the_table_too(here, capsys):
     def tried(**options):
         return Tried(Try(options, {}), [Score(1.0, 0.0)], Score(1.0, 0.0), 0)
 
@@ -138,29 +131,23 @@ def test_an_end_of_the_range_is_said():
     assert edges(tried(t=10.0, k0=1, H="gram"), every) == ["t is at the upper end of what was tried"]
     assert edges(tried(t=0.1, k0=1, H="gram"), every) == ["t is at the lower end of what was tried"]
     assert edges(tried(t=1.0, k0=5, H="gram"), every) == []
-
-
-def test_a_best_at_the_end_is_told_in_the_table(here, capsys):
     tune("--method", DESCENT.format("0.001..0.01"), "--runs", "3", "--seeds", "3", "-q", "--measure", "objective")
     assert "step.a is at the upper end of what was tried" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ([], "tune needs --method 'NAME KEY=VALUES'"),
-        (["--method", "fedavg", "--runs", "0"], "--runs 0 is wrong"),
-        (["--method", "fedavg", "--seeds", "x"], "--seeds x is wrong: write whole numbers"),
-        (["--method", "fedavg", "--method", "fedavg"], "two methods are called 'fedavg': give each a label"),
-        (["--method", "fedavg k1=1,2"], "method fedavg: unknown key 'algorithm.k1'"),
-        (["--method", "fedavg", "--measure", "speed"], "unknown measure 'speed'"),
-        (["--methods", "none.toml"], "--methods none.toml is wrong: it cannot be read"),
-    ],
-)
-def test_a_mistake_is_said_before_anything_runs(here, words, sentence, capsys):
-    tune(*words, code=2)
-    assert sentence in capsys.readouterr().err
-    assert not listed(here)
+def test_a_mistake_is_said_before_anything_runs(here, capsys):
+    for words, sentence in {
+        "": "tune needs --method 'NAME KEY=VALUES'",
+        "--method fedavg --runs 0": "--runs 0 is wrong",
+        "--method fedavg --seeds x": "--seeds x is wrong: write whole numbers",
+        "--method fedavg --method fedavg": "two methods are called 'fedavg': give each a label",
+        "--method 'fedavg k1=1,2'": "method fedavg: unknown key 'algorithm.k1'",
+        "--method fedavg --measure speed": "unknown measure 'speed'",
+        "--methods none.toml": "--methods none.toml is wrong: it cannot be read",
+    }.items():
+        tune(*shlex.split(words), code=2)
+        assert sentence in capsys.readouterr().err
+        assert not listed(here)
 
 
 def test_a_failure_that_is_not_divergence_is_told(here, capsys):

@@ -44,15 +44,13 @@ def test_two_processes_write_the_files_and_bits_of_one(here, capsys):
     assert listed(here / "two") == FILES
     for name in FILES:
         assert content(here / "one" / name) == content(here / "two" / name)
-    assert (
-        package.load(here / "two" / FILES[0]).attrs["command_line"]
-        == package.load(here / "one" / FILES[0]).attrs["command_line"]
-    )
+    first, second = (package.load(here / folder / FILES[0]).attrs["command_line"] for folder in ("one", "two"))
+    assert first == second
     sweep(*GRIDS, "-j", "2", "-o", "two")
     assert capsys.readouterr().out == "4 of 4 points are finished already\n4 of 4 finished\n"
 
 
-def test_cheap_points_are_not_worth_a_process_and_no_more_are_started_than_there_are_points():
+def test_processes_are_as_many_as_there_are_points_cores_without_threads_and_work_is_worth(monkeypatch):
     cheap = points({}, SMALL, ["seed=0:4"])
     dear = [point._replace(cost=100.0) for point in cheap]
     assert processes(cheap, None) == 1
@@ -60,9 +58,6 @@ def test_cheap_points_are_not_worth_a_process_and_no_more_are_started_than_there
     assert processes(cheap, 3) == 3
     assert processes(cheap, 9) == 4
     assert processes([], None) == 1
-
-
-def test_threads_that_are_asked_for_leave_fewer_processes(monkeypatch):
     dear = [point._replace(cost=100.0) for point in points({}, SMALL, ["seed=0:100"])]
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(12)))
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
@@ -128,6 +123,7 @@ def alive(pid):
         return False
 
 
+@pytest.mark.slow
 def test_a_killed_process_fails_its_point_alone_and_another_takes_its_place(here):
     with endless(here) as (process, pids):
         os.kill(pids[0], signal.SIGKILL)
@@ -144,7 +140,7 @@ def test_a_killed_process_fails_its_point_alone_and_another_takes_its_place(here
     assert gone(after)
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name", [pytest.param("SIGINT", marks=pytest.mark.slow), "SIGTERM"])
 def test_a_signal_stops_all_points_after_their_round_and_leaves_no_process(here, name):
     with endless(here) as (process, pids):
         process.send_signal(getattr(signal, name))
@@ -177,6 +173,7 @@ def test_processes_stop_when_the_one_that_started_them_is_gone(here):
     assert {package.load(path).status for path in (here / "results").glob("*.h5")} == {"stopped"}
 
 
+@pytest.mark.slow
 def test_an_interrupt_of_a_program_ends_the_processes(here):
     """As in a notebook: KeyboardInterrupt, because nothing listens for signals."""
     found = points({}, ENDLESS, ["seed=0:2"])
@@ -203,23 +200,3 @@ class Interrupted(Overall):
 
 def workers_here():
     return Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["-j", "0"], "--jobs 0 is wrong: it must be at least 1"),
-        (["--each", "-1"], "--each -1 is wrong: it must be at least 0"),
-        (["--each", "1"], "--each 1 is wrong without mpirun: say --jobs N"),
-    ],
-)
-def test_layouts_that_cannot_be_are_refused(here, words, sentence, capsys):
-    sweep(*GRIDS, *words, code=2)
-    assert sentence in capsys.readouterr().err
-
-
-def test_ranks_start_no_processes(here):
-    done = mpifed("sweep", *SMALL, *GRIDS, "-j", "2", ranks=2, cwd=here)
-    assert done.code == 2
-    assert done.err.count("--jobs 2 is wrong under mpirun: say --each 1, which gives every point two ranks") == 1
-    assert not listed(here)

@@ -124,7 +124,6 @@ def test_a_resumed_run_goes_on_counting(tmp_path):
             "system.dropout = 0.1 is wrong: .* must be absent",
         ),
         ({"algorithm": {"seen": "sum"}, "dtype": "float32"}, 'dtype = "float32" is wrong'),
-        ({"algorithm": {"clip": 0.0}}, "algorithm.clip = 0.0 is wrong"),
     ],
 )
 def test_what_breaks_the_guarantee_is_refused(table, told):

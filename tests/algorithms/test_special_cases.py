@@ -1,7 +1,5 @@
 """Methods that are one another: in which settings, and how exactly."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,205 +12,124 @@ from tests.helpers.algorithm_runs import N, Run, build, quadratics, systems
 from tests.helpers.curved_runs import classes
 from tests.helpers.graph_studies import data, smoothness
 
-COMPLETE = {"name": "complete"}
-RING = {"name": "ring"}
-TORUS = {"name": "torus", "rows": 3}
-ONE_NODE = {"problem": "quadratic", "data": quadratics(*systems(1, N))}
-BATCHES = {"epochs": 2, "batch_size": 5}
-
 
 class Same(NamedTuple):
-    """Two methods with the same models, to ``rtol``, in these settings; ``own``: those of the first method alone."""
+    """Two methods with the same models, to ``rtol``; ``where`` both run, and where the first alone does (``own``)."""
 
+    names: str
     one: dict[str, Any]
     other: dict[str, Any]
-    where: Mapping[str, Any] = MappingProxyType({})
-    own: Mapping[str, Any] = MappingProxyType({})
-    rounds: int = 6
-    rtol: float = 1e-12
+    rounds: int
+    rtol: float
+    where: dict[str, Any]
+    own: dict[str, Any]
 
     def __str__(self):
-        return "-".join(str(value) for value in [*self.one.values(), "is", *self.other.values()])
+        return f"{self.names}-{self.one}"
 
 
-def table(name, **options):
-    return {"name": name, **options}
+def same(names, shared=({},), one=None, other=None, rounds=6, rtol=1e-12, own=None, **where):
+    """A case for each of the ``shared`` options: those of either method and settings of the run are the others."""
+    return [Same(names, (one or {}) | more, (other or {}) | more, rounds, rtol, where, own or {}) for more in shared]
 
 
-def plain(name, beta=0.0, **options):
-    """Momentum that forgets at once is no momentum."""
-    none = {"name": "momentum", "beta": beta}
-    return Same(table(name, optimizer=none, **options), table(name, **options), rounds=3)
+ALL, HALF = {"selection": All()}, {"selection": Uniform(share=0.5)}
+NODES = {"data": data()}
+ONE_NODE = {"problem": "quadratic", "data": quadratics(*systems(1, N))}
+CURVED = {"problem": Logistic(mu=0.1, regulariser="whole"), "data": classes()}
+RING, COMPLETE = {"graph": {"name": "ring"}}, {"graph": {"name": "complete"}}
+TORUS = {"graph": {"name": "torus", "rows": 3}}
+ARRIVALS = {"system": {"speed": 50.0, "passes": 3}, "asynchronous": {"arrivals": 12}}
+BATCHES = {"epochs": 2, "batch_size": 5}
+MOMENTUM = {"name": "momentum", "beta": 0.0}
+STEP = {"step": constant(0.01)}
+FOUR = {"k0": 4, **STEP}
+SILENT = {"noise": "none", "k0": 3, **STEP}
+EPM = {"step_scale": "one", "mu0": 15.0, "k0": 3, "lam": 0.05, "eta": 0.2}
+NOISES = [
+    {"noise": "none"},
+    {"noise": "released", "epsilon": 50.0},
+    {"noise": "clipped", "noise_seed": 3, "clip": 20.0, "epsilon": 1e3},
+]
+METRICS = [{"t": 0.4}, {"k0": 3, "H": "gram", "t": 0.3}, {"k0": 1, "H": "zero", "t": 1.5}]
+MATRIX_FREE = {"mixes": 1, "H": "zero", "t": 10 / smoothness()}
+INEXACT = {"mu": 1e30, "memory": 0.0, "c": 1e-300, "inner_max": 3}  # a test as strict as ε = 0
 
-
-AS_FEDAVG = [{}, {"aggregate": "all"}, BATCHES]
-STEP = constant(0.01)
 EQUAL = [
-    # FedAvg
-    *[Same(table(name, **more), table("fedavg", **more), rtol=0.0) for name in ("ditto", "apfl") for more in AS_FEDAVG],
-    *[
-        Same(table("fedprox", mu=0.0, inner=1, **more), table("fedavg", **more), rtol=0.0)
-        for more in ({}, {"aggregate": "all"}, {"scale": "1/m", "k0": 1})
-    ],
-    *[
-        Same(table("fednova", **more), table("fedavg", **more), rtol=1e-13)
-        for more in ({}, {"batch_size": 4}, {"optimizer": table("momentum", beta=0.8)}, {"scale": "1/m", "epochs": 2})
-    ],
-    *[
-        Same(table("fedopt", server=table("momentum", lr=1.0, beta=0.0), **more), table("fedavg", **more), rtol=1e-14)
-        for more in ({}, BATCHES, {"scale": "1/m"})
-    ],
-    Same(table("fedopt", server=table("fedexp", eps=0.0)), table("fedavg"), {"selection": Uniform(count=1)}),
-    Same(table("local-gd", k0=4, gamma=0.01), table("fedavg", k0=4, step=STEP), rtol=0.0),
-    Same(table("fedbuff", k0=4, lr=0.01, a=3.0), table("fedavg", k0=4, step=STEP)),
-    Same(table("sfedavg", noise="none", k0=4, step=STEP), table("fedavg", k0=4, step=STEP)),
-    # FedProx
-    Same(
-        table("sfedprox", noise="none", k0=4, step=STEP, mu=0.3, inner=3),
-        table("fedprox", k0=4, step=STEP, mu=0.3, inner=3),
+    # FedAvg, to the bit where rtol is 0
+    *same("ditto is fedavg", [{}, {"aggregate": "all"}, BATCHES], rtol=0.0),
+    *same("apfl is fedavg", [{}, {"aggregate": "all"}, BATCHES], rtol=0.0),
+    *same(
+        "fedprox is fedavg", [{}, {"aggregate": "all"}, {"scale": "1/m", "k0": 1}], {"mu": 0.0, "inner": 1}, rtol=0.0
     ),
-    *[
-        Same(
-            table("sfedprox", mu=0.0, inner=1, **{"noise": "none", "step": STEP, "k0": 3, **more}),
-            table("sfedavg", **{"noise": "none", "step": STEP, "k0": 3, **more}),
-            rtol=0.0,
-        )
-        for more in ({}, {"average": "new"}, {"noise": "matched", "epsilon": 50.0}, {"k0": 1})
-    ],
+    *same("local-gd is fedavg", [{"k0": 4}], {"gamma": 0.01}, STEP, rtol=0.0),
+    *same("fednova is fedavg", [{}, {"batch_size": 4}, {"scale": "1/m", "epochs": 2}], rtol=1e-13),
+    *same("fednova is fedavg", [{"optimizer": MOMENTUM | {"beta": 0.8}}], rtol=1e-13),
+    *same("fedopt is fedavg", [{}, BATCHES, {"scale": "1/m"}], {"server": MOMENTUM | {"lr": 1.0}}, rtol=1e-14),
+    *same("fedopt is fedavg", one={"server": {"name": "fedexp", "eps": 0.0}}, selection=Uniform(count=1)),
+    *same("fedbuff is fedavg", [{"k0": 4}], {"lr": 0.01, "a": 3.0}, STEP),
+    *same("sfedavg is fedavg", [FOUR], {"noise": "none"}),
+    # FedProx and SFedAvg
+    *same("sfedprox is fedprox", [FOUR | {"mu": 0.3, "inner": 3}], {"noise": "none"}),
+    *same("sfedprox is sfedavg", [SILENT, SILENT | {"average": "new"}], {"mu": 0.0, "inner": 1}, rtol=0.0),
+    *same("sfedprox is sfedavg", [SILENT | {"noise": "matched", "epsilon": 50.0}], {"mu": 0.0, "inner": 1}, rtol=0.0),
     # gradient descent
-    Same(table("fedavg", k0=1, step=STEP), table("gd", gamma=0.01)),
-    Same(table("local-gd", k0=1), table("gd"), rounds=10),
-    *[
-        Same(table("proxskip", p=1.0, gamma=gamma), table("gd", gamma=gamma), {"selection": All()}, rounds=30)
-        for gamma in (None, 0.03)
-    ],
-    *[
-        Same(table(name, compressor="identity", gamma=0.02), table("gd", gamma=0.02), {"selection": All()}, rounds=20)
-        for name in ("ef21", "diana", "marina")
-    ],
-    *[
-        Same(table(name, gamma=0.1, **more), table("gd", gamma=0.1), ONE_NODE, {"graph": RING}, 30, 1e-11)
-        for name, more in [
-            ("dgd", {}),
-            ("dgd", {"order": "adapt-combine"}),
-            ("extra", {}),
-            ("gradient-tracking", {}),
-        ]
-    ],
-    *[
-        Same(
-            table("dgd", gamma=0.01, order="adapt-combine", k0=k0),
-            table("local-gd", gamma=0.01, k0=k0),
-            {"selection": All()},
-            {"graph": COMPLETE},
-            20,
-        )
-        for k0 in (1, 4)
-    ],
-    # ADMM
-    *[
-        Same(table("fedgia-async", **more), table("fedgia", **more), {"selection": All()}, rounds=8, rtol=1e-10)
-        for more in ({}, {"H": "gram"}, {"start": "-gradient", "k0": 3})
-    ],
-    Same(
-        table("ad-admm"),
-        table("ad-admm"),
-        {"selection": All()},
-        {"system": {"speed": 50.0, "passes": 3}, "asynchronous": {"arrivals": 12}},
+    *same("fedavg is gd", one={"k0": 1, **STEP}, other={"gamma": 0.01}),
+    *same("local-gd is gd", one={"k0": 1}, rounds=10),
+    *same("proxskip is gd", [{"gamma": None}, {"gamma": 0.03}], {"p": 1.0}, rounds=30, **ALL),
+    *same("ef21 is gd", [{"gamma": 0.02}], {"compressor": "identity"}, rounds=20, **ALL),
+    *same("diana is gd", [{"gamma": 0.02}], {"compressor": "identity"}, rounds=20, **ALL),
+    *same("marina is gd", [{"gamma": 0.02}], {"compressor": "identity"}, rounds=20, **ALL),
+    *same("dgd is gd", [{"gamma": 0.1}], rounds=30, own=RING, **ONE_NODE),
+    *same("dgd is gd", [{"gamma": 0.1}], {"order": "adapt-combine"}, rounds=30, own=RING, **ONE_NODE),
+    *same("extra is gd", [{"gamma": 0.1}], rounds=30, rtol=1e-11, own=RING, **ONE_NODE),
+    *same("gradient-tracking is gd", [{"gamma": 0.1}], rounds=30, rtol=1e-11, own=RING, **ONE_NODE),
+    *same(
+        "dgd is local-gd", [{"gamma": 0.01, "k0": k} for k in (1, 4)], {"order": "adapt-combine"}, own=COMPLETE, **ALL
     ),
-    Same(
-        table("fedadmm-insa", mu=1e30, memory=0.0, c=1e-300, inner_max=3),  # the test is as strict as ε = 0
-        table("fedadmm", k0=1, inner_max=3, eps0=0.0),
-        rounds=10,
-        rtol=1e-10,
-    ),
-    Same(table("sisa", batch_size=10**6), table("sisa", batch_size=0)),
-    Same(table("flame", batch_size=25, epochs=2), table("flame", batch_size=0, epochs=2), rounds=3, rtol=1e-9),
-    Same(
-        table("flame-dp", clip=1e6, noise_multiplier=0.0, rho=0.3, batch_size=0),
-        table("flame", rho=0.3, batch_size=0),
-    ),
-    plain("fedadmm-deep", lr=0.02, batch_size=0, rho=0.1),
-    plain("flame", lr=0.02, batch_size=0),
-    plain("pfedme", lr=0.02, batch_size=0),
-    plain("fedpd", step=constant(0.02)),
-    # dual methods
-    *[
-        Same(
-            table(name, schedule=constant(0.3)),
-            table(name, eta=0.3),
-            {"problem": "quadratic"},
-            rounds=4,
-            rtol=0.0,
-        )
-        for name in ("feddcd", "accfeddcd")
-    ],
-    # Newton's method
-    Same(
-        table("fednl-pp", compressor="identity"),
-        table("newton"),
-        {"problem": Logistic(mu=0.1, regulariser="whole"), "data": classes(), "selection": All()},
-        rtol=1e-8,
-    ),
+    # ADMM, also of networks
+    *same("fedgia-async is fedgia", [{}, {"H": "gram"}, {"start": "-gradient", "k0": 3}], rtol=1e-10, **ALL),
+    *same("ad-admm is ad-admm", own=ARRIVALS, **ALL),
+    *same("fedadmm-insa is fedadmm", one=INEXACT, other={"k0": 1, "inner_max": 3, "eps0": 0.0}, rtol=1e-10),
+    *same("sisa is sisa", one={"batch_size": 10**6}, other={"batch_size": 0}),
+    *same("flame is flame", [{"epochs": 2}], {"batch_size": 25}, {"batch_size": 0}, rtol=1e-9),
+    *same("flame-dp is flame", [{"rho": 0.3, "batch_size": 0}], {"clip": 1e6, "noise_multiplier": 0.0}),
+    *same("fedadmm-deep is fedadmm-deep", [{"lr": 0.02, "batch_size": 0, "rho": 0.1}], {"optimizer": MOMENTUM}),
+    *same("flame is flame", [{"lr": 0.02, "batch_size": 0}], {"optimizer": MOMENTUM}),
+    *same("pfedme is pfedme", [{"lr": 0.02, "batch_size": 0}], {"optimizer": MOMENTUM}),
+    *same("fedpd is fedpd", [{"step": constant(0.02)}], {"optimizer": MOMENTUM}, rounds=3),
+    # dual methods, and Newton's
+    *same("feddcd is feddcd", one={"schedule": constant(0.3)}, other={"eta": 0.3}, rtol=0.0, problem="quadratic"),
+    *same("accfeddcd is accfeddcd", one={"schedule": constant(0.3)}, other={"eta": 0.3}, rtol=0.0, problem="quadratic"),
+    *same("fednl-pp is newton", one={"compressor": "identity"}, rtol=1e-8, **ALL, **CURVED),
     # on graphs: W = I − 2β(D − A), and Metropolis weights are 1/(d + 1) = 2β where all nodes have d neighbours
-    Same(table("extra", gamma=0.02), table("dgd", gamma=0.02), {"graph": RING}, rounds=2),
-    *[
-        Same(
-            table("lt-admm", tau=1, gamma=0.05, beta=1 / (2 * (degree + 1))),
-            table("extra", gamma=0.05),
-            {"graph": graph, "data": data()},
-            rounds=40,
-            rtol=1e-9,
-        )
-        for graph, degree in [(RING, 2), (TORUS, 4), (COMPLETE, 11)]
-    ],
-    Same(
-        table("fedgia-graph", average="plain", mixes=1, H="zero", t=10 / smoothness()),
-        table("dgd", order="adapt-combine", gamma=0.1),
-        {"graph": RING, "data": data(), "selection": Uniform(share=0.5)},
+    *same("extra is dgd", [{"gamma": 0.02}], rounds=2, **RING),
+    *same("lt-admm is extra", [{"gamma": 0.05}], {"tau": 1, "beta": 1 / 6}, rounds=40, rtol=1e-9, **RING, **NODES),
+    *same("lt-admm is extra", [{"gamma": 0.05}], {"tau": 1, "beta": 1 / 10}, rounds=40, rtol=1e-9, **TORUS, **NODES),
+    *same("lt-admm is extra", [{"gamma": 0.05}], {"tau": 1, "beta": 1 / 24}, rounds=40, rtol=1e-9, **COMPLETE, **NODES),
+    *same(
+        "fedgia-graph is dgd",
+        one=MATRIX_FREE | {"average": "plain"},
+        other={"order": "adapt-combine", "gamma": 0.1},
         rounds=25,
         rtol=1e-10,
+        **RING,
+        **NODES,
+        **HALF,
     ),
-    *[
-        Same(
-            table("fedgia-graph", average=average, **more),
-            table("fedgia", **more),
-            {"selection": selection, "data": data()},
-            {"graph": COMPLETE},
-            20,
-            1e-11,
-        )
-        for average in ("tracked", "plain")
-        for more in ({"t": 0.4}, {"k0": 3, "H": "gram", "t": 0.3}, {"k0": 1, "H": "zero", "t": 1.5})
-        for selection in (Uniform(share=0.5), All())
-    ],
-    *[
-        Same(
-            table("fedepm-graph", step_scale="one", mu0=15.0, k0=3, lam=0.05, eta=0.2, **noise),
-            table("fedepm", step_scale="one", mu0=15.0, k0=3, lam=0.05, eta=0.2, **noise),
-            {"selection": selection, "data": data()},
-            {"graph": COMPLETE},
-            12,
-            1e-9,
-        )
-        for noise in (
-            {"noise": "none"},
-            {"noise": "released", "epsilon": 50.0},
-            {"noise": "clipped", "noise_seed": 3, "clip": 20.0, "epsilon": 1e3},
-        )
-        for selection in (Uniform(share=0.5), All())
-    ],
+    *same("fedgia-graph is fedgia", METRICS, rounds=20, rtol=1e-11, own=COMPLETE, **NODES, **ALL),
+    *same("fedgia-graph is fedgia", METRICS, rounds=20, rtol=1e-11, own=COMPLETE, **NODES, **HALF),
+    *same("fedgia-graph is fedgia", METRICS, {"average": "plain"}, rtol=1e-11, own=COMPLETE, **NODES, **HALF),
+    *same("fedepm-graph is fedepm", NOISES, EPM, EPM, rounds=12, rtol=1e-9, own=COMPLETE, **NODES, **ALL),
+    *same("fedepm-graph is fedepm", NOISES, EPM, EPM, rounds=12, rtol=1e-9, own=COMPLETE, **NODES, **HALF),
 ]
-
-
-def begun(algorithm, options):
-    return Run(build(algorithm["name"], {k: v for k, v in algorithm.items() if k != "name"}), **options)
 
 
 @pytest.mark.parametrize("case", EQUAL, ids=str)
 def test_a_method_is_another_one(case):
-    one = begun(case.one, {**case.where, **case.own})
-    other = begun(case.other, case.where)
+    first, second = case.names.split(" is ")
+    one = Run(build(first, case.one), **case.where, **case.own)
+    other = Run(build(second, case.other), **case.where)
     for _ in range(case.rounds):
         found = one.rounds(1)[-1]
         right = other.rounds(1)[-1]

@@ -43,6 +43,7 @@ def test_the_array_job_shares_the_points(here):
     for task, ranks in (("0", "1"), ("1", "2")):
         job = {"SLURM_NTASKS": ranks, "SLURM_CPUS_PER_TASK": "2", "SLURM_ARRAY_TASK_ID": task}
         job |= {"SLURM_ARRAY_TASK_COUNT": "2", "MPIFED_LAUNCH": str(mpirun(1)[0])}
+        job["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # the script starts python
         done = execute(["bash", script], cwd=here.parent, **job)
         assert done.code == 0, done.err
         assert "2 of 2 finished" in done.out

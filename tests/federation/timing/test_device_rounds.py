@@ -203,7 +203,12 @@ def test_unequal_work_changes_no_bit_where_the_deadline_is_long():
 
 
 @pytest.mark.parametrize(
-    ("name", "gradients"), [("fedavg", 1), ("fedprox", 5), ("fedopt", 1), ("apfl", 2), ("fednova", 1)]
+    ("name", "gradients"),
+    [
+        ("fedavg", 1),
+        ("fedprox", 5),
+        *[pytest.param(*one, marks=pytest.mark.slow) for one in (("fedopt", 1), ("apfl", 2), ("fednova", 1))],
+    ],
 )
 def test_in_unequal_work_a_client_has_the_bits_of_a_run_with_so_few_steps(name, gradients):
     """All clients have as many samples, and with half the time all take half of the steps of so many gradients."""

@@ -94,9 +94,9 @@ def test_identity_changes_no_bit_and_no_charge(name):
 
 EXACT = [  # methods that end at the minimiser; the last two keep errors, the others memory
     ("fedgia", {}, 1.0),
-    ("fedadmm", {}, 0.4),
+    pytest.param("fedadmm", {}, 0.4, marks=SLOW),
     ("gd", {"gamma": 0.2}, 1.0),
-    ("feddyn", {"alpha": 1.0, "step": {"name": "constant", "a": 0.05}}, 0.4),
+    pytest.param("feddyn", {"alpha": 1.0, "step": {"name": "constant", "a": 0.05}}, 0.4, marks=SLOW),
     ("scaffold", {"step": {"name": "constant", "a": 0.05}}, 1.0),
 ]
 

@@ -196,8 +196,8 @@ COUNTS = [  # the same where the number of clients decides
     *[
         (
             {"problem": "logistic", "algorithm": name, "selection": {"name": "cyclic", "count": 3}},
-            f"selection.overlap = 0 is wrong: {name} exchanges within the selected clients alone, and 3 of 9 by turns are "
-            "always the same sets, so it must be at least 1",
+            f"selection.overlap = 0 is wrong: {name} exchanges within the selected clients alone, and 3 of 9 by turns "
+            "are always the same sets, so it must be at least 1",
         )
         for name in ("feddcd", "accfeddcd", "proxskip")
     ],

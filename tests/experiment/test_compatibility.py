@@ -9,28 +9,35 @@ import pytest
 import mpifed
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.cli.main import main
 from mpifed.core.errors import UserError
 from mpifed.core.toml import flat
 from mpifed.data.base import Data
 from mpifed.experiment import config
 from mpifed.experiment.compatibility import COUNTED, RULES, TABLES
 from mpifed.experiment.rule import broken
+from mpifed.federation.traits import Refused
+from tests.helpers import traits
+from tests.helpers.algorithm_cases import SERVED
+from tests.helpers.algorithm_runs import build
 from tests.helpers.commands import mpifed as command
 
 STUDY = {"data": {"clients": 9, "features": 5}, "rounds": 2, "algorithm": "fedavg"}
 SLOW = {"speed": {"name": "lognormal", "median": 100}, "latency": 0.01}
 AWAY = {"system": SLOW, "asynchronous": {"arrivals": 3}}
-DUAL = {"algorithm": "feddcd", "problem": {"name": "logistic", "mu": 0.1}, "data": {"name": "gaussian", "clients": 6}}
+DUAL = {"algorithm": "feddcd", "problem": {"name": "logistic", "mu": 0.1}, "data": {"name": "gaussian", "clients": 9}}
 NODES = {"algorithm": "dgd", "graph": "ring"}
 PRIVATE = {"algorithm": {"name": "fedepm", "noise": "clipped", "epsilon": 0.5, "k0": 2}}
 SCORED = {"selection": {"name": "biased", "count": 2}}
+TOPK = {"name": "topk", "k": 3}
+EVERYONE = (
+    "fedgia needs a gradient of every client in every round, also of those that are not selected, so no client can be "
+    "absent"
+)
+STEPS = "system.partial = true is wrong: clients of {} cannot take fewer local steps, those of "
 NONE_ARRIVES = "asynchronous.arrivals = 3 is wrong"
 
 TOLD = [  # settings -> how the sentence begins
-    (
-        {"stop": {"simulated_seconds": 3.0}},
-        "stop.simulated_seconds = 3.0 is wrong: time is simulated only with a table",
-    ),
     ({"asynchronous": {"arrivals": 3}}, f"{NONE_ARRIVES} without a table [system]: who arrives first follows from"),
     (
         AWAY | {"algorithm": "scaffold"},
@@ -90,18 +97,6 @@ TOLD = [  # settings -> how the sentence begins
         "graph.redraw = true is wrong: extra needs a graph that does not change",
     ),
     (
-        {"algorithm": "fednova", "selection": "importance"},
-        'selection.name = "importance" is wrong: fednova needs equal probabilities, because its step is the product',
-    ),
-    (
-        {"problem": "svm", "selection": "importance"},
-        "selection.odds is missing: svm tells no Lipschitz constants L_i to take odds from",
-    ),
-    (
-        {"selection": "greedy"},
-        'selection.name = "greedy" is wrong: clients of fedavg have no dual step to score, so it must be "biased"',
-    ),
-    (
         PRIVATE | SCORED,
         'selection = "biased" is wrong: its candidates send exact scores, which break the privacy that fedepm '
         "guarantees here, so it must be one without scores, such as uniform",
@@ -112,43 +107,8 @@ TOLD = [  # settings -> how the sentence begins
         'precision, so it must be "float64"',
     ),
     (
-        SCORED | {"masks": {}},
-        "masks cannot be used with selection.name = 'biased': candidates send their scores one by",
-    ),
-    ({"algorithm": "fedepm", "masks": {}}, "masks cannot be used with fedepm: its server needs uploads one by one"),
-    ({"algorithm": "diana", "masks": {}}, "masks cannot be used with diana: it compresses its uploads"),
-    ({"compress": {"feedback": "error"}}, 'compress.feedback = "error" is wrong: it is about compress.up, which is'),
-    (
-        DUAL | {"compress": {"down": "natural"}},
-        'compress.down = "natural" is wrong: feddcd needs exact downloads, because Σ y_i = 0 must hold',
-    ),
-    (
         {"algorithm": "diana", "compress": {"up": "natural"}},
         'compress.up = "natural" is wrong: diana needs exact uploads',
-    ),
-    ({"compress": {"up": "rank"}}, 'compress.up = "rank" is wrong: '),
-    (
-        {"algorithm": "fedadmm", "compress": {"up": "natural", "feedback": "none"}},
-        'compress.feedback = "none" is wrong: the server of fedadmm keeps the last upload of every client',
-    ),
-    ({"compress": {"up": "natural"}, "masks": {}}, 'compress.up = "natural" cannot be used with masks: masked uploads'),
-    (
-        {"algorithm": "fedgia", "system": {"dropout": 0.1}},
-        "system.dropout = 0.1 is wrong: fedgia needs a gradient of every client in every round, also of those that are",
-    ),
-    (
-        {"algorithm": "marina", "system": {"latency": 1.0, "deadline": 2.0}},
-        "system.deadline = 2.0 is wrong: marina needs a gradient of every client in some rounds",
-    ),
-    (DUAL | {"system": {"speed": 1e3}}, "system.passes is missing: feddcd cannot tell beforehand how often its"),
-    (
-        {"system": SLOW | {"partial": True}},
-        "system.partial = true is wrong without system.deadline: clients take fewer",
-    ),
-    ({"system": {"deadline": 2.0, "partial": True}}, "system.partial = true is wrong without system.speed: "),
-    (
-        {"algorithm": "scaffold", "system": SLOW | {"deadline": 2.0, "partial": True}},
-        "system.partial = true is wrong: clients of scaffold cannot take fewer local steps, those of apfl, fedavg, ",
     ),
     (
         NODES | {"system": {"dropout": 0.1}},
@@ -156,18 +116,97 @@ TOLD = [  # settings -> how the sentence begins
     ),
     (NODES | {"system": {"deadline": 2.0}}, "system.deadline = 2.0 is wrong with a table [graph]: no server waits"),
     (NODES | {"system": SLOW | {"partial": True}}, "system.partial = True is wrong with a table [graph]: without a"),
+    ({"algorithm": "ef21", "compress": {"up": TOPK}}, 'compress.up = "topk" is wrong: ef21 needs exact uploads'),
+    (DUAL | {"compress": {"down": TOPK}}, 'compress.down = "topk" is wrong: feddcd needs exact downloads'),
+    (
+        {"algorithm": "newton", "problem": "logistic", "compress": {"up": TOPK}},
+        'compress.up = "topk" is wrong: newton needs exact uploads, because fednl is Newton\'s method',
+    ),
+    (
+        {"algorithm": "fednl", "problem": "logistic", "compress": {"down": TOPK}},
+        'compress.down = "topk" is wrong: fednl needs exact downloads, because it compresses Hessians',
+    ),
+    ({"compress": {"up": {"name": "rank"}}}, 'compress.up = "rank" is wrong: '),
+    ({"compress": {"feedback": "error"}}, 'compress.feedback = "error" is wrong: it is about compress.up'),
+    ({"compress": {"up": TOPK}, "masks": {}}, 'compress.up = "topk" cannot be used with masks'),
+    (
+        {"algorithm": "fedadmm", "compress": {"up": TOPK, "feedback": "none"}},
+        'compress.feedback = "none" is wrong: the server of fedadmm keeps the last upload of every client',
+    ),
+    ({"algorithm": {"name": "diana", "compressor": "natural"}, "masks": {}}, "masks cannot be used with diana"),
+    ({"algorithm": "fedepm", "masks": {}}, "masks cannot be used with fedepm: its server needs "),
+    (
+        {"algorithm": {"name": "sfedavg", "average": "new"}, "masks": {}},
+        "masks cannot be used with sfedavg: its server needs ",
+    ),
+    ({"selection": "biased", "masks": {}}, "masks cannot be used with selection.name = 'biased': candidates send"),
+    ({"algorithm": "fedgia", "system": {"dropout": 0.3}}, f"system.dropout = 0.3 is wrong: {EVERYONE}"),
+    ({"algorithm": "fedgia", "system": {"deadline": 3}}, f"system.deadline = 3.0 is wrong: {EVERYONE}"),
+    (
+        {"algorithm": "marina", "system": {"dropout": 0.3}},
+        "system.dropout = 0.3 is wrong: marina needs a gradient of every client in some rounds",
+    ),
+    (
+        DUAL | {"system": {"speed": 9}},
+        "system.passes is missing: feddcd cannot tell beforehand how often its clients pass over their samples, so "
+        "system.speed needs it",
+    ),
+    (
+        {"stop": {"simulated_seconds": 9}},
+        "stop.simulated_seconds = 9.0 is wrong: time is simulated only with a table [system], which states the speed",
+    ),
+    (
+        {"system": {"partial": True, "speed": 9}},
+        "system.partial = true is wrong without system.deadline: clients take fewer local steps where",
+    ),
+    (
+        {"system": {"partial": True, "deadline": 9}},
+        "system.partial = true is wrong without system.speed: clients take fewer local steps where",
+    ),
+    *[
+        ({"algorithm": name, "system": {"partial": True, "speed": 9, "deadline": 9}}, STEPS.format(name))
+        for name in ("scaffold", "ditto")
+    ],
+    (
+        {"problem": "mlp", "selection": {"name": "importance", "count": 2}},
+        "selection.odds is missing: mlp tells no Lipschitz constants L_i to take odds from",
+    ),
+    (
+        {"algorithm": "fednova", "selection": {"name": "importance", "odds": [1.0] * 9}},
+        'selection.name = "importance" is wrong: fednova needs equal probabilities, because its step',
+    ),
+    *[
+        (
+            {"algorithm": name, "selection": "greedy"},
+            f'selection.name = "greedy" is wrong: clients of {name} have no dual step to score, so it must be "biased"',
+        )
+        for name in ("fedavg", "fedgia")
+    ],
 ]
 COUNTS = [  # the same where the number of clients decides
-    ({"selection": {"count": 1}, "masks": {}}, "selection takes 1 client a round, but masks need at least 2: the sum"),
     (
-        {"masks": {}, "system": {"dropout": 0.1}, "selection": {"count": 6}},
-        "system.least = 1 is wrong: with masks.threshold = 0.67 masks of 6 selected clients cancel only where 5 reply",
+        {"selection": {"name": "uniform", "count": 1}, "masks": {}},
+        "selection takes 1 client a round, but masks need at least 2: the sum of one upload is that upload",
     ),
     (
-        DUAL | {"selection": {"name": "cyclic", "count": 3}},
-        "selection.overlap = 0 is wrong: feddcd exchanges within the selected clients alone, and 3 of 6 by turns are",
+        {"system": {"dropout": 0.2, "least": 3}, "masks": {}},
+        "system.least = 3 is wrong: with masks.threshold = 0.67 masks of 5 selected clients cancel only where 4 reply, "
+        "so it must be at least 4",
     ),
+    *[
+        (
+            {"problem": "logistic", "algorithm": name, "selection": {"name": "cyclic", "count": 3}},
+            f"selection.overlap = 0 is wrong: {name} exchanges within the selected clients alone, and 3 of 9 by turns "
+            "are always the same sets, so it must be at least 1",
+        )
+        for name in ("feddcd", "accfeddcd", "proxskip")
+    ],
 ]
+
+
+def words(part):
+    """The sentence alone as the name of a case."""
+    return part if isinstance(part, str) else ""
 
 
 @pytest.fixture
@@ -190,12 +229,12 @@ def told(settings, path):
     return str(error.value)
 
 
-@pytest.mark.parametrize(("settings", "sentence"), TOLD, ids=lambda row: row if isinstance(row, str) else "")
+@pytest.mark.parametrize(("settings", "sentence"), TOLD, ids=words)
 def test_what_does_not_go_together_is_refused_before_data_are_loaded(settings, sentence, unread, tmp_path):
     assert told(settings, tmp_path).startswith(sentence)
 
 
-@pytest.mark.parametrize(("settings", "sentence"), COUNTS, ids=lambda row: row if isinstance(row, str) else "")
+@pytest.mark.parametrize(("settings", "sentence"), COUNTS, ids=words)
 def test_what_depends_on_the_number_of_clients_is_refused_before_round_one(settings, sentence, tmp_path):
     assert told(settings, tmp_path).startswith(sentence)
 
@@ -243,3 +282,43 @@ def test_the_command_says_it_and_so_does_the_dry_run_of_a_sweep(tmp_path):
         assert (done.code, done.out) == (2, "")
         assert f"{NONE_ARRIVES} without a table [system]" in done.err
     assert command(*sweep, "system.speed=100").code == 0
+
+
+FINE = [
+    *[
+        DUAL | {"selection": {"name": "cyclic", **rule}}
+        for rule in ({"count": 3, "overlap": 1}, {"count": 4}, {"count": 9})
+    ],
+    {"selection": {"name": "cyclic", "count": 3}},
+    {"problem": "mlp", "data": DUAL["data"], "selection": {"name": "importance", "odds": [1.0] * 9}},
+    DUAL | {"selection": {"name": "greedy", "count": 3}},
+    {"algorithm": "fedadmm", "compress": {"up": "identity", "feedback": "none"}},
+    {"algorithm": {"name": "fedavg", "aggregate": "chosen"}, "compress": {"up": TOPK, "feedback": "error"}},
+]
+
+
+@pytest.mark.parametrize("tables", FINE, ids=str)
+def test_what_is_near_to_it_runs(tables):
+    assert mpifed.run(STUDY | tables, progress=None).cr == 2
+
+
+KEEPING = [[f"algorithm={name}"] for name in SERVED if build(name).upload.last(build(name))]
+
+
+@pytest.mark.parametrize("feedback", ["error", "none"])
+@pytest.mark.parametrize(
+    "words", [*KEEPING, ["algorithm=fedavg", "algorithm.aggregate=all"]], ids=lambda words: words[-1]
+)
+def test_where_the_server_keeps_uploads_other_feedback_than_memory_is_refused(words, feedback, tmp_path, capsys):
+    table = ["compress.up=natural", f"compress.feedback={feedback}", "data=gaussian", "data.clients=8"]
+    assert main(["run", *words, *table, "-o", str(tmp_path / "out.h5")]) == 2
+    assert f'compress.feedback = "{feedback}" is wrong: the server of {words[0][10:]} keeps' in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_only_methods_that_need_equal_probabilities_or_everyone_refuse_others():
+    every = {name: build(name) for name in Algorithm.choices}
+    unequal = {name for name, algorithm in every.items() if isinstance(algorithm.mean, Refused)}
+    assert unequal >= {"sfedavg", "sfedprox", "fednova", "fedbuff", "fedepm-graph"}
+    everyone = {name for name, algorithm in every.items() if not traits.bears_absence(algorithm)}
+    assert everyone >= {"fedgia", "fednl", "marina", "newton"}

@@ -134,12 +134,6 @@ def test_the_reason_names_its_quantity_and_the_numbers(stop, columns, reason):
     assert Stop(**stop).reason({"objective": [1.0], "grad_norm_sq": [1.0]} | columns, 3, 4) == reason
 
 
-@pytest.mark.parametrize("key", ["gradient", "gradient_relative", "objective_gap", "variance", "seconds", "accuracy"])
-def test_a_bound_below_zero_is_refused(key):
-    with pytest.raises(UserError, match=rf"^stop\.{key} = -1 is wrong: it must be a number >= 0"):
-        Stop.build({key: -1}, "stop")
-
-
 def test_a_reason_tells_whether_rounds_or_time_ran_out():
     history = {
         "objective": [1.0],

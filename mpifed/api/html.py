@@ -1,7 +1,5 @@
 """A result in a notebook: a small table and curves, drawn as SVG without scripts and without matplotlib."""
 
-from __future__ import annotations
-
 from html import escape
 
 import numpy as np

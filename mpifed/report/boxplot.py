@@ -1,7 +1,5 @@
 """Boxes: what runs reached over the values of a setting."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Unpack
 

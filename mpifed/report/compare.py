@@ -1,7 +1,5 @@
 """`mpifed compare`: runs in a table, one row for all that differ in the seed alone, mean ± standard deviation."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """What pictures draw: columns of runs, and the mean and range of runs that differ in the seed alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 

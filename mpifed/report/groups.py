@@ -1,7 +1,5 @@
 """Runs side by side: in which settings they differ, and which of them differ in the seed alone."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

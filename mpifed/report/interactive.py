@@ -4,8 +4,6 @@ The file contains its data and the plotly library, and loads nothing from a netw
 run with more rounds than there is room for keeps some: half of them evenly, half by powers, so that its start is exact.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The layout of the summary: parts with their names on the left, cells in aligned columns."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Sequence

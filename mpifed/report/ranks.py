@@ -1,7 +1,5 @@
 """The ranks of a run in its summary: a table of what each did, their threads, and the CPUs that they are bound to."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The style of pictures: small, readable in print and without colours."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """`mpifed show`: a result on one screen."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Collection
 

@@ -1,7 +1,5 @@
 """Tables of numbers with their spread, for a terminal, Markdown, LaTeX and CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools

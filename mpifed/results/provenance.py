@@ -1,7 +1,5 @@
 """Where a result comes from: versions, machine, command line and git commit."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import platform

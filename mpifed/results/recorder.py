@@ -1,7 +1,5 @@
 """The result file of a run, written as it grows."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

@@ -1,7 +1,5 @@
 """The points of a sweep: every combination of the given values, each a complete experiment with its own file."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import itertools

@@ -1,7 +1,5 @@
 """Many runs in one launch: what is to be done, by which processes, and the lines to print about it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

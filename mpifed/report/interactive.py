@@ -123,14 +123,11 @@ def thinned(result: Result, columns: Sequence[Array | None], runs: int) -> Array
 def described(groups: Study) -> list[dict[str, Any]]:
     """Name, colour and line of each group."""
     looks = palette.looks([group.settings.get("algorithm", "") for group in groups.groups])
-    return [
-        {
-            "label": label(group, groups) or "all runs",
-            "colour": look["color"],
-            "dash": DASHES[palette.LINES.index(look["linestyle"])],
-        }
-        for group, look in zip(groups.groups, looks, strict=True)
-    ]
+    found = []
+    for group, look in zip(groups.groups, looks, strict=True):
+        dash = DASHES[palette.LINES.index(look["linestyle"])]
+        found.append({"label": label(group, groups) or "all runs", "colour": look["color"], "dash": dash})
+    return found
 
 
 def switches(results: Sequence[Result], groups: Study) -> list[dict[str, Any]]:
@@ -156,15 +153,10 @@ def runs(
             own = settings(run)
             k = index[id(run)]
             columns = {key: one.values[k] for key, one in axes.items()}
-            found.append(
-                {
-                    "group": number,
-                    "about": about(run, own),
-                    "settings": {key: own[key] for key in (*groups.keys, "seed") if key in own},
-                    "hold": [key for key in axes if held(key, run)],
-                    "data": {key: packed(values[kept[k]]) for key, values in columns.items() if values is not None},
-                }
-            )
+            hold = [key for key in axes if held(key, run)]
+            switched = {key: own[key] for key in (*groups.keys, "seed") if key in own}
+            data = {key: packed(values[kept[k]]) for key, values in columns.items() if values is not None}
+            found.append({"group": number, "about": about(run, own), "settings": switched, "hold": hold, "data": data})
     return found
 
 

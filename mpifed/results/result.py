@@ -152,10 +152,8 @@ class Result:
             import xarray
         except ImportError:
             raise UserError("to_xarray needs xarray: pip install xarray") from None
-        columns = {
-            key: ("round", values, dict(zip(("units", "description"), self.about[key], strict=True)))
-            for key, values in self.rounds.items()
-        }
+        about = {key: {"units": unit, "description": told} for key, (unit, told) in self.about.items()}
+        columns = {key: ("round", values, about[key]) for key, values in self.rounds.items()}
         return xarray.Dataset(columns, attrs=self.attrs)
 
 

@@ -1,7 +1,5 @@
 """A result in a notebook: a small table and curves, drawn as SVG without scripts and without matplotlib."""
 
-from __future__ import annotations
-
 from html import escape
 
 import numpy as np
@@ -71,7 +69,7 @@ def curve(result: Result, name: str) -> str:
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
     unit = column(name).unit
     head = title(name, "" if unit == "1" else unit) + (", logarithmic" if log else "")
-    ends = [
+    words = [
         text(LEFT - 4, TOP + 8, number(y.max()), "end"),
         text(LEFT - 4, HEIGHT - BOTTOM, number(y.min()), "end"),
         text(LEFT, HEIGHT - 5, f"round {x[0]:.0f}", "start"),
@@ -82,7 +80,7 @@ def curve(result: Result, name: str) -> str:
     return (
         f"<svg width='{WIDTH}' height='{HEIGHT}' viewBox='0 0 {WIDTH} {HEIGHT}' style='max-width:none' role='img' "
         f"aria-label='{escape(head)} by round'><path d='{frame}' fill='none' stroke='currentColor' opacity='0.5'/>"
-        f"<polyline points='{points}' fill='none' stroke='#0072b2' stroke-width='1.8'/>{''.join(ends)}</svg>"
+        f"<polyline points='{points}' fill='none' stroke='#0072b2' stroke-width='1.8'/>{''.join(words)}</svg>"
     )
 
 

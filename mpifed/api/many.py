@@ -1,7 +1,5 @@
 """Many results at once: read, in a data frame, in a table, in a picture."""
 
-from __future__ import annotations
-
 import glob
 import math
 import os

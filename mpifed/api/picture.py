@@ -1,7 +1,5 @@
 """A picture of results, as a figure that a notebook shows."""
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Mapping, Sequence

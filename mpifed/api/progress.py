@@ -1,7 +1,5 @@
 """How a run of a Python program shows its progress: a bar of tqdm, or the line of the command."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The ranks that make a call of a Python program together."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

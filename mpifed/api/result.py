@@ -1,12 +1,10 @@
 """A result as a Python program meets it: one line, a table and curves in a notebook, a summary, pictures."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -25,7 +23,7 @@ class Result(results.Result):
     """
 
     @classmethod
-    def of(cls, other: results.Result) -> Result:
+    def of(cls, other: results.Result) -> Self:
         """A result of the room ``results`` as one of this class."""
         return cls(**{field.name: getattr(other, field.name) for field in dataclasses.fields(other)})
 

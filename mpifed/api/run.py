@@ -1,7 +1,5 @@
 """Runs started or continued by a Python program."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from typing import Any

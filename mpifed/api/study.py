@@ -1,7 +1,5 @@
 """The experiment that the arguments of a Python call describe."""
 
-from __future__ import annotations
-
 import copy
 import os
 import reprlib

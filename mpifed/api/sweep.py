@@ -1,7 +1,5 @@
 """Many runs started by a Python program."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import warnings

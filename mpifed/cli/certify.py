@@ -1,7 +1,5 @@
 """The command certify."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The commands show and compare."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from typing import Any

@@ -136,9 +136,6 @@ def settings(source: Data) -> list[str]:
     from mpifed.core.component import fields_of
     from mpifed.core.toml import toml_value
 
-    values = {key: (getattr(source, key), field.default) for key, field in fields_of(type(source)).items()}
-    return [
-        f"{key} = {toml_value(value)}"
-        for key, (value, default) in values.items()
-        if key not in ("clients", "seed") and value != default and isinstance(value, int | float | str)
-    ]
+    fields = {key: field for key, field in fields_of(type(source)).items() if key not in ("clients", "seed")}
+    changed = {key: value for key, field in fields.items() if (value := getattr(source, key)) != field.default}
+    return [f"{key} = {toml_value(value)}" for key, value in changed.items() if isinstance(value, int | float | str)]

@@ -1,7 +1,5 @@
 """What an experiment file can name, read from the code."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import sys

@@ -1,7 +1,5 @@
 """The commands schema and completion: what editors and shells need to know about mpifed."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

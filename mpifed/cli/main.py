@@ -1,7 +1,5 @@
 """The commands of `python -m mpifed`: who carries them out, and the exit codes."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

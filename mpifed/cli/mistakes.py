@@ -1,7 +1,5 @@
 """What to say about a word on the command line that is no command, no option, no experiment file and no override."""
 
-from __future__ import annotations
-
 import difflib
 import os
 from collections.abc import Collection, Sequence

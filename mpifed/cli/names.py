@@ -1,7 +1,5 @@
 """The commands list and describe, and --version."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The command line: the commands, their options and help texts."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The commands run and resume."""
 
-from __future__ import annotations
-
 import argparse
 import copy
 import itertools

@@ -1,7 +1,5 @@
 """Logarithmic axes that also show zero: a floor line for y, and an x axis that begins at 0."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,7 +9,8 @@ from mpifed.core.typing import Array
 
 BELOW = 0.08  # the floor lies below the least positive value by this share of the decades above it
 LEAST = 0.4  # decades, at least
-FLOOR, BASE = "floor", "floor line"  # gid of what stands on the floor, and of the floor line
+FLOOR = "floor"  # gid of what stands on the floor
+BASE = "floor line"  # gid of the line itself
 
 
 def floor(columns: Iterable[Array]) -> float | None:
@@ -39,15 +38,8 @@ def base(axis: Any, floor: float) -> None:
     usual = axis.yaxis.get_major_formatter()
     axis.yaxis.set_major_formatter(lambda value, index: "" if value < floor * 10**LEAST else usual(value, index))
     axis.axhline(floor, color="#777777", linewidth=0.6, linestyle=(0, (1, 1.5)), zorder=1, gid=BASE)
-    axis.annotate(
-        "≤ 0",
-        (0, floor),
-        (2, 1),
-        xycoords=("axes fraction", "data"),
-        textcoords="offset points",
-        color="#555555",
-        fontsize=6,
-    )
+    places = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+    axis.annotate("≤ 0", (0, floor), (2, 1), color="#555555", fontsize=6, **places)
 
 
 def along(axis: Any, columns: Iterable[Array]) -> None:

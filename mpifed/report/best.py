@@ -1,11 +1,8 @@
 """Which rows of a table are best: those whose lead the seeds do not explain, compared over the same seeds."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
@@ -21,13 +18,6 @@ TASK = ("data", "problem")  # rows that differ in these settings do not compete:
 LEVEL = 0.975  # quantile of Student's t: 95 % on both sides
 
 Ends = Mapping[tuple[str | None, ...], float]  # settings that means are taken over, the seed for example -> last value
-
-
-class Row(NamedTuple):
-    """A row's mean of one metric as printed, and its value for each seed."""
-
-    mean: float
-    ends: Ends
 
 
 def final_values(groups: Study, name: str, by: Sequence[str], everything: bool) -> list[Ends]:
@@ -88,33 +78,24 @@ def winners(groups: Study, values: Sequence[Number], ends: Sequence[Ends], sign:
     Rows tie with the best that print the same number as it, and those whose difference from it, over the seeds that
     both have, is explained by the seeds.
     """
-    rows = [
-        Row(sign * tables.shown(v, factor) if not math.isnan(v.mean) else -math.inf, e)
-        for v, e in zip(values, ends, strict=True)
-    ]
-    tasks = [
-        tuple(group.settings.get(key) for key in groups.keys if key.split(".")[0] in TASK) for group in groups.groups
-    ]
-    found = [0] * len(rows)
+    means = [-math.inf if math.isnan(value.mean) else sign * tables.shown(value, factor) for value in values]
+    keys = [key for key in groups.keys if key.split(".")[0] in TASK]
+    tasks = [tuple(group.settings.get(key) for key in keys) for group in groups.groups]
+    found = [0] * len(means)
     for own in dict.fromkeys(tasks):
-        rivals = [k for k, other in enumerate(tasks) if other == own and rows[k].mean > -math.inf]
-        if not sign or not rivals or len({rows[k].mean for k in rivals}) == 1:
+        rivals = [k for k, other in enumerate(tasks) if other == own and means[k] > -math.inf]
+        if not sign or not rivals or len({means[k] for k in rivals}) == 1:
             continue
-        first = max(rivals, key=lambda k: rows[k].mean)
-        ties = [k for k in rivals if k == first or alike(rows[first], rows[k])]
+        first = max(rivals, key=lambda k: means[k])
+        ties = [k for k in rivals if means[k] == means[first] or explained(ends[first], ends[k])]
         for k in ties:
             found[k] = len(ties)
     return found
 
 
-def alike(a: Row, b: Row) -> bool:
-    """Whether the difference of two rows is rounded away, or no larger than seeds explain (95 %)."""
-    if a.mean == b.mean:
-        return True
-    pairs = np.array([(a.ends[key], b.ends[key]) for key in a.ends if key in b.ends])
-    if len(pairs) < 2:
-        return False
-    gaps = pairs[:, 0] - pairs[:, 1]
+def explained(a: Ends, b: Ends) -> bool:
+    """Whether the difference of two rows is no larger than seeds explain (95 %)."""
+    gaps = np.array([a[key] - b[key] for key in a if key in b])
     gaps = gaps[np.isfinite(gaps)]
     if len(gaps) < 2:
         return False

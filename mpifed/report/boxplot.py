@@ -1,7 +1,5 @@
 """Boxes: what runs reached over the values of a setting."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Unpack
 
@@ -89,16 +87,12 @@ def collected(results: Sequence[Result], groups: Study, key: str, y: str) -> tup
     y, ends = final_values(results, y)
     factor, title = scaled(y, [np.array(ends)], results, groups.names)
     reached = {id(result): end / factor for result, end in zip(results, ends, strict=True)}
-    boxes = [
-        Box(
-            group.settings[key],
-            label(group, groups, without=key),
-            group.settings.get("algorithm", ""),
-            np.array([reached[id(run)] for run in group.runs]),
-        )
-        for group in groups.groups
-        if key in group.settings
-    ]
+    boxes = []
+    for group in groups.groups:
+        if key in group.settings:
+            numbers = np.array([reached[id(run)] for run in group.runs])
+            method = group.settings.get("algorithm", "")
+            boxes.append(Box(group.settings[key], label(group, groups, without=key), method, numbers))
     return boxes, title
 
 
@@ -128,18 +122,9 @@ def draw(
 def boxed(axis: Any, numbers: Array, x: float, width: float, colour: str, **options: Any) -> None:
     """One box, outlined in a colour."""
     line = {"color": colour}
-    axis.boxplot(
-        [numbers],
-        positions=[x],
-        widths=width,
-        manage_ticks=False,
-        patch_artist=True,
-        boxprops={"facecolor": "white", "edgecolor": colour},
-        whiskerprops=line,
-        capprops=line,
-        medianprops=line | {"linewidth": 1.6},
-        **options,
-    )
+    options |= {"whiskerprops": line, "capprops": line, "medianprops": line | {"linewidth": 1.6}}
+    options |= {"patch_artist": True, "boxprops": {"facecolor": "white", "edgecolor": colour}}
+    axis.boxplot([numbers], positions=[x], widths=width, manage_ticks=False, **options)
 
 
 def shortened(value: str) -> str:

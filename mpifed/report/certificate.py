@@ -1,7 +1,6 @@
 """What `mpifed certify` prints: constants, conditions with both sides, what follows, and the rate that a run had."""
 
-from __future__ import annotations
-
+import itertools
 import math
 import textwrap
 from typing import Any, NamedTuple
@@ -37,10 +36,8 @@ def page(title: str, certificate: Certificate, rounds: int, result: Result | Non
     if certificate.bounds:
         blocks.append([f"what it proves where they hold, after R = {rounds} rounds", *proved(certificate, result)])
     if certificate.remarks:
-        indents = {"initial_indent": "  ", "subsequent_indent": "    "}
-        blocks.append(["remarks"])
-        for text in certificate.remarks:
-            blocks[-1] += textwrap.wrap(text, WIDTH, **indents)
+        wrapped = (textwrap.wrap(f"  {text}", WIDTH, subsequent_indent="    ") for text in certificate.remarks)
+        blocks.append(["remarks", *itertools.chain(*wrapped)])
     return "\n\n".join("\n".join(block) for block in blocks)
 
 

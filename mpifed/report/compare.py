@@ -1,7 +1,5 @@
 """`mpifed compare`: runs in a table, one row for all that differ in the seed alone, mean ± standard deviation."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -58,9 +56,8 @@ def compare(results: Sequence[Result], layout: Layout) -> str:
     ends = {name: [of[k] for k in order] for name, of in ends.items()}
     table, ties = build(groups, ends, results, layout)
     text = tables.terminal(table, layout.bold) if form == "terminal" else FORMATS[form](table)
-    notes = (
-        [f"tie for the best, so not bold: {', '.join(ties)}"] if ties and (form != "terminal" or layout.bold) else []
-    )
+    told = ties and (form != "terminal" or layout.bold)
+    notes = [f"tie for the best, so not bold: {', '.join(ties)}"] if told else []
     notes += partial(ends) + ([] if layout.everything else left_out(groups))
     if form == "csv" or not notes:
         return text
@@ -85,13 +82,9 @@ def partial(ends: Columns) -> list[str]:
 
 def left_out(groups: Study) -> list[str]:
     """A line for each run that did not finish."""
-    return [
-        f"left out: {printable(run.path or 'a result')} ({printable(run.status) or 'no status'}, "
-        f"{count(run.cr, 'round')})"
-        for group in groups.groups
-        for run in group.runs
-        if run.status != "finished"
-    ]
+    runs = [run for group in groups.groups for run in group.runs if run.status != "finished"]
+    ends = [f"({printable(run.status) or 'no status'}, {count(run.cr, 'round')})" for run in runs]
+    return [f"left out: {printable(run.path or 'a result')} {end}" for run, end in zip(runs, ends, strict=True)]
 
 
 def sequence(groups: Study, ends: Columns, sort: str | None) -> list[int]:

@@ -1,7 +1,5 @@
 """What pictures draw: columns of runs, and the mean and range of runs that differ in the seed alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -62,13 +60,8 @@ def series(results: Sequence[Result], name: str) -> tuple[str, list[Array | None
 def task(result: Result) -> tuple[tuple[str, str], ...]:
     """The settings that fix f; the seed of the run among them unless data have one of their own."""
     own = settings(result)
-    return tuple(
-        sorted(
-            (key, value)
-            for key, value in own.items()
-            if key.split(".")[0] in TASK or (key == "seed" and "data.seed" not in own)
-        )
-    )
+    tables = TASK if "data.seed" in own else (*TASK, "seed")
+    return tuple((key, own[key]) for key in sorted(own) if key.split(".")[0] in tables)
 
 
 def usual(results: Sequence[Result], groups: Study) -> str:
@@ -105,10 +98,9 @@ def errors(results: Sequence[Result]) -> tuple[str, list[Array | None]]:
     for own, values in zip(tasks, columns, strict=True):
         if values is not None:
             least[own] = float(np.fmin.reduce(values, initial=least.get(own, np.inf)))
+    pairs = zip(tasks, columns, strict=True)
     with np.errstate(over="ignore", invalid="ignore"):  # runs that diverged
-        return "error", [
-            None if values is None else values - least[own] for own, values in zip(tasks, columns, strict=True)
-        ]
+        return "error", [None if values is None else values - least[own] for own, values in pairs]
 
 
 def axis_title(name: str, unit: str, names: Names = AS_PRINTED) -> str:
@@ -178,12 +170,10 @@ def band(curves: Sequence[Curve], hold: Sequence[bool], log: bool, kind: str = "
         return None
     if len(grid) > POINTS:
         grid = grid[np.linspace(0, len(grid) - 1, POINTS).round().astype(int)]
-    rows = np.array(
-        [
-            np.interp(grid, x, np.log(y) if log else y, right=None if stays else np.nan)
-            for (x, y), stays in zip(curves, hold, strict=True)
-        ]
-    )
+    heights = [
+        (x, np.log(y) if log else y, None if stays else np.nan) for (x, y), stays in zip(curves, hold, strict=True)
+    ]
+    rows = np.array([np.interp(grid, x, y, right=after) for x, y, after in heights])
     there = ~np.isnan(rows).all(axis=0)
     grid, rows = grid[there], rows[:, there]
     mean = np.nanmean(rows, axis=0)

@@ -1,7 +1,5 @@
 """Runs side by side: in which settings they differ, and which of them differ in the seed alone."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -112,10 +110,8 @@ def short(keys: Sequence[str], taken: Iterable[str] = ()) -> dict[str, str]:
     last = [key.rsplit(".", 1)[-1] for key in keys]
     taken = set(taken)
     whole = {key: f"{key} (setting)" if key in taken else key for key in keys}
-    return {
-        key: name if last.count(name) == 1 and name not in taken else whole[key]
-        for key, name in zip(keys, last, strict=True)
-    }
+    unique = [last.count(name) == 1 and name not in taken for name in last]
+    return {key: name if alone else whole[key] for key, name, alone in zip(keys, last, unique, strict=True)}
 
 
 def natural(text: str) -> tuple[int, float, str]:
@@ -129,11 +125,9 @@ def natural(text: str) -> tuple[int, float, str]:
 def label(group: Group, study: Study, without: str = "") -> str:
     """The name of a group in a picture: the settings in which it differs from others, except ``without``."""
     parts = named(group, study, without)
-    usual = ", ".join(
-        study.names.value(key, value) if key in NAMED else study.names.part(key, short, value)
-        for key, short, value in parts
-    )
-    return study.names.of(usual, spelt(parts))
+    names = study.names
+    usual = [names.value(key, value) if key in NAMED else names.part(key, short, value) for key, short, value in parts]
+    return names.of(", ".join(usual), spelt(parts))
 
 
 def named(group: Group, study: Study, without: str = "") -> list[tuple[str, str, str]]:

@@ -4,8 +4,6 @@ The file contains its data and the plotly library, and loads nothing from a netw
 run with more rounds than there is room for keeps some: half of them evenly, half by powers, so that its start is exact.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Sequence
@@ -125,14 +123,11 @@ def thinned(result: Result, columns: Sequence[Array | None], runs: int) -> Array
 def described(groups: Study) -> list[dict[str, Any]]:
     """Name, colour and line of each group."""
     looks = palette.looks([group.settings.get("algorithm", "") for group in groups.groups])
-    return [
-        {
-            "label": label(group, groups) or "all runs",
-            "colour": look["color"],
-            "dash": DASHES[palette.LINES.index(look["linestyle"])],
-        }
-        for group, look in zip(groups.groups, looks, strict=True)
-    ]
+    found = []
+    for group, look in zip(groups.groups, looks, strict=True):
+        dash = DASHES[palette.LINES.index(look["linestyle"])]
+        found.append({"label": label(group, groups) or "all runs", "colour": look["color"], "dash": dash})
+    return found
 
 
 def switches(results: Sequence[Result], groups: Study) -> list[dict[str, Any]]:
@@ -158,15 +153,10 @@ def runs(
             own = settings(run)
             k = index[id(run)]
             columns = {key: one.values[k] for key, one in axes.items()}
-            found.append(
-                {
-                    "group": number,
-                    "about": about(run, own),
-                    "settings": {key: own[key] for key in (*groups.keys, "seed") if key in own},
-                    "hold": [key for key in axes if held(key, run)],
-                    "data": {key: packed(values[kept[k]]) for key, values in columns.items() if values is not None},
-                }
-            )
+            hold = [key for key in axes if held(key, run)]
+            switched = {key: own[key] for key in (*groups.keys, "seed") if key in own}
+            data = {key: packed(values[kept[k]]) for key, values in columns.items() if values is not None}
+            found.append({"group": number, "about": about(run, own), "settings": switched, "hold": hold, "data": data})
     return found
 
 

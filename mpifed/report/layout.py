@@ -1,7 +1,5 @@
 """The layout of the summary: parts with their names on the left, cells in aligned columns."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Sequence
@@ -37,14 +35,10 @@ def columns(cells: Sequence[Cell]) -> list[str]:
         blocks = [short[k : k + height] for k in range(0, len(short), max(1, height))]
         sides = [(max(len(key) for key, _ in block), max(len(value) for _, value in block)) for block in blocks]
         if sum(a + b + 2 for a, b in sides) + 3 * (len(sides) - 1) <= width:
-            lines = [
-                "   ".join(
-                    f"{block[row][0]:{a}}  {block[row][1]:{b}}"
-                    for block, (a, b) in zip(blocks, sides, strict=True)
-                    if row < len(block)
-                ).rstrip()
-                for row in range(height)
+            cells = [
+                [f"{key:{a}}  {value:{b}}" for key, value in block] for block, (a, b) in zip(blocks, sides, strict=True)
             ]
+            lines = ["   ".join(block[k] for block in cells if k < len(block)).rstrip() for k in range(height)]
             break
     for key, value in long:
         lines += textwrap.wrap(f"{key}  {value}", width, subsequent_indent="    ")

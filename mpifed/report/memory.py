@@ -1,7 +1,5 @@
 """Memory of ranks: how much to ask a batch system for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

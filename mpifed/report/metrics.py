@@ -1,7 +1,5 @@
 """The numbers of a run that tables and pictures show: recorded columns, and what follows from them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 

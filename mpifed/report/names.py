@@ -1,7 +1,5 @@
 """What methods, settings and columns are called in tables and pictures: as in print, or as the user says."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 

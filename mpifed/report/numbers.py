@@ -1,7 +1,5 @@
 """Numbers as text: four digits, bytes with a unit, counts."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

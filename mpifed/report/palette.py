@@ -1,7 +1,5 @@
 """Colour, marker and line of a curve: a method has the same ones in every picture."""
 
-from __future__ import annotations
-
 import zlib
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A picture of how samples are divided: classes × clients, or the spread of each client's labels, below its size."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

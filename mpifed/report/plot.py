@@ -6,8 +6,6 @@ on bands from minimum to maximum, with ten or more runs from the 10th to the 90t
 settings that differ. On a logarithmic axis, numbers that are not positive stand on a floor line.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Unpack
 

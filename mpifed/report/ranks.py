@@ -1,7 +1,5 @@
 """The ranks of a run in its summary: a table of what each did, their threads, and the CPUs that they are bound to."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
@@ -34,10 +32,7 @@ def ranks(result: Result, listed: int) -> list[str]:
     apart = 2 if sum(widths) + 2 * len(widths) - 2 <= WIDTH else 1
     widths[1] = max(4, min(widths[1], WIDTH - sum(widths) + widths[1] - apart * (len(widths) - 1)))
     table[1] = [host[: widths[1]].ljust(widths[1]) for host in table[1]]
-    lines = [
-        (" " * apart).join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        for row in zip(*table, strict=True)
-    ]
+    lines = [(" " * apart).join(map(str.rjust, row, widths)) for row in zip(*table, strict=True)]
     return [f"seconds; MPI calls; MB sent, received and peak memory{asked_memory(result)}", *binding(result), *lines]
 
 

@@ -1,7 +1,5 @@
 """The settings of a run as command-line overrides spell them, and which of them its summary shows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mpifed.core.toml import flat, toml_value

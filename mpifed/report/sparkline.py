@@ -1,7 +1,5 @@
 """A curve in one line of text."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mpifed.core.typing import Array

@@ -1,7 +1,5 @@
 """The style of pictures: small, readable in print and without colours."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,17 +21,10 @@ SIZE = 8  # points
 LETTER = 0.064  # inches of a letter
 HANDLE = 0.62  # inches of the line and marker before a label
 LINE = 0.16  # inches of a line of text
-USUAL = (
-    "font.size",
-    "axes.labelsize",
-    "xtick.labelsize",
-    "ytick.labelsize",
-    "legend.fontsize",
-    "legend.title_fontsize",
-)
+USUAL = ["font.size", *(f"{part}size" for part in ("axes.label", "xtick.label", "ytick.label", "legend.font"))]
 ABSENT = ("axes.spines.top", "axes.spines.right", "legend.frameon", "axes.formatter.useoffset")
 RC: dict[str, Any] = {
-    **dict.fromkeys(USUAL, SIZE),
+    **dict.fromkeys([*USUAL, "legend.title_fontsize"], SIZE),
     **dict.fromkeys(("axes.titlesize", "figure.titlesize"), SIZE + 1),
     **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.6),
     **dict.fromkeys(("grid.linewidth", "hatch.linewidth"), 0.4),
@@ -88,10 +79,8 @@ def inches(width: str | float | None, what: str) -> float | None:
 def paper(width: float | None, usual: float) -> float:
     """A width in inches, by default ``usual``. UserError for one that does not fit on paper."""
     if width is not None and not NARROWEST <= width <= WIDEST:
-        raise UserError(
-            f"width = {width:g} is wrong: it must be from {NARROWEST:g} to {WIDEST:g} inches, single "
-            f"({SINGLE:g}) or double ({DOUBLE:g})"
-        )
+        right = f"from {NARROWEST:g} to {WIDEST:g} inches, single ({SINGLE:g}) or double ({DOUBLE:g})"
+        raise UserError(f"width = {width:g} is wrong: it must be {right}")
     return usual if width is None else width
 
 
@@ -133,15 +122,8 @@ def headed(width: float, *words: str | None) -> str:
 def above(figure: Any, handles: Sequence[Any], labels: Sequence[str], columns: int, heading: str) -> None:
     """Put heading and legend above the panels, where they hide nothing; a single curve needs no legend."""
     if len(handles) > 1:
-        legend = figure.legend(
-            list(handles),
-            list(labels),
-            loc="outside upper center",
-            ncols=columns,
-            title=heading or None,
-            handlelength=3.4,
-            columnspacing=1.2,
-        )
+        sizes = {"ncols": columns, "handlelength": 3.4, "columnspacing": 1.2}
+        legend = figure.legend(handles, labels, loc="outside upper center", title=heading or None, **sizes)
         legend.get_title().set_multialignment("center")
     elif heading:
         figure.suptitle(heading)

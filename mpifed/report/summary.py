@@ -1,7 +1,5 @@
 """`mpifed show`: a result on one screen."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Collection
 
@@ -60,10 +58,9 @@ def title(result: Result) -> list[str]:
         (f"{name} on {problem} / {data}: {', '.join(size)}", f" · mpifed {result.attrs.get('mpifed_version', '?')}"),
         (f"{status}{reason} after {count(result.cr, 'round')}", f" · started {result.attrs.get('started', '?')}"),
     )
-    return [
-        line + more if len(line + more) <= WIDTH else textwrap.shorten(line, WIDTH, placeholder=" …")
-        for line, more in lines
-    ]
+    fits = [len(line + more) <= WIDTH for line, more in lines]
+    short = [textwrap.shorten(line, WIDTH, placeholder=" …") for line, _ in lines]
+    return [line + more if fit else less for (line, more), fit, less in zip(lines, fits, short, strict=True)]
 
 
 def recorded(result: Result, part: str) -> dict[str, Column]:

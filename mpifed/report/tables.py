@@ -1,7 +1,5 @@
 """Tables of numbers with their spread, for a terminal, Markdown, LaTeX and CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import itertools
@@ -113,10 +111,9 @@ def terminal(table: Table, bold: bool = False) -> str:
         for line in lines:
             line[k] = line[k].rjust(width) if right else line[k].ljust(width)
     for line, row in zip(lines[1:] if bold else (), table.rows, strict=False):
-        line[:] = [
-            f"\033[1m{text}\033[0m" if isinstance(cell, Number) and cell.best else text
-            for text, cell in zip(line, row, strict=True)
-        ]
+        for k, cell in enumerate(row):
+            if isinstance(cell, Number) and cell.best:
+                line[k] = f"\033[1m{line[k]}\033[0m"
     return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
@@ -162,14 +159,14 @@ def comma_separated(table: Table) -> str:
 
 def numeric(table: Table) -> list[bool]:
     """Which columns are aligned to the right: those of numbers."""
-    return [
-        all(isinstance(cell, Number) or cell == ABSENT or number_like(cell) for cell in column)
-        for column in zip(*table.rows, strict=True)
-    ]
+    return [all(map(number_like, column)) for column in zip(*table.rows, strict=True)]
 
 
-def number_like(text: str) -> bool:
-    return text.replace(".", "", 1).replace("-", "").replace("e", "", 1).isdigit()
+def number_like(cell: str | Number) -> bool:
+    """Whether a cell is a number, none, or a text that is one."""
+    if isinstance(cell, Number) or cell == ABSENT:
+        return True
+    return cell.replace(".", "", 1).replace("-", "").replace("e", "", 1).isdigit()
 
 
 def escaped(text: str) -> str:

@@ -1,7 +1,5 @@
 """Where the time of a run went, round by round and rank by rank."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """/certificate of a result file: the conditions of the method's theorem, and what it proves."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

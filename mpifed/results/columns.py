@@ -1,7 +1,5 @@
 """What every recorded column is: unit, meaning, how it adds up, which value is better, and what reports call it."""
 
-from __future__ import annotations
-
 from typing import Literal, NamedTuple
 
 from mpifed.core.errors import unknown

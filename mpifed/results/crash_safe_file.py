@@ -1,7 +1,5 @@
 """A file on disk that a reader can open at any instant, also after the process that writes it was killed."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What the columns of /ranks, /clients, /model and /models are; those of /rounds stand in ``columns``."""
 
-from __future__ import annotations
-
 from mpifed.results.columns import Column
 
 RANKS: dict[str, Column] = {

@@ -1,7 +1,5 @@
 """/models of a result file: the server's model after some of the rounds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

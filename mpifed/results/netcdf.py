@@ -1,7 +1,5 @@
 """HDF5 datasets as netCDF has them: with dimensions, units and a description, so that xarray reads them too."""
 
-from __future__ import annotations
-
 import math
 import os
 import uuid

@@ -1,7 +1,5 @@
 """Where a result comes from: versions, machine, command line and git commit."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import platform
@@ -19,13 +17,8 @@ LIBRARIES = ("numpy", "scipy", "h5py", "mpi4py")
 
 def provenance() -> dict[str, str]:
     """Root attributes that tell which program wrote a result file, where, and by which command."""
-    facts = {
-        "mpifed_version": installed("mpifed"),
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "host": platform.node(),
-        "command_line": shlex.join(sys.orig_argv),
-    }
+    versions = {"mpifed_version": installed("mpifed"), "python": platform.python_version(), "numpy": np.__version__}
+    facts = versions | {"host": platform.node(), "command_line": shlex.join(sys.orig_argv)}
     commit = git_commit()
     return facts | ({"git_commit": commit} if commit else {})
 

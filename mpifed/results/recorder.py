@@ -1,7 +1,5 @@
 """The result file of a run, written as it grows."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time
@@ -231,16 +229,8 @@ class Recorder:
 def root_attributes(attrs: Mapping[str, Any], clients: int, before: Result | None, last: int) -> dict[str, Any]:
     """Root attributes of a run that begins, or that is resumed after round ``last`` of ``before``."""
     attributes = provenance() | dict(attrs)
-    attributes |= {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "clients": clients,
-        "status": "running",
-        "stop_reason": "",
-        "reduction": "",
-        "started": now(),
-        "finished": "",
-    }
+    attributes |= {"format": FORMAT, "format_version": FORMAT_VERSION, "clients": clients}
+    attributes |= {"status": "running", "stop_reason": "", "reduction": "", "started": now(), "finished": ""}
     if before is not None:
         again = f"{now()} from round {last} on {attributes.get('ranks', 1)} ranks"
         resumed = f"{before.attrs.get('resumed', '')}\n{again}".strip()

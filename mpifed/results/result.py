@@ -1,7 +1,5 @@
 """Reading results back, from files and from memory."""
 
-from __future__ import annotations
-
 import io
 import os
 import shutil
@@ -9,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import h5py
 import numpy as np
@@ -45,7 +43,7 @@ class Result:
     image: bytes | None = field(default=None, repr=False)
 
     @classmethod
-    def from_file(cls, file: h5py.File, path: str | os.PathLike[str] | None = None) -> Result:
+    def from_file(cls, file: h5py.File, path: str | os.PathLike[str] | None = None) -> Self:
         """Read an open result file; the image of a file in memory is kept for ``save``."""
         if path is None and file.driver != "core":
             path = file.filename
@@ -154,10 +152,8 @@ class Result:
             import xarray
         except ImportError:
             raise UserError("to_xarray needs xarray: pip install xarray") from None
-        columns = {
-            key: ("round", values, dict(zip(("units", "description"), self.about[key], strict=True)))
-            for key, values in self.rounds.items()
-        }
+        about = {key: {"units": unit, "description": told} for key, (unit, told) in self.about.items()}
+        columns = {key: ("round", values, about[key]) for key, values in self.rounds.items()}
         return xarray.Dataset(columns, attrs=self.attrs)
 
 

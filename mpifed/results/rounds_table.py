@@ -1,7 +1,5 @@
 """/rounds of a result file: the rows that wait in memory, and the growing columns that they are written to."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any

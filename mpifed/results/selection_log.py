@@ -1,7 +1,5 @@
 """/selection of a result file: which clients were selected in which round."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Checks of what is read from a result file: a file from elsewhere may hold anything under the names of ours."""
 
-from __future__ import annotations
-
 import struct
 from typing import Any
 

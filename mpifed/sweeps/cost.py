@@ -1,7 +1,5 @@
 """A rough estimate of what a run costs, from its configuration alone, to put many runs in order."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The points of a sweep: every combination of the given values, each a complete experiment with its own file."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import itertools
@@ -50,9 +48,8 @@ def points(table: dict[str, Any], words: Sequence[str], grids: Iterable[str], zi
     given = [whole(word.partition("=")[0].strip()) for word in words]
     for k, key in enumerate(keys):
         if key in keys[:k] or key in given:
-            raise UserError(
-                f"{key} is given twice: in " + ("two grids" if key in keys[:k] else "a grid and an override")
-            )
+            places = "two grids" if key in keys[:k] else "a grid and an override"
+            raise UserError(f"{key} is given twice: in {places}")
     if (count := math.prod(map(len, axes))) > MOST:
         raise UserError(f"a sweep has at most {MOST:,} points, and these grids have {count:,}")
     found: dict[str, Point] = {}
@@ -84,10 +81,8 @@ def hosted(points: Sequence[Point], size: int) -> None:
     for point in points:
         m = point.config.data.clients
         if m is not None and size > m + 1:
-            raise UserError(
-                f"{size} ranks are too many for point {point.name} of {m} clients: start at most {m + 1}, one "
-                "for the server and one for each client"
-            )
+            right = f"start at most {m + 1}, one for the server and one for each client"
+            raise UserError(f"{size} ranks are too many for point {point.name} of {m} clients: {right}")
 
 
 def grid(text: str) -> list[Setting]:
@@ -124,9 +119,8 @@ def values(part: str, what: str) -> list[str]:
     a, b, step = (int(number or 1) for number in found.groups())
     numbers = range(a, b, step) if step else range(0)
     if not 0 < len(numbers) <= MOST:
-        raise UserError(
-            f"{what} is wrong: the range {part} has {f'more than {MOST:,}' if len(numbers) else 'no'} values"
-        )
+        many = f"more than {MOST:,}" if len(numbers) else "no"
+        raise UserError(f"{what} is wrong: the range {part} has {many} values")
     return [str(number) for number in numbers]
 
 

@@ -4,8 +4,6 @@ The first rank of all is the desk: it hands out the points, and looks after the 
 point that its own group runs.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence

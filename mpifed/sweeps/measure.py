@@ -1,7 +1,5 @@
 """The measure by which settings are compared, such as ``rounds to grad_norm_sq <= 1e-6``."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The progress of many runs: one line for all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TextIO
 

@@ -1,7 +1,5 @@
 """Many runs in one launch: what is to be done, by which processes, and the lines to print about it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -41,14 +39,12 @@ def listing(points: Sequence[Point], folder: Path, force: bool) -> Iterator[Line
     UserError after them where data are missing.
     """
     states = [state(point.config, str(folder / point.file), force) for point in points]
-    rows = [
-        (point.file, what, duration(point.cost), " ".join(point.words))
-        for point, what in zip(points, states, strict=True)
-    ]
+    pairs = list(zip(points, states, strict=True))
+    rows = [(point.file, what, duration(point.cost), " ".join(point.words)) for point, what in pairs]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        yield Line("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-    todo = [point for point, what in zip(points, states, strict=True) if what != SKIP]
+        yield Line("  ".join(map(str.ljust, row, widths)).rstrip())
+    todo = [point for point, what in pairs if what != SKIP]
     cost = sum(point.cost for point in todo)
     yield Line(f"{len(points)} points; running them takes at most {duration(cost)} on one core, by a rough estimate")
     look_for_data(todo)

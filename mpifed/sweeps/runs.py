@@ -1,7 +1,5 @@
 """The runs of a sweep: one point after another, each with its own result file."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What to try: methods with ranges of their options, and the settings drawn from them."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import math

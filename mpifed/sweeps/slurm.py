@@ -1,7 +1,5 @@
 """A sweep as an array job of SLURM: the script, sized by the estimated cost of the points."""
 
-from __future__ import annotations
-
 import math
 import os
 import shlex

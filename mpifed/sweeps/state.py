@@ -1,7 +1,5 @@
 """What there is of a point already: nothing, a part, all of it, or a file that must not be overwritten."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

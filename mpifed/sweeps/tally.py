@@ -1,7 +1,5 @@
 """The count of a sweep: what is finished, what failed and why, and the lines about it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

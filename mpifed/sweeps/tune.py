@@ -1,7 +1,5 @@
 """Tuning: the best setting of every method, found with the same number of runs for each."""
 
-from __future__ import annotations
-
 import copy
 import math
 import re

@@ -1,7 +1,5 @@
 """A process that runs points of a sweep, one after another, and tells the process that started it how they end."""
 
-from __future__ import annotations
-
 import sys
 import time
 from multiprocessing.connection import Connection

@@ -1,7 +1,5 @@
 """Several points of a sweep at a time, each in a process of this machine."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """A small study in Python and in a file, and what is silent."""
 
-from __future__ import annotations
-
 import pytest
 
 TABLE = {"data": {"clients": 6, "features": 5}, "algorithm": {"name": "fedavg", "k0": 2}, "rounds": 4}

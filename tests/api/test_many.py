@@ -1,7 +1,5 @@
 """Many results: found by pattern, folder or as objects; in a frame, a table, a picture."""
 
-from __future__ import annotations
-
 import pytest
 
 import mpifed

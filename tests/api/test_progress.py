@@ -1,7 +1,5 @@
 """A run shows its progress as the caller wishes: a bar, a line, nothing."""
 
-from __future__ import annotations
-
 import io
 import sys
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """A result in a Python program: one line, a table and curves for a notebook, a summary, pictures."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree
 

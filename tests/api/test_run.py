@@ -1,7 +1,5 @@
 """Runs started, stopped and continued by a Python program, in one process and on several ranks."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The arguments of a Python call describe the same experiment as an experiment file and overrides."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpifed.algorithms.fedavg import FedAvg

@@ -1,7 +1,5 @@
 """Many runs from a Python program: the grid of the command with values and objects, in memory or in a folder."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The command data: what info says and draws, with the overrides of a study."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The commands list, describe and --version."""
 
-from __future__ import annotations
-
 from tests.helpers.commands import mpifed
 
 

@@ -1,7 +1,5 @@
 """The commands schema and completion."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

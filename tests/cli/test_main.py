@@ -1,7 +1,5 @@
 """The commands as a user meets them."""
 
-from __future__ import annotations
-
 import argparse
 import inspect
 import os

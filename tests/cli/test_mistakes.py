@@ -1,7 +1,5 @@
 """A word that is no command, no option, no file and no override is answered by what was meant."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.helpers.commands import mpifed

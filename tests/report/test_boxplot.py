@@ -1,7 +1,5 @@
 """Boxes over a setting."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpifed.report import boxplot, palette

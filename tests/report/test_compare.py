@@ -1,7 +1,5 @@
 """Runs in a table: its columns, what is best, and which runs count."""
 
-from __future__ import annotations
-
 import io
 import re
 

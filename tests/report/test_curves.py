@@ -1,7 +1,5 @@
 """Curves over seeds, and the error above the optimum."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Which runs form a row, and which settings lead it."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpifed.core.errors import UserError

@@ -1,7 +1,5 @@
 """The page to explore runs: what it contains, and what it does in a browser."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """Metrics: how they are named, scaled and read off a run."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpifed.core.errors import UserError

@@ -1,7 +1,5 @@
 """Names as in print, and as the user says."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpifed.core.errors import UserError

@@ -1,7 +1,5 @@
 """A method has the same colour, marker and line in every picture."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pictures of partitions: a bubble or a cell for each class and client, or the spread of labels; sizes above."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

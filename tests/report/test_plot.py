@@ -1,7 +1,5 @@
 """Pictures: what is drawn, what axes and curves are called, and the command."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 

@@ -1,7 +1,5 @@
 """The ranks of a run in its summary: threads and the CPUs that they are bound to, in words."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

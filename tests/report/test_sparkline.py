@@ -1,7 +1,5 @@
 """A curve in one line of text: its first and last block, its width, and when it is logarithmic."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

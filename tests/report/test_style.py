@@ -1,7 +1,5 @@
 """How pictures look, and what files they become."""
 
-from __future__ import annotations
-
 import xml.etree.ElementTree as ET
 
 import pytest

@@ -1,7 +1,5 @@
 """`mpifed show`: what the summary of a result says, and that it fits on a screen."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """Numbers and tables in four formats."""
 
-from __future__ import annotations
-
 import csv
 import io
 

@@ -1,7 +1,5 @@
 """The timeline of a run: rounds and ranks."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpifed.core.errors import UserError

@@ -1,7 +1,5 @@
 """Recorders, in memory and in a file, and rows for them."""
 
-from __future__ import annotations
-
 import os
 import zlib
 

@@ -1,7 +1,5 @@
 """The table of recorded columns: complete, consistent, and without columns that nothing writes."""
 
-from __future__ import annotations
-
 import mpifed
 from mpifed.experiment.config import override
 from mpifed.results.columns import COLUMNS, MEASURES, SCALES, SELECTION, UNKNOWN

@@ -1,7 +1,5 @@
 """A result file can be read after a kill at any moment, and after a full or broken disk."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

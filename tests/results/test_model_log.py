@@ -1,7 +1,5 @@
 """/models: the server's model after some of the rounds, as safe and as readable as the rounds."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import pytest

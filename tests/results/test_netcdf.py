@@ -1,7 +1,5 @@
 """Every dataset has units and named axes, as netCDF has them."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import xarray

@@ -1,7 +1,5 @@
 """The commit of the program, its threads and its CPUs are recorded."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

@@ -1,7 +1,5 @@
 """The recorder: its file, how a run ends, when rows reach the disk, and other readers."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Reading results back: from files, from memory, as a table of pandas or xarray."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """Columns of rounds: their types, and columns that appear late."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Which clients were selected, as the file stores it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mpifed.results.columns import ALL

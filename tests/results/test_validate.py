@@ -1,7 +1,5 @@
 """What is no result, or a damaged one, is refused in one sentence."""
 
-from __future__ import annotations
-
 import h5py
 import pytest
 

@@ -1,7 +1,5 @@
 """A folder of its own for a sweep, and how to run one."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpifed.cli.main import main

@@ -1,7 +1,5 @@
 """The cost of a run, by which a sweep estimates the time that is left."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpifed.experiment.config import experiment

@@ -1,7 +1,5 @@
 """Grids: which points they have, and what their files are called."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

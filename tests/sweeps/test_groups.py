@@ -1,7 +1,5 @@
 """Points of a sweep on groups of ranks: the same bits, and one message when something goes wrong."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

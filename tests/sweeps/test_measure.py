@@ -1,7 +1,5 @@
 """The measure of a run: what it costs to get somewhere, or how far it gets."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """Sweeps: every point gets a file; what is there is skipped, continued, or not overwritten."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

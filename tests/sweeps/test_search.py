@@ -1,7 +1,5 @@
 """What tuning tries: grids and ranges, the same number for every method."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

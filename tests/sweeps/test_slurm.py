@@ -1,7 +1,5 @@
 """Array jobs share the points of a sweep."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

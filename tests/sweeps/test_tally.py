@@ -1,7 +1,5 @@
 """The count of a sweep: every kind of failure is told once, with its number."""
 
-from __future__ import annotations
-
 from mpifed.sweeps.grid import points
 from mpifed.sweeps.overall import Overall
 from mpifed.sweeps.runs import FAILED, FINISHED, Ended

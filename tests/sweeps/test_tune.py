@@ -1,7 +1,5 @@
 """Tuning: the best setting of every method, with the same number of runs for each, and the tries kept."""
 
-from __future__ import annotations
-
 import math
 import shlex
 

@@ -1,7 +1,5 @@
 """Points of a sweep in several processes: the same bits, and what happens when processes are killed or interrupted."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

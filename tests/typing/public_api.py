@@ -3,8 +3,6 @@
 ``mypy --strict`` must accept it as a user's program is checked: without the settings of this repository.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The public API: what it is, and that a program made of it runs and is right for a type checker."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import re

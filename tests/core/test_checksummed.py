@@ -1,7 +1,5 @@
 """Checksummed files are read as they were written, or refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

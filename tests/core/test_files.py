@@ -1,7 +1,5 @@
 """Files appear under their name when they are complete, and never otherwise."""
 
-from __future__ import annotations
-
 import os
 
 import pytest
@@ -10,21 +8,26 @@ from mpifed.core.errors import UserError
 from mpifed.core.files import atomic_file, claim, replacing, unclaim
 
 
-def test_an_atomic_file_appears_when_it_is_complete(tmp_path):
-    path = tmp_path / "out.txt"
-    path.write_text("old")
+@pytest.fixture
+def path(tmp_path):
+    (tmp_path / "out.txt").write_text("old")
+    return tmp_path / "out.txt"
+
+
+def test_an_atomic_file_appears_when_it_is_complete(path):
     with atomic_file(path) as part:
         part.write_text("new")
         assert path.read_text() == "old"
     assert path.read_text() == "new"
-    assert os.listdir(tmp_path) == ["out.txt"]
+    with atomic_file(path) as first, atomic_file(path) as second:  # two writers of one name
+        first.write_text("first")
+        second.write_text("second")
+    assert path.read_text() == "first"  # the last one to finish
+    assert os.listdir(path.parent) == ["out.txt"]
 
 
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
-def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, error):
-    path = tmp_path / "out.txt"
-    path.write_text("old")
-
+def test_a_failure_leaves_the_old_file_and_nothing_else(path, error):
     def write():
         with atomic_file(path) as part:
             part.write_text("new")
@@ -33,21 +36,10 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, error):
     with pytest.raises(error):
         write()
     assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["out.txt"]
+    assert os.listdir(path.parent) == ["out.txt"]
 
 
-def test_two_writers_of_one_name_do_not_share_a_file(tmp_path):
-    path = tmp_path / "out.txt"
-    with atomic_file(path) as first, atomic_file(path) as second:
-        first.write_text("first")
-        second.write_text("second")
-    assert path.read_text() == "first"  # the last one to finish
-    assert os.listdir(tmp_path) == ["out.txt"]
-
-
-def test_replacing_keeps_a_file_without_force(tmp_path):
-    path = tmp_path / "out.txt"
-    path.write_text("old")
+def test_replacing_keeps_a_file_without_force(path):
     with pytest.raises(UserError, match=r"out\.txt exists; say --force"), replacing(path, force=False) as part:
         part.write_text("new")
     with replacing(path, force=True) as part:
@@ -65,8 +57,7 @@ def test_a_claimed_name_is_the_first_that_is_free_and_is_taken_from_then_on(tmp_
     names = [str(tmp_path / name) for name in ("a", "b", "c", "d")]
     (tmp_path / "a").write_text("old")
     (tmp_path / "b").symlink_to(tmp_path / "nowhere")
-    assert claim(names) == names[2]
-    assert claim(names) == names[3]
+    assert [claim(names), claim(names)] == names[2:]
     unclaim(names[2])
     assert claim(names) == names[2]
     (tmp_path / "d").write_text("a result")

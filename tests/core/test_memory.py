@@ -1,7 +1,5 @@
 """Arrays are checked before they are allocated."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpifed.core import memory
@@ -9,14 +7,11 @@ from mpifed.core.errors import UserError
 
 
 def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
+    assert 0 < memory.free() < 2**60
     monkeypatch.setattr(memory, "free", lambda: 10**9)
     memory.check_memory(10**9, "X")
     with pytest.raises(UserError, match=r"^X would take 2,000 MB of memory, but only 1,000 MB are free$"):
         memory.check_memory(2 * 10**9, "X")
-
-
-def test_free_memory_is_positive_and_less_than_there_is():
-    assert 0 < memory.free() < 2**60
 
 
 def test_a_file_cannot_declare_more_than_it_can_hold():
@@ -24,8 +19,4 @@ def test_a_file_cannot_declare_more_than_it_can_hold():
     with pytest.raises(UserError, match=r"^X declares 1,100,000,001 bytes, but its 1,000,000 bytes"):
         memory.check_declared(memory.MOST_PACKED * 10**6 + 1, 10**6, "X")
     memory.check_declared(memory.SMALL, 0, "X")  # too small to matter
-
-
-def test_sizes_do_not_overflow():
-    assert memory.size_of((2**40, 2**40), 8) == 2**83
-    assert memory.size_of((), 8) == 8
+    assert (memory.size_of((2**40, 2**40), 8), memory.size_of((), 8)) == (2**83, 8)

@@ -1,8 +1,5 @@
 """Values of a Python program become plain values of an experiment; classes get names by which they are found."""
 
-from __future__ import annotations
-
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +13,7 @@ from mpifed.algorithms.parts.step_sizes import Constant, Step
 from mpifed.core import plugins
 from mpifed.core.errors import UserError
 from mpifed.core.objects import plain, reference
+from tests.helpers.commands import execute
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +65,8 @@ def test_a_component_becomes_a_table_with_all_of_its_options():
 def test_what_an_experiment_cannot_hold_is_refused(value, what):
     with pytest.raises(UserError, match=rf"^algorithm\.k0 = .* is wrong: a setting is .* and this is {what}$"):
         plain({"k0": value}, "algorithm")
+    with pytest.raises(UserError, match=r"^data is an array: write data = mpifed\.arrays\(X, y, clients\)"):
+        plain(np.zeros((3, 2)), "data")
 
 
 def test_a_class_of_a_module_is_named_by_it_and_found_again():
@@ -78,21 +78,21 @@ def test_a_class_of_a_module_is_named_by_it_and_found_again():
 
 
 def test_a_class_of_a_file_is_named_by_the_file(tmp_path):
-    (tmp_path / "mine.py").write_text("from mpifed import Step\n\n\nclass Half(Step):\n    def gamma(self, k, k0, d):\n"
-                                      "        return 0.5\n")  # fmt: skip
+    (tmp_path / "mine.py").write_text("from mpifed import Step\nclass Half(Step):\n    pass\n")
     words = "from mpifed.core.objects import reference; import mine; print(reference(mine.Half))"
-    inside = subprocess.run([sys.executable, "-c", words], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert inside.stdout == "mine.py:Half\n"
-    far = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {words}"
-    outside = subprocess.run([sys.executable, "-c", far], capture_output=True, text=True, check=True)
-    assert outside.stdout == f"{tmp_path}/mine.py:Half\n"
+    inside = execute([sys.executable, "-c", f"import sys; sys.path.insert(0, ''); {words}"], cwd=tmp_path)
+    assert inside.out == "mine.py:Half\n"
+    outside = execute([sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {words}"])
+    assert outside.out == f"{tmp_path}/mine.py:Half\n"
+
+
+def local_step(name):
+    """A class that only this program can name."""
+    return type(name, (Step,), {"gamma": lambda self, k, k0, d: 1.0, "__qualname__": f"local_step.{name}"})
 
 
 def test_a_class_that_nobody_else_can_name_is_found_in_this_program_alone():
-    class Local(Step):
-        def gamma(self, k, k0, d):
-            return 1.0
-
+    Local = local_step("Local")
     assert reference(Local) == "__main__:Local"
     made = Step.build("__main__:Local", "algorithm.step")
     assert isinstance(made, Local)
@@ -100,10 +100,12 @@ def test_a_class_that_nobody_else_can_name_is_found_in_this_program_alone():
     assert reference(type(made)) == "__main__:Local"
     assert isinstance(Step.build("__main__:Local", "algorithm.step"), Local)
     plugins.given.clear()
-    with pytest.raises(
-        UserError, match=r"Local was defined in a notebook, .* pass Local\(…\) to mpifed\.resume there$"
-    ):
+    sentence = r"Local was defined in a notebook, .* pass Local\(…\) to mpifed\.resume there$"
+    with pytest.raises(UserError, match=sentence):
         Step.build("__main__:Local", "algorithm.step")
+    reference(local_step("Twin"))
+    with pytest.raises(UserError, match="two classes or functions are called Twin"):
+        reference(local_step("Twin"))
 
 
 class Net:
@@ -120,21 +122,3 @@ def test_another_class_or_a_function_becomes_the_text_that_names_it():
     assert plain(table, "problem") == {"module": f"{__name__}:Net", "loss": "__main__:focal"}
     assert plugins.load("__main__:focal", "function", Callable) is focal
     assert plain(reference, "key") == "mpifed.core.objects:reference"
-
-
-def test_two_classes_of_one_name_are_refused():
-    def made():
-        class Twin(Step):
-            def gamma(self, k, k0, d):
-                return 1.0
-
-        return Twin
-
-    reference(made())
-    with pytest.raises(UserError, match="two classes or functions are called Twin"):
-        reference(made())
-
-
-def test_an_array_as_the_data_is_answered_by_what_to_write():
-    with pytest.raises(UserError, match=r"^data is an array: write data = mpifed\.arrays\(X, y, clients\)"):
-        plain(np.zeros((3, 2)), "data")

@@ -1,7 +1,5 @@
 """Algorithms, problems, data and selections from outside mpifed: by file, by module, by entry point."""
 
-from __future__ import annotations
-
 import re
 import sys
 
@@ -12,12 +10,19 @@ from mpifed.cli import describe
 from mpifed.core import plugins
 from mpifed.core.errors import UserError
 from mpifed.experiment import config
-from tests.helpers.commands import ROOT, execute, mpifed
+from tests.helpers.commands import ROOT, mpifed
 
 GUIDE = (ROOT / "docs" / "extending.md").read_text("utf-8")
 METHODS, STUDY_PY = re.findall(r"```python\n(.*?)```", GUIDE, re.S)
 STUDY_TOML = re.findall(r"```toml\n(.*?)```", GUIDE, re.S)[0]
 SMALL = ("data.clients=6", "data.features=5", "rounds=5", "-q")
+
+
+def forget(folder):
+    """What a new process would not know of a folder."""
+    plugins.installed.cache_clear()
+    for name in [name for name in sys.modules if name.startswith((str(folder), "my_package"))]:
+        del sys.modules[name]
 
 
 @pytest.fixture
@@ -26,12 +31,11 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "my_methods.py").write_text(METHODS, "utf-8")
     monkeypatch.chdir(tmp_path)
     yield tmp_path
-    for name in [name for name in sys.modules if name.startswith(str(tmp_path))]:
-        del sys.modules[name]
+    forget(tmp_path)
 
 
 @pytest.fixture
-def package(folder):
+def package(folder, monkeypatch):
     """An installed package with entry points, for one family a good and a bad one."""
     info = folder / "site" / "my_package-1.0.dist-info"
     info.mkdir(parents=True)
@@ -42,11 +46,13 @@ def package(folder):
     )
     (folder / "site" / "my_package").mkdir()
     (folder / "site" / "my_package" / "methods.py").write_text(METHODS, "utf-8")
+    monkeypatch.syspath_prepend(folder / "site")
+    plugins.installed.cache_clear()
     return folder / "site"
 
 
-def run(folder, *words, ranks=None, to="out.h5", **variables):
-    done = mpifed("run", *words, "-o", to, ranks=ranks, cwd=folder, **variables)
+def run(folder, *words, to="out.h5"):
+    done = mpifed("run", *words, "-o", to, cwd=folder)
     assert done.code == 0, done.err
     return load(folder / to)
 
@@ -68,7 +74,8 @@ def test_a_run_is_resumed_from_the_same_folder(folder):
     words = ("algorithm=my_methods.py:GradientDescent", *SMALL)
     whole = run(folder, *words)
     run(folder, *words, "rounds=2", to="cut.h5")
-    done = mpifed("resume", "cut.h5", "rounds=5", "-q", cwd=folder, process=True)
+    forget(folder)
+    done = mpifed("resume", "cut.h5", "rounds=5", "-q", cwd=folder)
     assert done.code == 0, done.err
     assert load(folder / "cut.h5").x.tobytes() == whole.x.tobytes()
     (folder / "my_methods.py").unlink()
@@ -77,45 +84,28 @@ def test_a_run_is_resumed_from_the_same_folder(folder):
     assert done.err == 'mpifed: algorithm = "my_methods.py:GradientDescent" is wrong: there is no file my_methods.py\n'
 
 
-def test_a_module_that_python_can_import_is_named_by_its_package(package):
-    folder = package.parent
-    words = ("algorithm=my_package.methods:GradientDescent", *SMALL)
-    found = run(folder, *words, PYTHONPATH=f"{ROOT}:{package}")
-    assert found.config["algorithm"]["name"] == "my_package.methods:GradientDescent"
+@pytest.mark.parametrize(("name", "gamma"), [("my_package.methods:GradientDescent", 0.2), ("descent", 0.1)])
+def test_a_class_of_a_package_is_named_by_its_module_or_by_an_entry_point(package, name, gamma):
+    found = run(package.parent, f"algorithm={name}", f"algorithm.gamma={gamma}", *SMALL)
+    assert found.config["algorithm"] == {"name": name, "certify": False, "gamma": gamma}
 
 
-def test_an_entry_point_gives_a_name(package):
-    found = run(package.parent, "algorithm=descent", "algorithm.gamma=0.1", *SMALL, PYTHONPATH=f"{ROOT}:{package}")
-    assert found.config["algorithm"] == {"name": "descent", "certify": False, "gamma": 0.1}
-
-
-def test_entry_points_are_listed_and_described(package, monkeypatch):
-    monkeypatch.syspath_prepend(package)
-    plugins.installed.cache_clear()
-    try:
-        listed = describe.names("algorithms")
-        assert re.search(r"^  descent +x⁺ = x − γ .*\(my_package.methods:GradientDescent\)$", listed, re.M)
-        assert re.search(
-            r'^  bad +\(algorithms = "bad" is wrong: Client of my_package.methods is not derived ', listed, re.M
-        )
-        assert len(re.findall("^  fedavg ", listed, re.M)) == 1  # a name of mpifed stays what it is
-        assert f"descent  (algorithms: {package}/my_package/methods.py)" in describe.component("descent")
-        with pytest.raises(UserError, match=r"^unknown algorithm 'descnt'; did you mean 'descent'\?$"):
-            config.experiment({"algorithm": "descnt"})
-    finally:
-        plugins.installed.cache_clear()
-        for name in ("my_package", "my_package.methods"):
-            sys.modules.pop(name, None)
+def test_entry_points_are_listed_and_described(package):
+    listed = describe.names("algorithms")
+    assert re.search(r"^  descent +x⁺ = x − γ .*\(my_package.methods:GradientDescent\)$", listed, re.M)
+    bad = r'^  bad +\(algorithms = "bad" is wrong: Client of my_package.methods is not derived '
+    assert re.search(bad, listed, re.M)
+    assert len(re.findall("^  fedavg ", listed, re.M)) == 1  # a name of mpifed stays what it is
+    assert f"descent  (algorithms: {package}/my_package/methods.py)" in describe.component("descent")
+    with pytest.raises(UserError, match=r"^unknown algorithm 'descnt'; did you mean 'descent'\?$"):
+        config.experiment({"algorithm": "descnt"})
 
 
 def test_packages_are_searched_only_for_names_that_mpifed_does_not_have(folder):
-    script = (
-        "import sys; from mpifed.core import plugins; from mpifed.experiment import config; "
-        "config.experiment({'algorithm': 'fedavg', 'data': 'qot'}); "
-        "config.experiment({'algorithm': 'my_methods.py:GradientDescent'}); "
-        "sys.exit(plugins.installed.cache_info().misses)"
-    )
-    assert execute([sys.executable, "-c", script], cwd=folder).code == 0
+    plugins.installed.cache_clear()
+    config.experiment({"algorithm": "fedavg", "data": "qot"})
+    config.experiment({"algorithm": "my_methods.py:GradientDescent"})
+    assert plugins.installed.cache_info().misses == 0
 
 
 # the guide
@@ -157,7 +147,7 @@ def test_parts_of_an_algorithm_come_from_outside_too(folder):
         "from mpifed.algorithms.parts.step_sizes import Step\nclass Half(Step):\n    def gamma(self, k, k0, d):\n"
         "        return 0.5 ** k\n"
     )
-    told = config.experiment(config.override({}, ["algorithm=fedavg", "algorithm.step=mine.py:Half"]))
+    told = config.experiment({"algorithm": {"name": "fedavg", "step": "mine.py:Half"}})
     assert told.algorithm.step.gamma(2, 1, None) == 0.25
     assert 'name = "mine.py:Half"' in told.toml()
 
@@ -197,40 +187,33 @@ WRONG = {
 
 @pytest.fixture
 def wrong(folder):
-    for name, text in {
-        "broken": BROKEN,
-        "fails": "\n\n1 / 0\n",
-        "leaves": "raise SystemExit(3)\n",
-        "text": "no code\n",
-    }.items():
+    files = {"broken": BROKEN, "fails": "\n\n1 / 0\n", "leaves": "raise SystemExit(3)\n", "text": "no code\n"}
+    for name, text in files.items():
         (folder / f"{name}.py").write_text(text)
+
+
+def refused(sentence, *assignments):
+    with pytest.raises(UserError) as caught:
+        config.experiment(config.override({}, assignments))
+    assert str(caught.value) == sentence
 
 
 @pytest.mark.parametrize("assignment", WRONG)
 def test_what_is_missing_is_told_in_one_sentence(wrong, assignment):
     key, name = assignment.split("=")
     for _ in range(2):  # a file that failed is tried again
-        with pytest.raises(UserError) as refused:
-            config.experiment(config.override({}, [assignment]))
-        assert str(refused.value) == f'{key} = "{name}" is wrong: {WRONG[assignment]}'
+        refused(f'{key} = "{name}" is wrong: {WRONG[assignment]}', assignment)
 
 
 def test_options_are_refused_like_those_of_mpifed(wrong):
     name = "algorithm=my_methods.py:GradientDescent"
-    for assignment, sentence in {
-        "algorithm.gama=1": "unknown key 'algorithm.gama'; did you mean 'gamma'?",
-        "algorithm.gamma=0": "algorithm.gamma = 0 is wrong: it must be a number > 0.0",
-    }.items():
-        with pytest.raises(UserError) as refused:
-            config.experiment(config.override({}, [name, assignment]))
-        assert str(refused.value) == sentence
+    refused("unknown key 'algorithm.gama'; did you mean 'gamma'?", name, "algorithm.gama=1")
+    refused("algorithm.gamma = 0 is wrong: it must be a number > 0.0", name, "algorithm.gamma=0")
 
 
 def test_describe_refuses_what_is_none_of_mpifeds_kinds(wrong):
-    for name, sentence in {
-        "json:JSONDecoder": "JSONDecoder of json is not derived from mpifed.core.component.Component",
-        "nowhere.py:X": "there is no file nowhere.py",
-    }.items():
+    underived = "JSONDecoder of json is not derived from mpifed.core.component.Component"
+    for name, sentence in {"json:JSONDecoder": underived, "nowhere.py:X": "there is no file nowhere.py"}.items():
         with pytest.raises(UserError, match=rf'^name = "{name}" is wrong: {sentence}$'):
             describe.component(name)
 

@@ -1,7 +1,5 @@
 """Signals that stop a run, and the numbers by which ranks exchange them."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

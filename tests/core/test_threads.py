@@ -9,13 +9,6 @@ import mpifed
 from mpifed.core import threads
 from tests.helpers.commands import execute
 
-NETWORK = {
-    "data": {"name": "images", "clients": 2, "size": 16},
-    "problem": {"name": "cnn", "device": "cpu"},
-    "algorithm": "fedavg",
-    "rounds": 1,
-}
-
 
 @pytest.mark.parametrize(
     ("variable", "count"), [(None, 1), ("1", 1), ("6", 6), ("4,2", 4), ("", 1), ("0", 1), ("many", 1)]
@@ -34,14 +27,9 @@ def test_kernels_have_one_thread_even_where_the_job_gives_a_rank_more(monkeypatc
     threads.limit()
     assert os.environ["OMP_NUM_THREADS"] == "4"
     assert {os.environ[name] for name in threads.KERNELS} == {"1"}
-    program = (
-        "import numpy; from threadpoolctl import threadpool_info as info; print([p['num_threads'] for p in info()])"
-    )
+    program = "import numpy, threadpoolctl as t; print([p['num_threads'] for p in t.threadpool_info()])"
     assert execute([sys.executable, "-c", program], OMP_NUM_THREADS="4").out.strip() == "[1]"
-
-
-def test_a_variable_of_the_blas_itself_stays(monkeypatch):
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")  # the variable of the BLAS itself stays
     threads.limit()
     assert os.environ["OPENBLAS_NUM_THREADS"] == "3"
 
@@ -52,5 +40,6 @@ def test_a_network_runs_with_the_threads_of_its_rank(monkeypatch):
     asked = []
     monkeypatch.setattr(torch, "set_num_threads", asked.append)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    mpifed.run(NETWORK)
+    data, problem = {"name": "images", "clients": 2, "size": 16}, {"name": "cnn", "device": "cpu"}
+    mpifed.run(data=data, problem=problem, algorithm="fedavg", rounds=1)
     assert set(asked) == {3}

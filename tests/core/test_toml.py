@@ -1,7 +1,5 @@
 """Tables and their dotted keys."""
 
-from __future__ import annotations
-
 from mpifed.core.toml import flat, from_toml
 
 

@@ -1,7 +1,5 @@
 """Data files are looked for before anything is read."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np
@@ -16,50 +14,49 @@ GENERATED = ["linreg-noniid", "synthetic", "gaussian", "images", "quadratic", "l
 PUBLIC = [*SOURCES, *MANUAL]
 
 
-def test_every_source_is_generated_public_or_a_file():
+def test_generated_data_are_always_there_and_every_other_source_is_public_or_of_the_user(monkeypatch):
     assert sorted([*GENERATED, *PUBLIC, "file", "arrays"]) == sorted(Data.choices)
-
-
-@pytest.mark.parametrize("name", GENERATED)
-def test_generated_data_are_always_there(name, monkeypatch):
     monkeypatch.delenv("MPIFED_DATA", raising=False)
-    source = Data.build({"name": name}, "data")
-    monkeypatch.setattr(type(source), "load", None)
-    assert source.check() is None
-    assert source.locate() == []
+    for name in GENERATED:
+        source = Data.build({"name": name}, "data")
+        monkeypatch.setattr(type(source), "load", None)
+        assert (source.check(), source.locate()) == (None, [])
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-@pytest.mark.parametrize("root", [None, "empty"])
-def test_absent_files_are_told_as_loading_would_tell_them(name, root, tmp_path, monkeypatch):
-    if root is None:
-        monkeypatch.delenv("MPIFED_DATA", raising=False)
-    else:
-        monkeypatch.setenv("MPIFED_DATA", str(tmp_path / root))
+@pytest.mark.parametrize("place", [None, "empty"])
+def test_absent_files_are_told_as_loading_would_tell_them(name, place, root, monkeypatch):
+    monkeypatch.setenv("MPIFED_DATA", str(root / "empty"))
+    where = f"{root}/empty/{name}: "
+    if place is None:
+        monkeypatch.delenv("MPIFED_DATA")
+        where = rf"\$MPIFED_DATA/{name}, because MPIFED_DATA is not set: "
+    advice = ".*kaggle.com/.*" if name in MANUAL else f"python -m mpifed data get {name} --to DIR downloads it,"
     source = Data.build({"name": name}, "data")
-    advice = "download" if name in MANUAL else f"python -m mpifed data get {name} --to DIR"
-    with pytest.raises(UserError, match=advice) as caught:
+    with pytest.raises(UserError, match=f'^data = "{name}" finds no .* in {where}{advice} .*MPIFED_DATA=DIR') as caught:
         source.check()
     with pytest.raises(UserError) as loading:
         source.load(0, "float64")
     assert str(caught.value) == str(loading.value)
 
 
-def test_the_second_file_of_a_pair_is_looked_for_too(tmp_path, monkeypatch):
-    monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
-    for name, there, absent in (
+@pytest.mark.parametrize(
+    ("name", "there", "absent"),
+    [
         ("qot", "toxicity.mat", "toxicityclass.mat"),
         ("adult", "adult.data", "adult.test"),
         ("mnist", "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"),
-    ):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / there).touch()
-        source = Data.build({"name": name}, "data")
-        with pytest.raises(UserError, match=f'data = "{name}" finds no .*{absent}'):
-            source.check()
-        (tmp_path / name / absent).touch()
-        source.check()  # two empty files: they are not read
-        assert [path.name for path in source.locate()] == [there, absent]
+    ],
+)
+def test_the_second_file_of_a_pair_is_looked_for_too(root, name, there, absent):
+    (root / name).mkdir()
+    (root / name / there).touch()
+    source = Data.build({"name": name}, "data")
+    with pytest.raises(UserError, match=f'data = "{name}" finds no .*{absent}'):
+        source.check()
+    (root / name / absent).touch()
+    source.check()  # two empty files: they are not read
+    assert [path.name for path in source.locate()] == [there, absent]
 
 
 def test_a_file_is_looked_for_and_must_be_readable(tmp_path, monkeypatch):
@@ -74,9 +71,8 @@ def test_a_file_is_looked_for_and_must_be_readable(tmp_path, monkeypatch):
         source.check()
 
 
-def test_images_need_pillow_before_the_first_one_is_read(tmp_path, monkeypatch):
-    monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
-    (tmp_path / "medical-mnist").mkdir()
+def test_images_need_pillow_before_the_first_one_is_read(root, monkeypatch):
+    (root / "medical-mnist").mkdir()
     source = Data.build({"name": "medical-mnist"}, "data")
     source.check()
     monkeypatch.setattr("mpifed.data.sources.public_images.find_spec", lambda name: None)

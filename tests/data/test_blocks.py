@@ -1,7 +1,5 @@
 """Blocks of clients: right products, and a client whose bits depend on nobody else."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -23,11 +21,8 @@ def samples(c, most, n, labels="real", seed=0):
     """(A_i, b_i) of c clients whose sizes have one padded size; half of the features are 0."""
     rng = np.random.default_rng([seed, c, most, n])
     top = int(padded(np.array([most]))[0])
-    sizes = rng.integers(top - 3, top, c, endpoint=True)
-    A = [rng.standard_normal((d, n)) * (rng.random((d, n)) < 0.5) for d in sizes]
-    return [
-        (a, rng.standard_normal(len(a)) if labels == "real" else rng.integers(0, 2, len(a)).astype(float)) for a in A
-    ]
+    A = [rng.standard_normal((d, n)) * (rng.random((d, n)) < 0.5) for d in rng.integers(top - 3, top, c, endpoint=True)]
+    return [(a, rng.standard_normal(len(a)) if labels == "real" else rng.integers(0, 2, len(a)) * 1.0) for a in A]
 
 
 def block_of(clients, kind, dtype=np.float64):
@@ -39,12 +34,6 @@ def block_of(clients, kind, dtype=np.float64):
     for i, (A, b) in enumerate(clients):
         block.A[i, : len(A)], block.b[i, : len(b)] = A, b
     return block
-
-
-def symmetric(c, n, seed=0):
-    """(Q_i, b_i) of c clients, Q_i positive definite."""
-    rng = np.random.default_rng([seed, c, n])
-    return [(Q @ Q.T / n + np.eye(n), rng.standard_normal(n)) for Q in rng.standard_normal((c, n, n))]
 
 
 def normal(*shape, dtype=np.float64, seed=1):
@@ -59,19 +48,14 @@ def test_products_are_those_of_a_plain_loop_over_clients(kind, shape):
     block = block_of(clients, kind)
     D = block.b.shape[1]
     X, R, W, S = normal(c, n), normal(c, D), normal(c, 3, n), normal(c, D, 3)
-    products = block.matvec(X), block.vecmat(R), block.matmat(W), block.tmatmat(S)
+    Z, G, ZW, GW = block.matvec(X), block.vecmat(R), block.matmat(W), block.tmatmat(S)
     common = block.matvec(X[0]), block.matmat(W[0])
-    assert [p.shape for p in products] == [(c, D), (c, n), (c, D, 3), (c, 3, n)]
+    assert [p.shape for p in (Z, G, ZW, GW)] == [(c, D), (c, n), (c, D, 3), (c, 3, n)]
     for i, (A, _) in enumerate(clients):
         d = len(A)
-        assert np.allclose(products[0][i, :d], A @ X[i])
-        assert not products[0][i, d:].any()
-        assert np.allclose(products[1][i], A.T @ R[i, :d])
-        assert np.allclose(products[2][i, :d], A @ W[i].T)
-        assert not products[2][i, d:].any()
-        assert np.allclose(products[3][i], S[i, :d].T @ A)
-        assert np.allclose(common[0][i, :d], A @ X[0])
-        assert np.allclose(common[1][i, :d], A @ W[0].T)
+        pairs = [(Z[i, :d], A @ X[i]), (G[i], A.T @ R[i, :d]), (ZW[i, :d], A @ W[i].T), (GW[i], S[i, :d].T @ A)]
+        pairs += [(common[0][i, :d], A @ X[0]), (common[1][i, :d], A @ W[0].T), (Z[i, d:], 0), (ZW[i, d:], 0)]
+        assert all(np.allclose(found, wanted) for found, wanted in pairs)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -79,11 +63,10 @@ def test_products_are_those_of_a_plain_loop_over_clients(kind, shape):
 def test_a_block_keeps_rows_labels_weights_and_type(kind, dtype):
     clients = samples(4, 7, 3)
     block = block_of(clients, kind, dtype)
-    assert len(block) == 4
-    assert block.n == 3
-    assert (
-        block.b.dtype == block.w.dtype == block.matvec(np.zeros(3, dtype)).dtype == block.vecmat(block.b).dtype == dtype
-    )
+    assert (len(block), block.n) == (4, 3)
+    assert {a.dtype for a in (block.b, block.w, block.matvec(np.zeros(3, dtype)), block.vecmat(block.b))} == {
+        np.dtype(dtype)
+    }
     for i, (A, b) in enumerate(clients):
         assert np.array_equal(block.dense(i), A.astype(dtype))
         assert np.array_equal(block.b[i], np.pad(b, (0, 8 - len(b))).astype(dtype))
@@ -99,8 +82,7 @@ def test_taking_clients_is_slicing(kind, rows, again):
     part, wanted = block_of(clients, kind).take(rows).take(inner), [clients[i] for i in rows[inner]]
     direct = block_of(wanted, kind)
     X, R = normal(len(inner), 10), normal(len(inner), 12)
-    for name in ("b", "d", "w"):
-        assert np.array_equal(getattr(part, name), getattr(direct, name))
+    assert all(np.array_equal(getattr(part, name), getattr(direct, name)) for name in ("b", "d", "w"))
     assert all(np.array_equal(part.dense(i), A) for i, (A, _) in enumerate(wanted))
     assert part.matvec(X).tobytes() == direct.matvec(X).tobytes()
     assert part.vecmat(R).tobytes() == direct.vecmat(R).tobytes()
@@ -120,9 +102,9 @@ def test_what_is_computed_once_is_computed_for_the_whole_block_and_sliced(kind):
     assert calls == [9]
 
 
-def answers(name, clients, kind, dtype, X):
+def answers(problem, clients, kind, dtype, X):
     """What a problem says of each client, and the products of its block."""
-    problem, block = Problem.build(name, "problem"), block_of(clients, kind, dtype)
+    block = block_of(clients, kind, dtype)
     R = np.broadcast_to(np.linspace(-1, 1, block.b.shape[1], dtype=dtype), block.b.shape)
     return {
         "matvec": block.matvec(X),
@@ -136,21 +118,27 @@ def answers(name, clients, kind, dtype, X):
     }
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ["least-squares", "logistic", "nonconvex-logistic", "quadratic"])
+def few(names):
+    """Of all products of settings, those that run by default; the others are slow."""
+    cases = [(name, dtype, kind, shape) for name in names for dtype in DTYPES for kind in KINDS for shape in SHAPES]
+    usual = [case for k, case in enumerate(cases) if case[0] == "logistic" or k % 5 == 0]
+    return [pytest.param(*case, marks=[] if case in usual else pytest.mark.slow) for case in cases]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "kind", "shape"), few(["least-squares", "logistic", "nonconvex-logistic", "quadratic"])
+)
 def test_the_bits_of_a_client_depend_neither_on_its_neighbours_nor_on_its_place(name, dtype, kind, shape):
+    problem = Problem.build(name, "problem")
+    clients = samples(*shape, labels="real" if name == "least-squares" else "binary")
     if name == "quadratic":
-        clients = symmetric(shape[0], shape[2])
-    else:
-        clients = samples(*shape, labels="real" if name == "least-squares" else "binary")
+        c, n = shape[0], shape[2]
+        clients = [(Q @ Q.T / n + np.eye(n), normal(n, seed=k)) for k, Q in enumerate(normal(c, n, n, seed=0))]
     X = normal(len(clients), clients[0][0].shape[1], dtype=dtype)
-    together = answers(name, clients, kind, dtype, X)
-    turned = answers(name, clients[::-1], kind, dtype, X[::-1].copy())
+    together = answers(problem, clients, kind, dtype, X)
+    turned = answers(problem, clients[::-1], kind, dtype, X[::-1].copy())
     for i in range(len(clients)):
-        alone = answers(name, clients[i : i + 1], kind, dtype, X[i : i + 1].copy())
-        for what, row in alone.items():
+        for what, row in answers(problem, clients[i : i + 1], kind, dtype, X[i : i + 1].copy()).items():
             assert together[what].dtype == row.dtype
             assert together[what][i].tobytes() == row[0].tobytes(), f"{what} of client {i} depends on its neighbours"
             assert turned[what][-1 - i].tobytes() == row[0].tobytes(), f"{what} of client {i} depends on its place"
@@ -177,28 +165,18 @@ def test_nor_do_they_where_matrices_are_too_large_to_be_formed(dtype, kind, monk
 )
 def test_the_plan_puts_every_client_in_one_block_of_one_padded_size_and_about_so_many_bytes(sizes, n, itemsize, block):
     sizes = np.array(sizes)
+    assert np.all((padded(sizes) % 4 == 0) & (padded(sizes) - sizes >= 0) & (padded(sizes) - sizes < 4))
     groups = list(plan(sizes, n, itemsize, block))
     assert sorted(np.concatenate(groups)) == list(range(len(sizes)))
     for group in groups:
-        size = set(padded(sizes[group]))
-        assert len(size) == 1
-        client = int(size.pop()) * n * itemsize
-        assert len(group) == 1 or len(group) * client <= block + client / 2
+        (size,) = set(padded(sizes[group]))
+        assert len(group) == 1 or len(group) * int(size) * n * itemsize <= block + int(size) * n * itemsize / 2
 
 
-def test_the_plan_makes_few_blocks():
+def test_the_plan_makes_few_blocks_and_of_large_matrices_small_ones_with_clients_in_order():
     assert [len(group) for group in plan(np.full(4000, 20), 20, 8, 1 << 22)] == [1311, 1311, 1311, 67]
     assert [list(group) for group in plan(np.array([9, 4, 12, 1, 10]), 3, 8)] == [[1, 3], [0, 2, 4]]
-
-
-def test_large_matrices_make_blocks_small_and_keep_clients_in_order():
     sizes = np.array([9, 4, 12, 11, 10, 1, 2])
     for matrix, groups in ((100, [[1, 5, 6], [0, 2, 3, 4]]), (400, [[0], [1], [2, 3], [4], [5, 6]])):
         assert [list(group) for group in plan(sizes, 3, 8, 6400, matrix)] == groups, matrix
     assert [list(group) for group in plan(sizes, 3, 8, 6400, 10**9)] == [[i] for i in range(7)]
-
-
-@given(st.integers(1, 10**9))
-def test_sizes_are_padded_to_the_next_multiple_of_four(d):
-    assert padded(np.array([d]))[0] % 4 == 0
-    assert 0 <= padded(np.array([d]))[0] - d < 4

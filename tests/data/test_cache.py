@@ -1,11 +1,11 @@
 """The cache of data sets: made once, as long as there is room."""
 
-from __future__ import annotations
-
 import numpy as np
 
+from mpifed.data.base import Data
 from mpifed.data.cache import Cache, size_in_bytes
 from mpifed.data.sources.linreg_noniid import LinregNoniid
+from tests.helpers.data_files import write
 
 
 def test_data_sets_are_made_once_as_long_as_there_is_room(monkeypatch):
@@ -17,8 +17,7 @@ def test_data_sets_are_made_once_as_long_as_there_is_room(monkeypatch):
     cache = Cache()
     for _ in range(2):
         for seed in (0, 1):
-            kept = cache.load(source, seed, "float64")
-            X, y = kept.rows(1, 3)
+            X, y = cache.load(source, seed, "float64").rows(1, 3)
     assert len(made) == 2
     assert cache.load(source, 1, "float64").rows(1, 3)[0] is X
     np.testing.assert_array_equal(X, fresh[0])
@@ -30,3 +29,11 @@ def test_data_sets_are_made_once_as_long_as_there_is_room(monkeypatch):
         small.load(source, seed, "float64").rows(1, 3)
         assert sum(kept.bytes for kept in small.sets.values()) <= small.most
     assert list(Cache(0).sets) == []
+
+
+def test_cached_data_keep_names_notes_and_values(tmp_path):
+    path = write(tmp_path / "x.npz", {"X": np.ones((3, 2)), "y": np.array(["b", "a", "c"])})
+    source = Data.build({"name": "file", "path": str(path), "clients": 2}, "data")
+    cached, plain = Cache().load(source, 0, "float64"), source.load(0, "float64")
+    assert (cached.names, cached.notes) == (plain.names, plain.notes) == (("a", "b", "c"), plain.notes)
+    assert np.array_equal(cached.values(), plain.values())

@@ -1,7 +1,5 @@
 """Downloads are checked, and leave nothing behind when they fail."""
 
-from __future__ import annotations
-
 import bz2
 import functools
 import hashlib
@@ -19,69 +17,71 @@ from mpifed.data.download import fetch
 from tests.helpers.real_data import REAL
 
 
-def source_of(tmp_path, monkeypatch, sha256="", members=("qsar.csv",), files=("qsar.csv",)):
-    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
-        for member in members:
-            archive.writestr(member, f"{member}: 1;0;positive\n")
-        archive.writestr("../evil.txt", "outside")
-    digest = hashlib.sha256((tmp_path / "set.zip").read_bytes()).hexdigest()
-    monkeypatch.setitem(
-        download.SOURCES, "qot", [download.Source((tmp_path / "set.zip").as_uri(), sha256 or digest, files)]
+@pytest.fixture
+def publish(monkeypatch):
+    """Says where the files of a set are."""
+    return lambda url, sha256=None, files=("a.csv",), name="qot": monkeypatch.setitem(
+        download.SOURCES, name, [download.Source(url, sha256, files)]
     )
-    return digest
 
 
-def test_fetch_puts_the_members_wanted_in_place_and_nothing_else(tmp_path, monkeypatch):
-    digest = source_of(tmp_path, monkeypatch, members=("a.csv", "b.csv", "c.csv"), files=("a.csv", "c.csv"))
+@pytest.fixture
+def archive(tmp_path, publish):
+    """Publishes a zip archive of these members; its checksum."""
+
+    def write(members=("qsar.csv",), files=("qsar.csv",), sha256="", mode=0):
+        with zipfile.ZipFile(tmp_path / "set.zip", "w") as out:
+            for member in members:
+                info = zipfile.ZipInfo(member)
+                info.external_attr = mode << 16
+                out.writestr(info, f"{member}: 1;0;positive\n")
+            out.writestr("../evil.txt", "outside")
+        digest = hashlib.sha256((tmp_path / "set.zip").read_bytes()).hexdigest()
+        publish((tmp_path / "set.zip").as_uri(), digest if sha256 == "" else sha256, files)
+        return digest
+
+    return write
+
+
+def test_fetch_puts_the_members_wanted_in_place_and_nothing_else(tmp_path, archive):
+    digest = archive(members=("a.csv", "b.csv", "c.csv"), files=("a.csv", "c.csv"))
     to = tmp_path / "deep/data"
-    assert [str(file) for file in fetch("qot", to)] == [
-        f"{to}/qot/{name} (SHA-256 {digest}, as published)" for name in ("a.csv", "c.csv")
-    ]
+    wanted = [f"{to}/qot/{name} (SHA-256 {digest}, as published)" for name in ("a.csv", "c.csv")]
+    assert [str(file) for file in fetch("qot", to)] == wanted
     assert (to / "qot/c.csv").read_text() == "c.csv: 1;0;positive\n"
     assert sorted(p.name for p in (tmp_path / "deep").rglob("*")) == ["a.csv", "c.csv", "data", "qot"]
     (to / "qot/a.csv").write_text("mine")
     (to / "qot/c.csv").unlink()
     assert [file.note == "exists already" for file in fetch("qot", to)] == [True, False]
     assert (to / "qot/a.csv").read_text() == "mine"  # what is there is left alone
-
-
-def test_fetch_tells_the_sum_where_none_is_published(tmp_path, monkeypatch):
-    digest = source_of(tmp_path, monkeypatch)
-    source = download.SOURCES["qot"][0]._replace(sha256=None)
-    monkeypatch.setitem(download.SOURCES, "qot", [source])
+    digest = archive(sha256=None)
     assert fetch("qot", tmp_path / "to")[0].note == f"SHA-256 {digest}; none is published to compare it with"
 
 
-def test_fetch_leaves_nothing_behind_when_something_is_wrong(tmp_path, monkeypatch):
-    source_of(tmp_path, monkeypatch, sha256="0" * 64)
-    with pytest.raises(UserError, match=r"set\.zip has the SHA-256 .*: it should be 0000.*, so it was deleted"):
-        fetch("qot", tmp_path / "to")
-    source_of(tmp_path, monkeypatch, members=("../../qsar.csv",))
-    with pytest.raises(UserError, match=r"qot cannot be downloaded from file:.*set\.zip to .*qsar\.csv"):
-        fetch("qot", tmp_path / "to")
-    source_of(tmp_path, monkeypatch)
+def test_fetch_leaves_nothing_behind_when_something_is_wrong(tmp_path, archive, monkeypatch):
+    def refused(sentence):
+        with pytest.raises(UserError, match=sentence):
+            fetch("qot", tmp_path / "to")
+
+    archive(sha256="0" * 64)
+    refused(r"set\.zip has the SHA-256 .*: it should be 0000.*, so it was deleted")
+    archive(members=("../../qsar.csv",))
+    refused(r"qot cannot be downloaded from file:.*set\.zip to .*qsar\.csv")
+    archive()
     monkeypatch.setattr(download, "LARGEST", 100)
-    with pytest.raises(UserError, match=r"set\.zip has more than"):
-        fetch("qot", tmp_path / "to")
+    refused(r"set\.zip has more than")
     (tmp_path / "set.zip").write_text("<html>not here any more</html>")
-    with pytest.raises(UserError, match=r"the server did not send a \.zip file"):
-        fetch("qot", tmp_path / "to")
+    refused(r"the server did not send a \.zip file")
     assert list((tmp_path / "to/qot").iterdir()) == []
 
 
-def test_fetch_writes_plain_files_in_the_place_of_links(tmp_path, monkeypatch):
-    source_of(tmp_path, monkeypatch)
-    link = zipfile.ZipInfo("qsar.csv")
-    link.external_attr = (stat.S_IFLNK | 0o777) << 16
-    with zipfile.ZipFile(tmp_path / "set.zip", "w") as archive:
-        archive.writestr(link, str(tmp_path / "target"))
-    digest = hashlib.sha256((tmp_path / "set.zip").read_bytes()).hexdigest()
-    monkeypatch.setitem(download.SOURCES, "qot", [download.SOURCES["qot"][0]._replace(sha256=digest)])
+def test_fetch_writes_plain_files_in_the_place_of_links(tmp_path, archive):
+    archive(mode=stat.S_IFLNK | 0o777)
     (tmp_path / "to/qot").mkdir(parents=True)
     (tmp_path / "to/qot/qsar.csv").symlink_to(tmp_path / "outside")
     (path,) = (fetched.path for fetched in fetch("qot", tmp_path / "to"))
     assert not path.is_symlink()
-    assert path.read_text() == str(tmp_path / "target")
+    assert path.read_text() == "qsar.csv: 1;0;positive\n"
     assert not (tmp_path / "outside").exists()
 
 
@@ -91,16 +91,11 @@ class Server(http.server.SimpleHTTPRequestHandler):
     def do_GET(self):
         if "junk" in self.path:
             self.wfile.write(b"no such protocol\n")
-        elif "half" in self.path:
+        elif "half" in self.path or "odd" in self.path:
             self.send_response(200)
-            self.send_header("Content-Length", "1000")
+            self.send_header("Content-Length", "1000" if "half" in self.path else "many")
             self.end_headers()
             self.wfile.write(b"BZh" + bytes(497))
-        elif "odd" in self.path:
-            self.send_response(200)
-            self.send_header("Content-Length", "many")
-            self.end_headers()
-            self.wfile.write(b"BZh")
         else:
             super().do_GET()
 
@@ -119,73 +114,42 @@ def server(tmp_path):
         thread.join()
 
 
-def test_fetch_over_http(tmp_path, monkeypatch, server):
+def test_fetch_over_http(tmp_path, publish, server):
     (tmp_path / "x.bz2").write_bytes(bz2.compress(b"1 1:1\n"))
-    for file, reason in (
-        ("x.bz2", ""),
-        ("none.bz2", "HTTP Error 404"),
-        ("half.bz2", "broke off after 500 of 1000 bytes"),
-        ("junk.bz2", ""),
-        ("odd.bz2", ""),
-    ):
-        monkeypatch.setitem(download.SOURCES, "rcv1", [download.Source(f"{server}/{file}", None, (file,))])
-        if file == "x.bz2":
-            assert fetch("rcv1", tmp_path / "to")[0].path.read_bytes() == (tmp_path / "x.bz2").read_bytes()
-        else:
-            with pytest.raises(
-                UserError, match=f"rcv1 cannot be downloaded from {server}/{file} to .*{reason}"
-            ) as caught:
-                fetch("rcv1", tmp_path / "to")
-            assert "\n" not in str(caught.value)
-    assert [path.name for path in (tmp_path / "to/rcv1").iterdir()] == ["x.bz2"]
+    reasons = {"none": "HTTP Error 404", "half": "broke off after 500 of 1000 bytes", "junk": "", "odd": ""}
+    for file, reason in reasons.items():
+        publish(f"{server}/{file}.bz2", files=(f"{file}.bz2",))
+        sentence = f"qot cannot be downloaded from {server}/{file}.bz2 to .*{reason}"
+        with pytest.raises(UserError, match=sentence) as caught:
+            fetch("qot", tmp_path / "to")
+        assert "\n" not in str(caught.value)
+    publish(f"{server}/x.bz2", files=("x.bz2",))
+    assert fetch("qot", tmp_path / "to")[0].path.read_bytes() == (tmp_path / "x.bz2").read_bytes()
+    assert [path.name for path in (tmp_path / "to/qot").iterdir()] == ["x.bz2"]
 
 
-def test_fetch_refuses_what_it_does_not_know_or_cannot_reach(tmp_path, monkeypatch):
+def test_fetch_refuses_what_it_does_not_know_or_cannot_reach(tmp_path, publish):
     with pytest.raises(UserError, match=r"unknown data set 'qott'; did you mean 'qot'\?"):
         fetch("qott", tmp_path)
-    for url in ((tmp_path / "none").as_uri(), "http://127.0.0.1:9/a.csv"):
-        monkeypatch.setitem(download.SOURCES, "qot", [download.Source(url, None, ("a.csv",))])
-        with pytest.raises(
-            UserError, match=rf"qot cannot be downloaded from {url} to .*a\.csv: (No such file|Connection refused)"
-        ):
-            fetch("qot", tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"cannot be downloaded .*: Not a directory"):
-        fetch("qot", tmp_path / "file")
-
-
-@pytest.mark.parametrize("name", ["sct", "medical-mnist"])
-def test_fetch_says_where_sets_behind_a_login_are(tmp_path, name):
-    with pytest.raises(
-        UserError,
-        match=rf"{name} cannot be downloaded without a login: download .*kaggle\.com/.* DIR/{name}.* MPIFED_DATA=DIR",
+    for url, to, reason in (
+        ((tmp_path / "none").as_uri(), tmp_path, "No such file"),
+        ("http://127.0.0.1:9/a.csv", tmp_path, "Connection refused"),
+        ((tmp_path / "none").as_uri(), tmp_path / "file", "Not a directory"),
     ):
-        fetch(name, tmp_path)
+        publish(url)
+        with pytest.raises(UserError, match=rf"qot cannot be downloaded from {url} to .*a\.csv: {reason}"):
+            fetch("qot", to)
+    for name in ("sct", "medical-mnist"):
+        login = rf"{name} cannot be downloaded without a login: download .*kaggle\.com/.* DIR/{name}.* MPIFED_DATA=DIR"
+        with pytest.raises(UserError, match=login):
+            fetch(name, tmp_path)
 
 
-def test_every_set_that_is_read_from_a_folder_can_be_had():
-    assert set(download.SOURCES) | set(download.MANUAL) == {
-        "qot",
-        "sct",
-        "adult",
-        "rcv1",
-        "a9a",
-        "w8a",
-        "phishing",
-        "mushrooms",
-        "mnist",
-        "fmnist",
-        "medical-mnist",
-    }
-    for sources in download.SOURCES.values():
-        for source in sources:
-            assert source.url.startswith(("https://", "http://fashion-mnist"))
-            assert source.sha256 is None or len(source.sha256) == 64
-
-
-@pytest.mark.skipif(
-    not Path(REAL, "mnist/t10k-images-idx3-ubyte.gz").is_file(), reason="MPIFED_DATA has no mnist/t10k-*.gz"
-)
-def test_the_sums_of_mnist_are_those_of_the_files():
+def test_every_set_has_a_safe_address_and_sums_are_those_of_sha256():
+    for source in [source for sources in download.SOURCES.values() for source in sources]:
+        assert source.url.startswith(("https://", "http://fashion-mnist"))
+        assert source.sha256 is None or len(source.sha256) == 64
     for source in download.SOURCES["mnist"][2:]:
-        assert hashlib.sha256(Path(REAL, "mnist", source.files[0]).read_bytes()).hexdigest() == source.sha256
+        path = Path(REAL, "mnist", source.files[0])
+        assert not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() == source.sha256

@@ -1,7 +1,5 @@
 """Samples of clients of any size go into blocks, and come out where they belong."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -19,12 +17,6 @@ X, Y = RNG.normal(size=(SIZES.sum(), 3)), RNG.integers(0, 2, SIZES.sum()).astype
 TEST = (RNG.normal(size=(11, 3)), np.ones(11), None, np.array([2, 0, 3, 1, 0, 5, 0]))
 
 
-def own(i):
-    """The rows of client i in X."""
-    end = SIZES[: i + 1].sum()
-    return slice(end - SIZES[i], end)
-
-
 def layout(lo, hi):
     sizes = SIZES[lo:hi]
     return Layout(lo, sizes, list(plan(sizes, 3, 8)), np.dtype(float))
@@ -38,11 +30,12 @@ def test_every_client_finds_its_samples_in_its_block(matrix, piece, monkeypatch)
     where = layout(lo, hi)
     blocks = fill(data, data.rows, where, lambda b: 10 * b)
     assert [len(block) for block in blocks] == [len(group) for group in where.groups]
+    ends = np.cumsum(SIZES)
     for group, block in zip(where.groups, blocks, strict=True):
-        for position, client in enumerate(group):
-            rows = own(lo + client)
+        for position, client in enumerate(lo + group):
+            rows = slice(ends[client] - SIZES[client], ends[client])
             assert np.array_equal(block.dense(position), X[rows])
-            assert np.array_equal(block.b[position, : SIZES[lo + client]], 10 * Y[rows])
+            assert np.array_equal(block.b[position, : SIZES[client]], 10 * Y[rows])
 
 
 def test_labels_that_a_problem_refuses_end_it():
@@ -55,8 +48,7 @@ def test_labels_that_a_problem_refuses_end_it():
 
 
 def test_test_samples_belong_to_the_block_of_their_client():
-    data = Pool(X, Y, None, SIZES, test=TEST)
-    where = layout(0, 7)
+    data, where = Pool(X, Y, None, SIZES, test=TEST), layout(0, 7)
     blocks = fill(data, data.rows, where, np.asarray)
     add_tests(blocks, data, where, np.asarray)
     found = {}
@@ -73,8 +65,7 @@ def test_clients_of_equal_size_are_copied_together_and_others_one_by_one():
     home = np.array([[0, 0], [0, 1], [1, 0], [1, 1], [1, 2], [0, 2], [0, 3], [1, 3]])
     blocks = dense_blocks([np.full(4, 4), np.full(4, 4)], 3, float)
     module.copy(rows, rows[:, 0], sizes, home, blocks)
-    ends = np.cumsum(sizes)
-    for (k, j), size, end in zip(home, sizes, ends, strict=True):
+    for (k, j), size, end in zip(home, sizes, np.cumsum(sizes), strict=True):
         assert np.array_equal(blocks[k].A[j, :size], rows[end - size : end])
         assert np.array_equal(blocks[k].b[j, :size], rows[end - size : end, 0])
         assert not blocks[k].A[j, size:].any()

@@ -1,7 +1,5 @@
 """Clients picked from blocks that stand side by side: in few blocks, and nothing of the others is touched."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,8 +17,7 @@ def group_of(kind):
     """Three blocks of the clients as one group."""
     if kind == "csr":
         return SameSizeBlocks([block_of(CLIENTS[a:b], kind) for a, b in GROUPS])
-    sizes = np.array([len(A) for A, _ in CLIENTS])
-    blocks = dense_blocks([sizes[a:b] for a, b in GROUPS], 10, float)
+    blocks = dense_blocks([np.array([len(A) for A, _ in CLIENTS[a:b]]) for a, b in GROUPS], 10, float)
     for block, (a, b) in zip(blocks, GROUPS, strict=True):
         source = block_of(CLIENTS[a:b], kind)
         block.A[:], block.b[:] = source.A, source.b
@@ -36,26 +33,20 @@ def test_pieces_hold_the_clients_picked_in_order(kind, positions):
         assert 0 < len(block) == last - first <= 4
         end = last
         wanted = block_of([CLIENTS[i] for i in positions[first:last]], kind)
-        assert np.array_equal(block.b, wanted.b)
-        assert np.array_equal(block.d, wanted.d)
-        assert np.array_equal(block.w, wanted.w)
+        assert all(np.array_equal(getattr(block, name), getattr(wanted, name)) for name in ("b", "d", "w"))
         assert block.matvec(normal(10)).tobytes() == wanted.matvec(normal(10)).tobytes()
     assert end == len(positions)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_block_of_which_all_clients_are_picked_is_given_as_it_is(kind):
+def test_a_block_of_which_all_clients_are_picked_is_given_as_it_is_and_neighbours_are_not_copied(kind):
     group = group_of(kind)
-    found = [(first, last, block) for first, last, block in group.pieces(np.array([1, 2, 4, 5, 6, 7, 9, 10]))]
+    found = list(group.pieces(np.array([1, 2, 4, 5, 6, 7, 9, 10])))
     assert [(first, last) for first, last, _ in found] == [(0, 2), (2, 6), (6, 8)]
-    assert found[1][2] is group.blocks[1]
-    assert all(found[k][2] is not group.blocks[k] for k in (0, 2))
-
-
-def test_neighbours_in_one_array_are_not_copied():
-    group = group_of("dense")
-    assert np.shares_memory(group.take(np.array([3, 4, 5])).A, group.whole.A)
-    assert not np.shares_memory(group.take(np.array([3, 5])).A, group.whole.A)
+    assert [found[k][2] is group.blocks[k] for k in range(3)] == [False, True, False]
+    if kind == "dense":
+        assert np.shares_memory(group.take(np.array([3, 4, 5])).A, group.whole.A)
+        assert not np.shares_memory(group.take(np.array([3, 5])).A, group.whole.A)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -79,11 +70,9 @@ def test_what_is_computed_once_is_computed_for_the_blocks_touched_alone(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_of_one_padded_size_are_grouped(kind):
-    small = samples(3, 8, 10)
+    blocks = dense_blocks([np.full(3, 8)], 10, float) + dense_blocks([np.full(5, 12), np.full(6, 11)], 10, float)
     if kind == "csr":
-        blocks = [block_of(small, kind), block_of(CLIENTS[:5], kind), block_of(CLIENTS[5:], kind)]
-    else:
-        blocks = dense_blocks([np.full(3, 8)], 10, float) + dense_blocks([np.full(5, 12), np.full(6, 11)], 10, float)
+        blocks = [block_of(clients, kind) for clients in (samples(3, 8, 10), CLIENTS[:5], CLIENTS[5:])]
     found = by_padded_size(blocks)
     assert [len(group) for group in found] == [3, 11]
     assert [block for group in found for block in group.blocks] == blocks

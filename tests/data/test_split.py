@@ -1,7 +1,5 @@
 """Training and test samples of a client are its own, disjoint and together all of them, whatever the rank."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,17 +12,8 @@ from mpifed.data.info import describe
 from mpifed.data.pool import Samples
 from mpifed.data.split import split_generated, split_pool
 from mpifed.data.survey import survey
-from tests.helpers.data_files import (
-    DENSE,
-    TEST,
-    X,
-    load,
-    refused,
-    same_rows_however_asked,
-    same_tests_however_asked,
-    write,
-    y,
-)
+from tests.helpers import data_files as files
+from tests.helpers.data_files import DENSE, TEST, X, load, refused, write, y
 
 
 class Made(Dataset):
@@ -38,6 +27,14 @@ class Made(Dataset):
         return numbers[:, None], numbers
 
 
+def split(form, sizes, order, share, seed):
+    if form == "made":
+        return split_generated(Made(sizes, seed), share)
+    numbers = np.arange(sum(sizes))
+    matrix = sp.csr_array(numbers[:, None] + 1.0) if form == "csr" else numbers[:, None] + 1.0
+    return split_pool(Samples(matrix, numbers, order, np.array(sizes)), share, seed, "float64", "x")
+
+
 @given(
     sizes=st.lists(st.integers(1, 9), min_size=1, max_size=6),
     share=st.sampled_from([0.1, 0.2, 0.5, 0.99]),
@@ -45,73 +42,51 @@ class Made(Dataset):
     form=st.sampled_from(["pool", "csr", "as it lies", "made"]),
 )
 def test_the_parts_of_a_client_are_disjoint_and_complete(sizes, share, seed, form):
-    d = sum(sizes)
-    order = None if form == "as it lies" else np.random.default_rng(seed).permutation(d)
-    source = np.arange(d)[:, None] + 1.0
-    try:
-        if form == "made":
-            dataset = split_generated(Made(sizes, seed), share)
-        else:
-            matrix = sp.csr_array(source) if form == "csr" else source
-            dataset = split_pool(Samples(matrix, np.arange(d), order, np.array(sizes)), share, seed, "float64", "x")
-    except UserError as error:
-        refusal = str(error)
-    else:
-        refusal = ""
+    shuffled = np.random.default_rng(seed).permutation(sum(sizes))
+    order = None if form == "as it lies" else shuffled
     if max(sizes) == 1 or share * max(sizes) < 0.5:
-        assert refusal.startswith(f"data.test = {share} leaves no client a test sample")
+        with pytest.raises(UserError, match=f"^data.test = {share} leaves no client a test sample"):
+            split(form, sizes, order, share, seed)
         return
-    assert not refusal
+    dataset = split(form, sizes, order, share, seed)
     assert np.array_equal(dataset.sizes + dataset.sizes_test, sizes)
     assert dataset.sizes.min() >= 1
     wanted = np.array(sizes) * share
     assert np.all((np.abs(dataset.sizes_test - wanted) <= 0.5 + 1e-9) | (dataset.sizes_test == np.array(sizes) - 1))
-    same_rows_however_asked(dataset)
-    same_tests_however_asked(dataset)
-    whose = np.arange(d) if order is None or form == "made" else order
+    files.same_rows_however_asked(dataset)
+    files.same_tests_however_asked(dataset)
+    whose = np.arange(sum(sizes)) if form in ("as it lies", "made") else order
     for i, own in enumerate(np.split(whose, np.cumsum(sizes)[:-1])):
-        trained, tested = dataset.rows(i, i + 1)[1], dataset.rows_test(i, i + 1)[1]
-        assert sorted([*trained, *tested]) == sorted(own)
+        assert sorted([*dataset.rows(i, i + 1)[1], *dataset.rows_test(i, i + 1)[1]]) == sorted(own)
 
 
 def test_the_split_is_drawn_from_the_seed_and_not_the_first_or_last_rows():
-    def tested(seed):
-        pool = split_pool(
-            Samples(np.ones((100, 1)), np.arange(100), None, np.array([50, 50])), 0.2, seed, "float64", "x"
-        )
-        return pool.rows_test(0, 2)[1]
-
-    assert np.array_equal(tested(1), tested(1))
-    assert not np.array_equal(tested(1), tested(2))
-    assert not np.array_equal(tested(1)[:10], tested(1)[10:] - 50)
+    first, again, other = (split("pool", [50, 50], None, 0.2, seed).rows_test(0, 2)[1] for seed in (1, 1, 2))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert not np.array_equal(first[:10], first[10:] - 50)
 
 
 @pytest.mark.parametrize("suffix", [".h5", ".npz", ".mat"])
 def test_a_share_of_a_file_is_kept_for_testing(tmp_path, suffix):
     dataset = load(write(tmp_path / f"fed{suffix}", DENSE), test=0.5)
-    assert list(dataset.sizes_test) == [1, 2, 0, 2]
-    assert list(dataset.sizes) == [1, 1, 1, 2]
+    assert (list(dataset.sizes_test), list(dataset.sizes)) == ([1, 2, 0, 2], [1, 1, 1, 2])
     table = np.concatenate([dataset.rows(0, 4)[0], dataset.rows_test(0, 4)[0]])
     assert np.array_equal(table[np.lexsort(table.T)], X[np.lexsort(X.T)])
-    same_rows_however_asked(dataset)
-    pool = load(write(tmp_path / f"pool{suffix}", {"X": X, "y": y}), clients=2, test=0.2)
-    assert list(pool.sizes_test) == [1, 1]
-    assert np.array_equal(
-        load(tmp_path / f"pool{suffix}", clients=2, test=0.2, seed=3).rows_test(0, 2)[0],
-        load(tmp_path / f"pool{suffix}", clients=2, test=0.2, seed=3).rows_test(0, 2)[0],
-    )
+    files.same_rows_however_asked(dataset)
+    path = write(tmp_path / f"pool{suffix}", {"X": X, "y": y})
+    assert list(load(path, clients=2, test=0.2).sizes_test) == [1, 1]
+    first, again = (load(path, clients=2, test=0.2, seed=3).rows_test(0, 2)[0] for _ in range(2))
+    assert np.array_equal(first, again)
 
 
-def test_test_samples_of_a_file_are_its_own(tmp_path):
+def test_test_samples_of_a_file_are_its_own_and_a_share_lies_between_0_and_1(tmp_path):
     path = write(tmp_path / "fed.npz", {**DENSE, **TEST})
     refused(path, r"data\.test = 0\.2 contradicts .*fed\.npz, which has its own test samples", test=0.2)
     assert np.array_equal(load(path).sizes_test, TEST["sizes_test"])
-
-
-@pytest.mark.parametrize("share", [1.0, -0.1])
-def test_a_share_lies_between_0_and_1(share):
-    with pytest.raises(UserError, match=r"data\.test = .* is wrong"):
-        Data.build({"name": "digits", "test": share}, "data")
+    for share in (1.0, -0.1):
+        with pytest.raises(UserError, match=r"data\.test = .* is wrong"):
+            Data.build({"name": "digits", "test": share}, "data")
 
 
 def test_a_bad_number_among_the_tests_is_named_by_its_place_in_the_file(tmp_path):

@@ -3,8 +3,6 @@
 MPIFED_FUZZ=100000 tries as many examples of each kind, at random; otherwise few, or with the slow tests more.
 """
 
-from __future__ import annotations
-
 import bz2
 import contextlib
 import gzip
@@ -73,7 +71,7 @@ every = 2
 
 def words(out):
     """An HDF5 file with strings of any length as labels."""
-    for name, value in {**hostile.GOOD, "y": ["yes", "no"] * 10}.items():
+    for name, value in (hostile.GOOD | {"y": WORDS}).items():
         out[name] = value
 
 
@@ -81,11 +79,11 @@ def parquet():
     """A Parquet file with numbers and a column of text."""
     out = io.BytesIO()
     rng = np.random.default_rng(0)
-    columns = {"a": rng.random(20), "b": rng.integers(9, size=20), "kind": ["yes", "no"] * 10}
-    pq.write_table(pa.table(columns), out)
+    pq.write_table(pa.table({"a": rng.random(20), "b": rng.integers(9, size=20), "kind": WORDS}), out)
     return out.getvalue()
 
 
+WORDS = ["yes", "no"] * 10
 FILES = {
     "x.h5": hostile.h5_of(**hostile.GOOD),
     "s.h5": hostile.h5_of(**hostile.SPARSE),
@@ -99,7 +97,7 @@ FILES = {
     "x.csv": hostile.CSV,
     "words.csv": b"a,b,kind\n" + b"1,2,cat\n3,4,dog\n5,6,ant\n" * 4,
     "words.svm": b"cat 1:1 2:5\ndog 2:3\n" * 4,
-    "words.npz": hostile.npz(**{**hostile.GOOD, "y": np.array(["yes", "no"] * 10)}),
+    "words.npz": hostile.npz(**{**hostile.GOOD, "y": np.array(WORDS)}),
     "words.h5": hostile.h5(words),
     "x.parquet": parquet(),
     "x.svm": hostile.SVM,
@@ -107,6 +105,8 @@ FILES = {
     "x.svm.bz2": bz2.compress(hostile.SVM),
 }
 POOLS = ("s.mat", "u.mat", "us.mat", "x.csv", "x.svm", "x.csv.gz", "x.svm.bz2", "words.csv", "words.svm", "x.parquet")
+LIKE_OTHERS = ("u.npz", "u.mat", "words.npz", "words.svm", "x.csv.gz", "x.svm.bz2")  # read by the same lines
+ODD = [bytes(8), b"\xff" * 8, b"\xff" * 7 + b"\x7f", bytes(7) + b"\x80", b"\0\0\0\0\1\0\0\0", b"-1\n,nan:"]
 
 
 @st.composite
@@ -119,18 +119,7 @@ def damaged(draw, whole):
             case "flip" if a < len(content):
                 content[a] ^= draw(st.integers(1, 255))
             case "word":
-                content[a : a + 8] = draw(
-                    st.sampled_from(
-                        [
-                            bytes(8),
-                            b"\xff" * 8,
-                            b"\xff" * 7 + b"\x7f",
-                            bytes(7) + b"\x80",
-                            b"\0\0\0\0\1\0\0\0",
-                            b"-1\n,nan:",
-                        ]
-                    )
-                )[: len(content) - a]
+                content[a : a + 8] = draw(st.sampled_from(ODD))[: len(content) - a]
             case "cut":
                 del content[a:]
             case "drop":
@@ -156,20 +145,27 @@ def tried(call):
         assert time.monotonic() - begun < SECONDS
 
 
+def fuzzed(path, whole, call):
+    """Damage the bytes of a file in many ways; ``call`` reads it."""
+
+    @FEW
+    @given(damaged(whole))
+    def damage(content):
+        path.write_bytes(content)
+        tried(call)
+
+    damage()
+
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LIKE_OTHERS else name for name in FILES]
+)
 def test_data_files(name, tmp_path):
     path = tmp_path / name
     path.write_bytes(FILES[name])
     assert tried(lambda: read(path))
-
-    @FEW
-    @given(damaged(FILES[name]))
-    def damage(content):
-        path.write_bytes(content)
-        tried(lambda: read(path))
-
-    damage()
+    fuzzed(path, FILES[name], lambda: read(path))
 
 
 def read(path):
@@ -187,42 +183,24 @@ def read(path):
     ids=["images", "labels", "packed"],
 )
 def test_idx(dimensions, content, tmp_path):
-    path = tmp_path / "x"
-
-    @FEW
-    @given(damaged(content))
-    def damage(content):
-        path.write_bytes(content)
-        tried(lambda: read_idx(path, dimensions))
-
-    damage()
+    fuzzed(tmp_path / "x", content, lambda: read_idx(tmp_path / "x", dimensions))
 
 
 def test_replays(tmp_path):
-    path = tmp_path / "sel.npz"
-    table = Replay(path=str(path))
-
-    @FEW
-    @given(damaged(hostile.npz(sel=np.arange(12).reshape(4, 3))))
-    def damage(content):
-        path.write_bytes(content)
-        tried(lambda: table.selector(0, 12, 4).select(1, 0))
-
-    damage()
+    table = Replay(path=str(tmp_path / "sel.npz"))
+    whole = hostile.npz(sel=np.arange(12).reshape(4, 3))
+    fuzzed(tmp_path / "sel.npz", whole, lambda: table.selector(0, 12, 4).select(1, 0))
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_results(tmp_path, monkeypatch):
-    path = tmp_path / "out.h5"
     monkeypatch.setattr("mpifed.results.result.PATIENCE", ())
+    fuzzed(tmp_path / "out.h5", result(lambda out: None), lambda: show(load(tmp_path / "out.h5")))
 
-    @FEW
-    @given(damaged(result(lambda out: None)))
-    def damage(content):
-        path.write_bytes(content)
-        tried(lambda: show(load(path)))
 
-    damage()
+def test_experiment_files(tmp_path):
+    path = tmp_path / "study.toml"
+    fuzzed(path, STUDY.encode(), lambda: config.experiment(config.read(path)).toml())
 
 
 SMALL = ["algorithm=fedadmm", "data.clients=13", "data.features=9", "rounds=4", "-q"]
@@ -301,55 +279,15 @@ def test_pieces_that_are_not_where_they_belong(checkpoints):
             assert tried_on(path, files | {name: content}, whole) == (content == files[name])
 
 
-def test_experiment_files(tmp_path):
-    path = tmp_path / "study.toml"
-
-    @FEW
-    @given(damaged(STUDY.encode()))
-    def damage(content):
-        path.write_bytes(content)
-        tried(lambda: config.experiment(config.read(path)).toml())
-
-    damage()
-
-
 LINES = [line for line in STUDY.splitlines() if line]
+ODD_VALUES = """true [] {} [[1]] {a=1} 1979-05-27 'fedavg' 'all' "\\u0000" inf 0x10 1e400"""
 VALUES = st.one_of(
-    st.integers().map(str),
-    st.floats().map(str),
-    st.text(max_size=9),
-    st.sampled_from(
-        ["true", "[]", "{}", "[[1]]", "{a = 1}", "1979-05-27", "'fedavg'", "'all'", '"\\u0000"', "inf", "0x10", "1e400"]
-    ),
+    st.integers().map(str), st.floats().map(str), st.text(max_size=9), st.sampled_from(ODD_VALUES.split())
 )
-KEYS = st.one_of(
-    st.text(max_size=9),
-    st.sampled_from(
-        [
-            "seed",
-            "data",
-            "data.name",
-            "data.clients",
-            "data.partition",
-            "data.partition.name",
-            "problem",
-            "problem.hidden",
-            "algorithm",
-            "algorithm.k0",
-            "algorithm.name",
-            "algorithm.solver",
-            "selection.count",
-            "stop",
-            "evaluate.every",
-            "system",
-            "system.name",
-            "checkpoint",
-            "record.personal",
-            "problem.arguments.a",
-            "algorithm.step",
-        ]
-    ),
-)
+SOME_KEYS = """seed data data.name data.clients data.partition data.partition.name problem problem.hidden algorithm
+algorithm.k0 algorithm.name algorithm.solver selection.count stop evaluate.every system system.name checkpoint
+record.personal problem.arguments.a algorithm.step"""
+KEYS = st.one_of(st.text(max_size=9), st.sampled_from(SOME_KEYS.split()))
 
 
 @FEW

@@ -1,7 +1,5 @@
 """Machine code of kernels: where it is kept, and what happens where it cannot be, is damaged or is made at once."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess
@@ -25,14 +23,11 @@ print(sum(compiling.kernel(np.dtype("float64")).stats.cache_hits.values()), comp
 """
 
 
-def started(**variables):
-    pipe, words = subprocess.PIPE, [sys.executable, "-c", COMPUTE]
-    return subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=environment(variables))
-
-
-def environment(variables):
+def started(program=COMPUTE, **variables):
     clean = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
-    return clean | {name: str(value) for name, value in variables.items()}
+    environment = clean | {name: str(value) for name, value in variables.items()}
+    pipe, words = subprocess.PIPE, [sys.executable, "-c", program]
+    return subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=environment)
 
 
 def ended(process):
@@ -42,31 +37,24 @@ def ended(process):
 
 
 @fast
-def test_the_second_process_loads_what_the_first_has_compiled(tmp_path):
+@pytest.mark.slow
+def test_a_process_loads_what_others_have_compiled_also_at_once_and_compiles_anew_what_is_damaged(tmp_path):
     assert ended(started(HOME=tmp_path)) == ["False", "-3.0", "0", "True"]
     assert ended(started(HOME=tmp_path)) == ["True", "-3.0", "1", "True"]
     assert list(tmp_path.glob(".cache/mpifed/kernels/float64-*"))
-
-
-@fast
-def test_four_processes_may_start_at_once_with_an_empty_cache(tmp_path):
     for process in [started(NUMBA_CACHE_DIR=tmp_path) for _ in range(4)]:
         assert ended(process)[1] == "-3.0"
     assert ended(started(NUMBA_CACHE_DIR=tmp_path)) == ["True", "-3.0", "1", "True"]
-
-
-@fast
-@pytest.mark.parametrize("folder", ["/proc/none", "/dev/null"])
-def test_where_nothing_can_be_written_the_kernel_is_compiled_in_memory(folder, tmp_path):
-    assert ended(started(HOME=folder)) == ["False", "-3.0", "0", "False"]
-
-
-@fast
-def test_a_damaged_file_in_the_cache_is_compiled_anew_or_passed_by(tmp_path):
-    ended(started(NUMBA_CACHE_DIR=tmp_path))
-    for file in tmp_path.rglob("*.nb?"):
+    for file in (tmp_path / "mpifed").rglob("*.nb?"):
         file.write_bytes(file.read_bytes()[:40])
     assert ended(started(NUMBA_CACHE_DIR=tmp_path))[1] == "-3.0"
+
+
+@fast
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", ["/proc/none", "/dev/null"])
+def test_where_nothing_can_be_written_the_kernel_is_compiled_in_memory(folder):
+    assert ended(started(HOME=folder)) == ["False", "-3.0", "0", "False"]
 
 
 @fast
@@ -96,7 +84,5 @@ def test_a_numba_that_cannot_be_used_is_told(monkeypatch):
 
 
 def test_whether_numba_is_installed_is_known_without_importing_it():
-    print_both = "print(compiling.installed(), 'numba' in sys.modules)"
-    words = f"import sys; from mpifed.data.compiled import compiling; {print_both}"
-    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == [str(importlib.util.find_spec("numba") is not None), "False"]
+    ask = "import sys; from mpifed.data.compiled.compiling import installed; print(installed(), 'numba' in sys.modules)"
+    assert ended(started(ask)) == [str(importlib.util.find_spec("numba") is not None), "False"]

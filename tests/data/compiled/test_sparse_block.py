@@ -1,7 +1,5 @@
 """Blocks of CSR samples for compiled kernels: the matrices of numpy, and bits that depend on a client alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -13,38 +11,33 @@ from mpifed.data.same_size_blocks import SameSizeBlocks
 from mpifed.data.sparse_block import sparse_block
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.softmax import Softmax
+from tests.data.compiled.test_block import DTYPES, close
 
 pytestmark = pytest.mark.fast
 
 SHAPES = [(4, 1), (4, 3), (8, 15), (20, 33), (3, 70)]
 
 
-def clients(d, n, dtype="float64", m=5, density=0.3):
-    """Clients with about d samples, some of which have no nonzeros, in one CSR matrix a client."""
+def both(d, n, dtype="float64", m=5):
+    """Clients with about d samples, some of which have no nonzeros, for numpy and for the kernel."""
     rng, sizes = np.random.default_rng([d, n]), d - np.arange(m) % 3 % d
     sizes = np.where(-(-sizes // 4) == -(-d // 4), sizes, d)
     parts = []
     for size in sizes:
-        X = rng.standard_normal((size, n)) * (rng.random((size, n)) < density)
+        X = rng.standard_normal((size, n)) * (rng.random((size, n)) < 0.3)
         X[0] = 0
         parts.append((sp.csr_array(X.astype(dtype)), rng.integers(0, 2, size).astype(dtype)))
-    return parts, sizes
-
-
-def both(d, n, dtype="float64"):
-    parts, sizes = clients(d, n, dtype)
     return [sparse_block(parts, sizes, n, dtype, *kind) for kind in ((), (CompiledSparseBlock,))]
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("d", "n"), SHAPES)
 def test_the_matrices_are_those_of_numpy_and_symmetric_to_the_bit(d, n, dtype):
     plain, compiled = both(d, n, dtype)
     W = np.random.default_rng(1).standard_normal(plain.b.shape).astype(dtype) * (plain.w > 0)
-    G, right = compiled.gram(W), plain.gram(W)
-    assert G.dtype == right.dtype == dtype
-    assert G.shape == (len(plain), n, n)
-    assert np.allclose(G, right, rtol=20 * np.finfo(dtype).eps, atol=20 * np.finfo(dtype).eps)
+    G = compiled.gram(W)
+    assert (G.dtype, G.shape) == (dtype, (len(plain), n, n))
+    assert close(G, plain.gram(W), 20 * np.finfo(dtype).eps)
     assert G.tobytes() == G.mT.copy().tobytes()
 
 

@@ -1,7 +1,5 @@
 """MATLAB files."""
 
-from __future__ import annotations
-
 import h5py
 
 from tests.helpers.data_files import X, refused

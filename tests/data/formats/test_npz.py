@@ -1,23 +1,15 @@
 """NPZ files."""
 
-from __future__ import annotations
-
 import zipfile
 
 import numpy as np
 
-from tests.helpers.data_files import DENSE, X, load, refused, write, y
+from tests.helpers.data_files import DENSE, X, load, refused, write
 
 
 def test_columns_first_arrays_of_npz_are_read_right(tmp_path):
     dataset = load(write(tmp_path / "fed.npz", {**DENSE, "X": np.asfortranarray(X)}))
     assert np.array_equal(dataset.rows(1, 3)[0], X[2:6])
-
-
-def test_objects_are_never_unpickled(tmp_path):
-    with np.errstate(all="ignore"):
-        np.savez(tmp_path / "fed.npz", X=np.array([{"a": 1}], dtype=object), y=y)
-    refused(tmp_path / "fed.npz", "X of .*fed.npz has the type object")
 
 
 def test_a_member_cut_short_inside_an_npz_is_named(tmp_path):

@@ -1,7 +1,5 @@
 """Tables of the LIBSVM collection are read as they are published, with a column of ones on wish."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 from pathlib import Path
@@ -11,8 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data
 from tests.helpers.data_files import dense, same_rows_however_asked, table_of
+from tests.helpers.image_files import build
 from tests.helpers.real_data import REAL
 
 ROWS = {  # a few lines in each file's own format
@@ -30,60 +28,47 @@ REAL_SIZES = {  # samples, features, samples with the larger label, numbers that
 
 
 @pytest.fixture(params=ROWS)
-def name(request, tmp_path, monkeypatch):
+def name(request, root):
     """A set with four samples of five features, one of them of the larger label."""
-    monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
-    (tmp_path / request.param).mkdir()
-    (tmp_path / request.param / request.param).write_text(ROWS[request.param])
+    (root / request.param).mkdir()
+    (root / request.param / request.param).write_text(ROWS[request.param])
     return request.param
 
 
-def load(name, clients=2, **options):
-    return Data.build({"name": name, "clients": clients, **options}, "data").load(0, "float64")
-
-
-def test_rows_stay_sparse_and_the_larger_label_is_1(name):
-    dataset = load(name, sparse=True)
+def test_rows_stay_sparse_and_the_larger_label_is_1_with_a_last_column_of_ones_on_wish(name):
+    dataset = build(name, clients=2, sparse=True)
     assert (dataset.m, dataset.n, dataset.classes, dataset.sparse) == (2, 5, 2, True)
     X, y = dataset.rows(0, 2)
     assert sp.issparse(X)
     assert sorted(y) == [0, 0, 0, 1]
     same_rows_however_asked(dataset)
-    assert load(name).sparse == (name != "phishing")  # nearly half of its numbers are not 0
-    plain = load(name, sparse=False)
+    assert build(name, clients=2).sparse == (name != "phishing")  # nearly half of its numbers are not 0
+    plain = build(name, clients=2, sparse=False)
     assert isinstance(plain.rows(0, 2)[0], np.ndarray)
     assert np.array_equal(table_of(plain), table_of(dataset))
+    rows = build(name, clients=2, ones=True).rows(0, 2)[0]
+    assert np.array_equal(dense(rows), np.column_stack([dense(X), np.ones(4)]))
+    assert np.array_equal(build(name, clients=2, ones=True, sparse=False).rows(0, 2)[0], dense(rows))
+    assert list(build(name, clients=3, partition={"name": "sizes", "sizes": 1}).sizes) == [1, 1, 1]
 
 
-def test_ones_add_a_last_column_of_ones(name):
-    without, rows = load(name).rows(0, 2)[0], load(name, ones=True).rows(0, 2)[0]
-    assert np.array_equal(dense(rows), np.column_stack([dense(without), np.ones(4)]))
-    assert np.array_equal(load(name, ones=True, sparse=False).rows(0, 2)[0], dense(rows))
-
-
-def test_the_file_may_be_packed_and_lie_in_the_folder_of_the_collection(name, tmp_path):
-    text, before = ROWS[name].encode(), table_of(load(name))
-    (tmp_path / name / name).unlink()
-    (tmp_path / name / f"{name}.bz2").write_bytes(bz2.compress(text))
-    assert np.array_equal(table_of(load(name)), before)
-    (tmp_path / name / f"{name}.bz2").unlink()
-    (tmp_path / "libsvm").mkdir()
-    (tmp_path / f"libsvm/{name}.gz").write_bytes(gzip.compress(text))
-    assert np.array_equal(table_of(load(name)), before)
-    (tmp_path / f"libsvm/{name}.gz").write_bytes(gzip.compress(text.replace(b":", b" ", 1)))
+def test_the_file_may_be_packed_and_lie_in_the_folder_of_the_collection(name, root):
+    text, before = ROWS[name].encode(), table_of(build(name, clients=2))
+    (root / name / name).unlink()
+    (root / name / f"{name}.bz2").write_bytes(bz2.compress(text))
+    assert np.array_equal(table_of(build(name, clients=2)), before)
+    (root / name / f"{name}.bz2").unlink()
+    (root / "libsvm").mkdir()
+    (root / f"libsvm/{name}.gz").write_bytes(gzip.compress(text))
+    assert np.array_equal(table_of(build(name, clients=2)), before)
+    (root / f"libsvm/{name}.gz").write_bytes(gzip.compress(text.replace(b":", b" ", 1)))
     with pytest.raises(UserError, match=rf"libsvm/{name}\.gz, line 1: .* is not of the form"):
-        load(name)
-
-
-def test_clients_of_one_size_leave_the_rest_of_the_samples_out(name):
-    dataset = load(name, clients=3, partition={"name": "sizes", "sizes": 1})
-    assert list(dataset.sizes) == [1, 1, 1]
+        build(name)
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_the_published_tables_have_their_published_sizes(name, monkeypatch):
+def test_the_published_tables_have_their_published_sizes(name):
     if not (Path(REAL, "libsvm", f"{name}.gz").is_file() or Path(REAL, name, name).is_file()):
         pytest.skip(f"MPIFED_DATA has no {name}")
-    dataset = load(name, clients=1)
-    X, y = dataset.rows(0, 1)
+    X, y = build(name, clients=1).rows(0, 1)
     assert (*X.shape, int(y.sum()), np.count_nonzero(dense(X))) == REAL_SIZES[name]

@@ -1,7 +1,5 @@
 """Products of nonzeros, computed once: Gram matrices with any weights, and the same bits in every block."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -19,9 +17,9 @@ def rows(d=40, n=30, share=0.1, seed=0, dtype="float64"):
     return sp.csr_array(X.astype(dtype))
 
 
-def block(parts, dtype="float64"):
+def block(parts):
     sizes = np.full(len(parts), parts[0].shape[0])
-    return sparse_block([(X, np.zeros(X.shape[0])) for X in parts], sizes, parts[0].shape[1], dtype)
+    return sparse_block([(X, np.zeros(X.shape[0])) for X in parts], sizes, parts[0].shape[1], "float64")
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -29,21 +27,19 @@ def test_one_sparse_product_gives_the_upper_triangle(dtype):
     A = rows(dtype=dtype)
     P, w = products(A), np.linspace(-1, 2, 40).astype(dtype)
     dense = A.toarray()
-    right = pack((dense.T * w) @ dense)
-    assert P.shape == (30 * 31 // 2, 40)
-    assert (P @ w).dtype == dtype
-    assert np.allclose(P @ w, right, rtol=1e-5 if dtype == "float32" else 1e-13, atol=1e-6)
+    assert (P.shape, (P @ w).dtype) == ((30 * 31 // 2, 40), dtype)
+    assert np.allclose(P @ w, pack((dense.T * w) @ dense), rtol=1e-5 if dtype == "float32" else 1e-13, atol=1e-6)
+    data, columns = np.repeat(A.data, 2) / 2, np.repeat(A.indices, 2)  # a number that is stored in parts counts once
+    assert np.allclose(products(sp.csr_array((data, columns, 2 * A.indptr), A.shape)).toarray(), P.toarray())
 
 
 def test_rows_with_many_numbers_are_left_to_a_product_of_dense_rows():
     assert products(rows(share=0.6)) is None
     assert products(rows(n=12)) is None
-
-
-def test_a_number_that_is_stored_in_parts_counts_once():
-    A = rows()
-    data, columns = np.repeat(A.data, 2) / 2, np.repeat(A.indices, 2)
-    assert np.allclose(products(sp.csr_array((data, columns, 2 * A.indptr), A.shape)).toarray(), products(A).toarray())
+    parts, W = [rows(), rows(share=0.9, seed=1)], np.random.default_rng(2).random((2, 40))
+    whole = block(parts)  # of clients with and without products
+    assert [P is None for P in whole.products()] == [False, True]
+    assert np.allclose(whole.packed_gram(W), pack(whole.gram(W)), rtol=1e-12)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.6])
@@ -55,17 +51,6 @@ def test_a_client_has_the_same_bits_in_every_block_and_those_of_weights_below_0_
     for picked in ([0, 3], [4], [1, 2, 4]):
         assert whole.take(np.array(picked)).packed_gram(W[picked]).tobytes() == found[picked].tobytes()
         assert block([parts[i] for i in picked]).packed_gram(W[picked]).tobytes() == found[picked].tobytes()
-
-
-def test_products_are_computed_once_for_a_whole_block():
-    whole = block([rows(seed=seed) for seed in range(3)])
-    first = whole.products()
+    first = whole.products()  # computed once for the whole block
     assert whole.products() is first
     assert whole.take(np.array([2])).products()[0] is first[2]
-
-
-def test_clients_with_and_without_products_may_share_a_block():
-    parts, W = [rows(), rows(share=0.9, seed=1)], np.random.default_rng(2).random((2, 40))
-    whole = block(parts)
-    assert [P is None for P in whole.products()] == [False, True]
-    assert np.allclose(whole.packed_gram(W), pack(whole.gram(W)), rtol=1e-12)

@@ -33,6 +33,8 @@ STOP = "stop"
 LONG = 1e-3  # seconds: where ranks share cores and hosts compute so long, waiting ranks take naps
 COMPLAINT = 1  # tag of the errors of hosts
 
+Rows = Array | None  # None: rank 0 has none of its own, and the others get none
+
 
 class Channel:
     """Requests down and replies up between rank 0 and the hosts, on every rank of ``world``."""
@@ -43,10 +45,14 @@ class Channel:
         self.dtype = np.dtype(dtype)
         self.traffic = Traffic()
         self.patient = False
-        # a pending Ibcast or Ibarrier does not notice that a rank is dead, so where ranks survive none waits in one
+        # where ranks survive others, none may wait for a dead one: neither in an Ibcast nor in shared memory
         self.crowded = not world.survives() and world.crowded()
+<<<<<<< HEAD
         self.plans = Plans()
         # nor in shared memory, whose barriers hold the ranks that live on
+=======
+        self.plans = Plans(int(cuts[-1]))
+>>>>>>> 165c077c927a0774c028bcf999e918dfef080ef1
         self.memory = LongArrays(world.comm, sharing=not world.survives())
         trees = [sums.nodes(lo, hi, int(cuts[-1])) for lo, hi in pairwise(cuts)]
         self.tree = [node for tree in trees for node in tree]
@@ -54,16 +60,14 @@ class Channel:
 
     def counts(self, ids: Array | None) -> list[int]:
         """How many of the clients ``ids`` (None: all) live on each rank; none on rank 0."""
-        edges = self.cuts if ids is None else ids.searchsorted(self.cuts)
-        return [0, *np.diff(edges).tolist()]
+        return [0, *np.diff(self.cuts if ids is None else ids.searchsorted(self.cuts)).tolist()]
 
     def scatter(self, plan: Plan, each: Array | None, ids: Array | None) -> Array:
         """The rows of ``each`` of this rank's clients among ``ids``."""
         dtype, shape = plan.each or ("", ())
         counts = self.counts(ids)
-        size = width(shape)
         mine = np.empty((counts[self.comm.rank], *shape), dtype)
-        send = None if each is None else (np.ascontiguousarray(each).reshape(-1), [c * size for c in counts])
+        send = None if each is None else (np.ascontiguousarray(each).reshape(-1), [c * width(shape) for c in counts])
         self.collective("Scatterv", send, mine.reshape(-1), 0)
         self.traffic.count(0 if each is None else each.nbytes, mine.nbytes, 1 if each is None else 0)
         return mine
@@ -80,9 +84,7 @@ class Channel:
             plan.replies = layout, Replies(self, request.reduce, rows, sum(width(shape) for shape in layout.shapes))
         return plan.replies
 
-    def transfer(
-        self, request: Request, replies: Replies, rows: Array | None, report: HostReport | None
-    ) -> Array | None:
+    def transfer(self, request: Request, replies: Replies, rows: Rows, report: HostReport | None) -> Rows:
         """Replies up: at rank 0 what is left of them when the ranks have done their part of the reduction."""
         if request.reduce != "rows":
             return replies.reduce(rows, report, lambda rows: finish(request, rows, self.tree))
@@ -107,17 +109,15 @@ class Channel:
 
     def announce(self, message: Array) -> None:
         """Broadcast the message that hosts wait for; the one before said how they wait."""
-        # no rank can be told at the time how it is to wait: hosts already wait for this very message
         if self.patient:
             self.patiently(self.comm.Ibcast(message, 0))
         else:
             self.collective("Bcast", message, 0)
 
     def meet(self, patient: bool) -> None:
-        """Before replies travel: wait for the slowest host without taking its core."""
+        """Before replies travel, which takes many blocking calls: wait for the slowest host without taking its core."""
         self.patient = patient
         if patient:
-            # a barrier and not the replies themselves, which are many blocking calls: after it none of them waits long
             self.patiently(self.comm.Ibarrier())
 
     def patiently(self, request: Any) -> None:
@@ -130,10 +130,8 @@ class Channel:
 class Server(Channel):
     """Rank 0: the transport that a Federation sends requests through."""
 
-    def __init__(self, world: Communicator, cuts: list[int], dtype: str, reduction: str = AUTO) -> None:
-        super().__init__(world, cuts, dtype, reduction)
-        self.report = HostReport()
-        self.mpi = 0.0
+    report = HostReport()
+    mpi = 0.0
 
     @property
     def reduction(self) -> str:
@@ -153,8 +151,7 @@ class Server(Channel):
         self.mpi = self.traffic.comm - before
         busy = max(self.report.slowest, self.report.evaluating)
         plan.patient = self.crowded and busy > LONG
-        # hosts compute while the server is in MPI: so much of that time it waited for the slowest one
-        waited = min(self.mpi, busy)
+        waited = min(self.mpi, busy)  # for the slowest host, which computes while the server is in MPI
         self.traffic.comm -= waited
         self.traffic.wait += waited
         assert rows is not None
@@ -162,10 +159,8 @@ class Server(Channel):
 
     def broadcast(self, request: Request) -> Plan:
         """Send the message of a request to all hosts; its plan."""
-        plans = self.plans
-        expected = plans.expected
-        key = kind(request)
-        plan = plans.by_kind.get(key)
+        plans, key = self.plans, kind(request)
+        expected, plan = plans.expected, plans.by_kind.get(key)
         text = b""
         if plan is None:
             made = form(request)
@@ -177,8 +172,7 @@ class Server(Channel):
         if plan is expected:
             self.announce(plan.message)
         else:
-            # hosts are in a broadcast of the length of the expected message: this note has it too, and says how long
-            # the second broadcast will be, which has the message and, of a new kind, its form
+            # hosts are in a broadcast of the expected length: so has this note, which tells that of the second one
             note = np.zeros(len(expected.message), np.uint8)
             whole = np.concatenate([np.frombuffer(text.ljust(aligned(len(text)), b" "), np.uint8), plan.message])
             FRONT.pack_into(note.data, 0, plan.number, len(whole), len(text))
@@ -205,11 +199,12 @@ class Service(Channel):
 
     def serve(self, host: Host) -> Traffic | None:
         """Reply to requests until the server says stop; None where it will not ask what this rank did."""
+        if host.neighbourhood is not None and len(self.cuts) > 2:
+            host.neighbourhood.links = Ranks(self.comm, host.neighbourhood, self.traffic, self.crowded)
         while True:
             before = self.traffic.comm
             plan, request = self.receive()
-            # the time until a request comes is waiting: the server was at work
-            self.traffic.wait += self.traffic.comm - before
+            self.traffic.wait += self.traffic.comm - before  # the time until a request comes is waiting
             self.traffic.comm = before
             if request.method == STOP:
                 return self.traffic if request.args[0] else None
@@ -223,9 +218,7 @@ class Service(Channel):
             error = None
             try:
                 reply, report = host.handle(request)
-            except Exception as mistake:
-                # this rank still takes part in the reduction, or the others would wait in it for ever; the report says
-                # that it failed, and rank 0 then asks for the error and says stop
+            except Exception as mistake:  # it takes part in the reduction all the same, or the others wait for ever
                 error = mistake
                 reply, report = host.excuse(request)
             self.meet(plan.patient)
@@ -235,8 +228,8 @@ class Service(Channel):
                 rows = np.full((len(rows), replies.columns), -np.inf if request.reduce == "max" else 0, replies.dtype)
             self.transfer(request, replies, rows, report)
             if error is not None:
-                text = failure(self.comm.rank, error)
-                self.comm.send((self.comm.rank, isinstance(error, UserError), text), 0, COMPLAINT)
+                rank = self.comm.rank
+                self.comm.send((rank, isinstance(error, UserError), failure(rank, error)), 0, COMPLAINT)
 
     def receive(self) -> tuple[Plan, Request]:
         """The next message from rank 0."""
@@ -258,6 +251,7 @@ class Service(Channel):
         return plan, plan.read()
 
 
+<<<<<<< HEAD
 def serve(
     world: Communicator,
     cuts: list[int],
@@ -270,3 +264,8 @@ def serve(
     if neighbourhood is not None and len(cuts) > 2:
         neighbourhood.links = Ranks(world.comm, neighbourhood, service.traffic, service.crowded)
     return service.serve(host)
+=======
+def serve(world: Communicator, cuts: list[int], host: Host, reduction: str = AUTO) -> Traffic | None:
+    """What ranks above 0 do: ``Service.serve``."""
+    return Service(world, cuts, host.dtype.name, reduction).serve(host)
+>>>>>>> 165c077c927a0774c028bcf999e918dfef080ef1

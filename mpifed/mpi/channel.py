@@ -47,12 +47,8 @@ class Channel:
         self.patient = False
         # where ranks survive others, none may wait for a dead one: neither in an Ibcast nor in shared memory
         self.crowded = not world.survives() and world.crowded()
-<<<<<<< HEAD
         self.plans = Plans()
         # nor in shared memory, whose barriers hold the ranks that live on
-=======
-        self.plans = Plans(int(cuts[-1]))
->>>>>>> 165c077c927a0774c028bcf999e918dfef080ef1
         self.memory = LongArrays(world.comm, sharing=not world.survives())
         trees = [sums.nodes(lo, hi, int(cuts[-1])) for lo, hi in pairwise(cuts)]
         self.tree = [node for tree in trees for node in tree]
@@ -203,8 +199,6 @@ class Service(Channel):
             host.neighbourhood.links = Ranks(self.comm, host.neighbourhood, self.traffic, self.crowded)
         while True:
             before = self.traffic.comm
-            plan, request = self.receive()
-            self.traffic.wait += self.traffic.comm - before  # the time until a request comes is waiting
             self.traffic.comm = before
             if request.method == STOP:
                 return self.traffic if request.args[0] else None
@@ -251,7 +245,6 @@ class Service(Channel):
         return plan, plan.read()
 
 
-<<<<<<< HEAD
 def serve(
     world: Communicator,
     cuts: list[int],
@@ -264,8 +257,3 @@ def serve(
     if neighbourhood is not None and len(cuts) > 2:
         neighbourhood.links = Ranks(world.comm, neighbourhood, service.traffic, service.crowded)
     return service.serve(host)
-=======
-def serve(world: Communicator, cuts: list[int], host: Host, reduction: str = AUTO) -> Traffic | None:
-    """What ranks above 0 do: ``Service.serve``."""
-    return Service(world, cuts, host.dtype.name, reduction).serve(host)
->>>>>>> 165c077c927a0774c028bcf999e918dfef080ef1

@@ -195,10 +195,10 @@ class Service(Channel):
 
     def serve(self, host: Host) -> Traffic | None:
         """Reply to requests until the server says stop; None where it will not ask what this rank did."""
-        if host.neighbourhood is not None and len(self.cuts) > 2:
-            host.neighbourhood.links = Ranks(self.comm, host.neighbourhood, self.traffic, self.crowded)
         while True:
             before = self.traffic.comm
+            plan, request = self.receive()
+            self.traffic.wait += self.traffic.comm - before  # the time until a request comes is waiting
             self.traffic.comm = before
             if request.method == STOP:
                 return self.traffic if request.args[0] else None

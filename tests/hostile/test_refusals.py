@@ -389,7 +389,8 @@ def listing(folder):
 @pytest.mark.parametrize(
     "names",
     [
-        pytest.param(KEYS, id="keys"),
+        pytest.param(KEYS[::3], id="a third of the keys"),
+        pytest.param(KEYS, id="keys", marks=pytest.mark.slow),
         *(
             pytest.param([name], id=name, marks=pytest.mark.slow if costly(name) else ())
             for name in CASES

@@ -61,6 +61,7 @@ def test_a_summary_without_a_certificate_needs_no_file(tmp_path):
     assert "certificate" not in result.summary()
 
 
+@pytest.mark.slow
 def test_ranks_agree_to_the_bit(tmp_path):
     words = ["-m", "mpifed", "run", "algorithm.certify=true", *(f"{key}={value}" for key, value in STUDY.items())]
     done = execute(mpirun(2, *words, "-q", "-o", tmp_path / "two.h5"), 120)

@@ -219,6 +219,7 @@ def test_a_signal_lets_the_round_be_finished_and_writes_a_checkpoint(name, tmp_p
     assert content(path) == content(whole)
 
 
+@pytest.mark.slow
 def test_a_signal_to_a_client_rank_ends_the_run_too(tmp_path):
     path = tmp_path / "out.h5"
     process = started(path, 3)

@@ -36,15 +36,11 @@ def wished(wish: Wish) -> Progress:
         return Progress(sys.stderr)
     if wish != "auto":
         raise UserError(f'progress = {wish!r} is wrong: it must be "auto", "line", True or False')
-    bar = tqdm() if sys.stderr.isatty() or in_notebook() else None
-    return Progress(sys.stderr) if bar is None else Bar(bar)
-
-
-def in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
-    return shell is not None and "IPKernelApp" in shell.config
+    in_notebook = shell is not None and "IPKernelApp" in shell.config
+    bar = tqdm() if in_notebook or sys.stderr.isatty() else None
+    return Progress(sys.stderr) if bar is None else Bar(bar)
 
 
 def tqdm() -> Any:

@@ -105,15 +105,9 @@ def wished(jobs: int | None, points: Sequence[Point]) -> Layout:
         raise UserError(
             f"jobs = {jobs} is wrong under mpirun, where all ranks run one point after another: leave it out"
         )
-    return Layout(1 if any(bound(point) for point in points) else jobs)
-
-
-def bound(point: Point) -> bool:
-    """Whether a point needs what this program alone has: arrays in memory or classes of its own."""
-    values = flat(msgspec.to_builtins(point.config)).items()
-    return any(
-        str(value).startswith(f"{plugins.HERE}:") or (key, value) == ("data.name", "arrays") for key, value in values
-    )
+    settings = [pair for point in points for pair in flat(msgspec.to_builtins(point.config)).items()]
+    here = any(str(value).startswith(f"{plugins.HERE}:") for _, value in settings)  # what this program alone has
+    return Layout(1 if here or ("data.name", "arrays") in settings else jobs)
 
 
 def collected(points: Sequence[Point], folder: Path, in_memory: bool, failures: list[str]) -> list[Result]:

@@ -29,22 +29,18 @@ def certify(args: argparse.Namespace) -> str:
     """What the command prints."""
     from mpifed.cli.run import study
     from mpifed.experiment import certify
-    from mpifed.experiment.config import Experiment, experiment
+    from mpifed.experiment.config import experiment
     from mpifed.report.certificate import page
-    from mpifed.results.result import Result, load
+    from mpifed.results.result import load
 
-    result: Result | None = None
+    result = None
     if any(map(is_result, args.study)):
         if len(args.study) > 1:
             raise UserError("certify takes one result file and nothing else: its study cannot be changed")
         result = load(args.study[0])
-        config: Experiment = experiment(result.config)
-        rounds = result.cr
-        found = certify.study(config, result.x, rounds)
-    else:
-        config = experiment(study(args.study))
-        rounds = config.rounds
-        found = certify.study(config)
+    config = experiment(study(args.study) if result is None else result.config)
+    rounds = config.rounds if result is None else result.cr
+    found = certify.study(config) if result is None else certify.study(config, result.x, rounds)
     name, problem, data = (part.label().rpartition(":")[2] for part in (config.algorithm, config.problem, config.data))
     after = "" if result is None else f": {result.status} after {result.cr} rounds"
     return page(f"{name} on {problem} / {data}{after}", found, rounds, result)

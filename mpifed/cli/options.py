@@ -57,15 +57,11 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     args, more = known.parse_known_args(words)
     if more:  # overrides after an option
         if args.command not in OVERRIDING or not all("=" in word and word[0] != "-" for word in more):
-            refuse_options(more, words, args.command, option_strings(known, args.command))
+            commands = next(one.choices for one in known._actions if isinstance(one, argparse._SubParsersAction))
+            options = commands[args.command]._option_string_actions if args.command else ()
+            refuse_options(more, words, args.command, options)
         vars(args)[OVERRIDING[args.command]] += more
     return args
-
-
-def option_strings(known: argparse.ArgumentParser, command: str) -> list[str]:
-    """The options of a command, such as --output."""
-    commands = next(one.choices for one in known._actions if isinstance(one, argparse._SubParsersAction))
-    return list(commands[command]._option_string_actions) if command in commands else []
 
 
 def parser() -> argparse.ArgumentParser:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mpifed.cli.output import tell
 from mpifed.cli.run import study, study_words
 from mpifed.core.errors import UserError
+from mpifed.mpi import launcher
 from mpifed.mpi.world import World
 
 if TYPE_CHECKING:
@@ -78,10 +79,9 @@ def share(command: Any) -> None:
 
 def layout(args: argparse.Namespace, world: World) -> Layout:
     """The layout that the options ask for. UserError where they do not fit each other or the launcher."""
-    from mpifed.mpi.launcher import announced
     from mpifed.sweeps.runner import Layout
 
-    launched = announced()[0] is not None
+    launched = launcher.announced()[0] is not None
     for name, least in (("jobs", 1), ("each", 0)):
         value = getattr(args, name)
         if value is not None and value < least:
@@ -91,14 +91,11 @@ def layout(args: argparse.Namespace, world: World) -> Layout:
             raise UserError("--jobs and --each do not go together: points run in processes or on groups of ranks")
         return Layout()
     if launched and args.jobs is not None and args.jobs > 1:
-        raise UserError(
-            f"--jobs {args.jobs} is wrong under mpirun: say --each 1, which gives every point two ranks, or start "
-            "without mpirun"
-        )
+        right = "say --each 1, which gives every point two ranks, or start without mpirun"
+        raise UserError(f"--jobs {args.jobs} is wrong under mpirun: {right}")
     if args.each is not None and not launched:
-        raise UserError(
-            f"--each {args.each} is wrong without mpirun: say --jobs N, which runs N points at a time, a process each"
-        )
+        right = "say --jobs N, which runs N points at a time, a process each"
+        raise UserError(f"--each {args.each} is wrong without mpirun: {right}")
     if args.each is not None and args.each >= world.size:
         raise UserError(f"--each {args.each} is wrong: a group has {args.each + 1} ranks, and there are {world.size}")
     return Layout(args.jobs, args.each)
@@ -141,7 +138,6 @@ def swept(args: argparse.Namespace, world: World) -> Iterator[Line]:
 
 def planned(args: argparse.Namespace, world: World) -> list[Point]:
     """The points of a sweep in their order. UserError where an option or a point is invalid."""
-    from mpifed.mpi.launcher import announced
     from mpifed.sweeps import grid
 
     if (args.part or args.dry_run) if args.slurm else args.tasks is not None or args.whole_node:
@@ -150,7 +146,7 @@ def planned(args: argparse.Namespace, world: World) -> list[Point]:
     table = study([word for word in args.study if "=" not in word])
     axes = [*args.grid, *(methods(args.methods) if args.methods else [])]
     points = grid.ordered(grid.points(table, words, axes, args.zip), args.order, args.part)
-    grid.hosted(points, max(world.size, announced()[0] or 1) if args.each is None else args.each + 1)
+    grid.hosted(points, max(world.size, launcher.announced()[0] or 1) if args.each is None else args.each + 1)
     return points
 
 

@@ -19,7 +19,6 @@ from mpifed.mpi.world import World
 
 if TYPE_CHECKING:
     from mpifed.sweeps.grid import Point
-    from mpifed.sweeps.search import Method
     from mpifed.sweeps.tally import Line
     from mpifed.sweeps.tune import Outcome, Plan
 
@@ -92,61 +91,43 @@ def tuned(args: argparse.Namespace, world: World) -> Iterator[Line]:
 def planned(args: argparse.Namespace) -> Plan:
     """What the command line asks for. UserError where it is wrong."""
     from mpifed.experiment.config import experiment
-    from mpifed.sweeps import measure
+    from mpifed.sweeps import measure, search
+    from mpifed.sweeps.grid import pairs
     from mpifed.sweeps.tune import Plan
 
     if args.runs < 1:
         raise UserError(f"--runs {args.runs} is wrong: it must be at least 1")
     table = study(args.study)
-    methods = chosen(args)
-    measured = measure.parsed(args.measure, experiment(table | {"algorithm": {}}).stop)
-    return Plan(table, methods, seeds(args.seeds), measured, "median" if args.median else "mean")
-
-
-def chosen(args: argparse.Namespace) -> list[Method]:
-    """The methods of --method and --methods."""
-    from mpifed.sweeps import search
-
-    found = search.from_file(args.methods, args.runs) if args.methods else []
-    found += [search.from_text(text, args.runs, len(found) + k) for k, text in enumerate(args.method)]
-    if not found:
+    methods = search.from_file(args.methods, args.runs) if args.methods else []
+    methods += [search.from_text(text, args.runs, len(methods) + k) for k, text in enumerate(args.method)]
+    if not methods:
         raise UserError("tune needs --method 'NAME KEY=VALUES', for example --method 'fedgia t=0.001..1 k0=1,5,10'")
-    return found
-
-
-def seeds(text: str) -> list[int]:
-    """The seeds of --seeds: values with commas, or a range a:b."""
-    from mpifed.sweeps.grid import pairs
-
-    found = [value for _, value in pairs(f"seeds={text}", "--seeds")]
-    if not all(value.isdecimal() for value in found):
-        raise UserError(f"--seeds {text} is wrong: write whole numbers, such as 100:103 or 1,2,3")
-    return list(dict.fromkeys(map(int, found)))
+    measured = measure.parsed(args.measure, experiment(table | {"algorithm": {}}).stop)
+    seeds = [value for _, value in pairs(f"seeds={args.seeds}", "--seeds")]
+    if not all(seed.isdecimal() for seed in seeds):
+        raise UserError(f"--seeds {args.seeds} is wrong: write whole numbers, such as 100:103 or 1,2,3")
+    distinct = list(dict.fromkeys(map(int, seeds)))
+    return Plan(table, methods, distinct, measured, "median" if args.median else "mean")
 
 
 def table(found: list[Outcome], plan: Plan) -> str:
     """Method, number of settings tried, the best of them, its measure, and what to know about it."""
+    from mpifed.core.toml import toml_value
     from mpifed.report.tables import ABSENT, Number, Table, terminal
 
     rows: list[list[str | Number]] = []
     for label, tried, best, edges in found:
-        remarks = list(edges)
-        if best.reached < len(best.scores):
-            remarks.insert(0, f"{best.reached} of {len(best.scores)} seeds get there")
+        few = best.reached < len(best.scores)
+        remarks = [f"{best.reached} of {len(best.scores)} seeds get there"] * few + edges
         if diverged := sum(one.diverged > 0 for one in tried):
             remarks.append(f"{diverged} settings diverged")
         value = best.middle.value * plan.measure.factor
         number = Number(value, best.sd) if math.isfinite(value) else ABSENT
-        rows.append([label, str(len(tried)), spelt(best.setting.options), number, "; ".join(remarks)])
+        options = {k: v if isinstance(v, str) else toml_value(v) for k, v in best.setting.options.items()}
+        words = " ".join(f"{key}={value}" for key, value in options.items())
+        rows.append([label, str(len(tried)), words, number, "; ".join(remarks)])
     heads = ["method", "tried", "best", plan.measure.text, ""]
     return terminal(Table([(head, head) for head in heads], heads, rows, [1.0] * len(heads)))
-
-
-def spelt(options: dict[str, Any]) -> str:
-    """Options as overrides without "algorithm."."""
-    from mpifed.core.toml import toml_value
-
-    return " ".join(f"{key}={value if isinstance(value, str) else toml_value(value)}" for key, value in options.items())
 
 
 def written(args: argparse.Namespace, plan: Plan, found: list[Outcome], folder: Path) -> Iterator[Line]:

@@ -19,6 +19,7 @@ from mpifed.results.crash_safe_file import CrashSafeFile
 
 NO_COORDINATE = b"This is a netCDF dimension but not a netCDF variable."  # how netCDF marks a dimension that is no data
 
+SAFE = "the rounds in it are safe, and resume continues"
 LONGEST_CUT = 1 << 22  # most bytes by which HDF5 can have shortened a file before it said so
 CACHE = 1 << 14  # bytes of a column that HDF5 keeps in memory
 METADATA_CACHE = 1 << 16  # bytes of trees of chunks, counted as in the file; in memory a tree takes nine times as much
@@ -67,10 +68,8 @@ class Growing:
         """Write HDF5's buffers to disk."""
         self.file.flush()
         if self.disk is not None and self.disk.error is not None:
-            raise Trouble(
-                f"{self.disk.path} cannot be written: {reason(self.disk.error)}; the rounds in it are safe, and resume "
-                "continues after them"
-            )
+            why = reason(self.disk.error)
+            raise Trouble(f"{self.disk.path} cannot be written: {why}; {SAFE} after them")
 
     def reserve(self, size: int) -> None:
         """Allocate ``size`` bytes before HDF5 needs them, because HDF5 does not survive a full disk."""
@@ -79,10 +78,7 @@ class Growing:
         try:
             self.disk.reserve(size)
         except OSError as error:
-            raise Trouble(
-                f"{self.disk.path} cannot grow: {reason(error)}; the rounds in it are safe, and resume continues once "
-                "there is room"
-            ) from None
+            raise Trouble(f"{self.disk.path} cannot grow: {reason(error)}; {SAFE} once there is room") from None
 
     def renewed(self, precious: bool = True) -> AbstractContextManager[None]:
         """Make the changes of this context visible to readers all at once, even if the process is killed.

@@ -76,26 +76,20 @@ def parsed(text: str, stop: Stop) -> Measure:
     for one in filter(None, (name, watched)):
         if one not in COSTS and one not in COLUMNS:
             unknown("measure", one, dict.fromkeys([*COSTS, *COLUMNS]))
-    bound = bound_of(number, text) if number else 0.0
+    try:
+        bound = float(number or 0)
+    except ValueError:
+        raise UserError(f"--measure {text!r} is wrong: {number} is not a number; {EXAMPLE}") from None
     better = -1 if name in COSTS else COLUMNS[name].better
     if name in COSTS and not watched and not any(getattr(stop, rule) for rule in REACHED):
-        raise UserError(
-            f"--measure {text!r} is wrong: the study has no stop rule that says where a run has got to; write "
-            f'"{name} to grad_norm_sq <= 1e-6", or give stop.gradient'
-        )
+        lacking = "the study has no stop rule that says where a run has got to"
+        right = f'write "{name} to grad_norm_sq <= 1e-6", or give stop.gradient'
+        raise UserError(f"--measure {text!r} is wrong: {lacking}; {right}")
     if not better:
         raise UserError(f"--measure {text!r} is wrong: neither more nor less of {name} is better")
     if "objective_gap" in (name, watched) and stop.optimum is None:
         raise UserError(f"--measure {text!r} is wrong: objective_gap needs stop.optimum, the least value of f")
     return Measure(text, name, float(-better), watched or "", sign or "<=", bound, bool(good))
-
-
-def bound_of(number: str, text: str) -> float:
-    """The number of a condition."""
-    try:
-        return float(number)
-    except ValueError:
-        raise UserError(f"--measure {text!r} is wrong: {number} is not a number; {EXAMPLE}") from None
 
 
 def series(result: Result, name: str) -> Array:

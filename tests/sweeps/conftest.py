@@ -1,11 +1,21 @@
 """A folder of its own for a sweep, and how to run one."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
 import pytest
 
+from mpifed import load
 from mpifed.cli.main import main
 from mpifed.core import signals
+from tests.helpers.commands import ROOT, SETTINGS, mpirun
 
 SMALL = ["data.clients=6", "data.features=5", "rounds=4", "algorithm=fedavg"]
+ENDLESS = ["data.clients=6", "algorithm=fedavg", "stop.gradient=0.0", "rounds=10000000"]
 GRIDS = ["--grid", "algorithm.k0=1,2", "--grid", "seed=0:2"]
 FILES = [f"k0={k0},seed={seed}.h5" for k0 in (1, 2) for seed in (0, 1)]
 
@@ -19,6 +29,35 @@ def here(tmp_path, monkeypatch):
 
 def sweep(*words, code=0):
     assert main(["sweep", *SMALL, *map(str, words)]) == code
+
+
+@contextmanager
+def endless(folder, *words, seeds=5, ranks=None, running=2):
+    """A sweep without end, once so many of its points have written rounds; what is left of it is killed."""
+    command = [sys.executable, "-m", "mpifed"] if ranks is None else mpirun(ranks, "-m", "mpifed")
+    command = [*map(str, command), "sweep", *ENDLESS, "--grid", f"seed=0:{seeds}", *words]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
+    with subprocess.Popen(command, **pipes, cwd=folder, env=environment, start_new_session=True) as process:
+        try:
+            started(process, folder / "results", running)
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def started(process, folder, count):
+    """Wait until so many points have written rounds."""
+    deadline = time.monotonic() + 30
+    while sum(path.stat().st_size > 20_000 for path in folder.glob("*.h5")) < count:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def statuses(folder):
+    return {load(path).status for path in folder.glob("*.h5")}
 
 
 def listed(folder):

@@ -2,10 +2,8 @@
 
 import os
 import signal
-import subprocess
 import time
 from argparse import Namespace
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -16,9 +14,9 @@ from mpifed.core.errors import UserError
 from mpifed.mpi import launcher
 from mpifed.sweeps.grid import hosted, points
 from mpifed.sweeps.runner import Layout
-from tests.helpers.commands import ROOT, SETTINGS, mpifed, mpirun
+from tests.helpers.commands import mpifed
 from tests.helpers.killed_runs import children, content, rank
-from tests.sweeps.conftest import FILES, GRIDS, SMALL, listed, sweep
+from tests.sweeps.conftest import FILES, GRIDS, SMALL, endless, listed, statuses, sweep
 
 WORDS = [word for word in SMALL if not word.startswith("algorithm")]
 
@@ -74,30 +72,10 @@ def test_an_error_of_the_program_ends_all_groups_with_one_message(here):
     assert done.err.count("failed: OSError: a disk is gone") == 1, done.err
 
 
-@contextmanager
-def endless(folder):
-    """A sweep without end on two groups of two ranks, once both have a file; ends within 20 s of what happens to it."""
-    words = ["data.clients=6", "algorithm=fedavg", "stop.gradient=0.0", "rounds=10000000", "--grid", "seed=0:5"]
-    command = [*map(str, mpirun(4, "-m", "mpifed")), "sweep", *words, "--each", "1"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
-    with subprocess.Popen(command, **pipes, cwd=folder, env=environment, start_new_session=True) as process:
-        try:
-            deadline = time.monotonic() + 30
-            while sum(path.stat().st_size > 20_000 for path in (folder / "results").glob("*.h5")) < 2:
-                assert process.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
-            yield process
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("hit", [None, 0, 2, 3])
 def test_a_signal_to_the_launcher_or_to_any_rank_stops_all_groups(here, hit):
-    with endless(here) as process:
+    with endless(here, "--each", "1", ranks=4) as process:
         if hit is None:
             process.send_signal(signal.SIGUSR1)
         else:
@@ -107,7 +85,7 @@ def test_a_signal_to_the_launcher_or_to_any_rank_stops_all_groups(here, hit):
     assert out.count("after round") == 2
     assert "stopped (SIGUSR1 after round" in out
     assert out.splitlines()[-1] == "0 of 5 finished; run the same command again to continue"
-    assert {package.load(path).status for path in (here / "results").glob("*.h5")} == {"stopped"}
+    assert statuses(here / "results") == {"stopped"}
 
 
 def test_a_group_must_not_be_larger_than_all_ranks_or_have_more_hosts_than_clients(monkeypatch):

@@ -1,11 +1,8 @@
 """Sweeps: every point gets a file; what is there is skipped, continued, or not overwritten."""
 
-import os
 import re
 import signal
-import subprocess
 import sys
-import time
 
 import h5py
 import pytest
@@ -13,9 +10,9 @@ import pytest
 import mpifed as package
 from mpifed.cli.main import main
 from mpifed.core import signals
-from tests.helpers.commands import ROOT, SETTINGS, execute, mpirun
+from tests.helpers.commands import execute
 from tests.helpers.killed_runs import content
-from tests.sweeps.conftest import FILES, GRIDS, SMALL, listed, sweep
+from tests.sweeps.conftest import FILES, GRIDS, SMALL, endless, listed, sweep
 
 WRONG = {
     "": "a sweep needs --grid KEY=VALUES",
@@ -199,15 +196,7 @@ def test_points_that_are_finished_need_no_data(here, capsys, monkeypatch):
 @pytest.mark.slow
 def test_ranks_of_a_sweep_are_asked_to_end_together(here):
     """SIGUSR1 to the launcher of a sweep, which passes it on: the round is finished and the sweep ends with code 0."""
-    words = ["data.clients=6", "algorithm=fedavg", "stop.gradient=0.0", "rounds=1000000", "--grid", "seed=0:3"]
-    command = [*map(str, mpirun(3, "-m", "mpifed")), "sweep", *words]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
-    with subprocess.Popen(command, **pipes, env=environment, start_new_session=True) as process:
-        path = here / "results" / "seed=0.h5"
-        while not path.exists() or path.stat().st_size < 20_000:
-            assert process.poll() is None
-            time.sleep(0.02)
+    with endless(here, seeds=3, ranks=3, running=1) as process:
         process.send_signal(signal.SIGUSR1)
         out, err = process.communicate(timeout=20)
     assert process.returncode == 0, err

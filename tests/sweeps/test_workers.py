@@ -2,10 +2,7 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,11 +15,11 @@ from mpifed.sweeps.grid import points
 from mpifed.sweeps.overall import Overall
 from mpifed.sweeps.runner import Layout
 from mpifed.sweeps.workers import processes
-from tests.helpers.commands import ROOT, SETTINGS, mpifed
+from tests.helpers.commands import mpifed
 from tests.helpers.killed_runs import content
-from tests.sweeps.conftest import FILES, GRIDS, SMALL, listed, sweep
+from tests.sweeps.conftest import ENDLESS, FILES, GRIDS, SMALL, endless, listed, started, statuses, sweep
 
-ENDLESS = ["data.clients=6", "algorithm=fedavg", "stop.gradient=0.0", "rounds=10000000"]
+TWO = ("-j", "2")
 OWN = """
 from mpifed.algorithms.fedavg import FedAvg
 class Mine(FedAvg, tag="mine"):
@@ -75,33 +72,9 @@ def test_a_class_from_a_file_runs_in_processes_and_its_equal_failures_are_told_o
     assert "mpifed: 2 of 4 finished, 2 failed: k0=2,seed=" in code.err
 
 
-@contextmanager
-def endless(folder, *words):
-    """A sweep of four points without end in two processes, once both have a file; its workers."""
-    command = [sys.executable, "-m", "mpifed", "sweep", *ENDLESS, "--grid", "seed=0:4", "-j", "2", *words]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
-    with subprocess.Popen(command, **pipes, cwd=folder, env=environment, start_new_session=True) as process:
-        try:
-            started(process, folder / "results", 2)
-            yield process, workers(process)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-
-
-def started(process, folder, count):
-    """Wait until so many points have written rounds."""
-    deadline = time.monotonic() + 30
-    while sum(path.stat().st_size > 20_000 for path in folder.glob("*.h5")) < count:
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def workers(process):
+def workers(pid):
     """The processes that a process has started."""
-    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
 def gone(pids, seconds=10.0):
@@ -123,10 +96,11 @@ def alive(pid):
 
 @pytest.mark.slow
 def test_a_killed_process_fails_its_point_alone_and_another_takes_its_place(here):
-    with endless(here) as (process, pids):
+    with endless(here, *TWO, seeds=4) as process:
+        pids = workers(process.pid)
         os.kill(pids[0], signal.SIGKILL)
         started(process, here / "results", 3)
-        after = workers(process)
+        after = workers(process.pid)
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=30)
     assert len(after) == 2
@@ -140,19 +114,21 @@ def test_a_killed_process_fails_its_point_alone_and_another_takes_its_place(here
 
 @pytest.mark.parametrize("name", [pytest.param("SIGINT", marks=pytest.mark.slow), "SIGTERM"])
 def test_a_signal_stops_all_points_after_their_round_and_leaves_no_process(here, name):
-    with endless(here) as (process, pids):
+    with endless(here, *TWO, seeds=4) as process:
+        pids = workers(process.pid)
         process.send_signal(getattr(signal, name))
         out, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
     assert out.count(f"stopped ({name} after round") == 2
     assert out.splitlines()[-1] == "0 of 4 finished; run the same command again to continue"
     assert gone(pids)
-    assert {package.load(path).status for path in (here / "results").glob("*.h5")} == {"stopped"}
+    assert statuses(here / "results") == {"stopped"}
     assert len(list((here / "results").glob("*.checkpoint"))) == 2
 
 
 def test_a_second_signal_ends_all_processes_at_once(here):
-    with endless(here) as (process, pids):
+    with endless(here, *TWO, seeds=4) as process:
+        pids = workers(process.pid)
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)  # they do not finish their round
         process.send_signal(signal.SIGINT)
@@ -164,11 +140,12 @@ def test_a_second_signal_ends_all_processes_at_once(here):
 
 
 def test_processes_stop_when_the_one_that_started_them_is_gone(here):
-    with endless(here) as (process, pids):
+    with endless(here, *TWO, seeds=4) as process:
+        pids = workers(process.pid)
         process.kill()
         process.wait()
         assert gone(pids)
-    assert {package.load(path).status for path in (here / "results").glob("*.h5")} == {"stopped"}
+    assert statuses(here / "results") == {"stopped"}
 
 
 @pytest.mark.slow
@@ -176,11 +153,11 @@ def test_an_interrupt_of_a_program_ends_the_processes(here):
     """As in a notebook: KeyboardInterrupt, because nothing listens for signals."""
     found = points({}, ENDLESS, ["seed=0:2"])
     lines = runner.sweep(found, here, World(), False, Interrupted([point.cost for point in found]), Layout(jobs=2))
-    before = set(workers_here())
+    before = set(workers(os.getpid()))
     with pytest.raises(KeyboardInterrupt):
         list(lines)
-    assert set(workers_here()) <= before
-    assert {package.load(path).status for path in here.glob("*.h5")} == {"stopped"}
+    assert set(workers(os.getpid())) <= before
+    assert statuses(here) == {"stopped"}
 
 
 class Interrupted(Overall):
@@ -194,7 +171,3 @@ class Interrupted(Overall):
         self.seen.add(self.name)
         if len(self.seen) == 2:
             raise KeyboardInterrupt
-
-
-def workers_here():
-    return Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()

@@ -3,8 +3,6 @@
 What makes a write atomic is in ``files``; this module knows what the files hold.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import zlib

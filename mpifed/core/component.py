@@ -1,7 +1,5 @@
 """Tables and components of an experiment file: classes whose fields are the keys of a TOML table."""
 
-from __future__ import annotations
-
 import importlib
 import math
 import re

@@ -7,8 +7,6 @@ T. Steinke, "The discrete Gaussian for differential privacy", 2020, arXiv:2004.0
 hidden.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 

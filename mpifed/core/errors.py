@@ -1,7 +1,5 @@
 """Exceptions for mistakes of the user and failures of a run, and how their messages are written."""
 
-from __future__ import annotations
-
 import difflib
 import socket
 import traceback

@@ -1,7 +1,5 @@
 """Files that get their name only when they are complete, and result files that do not overwrite others by accident."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import uuid

@@ -1,7 +1,5 @@
 """Safe reading of HDF5 files from any source: links are not followed and declared sizes are checked."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import struct

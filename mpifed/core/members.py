@@ -1,7 +1,5 @@
 """Packages whose attributes are the classes of a family, imported when they are first used."""
 
-from __future__ import annotations
-
 import difflib
 import importlib
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Checks before an array is allocated: is there memory for it, and can the file hold as much as it declares?"""
 
-from __future__ import annotations
-
 import math
 import os
 import resource

@@ -1,7 +1,5 @@
 """Values of a Python program, component objects among them, as the plain values of an experiment's table."""
 
-from __future__ import annotations
-
 import os
 import reprlib
 import sys

@@ -1,7 +1,5 @@
 """Classes from outside mpifed: named by file or module, or offered by an installed package as an entry point."""
 
-from __future__ import annotations
-
 import difflib
 import importlib
 import importlib.util

@@ -1,7 +1,5 @@
 """The cache of the processor, and from it the size of blocks of samples."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -5,8 +5,6 @@ numbers that the handler in C writes to a pipe. Launchers and batch systems send
 TOGETHER seconds of the first count as one.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

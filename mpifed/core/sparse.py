@@ -1,7 +1,5 @@
 """The names of scipy.sparse, imported when one of them is first used: it takes as long as everything else together."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from typing import Any

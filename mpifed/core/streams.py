@@ -5,8 +5,6 @@ the purpose; its counter starts at the stream key, such as (client, round, call)
 every rank, and a checkpoint need not save the state of any generator.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Symmetric matrices as they travel: the upper triangle row by row, n(n+1)/2 numbers."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """How many threads a rank uses."""
 
-from __future__ import annotations
-
 import os
 
 KERNELS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")

@@ -1,7 +1,5 @@
 """Conversion of tables to TOML text and back."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

@@ -1,7 +1,5 @@
 """Types used in every room: arrays, and numbers with the ranges that a TOML value must be in."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """Data by their classes: ``mpifed.data.Digits(clients=20)``."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from mpifed.core.members import members

@@ -1,7 +1,5 @@
 """Base classes of federated data: a Dataset holds the samples of all clients, a Data source loads or generates it."""
 
-from __future__ import annotations
-
 import os
 from abc import abstractmethod
 from pathlib import Path

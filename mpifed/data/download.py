@@ -1,7 +1,5 @@
 """Public data sets: where they are downloaded from, and how their files are found in the folder MPIFED_DATA."""
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import itertools

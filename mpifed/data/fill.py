@@ -1,7 +1,5 @@
 """Filling blocks with samples: read in pieces, labels checked, each client copied to its position in a block."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple

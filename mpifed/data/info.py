@@ -1,7 +1,5 @@
 """The summary of a data set and of how it is divided among clients, which `mpifed data info` prints."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import numpy as np

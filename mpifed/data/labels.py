@@ -1,7 +1,5 @@
 """Labels as a problem needs them: texts become numbers, and what is mapped or looks wrong is noted."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Partitions: rules that divide the d samples of a pool among m clients."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Annotated, ClassVar
 

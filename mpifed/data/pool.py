@@ -1,7 +1,5 @@
 """A pool of samples in one matrix, divided among clients: the data set of files and public data."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

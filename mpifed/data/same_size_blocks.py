@@ -1,7 +1,5 @@
 """Blocks of one padded size side by side, so that some clients of all of them are gathered in one step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """Training and test samples: a share of each client's own samples is kept for testing."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One pass over the training samples of a data set: how many numbers are not 0, and which labels each client has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Blocks of dense samples that compiled kernels read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Self
 

@@ -1,7 +1,5 @@
 """Compiled kernels: whether this machine can have them, where their machine code is kept, and how it is loaded."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import importlib.metadata

@@ -4,8 +4,6 @@ Numba compiles it. The inner loop, products of so many features with as many oth
 numbers, is written as LLVM code. Sums run over the samples in order: the bits of a client depend on it alone.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

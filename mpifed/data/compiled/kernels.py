@@ -5,8 +5,6 @@ bytes, 32 for few features, then of 4 numbers, then single numbers, added in one
 depend on its samples alone, and few features cost little.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from typing import Any

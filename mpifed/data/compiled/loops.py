@@ -1,7 +1,5 @@
 """What the inner loops of compiled kernels are made of: loops over vectors of numbers, written as LLVM code."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

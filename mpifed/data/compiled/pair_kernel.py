@@ -4,8 +4,6 @@ Numba compiles it. Rows are taken two nonzeros at a time, and indices as numbers
 check for counting from the end: each of the two doubles the speed.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Blocks of CSR samples of which the compiled kernel makes matrices of second derivatives."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mpifed.core.symmetric import unpack

@@ -1,7 +1,5 @@
 """Samples from the arrays of a data file: checks of names, shapes and types, and CSR matrices from their parts."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

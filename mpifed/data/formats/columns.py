@@ -1,7 +1,5 @@
 """Columns of a table by name or number: which one holds the labels, and which one the clients."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Reader of CSV files, which are dense tables: text, plain, gzip or bzip2."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

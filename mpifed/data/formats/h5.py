@@ -1,7 +1,5 @@
 """Arrays in HDF5 files, read by rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """IDX, the format of MNIST: a magic number, the length of each dimension, then one byte per value."""
 
-from __future__ import annotations
-
 import gzip
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Folders of JPEG and PNG images as a matrix with one image per row; an image is opened when its row is read."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from pathlib import Path

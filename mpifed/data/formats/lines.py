@@ -1,7 +1,5 @@
 """Text files, plain, gzip or bzip2, read line by line."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ scipy's reader is not used because some damaged files make it crash. Format: Mat
 "Level 5 MAT-File Format".
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Arrays in NPZ files, read by rows without unpacking the rest of the archive; pickled objects are refused."""
 
-from __future__ import annotations
-
 import io
 import os
 import tokenize

@@ -1,7 +1,5 @@
 """Arrays that stay in an HDF5 or NPZ file: a rank reads the rows of its own clients only."""
 
-from __future__ import annotations
-
 import lzma
 import struct
 import zipfile

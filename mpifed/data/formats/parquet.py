@@ -1,7 +1,5 @@
 """Parquet files, read one column at a time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Arrays in the memory of a Python program as federated data."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """Federated data from a file: HDF5, NPZ, MATLAB, LIBSVM, CSV or Parquet."""
 
-from __future__ import annotations
-
 import os
 from importlib.util import find_spec
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables of the LIBSVM collection with two classes: a9a, w8a, phishing and mushrooms."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, ClassVar
 

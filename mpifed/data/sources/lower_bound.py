@@ -1,7 +1,5 @@
 """Quadratic functions with a proven lower bound on the rounds of any first-order method with random participation."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Public image data: digits, MNIST, Fashion-MNIST, Medical MNIST."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal

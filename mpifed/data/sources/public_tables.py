@@ -1,7 +1,5 @@
 """Public tables: QSAR oral toxicity, Santander, Adult and RCV1, downloaded once by ``mpifed data get``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal

@@ -1,7 +1,5 @@
 """Random quadratic functions ½xᵀQ_i x − b_iᵀx: each client has a matrix and a vector."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import numpy as np

@@ -152,9 +152,13 @@ def private(config: Experiment, again: int) -> dict[str, Any]:
 def host(job: Job, world: Any, parts: Prepared) -> None:
     """Ranks above 0: reply to the server's requests until it says stop."""
     from mpifed.mpi import channel
+    from mpifed.mpi.links import Ranks
 
     assert parts.host is not None
-    traffic = channel.serve(world, parts.cuts, parts.host, job.config.reduction, parts.neighbourhood)
+    service = channel.Service(world, parts.cuts, job.config.dtype, job.config.reduction)
+    if parts.neighbourhood is not None and len(parts.cuts) > 2:  # nodes on other ranks too
+        parts.neighbourhood.links = Ranks(world.comm, parts.neighbourhood, service.traffic, service.crowded)
+    traffic = service.serve(parts.host)
     if traffic is not None:
         collect(world, parts.host, traffic)
 

@@ -10,7 +10,7 @@ import numpy as np
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.typing import Array
 from mpifed.federation.ledger import Ledger
-from mpifed.federation.request import HostReport, Reply, Request, unpack
+from mpifed.federation.request import FOR_THE_RECORD, HostReport, Reply, Request, unpack
 from mpifed.federation.setup import Setup
 from mpifed.federation.sums import divided
 from mpifed.federation.timing.schedule import Schedule
@@ -187,10 +187,10 @@ class Calls:
         """Raise what went wrong on a host."""
         if report.failed:
             raise self._transport.complaint()
-        what = f"{'loss or gradient' if request.evaluation else 'reply'} of client {self.m - int(report.fault)}"
+        what = "loss or gradient" if request.verb in FOR_THE_RECORD else "reply"
         raise Trouble(
-            f"the {what} is not finite in round {self.round}, method {request.method}: the iterates "
-            f"diverge or the data do, so look at {steering(self._setup.algorithm)}"
+            f"the {what} of client {self.m - int(report.fault)} is not finite in round {self.round}, method "
+            f"{request.method}: the iterates diverge or the data do, so look at {steering(self._setup.algorithm)}"
         )
 
     def _pass(self, request: Request, postage: Postage) -> Reply:
@@ -200,7 +200,7 @@ class Calls:
         reply, report = self._transport.send(request), self._transport.report
         if report.failed or report.fault:
             self._fault(request, report)
-        if not request.evaluation:
+        if request.verb not in FOR_THE_RECORD:
             self.slowest += report.slowest
             self.computing += report.computing
             self.mpi += self._transport.mpi
@@ -213,8 +213,8 @@ class Calls:
         self.calls += 1
         reply = self._pass(request, postage)
         charged = self.round > 0 if postage.charge is None else postage.charge
-        if charged and not request.evaluation:
-            count = request.count(self.m)
+        if charged and request.verb not in FOR_THE_RECORD:
+            count = self.m if request.to is None else len(request.to)
             for stage in self.stages:
                 stage.cost(request, reply, count, postage)
             self.ledger.charge(request, count, reply.rows.shape[-1] * self.dtype.itemsize, postage)

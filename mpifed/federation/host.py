@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from mpifed.federation.local import Local
 from mpifed.federation.request import (
     CALL,
     EVALUATE,
+    FOR_THE_RECORD,
     MAXIMA,
     SAVE,
     WHOLE,
@@ -38,21 +39,13 @@ from mpifed.federation.request import (
     parts_of,
     refuse_writing,
 )
-from mpifed.federation.running_sums import Running, finite
+from mpifed.federation.running_sums import Running
 from mpifed.federation.setup import Setup
 from mpifed.federation.traits import needs
 from mpifed.federation.wire.stage import Reduction, Visit
 from mpifed.federation.wire.stages import host_stages
 
 Answer = Callable[..., tuple[Any, Any]]  # a visit and the arguments of a request -> new state and reply
-
-
-class Keeper(Protocol):
-    """What keeps something of the clients from round to round beside their state."""
-
-    def saved(self) -> dict[str, Array]: ...
-
-    def restore(self, arrays: dict[str, Array]) -> None: ...
 
 
 class Host:
@@ -86,7 +79,7 @@ class Host:
             add_tests(self.blocks, data, filling, labels)
         self.state: Any = None
         self.stages = host_stages(setup, len(self.order))
-        self.keepers: list[Keeper] = [*self.stages.values()]
+        self.keepers = [*self.stages.values()]  # of more than the clients' state
         self.reductions: dict[str, Reduction] = {
             "rows": lambda request, rows, ids: rows,
             "sum": lambda request, rows, ids: sums.subtotals(rows, ids, self.lo, self.tree),
@@ -124,11 +117,12 @@ class Host:
             raise
         reply, fault = self._closed(request, found, ids)
         spent = time.perf_counter() - started
-        if request.evaluation:
+        signal = signals.number() if signals.stop_signal else 0
+        if request.verb in FOR_THE_RECORD:
             self.evaluated += spent
-            return reply, HostReport(evaluating=spent, signal=signals.number(), fault=fault)
+            return reply, HostReport(evaluating=spent, signal=signal, fault=fault)
         self.computed += spent
-        return reply, HostReport(computing=spent, slowest=spent, signal=signals.number(), fault=fault)
+        return reply, HostReport(computing=spent, slowest=spent, signal=signal, fault=fault)
 
     def excuse(self, request: Request) -> tuple[Reply, HostReport]:
         """A reply in the place of one that failed; the report says so."""
@@ -203,7 +197,7 @@ class Host:
             self._store(picks, visit.state, new)
             if reply is not None and request.last is None:
                 found.put(rows, *parts_of(reply))
-            if not request.evaluation:
+            if request.verb not in FOR_THE_RECORD:
                 self.seconds[picks] += (time.perf_counter() - begun) / len(f)
         return found, ids
 
@@ -218,7 +212,7 @@ class Host:
         """The replies of the clients ``ids`` (None: all), reduced as far as this host can, and the fault or 0."""
         if isinstance(found, Running) and not found.kept:
             total = found.close()
-            return Reply(total, found.layout), 0 if finite(total) else self._first(found.bad or 0, ids)
+            return Reply(total, found.layout), 0 if sums.finite(total) else self._first(found.bad or 0, ids)
         rows, layout = found.rows, found.layout
         if request.last is not None:
             field = getattr(self.state, request.last)
@@ -227,7 +221,7 @@ class Host:
             layout = Layout((field.shape[1:],))
             ids = None
         reduced = self.reductions[request.reduce](request, rows, ids)
-        good = request.reduce == "max" or finite(reduced)
+        good = request.reduce == "max" or sums.finite(reduced)
         return Reply(reduced, layout), 0 if good else self._fault(rows, ids)
 
     def _fault(self, rows: Array, ids: Array | None) -> int:

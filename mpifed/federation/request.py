@@ -11,13 +11,14 @@ import msgspec
 import numpy as np
 
 from mpifed.core.errors import UserError
-from mpifed.core.memory import check_memory
+from mpifed.core.memory import SMALL, check_memory
 from mpifed.core.typing import Array
 
 CALL = ("call",)
 EVALUATE = ("evaluate",)
 SAVE = ("save",)  # verbs: what hosts do with a request
 REST, ARRIVE = ("rest",), ("arrive",)
+FOR_THE_RECORD = (EVALUATE, SAVE)  # charged neither to communication nor to local computation
 WHOLE = "evaluate"
 MAXIMA = "maxima"  # methods of the verb EVALUATE that hosts have themselves: all that is recorded
 MASKED = "masked sum"  # a reduction: of integers modulo 2^64, in any order
@@ -38,11 +39,6 @@ class Request(msgspec.Struct, eq=False):
     key: tuple[int, int] = (0, 0)  # round and call, for the random streams
     verb: tuple[str, ...] = CALL  # what hosts do, and the fields of the clients' state that it is about
     stages: dict[str, Array | None] = {}  # what its messages pass on their way (wire/), and what each sends along
-
-    @property
-    def evaluation(self) -> bool:
-        """Whether it is for the record: charged neither to communication nor to local computation."""
-        return self.verb == EVALUATE or self.verb == SAVE
 
     @property
     def clients(self) -> Any:
@@ -100,22 +96,19 @@ class Collected:
         self.rows, self.lend = np.zeros((count, 0), dtype), lend
         self.layout: Layout | None = None if count == 0 else Layout()
 
-    @property
-    def laid_out(self) -> bool:
-        """Whether a reply has come."""
-        return self.layout is not None and bool(self.layout.shapes)
-
     def put(self, rows: slice | Array, parts: tuple[Array, ...], names: tuple[str, ...] = ()) -> None:
         """The replies of one block, which belong into ``rows``."""
         count, dtype = len(self.rows), self.rows.dtype
-        if not self.laid_out:
+        if self.layout is None or not self.layout.shapes:
             self.layout = Layout(tuple([part.shape[1:] for part in parts]), names)
             alone = len(parts) == 1 and len(parts[0]) == count and isinstance(rows, slice)
             if self.lend and alone and parts[0].dtype == dtype:
                 self.rows = parts[0].reshape(count, -1)
                 return
             columns = sum(width(shape) for shape in self.layout.shapes)
-            check_memory(count * columns * dtype.itemsize, f"the replies of {count:,} clients")
+            size = count * columns * dtype.itemsize
+            if size > SMALL:
+                check_memory(size, f"the replies of {count:,} clients")
             self.rows = np.empty((count, columns), dtype)
         column = 0
         for part in parts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.federation.request import Collected, Layout, width
-from mpifed.federation.sums import Node
+from mpifed.federation.sums import Node, finite
 
 LONG = 1 << 12  # numbers of a reply from which on the work for each row is little beside its additions
 
@@ -32,7 +31,7 @@ class Running(Collected):
 
     def put(self, rows: slice | Array, parts: tuple[Array, ...], names: tuple[str, ...] = ()) -> None:
         """The replies of the next clients."""
-        if not self.laid_out:
+        if self.layout is None or not self.layout.shapes:
             length = sum(width(part.shape[1:]) for part in parts)
             self.kept = length < LONG or len(self.clients) < 2
             if not self.kept:
@@ -76,9 +75,3 @@ class Running(Collected):
         while len(self.parts) > 1 and self.parts[-1][0] < meets:
             _, right = self.parts.pop()
             self.parts[-1][1][...] += right
-
-
-def finite(rows: Array) -> bool:
-    """Whether all numbers are finite; then mostly their sum of squares is too, which is found in half the time."""
-    flat = rows.reshape(-1)
-    return math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())

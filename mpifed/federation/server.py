@@ -12,7 +12,7 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.federation.calls import Calls, ClientMethod
 from mpifed.federation.evaluation import Evaluation
-from mpifed.federation.participation.participants import Participants, recentred
+from mpifed.federation.participation.participants import Participants, draws, recentred
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.request import EVALUATE, MAXIMA, SAVE, WHOLE, Request
 from mpifed.federation.setup import Setup
@@ -42,10 +42,14 @@ class Federation(Calls):
         self.samples, self.cohort = int(np.sum(sizes)), selector.size
         self.evaluation = Evaluation(setup)
         self.participants = Participants(selector, setup)
+        self._draw = draws(self, self.participants)
+        self._first = [self.participants.learn] * (selector.learn is not None)  # what is to be done before round one
 
     def begin(self, round: int) -> None:
         """Begin round 0, the start, which is charged to no ledger, or round 1, 2 …"""
-        self.participants.learn(self.inspect)
+        for learn in self._first:
+            learn(self.inspect)
+        self._first = []
         self.round = round
         self.calls = 0
         self.slowest = self.computing = self.mpi = 0.0
@@ -68,8 +72,7 @@ class Federation(Calls):
         times the ``work`` of the algorithm.
         In an asynchronous run, the clients that are not under way: all in round 1, then those that arrived last.
         """
-        participants = self.participants
-        return self.schedule.select(lambda again: participants.select(self, again, x, given), units)
+        return self.schedule.select(lambda again: self._draw(again, x, given), units)
 
     def estimate(self, around: Any, of: Array | None, last: str | None = None) -> Any:
         """The mean of what the selected clients ``of`` have sent, where it stands for that over all clients.

@@ -18,12 +18,10 @@ from mpifed.core.errors import Trouble, UserError, failure
 from mpifed.core.typing import Array
 from mpifed.federation import sums
 from mpifed.federation.host import Host
-from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.request import HostReport, Reply, Request, protected, width
 from mpifed.federation.sums import finish
 from mpifed.federation.transport import Traffic
 from mpifed.mpi.communicator import Communicator, patiently
-from mpifed.mpi.links import Ranks
 from mpifed.mpi.plan import FRONT, Form, Plan, Plans, aligned, form, kind
 from mpifed.mpi.reduction_choice import AUTO, Choice
 from mpifed.mpi.replies import Replies
@@ -245,15 +243,6 @@ class Service(Channel):
         return plan, plan.read()
 
 
-def serve(
-    world: Communicator,
-    cuts: list[int],
-    host: Host,
-    reduction: str = AUTO,
-    neighbourhood: Neighbourhood | None = None,
-) -> Traffic | None:
-    """Ranks above 0: reply to requests until the server says stop; None where it will not ask what this rank did."""
-    service = Service(world, cuts, host.dtype.name, reduction)
-    if neighbourhood is not None and len(cuts) > 2:
-        neighbourhood.links = Ranks(world.comm, neighbourhood, service.traffic, service.crowded)
-    return service.serve(host)
+def serve(world: Communicator, cuts: list[int], host: Host, reduction: str = AUTO) -> Traffic | None:
+    """What ranks above 0 do: ``Service.serve``."""
+    return Service(world, cuts, host.dtype.name, reduction).serve(host)

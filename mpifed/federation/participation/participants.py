@@ -4,6 +4,7 @@ replies."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -46,8 +47,9 @@ class Participants:
         """
         selector, round = self.selector, server.round
         selected = selector.select(round, again)
-        if selector.batch_size is None or selected is None:
-            return selected
+        if selected is None:
+            return None
+        assert selector.batch_size is not None
         moved = selector.score == "score_move"
         rest = given if moved else ()
         scores = server.call(getattr(self.setup.algorithm, selector.score), x, selector.batch_size, *rest, to=selected)
@@ -63,6 +65,13 @@ class Participants:
         """1/(m p_i) of the clients ``to``, (c,); None where they are all the same."""
         weights = self.selector.weights
         return None if weights is None or to is None else weights[to]
+
+
+def draws(server: Scoring, participants: Participants) -> Callable[[int, Array, tuple[Any, ...]], Array | None]:
+    """What makes a selection: number of the selection in the round, x and ``given`` -> the clients."""
+    if participants.selector.batch_size is not None:
+        return partial(participants.select, server)
+    return lambda again, x, given: participants.selector.select(server.round, again)
 
 
 def recentred(mean: Any, share: float, around: Any) -> Any:

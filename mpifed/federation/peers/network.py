@@ -10,7 +10,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.calls import ClientMethod
 from mpifed.federation.peers.neighbourhood import ADD, GATHER, MIX, REPLACE
-from mpifed.federation.request import EVALUATE, Request
+from mpifed.federation.request import EVALUATE, FOR_THE_RECORD, Request
 from mpifed.federation.server import Federation
 from mpifed.federation.sums import divided
 from mpifed.federation.wire.stage import Postage
@@ -112,7 +112,7 @@ class Network(Federation):
 
     def _ask(self, request: Request, postage: Postage | None = None) -> Any:
         """Refuse what takes a server in a round."""
-        if self.round and not request.evaluation:
+        if self.round and request.verb not in FOR_THE_RECORD:
             raise UserError(
                 f"{self._setup.algorithm.label()} calls {request.method} through a server in round {self.round}, and "
                 "with a table [graph] there is none: a round may use local, mix, add and gather only"

@@ -30,7 +30,7 @@ class Clients(Protocol):
         """Where the clients ``ids`` are in its arrays."""
 
 
-class ComputedAhead:
+class ComputedAhead(HostStage):
     """New states and uploads of the clients of a host, in block order; each row counts from computing to arriving.
 
     ``fields`` are those of the clients' state, ``uploads`` the arrays of a reply: name or position -> (count, …).

@@ -10,7 +10,7 @@ import numpy as np
 from mpifed.compressors.base import Compressor, Generators, Identity
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.federation.request import ARRIVE, SCORES, Reply, Request, parts_of, width
+from mpifed.federation.request import ARRIVE, FOR_THE_RECORD, SCORES, Reply, Request, parts_of, width
 from mpifed.federation.setup import Setup
 from mpifed.federation.wire.compress import Compress
 from mpifed.federation.wire.stage import HostStage, Postage, ServerStage, Visit
@@ -22,7 +22,7 @@ MODELS = ("model", "compressed")  # kinds of uploads of which those of n numbers
 
 def applies(request: Request, postage: Postage) -> bool:
     """Whether the messages of a request are compressed: those of a round, not what the server has already."""
-    known = request.evaluation or postage.charge is False
+    known = request.verb in FOR_THE_RECORD or postage.charge is False
     return request.key[0] > 0 and not (known or request.reduce == "max" or request.method in SCORES)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.federation.request import MASKED, Reply, Request
-from mpifed.federation.running_sums import finite
+from mpifed.federation.request import FOR_THE_RECORD, MASKED, Reply, Request
 from mpifed.federation.setup import Setup
+from mpifed.federation.sums import finite
 from mpifed.federation.timing.schedule import Schedule
 from mpifed.federation.wire.masks import Masks
 from mpifed.federation.wire.stage import HostStage, Postage, Reduction, ServerStage
@@ -59,7 +59,7 @@ class ServerMasks(ServerStage):
 
     def down(self, request: Request, postage: Postage) -> None:
         """Have a sum of uploads made under masks, and name the clients that agreed on them."""
-        if request.evaluation or request.reduce not in ("sum", "plain sum"):
+        if request.verb in FOR_THE_RECORD or request.reduce not in ("sum", "plain sum"):
             return
         if postage.charge is False:
             raise self.single(request)

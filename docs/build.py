@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
 import runpy
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -254,5 +256,6 @@ def write(docs: Path) -> None:
 
 
 if __name__ == "__main__":
-    runpy.run_path(str(HERE / "methods.py"))["write"]()
+    if runpy.run_path(str(HERE / "methods.py"))["write"]():
+        os.execv(sys.executable, [sys.executable, *sys.argv])  # the pages are those of the new list
     write(HERE)

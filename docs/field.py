@@ -25,6 +25,7 @@ MANY = 1000  # parameters, so that what travels is read off as digits: matrices,
 FEW = 9  # single numbers beside vectors
 SAMPLES = 10**6.0
 PROVED = tomllib.loads((HERE / "field.toml").read_text("utf-8"))  # and what ``work`` cannot say
+UNKNOWN = {"convex": "not looked up", "nonconvex": "not looked up"}  # of a method that field.toml has not
 HEAD = ["method", "down; up", "clients keep", "gradients", "takes part", "convex", "non-convex", "privacy", "code"]
 
 INTRODUCTION = """# All methods in one table
@@ -82,10 +83,10 @@ def rows() -> list[list[str]]:
 
 @cache
 def row(name: str) -> list[str]:
-    """What HEAD says of a method; KeyError where field.toml has no such method."""
+    """What HEAD says of a method; of what its source proves, what field.toml says."""
     cls = Algorithm.member(name, "algorithm")
     own = cls()
-    theorems = PROVED[name]
+    theorems = PROVED.get(name, UNKNOWN)
     return [
         f"[{title(name)}]({paper(cls).link}) [`{name}`](algorithms/{name}.md)",
         travels(own),

@@ -67,7 +67,10 @@ def row(tag: str, module: str, name: str) -> str:
     return f'"{tag}": Method({values})'
 
 
-def write() -> None:
-    """Write the generated files."""
-    for path, text in files().items():
+def write() -> bool:
+    """Write the generated files; whether one of them was another."""
+    found = files()
+    old = [path.read_text("utf-8") for path in found]
+    for path, text in found.items():
         path.write_text(text, "utf-8")
+    return old != list(found.values())

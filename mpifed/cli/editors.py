@@ -44,17 +44,16 @@ def schema(args: argparse.Namespace) -> str:
 
 
 def completion(args: argparse.Namespace) -> str:
-    """A script for a shell that completes the commands, options and files of the parser ``args.known``."""
+    """A script for a shell that completes commands, options and files."""
     try:
         import shtab
     except ImportError:
         raise UserError('completion needs shtab: pip install "mpifed[completion]"') from None
-    known = args.known
-    known.prog = "mpifed"
-    for action in actions(known):
+    args.parser.prog = "mpifed"
+    for action in actions(args.parser):
         if action.dest in ("study", "result", "output"):
             action.complete = shtab.FILE  # type: ignore[attr-defined]
-    return str(shtab.complete(known, args.shell))
+    return str(shtab.complete(args.parser, args.shell))
 
 
 def actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:

@@ -65,7 +65,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of all commands; each command's file adds its own options, and the function ``act`` behind them."""
+    """The parser of all commands; each command's file adds its options, and ``act``, which carries it out."""
     from mpifed.cli import certify, compare, data, editors, names, plot, run, sweep, tune
 
     top = Parser(
@@ -75,9 +75,8 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="store_true", help="print the versions of mpifed and its libraries")
-    top.set_defaults(act=lambda _: names.versions())
+    top.set_defaults(act=lambda _: names.versions(), parser=top)
     commands = top.add_subparsers(dest="command", metavar="command", parser_class=Parser)
     for part in (run, sweep, tune, compare, certify, plot, names, data, editors):
         part.options(commands)
-    commands.choices["completion"].set_defaults(known=top)
     return top

@@ -35,10 +35,10 @@ def columns(cells: Sequence[Cell]) -> list[str]:
         blocks = [short[k : k + height] for k in range(0, len(short), max(1, height))]
         sides = [(max(len(key) for key, _ in block), max(len(value) for _, value in block)) for block in blocks]
         if sum(a + b + 2 for a, b in sides) + 3 * (len(sides) - 1) <= width:
-            padded = [
+            texts = [
                 [f"{key:{a}}  {value:{b}}" for key, value in block] for block, (a, b) in zip(blocks, sides, strict=True)
             ]
-            lines = ["   ".join(block[k] for block in padded if k < len(block)).rstrip() for k in range(height)]
+            lines = ["   ".join(block[k] for block in texts if k < len(block)).rstrip() for k in range(height)]
             break
     for key, value in long:
         lines += textwrap.wrap(f"{key}  {value}", width, subsequent_indent="    ")

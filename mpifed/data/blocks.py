@@ -192,14 +192,13 @@ def plan(sizes: Array, n: int, itemsize: int, block_bytes: int = UNKNOWN, matrix
 
 
 def dense_block(sizes: Array, n: int, dtype: Any, kind: type[Block] = Block) -> Block:
-    """A block of zeros for clients of these sizes, to be filled."""
-    D = int(padded(sizes[:1])[0])
-    return kind(aligned_zeros((len(sizes), D, n), dtype), np.zeros((len(sizes), D), dtype), sizes, n)
+    """A block of zeros for clients of these sizes, to be filled.
 
-
-def aligned_zeros(shape: tuple[int, ...], dtype: Any) -> Array:
-    """Zeros that begin at a multiple of 64 bytes, as cache lines do: vectors of features are read faster."""
+    It begins at a multiple of 64 bytes, as cache lines do: vectors of features are read faster.
+    """
+    shape = (len(sizes), int(padded(sizes[:1])[0]), n)
     size = math.prod(shape) * np.dtype(dtype).itemsize
     room = np.zeros(size + LINE, np.uint8)
     begin = -room.ctypes.data % LINE
-    return room[begin : begin + size].view(dtype).reshape(shape)
+    A = room[begin : begin + size].view(dtype).reshape(shape)
+    return kind(A, np.zeros(shape[:2], dtype), sizes, n)

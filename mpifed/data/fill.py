@@ -37,29 +37,25 @@ class Layout(NamedTuple):
 def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Block]:
     """The blocks of a layout with the samples that ``rows`` reads; UserError where they do not fit into memory."""
     lo, sizes, groups, dtype, _, kind = layout
-    if not data.sparse:
-        what = f"the {int(sizes.sum()):,} samples of {data.n:,} features of clients {lo} to {lo + len(sizes) - 1}"
-        check_memory(int(sizes.sum()) * data.n * dtype.itemsize, what)
+    step = max(1, CHUNK_BYTES // max(1, int(sizes.mean()) * data.n * 8))
+    pieces = ((k, rows(lo + k, lo + min(k + step, len(sizes)))) for k in range(0, len(sizes), step))
+    if data.sparse:
+        parts: list[Any] = []
+        for first, (X, y) in pieces:
+            y = labels(y)
+            parts += [(X[a:b], y[a:b]) for a, b in pairwise(starts_of(sizes[first : first + step]))]
+        own = kind if issubclass(kind, SparseBlock) else SparseBlock
+        return [sparse_block([parts[i] for i in group], sizes[group], data.n, dtype, own) for group in groups]
+    what = f"the {int(sizes.sum()):,} samples of {data.n:,} features of clients {lo} to {lo + len(sizes) - 1}"
+    check_memory(int(sizes.sum()) * data.n * dtype.itemsize, what)
     blocks: list[Block] = []
-    for _, alike in groupby([] if data.sparse else groups, lambda group: int(padded(sizes[group[:1]])[0])):
+    for _, alike in groupby(groups, lambda group: int(padded(sizes[group[:1]])[0])):
         blocks += dense_blocks([sizes[group] for group in alike], data.n, dtype, kind)
     home = np.empty((len(sizes), 2), np.int64)  # block and position in it of each client
     for k, group in enumerate(groups):
         home[group] = np.column_stack([np.full(len(group), k), np.arange(len(group))])
-    parts: dict[int, Any] = {}
-    step = max(1, CHUNK_BYTES // max(1, int(sizes.mean()) * data.n * 8))
-    for first in range(0, len(sizes), step):
-        last = min(first + step, len(sizes))
-        X, y = rows(lo + first, lo + last)
-        y = labels(y)
-        if data.sparse:
-            for i, (begin, end) in enumerate(pairwise(starts_of(sizes[first:last])), first):
-                parts[i] = (X[begin:end], y[begin:end])
-        else:
-            copy(X, y, sizes[first:last], home[first:last], blocks)
-    if data.sparse:
-        own = kind if issubclass(kind, SparseBlock) else SparseBlock
-        blocks = [sparse_block([parts[i] for i in group], sizes[group], data.n, dtype, own) for group in groups]
+    for first, (X, y) in pieces:
+        copy(X, labels(y), sizes[first : first + step], home[first : first + step], blocks)
     return blocks
 
 
@@ -71,9 +67,9 @@ def copy(X: Array, y: Array, sizes: Array, home: Array, blocks: list[Block]) -> 
     same = (np.diff(sizes) == 0) & (np.diff(home[:, 0]) == 0) & (np.diff(home[:, 1]) == 1)
     firsts = np.concatenate([[0], np.flatnonzero(~same) + 1])
     counts = np.diff([*firsts, len(sizes)])
-    ends = np.cumsum(counts * sizes[firsts])
     begin = 0
-    for end, count, d, (k, j) in zip(*(a.tolist() for a in (ends, counts, sizes[firsts], home[firsts])), strict=True):
+    for count, d, (k, j) in zip(counts.tolist(), sizes[firsts].tolist(), home[firsts].tolist(), strict=True):
+        end = begin + count * d
         if d:
             blocks[k].A[j : j + count, :d] = X[begin:end].reshape(count, d, -1)
             blocks[k].b[j : j + count, :d] = y[begin:end].reshape(count, d)

@@ -52,7 +52,9 @@ class Pool(Dataset):
             self.test = Samples(*test)
             self.sizes_test = np.asarray(test[3], dtype=np.int64)
             self.starts_test = starts_of(self.sizes_test)
-        self.classes = count_classes(self.labels())
+        labels = self.labels()
+        whole = len(labels) and np.all((labels >= 0) & (labels == np.floor(labels)) & (labels < np.inf))
+        self.classes = 1 + int(labels.max()) if whole else 0
 
     def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
         return self._read(self.train, slice(self.starts[lo], self.starts[hi]), "")
@@ -102,12 +104,6 @@ class DenseRows:
     def nbytes(self) -> int:
         """Bytes in memory."""
         return int(self.X.data.nbytes + self.X.indices.nbytes + self.X.indptr.nbytes)
-
-
-def count_classes(y: Array) -> int:
-    """1 + the largest label if all labels are whole numbers >= 0, else 0."""
-    whole = len(y) > 0 and bool(np.all((y >= 0) & (y == np.floor(y)) & (y < np.inf)))
-    return 1 + int(y.max()) if whole else 0
 
 
 def check_finite(values: Matrix, numbers: Any, name: str) -> None:

@@ -34,8 +34,12 @@ class SameSizeBlocks:
 
         A block of which all clients are there is given as it is; the others are made, with as many clients at most.
         """
+        complete = np.zeros(0, np.intp)
+        if len(positions) >= min(len(self.blocks[0]), len(self.blocks[-1])):
+            counts = np.diff(positions.searchsorted(self.starts))
+            complete = np.flatnonzero(counts == np.diff(self.starts))
         first = 0
-        for k in self._complete(positions):
+        for k in complete.tolist():
             begin = int(positions.searchsorted(self.starts[k]))
             yield from self._made(positions, first, begin)
             first = begin + len(self.blocks[k])
@@ -75,13 +79,6 @@ class SameSizeBlocks:
 
     def _blocks_of(self, positions: Array) -> Array:
         return self.starts.searchsorted(positions, "right") - 1
-
-    def _complete(self, positions: Array) -> list[int]:
-        """The blocks of which all clients are at ``positions``."""
-        if len(positions) < min(len(self.blocks[0]), len(self.blocks[-1])):
-            return []
-        counts = np.diff(positions.searchsorted(self.starts))
-        return np.flatnonzero(counts == np.diff(self.starts)).tolist()
 
     def _made(self, positions: Array, first: int, last: int) -> Iterator[tuple[int, int, Block]]:
         for begin in range(first, last, self.room):

@@ -39,13 +39,10 @@ def open_h5(path: Path) -> dict[str, Any]:
     """The arrays in the root group of an HDF5 file."""
     import h5py
 
+    found = {}
     with h5py.File(path, "r", locking="best-effort") as file:
-        return {name: H5Array(path, name, entry.shape, type_of(entry)) for name, entry in datasets(file, str(path))}
-
-
-def type_of(dataset: Any) -> np.dtype[Any]:
-    """The type of what is read from a dataset: strings of any length are text in numpy, too."""
-    import h5py
-
-    about = h5py.check_string_dtype(dataset.dtype)
-    return np.dtype(str) if about is not None and about.length is None else dataset.dtype
+        for name, entry in datasets(file, str(path)):
+            about = h5py.check_string_dtype(entry.dtype)
+            text = about is not None and about.length is None  # strings of any length are text in numpy, too
+            found[name] = H5Array(path, name, entry.shape, str if text else entry.dtype)
+    return found

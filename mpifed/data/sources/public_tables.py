@@ -113,7 +113,12 @@ class Adult(UnitColumns, tag="adult"):
                 return path, read_mat(path)["X"], read_mat(second)["y"].ravel()
             table = np.array([*persons(second), *persons(path)])
             labels = np.char.startswith(table[:, -1], ">50K")  # adult.test has a full stop after it
-            return path, np.column_stack([integers(column) for column in table[:, :-1].T]), labels.astype(np.int64)
+            # words are numbered from 0 in alphabetical order
+            columns = [
+                column.astype(np.int64) if np.char.isdigit(column).all() else np.unique(column, return_inverse=True)[1]
+                for column in table[:, :-1].T
+            ]
+            return path, np.column_stack(columns), labels.astype(np.int64)
 
 
 def persons(path: Path) -> Iterator[list[str]]:
@@ -125,11 +130,6 @@ def persons(path: Path) -> Iterator[list[str]]:
                 raise UserError(f"{path}, line {number}: {len(cells)} values: it must have 15")
             if len(cells) == 15 and "?" not in cells:
                 yield cells
-
-
-def integers(column: Array) -> Array:
-    """A column as integers; words are numbered from 0 in alphabetical order."""
-    return column.astype(np.int64) if np.char.isdigit(column).all() else np.unique(column, return_inverse=True)[1]
 
 
 class Rcv1(Pooled, tag="rcv1"):

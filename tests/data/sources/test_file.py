@@ -1,8 +1,5 @@
 """Files as data sets: what is read is what is in the file, and a client's rows are its own."""
 
-import bz2
-import gzip
-
 import h5py
 import numpy as np
 import pytest
@@ -100,8 +97,6 @@ BAD_ARRAYS = [  # beside those of tests/hostile
     ({**DENSE, **TEST, "sizes_test": [1, 0, 0, 0]}, "sizes_test of .* add up to 1, but X_test has 4 rows"),
     ({**SPARSE, "X_data": CSR[1:]}, r"X_data of .* has the shape \(39,\), but X_indptr ends at 40"),
     ({k: v for k, v in SPARSE.items() if k != "X_indices"}, "has no X_indices: it needs X, or X_data, X_indices"),
-    ({**DENSE, "y": np.stack([y, y])}, r"y of .* has the shape \(2, 10\)"),
-    ({**DENSE, "sizes": [2, 3, 0, 5]}, "sizes of .* must be whole numbers, .* each at least 1"),
     ({**SPARSE, "X_data": np.where(np.isclose(CSR, X[7, 2]), np.inf, CSR)}, "row 7 of X of .* is not finite"),
 ]
 
@@ -123,27 +118,11 @@ def test_a_number_that_is_not_finite_or_too_large_for_float32_is_named_by_its_ro
     refused(path, "row 0 of X of .* too large for float32", dtype="float32")
 
 
-@pytest.mark.parametrize("suffix", [*FORMATS, ".svm.gz", ".csv.bz2"])
-def test_a_damaged_file_is_named(tmp_path, suffix):
-    path = tmp_path / f"cut{suffix}"
-    if suffix in FORMATS:
-        write(path, {**DENSE, "X": np.random.default_rng(0).normal(size=(10, 500))})
-    else:
-        text = b"".join(b"%d 1:%d\n" % (i % 2, i * 7919) for i in range(5000))
-        path.write_bytes((gzip if suffix.endswith("gz") else bz2).compress(text))
-    whole = path.read_bytes()
-    for part in (whole[: len(whole) // 2], b"no such format\n", *([b""] if suffix in FORMATS else [])):
-        path.write_bytes(part)
-        refused(path, rf"cut\{suffix} cannot be read as")
-
-
 @pytest.mark.parametrize(
     ("name", "options", "sentence"),
     [
         ("none.h5", {}, r"data\.path = \".*none\.h5\" is not a file"),
-        ("x.xlsx", {}, r"data\.path = \".*x\.xlsx\" has an unknown suffix: it must be one of \.h5, "),
-        ("x.npz.gz", {}, r"unknown suffix"),
-        ("plain", {}, r"unknown suffix"),
+        ("plain", {}, r"has an unknown suffix: it must be one of \.h5, "),
         ("fed.npz", {"clients": 5}, r"data\.clients = 5 contradicts .*fed\.npz, which has sizes of 4 clients"),
         ("fed.npz", {"partition": "iid"}, r"data\.partition = \"iid\" contradicts .*fed\.npz"),
         ("fed.npz", {"target": 1}, r"data\.target = 1 is for CSV and Parquet files only"),

@@ -97,7 +97,7 @@ def least_value(run):
 def test_some_rounds_bring_f_and_its_gradient_down(place):
     before = path(place)
     run = start(EVERY[place][0], graph=EVERY[place][1])
-    run.rounds(45 if EVERY[place][1] else 15)
+    run.rounds(60 if EVERY[place][1] else 20)
     f, g = run.measure()
     assert f < before.f - 0.5 * (before.f - least_value(run))
     assert g < 0.2 * before.g
@@ -200,7 +200,7 @@ def test_one_node_alone_ends_at_its_own_minimiser(place):
     A = np.random.default_rng(0).standard_normal((400, N))
     data = Pool(A, A @ np.arange(1.0, N + 1), None, np.array([400]))
     run = Run(EVERY[place][0], graph={"name": "ring"}, data=data)
-    run.rounds(500)
+    run.rounds(800)
     assert np.allclose(run.server.x, np.arange(1, N + 1), atol=1e-3)
 
 

@@ -12,7 +12,7 @@ from tests.helpers.covering import covering, every_row
 from tests.helpers.settings import ON_GRAPHS, WITH_SERVER, rows, started
 from tests.helpers.watching import Watch
 
-ROUNDS = 3
+ROUNDS = 4
 COVER = [*rows(covering, WITH_SERVER), *rows(covering, ON_GRAPHS)]
 covered = pytest.mark.parametrize("place", range(len(COVER)), ids=["-".join(row.values()) for _, row in COVER])
 

@@ -74,7 +74,7 @@ def ends(sets):
 
 @pytest.mark.parametrize(("sigma", "diverges"), [(0.0, False), (2.0, True)])
 def test_momentum_needs_selections_that_are_uniform(sigma, diverges):
-    plain, accelerated = ends(arriving(sigma, 3000))
+    plain, accelerated = ends(arriving(sigma, 6000))
     assert plain < 1
     assert (accelerated > 1e5) == diverges
     assert diverges or accelerated < plain

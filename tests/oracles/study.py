@@ -1,7 +1,6 @@
 """A case made ready: its clients, who trains when, the study that mpifed is given, and the comparison of the two."""
 
 import importlib
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,6 @@ from mpifed.problems.base import Problem
 from tests.helpers import traits
 from tests.helpers.algorithm_runs import Given, Run
 
-from .cases import CASES
 from .graphs import at_the_mean
 from .problems import LeastSquares, Logistic, NonconvexLogistic, Softmax, Svm, trajectory
 
@@ -73,12 +71,6 @@ def expected(case, **changed):
     if case.graph is not None:
         draws = [draws[0] if selects(case.method) else len(case.counts), case.graph]
     return known(clients, module.run(clients, *draws, **{**case.options, **changed}), case.graph is not None)
-
-
-@cache
-def right(k):
-    """The same of case number k, without changes."""
-    return expected(CASES[k])
 
 
 def oracle(method):

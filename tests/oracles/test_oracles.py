@@ -9,7 +9,7 @@ import pytest
 from mpifed.algorithms.bases.algorithm import Algorithm
 
 from .cases import CASES
-from .study import RTOL, computed, deviations, expected, oracle, recorded, right
+from .study import RTOL, computed, deviations, expected, oracle, recorded
 
 FOLDER = Path(__file__).parent
 THRESHOLDS = {
@@ -19,32 +19,31 @@ THRESHOLDS = {
     "newton": ("c",),
 }  # inner tests, a coin, line searches
 NUMBERS = ("objective", "grad_norm_sq", "x", "personal")  # what constants move
-every = pytest.mark.parametrize("k", range(len(CASES)), ids=[str(case) for case in CASES])
+every = pytest.mark.parametrize("case", CASES, ids=str)
 
 
-def check(wanted, found):
+def check(right, found):
     """Every quantity is within RTOL."""
-    wrong = {key: value for key, value in deviations(wanted, found).items() if not value <= RTOL}
+    wrong = {key: value for key, value in deviations(right, found).items() if not value <= RTOL}
     assert not wrong, f"relative deviations above {RTOL}: {wrong}"
 
 
 @every
-def test_equals_its_oracle(k):
-    check(right(k), computed(CASES[k]))
+def test_equals_its_oracle(case):
+    check(expected(case), computed(case))
 
 
-def some(step=8):
-    """One case of so many; the others are slow."""
-    for k, case in enumerate(CASES):
-        yield pytest.param(k, id=str(case), marks=[pytest.mark.slow] if k % step else [])
+def some(cases, step=8):
+    """Every so many; the others are slow."""
+    return [pytest.param(case, marks=pytest.mark.slow) if k % step else case for k, case in enumerate(cases)]
 
 
-@pytest.mark.parametrize("k", [*some()])
-def test_so_does_the_file_of_a_whole_run(k, tmp_path):
-    wanted = dict(right(k))
-    if "personal" in wanted:
-        wanted["personal"] = wanted["personal"][-1]
-    check(wanted, recorded(CASES[k], tmp_path))
+@pytest.mark.parametrize("case", some(CASES), ids=str)
+def test_so_does_the_file_of_a_whole_run(case, tmp_path):
+    right = expected(case)
+    if "personal" in right:
+        right["personal"] = right["personal"][-1]
+    check(right, recorded(case, tmp_path))
 
 
 def constants(case):
@@ -54,19 +53,20 @@ def constants(case):
 
 
 @every
-def test_a_constant_off_by_one_percent_is_noticed(k):
-    case, wanted = CASES[k], {key: value for key, value in right(k).items() if key in NUMBERS}
+def test_a_constant_off_by_one_percent_is_noticed(case):
+    right = {key: value for key, value in expected(case).items() if key in NUMBERS}
     for key in constants(case):
         with pytest.raises(AssertionError, match="relative deviations"):
-            check(wanted, expected(case, **{key: 1.01 * case.options[key]}))
-    for key in wanted:
+            check(right, expected(case, **{key: 1.01 * case.options[key]}))
+    for key in right:
         with pytest.raises(AssertionError, match=key):
-            check(wanted, wanted | {key: wanted[key] * (1 + 1e-8)})
+            check(right, right | {key: right[key] * (1 + 1e-8)})
 
 
 def test_a_number_that_is_not_finite_is_noticed():
+    right = expected(CASES[0])
     with pytest.raises(AssertionError, match="objective"):
-        check(right(0), right(0) | {"objective": right(0)["objective"] * np.nan})
+        check(right, right | {"objective": right["objective"] * np.nan})
 
 
 def test_every_method_has_an_oracle_and_two_cases():

@@ -74,7 +74,11 @@ class Balanced(FedGiA):
         d, p = (z[-1] * fed.m) ** 0.5, sigma * fed.m**1.5 * float(np.linalg.norm(z[:-1] - x))
         if self.unit == "t":
             p /= server.r
-        factor = 2.0 if p < d / self.mu else 0.5 if d < p / self.mu else 1.0
+        factor = 1.0
+        if p < d / self.mu:
+            factor = 2.0
+        elif d < p / self.mu:
+            factor = 0.5
         return Balance(z[:-1], sigma * factor, server.r)
 
     def and_residual(self, f: Local, client: Any, x: Array, sigma: float, selected: Array) -> tuple[Any, Array]:

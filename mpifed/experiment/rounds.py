@@ -38,23 +38,18 @@ def rounds(
     saved: Saved | None = None,
 ) -> Outcome:
     """Run and record the rounds of ``config`` after those of ``saved``; round 0 is the start. Trouble if f diverges."""
-    algorithm = config.algorithm
     stop = config.stop
     every = config.evaluate.every
     history = recorder.history(every)
-    round = -1
-    server = None
-    elapsed = 0.0
-    reason = None
+    round, elapsed = (-1, 0.0) if saved is None else (saved.round, saved.elapsed)
+    server, reason = None, None
     if saved is not None:
-        round = saved.round
         server = restored(config, fed, saved, history)
-        elapsed = saved.elapsed
-        server = algorithm.redrawn(server, checkpoints.redrawn - saved.redrawn)
+        server = config.algorithm.redrawn(server, checkpoints.redrawn - saved.redrawn)
         reason = stop.reason(history, fed.m, fed.n) if history else None
     while reason is None and round < config.rounds:
         round += 1
-        server, spent = played(algorithm, fed, round, server, checkpoints.redrawn)
+        server, spent = played(config.algorithm, fed, round, server, checkpoints.redrawn)
         elapsed += spent
         row = counters(fed, spent) | {"elapsed_seconds": elapsed}
         server = fed.observed(server)
@@ -65,7 +60,7 @@ def rounds(
         recorder.row(row, fed.selected if round else NO_CLIENT)
         recorder.snapshot(server.x, config.record.models)
         progress.show(round, config.rounds, row)
-        refuse_divergence(stop.diverged, history["objective"], round, steering(algorithm))
+        refuse_divergence(stop.diverged, history["objective"], round, steering(config.algorithm))
         if reason is None and ((signal := fed.stop_signal or progress.stop) or checkpoints.due(round)):
             written = save(recorder, checkpoints, fed, server, round, elapsed)
             if signal:

@@ -42,7 +42,7 @@ from mpifed.federation.request import (
 from mpifed.federation.running_sums import Running
 from mpifed.federation.setup import Setup
 from mpifed.federation.traits import needs
-from mpifed.federation.wire.stage import Reduction, Visit
+from mpifed.federation.wire.stage import Visit
 from mpifed.federation.wire.stages import host_stages
 
 Answer = Callable[..., tuple[Any, Any]]  # a visit and the arguments of a request -> new state and reply
@@ -80,12 +80,7 @@ class Host:
         self.state: Any = None
         self.stages = host_stages(setup, len(self.order))
         self.keepers = [*self.stages.values()]  # of more than the clients' state
-        self.reductions: dict[str, Reduction] = {
-            "rows": lambda request, rows, ids: rows,
-            "sum": lambda request, rows, ids: sums.subtotals(rows, ids, self.lo, self.tree),
-            "plain sum": lambda request, rows, ids: rows.sum(axis=0, keepdims=True),
-            "max": lambda request, rows, ids: rows.max(axis=0, keepdims=True, initial=-np.inf),
-        }
+        self.reductions = {"sum": self._subtotals, **sums.AT_ONCE}
         for stage in self.stages.values():
             self.reductions |= stage.reductions(np.arange(lo, hi))
         self.verbs: dict[str, Callable[[Request], Answer]] = {CALL[0]: self._method, EVALUATE[0]: self._evaluation}
@@ -227,6 +222,9 @@ class Host:
     def _fault(self, rows: Array, ids: Array | None) -> int:
         """m - the first client whose row is not finite; the first of all where it is their sum that overflows."""
         return self._first(int(np.argmin(np.isfinite(rows).all(axis=1))), ids)
+
+    def _subtotals(self, request: Request, rows: Array, ids: Array | None) -> Array:
+        return sums.subtotals(rows, ids, self.lo, self.tree)
 
     def _first(self, position: int, ids: Array | None) -> int:
         """m - the client at a position in ``ids`` (None: all)."""

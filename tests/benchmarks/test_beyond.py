@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mpifed
-from benchmarks.beyond import measures
+from benchmarks.beyond import factors, measures
 from benchmarks.beyond.variants import Balanced, SlowTail
 from benchmarks.expressions import paper_measures, value
 from benchmarks.optimum import minimum
@@ -14,7 +14,6 @@ from mpifed.algorithms.fedgia import FedGiA
 from mpifed.data.cache import Cache
 from mpifed.experiment.config import experiment
 from mpifed.federation.participation.selection import Uniform
-from mpifed.theory import feddcd
 from tests.helpers.algorithm_runs import M, N, Run, gradients, minimiser
 
 STUDY = {
@@ -74,7 +73,7 @@ def test_factors_of_the_dual_gap(name):
     proven = measures.proven_factor(found)
     expected = {
         "uniform": 1 - 2 / 5 / 200,
-        "importance": feddcd.by_importance(np.ones(6), np.array([200.0, 2, 2, 2, 2, 2]), 3),
+        "importance": factors.by_importance(np.ones(6), np.array([200.0, 2, 2, 2, 2, 2]), 3),
         "greedy": 1 - 2 / (3 * 4) / 200,
         "cyclic": np.nan,
     }
@@ -100,7 +99,7 @@ def test_factors_on_other_problems_use_bounds_of_curvature_and_the_optimum(name)
     assert measures.dual_factor(seldom) == pytest.approx(measures.dual_factor(found))
     expected = {
         "uniform": 1 - 3 / 7 * 0.1 / max(bounds),
-        "importance": feddcd.by_importance(np.full(8, 0.1), np.array(bounds), 4),
+        "importance": factors.by_importance(np.full(8, 0.1), np.array(bounds), 4),
         "greedy": 1 - 3 / (4 * 5) * 0.1 / max(bounds),
     }
     assert measures.proven_factor(found) == pytest.approx(expected[name], rel=1e-9)

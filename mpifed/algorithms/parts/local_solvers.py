@@ -120,26 +120,37 @@ def newton(f: Local, Y: Array, W: Array, tol: float | Array, most: int = 100, ec
         part = f.take(active)
         accuracy = np.clip(norm, 0.5 * bound[active] / norm if economical else None, 0.1)
         step = conjugate_gradients(part.hessian(W[active]), G, accuracy, 2 * f.n)
-        length = np.ones((len(active), 1), W.dtype)
-        better = np.zeros(len(active), bool)
-        start, best = W[active], G.copy()
-        least = norm.copy()
-        for _ in range(30):
-            trial = start - length * step
-            H = part.grad(trial) - Y[active]
-            size = np.sqrt(np.vecdot(H, H))
-            good = ~better & (size < norm)
-            W[active[good]] = trial[good]
-            best[good] = H[good]
-            least[good] = size[good]
-            better |= good
-            if better.all():
-                break
-            length = np.where(better[:, None], length, length / 2)
-        active = active[better]
-        G = best[better]
-        norm = least[better]  # a client that cannot improve has reached rounding
+        W[active], G, norm, better = halved(part, Y[active], W[active], step, (G, norm))
+        active = active[better]  # a client that cannot improve has reached rounding
+        G = G[better]
+        norm = norm[better]
     return W
+
+
+def halved(f: Local, Y: Array, W: Array, step: Array, now: tuple[Array, Array]) -> tuple[Array, Array, Array, Array]:
+    """W − step (c, n), each step halved until the norm of G = ∇f_i − y_i falls; W where 30 times do not do.
+
+    ``now`` are G (c, n) and its norms (c,) at W; the new points, theirs, and where the norm has fallen (c,).
+    """
+    G, norm = now
+    length = np.ones((len(W), 1), W.dtype)
+    better = np.zeros(len(W), bool)
+    found = W.copy()
+    best = G.copy()
+    least = norm.copy()
+    for _ in range(30):
+        trial = W - length * step
+        H = f.grad(trial) - Y
+        size = np.sqrt(np.vecdot(H, H))
+        good = ~better & (size < norm)
+        found[good] = trial[good]
+        best[good] = H[good]
+        least[good] = size[good]
+        better |= good
+        if better.all():
+            break
+        length = np.where(better[:, None], length, length / 2)
+    return found, best, least, better
 
 
 def gradient_descent(f: Local, Y: Array, W: Array, steps: int, rate: float) -> Array:

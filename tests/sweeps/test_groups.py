@@ -21,14 +21,8 @@ from tests.sweeps.conftest import FILES, GRIDS, SMALL, endless, listed, statuses
 WORDS = [word for word in SMALL if not word.startswith("algorithm")]
 
 
-@pytest.mark.parametrize(
-    ("each", "ranks", "said"),
-    [
-        pytest.param(1, 4, "", marks=pytest.mark.slow),
-        pytest.param(0, 3, "", marks=pytest.mark.slow),
-        (1, 3, "ranks left over: 1 of 3"),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("each", "ranks", "said"), [(1, 4, ""), (0, 3, ""), (1, 3, "ranks left over: 1 of 3")])
 def test_groups_write_the_files_and_bits_of_one_process(here, each, ranks, said):
     sweep(*GRIDS, "-q", "-o", "one")
     done = mpifed("sweep", *SMALL, *GRIDS, "--each", each, "-o", "groups", ranks=ranks, cwd=here)

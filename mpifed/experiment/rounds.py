@@ -75,7 +75,8 @@ def played(algorithm: Algorithm, fed: Federation, round: int, server: Any, redra
     """The server's state after a round, and the seconds that this took."""
     begun = time.perf_counter()
     fed.begin(round)
-    server = algorithm.round(fed, server) if round else algorithm.redrawn(algorithm.start(fed), redrawn)
+    # the rules have made sure that the method gets the federation or the network that it takes
+    server = algorithm.round(fed, server) if round else algorithm.redrawn(algorithm.start(fed), redrawn)  # type: ignore[arg-type]
     return server, time.perf_counter() - begun
 
 

@@ -271,7 +271,7 @@ def every_family() -> Result | None:
     ]
     assert isinstance(mpifed.partitions.Iid(), mpifed.Partition)
     topk: mpifed.Compressor = mpifed.compressors.TopK(k="0.1n")
-    assert topk.compress(np.ones((2, 10)), []).sum() == 2
+    assert topk.compress(np.ones((2, 10)), list).sum() == 2
     options = {"problem": mpifed.problems.Logistic(mu=0.1), "system": {"speed": constant, "passes": 5}}
     selection = mpifed.selections.Uniform(share=0.5)
     try:

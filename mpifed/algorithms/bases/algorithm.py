@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Never
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from mpifed.algorithms.bases.answers import Answers
 from mpifed.core.methods import CHOICES
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Mean, Need, Recorded, Refused, Takes, Upload
 
 
@@ -105,12 +104,15 @@ class Algorithm(Answers):
         raise NotImplementedError
 
     @abstractmethod
-    def start(self, fed: Federation) -> Any:
-        """The first state of the server, a NamedTuple with the model ``x`` (n,)."""
+    def start(self, fed: Never) -> Any:
+        """The first state of the server, a NamedTuple with the model ``x`` (n,), from a Federation or a Network.
+
+        ``Never`` here lets each method say which of them it takes.
+        """
         raise NotImplementedError
 
     @abstractmethod
-    def round(self, fed: Federation, server: Any) -> Any:
+    def round(self, fed: Never, server: Any) -> Any:
         """One communication round."""
         raise NotImplementedError
 

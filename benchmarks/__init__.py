@@ -1,7 +1,5 @@
 """Benchmarks of mpifed: the tables and figures of five papers, and speed. Importing them limits BLAS to one thread."""
 
-from __future__ import annotations
-
 import os
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):

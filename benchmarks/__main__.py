@@ -1,7 +1,5 @@
 """python -m benchmarks: rerun the tables and figures of the five papers, our numbers beside the paper's."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

@@ -1,7 +1,5 @@
 """Check what a paper says about an order or a trend on our runs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import combinations, pairwise

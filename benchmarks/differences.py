@@ -1,7 +1,5 @@
 """Compare the means of two cells, seed by seed, and find trends: what is beyond the error, what is a tie."""
 
-from __future__ import annotations
-
 import math
 from itertools import combinations
 

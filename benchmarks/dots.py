@@ -1,7 +1,5 @@
 """A picture of many methods: a line for each, and on it a dot for each measure; a panel for each block."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Evaluate a measure such as ``rounds at accuracy >= 0.9`` on a result; benchmarks/README.md explains the grammar."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import math

@@ -1,7 +1,5 @@
 """The runs of a benchmark: every block, row, value of the columns' key and seed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import product
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The minimum f* of a convex problem, which objective_gap needs."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from pathlib import Path

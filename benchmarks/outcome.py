@@ -1,7 +1,5 @@
 """The outcome of a benchmark: samples of every measure by cell, and a finding for every claim."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pictures of a benchmark: the colour shows the method of a row, the line style the value of the columns' key."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """What repeating the iterations of a run takes: its clients in memory, and a comparison with what it recorded."""
 
-from __future__ import annotations
-
 import tomllib
 from functools import lru_cache
 from typing import NamedTuple, cast

@@ -1,7 +1,5 @@
 """The report on all benchmarks: a Markdown page with pictures, and the same as HTML if markdown-it-py is installed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Run what is missing of benchmarks: in several processes, on the ranks of mpirun, or as an array job."""
 
-from __future__ import annotations
-
 import multiprocessing
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """What became of each claim, as a sentence with its numbers that can be read alone."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The tables of a benchmark, our numbers beside the paper's, for a terminal and as Markdown."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """How many cells and claims came out how, and what remains off or open with its reason."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Compare our number with the paper's: whether the spread of the seeds explains their difference."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from functools import cache

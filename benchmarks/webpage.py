@@ -1,7 +1,5 @@
 """The report as one HTML file: contents beside it, headings that can be linked to, tables that sort by a click."""
 
-from __future__ import annotations
-
 from html import escape
 from itertools import pairwise
 from typing import Any

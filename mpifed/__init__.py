@@ -4,8 +4,6 @@ The names in ``__all__`` are the public API; everything else is private and may 
 They are loaded when they are first used, so that ``import mpifed`` imports neither numpy nor MPI.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 from pathlib import Path

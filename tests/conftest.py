@@ -1,7 +1,5 @@
 """What every test has: one BLAS thread a process, as in a run, and few random examples unless slow tests run too."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 

@@ -1,7 +1,5 @@
 """The pages: links lead somewhere, what is written from the code is up to date, commands and studies are valid."""
 
-from __future__ import annotations
-
 import ast
 import re
 import runpy

@@ -1,7 +1,5 @@
 """The notebooks of the docs: small, up to date, and they run from a clean kernel without a warning."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

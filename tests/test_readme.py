@@ -1,7 +1,5 @@
 """Every block of the README and of the pages below, run in order, as copied, in an empty folder."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """Rates of FedDCD with other laws of selection, proven in docs/studies/selection.md."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mpifed.core.typing import Array

@@ -1,7 +1,5 @@
 """What the comparisons of all methods show beside the record: time without stragglers, and the gap over its goal."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Data with a few much harder clients, speeds with a slow tail, and FedGiA with a penalty that balances residuals."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Numbers that only the tables of FedADMM show: when a run meets the tolerance of (5.1)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mpifed import Result

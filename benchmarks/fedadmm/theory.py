@@ -1,7 +1,5 @@
 """What the theorems of FedADMM say about a run: Theorem 3.1, Lemma 4.1 and Theorem 4.1, from its iterates."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """FedADMM, FedAvg and FedProx as the authors' programs and section 5.3 of FedADMM have them."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """The constants of sections 4 to 7 of FedDCD for a run on quadratic f_i."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Numbers that only the tables of FedDCD show: the gap after the first round."""
 
-from __future__ import annotations
-
 from mpifed import Result
 
 

@@ -1,7 +1,5 @@
 """Guaranteed rates and lower bounds of sections 4 to 7 of FedDCD, compared with the measured rates on quadratic f_i."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What section 8.1 of FedDCD and its released program use: LIBSVM's MNIST, and networks under dual methods."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -4,8 +4,6 @@ Lemma VI.1 is about F of (7) at every iteration, so the run's steps are repeated
 code. Runs have no noise.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 

@@ -1,7 +1,5 @@
 """Numbers that only the tables of FedEPM show: LCT over that of SFedAvg, time with evaluation, the ε of an upload."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -3,8 +3,6 @@
 The penalised problem (7) is solved here, independently of the algorithm's code. Runs have no noise.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

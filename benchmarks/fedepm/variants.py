@@ -1,7 +1,5 @@
 """FedEPM with λ given as a multiple of the threshold λ* of Theorem III.1."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from msgspec import Meta

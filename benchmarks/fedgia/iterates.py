@@ -4,8 +4,6 @@ The result file has f and ‖∇f‖² at every aggregation. Lemma IV.1 is about
 so the run's steps are repeated here, independently of the algorithm's code.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple, cast

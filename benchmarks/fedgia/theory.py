@@ -3,8 +3,6 @@
 The objective and ‖∇f‖² at every aggregation come from the result file, the augmented Lagrangian from ``iterates``.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Numbers and columns that only the tables of FLAME show."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Notation: α = 1/m, a = λα, L the largest r_i, s selected clients. Every funct
 the result file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

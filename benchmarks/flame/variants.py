@@ -1,7 +1,5 @@
 """FLAME and pFedMe as the released program of FLAME runs them."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

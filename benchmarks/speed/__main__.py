@@ -9,8 +9,6 @@ others run nevertheless.
 What was measured once is in ``python -m benchmarks.speed.studies``.
 """
 
-from __future__ import annotations
-
 from benchmarks.speed.sitting import LAUNCHED, Command, sit
 
 SCALING = f"--to {{to}} {LAUNCHED}"

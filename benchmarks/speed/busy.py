@@ -5,8 +5,6 @@ whose cores all work. Each copy is a new process with data of its own, on a core
 The copies begin together, and one that has all its repetitions goes on working until the last copy has them too.
 """
 
-from __future__ import annotations
-
 import argparse
 import multiprocessing
 import os

@@ -5,8 +5,6 @@ bookkeeping. Measured with plain sums (reproducible = false) and with sums that 
 ranks.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from typing import Any, NamedTuple

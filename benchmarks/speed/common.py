@@ -1,7 +1,5 @@
 """Shared by the speed benchmarks: interleaved repetitions, ratios with spread, tables, and runs in a new process."""
 
-from __future__ import annotations
-
 import csv
 import math
 import shlex

@@ -7,8 +7,6 @@ chooses, at the time that ``mpifed.mpi.loggp`` gives for it. The numbers of byte
 sends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise

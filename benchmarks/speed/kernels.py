@@ -16,8 +16,6 @@ ours : loop of the copy that has the worst. Tell others the worse of the two. ``
 problems and data that they take, the compiled kernels.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from functools import partial

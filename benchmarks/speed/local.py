@@ -9,8 +9,6 @@ With ``--before FOLDER``, another working tree of mpifed, the rounds of its mpif
 in a new process; ``gained`` is before : ours.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """python -m benchmarks.speed.machine: what there is to know about this machine beside a measurement."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import platform

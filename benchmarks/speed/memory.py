@@ -14,8 +14,6 @@ rounds and evaluation.
 models and messages are as large as samples.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from itertools import product

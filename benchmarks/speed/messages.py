@@ -1,7 +1,5 @@
 """mpirun -n 2 python -m benchmarks.speed.messages: bare messages of two ranks, and additions, for the cost model."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -7,8 +7,6 @@ state gathered in blocks, and their reply, without work of their own. ``sum`` is
 together for a million clients. ``load`` are the seconds until the clients are there.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable

@@ -4,8 +4,6 @@ A method is a function (run, i, x, k, rng) that changes the state of client i an
 not given are the defaults of mpifed; the loss is logistic, with (MU/2)‖x‖² over d_i.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from functools import reduce

@@ -17,8 +17,6 @@ are measured where numba is installed (extra fast). The folder gets roofline.csv
 plot), roofline.png.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The picture of benchmarks.speed.roofline: attainable and achieved flops a second, by flops for each byte."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

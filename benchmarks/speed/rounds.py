@@ -10,8 +10,6 @@ With ``--busy`` the same is measured with a copy on each core at once, after the
 ratio of the copy that has the worst, and ``quoted`` the worse of alone and busy, which is the number to tell others.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import tempfile

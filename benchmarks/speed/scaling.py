@@ -23,8 +23,6 @@ and, if matplotlib is installed (extra plot), scaling.png. KEY=VALUE at the end 
 reproducible=false.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The picture of benchmarks.speed.scaling: efficiency of strong and weak scaling, and the split of each rank's time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

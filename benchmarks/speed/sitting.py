@@ -6,8 +6,6 @@ to do: where others use more than a twentieth of a core before a program starts,
 is told at the end, and the others run nevertheless.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shlex

@@ -6,8 +6,6 @@ all its processes together, which a busy machine changes little; ``goal`` what t
 exceed: for the import beyond that of the bare Python, measured next to it.
 """
 
-from __future__ import annotations
-
 import argparse
 import resource
 import sys

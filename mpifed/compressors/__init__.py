@@ -1,7 +1,5 @@
 """Compressors by their classes: ``mpifed.compressors.TopK(k=8)``."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from mpifed.core.members import members

@@ -1,7 +1,5 @@
 """What a compressor is: a rule that makes messages short, with its error and its exact bits."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar

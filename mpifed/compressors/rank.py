@@ -1,7 +1,5 @@
 """The compressor of symmetric matrices that sends their leading eigenvectors."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Compressors that send all numbers with fewer bits, rounded at random so that the mean is right."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Literal
 

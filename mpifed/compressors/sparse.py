@@ -1,7 +1,5 @@
 """Compressors that send some of the numbers: the largest, random ones, or a random run of them."""
 
-from __future__ import annotations
-
 import math
 import re
 from abc import abstractmethod

@@ -1,7 +1,5 @@
 """The constants of a study that theorems speak of, computed at the clients by evaluations that no ledger is charged."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -5,8 +5,6 @@ server, and ``state.json``, which names the others. It is replaced last, so that
 previous one. Random streams have no state. Clients are stored in client order, so that any number of ranks can go on.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

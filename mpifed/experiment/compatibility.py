@@ -1,7 +1,5 @@
 """What goes with what: one list of rules over the traits of methods and the tables of an experiment."""
 
-from __future__ import annotations
-
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.experiment import findings
 from mpifed.experiment.rule import ONE, Counted, Rule, Settings, refuse

@@ -1,7 +1,5 @@
 """The experiment file: TOML and key=value overrides, read strictly."""
 
-from __future__ import annotations
-
 import os
 import stat
 import tomllib

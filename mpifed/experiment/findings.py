@@ -1,7 +1,5 @@
 """What rules look for in settings: what they found, or None."""
 
-from __future__ import annotations
-
 from mpifed.compressors.base import Compressor, Identity
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value

@@ -1,7 +1,5 @@
 """What a result says of the graph between its clients."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mpifed.graphs.weights import Weights

@@ -1,7 +1,5 @@
 """A run that is to be made."""
 
-from __future__ import annotations
-
 import os
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Which kernels compute a run: numpy's, or the compiled ones of the extra ``fast``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which algorithm runs on which problem, and what is missing where it does not."""
 
-from __future__ import annotations
-
 import typing
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple

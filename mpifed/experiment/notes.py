@@ -1,7 +1,5 @@
 """What a user should know of a run before its first round."""
 
-from __future__ import annotations
-
 from mpifed.experiment.config import Experiment
 from mpifed.experiment.privacy import privacy_notes
 from mpifed.federation.traits import Takes

@@ -1,7 +1,5 @@
 """The minimiser of a convex f, by evaluations of all clients that no ledger is charged."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import msgspec

@@ -1,7 +1,5 @@
 """What a rank needs before the first round: data, setup, selection and, where clients live, their host."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import NamedTuple
 

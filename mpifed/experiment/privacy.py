@@ -1,7 +1,5 @@
 """What a run says of itself where its uploads guarantee privacy, and where they do not."""
 
-from __future__ import annotations
-
 from mpifed.experiment.checkpoint import Saved
 from mpifed.experiment.config import Experiment
 from mpifed.results.result import Result

@@ -1,7 +1,5 @@
 """The progress of a run: one line, rewritten in place on a terminal, a new one every few seconds elsewhere."""
 
-from __future__ import annotations
-
 import sys
 import time
 from typing import TextIO

@@ -1,7 +1,5 @@
 """Resuming a run: one that was stopped, was killed or failed, or one that is finished and gets more rounds."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import os

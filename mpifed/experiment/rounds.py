@@ -1,7 +1,5 @@
 """The round loop: round, evaluate, record, stop."""
 
-from __future__ import annotations
-
 import time
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """A rule: settings that do not go together, and the sentence that says so."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 

@@ -1,7 +1,5 @@
 """From an experiment to a result: which rank serves, which host clients, and what happens when something goes wrong."""
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Any

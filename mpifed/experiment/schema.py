@@ -1,7 +1,5 @@
 """The JSON schema of experiment files, for editors that check and complete TOML."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

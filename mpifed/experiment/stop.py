@@ -1,7 +1,5 @@
 """When a run stops."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 

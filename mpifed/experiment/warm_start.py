@@ -1,7 +1,5 @@
 """The model that a run starts from where its experiment names a file: ``start = "out.h5"``."""
 
-from __future__ import annotations
-
 import os
 import zipfile
 from pathlib import Path

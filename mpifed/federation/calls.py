@@ -1,7 +1,5 @@
 """How the server calls client methods: requests, what they cost, and what is wrong where one fails."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypedDict, Unpack
 

@@ -1,7 +1,5 @@
 """What the record wants to know of every client at the server's model, and under which names it travels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Where clients live: one host a rank, with the samples and the state of a run of clients."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What travelled between server and clients, or between the nodes of a graph."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mpifed.federation.request import Request

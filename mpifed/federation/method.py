@@ -1,7 +1,5 @@
 """What server and hosts use of an algorithm."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol, runtime_checkable
 
 from mpifed.core.typing import Array

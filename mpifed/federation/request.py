@@ -1,7 +1,5 @@
 """What the server requests of clients, and what comes back."""
 
-from __future__ import annotations
-
 import math
 import traceback
 from collections.abc import Callable

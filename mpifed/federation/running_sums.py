@@ -1,7 +1,5 @@
 """Sums of long replies that are added up as they come, so that a host keeps a few of them and not one a client."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

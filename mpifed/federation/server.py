@@ -1,7 +1,5 @@
 """The server's side of a round: who takes part, what is evaluated, and the model that a run starts from."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

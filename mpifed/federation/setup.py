@@ -1,7 +1,5 @@
 """What server and hosts agree on before the first round."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from mpifed.core.processor import UNKNOWN

@@ -5,8 +5,6 @@ hosts a run of clients, so it finishes whole subtrees by itself, a handful of ve
 Absent clients are skipped; adding +0 to the sum of a subtree makes a sum of zeros +0.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

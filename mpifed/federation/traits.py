@@ -1,7 +1,5 @@
 """What a method says of itself, as values from which refusals, prose, simulated time and tests follow."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable

@@ -1,7 +1,5 @@
 """How requests reach the hosts: what every transport does, and the one for a host in the same process."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from mpifed.federation.host import Host

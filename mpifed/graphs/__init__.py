@@ -1,7 +1,5 @@
 """Graphs by their classes: ``mpifed.graphs.Torus(rows=4)``."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from mpifed.core.members import members

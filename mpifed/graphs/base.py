@@ -1,7 +1,5 @@
 """What a graph is: which clients exchange vectors, with which weights, in every round."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Annotated, ClassVar, NamedTuple
 

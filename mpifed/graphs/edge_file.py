@@ -1,7 +1,5 @@
 """A graph from a file of edges."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated

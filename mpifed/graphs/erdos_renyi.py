@@ -1,7 +1,5 @@
 """The random graph of P. Erdős and A. Rényi, in the form of E. N. Gilbert, doi:10.1214/aoms/1177706098 (1959)."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated
 

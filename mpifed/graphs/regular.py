@@ -1,7 +1,5 @@
 """Graphs that follow from the number of nodes: ring, torus, exponential graph, complete graph, star."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from typing import Annotated

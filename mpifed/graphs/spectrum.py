@@ -1,7 +1,5 @@
 """What the eigenvalues of W say of a graph: how fast differences between its nodes fall."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

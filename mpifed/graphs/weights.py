@@ -1,7 +1,5 @@
 """The matrix W of every round, made on every rank from the seed alone."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any, NamedTuple
 

@@ -5,8 +5,6 @@ length and its layout; only when another comes does a second broadcast say what 
 (shared.py). Replies travel up a tree of ranks or in slices (replies.py).
 """
 
-from __future__ import annotations
-
 import time
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """Groups of ranks that work on their own, and messages between the first ranks of the groups."""
 
-from __future__ import annotations
-
 from copy import copy
 from typing import Any, NamedTuple, cast
 

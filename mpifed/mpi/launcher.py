@@ -1,7 +1,5 @@
 """What started this process: mpirun, srun or no launcher."""
 
-from __future__ import annotations
-
 import os
 
 from mpifed.core.errors import UserError

@@ -1,7 +1,5 @@
 """The MPI library that mpi4py finds."""
 
-from __future__ import annotations
-
 
 def library() -> str:
     """Name and version of the MPI library, without starting it. ImportError or RuntimeError where there is none."""

@@ -1,7 +1,5 @@
 """Rows that hosts send to each other: the neighbourhood exchange of MPI, over the ranks with nodes of a graph."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

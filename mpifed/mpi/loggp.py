@@ -4,8 +4,6 @@ A. Alexandrov, M. F. Ionescu, K. E. Schauser, C. Scheiman, "LogGP: Incorporating
 SPAA 1995. A message of k bytes takes L + 2o + kG, of which the processors spend o each; adding k bytes takes kγ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

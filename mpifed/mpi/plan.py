@@ -1,7 +1,5 @@
 """Requests as bytes. What does not change is sent once: the first request of a kind makes a plan on every rank."""
 
-from __future__ import annotations
-
 import math
 import struct
 from typing import Any

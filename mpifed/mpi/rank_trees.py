@@ -4,8 +4,6 @@
 one of the first ranks of the nodes. Rank 0 is the server and has no clients.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

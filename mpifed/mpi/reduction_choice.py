@@ -1,7 +1,5 @@
 """Which way replies take to rank 0: up a star or a tree of ranks, or in slices."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 

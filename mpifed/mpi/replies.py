@@ -4,8 +4,6 @@ Sums climb a star or a tree of ranks, or are made in slices of coordinates: ever
 reduces it, and sends the result on; so no rank receives more than its share. Rows are gathered.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Protocol

@@ -7,8 +7,6 @@ does not matter. Where a machine does not allow this, all ranks broadcast instea
 All hosts have replied to a request before the server sends the next one, so the same memory serves all requests.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 from typing import Any

@@ -1,7 +1,5 @@
 """Replies that climb a tree of ranks: each link carries one message, the report and the sums of the hosts below it."""
 
-from __future__ import annotations
-
 import struct
 import time
 from collections.abc import Iterable

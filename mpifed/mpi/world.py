@@ -1,7 +1,5 @@
 """The ranks of a run, as a run without MPI sees them: one rank, which agrees with itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

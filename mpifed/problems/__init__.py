@@ -1,7 +1,5 @@
 """Problems by their classes: ``mpifed.problems.Softmax(lam=0.01)``."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from mpifed.core.members import members

@@ -1,7 +1,5 @@
 """Linear classifiers of C classes: scores z = W a + bias, parameters flat as [W row-major (C × features) | bias]."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Annotated, Literal
 

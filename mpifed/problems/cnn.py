@@ -1,8 +1,6 @@
 """The convolutional network of section V of S. Zhu, J. Zeng, S. Wang, Y. Sun, Z. Peng, "Personalized federated
 learning via ADMM with Moreau envelope", arXiv:2311.06756 (2023)."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any
 

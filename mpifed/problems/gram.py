@@ -1,7 +1,5 @@
 """Eigenvalues and inverses of the Gram matrices A_iᵀA_i, from the smaller of A_iᵀA_i and A_iA_iᵀ."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

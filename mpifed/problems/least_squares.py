@@ -1,8 +1,6 @@
 """Least squares, Example II.1 of S. Zhou, G. Y. Li, "FedGiA: An efficient hybrid algorithm for federated learning",
 arXiv:2205.01438 (2022)."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Losses of a linear score: f_i(x) = (1/d_i) Σ_j ℓ(⟨a_j, x⟩, b_j) + regulariser."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from functools import partial
 from typing import ClassVar, Literal

@@ -1,8 +1,6 @@
 """Logistic regression with a non-convex regulariser, Example V.3 of S. Zhou, G. Y. Li, "FedGiA: An efficient hybrid
 algorithm for federated learning", arXiv:2205.01438 (2022)."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

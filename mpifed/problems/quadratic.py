@@ -1,8 +1,6 @@
 """Quadratic functions, such as (41) and (42) of Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for federated
 learning", arXiv:2201.11183 (2022)."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Multinomial logistic regression (MLR), section 8.1 of Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for
 federated learning", arXiv:2201.11183 (2022)."""
 
-from __future__ import annotations
-
 from itertools import combinations_with_replacement
 
 import numpy as np

@@ -1,7 +1,5 @@
 """PyTorch and the device of a rank."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

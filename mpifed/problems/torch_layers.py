@@ -1,7 +1,5 @@
 """Layers of torch networks that need care: batch normalisation, buffers, and what cannot be a function of x."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

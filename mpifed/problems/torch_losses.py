@@ -1,7 +1,5 @@
 """Losses and metrics of torch networks: built-in ones by name, and functions of the user."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable
 from functools import partial

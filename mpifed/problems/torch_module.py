@@ -1,7 +1,5 @@
 """A PyTorch network of the user."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Annotated, Any
 

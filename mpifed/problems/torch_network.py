@@ -1,7 +1,5 @@
 """A PyTorch module as a function of one flat parameter vector; torch is imported only when a network is built."""
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Callable, Iterator

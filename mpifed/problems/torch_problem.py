@@ -1,7 +1,5 @@
 """What problems with a PyTorch network share: loss and metric, sizes, and one client at a time."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Iterator

@@ -13,8 +13,6 @@ is in d of at most S(τ − 1) uploads, so that all d together cost at most S(τ
 condition of γ. If both hold and Σ f_i is bounded below, so is 𝓛, all steps go to 0, and so does Σ ∇f_i(x₀).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

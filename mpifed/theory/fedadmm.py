@@ -1,7 +1,5 @@
 """The theorems of S. Zhou, G. Y. Li, "Federated learning via inexact ADMM", arXiv:2204.10607 (2022)."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

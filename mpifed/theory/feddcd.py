@@ -1,8 +1,6 @@
 """The theorems of sections 4 to 7 of Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for federated learning",
 arXiv:2201.11183 (2022)."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The theorems of S. Zhou, G. Y. Li, "Exact penalty method for federated learning", arXiv:2208.11231 (2022)."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

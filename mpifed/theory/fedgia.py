@@ -1,8 +1,6 @@
 """The theorems of section IV of S. Zhou, G. Y. Li, "FedGiA: An efficient hybrid algorithm for federated learning",
 arXiv:2205.01438 (2022)."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Lines through logarithms of a recorded quantity: the rate that a run had."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,8 +1,6 @@
 """Gradient descent on convex f, Theorems 2.1.14 and 2.1.15 of Y. Nesterov, "Introductory Lectures on Convex
 Optimization", Springer (2004), doi:10.1007/978-1-4419-8853-9."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

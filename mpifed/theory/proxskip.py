@@ -1,8 +1,6 @@
 """ProxSkip with full gradients of all clients, K. Mishchenko, G. Malinovsky, S. Stich, P. Richtárik, "ProxSkip: Yes!
 Local gradient steps provably lead to communication acceleration! Finally!", arXiv:2202.09357 (2022)."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The certificate of a method, from the conditions that its theorem names."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """How to run a command that must end with a code, the status that it recorded, and which cases run by default."""
 
-from __future__ import annotations
-
 import h5py
 import pytest
 

@@ -1,7 +1,5 @@
 """Asynchronous runs in experiment files: which numbers are refused, and what a result says of them."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

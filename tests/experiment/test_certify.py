@@ -1,7 +1,5 @@
 """Certificates of runs: in the record, the same on any number of ranks, without a trace in bits and ledgers."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import h5py

@@ -1,7 +1,5 @@
 """A checkpoint is removed as a whole."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

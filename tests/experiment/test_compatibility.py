@@ -1,7 +1,5 @@
 """What goes with what: each pair of settings that does not is refused in one sentence, before data are loaded."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

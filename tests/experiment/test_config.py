@@ -1,7 +1,5 @@
 """The experiment file: every key has a default, what is written is read back, and mistakes are told in one sentence."""
 
-from __future__ import annotations
-
 import tomllib
 
 import msgspec

@@ -1,7 +1,5 @@
 """A round leaves nothing behind in memory, however many there are."""
 
-from __future__ import annotations
-
 import gc
 import tracemalloc
 

@@ -1,7 +1,5 @@
 """[graph] in a study: what is refused, what is recorded, and that a run goes on to the bit."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Which kernels compute a run: chosen, refused, recorded, kept by resume, and the same bits on any number of ranks."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys

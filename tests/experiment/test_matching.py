@@ -1,7 +1,5 @@
 """Which algorithm runs on which problem: the table says what a run does, and a refusal names those that can."""
 
-from __future__ import annotations
-
 import pytest
 
 import mpifed

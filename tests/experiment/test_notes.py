@@ -1,7 +1,5 @@
 """What a run says of itself before its first round."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

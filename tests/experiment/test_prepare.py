@@ -1,7 +1,5 @@
 """What a rank prepares before round one, and what it refuses there."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

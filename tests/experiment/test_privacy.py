@@ -1,7 +1,5 @@
 """What a run with a guarantee refuses, says and counts; and what one without must not suggest."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import pytest

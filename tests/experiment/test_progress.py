@@ -1,7 +1,5 @@
 """The progress of a run: silent, one line on a terminal, or a line now and then in a log."""
 
-from __future__ import annotations
-
 import io
 
 import pytest

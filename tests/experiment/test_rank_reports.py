@@ -1,7 +1,5 @@
 """What every rank reports at the end."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mpifed.experiment.rank_reports import RankReport, collect, tables

@@ -1,7 +1,5 @@
 """Nothing is lost: a run that is stopped, killed or fails resumes from its checkpoint, with the same bits."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

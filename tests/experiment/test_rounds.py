@@ -1,7 +1,5 @@
 """The round loop ends a run that diverges, or whose numbers are not finite."""
 
-from __future__ import annotations
-
 import re
 
 import h5py

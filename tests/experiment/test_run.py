@@ -1,7 +1,5 @@
 """One way to start a run, and the world of a single rank that agrees with itself."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The JSON schema of experiment files accepts what mpifed accepts, and refuses misspelt keys and wrong values."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 

@@ -1,7 +1,5 @@
 """Stop rules: a run ends when, and only when, a rule's formula says so."""
 
-from __future__ import annotations
-
 from statistics import variance
 
 import pytest

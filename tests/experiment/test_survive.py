@@ -1,7 +1,5 @@
 """--survive: the others go on when a client rank dies, where the MPI library can."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

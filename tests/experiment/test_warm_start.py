@@ -1,7 +1,5 @@
 """A run that starts from the model of another run, or from one in an NPZ file."""
 
-from __future__ import annotations
-
 import re
 import shutil
 

@@ -1,7 +1,5 @@
 """What is evaluated of every client: by name, and how well a model classifies."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

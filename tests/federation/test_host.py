@@ -1,7 +1,5 @@
 """Hosts: what they reply, what they report of a request, and what they say of numbers that are not finite."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What server and clients exchange is charged to the ledger."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mpifed.federation.ledger import Ledger

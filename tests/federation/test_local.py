@@ -1,7 +1,5 @@
 """What clients see: mini-batches that depend on nobody else."""
 
-from __future__ import annotations
-
 from itertools import chain
 from unittest.mock import patch
 

@@ -1,7 +1,5 @@
 """Matrices from clients: never all of them at once, the same bits in any blocks, and refused where memory is short."""
 
-from __future__ import annotations
-
 import tracemalloc
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The plain path: what a round without further features calls, and how narrow the seams of the federation are."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """Replies collected from blocks."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mpifed.federation.request import Collected, Layout

@@ -1,7 +1,5 @@
 """Long replies are added up as they come, with the bits of the sums of all rows at once."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The server's side: verbs, rounds and what goes wrong on a host."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

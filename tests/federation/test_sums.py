@@ -1,7 +1,5 @@
 """Sums over clients: the same bits for any number of ranks, right to rounding, and little to send."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

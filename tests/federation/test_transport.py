@@ -1,7 +1,5 @@
 """The transport to a host in the same process."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

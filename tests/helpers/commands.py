@@ -1,7 +1,5 @@
 """Start mpifed in one process or under mpirun, always with a timeout."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

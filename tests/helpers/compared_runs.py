@@ -1,7 +1,5 @@
 """Recorded runs of several seeds, and cells of the table that compares them."""
 
-from __future__ import annotations
-
 import re
 
 from mpifed.report import compare as module

@@ -1,7 +1,5 @@
 """A small data set, how to write it to a file, and how to compare what is read."""
 
-from __future__ import annotations
-
 import h5py
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Clients on simulated devices."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mpifed.algorithms.fedavg import FedAvg

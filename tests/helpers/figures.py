@@ -1,7 +1,5 @@
 """What is in a figure: axes, curves, bands, the legend."""
 
-from __future__ import annotations
-
 from tests.helpers.recorded_runs import recorded
 
 

@@ -1,7 +1,5 @@
 """Files that nobody should have to trust: truncated, damaged, contradictory, or made to exhaust whoever reads them."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Images in files, and data sets made of them."""
 
-from __future__ import annotations
-
 import struct
 
 import numpy as np

@@ -5,8 +5,6 @@ and may be killed again; the final file must hold the same rounds, model and sel
 With ``--survive 20``, under Open MPI, a client rank of four is killed and the others go on.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

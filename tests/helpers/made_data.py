@@ -1,7 +1,5 @@
 """Settings of every synthetic data set."""
 
-from __future__ import annotations
-
 from mpifed.data.base import Data
 
 

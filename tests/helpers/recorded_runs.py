@@ -1,7 +1,5 @@
 """Recorded runs whose numbers a test chooses, in memory or in a file."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mpifed.core.toml import to_toml

@@ -1,7 +1,5 @@
 """Requests of every kind."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 

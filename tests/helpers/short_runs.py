@@ -1,7 +1,5 @@
 """Short recorded runs."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -1,7 +1,5 @@
 """Small studies, at least one a method, on which runs are compared to the bit."""
 
-from __future__ import annotations
-
 from tests.helpers import traits
 from tests.helpers.algorithm_cases import GRAPHED, SERVED
 

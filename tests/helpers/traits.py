@@ -1,7 +1,5 @@
 """What the tests of all methods read of an algorithm: the one place that knows by which names it says so."""
 
-from __future__ import annotations
-
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.experiment.matching import missing

@@ -4,8 +4,6 @@ What has run is kept, and is not run again. Every setting is told as a comment; 
 a block for a benchmark file, in which clients differ.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

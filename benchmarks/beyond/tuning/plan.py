@@ -1,7 +1,5 @@
 """How all methods are tuned at an equal budget: plan.toml read, in the units of a data set."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

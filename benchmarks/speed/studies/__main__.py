@@ -4,8 +4,6 @@ Options and files are those of ``python -m benchmarks.speed``. A study stays her
 and because it explains or predicts; nothing watches its numbers.
 """
 
-from __future__ import annotations
-
 from benchmarks.speed.sitting import LAUNCHED, Command, sit
 
 TREE = f"--to {{to}} {LAUNCHED}"

@@ -10,8 +10,6 @@ first and in the last tenth of the rounds after the warm-up, with evaluation and
 result.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -10,8 +10,6 @@ By default only FedGiA's rows run; --only "" adds the others (some minutes). Blo
 are left out.
 """
 
-from __future__ import annotations
-
 import argparse
 
 import msgspec

@@ -17,8 +17,6 @@ At the end it prints a plan for clusters. Its network (--latency, --bandwidth) i
 no cable is shared; overhead, additions and computation are those of this machine.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import tempfile

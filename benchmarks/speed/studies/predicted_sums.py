@@ -11,8 +11,6 @@ of additions that depends on the number of ranks. Times are milliseconds; * is t
 The folder gets predicted_sums.csv and, if matplotlib is installed (extra plot), predicted_sums.png.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from itertools import pairwise

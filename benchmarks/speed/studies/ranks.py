@@ -8,8 +8,6 @@ The defaults of the machine were measured by ``benchmarks.speed.studies.predict 
 the network is assumed, and so is that no cable is shared. Options replace all of them.
 """
 
-from __future__ import annotations
-
 import argparse
 
 from benchmarks.speed import cost_model as model

@@ -9,8 +9,6 @@ With --launcher, runs on a server and hosts as well: wall seconds of their round
 that has nothing else to do. The data are looked for in MPIFED_DATA.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import time

@@ -9,8 +9,6 @@ With more ranks than cores, ranks share them: counts hold all the same, times do
 crossing.csv. ``predicted_sums`` has the times that the model predicts for more ranks.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

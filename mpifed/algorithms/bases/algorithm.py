@@ -1,7 +1,5 @@
 """What an algorithm is: a server that calls and clients that answer."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any, ClassVar, NamedTuple, Never
 

@@ -1,7 +1,5 @@
 """What the server may ask the clients of any method: constants, scores for selections, numbers for a certificate."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar
 
 import numpy as np

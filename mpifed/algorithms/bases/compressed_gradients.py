@@ -1,7 +1,5 @@
 """What methods with compressed gradients share: a compressor that fits them, and the step size of theory."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Annotated, ClassVar
 

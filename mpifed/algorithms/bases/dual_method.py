@@ -1,7 +1,5 @@
 """What the dual methods share: their options, their constants, how models are averaged, and what they refuse."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Annotated, Any, Literal
 

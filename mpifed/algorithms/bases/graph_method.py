@@ -1,7 +1,5 @@
 """What methods without a server share: clients are the nodes of a graph, and every node has a model of its own."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any, ClassVar, NamedTuple
 

@@ -1,7 +1,5 @@
 """What FedGiA and FedADMM share: the first dual variables, and the augmented Lagrangian in the record."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What algorithms with a personal model for each client share."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Annotated, Any, NamedTuple
 

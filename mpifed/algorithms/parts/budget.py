@@ -1,7 +1,5 @@
 """The privacy budget that noisy uploads spend."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 from mpifed.core.errors import UserError

@@ -1,7 +1,5 @@
 """Elastic nets of the nodes of a graph, each over its neighbours and itself."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

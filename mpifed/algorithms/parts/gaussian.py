@@ -1,7 +1,5 @@
 """Gaussian noise on clipped uploads, which protects whole clients, and the privacy that it spends."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How a client minimises f_i with a linear or a quadratic term, exactly or not."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from typing import Annotated, ClassVar, Literal, NamedTuple

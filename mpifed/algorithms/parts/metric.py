@@ -1,7 +1,5 @@
 """The matrices H_i of FedGiA, and systems with them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What methods with curvature share: the Newton direction, and backtracking along it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Laplace noise on uploads."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal

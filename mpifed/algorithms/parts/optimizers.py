@@ -1,7 +1,5 @@
 """Optimisers of local steps: which direction a client takes, given the gradient."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, NamedTuple
 

@@ -1,7 +1,5 @@
 """Proximal operators."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mpifed.core.typing import Array

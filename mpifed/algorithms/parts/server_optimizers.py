@@ -1,7 +1,5 @@
 """Optimisers of the server: what it adds to its model, given the clients' mean step."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Annotated, ClassVar, NamedTuple
 

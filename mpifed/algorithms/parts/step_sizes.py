@@ -1,7 +1,5 @@
 """Step sizes γ."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from typing import Annotated, ClassVar

@@ -1,8 +1,6 @@
 """How a client comes near the minimiser of f_i(w) − ⟨y_i, w⟩ on mini-batches, section 8.1 of Z. Fan, H. Fang,
 M. P. Friedlander, "A dual approach for federated learning", arXiv:2201.11183 (2022)."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta

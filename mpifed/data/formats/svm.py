@@ -1,7 +1,5 @@
 """Reader of LIBSVM files, which are sparse: text, plain, gzip or bzip2."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Selections by turns."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

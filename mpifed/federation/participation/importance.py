@@ -1,7 +1,5 @@
 """Selections with a probability of its own for each client."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any
 

@@ -1,8 +1,6 @@
 """The selector of a run at work: it learns what it must know of clients, has candidates score themselves, and weighs
 replies."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol

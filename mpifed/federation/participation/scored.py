@@ -1,7 +1,5 @@
 """Selections by scores of candidates, beside the biased one: the largest losses, and the longest dual steps."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta

@@ -4,8 +4,6 @@ The rows of the host's own nodes and of those on other hosts stand in the order 
 over the neighbours in rising number, whichever host they are on: the bits do not depend on the hosts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 

@@ -1,7 +1,5 @@
 """Clients as nodes of a graph: they work on their own and exchange vectors with their neighbours, without a server."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Asynchronous runs: which uploads arrive first, what each client started from, and what is still to be computed."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What rests with clients that are under way in an asynchronous run: new states and uploads, until their time comes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 

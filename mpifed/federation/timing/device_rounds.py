@@ -1,7 +1,5 @@
 """Rounds on simulated devices, some of which are slow, far away or absent."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mpifed.core.errors import UserError

@@ -1,7 +1,5 @@
 """What clients run on, and how long they take: computed, never measured."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

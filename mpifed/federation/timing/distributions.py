@@ -1,7 +1,5 @@
 """How a property differs among clients."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, Self
 

@@ -1,7 +1,5 @@
 """Simulated time without a server: every node of a graph has a clock of its own."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mpifed.core.typing import Array

@@ -1,7 +1,5 @@
 """When clients take part, and how time passes: what every schedule does, and the one that waits for all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The table [system]: clients that are slow, far away or absent."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

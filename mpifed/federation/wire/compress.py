@@ -1,7 +1,5 @@
 """The table [compress]: what is compressed on its way between server and clients, and what makes up for the errors."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

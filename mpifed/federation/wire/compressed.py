@@ -1,7 +1,5 @@
 """The stage [compress]: what the server and the clients make of requests and replies."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Real numbers as integers modulo 2^bits, whose sums are exact in any order."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

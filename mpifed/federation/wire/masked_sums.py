@@ -1,7 +1,5 @@
 """Sums of uploads in fixed point, under pairwise masks: what clients send and what the server makes of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

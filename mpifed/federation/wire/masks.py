@@ -1,7 +1,5 @@
 """Secure aggregation: uploads under masks that cancel in their sum, and what these masks cost."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Literal
 

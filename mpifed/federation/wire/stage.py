@@ -1,7 +1,5 @@
 """What messages between server and clients may pass on their way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The stages of a run. A list that is empty is not called."""
 
-from __future__ import annotations
-
 from mpifed.federation.setup import Setup
 from mpifed.federation.timing.schedule import Schedule
 from mpifed.federation.wire.compressed import COMPRESSED, HostCompression, ServerCompression

@@ -1,7 +1,5 @@
 """Uploads that are multiplied with a weight of their client on their way to a sum."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mpifed.federation.request import Request, parts_of

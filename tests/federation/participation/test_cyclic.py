@@ -1,7 +1,5 @@
 """Selections by turns."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

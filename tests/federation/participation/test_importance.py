@@ -1,7 +1,5 @@
 """Selections with a probability of its own for each client: laws and weights."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

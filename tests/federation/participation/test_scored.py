@@ -1,7 +1,5 @@
 """Selections by scores: who is ahead, what it costs, and what a uniform part is for."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Selections: how many clients, which ones, and what a replay file must hold."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from math import ceil
 

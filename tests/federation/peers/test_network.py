@@ -1,7 +1,5 @@
 """The verbs of a network: what nodes get of their neighbours, what is charged, and what is refused without a server."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Asynchronous runs: who arrives when, what each client started from, and what is computed when."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

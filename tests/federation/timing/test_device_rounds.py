@@ -1,7 +1,5 @@
 """Slow, distant and absent clients: who replies, when, and what the record says of it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

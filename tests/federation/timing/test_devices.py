@@ -1,7 +1,5 @@
 """What clients run on, and how long they take, in numbers of their own and in the seconds of a run."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

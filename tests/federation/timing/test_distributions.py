@@ -1,7 +1,5 @@
 """Distributions of speeds and delays: medians, means and tails."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

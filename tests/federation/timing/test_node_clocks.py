@@ -1,7 +1,5 @@
 """Clocks of nodes: times written out by hand, and what waits for what."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What every schedule does with uploads that are asked for after they were sent for."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

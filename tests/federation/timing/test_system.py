@@ -1,7 +1,5 @@
 """The table [system]: what it says of itself, and what it refuses by a sentence before round one."""
 
-from __future__ import annotations
-
 import pytest
 
 import mpifed as package

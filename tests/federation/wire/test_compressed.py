@@ -1,7 +1,5 @@
 """[compress]: what arrives, what both sides keep, and what is charged."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

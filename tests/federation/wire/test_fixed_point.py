@@ -1,7 +1,5 @@
 """Fixed point: the nearest multiple, sums that are exact in any order, and the largest entry that fits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

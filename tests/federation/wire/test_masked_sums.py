@@ -1,7 +1,5 @@
 """Sums under masks: equal to the bit to those without, and nothing to be learned from a single upload."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The table [masks]: what secure aggregation costs and what it changes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

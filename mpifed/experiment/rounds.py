@@ -58,7 +58,7 @@ def rounds(
         recorder.row(row, fed.selected if round else NO_CLIENT)
         recorder.snapshot(server.x, config.record.models)
         progress.show(round, config.rounds, row)
-        refuse_divergence(stop.diverged, history["objective"], round, steering(config.algorithm))
+        refuse_divergence(stop.diverged, history["objective"], round, config.algorithm)
         if reason is None and ((signal := fed.stop_signal or progress.stop) or checkpoints.due(round)):
             written = save(recorder, checkpoints, fed, server, round, elapsed)
             if signal:
@@ -147,10 +147,10 @@ def remember(history: dict[str, list[float]], row: dict[str, float]) -> None:
         del past[1:-RECENT]
 
 
-def refuse_divergence(factor: float, f: list[float], round: int, steering: str) -> None:
+def refuse_divergence(factor: float, f: list[float], round: int, algorithm: Algorithm) -> None:
     """Raise Trouble where f is above ``factor`` times its start (0: never)."""
     if factor and f[0] and abs(f[-1]) > factor * abs(f[0]):
         raise Trouble(
-            f"f diverges: {f[-1]:.3g} in round {round} after {f[0]:.3g} at the start, so look at {steering}; "
-            "stop.diverged = 0 goes on all the same"
+            f"f diverges: {f[-1]:.3g} in round {round} after {f[0]:.3g} at the start, so look at "
+            f"{steering(algorithm)}; stop.diverged = 0 goes on all the same"
         )

@@ -173,13 +173,16 @@ class Host:
     def _run(self, request: Request, answer: Answer) -> tuple[Collected, Array | None]:
         """The replies in client order, and the clients called (None: all)."""
         ids, slots, index = self.called(request.to)
-        found = Collected(len(index), self.dtype, request.reduce != "rows")
+        found: Collected
         if request.reduce == "sum" and request.last is None and self.sorted:
             found = Running(np.arange(self.lo, self.hi) if ids is None else ids, self.dtype, self.tree)
+        else:
+            found = Collected(len(index), self.dtype, request.reduce != "rows")
         first = 0
         for picks, f in self.blocks_of(slots, request.key):
             begun = time.perf_counter()
-            last = first + len(f)
+            count = len(f)
+            last = first + count
             rows = slice(first, last) if ids is None and self.sorted else index[first:last]
             first = last
             visit = Visit(f, picks, type(self.state)(*[field[picks] for field in self.state]))
@@ -191,7 +194,7 @@ class Host:
             if reply is not None and request.last is None:
                 found.put(rows, *parts_of(reply))
             if request.verb not in FOR_THE_RECORD:
-                self.seconds[picks] += (time.perf_counter() - begun) / len(f)
+                self.seconds[picks] += (time.perf_counter() - begun) / count
         return found, ids
 
     def _store(self, picks: slice | Array, old: Any, new: Any) -> None:

@@ -96,11 +96,11 @@ def study(name: str, overrides: Sequence[str]) -> dict[str, Any]:
 
 def labelled(config: Experiment, meant: bool) -> Dataset:
     """The data set with labels as the problem takes them, where one is ``meant``, and notes on labels."""
-    from mpifed.data.labels import Noted, fitted
+    from mpifed.data.labels import fitted, noted
 
     dataset = config.data.load(config.seed, config.dtype)
     if not config.problem.sampled:
-        return Noted(dataset, "the samples of a client are the rows of its matrix Q_i, the labels its vector b_i")
+        return noted(dataset, "the samples of a client are the rows of its matrix Q_i, the labels its vector b_i")
     try:
         if meant:
             return config.problem.fitted(dataset)
@@ -108,11 +108,11 @@ def labelled(config: Experiment, meant: bool) -> Dataset:
         two = values is not None and len(values) == 2
         notes = fitted(dataset, "binary" if two else "classes").notes[len(dataset.notes) :]
     except UserError as error:
-        return Noted(dataset, str(error))
+        return noted(dataset, str(error))
     except ValueError:
         return dataset
     for note in notes:
-        dataset = Noted(dataset, f"where a problem has classes, {note}")
+        dataset = noted(dataset, f"where a problem has classes, {note}")
     return dataset
 
 

@@ -51,12 +51,12 @@ class Dataset:
 
 
 class Wrapped(Dataset):
-    """A data set that is as ``whole`` is, but for what a derived class changes."""
+    """A data set that is as ``whole`` is, but for ``changes`` and for what a derived class changes."""
 
-    def __init__(self, whole: Dataset) -> None:
+    def __init__(self, whole: Dataset, **changes: Any) -> None:
         self.whole = whole
         for name in Dataset.__annotations__:
-            setattr(self, name, getattr(whole, name))
+            setattr(self, name, changes.get(name, getattr(whole, name)))
 
     def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
         return self.part(lo, hi, False)

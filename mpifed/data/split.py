@@ -8,6 +8,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Data, Dataset, Generated, Test, Wrapped
+from mpifed.data.labels import numbers_of_texts, text_note
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import Pool, Samples
 
@@ -23,25 +24,27 @@ class Pooled(Data):
 
     def deal(self, X: Any, y: Array, seed: int, dtype: str, source: str) -> Dataset:
         """Divide the samples X (d, n), y (d,) among the clients and split off test samples; errors name ``source``."""
-        seed = seed if self.seed is None else self.seed
-        rule = self.partition or self.usual
-        order, sizes = rule.split(y, self.clients, stream(seed, "partition"))
-        pool = split_pool(Samples(X, y, order, sizes), self.test, seed, dtype, source)
-        pool.division = rule.words()
-        return pool
+        return deal(self, Samples(X, y, None, None), None, seed, dtype, source)
 
 
-def split_pool(samples: Samples, tests: float | Samples, seed: int, dtype: str, source: str) -> Pool:
-    """A pool whose clients have the samples ``tests``, or keep this share of theirs, for testing.
+def deal(data: Any, train: Samples, test: Samples | None, seed: int, dtype: str, source: str) -> Pool:
+    """A pool of samples whose clients have those of ``test``, or keep the share ``data.test`` of theirs, for testing.
 
-    Errors name ``source``.
+    Where ``train`` does not say whose its samples are the partition of ``data`` divides them. Labels that are texts
+    become numbers. Errors name ``source``.
     """
-    X, y, order, sizes = samples
-    test: Samples | None = None
-    if isinstance(tests, Samples):
-        test = tests
-    elif tests:
-        counts = count_tests(sizes, tests)
+    seed = seed if data.seed is None else data.seed
+    (y, *y_test), names = numbers_of_texts([train.y] if test is None else [train.y, test.y], source)
+    X, _, order, sizes = train
+    division = ""
+    if sizes is None:
+        rule = data.partition or data.usual
+        order, sizes = rule.split(y, data.clients or 128, stream(seed, "partition"))
+        division = rule.words()
+    if test is not None:
+        test = test._replace(y=y_test[0])
+    elif data.test:
+        counts = count_tests(sizes, data.test)
         drawn = draw_tests(sizes, counts, seed, 0)
         order = np.arange(len(drawn)) if order is None else order
         test = Samples(X, y, order[drawn], counts)
@@ -49,6 +52,10 @@ def split_pool(samples: Samples, tests: float | Samples, seed: int, dtype: str, 
         sizes = sizes - counts
     pool = Pool(X, y, order, sizes, dtype, test)
     pool.source = source
+    pool.division = division
+    if names:
+        pool.names = names
+        pool.notes = (text_note(names),)
     return pool
 
 
@@ -61,10 +68,9 @@ class Split(Wrapped):
     """The data set ``whole`` with a share of each client's samples kept for testing; both parts keep their order."""
 
     def __init__(self, whole: Generated, share: float) -> None:
-        super().__init__(whole)
+        self.tests = count_tests(whole.sizes, share)
+        super().__init__(whole, sizes=whole.sizes - self.tests, sizes_test=self.tests)
         self.seed = whole.seed
-        self.tests = self.sizes_test = count_tests(whole.sizes, share)
-        self.sizes = whole.sizes - self.tests
 
     def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
         X, y = self.whole.rows(lo, hi)

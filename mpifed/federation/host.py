@@ -14,8 +14,7 @@ from mpifed.core.memory import check_memory
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import SPARSE, Block, plan
-from mpifed.data.compiled.block import CompiledBlock
-from mpifed.data.compiled.sparse_block import CompiledSparseBlock
+from mpifed.data.compiled.block import CompiledBlock, CompiledSparseBlock
 from mpifed.data.fill import Layout as Filling
 from mpifed.data.fill import add_tests, by_padded_size, fill
 from mpifed.data.same_size_blocks import between

@@ -10,7 +10,8 @@ from mpifed.core.errors import UserError
 from mpifed.data.base import Data, Dataset
 from mpifed.data.info import describe
 from mpifed.data.pool import Samples
-from mpifed.data.split import split_generated, split_pool
+from mpifed.data.sources.arrays import Arrays
+from mpifed.data.split import deal, split_generated
 from mpifed.data.survey import survey
 from tests.helpers import data_files as files
 from tests.helpers.data_files import DENSE, TEST, X, load, refused, write, y
@@ -32,7 +33,7 @@ def split(form, sizes, order, share, seed):
         return split_generated(Made(sizes, seed), share)
     numbers = np.arange(sum(sizes))
     matrix = sp.csr_array(numbers[:, None] + 1.0) if form == "csr" else numbers[:, None] + 1.0
-    return split_pool(Samples(matrix, numbers, order, np.array(sizes)), share, seed, "float64", "x")
+    return deal(Arrays(test=share), Samples(matrix, numbers, order, np.array(sizes)), None, seed, "float64", "x")
 
 
 @given(

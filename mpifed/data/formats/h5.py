@@ -44,5 +44,5 @@ def open_h5(path: Path) -> dict[str, Any]:
         for name, entry in datasets(file, str(path)):
             about = h5py.check_string_dtype(entry.dtype)
             text = about is not None and about.length is None  # strings of any length are text in numpy, too
-            found[name] = H5Array(path, name, entry.shape, str if text else entry.dtype)
+            found[name] = H5Array(path, name, entry.shape, np.dtype(str if text else entry.dtype))
     return found

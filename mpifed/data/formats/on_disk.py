@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -43,17 +44,17 @@ def at_most(file: IO[bytes], size: int) -> bytearray:
     return data
 
 
+@dataclass(eq=False)
 class Stored:
     """An array in a file: ``[lo:hi]`` or ``[row numbers]`` reads those rows."""
 
-    kind: str
+    kind = ""
     sparse = False
 
-    def __init__(self, path: Path, name: str, shape: tuple[int, ...], dtype: Any) -> None:
-        self.path = path
-        self.name = name
-        self.shape = shape
-        self.dtype = np.dtype(dtype)
+    path: Path
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
 
     def open(self) -> AbstractContextManager[Reader]:
         """A reader of consecutive rows; fastest when row numbers increase from call to call."""

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -12,13 +12,11 @@ from numpy.typing import ArrayLike
 from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
 from mpifed.core.objects import plain
-from mpifed.core.streams import stream
 from mpifed.core.typing import Array, Count, Matrix
 from mpifed.data.base import Data, Dataset, Test
-from mpifed.data.labels import numbers_of_texts, text_note
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import Samples, check_finite
-from mpifed.data.split import split_pool
+from mpifed.data.split import deal
 
 CHUNK_BYTES = 1 << 24  # of a matrix that are hashed at a time
 SHORT = 12  # digits of a hash in a message
@@ -59,6 +57,7 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
     shape: Annotated[list[int] | None, Meta(description="samples d and features n")] = None
     sha256: Annotated[str, Meta(description="hash of the arrays, of whose they are, and of test samples")] = ""
     clients: Annotated[Count | None, Meta(description="number of clients m")] = None  # type: ignore[assignment]
+    usual: ClassVar[Partition] = Iid()
     partition: Partition | None = None
     test: Test = 0.0
 
@@ -83,21 +82,8 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
 
     def load(self, seed: int, dtype: str) -> Dataset:
         held = self.held()
-        seed = seed if self.seed is None else self.seed
-        X, y, order, sizes = held.train
-        labels = [y] if held.test is None else [y, held.test.y]
-        (y, *tests), names = numbers_of_texts(labels, "the arrays")
-        division = "by the arrays"
-        if sizes is None:
-            rule = self.partition or Iid()
-            order, sizes = rule.split(y, self.clients or 1, stream(seed, "partition"))
-            division = rule.words()
-        test = self.test if held.test is None else held.test._replace(y=tests[0])
-        pool = split_pool(Samples(X, y, order, sizes), test, seed, dtype, "the arrays")
-        pool.division = division
-        if names:
-            pool.names = names
-            pool.notes = (text_note(names),)
+        pool = deal(self, held.train, held.test, seed, dtype, "the arrays")
+        pool.division = pool.division or "by the arrays"
         return pool
 
 

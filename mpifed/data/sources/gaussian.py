@@ -1,8 +1,6 @@
 """Many clients of equal size, generated fast, to measure how runs scale."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -18,7 +16,7 @@ CHUNK = 1 << 15  # numbers of X from one stream; a new stream costs as much as d
 class GaussianClients(Generated):
     """Client i belongs to chunk i // per. Chunks are always drawn whole, so no number depends on lo, hi or m."""
 
-    def __init__(self, source: Gaussian, seed: int, dtype: str) -> None:
+    def __init__(self, source: Any, seed: int, dtype: str) -> None:
         super().__init__(source, seed, dtype)
         self.n = source.features
         self.D = source.samples

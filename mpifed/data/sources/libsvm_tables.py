@@ -1,7 +1,7 @@
 """Tables of the LIBSVM collection with two classes: a9a, w8a, phishing and mushrooms."""
 
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from msgspec import Meta
@@ -22,19 +22,19 @@ class LibsvmTable(Pooled):
     """A table of two classes in LIBSVM's text format, plain, .gz or .bz2; the smaller label becomes 0, the larger 1."""
 
     objective = "logistic"
-    table: ClassVar[str]
 
     clients: Clients = 142
     ones: Annotated[bool, Meta(description="append a column of ones: the last parameter is an intercept")] = False
     sparse: Sparse = True
 
     def locate(self) -> list[Path]:
-        return [find(self.table, self.table, f"{self.table}.gz", f"{self.table}.bz2", shared="libsvm")]
+        name = self.label()
+        return [find(name, name, f"{name}.gz", f"{name}.bz2", shared="libsvm")]
 
     def load(self, seed: int, dtype: str) -> Dataset:
         (path,) = self.locate()
         with reading(path, "LIBSVM"):
-            X, y = read_samples(dict(zip("Xy", read_svm(path, None), strict=True)), path, "")
+            X, y = read_samples(read_svm(path, None), path, "")
         if self.ones:
             X = sp.hstack([X, np.ones((len(y), 1))], format="csr")
         classes = np.unique(y, return_inverse=True)[1]
@@ -47,16 +47,12 @@ class A9a(LibsvmTable, tag="a9a"):
     Labels become 0 and 1. Files: a9a, a9a.gz or a9a.bz2, in the folder a9a or libsvm. Default partition: iid.
     """
 
-    table: ClassVar[str] = "a9a"
-
 
 class W8a(LibsvmTable, tag="w8a"):
     """Web pages as 300 binary features, 49,749 samples (Platt; LIBSVM), 4 % of them nonzero; labels −1 and 1.
 
     Labels become 0 and 1. Files: w8a, w8a.gz or w8a.bz2, in the folder w8a or libsvm. Default partition: iid.
     """
-
-    table: ClassVar[str] = "w8a"
 
 
 class Phishing(LibsvmTable, tag="phishing"):
@@ -65,8 +61,6 @@ class Phishing(LibsvmTable, tag="phishing"):
     Labels are 0 and 1. Files: phishing, phishing.gz or phishing.bz2, in the folder phishing or libsvm. Dense rows by
     default. Default partition: iid.
     """
-
-    table: ClassVar[str] = "phishing"
 
     sparse: Sparse = False
 
@@ -77,5 +71,3 @@ class Mushrooms(LibsvmTable, tag="mushrooms"):
     Labels become 0 and 1. Files: mushrooms, mushrooms.gz or mushrooms.bz2, in the folder mushrooms or libsvm. Default
     partition: iid.
     """
-
-    table: ClassVar[str] = "mushrooms"

@@ -149,5 +149,5 @@ class Rcv1(Pooled, tag="rcv1"):
     def load(self, seed: int, dtype: str) -> Dataset:
         (path,) = self.locate()
         with reading(path, "LIBSVM"):
-            X, y = read_samples(dict(zip("Xy", read_svm(path, None), strict=True)), path, "")
+            X, y = read_samples(read_svm(path, None), path, "")
         return self.deal(X, np.unique(y, return_inverse=True)[1], seed, dtype, str(path))

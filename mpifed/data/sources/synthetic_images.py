@@ -1,8 +1,6 @@
 """Generated images of classes: data for a CNN without a download."""
 
-from __future__ import annotations
-
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
@@ -19,7 +17,7 @@ FINEST = 4  # highest number of periods across the image
 class GeneratedImages(ClientByClient):
     """The images of all clients; all ranks have the same patterns, and each client has its own random stream."""
 
-    def __init__(self, source: ImageClasses, seed: int, dtype: str) -> None:
+    def __init__(self, source: Any, seed: int, dtype: str) -> None:
         super().__init__(source, seed, dtype)
         self.classes = source.classes
         self.n = source.channels * source.size**2

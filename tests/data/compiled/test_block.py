@@ -2,14 +2,18 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from mpifed.core.symmetric import pack
 from mpifed.data.blocks import Block
-from mpifed.data.compiled.block import CompiledBlock
-from mpifed.data.same_size_blocks import dense_blocks
+from mpifed.data.compiled.block import CompiledBlock, CompiledSparseBlock
+from mpifed.data.compiled.compiling import kernel
+from mpifed.data.same_size_blocks import SameSizeBlocks, dense_blocks
+from mpifed.data.sparse_block import sparse_block
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.nonconvex_logistic import NonconvexLogistic
+from mpifed.problems.softmax import Softmax
 
 pytestmark = pytest.mark.fast
 
@@ -158,3 +162,67 @@ class Renamed(Logistic, tag="renamed"):
 
 def test_a_loss_of_ones_own_stays_with_numpy():
     assert [kind().compiles() for kind in (Doubled, Weighted, Renamed, Logistic)] == [False, False, True, True]
+
+
+SPARSE_SHAPES = [(4, 1), (4, 3), (8, 15), (20, 33), (3, 70)]
+
+
+def sparse_pair(d, n, dtype="float64", m=5):
+    """Clients with about d samples, some of which have no nonzeros, for numpy and for the kernel."""
+    rng, sizes = np.random.default_rng([d, n]), d - np.arange(m) % 3 % d
+    sizes = np.where(-(-sizes // 4) == -(-d // 4), sizes, d)
+    parts = []
+    for size in sizes:
+        X = rng.standard_normal((size, n)) * (rng.random((size, n)) < 0.3)
+        X[0] = 0
+        parts.append((sp.csr_array(X.astype(dtype)), rng.integers(0, 2, size).astype(dtype)))
+    return [sparse_block(parts, sizes, n, dtype, *kind) for kind in ((), (CompiledSparseBlock,))]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("d", "n"), SPARSE_SHAPES)
+def test_the_matrices_of_csr_samples_are_those_of_numpy_and_symmetric_to_the_bit(d, n, dtype):
+    plain, compiled = sparse_pair(d, n, dtype)
+    W = np.random.default_rng(1).standard_normal(plain.b.shape).astype(dtype) * (plain.w > 0)
+    G = compiled.gram(W)
+    assert (G.dtype, G.shape) == (dtype, (len(plain), n, n))
+    assert close(G, plain.gram(W), 20 * np.finfo(dtype).eps)
+    assert G.tobytes() == G.mT.copy().tobytes()
+
+
+@pytest.mark.parametrize(("d", "n"), SPARSE_SHAPES)
+def test_every_way_to_the_csr_samples_of_a_client_gives_the_same_bits(d, n):
+    _, block = sparse_pair(d, n)
+    problem, X = Logistic(mu=0.3), np.random.default_rng(2).standard_normal((len(block), n))
+    H = problem.hess(block, X)
+    assert problem.packed_hess(block, X).tobytes() == pack(H).tobytes()
+    for rows in (np.array([3]), np.array([4, 1, 2])):
+        part = block.take(rows)
+        assert type(part) is CompiledSparseBlock
+        assert problem.hess(part, X[rows]).tobytes() == H[rows].tobytes()
+    SameSizeBlocks([block])
+    assert problem.hess(block.place[0].take(np.array([1, 2])), X[1:3]).tobytes() == H[1:3].tobytes()
+    assert problem.hess(block, X[1])[1].tobytes() == H[1].tobytes()
+
+
+def test_softmax_has_them_as_well():
+    plain, compiled = sparse_pair(20, 7)
+    X = np.random.default_rng(3).standard_normal((5, 16))
+    assert np.allclose(Softmax().hess(compiled, X), Softmax().hess(plain, X), rtol=1e-12, atol=1e-14)
+
+
+def test_rows_that_name_a_column_twice_or_in_any_order_are_those_of_the_matrix():
+    A = sp.csr_array((np.arange(1.0, 8), [4, 0, 4, 3, 1, 0, 2], [0, 3, 3, 5, 7]), shape=(4, 5))
+    block = sparse_block([(A, np.zeros(4))], np.array([4]), 5, float, CompiledSparseBlock)
+    W = np.array([[1.0, 2, 3, -4]])
+    assert np.allclose(block.gram(W)[0], A.toarray().T @ (W[0][:, None] * A.toarray()), rtol=1e-14)
+    assert not block.A.has_canonical_format
+
+
+def test_indices_of_64_bits_are_read_too_and_samples_that_do_not_fit_are_refused():
+    _, block = sparse_pair(8, 15)
+    A, W = block.A, np.ones(block.b.shape)
+    wide = kernel(A.dtype, "pairs")(A.data, A.indices.astype(np.int64), A.indptr.astype(np.int64), W, 15)
+    assert wide.tobytes() == block.packed_gram(W).tobytes()
+    with pytest.raises(ValueError, match="do not go together"):
+        kernel(A.dtype, "pairs")(A.data, A.indices, A.indptr, W[:, :-1].copy(), 15)

@@ -179,4 +179,4 @@ def test_training_and_test_samples_share_the_numbers_of_text_labels(tmp_path):
     ],
 )
 def test_labels_that_are_neither_text_nor_numbers_are_refused(tmp_path, arrays, sentence):
-    refused(write(tmp_path / "x.npz", {"X": X, **arrays}), sentence, clients=2)
+    refused(write(tmp_path / "x.npz", {"X": X, **arrays}), sentence, clients=4)

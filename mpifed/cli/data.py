@@ -11,7 +11,7 @@ from mpifed.core.errors import UserError
 
 if TYPE_CHECKING:
     from mpifed.data.base import Data, Dataset
-    from mpifed.data.survey import Survey
+    from mpifed.data.info import Survey
     from mpifed.experiment.config import Experiment
 
 
@@ -48,8 +48,7 @@ def info(args: argparse.Namespace) -> str:
     """Describe a data set in words, and draw it where a picture is asked for."""
     from mpifed.cli.describe import sentence
     from mpifed.core.files import checked_target
-    from mpifed.data.info import describe
-    from mpifed.data.survey import survey
+    from mpifed.data.info import describe, survey
     from mpifed.experiment.config import experiment
 
     if args.output is not None:
@@ -120,11 +119,10 @@ def draw(dataset: Dataset, found: Survey, config: Experiment, args: argparse.Nam
     """Save the picture of a data set."""
     import numpy as np
 
-    from mpifed.data.survey import level_names
     from mpifed.report import partition, style
 
     spread = np.stack([found.mean, found.deviation, found.low, found.high])
-    view = partition.Division(dataset.sizes, level_names(dataset, found.levels), found.counts, spread)
+    view = partition.Division(dataset.sizes, found.names, found.counts, spread)
     rule = dataset.division or ", ".join(settings(config.data))
     seed = config.seed if config.data.seed is None else config.data.seed
     title = ", ".join([f"{args.name}: {dataset.m} clients", *([rule] if rule else []), f"seed = {seed}"])

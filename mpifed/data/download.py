@@ -119,7 +119,9 @@ def fetch_source(source: Source, folder: Path, missing: list[Path]) -> str:
     """Download a source and put its ``missing`` files in ``folder``; a note on the checksum."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder) as whole:
-        digest = download(source.url, whole)
+        download(source.url, whole)
+        whole.seek(0)
+        digest = hashlib.file_digest(whole, "sha256").hexdigest()
         if source.sha256 not in (None, digest):
             raise UserError(
                 f"the file from {source.url} has the SHA-256 {digest}: it should be {source.sha256}, so it was deleted"
@@ -135,10 +137,10 @@ def fetch_source(source: Source, folder: Path, missing: list[Path]) -> str:
     return f"SHA-256 {digest}" + (", as published" if source.sha256 else "; none is published to compare it with")
 
 
-def download(url: str, out: IO[bytes]) -> str:
-    """Write the content of ``url`` to a file and return its SHA-256; OSError where it is cut off or of a wrong type."""
+def download(url: str, out: IO[bytes]) -> None:
+    """Write the content of ``url`` to a file; OSError where it is cut off or of a wrong type."""
     with urllib.request.urlopen(url, timeout=60) as reply:
-        digest, length = copy(reply, out, url)
+        length = copy(reply, out, url)
         promised = reply.headers.get("Content-Length")
     if promised and length != int(promised):
         raise OSError(f"the connection broke off after {length} of {promised} bytes")
@@ -146,19 +148,16 @@ def download(url: str, out: IO[bytes]) -> str:
     out.seek(0)
     if out.read(len(magic)) != magic:
         raise OSError(f"the server did not send a {Path(url).suffix} file")
-    return digest
 
 
-def copy(source: IO[bytes] | Any, out: IO[bytes], name: str) -> tuple[str, int]:
-    """Copy a stream; return its SHA-256 and the number of bytes."""
-    digest = hashlib.sha256()
+def copy(source: IO[bytes] | Any, out: IO[bytes], name: str) -> int:
+    """Copy a stream; return the number of bytes."""
     length = 0
     while block := source.read(1 << 20):
-        digest.update(block)
         length += out.write(block)
         if length > LARGEST:
             raise UserError(f"{name} has more than {LARGEST >> 30} GiB: it is not the data set")
-    return digest.hexdigest(), length
+    return length
 
 
 def find(name: str, *files: str, shared: str = "") -> Path:

@@ -24,7 +24,6 @@ from mpifed.data import info
 from mpifed.data.base import Data
 from mpifed.data.formats.idx import read_idx
 from mpifed.data.labels import fitted
-from mpifed.data.survey import survey
 from mpifed.experiment import config
 from mpifed.experiment.checkpoint import find, folder
 from mpifed.federation.participation.selection import Replay
@@ -171,7 +170,7 @@ def test_data_files(name, tmp_path):
 def read(path):
     table = {"name": "file", "path": str(path)} | ({"clients": 3} if path.name in POOLS else {})
     dataset = Data.build(table, "data").load(0, "float64")
-    info.describe(dataset, survey(dataset))
+    info.describe(dataset, info.survey(dataset))
     for kind in ("classes", "binary"):
         with contextlib.suppress(ValueError):  # labels that are something else
             fitted(dataset, kind).rows(0, dataset.m)

@@ -1,7 +1,7 @@
 """Reader of CSV files, which are dense tables: text, plain, gzip or bzip2."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -106,19 +106,17 @@ def raise_first_error(path: Path, layout: Layout) -> None:
             continue
         if len(cells) != len(layout.names):
             raise UserError(f"{path}, line {number}: {len(cells)} columns, but the first line has {len(layout.names)}")
-        for wrong in wrong_cells(cells, layout):
-            raise UserError(f"{path}, line {number}: {wrong}")
+        for column, cell in enumerate(cells):
+            where = f"in the column {layout.names[column]!r}" if layout.header else f"in column {column}"
+            if wrong := wrong_in(cell, column, layout, where):
+                raise UserError(f"{path}, line {number}: {wrong}")
 
 
-def wrong_cells(cells: Sequence[str], layout: Layout) -> Iterator[str]:
-    """What is wrong with the cells of a line."""
-    for column, cell in enumerate(cells):
-        where = f" in the column {layout.names[column]!r}" if layout.header else f" in column {column}"
-        if column in layout.words:
-            if not cell.strip():
-                yield f"there is no text{where}"
-            if is_number(cell):
-                yield f"{cell!r}{where} is a number, but the first entry is text: all must be numbers, or all text"
-        elif not is_number(cell):
-            feature = column not in layout.special.values()
-            yield f"{cell!r}{where} is not a number" + (", and features must be numbers" if feature else "")
+def wrong_in(cell: str, column: int, layout: Layout, where: str) -> str:
+    """What is wrong with a cell, or nothing."""
+    if column not in layout.words:
+        also = "" if column in layout.special.values() else ", and features must be numbers"
+        return "" if is_number(cell) else f"{cell!r} {where} is not a number{also}"
+    if is_number(cell):
+        return f"{cell!r} {where} is a number, but the first entry is text: all must be numbers, or all text"
+    return "" if cell.strip() else f"there is no text {where}"

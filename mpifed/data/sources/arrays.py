@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -15,29 +16,25 @@ from mpifed.core.objects import plain
 from mpifed.core.typing import Array, Count, Matrix
 from mpifed.data.base import Data, Dataset, Test
 from mpifed.data.partition import Iid, Partition
-from mpifed.data.pool import Samples, check_finite
-from mpifed.data.split import deal
+from mpifed.data.pool import Samples, check_finite, deal
 
 CHUNK_BYTES = 1 << 24  # of a matrix that are hashed at a time
 SHORT = 12  # digits of a hash in a message
 
 
+@dataclass(eq=False)
 class Held:
-    """Samples X (d, n), y (d,) and, where given, whose they are; ``test`` likewise. ``sha256`` is of all of them.
+    """Samples X (d, n), y (d,) and, where given, whose they are; without sizes a partition divides the rows."""
 
-    Client i owns the next sizes[i] rows of ``order``; ``sizes`` None: a partition divides the rows.
-    """
-
-    def __init__(self, train: Samples, test: Samples | None) -> None:
-        self.train = train
-        self.test = test
-        self.sha256 = self.digest()
+    train: Samples
+    test: Samples | None
 
     def digest(self) -> str:
         """The hash of the arrays as they are now."""
         found = hashlib.sha256()
-        for samples in (self.train, self.test):
-            for array in () if samples is None else parts(samples):
+        for X, *others in filter(None, (self.train, self.test)):
+            own = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
+            for array in (array for array in [*own, *others] if array is not None):
                 found.update(f"{array.dtype.str} {array.shape};".encode())
                 step = max(1, CHUNK_BYTES // max(1, array[:1].nbytes))
                 for first in range(0, len(array), step):
@@ -116,11 +113,12 @@ def arrays(
         tests = test_samples(test, train, names)
         test = 0.0
     held = Held(train, tests)
-    table = {"shape": list(train.X.shape), "sha256": held.sha256, "clients": m, "test": test}
+    sha256 = held.digest()
+    table = {"shape": list(train.X.shape), "sha256": sha256, "clients": m, "test": test}
     made = Arrays.fill(table if partition is None else table | {"partition": plain(partition, "partition")}, "data")
-    known = HELD.get(held.sha256)
-    if known is None or known.digest() != held.sha256:
-        HELD[held.sha256] = known = held
+    known = HELD.get(sha256)
+    if known is None or known.digest() != sha256:
+        HELD[sha256] = known = held
     made.__dict__["kept"] = known  # as long as this object lives
     return made
 
@@ -192,10 +190,3 @@ def vector(values: Any, name: str) -> Array:
     if found.ndim != 1 or not len(found):
         raise UserError(f"{name} has the shape {found.shape}: it must have one axis and at least one entry")
     return found
-
-
-def parts(samples: Samples) -> list[Array]:
-    """The arrays of samples: those of a CSR matrix, labels, order and sizes where there are any."""
-    X = samples.X
-    own = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
-    return own + [array for array in (samples.y, samples.order, samples.sizes) if array is not None]

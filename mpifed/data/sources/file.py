@@ -21,8 +21,7 @@ from mpifed.data.formats.on_disk import reading
 from mpifed.data.formats.parquet import read_parquet
 from mpifed.data.formats.svm import read_svm
 from mpifed.data.partition import Iid, Partition
-from mpifed.data.pool import Samples
-from mpifed.data.split import deal
+from mpifed.data.pool import Samples, deal
 
 SUFFIXES = {
     "HDF5": (".h5", ".hdf5"),

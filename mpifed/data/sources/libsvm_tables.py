@@ -12,8 +12,7 @@ from mpifed.data.download import find
 from mpifed.data.formats.arrays import read_samples
 from mpifed.data.formats.on_disk import reading
 from mpifed.data.formats.svm import read_svm
-from mpifed.data.pool import DenseRows
-from mpifed.data.split import Pooled
+from mpifed.data.pool import DenseRows, Pooled
 
 Sparse = Annotated[bool, Meta(description="keep X as CSR; false: dense rows")]
 

@@ -16,7 +16,7 @@ from mpifed.data.formats.idx import Pixels, read_idx
 from mpifed.data.formats.image_folder import NO_PILLOW, FolderImages, find_images
 from mpifed.data.formats.on_disk import reading
 from mpifed.data.partition import Partition, Shards
-from mpifed.data.split import Pooled
+from mpifed.data.pool import Pooled
 
 LACKING = 'data = "digits" needs scikit-learn, which contains them: pip install "mpifed[data]"'
 

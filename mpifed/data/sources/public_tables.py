@@ -17,8 +17,7 @@ from mpifed.data.formats.mat import read_mat
 from mpifed.data.formats.on_disk import reading
 from mpifed.data.formats.svm import read_svm
 from mpifed.data.partition import Partition, Sizes
-from mpifed.data.pool import DenseRows, check_finite, unit_columns
-from mpifed.data.split import Pooled
+from mpifed.data.pool import DenseRows, Pooled, check_finite
 
 
 class UnitColumns(Pooled):
@@ -43,6 +42,13 @@ class UnitColumns(Pooled):
         elif sp.issparse(X):
             X = DenseRows(X)
         return self.deal(X, y, seed, dtype, str(path))
+
+
+def unit_columns(X: Matrix) -> Matrix:
+    """X with each column divided by its Euclidean norm; zero columns stay 0, no centring (errata, qot and adult)."""
+    norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=0)).ravel() if sp.issparse(X) else np.einsum("ij,ij->j", X, X))
+    scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
+    return (X @ sp.diags_array(scale)).tocsr() if sp.issparse(X) else X * scale
 
 
 class Qot(UnitColumns, tag="qot"):

@@ -8,7 +8,7 @@ from msgspec import Meta
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.base import ClientByClient, Clients, Data, Dataset, Test
-from mpifed.data.split import split_generated
+from mpifed.data.pool import split_generated
 
 
 class SyntheticClients(ClientByClient):

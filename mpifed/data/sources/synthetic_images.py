@@ -8,7 +8,7 @@ from msgspec import Meta
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.base import ClientByClient, Clients, Data, Dataset, Test
-from mpifed.data.split import split_generated
+from mpifed.data.pool import split_generated
 
 WAVES = 4  # number of waves in the pattern of a class
 FINEST = 4  # highest number of periods across the image

@@ -92,12 +92,7 @@ LONG = tuple(letter * 30 for letter in "abc")
         ("binary", [-1, 0, 1], (), f"{TWO} 3: -1, 0, 1; problem=softmax "),
         ("binary", range(3), LONG, f"{TWO} 3: a{{19}}…, b{{19}}…, c{{19}}…; problem=soft"),
         ("numbers", range(3), LONG, r"text \(a{19}…, b{19}…, c{19}…\), .*; problem=softmax takes them$"),
-        (
-            "numbers",
-            [0, 1],
-            ("cat", "dog"),
-            r"labels are text \(cat, dog\), and it needs numbers; problem=logistic",
-        ),
+        ("numbers", [0, 1], ("cat", "dog"), r"labels are text \(cat, dog\), and it needs numbers; problem=logistic"),
     ],
 )
 def test_labels_that_cannot_be_meant_are_refused(kind, labels, names, sentence):

@@ -97,11 +97,7 @@ FEATURES = "is not a number, and features must be numbers"
         (IRIS + "1,2\n", {}, "line 4: 2 columns, but the first line has 3"),
         (USERS, {"client": "klient"}, r'data\.client = "klient" is not a column of .*, which has columns user, a, y'),
         (USERS, {"client": 2}, r"data\.client = 2 is the column of the labels of .*: data\.target must be another one"),
-        (
-            USERS,
-            {"client": "a", "target": "a"},
-            r'data\.client = "a" is the column of the labels of .*: they must b',
-        ),
+        (USERS, {"client": "a", "target": "a"}, r'data\.client = "a" is the column of the labels of .*: they must b'),
         (USERS, {"client": "user"}, r"data\.clients = 1 contradicts .*, which has a column of 3 clients"),
         (USERS, {"client": "user", "partition": "iid", "clients": None}, '"iid" contradicts .* a column of 3 clients'),
     ],

@@ -1,5 +1,7 @@
 """Pools of samples in one matrix, divided among clients, and the share of a client's samples kept for testing."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -90,23 +92,21 @@ class Pool(Dataset):
         return X, y
 
 
-class DenseRows:
-    """A CSR matrix whose rows become a dense array when they are read, which saves memory until then."""
+@dataclass(eq=False)
+class WhenRead:
+    """A matrix X (d, n) whose rows become a dense array of numbers when they are read, which saves memory."""
+
+    X: Any
+    convert: Callable[[Any], Array]
 
     sparse = False
 
-    def __init__(self, X: Any) -> None:
-        self.X = X
-        self.shape = X.shape
-        self.dtype = X.dtype
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.X.shape
 
     def __getitem__(self, index: Any) -> Array:
-        return np.asarray(self.X[index].toarray())
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes in memory."""
-        return int(self.X.data.nbytes + self.X.indices.nbytes + self.X.indptr.nbytes)
+        return self.convert(self.X[index])
 
 
 def check_finite(values: Matrix, numbers: Any, name: str) -> None:

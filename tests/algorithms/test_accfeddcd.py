@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from mpifed.algorithms.parts.local_solvers import Solver
-from mpifed.data.sources.lower_bound import LowerBound
+from mpifed.data.sources.quadratic import LowerBound
 from mpifed.federation.participation.selection import All, Uniform
 from tests.helpers.algorithm_runs import quadratics
 from tests.helpers.dual_methods import Dual, after, begun, duals, every_dual, on_every_set, sharp, trajectory

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
 from mpifed.data.base import Data, Dataset
-from mpifed.data.pool import DenseRows, Pool, Samples, deal, split_generated
+from mpifed.data.pool import Pool, Samples, WhenRead, deal, split_generated
 from mpifed.data.sources.arrays import Arrays
 from mpifed.data.sources.public_tables import unit_columns
 from tests.helpers import data_files as files
@@ -107,7 +107,9 @@ def test_rows_of_a_pool_do_not_depend_on_the_range_asked(sizes, kind, seed):
     matrix, d = rng.integers(0, 3, size=(30, 4)), sum(sizes)
     order = rng.permutation(30)[:d]
     source = matrix if kind == "dense" else sp.csr_array(matrix)
-    pool = Pool(DenseRows(source) if kind == "densified" else source, np.arange(30), order, np.array(sizes))
+    pool = Pool(
+        WhenRead(source, sp.csr_array.toarray) if kind == "densified" else source, np.arange(30), order, np.array(sizes)
+    )
     files.same_rows_however_asked(pool)
     rows, labels = pool.rows(0, pool.m)
     assert sp.issparse(rows) == (kind == "csr") == pool.sparse

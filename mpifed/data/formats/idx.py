@@ -10,6 +10,7 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.data.formats.on_disk import at_most, reading
+from mpifed.data.pool import WhenRead
 
 LARGEST = 1 << 31  # bytes of values; MNIST has 47 million
 UNSIGNED_BYTE = 8
@@ -42,21 +43,12 @@ def read_idx(path: Path, dimensions: int) -> Array:
     return np.frombuffer(data, dtype=np.uint8).reshape(shape)
 
 
-class Pixels:
+def pixels(X: Array, mean: float, deviation: float) -> WhenRead:
     """Images X (d, n) of bytes; rows that are read become numbers (x/255 - mean)/deviation.
 
     Until then they stay bytes, which take an eighth of the memory of float64 on every rank.
     """
-
-    dtype = np.dtype(np.float64)
-
-    def __init__(self, X: Array, mean: float, deviation: float) -> None:
-        self.X = X
-        self.shape = X.shape
-        self.level = levels(mean, deviation)
-
-    def __getitem__(self, index: Any) -> Array:
-        return self.level[self.X[index]]
+    return WhenRead(X, levels(mean, deviation).take)
 
 
 def levels(mean: float, deviation: float) -> Array:

@@ -12,7 +12,7 @@ from mpifed.core.typing import Array
 from mpifed.data.base import Clients, Dataset, Test
 from mpifed.data.download import find
 from mpifed.data.formats.arrays import read_samples
-from mpifed.data.formats.idx import Pixels, read_idx
+from mpifed.data.formats.idx import pixels, read_idx
 from mpifed.data.formats.image_folder import NO_PILLOW, FolderImages, find_images
 from mpifed.data.formats.on_disk import reading
 from mpifed.data.partition import Partition, Shards
@@ -67,7 +67,7 @@ class IdxImages(ImageSet):
                 "they must come from the same data set"
             )
         X, y = (np.concatenate(arrays) for arrays in list(zip(*read, strict=True))[1:])
-        return self.deal(Pixels(X, *self.scale), y, seed, dtype, str(read[0][0]))
+        return self.deal(pixels(X, *self.scale), y, seed, dtype, str(read[0][0]))
 
     def locate(self) -> list[Path]:
         kinds = ("images-idx3", "labels-idx1")

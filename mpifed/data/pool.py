@@ -24,7 +24,7 @@ class Samples(NamedTuple):
     X: Any  # (d, n): Array, CSR, or a matrix in a file that supports X[lo:hi] and X[row numbers]
     y: Array  # (d,)
     order: Array | None  # row numbers; None: the rows in the order of X
-    sizes: Array  # (m,)
+    sizes: Any  # (m,); None where a partition is to divide the rows
 
 
 class Pool(Dataset):

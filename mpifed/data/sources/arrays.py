@@ -129,7 +129,7 @@ def samples_of(X: Any, y: ArrayLike, clients: Any) -> tuple[Samples, Array | Non
     if isinstance(clients, int | np.integer) and not isinstance(clients, bool):
         if not 1 <= clients <= len(y):
             raise UserError(f"clients = {clients} is wrong: {len(y)} samples are for 1 to {len(y)} clients")
-        return Samples(X, y, None, None), None, int(clients)  # type: ignore[arg-type]
+        return Samples(X, y, None, None), None, int(clients)
     given = vector(clients, "clients")
     if given.dtype.kind in "iu" and given.min() >= 1 and given.sum() == len(y):
         return Samples(X, y, None, given.astype(np.int64)), None, len(given)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.data.partition import Classes, Contiguous, Dirichlet, Iid, Partition, Shards, Sizes
-from tests.helpers.data_files import X, load, write, y
 
 RULES = [
     *(Iid(), Contiguous(), Sizes(), Sizes(least=0.9), Shards(), Shards(per_client=1)),
@@ -71,13 +70,6 @@ def test_contiguous_parts_are_equal_runs_the_larger_ones_first_and_iid_parts_dif
     assert list(sizes) == [len(part) for part in np.array_split(order, m)] == sorted(sizes, reverse=True)
     assert sizes[0] - sizes[-1] <= 1
     assert np.ptp(split(Iid(), np.zeros(d), m)[1]) <= 1
-
-
-def test_contiguous_keeps_the_order_of_a_file(tmp_path):
-    dataset = load(write(tmp_path / "pool.npz", {"X": X, "y": y}), clients=3, partition="contiguous")
-    assert list(dataset.sizes) == [4, 3, 3]
-    assert np.array_equal(dataset.rows(0, 3)[0], X)
-    assert np.array_equal(dataset.rows(1, 2)[1], y[4:7])
 
 
 def test_random_sizes_stay_above_the_least_share_of_the_mean_and_follow_the_law_of_redrawn_cut_points():

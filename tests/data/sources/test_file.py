@@ -18,7 +18,7 @@ CSR = SPARSE["X_data"]
 
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("arrays", [DENSE, SPARSE], ids=["dense", "csr"])
-def test_client_i_owns_the_next_rows_of_the_file(tmp_path, suffix, arrays):
+def test_client_i_owns_the_next_rows_of_the_file_and_of_its_test_samples(tmp_path, suffix, arrays):
     if suffix == ".mat" and arrays is SPARSE:
         arrays = {**DENSE, "X": sp.csc_array(X)}
     dataset = load(write(tmp_path / f"fed{suffix}", arrays), clients=4)  # which may agree with the file
@@ -29,11 +29,7 @@ def test_client_i_owns_the_next_rows_of_the_file(tmp_path, suffix, arrays):
     assert np.array_equal(dense(rows), X[2:6])
     assert np.array_equal(labels, y[2:6])
     made.same_rows_however_asked(dataset)
-
-
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_test_samples_belong_to_clients_too_and_count_for_the_classes(tmp_path, suffix):
-    dataset = load(write(tmp_path / f"fed{suffix}", {**DENSE, **TEST}))
+    dataset = load(write(tmp_path / f"fed{suffix}", {**arrays, **TEST}))  # whose labels count for the classes
     assert np.array_equal(dataset.sizes_test, made.SIZES_TEST)
     assert dataset.classes == 4
     rows, labels = dataset.rows_test(1, 3)

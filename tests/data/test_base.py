@@ -69,12 +69,3 @@ def test_a_file_is_looked_for_and_must_be_readable(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(UserError, match=r"fed\.npz cannot be read: permission denied$"):
         source.check()
-
-
-def test_images_need_pillow_before_the_first_one_is_read(root, monkeypatch):
-    (root / "medical-mnist").mkdir()
-    source = Data.build({"name": "medical-mnist"}, "data")
-    source.check()
-    monkeypatch.setattr("mpifed.data.sources.public_images.find_spec", lambda name: None)
-    with pytest.raises(UserError, match='needs Pillow to read images: pip install "mpifed'):
-        source.check()

@@ -107,7 +107,6 @@ REAL = np.linspace(0, 1, 50)
         ({"sizes": 7}, PAIRS, 2, r"\.sizes adds up to 14, but there are only 12"),
         ({"sizes": []}, PAIRS, 2, r": sizes must be"),
         ({"least": 0.9}, PAIRS, 9, r"\.least = 0\.9 is too large for 12 samples and data\.clients = 9"),
-        ({"least": 1.5}, PAIRS, 9, r"\.least = 1\.5 is wrong"),
         ({"name": "shards", "per_client": 3}, PAIRS, 5, r"\.per_client = 3 and data\.clients = 5 need 15 shards, but"),
         ({"name": "shards", "per_client": 1, "pure": True}, PAIRS, 5, r"\.pure = true needs .* each of the 6 classes"),
         ({"name": "classes", "per_client": 7}, PAIRS, 5, r"\.per_client = 7 is too large: there are 6 classes"),
@@ -154,11 +153,3 @@ def test_small_alpha_separates_classes_and_large_alpha_mixes_them_and_leaves_nob
     assert np.allclose(shares(1e6), 0.1, atol=0.02)
     y = np.arange(1000) % 20  # 50 of each class for 1000 clients: each class reaches every 20th client
     assert set(split(Dirichlet(alpha=1e8), y, 1000)[1]) == {1}
-
-
-@pytest.mark.slow
-def test_a_million_samples_are_dealt_in_seconds():
-    y = labels(1_000_000, 10)
-    for rule in RULES:
-        order, sizes = split(rule, y, 10_000)
-        assert (len(order), len(sizes)) == (1_000_000, 10_000)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpifed.core.errors import UserError
-from mpifed.data.base import Data, Dataset
+from mpifed.data.base import Dataset
 from mpifed.data.pool import Pool, Samples, WhenRead, deal, split_generated
 from mpifed.data.sources.arrays import Arrays
 from mpifed.data.sources.public_tables import unit_columns
@@ -79,13 +79,10 @@ def test_a_share_of_a_file_is_kept_for_testing(tmp_path, suffix):
     assert np.array_equal(first, again)
 
 
-def test_test_samples_of_a_file_are_its_own_and_a_share_lies_between_0_and_1(tmp_path):
+def test_test_samples_of_a_file_are_its_own(tmp_path):
     path = write(tmp_path / "fed.npz", {**DENSE, **TEST})
     refused(path, r"data\.test = 0\.2 contradicts .*fed\.npz, which has its own test samples", test=0.2)
     assert np.array_equal(load(path).sizes_test, TEST["sizes_test"])
-    for share in (1.0, -0.1):
-        with pytest.raises(UserError, match=r"data\.test = .* is wrong"):
-            Data.build({"name": "digits", "test": share}, "data")
 
 
 def test_a_bad_number_among_the_tests_is_named_by_its_place_in_the_file(tmp_path):

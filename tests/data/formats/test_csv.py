@@ -81,9 +81,7 @@ FEATURES = "is not a number, and features must be numbers"
 @pytest.mark.parametrize(
     ("text", "options", "sentence"),
     [
-        (CSV + "7,8\n", {}, "line 5: 2 columns, but the first line has 3"),
         (CSV + "7,,8\n", {}, f"line 5: '' in the column 'b' {FEATURES}"),
-        (CSV + "7,oak,8\n", {}, f"line 5: 'oak' in the column 'b' {FEATURES}"),
         (CSV + "1,2,1O\n", {}, "line 5: '1O' in the column 'class' is not a number$"),
         (CSV, {"target": "klass"}, r'data\.target = "klass" is not a column of .*, which has columns a, b, class'),
         ("1,2\n", {"target": "a"}, r'data\.target = "a" is not a column of .*, which has no header'),

@@ -122,7 +122,6 @@ def test_a_number_that_is_not_finite_or_too_large_for_float32_is_named_by_its_ro
         ("fed.npz", {"partition": "iid"}, r"data\.partition = \"iid\" contradicts .*fed\.npz"),
         ("fed.npz", {"target": 1}, r"data\.target = 1 is for CSV and Parquet files only"),
         ("fed.npz", {"zero_based": True}, r"data\.zero_based = true is for LIBSVM files only"),
-        ("fed.npz", {"clients": 0}, r"data\.clients = 0 is wrong"),
     ],
 )
 def test_settings_that_do_not_go_with_the_file_are_refused(tmp_path, name, options, sentence):

@@ -202,7 +202,12 @@ def test_what_is_no_picture_is_named(pictures, monkeypatch, content):
     assert "\n" not in str(caught.value)
 
 
-def test_no_class_folders(root):
+def test_without_class_folders_or_without_pillow_nothing_is_read(root, monkeypatch):
     (root / "medical-mnist").mkdir()
+    source = Data.build({"name": "medical-mnist"}, "data")
+    source.check()
     with pytest.raises(UserError, match=r"medical-mnist has no class folders .*: it should contain AbdomenCT"):
-        build("medical-mnist")
+        source.load(0, "float64")
+    monkeypatch.setattr("mpifed.data.sources.public_images.find_spec", lambda name: None)
+    with pytest.raises(UserError, match='needs Pillow to read images: pip install "mpifed'):
+        source.check()

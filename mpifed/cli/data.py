@@ -41,7 +41,8 @@ def data(args: argparse.Namespace) -> str:
     if args.overrides or args.output is not None:
         word = args.overrides[0] if args.overrides else "-o"
         raise UserError(f"{word} is for data info: data get takes the name of a data set and --to DIR")
-    return "written to " + ", ".join(map(str, download.fetch(args.name, Path(args.to))))
+    notes = download.fetch(args.name, Path(args.to))
+    return "written to " + ", ".join(f"{path} ({note})" for path, note in notes.items())
 
 
 def info(args: argparse.Namespace) -> str:

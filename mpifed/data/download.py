@@ -28,16 +28,6 @@ class Source(NamedTuple):
     files: tuple[str, ...]
 
 
-class Fetched(NamedTuple):
-    """A file of a data set and a note on its checksum."""
-
-    path: Path
-    note: str
-
-    def __str__(self) -> str:
-        return f"{self.path} ({self.note})"
-
-
 def idx(base: str, *sums: str) -> list[Source]:
     """The four files of MNIST or of a data set in the same form, with their checksums."""
     names = [f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
@@ -81,8 +71,8 @@ MANUAL = {  # data sets behind a login: what to do
 FAILURES = (OSError, http.client.HTTPException, zipfile.BadZipFile, zlib.error, KeyError, RuntimeError, ValueError)
 
 
-def fetch(name: str, to: str | Path) -> list[Fetched]:
-    """Download the files of the data set ``name`` to the folder ``to``/name.
+def fetch(name: str, to: str | Path) -> dict[Path, str]:
+    """Download the files of the data set ``name`` to the folder ``to``/name; a note on the checksum of each.
 
     A file appears only when it is complete and checked; existing files are not touched. UserError for unknown names,
     for data sets that need a login, for failed downloads and for wrong checksums.
@@ -92,7 +82,7 @@ def fetch(name: str, to: str | Path) -> list[Fetched]:
     if name not in SOURCES:
         unknown("data set", name, [*SOURCES, *MANUAL])
     folder = Path(os.path.expanduser(to)) / name
-    done = []
+    notes = {}
     for source in SOURCES[name]:
         paths = [folder / file for file in source.files]
         missing = [path for path in paths if not path.is_file()]
@@ -102,8 +92,8 @@ def fetch(name: str, to: str | Path) -> list[Fetched]:
             raise UserError(
                 f"{name} cannot be downloaded from {source.url} to {missing[0]}: {first_line(error)}"
             ) from None
-        done += [Fetched(path, note if path in missing else "exists already") for path in paths]
-    return done
+        notes |= {path: note if path in missing else "exists already" for path in paths}
+    return notes
 
 
 def first_line(error: Any) -> str:

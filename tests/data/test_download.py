@@ -48,18 +48,17 @@ def test_fetch_puts_the_members_wanted_in_place_and_nothing_else(tmp_path, archi
     to = tmp_path / "deep/data"
     (to / "qot").mkdir(parents=True)
     (to / "qot/c.csv").symlink_to(tmp_path / "outside")
-    wanted = [f"{to}/qot/{name} (SHA-256 {digest}, as published)" for name in ("a.csv", "c.csv")]
-    assert [str(file) for file in fetch("qot", to)] == wanted
+    assert fetch("qot", to) == {to / "qot" / name: f"SHA-256 {digest}, as published" for name in ("a.csv", "c.csv")}
     assert (to / "qot/c.csv").read_text() == "c.csv: 1;0;positive\n"
     assert not (to / "qot/c.csv").is_symlink()
     assert not (tmp_path / "outside").exists()
     assert sorted(p.name for p in (tmp_path / "deep").rglob("*")) == ["a.csv", "c.csv", "data", "qot"]
     (to / "qot/a.csv").write_text("mine")
     (to / "qot/c.csv").unlink()
-    assert [file.note == "exists already" for file in fetch("qot", to)] == [True, False]
+    assert [note == "exists already" for note in fetch("qot", to).values()] == [True, False]
     assert (to / "qot/a.csv").read_text() == "mine"  # what is there is left alone
     digest = archive(sha256=None)
-    assert fetch("qot", tmp_path / "to")[0].note == f"SHA-256 {digest}; none is published to compare it with"
+    assert [*fetch("qot", tmp_path / "to").values()] == [f"SHA-256 {digest}; none is published to compare it with"]
 
 
 def test_fetch_leaves_nothing_behind_when_something_is_wrong(tmp_path, archive, monkeypatch):
@@ -118,7 +117,8 @@ def test_fetch_over_http(tmp_path, publish, server):
             fetch("qot", tmp_path / "to")
         assert "\n" not in str(caught.value)
     publish(f"{server}/x.bz2", files=("x.bz2",))
-    assert fetch("qot", tmp_path / "to")[0].path.read_bytes() == (tmp_path / "x.bz2").read_bytes()
+    (path,) = fetch("qot", tmp_path / "to")
+    assert path.read_bytes() == (tmp_path / "x.bz2").read_bytes()
     assert [path.name for path in (tmp_path / "to/qot").iterdir()] == ["x.bz2"]
 
 

@@ -14,10 +14,8 @@ from mpifed.core.typing import Count
 from mpifed.data.base import Data, Dataset, Test
 from mpifed.data.formats.arrays import read_samples, read_sizes, read_test_samples
 from mpifed.data.formats.csv import read_csv
-from mpifed.data.formats.h5 import open_h5
 from mpifed.data.formats.mat import read_mat
-from mpifed.data.formats.npz import open_npz
-from mpifed.data.formats.on_disk import reading
+from mpifed.data.formats.on_disk import open_h5, open_npz, reading
 from mpifed.data.formats.parquet import read_parquet
 from mpifed.data.formats.svm import read_svm
 from mpifed.data.partition import Iid, Partition

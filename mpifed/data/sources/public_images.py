@@ -12,8 +12,7 @@ from mpifed.core.typing import Array
 from mpifed.data.base import Clients, Dataset, Test
 from mpifed.data.download import find
 from mpifed.data.formats.arrays import read_samples
-from mpifed.data.formats.idx import pixels, read_idx
-from mpifed.data.formats.image_folder import NO_PILLOW, FolderImages, find_images
+from mpifed.data.formats.images import NO_PILLOW, FolderImages, find_images, pixels, read_idx
 from mpifed.data.formats.on_disk import reading
 from mpifed.data.partition import Partition, Shards
 from mpifed.data.pool import Pooled

@@ -16,8 +16,7 @@ from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
-from mpifed.data.formats.npz import open_npz
-from mpifed.data.formats.on_disk import reading
+from mpifed.data.formats.on_disk import open_npz, reading
 from mpifed.federation.method import Method
 from mpifed.problems.base import Problem
 

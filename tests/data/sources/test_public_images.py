@@ -11,7 +11,7 @@ from PIL import Image
 
 from mpifed.core.errors import UserError
 from mpifed.data.base import Data
-from mpifed.data.formats.idx import read_idx
+from mpifed.data.formats.images import read_idx
 from tests.helpers.data_files import same_rows_however_asked, same_tests_however_asked
 from tests.helpers.image_files import build, everything, idx
 from tests.helpers.real_data import REAL

@@ -82,7 +82,7 @@ def fetch(name: str, to: str | Path) -> dict[Path, str]:
     if name not in SOURCES:
         unknown("data set", name, [*SOURCES, *MANUAL])
     folder = Path(os.path.expanduser(to)) / name
-    notes = {}
+    notes: dict[Path, str] = {}
     for source in SOURCES[name]:
         paths = [folder / file for file in source.files]
         missing = [path for path in paths if not path.is_file()]

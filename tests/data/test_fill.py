@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpifed.core.errors import UserError
 from mpifed.data import fill as module
 from mpifed.data.blocks import plan
 from mpifed.data.fill import Layout, add_tests, by_padded_size, fill
@@ -39,15 +38,6 @@ def test_every_client_finds_its_samples_in_its_block(matrix, piece, monkeypatch)
             rows = slice(ends[client] - SIZES[client], ends[client])
             assert np.array_equal(block.dense(position), X[rows])
             assert np.array_equal(block.b[position, : SIZES[client]], 10 * Y[rows])
-
-
-def test_labels_that_a_problem_refuses_end_it():
-    def refuse(b):
-        raise UserError("labels must be 1")
-
-    data = Pool(X, Y, None, SIZES)
-    with pytest.raises(UserError, match="labels must be 1"):
-        fill(data, data.rows, layout(0, 7), refuse)
 
 
 def test_test_samples_belong_to_the_block_of_their_client():

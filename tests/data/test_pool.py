@@ -10,9 +10,8 @@ from mpifed.core.errors import UserError
 from mpifed.data.base import Dataset
 from mpifed.data.pool import Pool, Samples, WhenRead, deal, split_generated
 from mpifed.data.sources.arrays import Arrays
-from mpifed.data.sources.public_tables import unit_columns
 from tests.helpers import data_files as files
-from tests.helpers.data_files import DENSE, TEST, X, load, refused, write, y
+from tests.helpers.data_files import DENSE, X, load, write, y
 
 
 class Made(Dataset):
@@ -75,14 +74,6 @@ def test_a_share_of_a_file_is_kept_for_testing(tmp_path, suffix):
     files.same_rows_however_asked(dataset)
     path = write(tmp_path / f"pool{suffix}", {"X": X, "y": y})
     assert list(load(path, clients=2, test=0.2).sizes_test) == [1, 1]
-    first, again = (load(path, clients=2, test=0.2, seed=3).rows_test(0, 2)[0] for _ in range(2))
-    assert np.array_equal(first, again)
-
-
-def test_test_samples_of_a_file_are_its_own(tmp_path):
-    path = write(tmp_path / "fed.npz", {**DENSE, **TEST})
-    refused(path, r"data\.test = 0\.2 contradicts .*fed\.npz, which has its own test samples", test=0.2)
-    assert np.array_equal(load(path).sizes_test, TEST["sizes_test"])
 
 
 def test_a_bad_number_among_the_tests_is_named_by_its_place_in_the_file(tmp_path):
@@ -103,18 +94,11 @@ def test_rows_of_a_pool_do_not_depend_on_the_range_asked(sizes, kind, seed):
     rng = np.random.default_rng(seed)
     matrix, d = rng.integers(0, 3, size=(30, 4)), sum(sizes)
     order = rng.permutation(30)[:d]
-    source = matrix if kind == "dense" else sp.csr_array(matrix)
-    pool = Pool(
-        WhenRead(source, sp.csr_array.toarray) if kind == "densified" else source, np.arange(30), order, np.array(sizes)
-    )
+    csr = sp.csr_array(matrix)
+    X = {"dense": matrix, "csr": csr, "densified": WhenRead(csr, sp.csr_array.toarray)}[kind]
+    pool = Pool(X, np.arange(30), order, np.array(sizes))
     files.same_rows_however_asked(pool)
     rows, labels = pool.rows(0, pool.m)
     assert sp.issparse(rows) == (kind == "csr") == pool.sparse
     assert np.array_equal(files.dense(rows), matrix[order])
     assert np.array_equal(labels, order)
-
-
-def test_unit_columns_have_norm_one_and_zero_columns_stay():
-    column = X[:, [1]] * [1, 0]
-    for matrix in (column, sp.csr_array(column)):
-        assert np.allclose(files.dense(unit_columns(matrix)), column / np.linalg.norm(X[:, 1]), atol=1e-15)

@@ -120,12 +120,13 @@ def test_a_number_that_is_not_finite_or_too_large_for_float32_is_named_by_its_ro
         ("plain", {}, r"has an unknown suffix: it must be one of \.h5, "),
         ("fed.npz", {"clients": 5}, r"data\.clients = 5 contradicts .*fed\.npz, which has sizes of 4 clients"),
         ("fed.npz", {"partition": "iid"}, r"data\.partition = \"iid\" contradicts .*fed\.npz"),
+        ("fed.npz", {"test": 0.2}, r"data\.test = 0\.2 contradicts .*fed\.npz, which has its own test samples"),
         ("fed.npz", {"target": 1}, r"data\.target = 1 is for CSV and Parquet files only"),
         ("fed.npz", {"zero_based": True}, r"data\.zero_based = true is for LIBSVM files only"),
     ],
 )
 def test_settings_that_do_not_go_with_the_file_are_refused(tmp_path, name, options, sentence):
-    write(tmp_path / "fed.npz", DENSE)
+    write(tmp_path / "fed.npz", {**DENSE, **TEST})
     refused(tmp_path / name, sentence, **options)
 
 

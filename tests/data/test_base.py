@@ -40,14 +40,11 @@ def test_absent_files_are_told_as_loading_would_tell_them(name, place, root, mon
     assert str(caught.value) == str(loading.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "there", "absent"),
-    [
-        ("qot", "toxicity.mat", "toxicityclass.mat"),
-        ("adult", "adult.data", "adult.test"),
-        ("mnist", "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"),
-    ],
-)
+IMAGES = ("mnist", "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz")
+MAT, TEXT = ("qot", "toxicity.mat", "toxicityclass.mat"), ("adult", "adult.data", "adult.test")
+
+
+@pytest.mark.parametrize(("name", "there", "absent"), [IMAGES, MAT, TEXT])
 def test_the_second_file_of_a_pair_is_looked_for_too(root, name, there, absent):
     (root / name).mkdir()
     (root / name / there).touch()

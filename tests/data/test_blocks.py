@@ -152,10 +152,7 @@ def test_nor_do_they_where_matrices_are_too_large_to_be_formed(dtype, kind, monk
 
 
 @given(
-    sizes=st.lists(st.integers(1, 400), min_size=1, max_size=80),
-    n=st.integers(1, 5000),
-    itemsize=st.sampled_from([4, 8]),
-    block=st.integers(1, 1 << 23),
+    st.lists(st.integers(1, 400), min_size=1), st.integers(1, 5000), st.sampled_from([4, 8]), st.integers(1, 1 << 23)
 )
 def test_the_plan_puts_every_client_in_one_block_of_one_padded_size_and_about_so_many_bytes(sizes, n, itemsize, block):
     sizes = np.array(sizes)

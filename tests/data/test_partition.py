@@ -31,13 +31,7 @@ def labels(d, classes, seed=0):
     return np.random.default_rng(seed).integers(classes, size=d)
 
 
-@given(
-    rule=st.sampled_from(RULES),
-    m=st.integers(1, 12),
-    d=st.integers(1, 150),
-    classes=st.integers(1, 4),
-    seed=st.integers(0, 99),
-)
+@given(st.sampled_from(RULES), st.integers(1, 12), st.integers(1, 150), st.integers(1, 4), st.integers(0, 99))
 def test_every_sample_has_exactly_one_owner_and_no_client_is_empty(rule, m, d, classes, seed):
     try:
         order, sizes = split(rule, labels(d, classes, seed), m, seed)

@@ -86,16 +86,16 @@ def test_a_bad_number_among_the_tests_is_named_by_its_place_in_the_file(tmp_path
 
 
 @given(
-    sizes=st.lists(st.integers(1, 5), min_size=1, max_size=6),
-    kind=st.sampled_from(["dense", "csr", "densified"]),
-    seed=st.integers(0, 9),
+    st.lists(st.integers(1, 5), min_size=1, max_size=6),
+    st.sampled_from(["dense", "csr", "densified"]),
+    st.integers(0, 9),
 )
 def test_rows_of_a_pool_do_not_depend_on_the_range_asked(sizes, kind, seed):
     rng = np.random.default_rng(seed)
     matrix, d = rng.integers(0, 3, size=(30, 4)), sum(sizes)
     order = rng.permutation(30)[:d]
     csr = sp.csr_array(matrix)
-    X = {"dense": matrix, "csr": csr, "densified": WhenRead(csr, sp.csr_array.toarray)}[kind]
+    X = {"dense": matrix, "csr": csr, "late": WhenRead(csr, sp.csr_array.toarray)}[kind]
     pool = Pool(X, np.arange(30), order, np.array(sizes))
     files.same_rows_however_asked(pool)
     rows, labels = pool.rows(0, pool.m)

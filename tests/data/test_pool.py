@@ -85,11 +85,7 @@ def test_a_bad_number_among_the_tests_is_named_by_its_place_in_the_file(tmp_path
         kept(0, 1)
 
 
-@given(
-    st.lists(st.integers(1, 5), min_size=1, max_size=6),
-    st.sampled_from(["dense", "csr", "densified"]),
-    st.integers(0, 9),
-)
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.sampled_from(["dense", "csr", "late"]), st.integers(0))
 def test_rows_of_a_pool_do_not_depend_on_the_range_asked(sizes, kind, seed):
     rng = np.random.default_rng(seed)
     matrix, d = rng.integers(0, 3, size=(30, 4)), sum(sizes)

@@ -126,12 +126,6 @@ def numbers_of_texts(parts: Sequence[Array], source: str) -> tuple[list[Array], 
     return np.split(codes.ravel(), np.cumsum([len(part) for part in parts])[:-1]), tuple(map(str, names))
 
 
-def text_note(names: tuple[str, ...]) -> str:
-    """The note on labels that were texts."""
-    pairs = [f"{shortened(name)!r} is {number}" for number, name in enumerate(names)]
-    return f"labels are text, numbered in sorted order: {', '.join(folded(pairs))}"
-
-
 def shortened(name: str) -> str:
     """A name of at most 20 characters."""
     return name if len(name) <= 20 else name[:19] + "…"

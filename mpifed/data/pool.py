@@ -12,7 +12,7 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Data, Dataset, Generated, Test, Wrapped
 from mpifed.data.blocks import starts_of
-from mpifed.data.labels import numbers_of_texts, text_note
+from mpifed.data.labels import folded, numbers_of_texts, shortened
 from mpifed.data.partition import Iid, Partition
 
 COUNTED = 1 << 20  # labels up to this one are found by counting, which is faster than sorting
@@ -166,7 +166,8 @@ def deal(data: Any, train: Samples, test: Samples | None, seed: int, dtype: str,
     pool.division = division
     if names:
         pool.names = names
-        pool.notes = (text_note(names),)
+        pairs = folded([f"{shortened(name)!r} is {number}" for number, name in enumerate(names)])
+        pool.notes = (f"labels are text, numbered in sorted order: {', '.join(pairs)}",)
     return pool
 
 

@@ -16,8 +16,7 @@ from mpifed.data.base import Dataset
 from mpifed.data.blocks import SPARSE, Block, plan
 from mpifed.data.compiled.block import CompiledBlock, CompiledSparseBlock
 from mpifed.data.fill import Layout as Filling
-from mpifed.data.fill import add_tests, by_padded_size, fill
-from mpifed.data.same_size_blocks import between
+from mpifed.data.fill import add_tests, between, by_padded_size, fill
 from mpifed.federation import sums
 from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.local import Local

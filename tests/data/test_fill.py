@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from mpifed.data import fill as module
 from mpifed.data.blocks import plan
-from mpifed.data.fill import Layout, add_tests, by_padded_size, fill
+from mpifed.data.fill import Layout, SameSizeBlocks, add_tests, by_padded_size, dense_blocks, fill
 from mpifed.data.pool import Pool
-from mpifed.data.same_size_blocks import SameSizeBlocks, dense_blocks
 from tests.data.test_blocks import KINDS, block_of, normal, samples
 
 SIZES = np.array([5, 1, 9, 4, 12, 3, 8])

@@ -8,7 +8,7 @@ from mpifed.core.symmetric import pack
 from mpifed.data.blocks import Block
 from mpifed.data.compiled.block import CompiledBlock, CompiledSparseBlock
 from mpifed.data.compiled.compiling import kernel
-from mpifed.data.same_size_blocks import SameSizeBlocks, dense_blocks
+from mpifed.data.fill import SameSizeBlocks, dense_blocks
 from mpifed.data.sparse_block import sparse_block
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic

@@ -5,11 +5,9 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.inexact_admm import InexactADMM
 from mpifed.algorithms.parts.local_solvers import AugmentedLagrangian
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Need, Recorded, Sum, Theorem, Upload
 
 

@@ -6,21 +6,14 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Model
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Refused, Upload
 
 
 class Client(NamedTuple):
     pi: Array  # (c, n) dual variables
     z: Array  # (c, n) last upload
-
-
-class Server(NamedTuple):
-    x: Array  # (n,) model w
 
 
 class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
@@ -50,12 +43,12 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
     def join(self, f: Local) -> Client:
         return Client(pi=f.zeros(), z=f.initial())
 
-    def start(self, fed: Federation) -> Server:
-        return Server(x=fed.initial())
+    def start(self, fed: Federation) -> Model:
+        return Model(x=fed.initial())
 
-    def round(self, fed: Federation, server: Server) -> Server:
+    def round(self, fed: Federation, server: Model) -> Model:
         fed.send(self.update, server.x, to=fed.select(server.x))
-        return Server(x=fed.mean(of=fed.arrivals(), last="z"))
+        return Model(x=fed.mean(of=fed.arrivals(), last="z"))
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """Local epochs, dual step and upload."""

@@ -6,11 +6,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Model
 from mpifed.algorithms.parts.local_solvers import AugmentedLagrangian
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Need, Recorded, Refused, Sum, Upload
 
 
@@ -20,10 +17,6 @@ class Client(NamedTuple):
     beta: Array  # (c, 1)
     z: Array  # (c, n + 1) last upload: β_i w_i + π_i, β_i
     steps: Array  # (c,) inner steps so far
-
-
-class Server(NamedTuple):
-    x: Array  # (n,) model w
 
 
 class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
@@ -59,12 +52,12 @@ class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
         beta = (self.r0 * f.lipschitz()).astype(f.block.b.dtype)[:, None]
         return Client(f.zeros(), w, beta, z=np.hstack([beta * w, beta]), steps=np.zeros(len(f)))
 
-    def start(self, fed: Federation) -> Server:
-        return Server(fed.initial())
+    def start(self, fed: Federation) -> Model:
+        return Model(fed.initial())
 
-    def round(self, fed: Federation, server: Server) -> Server:
+    def round(self, fed: Federation, server: Model) -> Model:
         z = fed.sum(self.update, server.x, to=fed.select(server.x), last="z")
-        return Server((z[:-1] / z[-1] + self.memory * server.x) / (1 + self.memory))
+        return Model((z[:-1] / z[-1] + self.memory * server.x) / (1 + self.memory))
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """Steps until the test holds, the dual variables, and the penalty of the next round."""

@@ -1,24 +1,13 @@
 """FedBuff, the method of J. Nguyen, K. Malik, H. Zhan, A. Yousefpour, M. Rabbat, M. Malek, D. Huba, "Federated learning
 with buffered asynchronous aggregation", arXiv:2106.06639 (2022)."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, passes
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Model, Stateless, passes
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Refused, Upload
-
-
-class Client(NamedTuple):
-    pass
-
-
-class Server(NamedTuple):
-    x: Array  # (n,) model
 
 
 class FedBuff(Algorithm, tag="fedbuff"):
@@ -49,19 +38,19 @@ class FedBuff(Algorithm, tag="fedbuff"):
     def work(self, d: Array) -> Array:
         return passes(d, self.k0, self.epochs, self.batch_size)
 
-    def join(self, f: Local) -> Client:
-        return Client()
+    def join(self, f: Local) -> Stateless:
+        return Stateless()
 
-    def start(self, fed: Federation) -> Server:
-        return Server(x=fed.initial())
+    def start(self, fed: Federation) -> Model:
+        return Model(x=fed.initial())
 
-    def round(self, fed: Federation, server: Server) -> Server:
+    def round(self, fed: Federation, server: Model) -> Model:
         fed.send(self.update, server.x, to=fed.select(server.x))
         arrived = fed.arrivals()
         change = fed.mean(of=arrived, weights=(1 + fed.staleness) ** -self.a)
-        return Server(x=server.x + self.server_lr * change)
+        return Model(x=server.x + self.server_lr * change)
 
-    def update(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
+    def update(self, f: Local, client: Stateless, x: Array) -> tuple[Stateless, Array]:
         """Local iterations from the model x that the client was sent: how far they go."""
         w = x
         memory = None

@@ -7,12 +7,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Positive
 from mpifed.algorithms.bases.inexact_admm import InexactADMM
 from mpifed.algorithms.parts.curvature import Path, begun, followed, lengths
 from mpifed.algorithms.parts.metric import NEEDS, Metric, inverse
-from mpifed.core.typing import Array, Positive
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Takes, Theorem
 
 

@@ -6,11 +6,9 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.algorithms.bases.algorithm import Array, Local
+from mpifed.algorithms.bases.graph_method import GraphMethod, Network
 from mpifed.algorithms.parts.metric import NEEDS, Metric, inverse
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.peers.network import Network
 from mpifed.federation.traits import Look, Refused, Takes
 
 

@@ -1,19 +1,10 @@
 """Distributed gradient descent, Algorithm 1 of A. Khaled, K. Mishchenko, P. Richtárik, "First analysis of local GD on
 heterogeneous data", arXiv:1909.04715 (2019)."""
 
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-from msgspec import Meta
-
-from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.core.typing import Array, Positive
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Stateless, StepSize
 from mpifed.federation.traits import Look, Mean, Need, Theorem, Upload
-
-
-class Client(NamedTuple):
-    pass
 
 
 class Server(NamedTuple):
@@ -32,16 +23,14 @@ class GD(Algorithm, tag="gd"):
     look = Look("black", 0, 3)
     theorem = Theorem("mpifed.theory.gradient_descent:gd")
 
-    gamma: Annotated[Positive | None, Meta(description="step size γ (default: 1/max r_i)", extra={"tuned": True})] = (
-        None
-    )
+    gamma: StepSize = None
 
     requires = (Need("lipschitz", unless=("gamma",)),)
     mean = Mean.UNBIASED
     upload = Upload(kind="gradient")
 
-    def join(self, f: Local) -> Client:
-        return Client()
+    def join(self, f: Local) -> Stateless:
+        return Stateless()
 
     def start(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), gamma=self.gamma or float(1 / fed.max(self.smoothness)))
@@ -51,5 +40,5 @@ class GD(Algorithm, tag="gd"):
         g = fed.estimate(0.0, of=fed.arrivals())
         return server._replace(x=server.x - server.gamma * g)
 
-    def gradient(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
+    def gradient(self, f: Local, client: Stateless, x: Array) -> tuple[Stateless, Array]:
         return client, f.grad(x)

@@ -5,11 +5,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.algorithms.gd import Client, Server
-from mpifed.core.typing import Array, Positive
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Stateless, StepSize
+from mpifed.algorithms.gd import Server
 from mpifed.federation.traits import Look, Mean, Need, Refused
 
 
@@ -24,9 +21,7 @@ class LocalGD(Algorithm, tag="local-gd"):
     look = Look("black", 2, 4)
     theorem = Refused("that of arXiv:1909.04715 bounds f at the mean of all iterates, which no model of a run is")
 
-    gamma: Annotated[Positive | None, Meta(description="step size γ (default: 1/max r_i)", extra={"tuned": True})] = (
-        None
-    )
+    gamma: StepSize = None
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
 
     refused: ClassVar[dict[str, str]] = {"optimizer": "it is plain gradient descent; fedavg takes optimisers"}
@@ -36,8 +31,8 @@ class LocalGD(Algorithm, tag="local-gd"):
     def work(self, d: Array) -> Array:
         return self.k0 * d
 
-    def join(self, f: Local) -> Client:
-        return Client()
+    def join(self, f: Local) -> Stateless:
+        return Stateless()
 
     def start(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), gamma=self.gamma or float(1 / fed.max(self.smoothness)))
@@ -46,7 +41,7 @@ class LocalGD(Algorithm, tag="local-gd"):
         fed.send(self.descend, server.x, server.gamma, to=fed.select(server.x))
         return server._replace(x=fed.estimate(server.x, of=fed.arrivals()))
 
-    def descend(self, f: Local, client: Client, x: Array, gamma: float) -> tuple[Client, Array]:
+    def descend(self, f: Local, client: Stateless, x: Array, gamma: float) -> tuple[Stateless, Array]:
         w = x
         for _ in range(self.k0):
             w = w - gamma * f.grad(w)

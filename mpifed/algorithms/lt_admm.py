@@ -5,10 +5,8 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.graph_method import GraphMethod
-from mpifed.core.typing import Array, Positive
-from mpifed.federation.local import Local
-from mpifed.federation.peers.network import Network
+from mpifed.algorithms.bases.algorithm import Array, Local, Positive
+from mpifed.algorithms.bases.graph_method import GraphMethod, Network
 from mpifed.federation.traits import Look, Need, Refused
 
 

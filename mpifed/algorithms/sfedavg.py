@@ -5,11 +5,9 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.parts.noise import NOISES, Noise, Noisy, Unproven
 from mpifed.algorithms.parts.step_sizes import SqrtSamples, Step
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Refused, Upload
 
 MU0 = 0.05

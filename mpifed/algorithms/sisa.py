@@ -6,10 +6,7 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, passes
-from mpifed.core.typing import Array, Positive
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Positive, passes
 from mpifed.federation.traits import Look, Need, Refused, Upload
 
 

@@ -1,15 +1,32 @@
-"""What an algorithm is: a server that calls and clients that answer."""
+"""What an algorithm is: a server that calls and clients that answer; and the types that its methods speak of."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple, Never
+from typing import Annotated, Any, ClassVar, NamedTuple, Never
 
 import numpy as np
+from msgspec import Meta
 
-from mpifed.algorithms.bases.answers import Answers
+from mpifed.core.component import Component
 from mpifed.core.methods import CHOICES
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.traits import Look, Mean, Need, Recorded, Refused, Takes, Upload
+from mpifed.core.typing import Array as Array
+from mpifed.core.typing import Positive as Positive
+from mpifed.core.typing import Share as Share
+from mpifed.federation.local import Local as Local
+from mpifed.federation.server import Federation as Federation
+from mpifed.federation.traits import Look, Mean, Need, Recorded, Refused, Takes, Theorem, Upload
+from mpifed.theory.statements import Certificate, Known
+
+StepSize = Annotated[Positive | None, Meta(description="step size γ (default: 1/max r_i)", extra={"tuned": True})]
+
+
+class Stateless(NamedTuple):
+    """The state of clients that keep nothing."""
+
+
+class Model(NamedTuple):
+    """The state of a server that keeps nothing but the model."""
+
+    x: Array  # (n,)
 
 
 class Privacy(NamedTuple):
@@ -28,7 +45,7 @@ class Privacy(NamedTuple):
         return f"{'guaranteed' if self.holds else 'none'}: {self.text}"
 
 
-class Algorithm(Answers):
+class Algorithm(Component, kw_only=True):
     """A federated algorithm; its fields are the hyper-parameters.
 
     ``join`` returns the first state of clients and ``start`` that of the server, with the model in its field ``x``;
@@ -40,10 +57,16 @@ class Algorithm(Answers):
     method without them runs; each one that it lacks costs the feature that asks for it, and the refusal names it. An
     algorithm with a method ``personalised(f, client)`` has personal models, which it returns (c, n); one with
     ``score_move`` says how far a client's dual variables would move; one with ``units`` how many times ``work`` a round
-    takes on average. The option to change where iterates diverge has extra={"tuned": True} in its Meta.
+    takes on average. The methods ``certify_…``, called as method(f, client, *args), return numbers of each client for a
+    certificate and are charged to no ledger. The option to change where iterates diverge has extra={"tuned": True} in
+    its Meta.
 
     The docstring of an algorithm's file begins with its paper, including the year and arXiv:ID or doi:ID.
     """
+
+    certify: Annotated[
+        bool, Meta(description="record which conditions of the method's theorem hold, in /certificate of the result")
+    ] = False
 
     choices: ClassVar[dict[str, str]] = CHOICES
     default: ClassVar[str] = "fedgia"
@@ -51,6 +74,7 @@ class Algorithm(Answers):
 
     title: ClassVar[str] = ""  # as its paper writes it
     look: ClassVar[Look | None] = None  # in pictures; None: from the name of the class
+    theorem: ClassVar[Theorem | Refused] = Refused("")  # whose conditions are checked, or why none are
     requires: ClassVar[tuple[Need, ...]] = ()  # methods of a problem beyond gradients
     takes: ClassVar[Takes] = Takes.SELECTED
     mean: ClassVar[Mean | Refused] = Refused(
@@ -125,6 +149,52 @@ class Algorithm(Answers):
     def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
         """Columns of the record, from the server's state and what ``record`` gave of all m clients together."""
         return row
+
+    def smoothness(self, f: Local, client: Any) -> tuple[Any, Array]:
+        """r_i, the bound of ‖∇²f_i‖, of each client, to be called by the server: (c,)."""
+        return client, f.lipschitz()
+
+    def score(self, f: Local, client: Any, x: Array, size: int) -> tuple[Any, Array]:
+        """What biased selection ranks by: ‖∇f_i(x)‖ on one mini-batch of ``size`` samples, (c,)."""
+        _, batch, _ = next(f.steps(1, 0, size))
+        g = batch.grad(x)
+        return client, np.sqrt(np.vecdot(g, g))
+
+    def score_loss(self, f: Local, client: Any, x: Array, size: int) -> tuple[Any, Array]:
+        """What power-of-choice ranks by: f_i(x) on one mini-batch of ``size`` samples, (c,)."""
+        _, batch, _ = next(f.steps(1, 0, size))
+        return client, batch.value(x)
+
+    def importance(self, f: Local, client: Any) -> tuple[Array, Array]:
+        """Odds of clients for selection by importance, and the factor that a set has as their sum: (c,) each."""
+        return f.lipschitz(), np.ones(len(f))
+
+    def certificate(self, known: Known) -> Certificate:
+        """The conditions of the method's theorem for a study with the constants ``known``."""
+        from mpifed.theory.theorems import certificate
+
+        return certificate(self, known)
+
+    def certify_smoothness(self, f: Local, client: Any) -> Array:
+        """r_i: (c,)."""
+        return f.lipschitz()
+
+    def certify_curvature(self, f: Local, client: Any) -> Array:
+        """A lower bound of the eigenvalues of ∇²f_i: (c,)."""
+        return f.problem.least_curvature(f.block)
+
+    def certify_objective(self, f: Local, client: Any, x: Array) -> tuple[Array, Array]:
+        """f_i(x) (c,) and ∇f_i(x) (c, n)."""
+        return f.value_grad(x)
+
+    def certify_gradients(self, f: Local, client: Any, x: Array) -> tuple[Array, Array]:
+        """‖∇f_i(x)‖² and the largest |(∇f_i(x))_j|: (c,) each."""
+        g = f.grad(x)
+        return np.vecdot(g, g), np.abs(g).max(axis=1)
+
+    def certify_hessian(self, f: Local, client: Any, x: Array, v: Array) -> Array:
+        """∇²f_i(x) v: (c, n)."""
+        return f.hessian(np.tile(x, (len(f), 1)))(np.tile(v, (len(f), 1)))
 
 
 def counted(d: Array, k0: int, epochs: int, batch_size: int) -> Array:

@@ -5,13 +5,10 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Positive
 from mpifed.compressors.base import Compressor
 from mpifed.compressors.sparse import RandK
 from mpifed.core.errors import UserError
-from mpifed.core.typing import Array, Positive
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Mean, Need, Upload
 
 

@@ -6,13 +6,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local
 from mpifed.algorithms.parts.local_solvers import Newton, Solver, newton
 from mpifed.algorithms.parts.step_sizes import Step
 from mpifed.core.errors import UserError
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Mean, Need, Recorded, Sum, Upload, demands
 
 

@@ -1,15 +1,20 @@
 """What methods without a server share: clients are the nodes of a graph, and every node has a model of its own."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
+from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.peers.network import Network
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, Positive
+from mpifed.federation.peers.network import Network as Network
 from mpifed.federation.traits import Max, Recorded, Refused, Sum, Takes
+
+__all__ = ["Array", "GraphMethod", "Local", "Network", "Positive", "Server", "StepSize"]
+
+StepSize = Annotated[
+    Positive | None, Meta(description="step size γ (default: (1 + λ)/(2 max r_i))", extra={"tuned": True})
+]
 
 
 class Server(NamedTuple):

@@ -5,15 +5,12 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local
 from mpifed.algorithms.parts.newton_steps import direction
 from mpifed.compressors.base import Compressor
 from mpifed.compressors.sparse import TopK
 from mpifed.core.errors import UserError
 from mpifed.core.symmetric import add_diagonal, entries, order, unpack
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Mean, Upload
 
 REGULAR = "a mean Hessian that is positive definite, so set the problem's regularisation above 0"

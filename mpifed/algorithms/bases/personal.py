@@ -1,21 +1,14 @@
 """What algorithms with a personal model for each client share."""
 
 from abc import abstractmethod
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Model
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Recorded, Sum, Upload
-
-
-class Server(NamedTuple):
-    x: Array  # (n,) model w
 
 
 class Personal(Algorithm):
@@ -36,12 +29,12 @@ class Personal(Algorithm):
     def work(self, d: Array) -> Array:
         return self.epochs * d
 
-    def start(self, fed: Federation) -> Server:
-        return Server(x=fed.initial())
+    def start(self, fed: Federation) -> Model:
+        return Model(x=fed.initial())
 
-    def round(self, fed: Federation, server: Server) -> Server:
+    def round(self, fed: Federation, server: Model) -> Model:
         fed.send(self.update, server.x, to=fed.select(server.x))
-        return Server(x=fed.mean(of=fed.arrivals(), last="z"))
+        return Model(x=fed.mean(of=fed.arrivals(), last="z"))
 
     @abstractmethod
     def update(self, f: Local, client: Any, w: Array) -> tuple[Any, Array]:

@@ -5,11 +5,10 @@ import math
 import numpy as np
 from msgspec import Struct
 
+from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.parts.budget import accounting
 from mpifed.algorithms.parts.noise import exact
 from mpifed.core.discrete_noise import FINE, discrete_gaussian, power_of_two
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
 
 
 class Gaussian(Struct, frozen=True):

@@ -7,12 +7,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta, Struct
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Privacy
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, Privacy
 from mpifed.algorithms.parts.budget import Budget, accounting
 from mpifed.core.discrete_noise import Words, discrete_laplace, entropy, laplace_steps, seeded, to_grid
 from mpifed.core.errors import UserError
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
 from mpifed.federation.traits import Max, Recorded
 
 MEANING = "Laplace noise on uploads: released (the printed scale) and matched (times the step) guarantee no privacy"

@@ -5,11 +5,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import passes
+from mpifed.algorithms.bases.algorithm import Array, Local, passes
 from mpifed.algorithms.parts import optimizers
 from mpifed.algorithms.parts.local_solvers import Solver
-from mpifed.core.typing import Array, Count
-from mpifed.federation.local import Local
+from mpifed.core.typing import Count
 
 Rate = Annotated[float, Meta(gt=0, description="step size γ")]
 Epochs = Annotated[int, Meta(ge=1, description="passes over the client's samples")]

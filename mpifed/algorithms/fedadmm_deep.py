@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Model
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.federation.traits import Look, Refused, Upload
 
@@ -43,12 +43,12 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
     def join(self, f: Local) -> Client:
         return Client(pi=f.zeros(), z=f.initial())
 
-    def start(self, fed: Federation) -> Model:
-        return Model(x=fed.initial())
+    def start(self, fed: Federation) -> Server:
+        return Server(x=fed.initial())
 
-    def round(self, fed: Federation, server: Model) -> Model:
+    def round(self, fed: Federation, server: Server) -> Server:
         fed.send(self.update, server.x, to=fed.select(server.x))
-        return Model(x=fed.mean(of=fed.arrivals(), last="z"))
+        return Server(x=fed.mean(of=fed.arrivals(), last="z"))
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """Local epochs, dual step and upload."""

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Model
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server
 from mpifed.algorithms.parts.local_solvers import AugmentedLagrangian
 from mpifed.federation.traits import Look, Need, Recorded, Refused, Sum, Upload
 
@@ -52,12 +52,12 @@ class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
         beta = (self.r0 * f.lipschitz()).astype(f.block.b.dtype)[:, None]
         return Client(f.zeros(), w, beta, z=np.hstack([beta * w, beta]), steps=np.zeros(len(f)))
 
-    def start(self, fed: Federation) -> Model:
-        return Model(fed.initial())
+    def start(self, fed: Federation) -> Server:
+        return Server(fed.initial())
 
-    def round(self, fed: Federation, server: Model) -> Model:
+    def round(self, fed: Federation, server: Server) -> Server:
         z = fed.sum(self.update, server.x, to=fed.select(server.x), last="z")
-        return Model((z[:-1] / z[-1] + self.memory * server.x) / (1 + self.memory))
+        return Server((z[:-1] / z[-1] + self.memory * server.x) / (1 + self.memory))
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """Steps until the test holds, the dual variables, and the penalty of the next round."""

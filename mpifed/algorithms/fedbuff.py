@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Model, Stateless, passes
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, Server, passes
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.federation.traits import Look, Refused, Upload
 
@@ -38,19 +38,19 @@ class FedBuff(Algorithm, tag="fedbuff"):
     def work(self, d: Array) -> Array:
         return passes(d, self.k0, self.epochs, self.batch_size)
 
-    def join(self, f: Local) -> Stateless:
-        return Stateless()
+    def join(self, f: Local) -> Client:
+        return Client()
 
-    def start(self, fed: Federation) -> Model:
-        return Model(x=fed.initial())
+    def start(self, fed: Federation) -> Server:
+        return Server(x=fed.initial())
 
-    def round(self, fed: Federation, server: Model) -> Model:
+    def round(self, fed: Federation, server: Server) -> Server:
         fed.send(self.update, server.x, to=fed.select(server.x))
         arrived = fed.arrivals()
         change = fed.mean(of=arrived, weights=(1 + fed.staleness) ** -self.a)
-        return Model(x=server.x + self.server_lr * change)
+        return Server(x=server.x + self.server_lr * change)
 
-    def update(self, f: Local, client: Stateless, x: Array) -> tuple[Stateless, Array]:
+    def update(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
         """Local iterations from the model x that the client was sent: how far they go."""
         w = x
         memory = None

@@ -3,7 +3,7 @@ heterogeneous data", arXiv:1909.04715 (2019)."""
 
 from typing import NamedTuple
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Stateless, StepSize
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, StepSize
 from mpifed.federation.traits import Look, Mean, Need, Theorem, Upload
 
 
@@ -29,8 +29,8 @@ class GD(Algorithm, tag="gd"):
     mean = Mean.UNBIASED
     upload = Upload(kind="gradient")
 
-    def join(self, f: Local) -> Stateless:
-        return Stateless()
+    def join(self, f: Local) -> Client:
+        return Client()
 
     def start(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), gamma=self.gamma or float(1 / fed.max(self.smoothness)))
@@ -40,5 +40,5 @@ class GD(Algorithm, tag="gd"):
         g = fed.estimate(0.0, of=fed.arrivals())
         return server._replace(x=server.x - server.gamma * g)
 
-    def gradient(self, f: Local, client: Stateless, x: Array) -> tuple[Stateless, Array]:
+    def gradient(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
         return client, f.grad(x)

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Stateless, StepSize
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, StepSize
 from mpifed.algorithms.gd import Server
 from mpifed.federation.traits import Look, Mean, Need, Refused
 
@@ -31,8 +31,8 @@ class LocalGD(Algorithm, tag="local-gd"):
     def work(self, d: Array) -> Array:
         return self.k0 * d
 
-    def join(self, f: Local) -> Stateless:
-        return Stateless()
+    def join(self, f: Local) -> Client:
+        return Client()
 
     def start(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), gamma=self.gamma or float(1 / fed.max(self.smoothness)))
@@ -41,7 +41,7 @@ class LocalGD(Algorithm, tag="local-gd"):
         fed.send(self.descend, server.x, server.gamma, to=fed.select(server.x))
         return server._replace(x=fed.estimate(server.x, of=fed.arrivals()))
 
-    def descend(self, f: Local, client: Stateless, x: Array, gamma: float) -> tuple[Stateless, Array]:
+    def descend(self, f: Local, client: Client, x: Array, gamma: float) -> tuple[Client, Array]:
         w = x
         for _ in range(self.k0):
             w = w - gamma * f.grad(w)

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Share, Stateless
+from mpifed.algorithms.bases.algorithm import Array, Client, Federation, Local, Share
 from mpifed.algorithms.bases.compressed_gradients import CompressedGradients
 from mpifed.federation.traits import Look, Refused, Takes
 
@@ -41,8 +41,8 @@ class Marina(CompressedGradients, tag="marina"):
         p, (_, up) = self.chance(n), super().traffic(n)
         return (2 - p) * n, p * n + (1 - p) * up
 
-    def join(self, f: Local) -> Stateless:
-        return Stateless()
+    def join(self, f: Local) -> Client:
+        return Client()
 
     def start(self, fed: Federation) -> Server:
         x = fed.initial()
@@ -57,10 +57,10 @@ class Marina(CompressedGradients, tag="marina"):
         change = fed.estimate(0.0, of=fed.arrivals())
         return server._replace(x=x, g=server.g + change)
 
-    def whole(self, f: Local, client: Stateless, x: Array) -> tuple[Stateless, Array]:
+    def whole(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
         return client, f.grad(x)
 
-    def change(self, f: Local, client: Stateless, x: Array, before: Array) -> tuple[Stateless, Array]:
+    def change(self, f: Local, client: Client, x: Array, before: Array) -> tuple[Client, Array]:
         """C(∇f_i(x⁺) − ∇f_i(x))."""
         return client, self.compressed(f, f.grad(x) - f.grad(before))
 

@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Stateless
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local
 from mpifed.algorithms.bases.learned_hessians import REGULAR
 from mpifed.algorithms.parts.newton_steps import backtrack, direction
 from mpifed.core.symmetric import entries, unpack
@@ -45,8 +45,8 @@ class Newton(Algorithm, tag="newton"):
         """With one trial point."""
         return 2 * n, 2 + n + entries(n)
 
-    def join(self, f: Local) -> Stateless:
-        return Stateless()
+    def join(self, f: Local) -> Client:
+        return Client()
 
     def start(self, fed: Federation) -> Server:
         return Server(x=fed.initial(), step=0.0)
@@ -58,11 +58,11 @@ class Newton(Algorithm, tag="newton"):
         step = backtrack(lambda s: fed.mean(self.value, x + s * d), f, g @ d, self.c, self.shrink)
         return Server(x + step * d, step)
 
-    def derivatives(self, f: Local, client: Stateless, x: Array) -> tuple[Stateless, tuple[Array, Array, Array]]:
+    def derivatives(self, f: Local, client: Client, x: Array) -> tuple[Client, tuple[Array, Array, Array]]:
         """f_i, ∇f_i and the upper triangle of ∇²f_i."""
         return client, (*f.value_grad(x), f.packed_hess(x))
 
-    def value(self, f: Local, client: Stateless, x: Array) -> tuple[Stateless, Array]:
+    def value(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
         """f_i at a trial point."""
         return client, f.value(x)
 

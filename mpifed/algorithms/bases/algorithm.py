@@ -19,12 +19,12 @@ from mpifed.theory.statements import Certificate, Known
 StepSize = Annotated[Positive | None, Meta(description="step size γ (default: 1/max r_i)", extra={"tuned": True})]
 
 
-class Stateless(NamedTuple):
-    """The state of clients that keep nothing."""
+class Client(NamedTuple):
+    """The state of clients where they keep nothing."""
 
 
-class Model(NamedTuple):
-    """The state of a server that keeps nothing but the model."""
+class Server(NamedTuple):
+    """The state of a server where it keeps nothing but the model."""
 
     x: Array  # (n,)
 

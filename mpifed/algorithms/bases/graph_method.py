@@ -10,8 +10,6 @@ from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, Positive
 from mpifed.federation.peers.network import Network as Network
 from mpifed.federation.traits import Max, Recorded, Refused, Sum, Takes
 
-__all__ = ["Array", "GraphMethod", "Local", "Network", "Positive", "Server", "StepSize"]
-
 StepSize = Annotated[
     Positive | None, Meta(description="step size γ (default: (1 + λ)/(2 max r_i))", extra={"tuned": True})
 ]

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Model
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.federation.traits import Recorded, Sum, Upload
 
@@ -29,12 +29,12 @@ class Personal(Algorithm):
     def work(self, d: Array) -> Array:
         return self.epochs * d
 
-    def start(self, fed: Federation) -> Model:
-        return Model(x=fed.initial())
+    def start(self, fed: Federation) -> Server:
+        return Server(x=fed.initial())
 
-    def round(self, fed: Federation, server: Model) -> Model:
+    def round(self, fed: Federation, server: Server) -> Server:
         fed.send(self.update, server.x, to=fed.select(server.x))
-        return Model(x=fed.mean(of=fed.arrivals(), last="z"))
+        return Server(x=fed.mean(of=fed.arrivals(), last="z"))
 
     @abstractmethod
     def update(self, f: Local, client: Any, w: Array) -> tuple[Any, Array]:

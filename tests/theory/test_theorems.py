@@ -19,7 +19,8 @@ from mpifed.algorithms.parts.step_sizes import Constant, Log2
 from mpifed.algorithms.parts.stochastic_solvers import SVRG
 from mpifed.theory import fedadmm, feddcd, fedepm, fedgia, flame
 from mpifed.theory.statements import Known
-from mpifed.theory.theorems import certificate
+
+certificate = Algorithm.certificate
 
 # b_1 = (3, 0), b_2 = (0, 3): x* = (1, 1), ∇f_1(x*) = (−2, 1), ∇f_2(x*) = (2, −1), f* = −1.5, f(0) = 0
 KNOWN = Known(

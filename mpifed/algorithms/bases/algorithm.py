@@ -1,5 +1,6 @@
 """What an algorithm is: a server that calls and clients that answer; and the types that its methods speak of."""
 
+import importlib
 from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, NamedTuple, Never
 
@@ -14,7 +15,7 @@ from mpifed.core.typing import Share as Share
 from mpifed.federation.local import Local as Local
 from mpifed.federation.server import Federation as Federation
 from mpifed.federation.traits import Look, Mean, Need, Recorded, Refused, Takes, Theorem, Upload
-from mpifed.theory.statements import Certificate, Known
+from mpifed.theory.statements import Certificate, Condition, Known, nothing
 
 StepSize = Annotated[Positive | None, Meta(description="step size γ (default: 1/max r_i)", extra={"tuned": True})]
 
@@ -170,10 +171,16 @@ class Algorithm(Component, kw_only=True):
         return f.lipschitz(), np.ones(len(f))
 
     def certificate(self, known: Known) -> Certificate:
-        """The conditions of the method's theorem for a study with the constants ``known``."""
-        from mpifed.theory.theorems import certificate
-
-        return certificate(self, known)
+        """The conditions of the method's theorem for a study with the constants ``known``, or that there is none."""
+        theorem = vars(type(self)).get("theorem")  # its own: a method that derives from another one may change anything
+        if not theorem:
+            return nothing(self.label().rpartition(":")[2], "" if theorem is None else theorem.why)
+        module, _, function = theorem.function.partition(":")
+        found: Certificate = getattr(importlib.import_module(module), function)(self, known)
+        if known.selection == "arrivals" and not theorem.delayed:
+            age = Condition.of("oldest upload in rounds = 0", known.oldest, "=", 0.0, "its rounds are synchronous")
+            return found._replace(conditions=[*found.conditions, age])
+        return found
 
     def certify_smoothness(self, f: Local, client: Any) -> Array:
         """r_i: (c,)."""

@@ -199,14 +199,3 @@ def test_newton_ends_where_rounding_ends_it():
     f = clients(Softmax(lam=0.05, bias=False))
     found = newton(f, np.zeros((len(f), f.n)), f.zeros(), 0.0)
     assert np.linalg.norm(f.grad(found), axis=1).max() < 1e-12
-
-
-@pytest.mark.parametrize("steps", [1, 7])
-def test_gradient_descent_takes_its_steps(steps):
-    f = clients(Logistic(mu=0.5))
-    rng = np.random.default_rng(4)
-    Y, W = 0.1 * rng.standard_normal((2, len(f), f.n))
-    wanted = W
-    for _ in range(steps):
-        wanted = wanted - 0.02 * (f.grad(wanted) - Y)
-    assert np.array_equal(GradientDescent(steps=steps).minimise(f, Y, W, 1.0, 50.0, 1.0), wanted)

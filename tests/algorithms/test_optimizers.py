@@ -57,15 +57,6 @@ def written_out(rule, gradient, w, steps, gamma):
     return w
 
 
-@rules
-def test_an_optimizer_is_its_formula(rule):
-    W, memory = np.zeros(3), None
-    for _ in range(STEPS):
-        W, memory = rule.step(W, np.atleast_2d(gradient(np.ravel(W))), GAMMA, memory)
-    assert np.allclose(W, written_out(rule, gradient, np.zeros(3), STEPS, GAMMA), rtol=1e-12, atol=1e-13)
-    assert np.linalg.norm(W - CENTRE) < np.linalg.norm(CENTRE)
-
-
 @pytest.mark.torch
 @rules
 def test_an_optimizer_is_that_of_torch(rule):

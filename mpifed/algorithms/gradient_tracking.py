@@ -3,9 +3,7 @@ arXiv:1605.07112 (2016)."""
 
 from typing import Annotated, NamedTuple
 
-from msgspec import Meta
-
-from mpifed.algorithms.bases.algorithm import Array, Local, Positive
+from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
 from mpifed.algorithms.bases.graph_method import GraphMethod, Network, Server
 from mpifed.federation.traits import Look, Need, Refused, Upload
 
@@ -32,9 +30,7 @@ class GradientTracking(GraphMethod, tag="gradient-tracking"):
     look = Look("orange", 2, 4)
     theorem = Refused("those of arXiv:1605.07112 could not be read; that of 1607.03218 asks for γ ~ 1/(L√(mκ))")
 
-    gamma: Annotated[
-        Positive | None, Meta(description="step size γ (default: (1 + λ)²/(4 max r_i))", extra={"tuned": True})
-    ] = None
+    gamma: Annotated[Positive | None, tuned("step size γ (default: (1 + λ)²/(4 max r_i))")] = None
 
     upload = Upload(vectors=2)
     requires = (Need("lipschitz", unless=("gamma",)),)

@@ -17,7 +17,13 @@ from mpifed.federation.server import Federation as Federation
 from mpifed.federation.traits import Look, Mean, Need, Recorded, Refused, Takes, Theorem, Upload
 from mpifed.theory.statements import Certificate, Condition, Known, nothing
 
-StepSize = Annotated[Positive | None, Meta(description="step size γ (default: 1/max r_i)", extra={"tuned": True})]
+
+def tuned(description: str, gt: float | None = None, lt: float | None = None) -> Meta:
+    """The Meta of the option to change where iterates diverge."""
+    return Meta(description=description, gt=gt, lt=lt, extra={"tuned": True})
+
+
+StepSize = Annotated[Positive | None, tuned("step size γ (default: 1/max r_i)")]
 
 
 class Client(NamedTuple):

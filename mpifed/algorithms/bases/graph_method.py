@@ -4,15 +4,12 @@ from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, Positive
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, Positive, tuned
 from mpifed.federation.peers.network import Network as Network
 from mpifed.federation.traits import Max, Recorded, Refused, Sum, Takes
 
-StepSize = Annotated[
-    Positive | None, Meta(description="step size γ (default: (1 + λ)/(2 max r_i))", extra={"tuned": True})
-]
+StepSize = Annotated[Positive | None, tuned("step size γ (default: (1 + λ)/(2 max r_i))")]
 
 
 class Server(NamedTuple):

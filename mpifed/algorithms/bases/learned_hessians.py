@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, tuned
 from mpifed.algorithms.parts.newton_steps import direction
 from mpifed.compressors.base import Compressor
 from mpifed.compressors.sparse import TopK
@@ -22,9 +22,7 @@ class LearnedHessians(Algorithm):
     compressor: Annotated[Compressor, Meta(description="C, for symmetric matrices of order n")] = TopK(k="8n")
     alpha: Annotated[
         Annotated[float, Meta(gt=0)] | None,
-        Meta(
-            description="learning rate α of H_i (default: 1/(1 + ω) where C is unbiased, else 1)", extra={"tuned": True}
-        ),
+        tuned("learning rate α of H_i (default: 1/(1 + ω) where C is unbiased, else 1)"),
     ] = None
 
     mean = Mean.UNBIASED  # the server has the last g_i of all

@@ -38,7 +38,6 @@ class FedEPMGraph(ExactPenalty, GraphMethod, tag="fedepm-graph"):
 
     takes = Takes.SELECTED
     upload = Upload(vectors=2)
-    model = GraphMethod.model
 
     def join(self, f: Local) -> Client:
         return Client(f.initial(), f.zeros(), f.initial(), reach=np.zeros(len(f)), ratio=np.full(len(f), np.inf))

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, NamedTuple
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, tuned
+from mpifed.algorithms.fedavg import Server
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.algorithms.parts.step_sizes import Log2, Step
 from mpifed.federation.traits import Look, Refused, Upload
@@ -14,11 +15,6 @@ from mpifed.federation.traits import Look, Refused, Upload
 class Client(NamedTuple):
     pi: Array  # (c, n) dual variables λ_i
     z: Array  # (c, n) last upload
-
-
-class Server(NamedTuple):
-    x: Array  # (n,) model
-    k: int  # iterations so far
 
 
 class FedPD(Algorithm, tag="fedpd"):

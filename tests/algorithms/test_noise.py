@@ -77,9 +77,8 @@ def test_the_noise_of_the_secured_methods_has_its_scale(name, options):
         if run.algorithm.average == "new":
             x = run.server.x
         g = np.abs(gradients(run, x)).sum(axis=1)[chosen]
-        gamma = (
-            0.003 if table["step"]["name"] == "constant" else 0.002 * run.data.sizes[chosen] / np.sqrt(2 * 2 + k // 2)
-        )
+        rising = 0.002 * run.data.sizes[chosen] / np.sqrt(2 * 2 + k // 2)
+        gamma = 0.003 if table["step"] == SMALL else rising
         k += 2
         scale = 2 * g / (0.05 * 1.001**k) if options["noise"] == "released" else 2 * g * gamma
         found.append(noise / scale[:, None] * 1e6)
@@ -123,9 +122,8 @@ def test_the_noise_of_the_secured_methods_knows_the_iterate_before_the_last_step
     new, z = algorithm.update(f, client, x, 0)
     growth = 1 + 1e-8 * (50 * 1e8 if k0 == 1 else 0)
     scale = 2 * np.abs(f.grad(x)).sum(axis=1) / (0.1 * 0.05 * growth * 1.001**k0)
-    assert np.allclose(
-        z - new.w, scale[:, None] * laplace(local(data, LeastSquares()), np.ones(20)), rtol=1e-7, atol=1e-9
-    )
+    unit = laplace(local(data, LeastSquares()), np.ones(20))
+    assert np.allclose(z - new.w, scale[:, None] * unit, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["fedepm", "sfedavg", "sfedprox"])

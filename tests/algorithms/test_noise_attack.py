@@ -51,6 +51,12 @@ def observed(monkeypatch, path, algorithm, **settings):
     return mpifed.load(path), seen
 
 
+def twice(monkeypatch, folder, algorithm, epsilon):
+    """What travelled with ε and with 2ε."""
+    every = (epsilon, 2 * epsilon)
+    return [observed(monkeypatch, folder / f"{one}.h5", algorithm | {"epsilon": one})[1] for one in every]
+
+
 def unit(result, client, round):
     """Laplace noise of scale 1 from the seed in the file."""
     return stream(int(result.attrs["seed"]), "clients", client, round, 0).laplace(0.0, 1.0, FEATURES)
@@ -83,9 +89,8 @@ def guesses(algorithm, z, x, noise):
 
     scales = np.geomspace(1e-9, 1e6, 4000)
     signs = np.sign([excess(s) for s in scales])
-    return [
-        z - brentq(excess, *scales[k : k + 2], xtol=1e-300, rtol=1e-15) * noise for k in np.flatnonzero(np.diff(signs))
-    ]
+    changes = np.flatnonzero(np.diff(signs))
+    return [z - brentq(excess, *scales[k : k + 2], xtol=1e-300, rtol=1e-15) * noise for k in changes]
 
 
 @pytest.mark.parametrize("noise", ["released", "matched"])
@@ -104,10 +109,7 @@ def test_noise_from_the_seed_in_the_file_is_subtracted(algorithm, noise, monkeyp
 @pytest.mark.parametrize("noise", ["released", "matched"])
 def test_two_runs_with_one_seed_and_two_epsilons_give_the_model_away(noise, monkeypatch, tmp_path):
     """z = w + s u and z' = w + s u/2 in the first round, where both runs have the same x: w = 2 z' − z."""
-    (_, one), (_, two) = (
-        observed(monkeypatch, tmp_path / f"{epsilon}.h5", EPM | {"noise": noise, "epsilon": epsilon})
-        for epsilon in (8.0, 16.0)
-    )
+    one, two = twice(monkeypatch, tmp_path, EPM | {"noise": noise}, 8.0)
     assert np.allclose(2 * two[0].z - one[0].z, one[0].w, rtol=1e-12, atol=1e-12)
 
 
@@ -161,8 +163,6 @@ def test_noise_from_entropy_cannot_be_subtracted(monkeypatch, tmp_path):
 
 
 def test_two_runs_with_entropy_and_two_epsilons_do_not_give_the_model_away(monkeypatch, tmp_path):
-    (_, one), (_, two) = (
-        observed(monkeypatch, tmp_path / f"{epsilon}.h5", CLIPPED | {"epsilon": epsilon}) for epsilon in (1.0, 2.0)
-    )
+    one, two = twice(monkeypatch, tmp_path, CLIPPED, 1.0)
     assert np.array_equal(one[0].x, two[0].x)
     assert np.abs(2 * two[0].z - one[0].z - one[0].w).mean() > 0.25 * reach(1)[0]  # 1.5 ± 0.24 expected

@@ -155,12 +155,8 @@ def test_feddcd_gets_as_far_as_with_exact_solutions(solver, factor):
 
 @pytest.mark.parametrize("name", ["sgd", "svrg"])
 def test_mini_batches_of_functions_without_samples_are_refused(name):
-    table = {
-        "data": {"name": "quadratic", "clients": 5, "features": 3},
-        "algorithm": {"name": "feddcd", "solver": name},
-        "rounds": 2,
-    }
+    table = {"data": {"name": "quadratic", "clients": 5, "features": 3}, "rounds": 2}
     with pytest.raises(UserError, match=r"^algorithm\.solver\.batch_size = 10 is wrong: quadratic has no samples"):
-        mpifed.run(table)
-    table["algorithm"]["solver"] = {"name": name, "batch_size": 0}
-    assert len(mpifed.run(table).rounds["objective"]) == 3
+        mpifed.run(table, algorithm={"name": "feddcd", "solver": name})
+    whole = {"name": name, "batch_size": 0}
+    assert len(mpifed.run(table, algorithm={"name": "feddcd", "solver": whole}).rounds["objective"]) == 3

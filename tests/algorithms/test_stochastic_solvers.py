@@ -93,16 +93,6 @@ def test_a_solver_is_its_loop(solver):
         assert np.allclose(found[i], wanted, rtol=1e-11, atol=1e-13), i
 
 
-@solvers
-def test_a_client_has_the_same_bits_whichever_clients_are_beside_it(solver):
-    f, Y, W, _, _ = clients()
-    together = solver.minimise(f, Y, W, LAM, 1.0, 0.5)
-    for rows in (np.array([0, 2]), np.array([1, 2, 3])):
-        f, _, _, _, _ = clients()
-        alone = solver.minimise(f.take(rows), Y[rows], W[rows], LAM, 1.0, 0.5)
-        assert together[rows].tobytes() == alone.tobytes()
-
-
 def test_svrg_comes_closer_than_sgd_with_the_same_steps():
     """Its steps vanish at the minimiser of f_i − ⟨y_i, ·⟩, those of SGD do not."""
     f, Y, W, _, _ = clients()

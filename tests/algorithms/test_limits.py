@@ -95,13 +95,6 @@ def test_asynchronous_admm_ends_there_however_old_uploads_are(arrivals, rounds):
     assert run.measure()[1] < 1e-3 * first
 
 
-@pytest.mark.parametrize("share", [1.0, 0.4])
-@pytest.mark.parametrize("name", ["fedavg", "local-gd"])
-def test_averages_of_local_steps_do_not(name, share):
-    step = {"gamma": 0.02} if name == "local-gd" else {"step": STEP}
-    assert not falls(Run(build(name, {"k0": 5, **step}), selection=Uniform(share=share)), 1e-5, 200)
-
-
 @pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])
 @pytest.mark.parametrize("problem", ["quadratic", "softmax", "logistic"])
 def test_the_dual_variables_end_at_the_gradients_and_the_model_at_the_minimiser(name, problem):

@@ -4,12 +4,8 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.algorithms.fedadmm import FedADMM
-from mpifed.algorithms.fedadmm_insa import FedADMMInSa
-from mpifed.algorithms.feddyn import FedDyn
-from mpifed.algorithms.fedgia import FedGiA
+from mpifed.algorithms import SISA, FedADMM, FedADMMInSa, FedDyn, FedGiA
 from mpifed.algorithms.parts.step_sizes import Constant
-from mpifed.algorithms.sisa import SISA
 from mpifed.federation.participation.selection import All, Uniform
 from tests.helpers import traits
 from tests.helpers.algorithm_runs import M, N, Run, build, distance, gradients, smoothness

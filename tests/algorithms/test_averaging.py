@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from mpifed.algorithms.fedavg import FedAvg
-from mpifed.algorithms.fednova import FedNova
-from mpifed.algorithms.fedopt import FedOpt
-from mpifed.algorithms.local_gd import LocalGD
+from mpifed.algorithms import FedAvg, FedNova, FedOpt, LocalGD
 from mpifed.algorithms.parts.server_optimizers import FedExP
 from mpifed.algorithms.parts.step_sizes import Constant
 from mpifed.compressors.base import Compressor

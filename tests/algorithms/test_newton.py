@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed.algorithms.fednl import FedNL
-from mpifed.algorithms.newton import Newton
+from mpifed.algorithms import FedNL, Newton
 from mpifed.algorithms.parts.newton_steps import backtrack
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.symmetric import pack, unpack

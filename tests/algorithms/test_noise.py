@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from mpifed.algorithms.fedepm import FedEPM
+from mpifed.algorithms import FedEPM, SFedAvg
 from mpifed.algorithms.parts.noise import laplace, log_ratio
 from mpifed.algorithms.parts.step_sizes import Constant
-from mpifed.algorithms.sfedavg import SFedAvg
 from mpifed.data.pool import Pool
 from mpifed.experiment.rounds import evaluate
 from mpifed.problems.least_squares import LeastSquares

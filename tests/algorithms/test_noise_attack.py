@@ -11,8 +11,7 @@ import pytest
 from scipy.optimize import brentq
 
 import mpifed
-from mpifed.algorithms.fedepm import FedEPM
-from mpifed.algorithms.sfedavg import SFedAvg
+from mpifed.algorithms import FedEPM, SFedAvg
 from mpifed.core.discrete_noise import discrete_laplace, laplace_steps, seeded
 from mpifed.core.streams import stream
 

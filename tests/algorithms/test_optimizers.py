@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
+from mpifed.algorithms import FedAvg, FedProx
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.algorithms.fedavg import FedAvg
-from mpifed.algorithms.fedprox import FedProx
 from mpifed.algorithms.parts.optimizers import SGD, Adam, AdamW, Momentum, Optimizer
 from mpifed.algorithms.parts.step_sizes import Constant
 from mpifed.core.errors import UserError

@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.fedadmm.iterates import weights
-from mpifed.algorithms.accfeddcd import AccFedDCD
+from mpifed.algorithms import AccFedDCD, FedADMM, FedAvg, FedDCD, FedEPM, FedGiA, Flame
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.algorithms.fedadmm import FedADMM
-from mpifed.algorithms.fedavg import FedAvg
-from mpifed.algorithms.feddcd import FedDCD
-from mpifed.algorithms.fedepm import FedEPM
-from mpifed.algorithms.fedgia import FedGiA
-from mpifed.algorithms.flame import Flame
 from mpifed.algorithms.parts.local_solvers import GradientDescent, Newton
 from mpifed.algorithms.parts.step_sizes import Constant, Log2
 from mpifed.algorithms.parts.stochastic_solvers import SVRG

@@ -8,9 +8,8 @@ import pytest
 from msgspec import Meta
 
 import mpifed
-from mpifed import Algorithm, UserError
+from mpifed import Algorithm, Local, UserError
 from mpifed.algorithms.bases.algorithm import Client, Server, passes
-from mpifed.federation.local import Local
 from tests.helpers import traits
 from tests.helpers.algorithm_runs import Run, build
 

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from mpifed.core.errors import UserError
-from mpifed.data.pool import Pool
+from mpifed import Pool, UserError
 from mpifed.experiment.compatibility import RULES, refuse
 from mpifed.experiment.config import experiment
 from mpifed.federation.ledger import Ledger

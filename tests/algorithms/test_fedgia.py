@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 import mpifed
-from mpifed import LinearModel
+from mpifed import LinearModel, Problem, UserError
 from mpifed.algorithms.fedgia import FedGiA
 from mpifed.algorithms.parts.curvature import begun, followed
-from mpifed.core.errors import UserError
 from mpifed.data.sources.gaussian import Gaussian
 from mpifed.federation.participation.selection import All
-from mpifed.problems.base import Problem
 from mpifed.problems.logistic import Logistic, LogisticLoss
 from mpifed.problems.nonconvex_logistic import NonconvexLogistic
 from mpifed.theory.fedgia import certificate

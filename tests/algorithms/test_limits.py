@@ -5,8 +5,7 @@ import pytest
 
 from mpifed.data.sources.synthetic import Synthetic
 from mpifed.federation.participation.selection import All, Uniform
-from mpifed.problems.logistic import Logistic
-from mpifed.problems.softmax import Softmax
+from mpifed.problems import Logistic, Softmax
 from tests.helpers.algorithm_cases import constant
 from tests.helpers.algorithm_runs import M, Run, build, gradients, minimiser
 from tests.helpers.curved_runs import COMPRESSORS as HESSIAN_COMPRESSORS

@@ -7,9 +7,7 @@ import scipy.sparse as sp
 from mpifed.algorithms.parts.local_solvers import GradientDescent, Newton, newton
 from mpifed.data.pool import Pool
 from mpifed.data.sources.quadratic import RandomQuadratic
-from mpifed.problems.logistic import Logistic
-from mpifed.problems.quadratic import Quadratic
-from mpifed.problems.softmax import Softmax
+from mpifed.problems import Logistic, Quadratic, Softmax
 from tests.helpers import traits
 from tests.helpers.algorithm_runs import build, local, quadratics, systems
 from tests.helpers.dual_methods import Dual

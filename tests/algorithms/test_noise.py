@@ -9,8 +9,7 @@ from mpifed.algorithms.parts.noise import laplace, log_ratio
 from mpifed.algorithms.parts.step_sizes import Constant
 from mpifed.data.pool import Pool
 from mpifed.experiment.rounds import evaluate
-from mpifed.problems.least_squares import LeastSquares
-from mpifed.problems.logistic import Logistic
+from mpifed.problems import LeastSquares, Logistic
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients, local
 
 

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
+from mpifed import Algorithm, UserError
 from mpifed.algorithms import FedAvg, FedProx
-from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.parts.optimizers import SGD, Adam, AdamW, Momentum, Optimizer
 from mpifed.algorithms.parts.step_sizes import Constant
-from mpifed.core.errors import UserError
 from mpifed.federation.participation.selection import Uniform
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients
 

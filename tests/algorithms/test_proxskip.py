@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 import mpifed
+from mpifed import Local, UserError, stream
 from mpifed.algorithms.proxskip import ProxSkip
-from mpifed.core.errors import UserError
-from mpifed.core.streams import stream
-from mpifed.federation.local import Local
 from mpifed.federation.participation.selection import All
 from tests.helpers.algorithm_runs import M, Run, build, distance, quadratics, systems
 

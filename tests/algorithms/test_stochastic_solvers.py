@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 import mpifed
+from mpifed import Pool, UserError, stream
 from mpifed.algorithms.parts.stochastic_solvers import SGD, SVRG, Adam
-from mpifed.core.errors import UserError
-from mpifed.core.streams import stream
-from mpifed.data.pool import Pool
 from mpifed.data.sources.synthetic import Synthetic
 from mpifed.problems.softmax import Softmax
 from tests.helpers import traits

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from benchmarks.fedadmm.iterates import weights
+from mpifed import Algorithm, Known
 from mpifed.algorithms import AccFedDCD, FedADMM, FedAvg, FedDCD, FedEPM, FedGiA, Flame
-from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.parts.local_solvers import GradientDescent, Newton
 from mpifed.algorithms.parts.step_sizes import Constant, Log2
 from mpifed.algorithms.parts.stochastic_solvers import SVRG
 from mpifed.theory import fedadmm, feddcd, fedepm, fedgia, flame
-from mpifed.theory.statements import Known
 
 certificate = Algorithm.certificate
 

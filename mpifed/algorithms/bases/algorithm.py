@@ -52,7 +52,72 @@ class Privacy(NamedTuple):
         return f"{'guaranteed' if self.holds else 'none'}: {self.text}"
 
 
-class Algorithm(Component, kw_only=True):
+class Answers(Component, kw_only=True):
+    """What the server may ask the clients of any method: constants, scores for selections, numbers for a certificate.
+
+    ``certify_…`` are evaluations: method(f, client, *args) returns numbers of each client and is charged to no ledger.
+    """
+
+    certify: Annotated[
+        bool, Meta(description="record which conditions of the method's theorem hold, in /certificate of the result")
+    ] = False
+
+    theorem: ClassVar[Theorem | Refused] = Refused("")  # whose conditions are checked, or why none are
+
+    def smoothness(self, f: Local, client: Any) -> tuple[Any, Array]:
+        """r_i, the bound of ‖∇²f_i‖, of each client, to be called by the server: (c,)."""
+        return client, f.lipschitz()
+
+    def score(self, f: Local, client: Any, x: Array, size: int) -> tuple[Any, Array]:
+        """What biased selection ranks by: ‖∇f_i(x)‖ on one mini-batch of ``size`` samples, (c,)."""
+        _, batch, _ = next(f.steps(1, 0, size))
+        g = batch.grad(x)
+        return client, np.sqrt(np.vecdot(g, g))
+
+    def score_loss(self, f: Local, client: Any, x: Array, size: int) -> tuple[Any, Array]:
+        """What power-of-choice ranks by: f_i(x) on one mini-batch of ``size`` samples, (c,)."""
+        _, batch, _ = next(f.steps(1, 0, size))
+        return client, batch.value(x)
+
+    def importance(self, f: Local, client: Any) -> tuple[Array, Array]:
+        """Odds of clients for selection by importance, and the factor that a set has as their sum: (c,) each."""
+        return f.lipschitz(), np.ones(len(f))
+
+    def certificate(self, known: Known) -> Certificate:
+        """The conditions of the method's theorem for a study with the constants ``known``, or that there is none."""
+        theorem = vars(type(self)).get("theorem")  # its own: a method that derives from another one may change anything
+        if not theorem:
+            return nothing(self.label().rpartition(":")[2], "" if theorem is None else theorem.why)
+        module, _, function = theorem.function.partition(":")
+        found: Certificate = getattr(importlib.import_module(module), function)(self, known)
+        if known.selection == "arrivals" and not theorem.delayed:
+            age = Condition.of("oldest upload in rounds = 0", known.oldest, "=", 0.0, "its rounds are synchronous")
+            return found._replace(conditions=[*found.conditions, age])
+        return found
+
+    def certify_smoothness(self, f: Local, client: Any) -> Array:
+        """r_i: (c,)."""
+        return f.lipschitz()
+
+    def certify_curvature(self, f: Local, client: Any) -> Array:
+        """A lower bound of the eigenvalues of ∇²f_i: (c,)."""
+        return f.problem.least_curvature(f.block)
+
+    def certify_objective(self, f: Local, client: Any, x: Array) -> tuple[Array, Array]:
+        """f_i(x) (c,) and ∇f_i(x) (c, n)."""
+        return f.value_grad(x)
+
+    def certify_gradients(self, f: Local, client: Any, x: Array) -> tuple[Array, Array]:
+        """‖∇f_i(x)‖² and the largest |(∇f_i(x))_j|: (c,) each."""
+        g = f.grad(x)
+        return np.vecdot(g, g), np.abs(g).max(axis=1)
+
+    def certify_hessian(self, f: Local, client: Any, x: Array, v: Array) -> Array:
+        """∇²f_i(x) v: (c, n)."""
+        return f.hessian(np.tile(x, (len(f), 1)))(np.tile(v, (len(f), 1)))
+
+
+class Algorithm(Answers):
     """A federated algorithm; its fields are the hyper-parameters.
 
     ``join`` returns the first state of clients and ``start`` that of the server, with the model in its field ``x``;
@@ -64,16 +129,10 @@ class Algorithm(Component, kw_only=True):
     method without them runs; each one that it lacks costs the feature that asks for it, and the refusal names it. An
     algorithm with a method ``personalised(f, client)`` has personal models, which it returns (c, n); one with
     ``score_move`` says how far a client's dual variables would move; one with ``units`` how many times ``work`` a round
-    takes on average. The methods ``certify_…``, called as method(f, client, *args), return numbers of each client for a
-    certificate and are charged to no ledger. The option to change where iterates diverge has extra={"tuned": True} in
-    its Meta.
+    takes on average. The option to change where iterates diverge has extra={"tuned": True} in its Meta.
 
     The docstring of an algorithm's file begins with its paper, including the year and arXiv:ID or doi:ID.
     """
-
-    certify: Annotated[
-        bool, Meta(description="record which conditions of the method's theorem hold, in /certificate of the result")
-    ] = False
 
     choices: ClassVar[dict[str, str]] = CHOICES
     default: ClassVar[str] = "fedgia"
@@ -81,7 +140,6 @@ class Algorithm(Component, kw_only=True):
 
     title: ClassVar[str] = ""  # as its paper writes it
     look: ClassVar[Look | None] = None  # in pictures; None: from the name of the class
-    theorem: ClassVar[Theorem | Refused] = Refused("")  # whose conditions are checked, or why none are
     requires: ClassVar[tuple[Need, ...]] = ()  # methods of a problem beyond gradients
     takes: ClassVar[Takes] = Takes.SELECTED
     mean: ClassVar[Mean | Refused] = Refused(
@@ -156,58 +214,6 @@ class Algorithm(Component, kw_only=True):
     def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
         """Columns of the record, from the server's state and what ``record`` gave of all m clients together."""
         return row
-
-    def smoothness(self, f: Local, client: Any) -> tuple[Any, Array]:
-        """r_i, the bound of ‖∇²f_i‖, of each client, to be called by the server: (c,)."""
-        return client, f.lipschitz()
-
-    def score(self, f: Local, client: Any, x: Array, size: int) -> tuple[Any, Array]:
-        """What biased selection ranks by: ‖∇f_i(x)‖ on one mini-batch of ``size`` samples, (c,)."""
-        _, batch, _ = next(f.steps(1, 0, size))
-        g = batch.grad(x)
-        return client, np.sqrt(np.vecdot(g, g))
-
-    def score_loss(self, f: Local, client: Any, x: Array, size: int) -> tuple[Any, Array]:
-        """What power-of-choice ranks by: f_i(x) on one mini-batch of ``size`` samples, (c,)."""
-        _, batch, _ = next(f.steps(1, 0, size))
-        return client, batch.value(x)
-
-    def importance(self, f: Local, client: Any) -> tuple[Array, Array]:
-        """Odds of clients for selection by importance, and the factor that a set has as their sum: (c,) each."""
-        return f.lipschitz(), np.ones(len(f))
-
-    def certificate(self, known: Known) -> Certificate:
-        """The conditions of the method's theorem for a study with the constants ``known``, or that there is none."""
-        theorem = vars(type(self)).get("theorem")  # its own: a method that derives from another one may change anything
-        if not theorem:
-            return nothing(self.label().rpartition(":")[2], "" if theorem is None else theorem.why)
-        module, _, function = theorem.function.partition(":")
-        found: Certificate = getattr(importlib.import_module(module), function)(self, known)
-        if known.selection == "arrivals" and not theorem.delayed:
-            age = Condition.of("oldest upload in rounds = 0", known.oldest, "=", 0.0, "its rounds are synchronous")
-            return found._replace(conditions=[*found.conditions, age])
-        return found
-
-    def certify_smoothness(self, f: Local, client: Any) -> Array:
-        """r_i: (c,)."""
-        return f.lipschitz()
-
-    def certify_curvature(self, f: Local, client: Any) -> Array:
-        """A lower bound of the eigenvalues of ∇²f_i: (c,)."""
-        return f.problem.least_curvature(f.block)
-
-    def certify_objective(self, f: Local, client: Any, x: Array) -> tuple[Array, Array]:
-        """f_i(x) (c,) and ∇f_i(x) (c, n)."""
-        return f.value_grad(x)
-
-    def certify_gradients(self, f: Local, client: Any, x: Array) -> tuple[Array, Array]:
-        """‖∇f_i(x)‖² and the largest |(∇f_i(x))_j|: (c,) each."""
-        g = f.grad(x)
-        return np.vecdot(g, g), np.abs(g).max(axis=1)
-
-    def certify_hessian(self, f: Local, client: Any, x: Array, v: Array) -> Array:
-        """∇²f_i(x) v: (c, n)."""
-        return f.hessian(np.tile(x, (len(f), 1)))(np.tile(v, (len(f), 1)))
 
 
 def counted(d: Array, k0: int, epochs: int, batch_size: int) -> Array:

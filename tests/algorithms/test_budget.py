@@ -55,9 +55,8 @@ def renyi(order, epsilon, scale):
     """The Rényi divergence of discrete Laplace noise of ``scale`` steps, moved by ε·scale steps, by its definition."""
     r, moved = np.exp(-1 / scale), round(epsilon * scale)
     k = np.arange(-40 * scale, 40 * scale + moved)
-    return float(
-        np.log((1 - r) / (1 + r) * np.sum(np.exp(-(order * abs(k) + (1 - order) * abs(k - moved)) / scale)))
-    ) / (order - 1)
+    total = np.sum(np.exp(-(order * abs(k) + (1 - order) * abs(k - moved)) / scale))
+    return float(np.log((1 - r) / (1 + r) * total)) / (order - 1)
 
 
 def renyi_laplace(order, epsilon):

@@ -14,8 +14,6 @@ NAMES = ROOT / "algorithms" / "__init__.pyi"  # what type checkers and editors r
 
 HEAD = '''"""All methods: generated from the files in mpifed/algorithms by `python docs/build.py`."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

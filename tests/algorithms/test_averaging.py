@@ -3,16 +3,10 @@
 import numpy as np
 import pytest
 
-from mpifed.algorithms.fedavg import FedAvg
-from mpifed.algorithms.fednova import FedNova
-from mpifed.algorithms.fedopt import FedOpt
-from mpifed.algorithms.local_gd import LocalGD
+from mpifed import Compressor, Pool, UserError, stream
+from mpifed.algorithms import FedAvg, FedNova, FedOpt, LocalGD
 from mpifed.algorithms.parts.server_optimizers import FedExP
 from mpifed.algorithms.parts.step_sizes import Constant
-from mpifed.compressors.base import Compressor
-from mpifed.core.errors import UserError
-from mpifed.core.streams import stream
-from mpifed.data.pool import Pool
 from mpifed.experiment.compatibility import RULES, refuse
 from mpifed.experiment.config import experiment
 from mpifed.experiment.matching import matrix

@@ -132,6 +132,7 @@ TOLD = [  # settings -> how the sentence begins
         'compress.feedback = "none" is wrong: the server of fedadmm keeps the last upload of every client',
     ),
     ({"algorithm": {"name": "diana", "compressor": "natural"}, "masks": {}}, "masks cannot be used with diana"),
+    ({"algorithm": "fednl", "masks": {}}, "masks cannot be used with fednl: it compresses its uploads"),
     ({"algorithm": "fedepm", "masks": {}}, "masks cannot be used with fedepm: its server needs "),
     (
         {"algorithm": {"name": "sfedavg", "average": "new"}, "masks": {}},

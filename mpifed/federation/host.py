@@ -78,7 +78,7 @@ class Host:
         self.state: Any = None
         self.stages = host_stages(setup, len(self.order))
         self.keepers = [*self.stages.values()]  # of more than the clients' state
-        self.reductions = {"sum": self._subtotals, **sums.AT_ONCE}
+        self.reductions = sums.AT_ONCE | {"sum": lambda request, rows, ids: sums.subtotals(rows, ids, lo, self.tree)}
         for stage in self.stages.values():
             self.reductions |= stage.reductions(np.arange(lo, hi))
         self.verbs: dict[str, Callable[[Request], Answer]] = {CALL[0]: self._method, EVALUATE[0]: self._evaluation}
@@ -155,10 +155,6 @@ class Host:
         index = slots.argsort()
         return ids, slots[index], index
 
-    def places(self, ids: Array) -> Array:
-        """Where the clients ``ids``, which live here, are in block order."""
-        return self.slot[ids - self.lo]
-
     def _method(self, request: Request) -> Answer:
         """A client method of the algorithm."""
         method = getattr(self.algorithm, request.method)
@@ -217,15 +213,10 @@ class Host:
             layout = Layout((field.shape[1:],))
             ids = None
         reduced = self.reductions[request.reduce](request, rows, ids)
-        good = request.reduce == "max" or sums.finite(reduced)
-        return Reply(reduced, layout), 0 if good else self._fault(rows, ids)
-
-    def _fault(self, rows: Array, ids: Array | None) -> int:
-        """m - the first client whose row is not finite; the first of all where it is their sum that overflows."""
-        return self._first(int(np.argmin(np.isfinite(rows).all(axis=1))), ids)
-
-    def _subtotals(self, request: Request, rows: Array, ids: Array | None) -> Array:
-        return sums.subtotals(rows, ids, self.lo, self.tree)
+        if request.reduce == "max" or sums.finite(reduced):
+            return Reply(reduced, layout), 0
+        bad = int(np.argmin(np.isfinite(rows).all(axis=1)))  # the first of all where it is their sum that overflows
+        return Reply(reduced, layout), self._first(bad, ids)
 
     def _first(self, position: int, ids: Array | None) -> int:
         """m - the client at a position in ``ids`` (None: all)."""

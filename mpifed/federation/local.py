@@ -24,16 +24,12 @@ class Study(Protocol):
 
     @property
     def problem(self) -> Problem: ...
-
     @property
     def seed(self) -> int: ...
-
     @property
     def m(self) -> int: ...
-
     @property
     def start(self) -> Array: ...
-
     @property
     def weights(self) -> Weights | None: ...
 

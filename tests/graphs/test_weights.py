@@ -1,10 +1,11 @@
-"""W of every round: symmetric, rows sum to 1, and what a lost edge does to it."""
+"""W of every round: symmetric, rows sum to 1, and what a lost edge does to it; spectral gaps by three ways."""
 
 import numpy as np
 import pytest
 
+from mpifed.graphs import weights as module
 from mpifed.graphs.base import Graph
-from mpifed.graphs.weights import Weights
+from mpifed.graphs.weights import Spectrum, Weights, spectrum
 from tests.oracles.graphs import matrices
 
 M, ROUNDS = 12, 4
@@ -66,3 +67,41 @@ def test_lost_edges_do_not_lower_the_least_eigenvalue():
     least = [np.linalg.eigvalsh(found.at(round).W.toarray())[0] for round in range(8)]
     assert min(least) >= least[0] - 1e-12
     assert least[0] - 2e-6 < found.least < least[0]
+
+
+@pytest.mark.parametrize(("name", "m"), [("ring", 11), ("torus", 24), ("exponential", 20), ("complete", 9)])
+def test_closed_forms_are_the_eigenvalues(name, m):
+    W = weights(name, 2, m).first.W
+    assert weights(name, 2, m).spectrum == pytest.approx(spectrum(W, ()), rel=0, abs=1e-12)
+
+
+def test_the_gap_of_a_ring_is_known():
+    cosine = np.cos(2 * np.pi / 50)
+    assert weights("ring", m=50).spectrum.gap == pytest.approx(2 / 3 * (1 - cosine))
+
+
+@pytest.mark.parametrize("name", ["star", "erdos-renyi"])
+def test_lanczos_method_finds_what_the_dense_solver_finds(name, monkeypatch):
+    W = weights(name, 2, 200).first.W
+    dense = spectrum(W, ())
+    monkeypatch.setattr(module, "DENSE", 10)
+    assert spectrum(W, ()) == pytest.approx(dense, rel=0, abs=1e-5)
+
+
+def test_where_it_does_not_converge_the_gap_is_not_a_number_and_the_bound_is_gershgorins(monkeypatch):
+    monkeypatch.setattr(module, "DENSE", 10)
+    monkeypatch.setattr(module, "ROUNDS", 1)
+    monkeypatch.setattr(type(Graph.build("ring", "graph")), "symmetry", lambda self, m: ())
+    found = weights("ring", m=4000)
+    assert np.isnan(found.spectrum.gap)
+    assert found.least == pytest.approx(-1 / 3, abs=1e-5)
+
+
+def test_a_graph_in_parts_has_no_gap(tmp_path):
+    (tmp_path / "edges.txt").write_text("0 1\n2 3\n")
+    found = weights({"name": "file", "path": str(tmp_path / "edges.txt")}, m=5).spectrum
+    assert (found.parts, found.gap) == (3, pytest.approx(0, abs=1e-12))
+
+
+def test_one_node_has_nothing_to_wait_for():
+    assert weights("ring", m=1).spectrum == Spectrum(1, 0.0, 0.0)

@@ -12,6 +12,7 @@ import numpy as np
 from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
+from mpifed.federation.host import Host
 from mpifed.federation.request import Request
 from mpifed.graphs.weights import Mixing, Weights
 
@@ -75,17 +76,6 @@ class FromNeighbours(NamedTuple):
         return client._replace(**dict(zip(self.names, values, strict=True))), None
 
 
-class Nodes(Protocol):
-    """What is asked of the host."""
-
-    state: Any
-    slot: Array
-    sorted: bool
-
-    @property
-    def algorithm(self) -> Any: ...
-
-
 class Neighbourhood:
     """The nodes lo <= i < hi of a graph, on one of the hosts that ``cuts`` (hosts + 1,) names."""
 
@@ -131,7 +121,7 @@ class Neighbourhood:
         come = np.bincount(self.cuts.searchsorted(others, side="right") - 1, minlength=hosts)
         return Plan(mixing, W, A, below, sent % size, np.bincount(sent // size, minlength=hosts), come)
 
-    def verbs(self, host: Nodes) -> dict[str, Callable[[Request], Callable[..., tuple[Any, Any]]]]:
+    def verbs(self, host: Host) -> dict[str, Callable[[Request], Callable[..., tuple[Any, Any]]]]:
         """What the host does at the verbs of a graph: the exchange, then the client method with what has come."""
 
         def exchange(request: Request) -> Callable[..., tuple[Any, Any]]:
@@ -150,9 +140,9 @@ class Neighbourhood:
         plan = self.plan(request.key[0])
         rows = self._exchanged(plan, self.rows(names, state, slot))
         if kind == GATHER:
-            return FromNeighbours(
-                tuple(names), near=Near(rows[plan.A.indices], plan.A.indptr, plan.W.data[self._others(plan)])
-            )
+            nodes = np.repeat(np.arange(self.hi - self.lo), np.diff(plan.W.indptr))
+            weights = plan.W.data[plan.W.indices != nodes + plan.below]
+            return FromNeighbours(tuple(names), near=Near(rows[plan.A.indices], plan.A.indptr, weights))
         mixed = (plan.W if kind == MIX else plan.A) @ rows
         return FromNeighbours(tuple(names), tuple(np.split(mixed, len(names), axis=1)))
 
@@ -170,11 +160,6 @@ class Neighbourhood:
                 f"of {', '.join(state._fields)}"
             )
         return field
-
-    def _others(self, plan: Plan) -> Array:
-        """Which entries of W are those of neighbours."""
-        nodes = np.repeat(np.arange(self.hi - self.lo), np.diff(plan.W.indptr))
-        return plan.W.indices != nodes + plan.below
 
     def outgoing(self, plan: Plan, rows: Array) -> Array:
         """The rows that other hosts need, host by host."""

@@ -107,7 +107,7 @@ class HostCompression(HostStage):
         self.algorithm = setup.algorithm
         self.count = count
         self.compressor = changed(table.up)
-        self.feedback = table.kept(setup.algorithm)
+        self.feedback = setup.algorithm.upload.feedback if table.feedback == "auto" else table.feedback
         self.kept: dict[str, Array] = {}  # method and position in the reply -> (count, N), in block order
 
     def up(self, request: Request, visit: Visit, new: Any, reply: Any) -> tuple[Any, Any]:

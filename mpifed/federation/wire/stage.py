@@ -1,6 +1,5 @@
 """What messages between server and clients may pass on their way."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -8,8 +7,7 @@ import msgspec
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.request import Reply, Request
-
-Reduction = Callable[[Request, Array, Array | None], Array]  # of the rows of the clients (None: all) of a host
+from mpifed.federation.sums import Reduction
 
 
 class Postage(msgspec.Struct):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from mpifed.core.component import Component, fields_of, within
 from mpifed.core.typing import Array
@@ -120,7 +120,8 @@ class Theorem(NamedTuple):
 class Requiring(Protocol):
     """A component that says what it needs of a problem."""
 
-    requires: ClassVar[tuple[Need, ...]]
+    @property
+    def requires(self) -> tuple[Need, ...]: ...
 
 
 def given(options: Any, when: Options) -> bool:

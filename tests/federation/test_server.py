@@ -35,10 +35,11 @@ def test_selected_clients_are_counted_and_masked():
     assert run.fed.mask(None).all()
 
 
-def test_numbers_that_are_not_finite_end_the_run_with_client_round_and_option():
-    run = Run(build("fedavg", {"step": {"name": "constant", "a": 1e200}}))
-    ended = pytest.raises(Trouble, match=r"of client \d+ is not finite in round \d.*look at algorithm\.step$")
-    with np.errstate(over="ignore", invalid="ignore"), ended:
+@pytest.mark.parametrize("options", [{}, {"system": {"speed": 30, "jitter": 0.5}, "asynchronous": {}}], ids=str)
+def test_numbers_that_are_not_finite_end_the_run_with_client_round_method_and_option(options):
+    run = Run(build("fedavg", {"step": {"name": "constant", "a": 1e200}}), **options)
+    told = r"of client \d+ is not finite in round \d, method update: .*look at algorithm\.step$"
+    with np.errstate(all="ignore"), pytest.raises(Trouble, match=told):
         run.rounds(50)
 
 

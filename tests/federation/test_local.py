@@ -15,21 +15,14 @@ from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
 from tests.helpers.algorithm_runs import build, local
 
-KINDS = {"dense": np.asarray, "csr": sp.csr_array}
 
-
-@pytest.fixture(params=KINDS)
-def kind(request):
-    return request.param
-
-
-def numbered(sizes, kind="dense"):
+def numbered(sizes, kind=np.asarray):
     """Samples (1, j): the j-th of each client; labels 100 j."""
     j = np.concatenate([np.arange(d) for d in sizes])
-    return Pool(KINDS[kind](np.column_stack([np.ones(len(j)), j])), 100.0 * j, None, np.array(sizes), "float64")
+    return Pool(kind(np.column_stack([np.ones(len(j)), j])), 100.0 * j, None, np.array(sizes), "float64")
 
 
-def numbers_of(sizes, kind="dense", **options):
+def numbers_of(sizes, kind=np.asarray, **options):
     return local(numbered(sizes, kind), LeastSquares(), **options)
 
 
@@ -46,7 +39,7 @@ def drawn(batch, has):
     most=st.integers(1, 4),
     size=st.integers(1, 50),
     epochs=st.integers(1, 3),
-    kind=st.sampled_from(list(KINDS)),
+    kind=st.sampled_from([np.asarray, sp.csr_array]),
 )
 def test_every_sample_comes_once_an_epoch(least, most, size, epochs, kind):
     sizes, seen = [4 * least + d for d in range(1, most + 1)], {}
@@ -103,14 +96,6 @@ def test_orders_are_permutations_from_each_clients_stream_however_many_are_drawn
     assert [rng.random() for rng in f.rng] == [rng.random() for rng in reference.rng]
 
 
-@pytest.mark.parametrize(("k0", "epochs", "count"), [(4, 0, 4), (4, 2, 2)])
-def test_size_zero_is_the_full_batch(kind, k0, epochs, count):
-    f = numbers_of([5, 7], kind)
-    steps = list(f.steps(k0, epochs, 0))
-    assert [(j, has) for j, _, has in steps] == [(j, True) for j in range(count)]
-    assert all(batch is f for _, batch, _ in steps)
-
-
 @pytest.mark.parametrize(("k0", "epochs", "size"), [(6, 0, 0), (6, 0, 2), (0, 3, 4), (0, 4, 0)])
 def test_a_client_that_may_take_fewer_steps_takes_its_first_ones(k0, epochs, size, kind):
     """Also where others of its block have more mini-batches an epoch; all of them is the same as no bound."""
@@ -135,6 +120,9 @@ def test_batches_are_in_random_order_and_new_in_every_epoch_round_client_and_run
             for i in (0, 1)
         ]
 
+    f = numbers_of([5, 7])  # size 0 is the full batch
+    for epochs, count in ((0, 4), (2, 2)):
+        assert list(f.steps(4, epochs, 0)) == [(j, f, 1) for j in range(count)]
     first = order()
     everything = first + order(place=(2, 0)) + order(place=(1, 1)) + order(seed=1) + order(ids=np.array([5, 9]))
     assert len(set(map(tuple, everything))) == len(everything)
@@ -157,7 +145,7 @@ def test_the_gradient_of_a_batch_is_that_of_its_samples(kind):
             assert np.allclose(value[i], wanted, rtol=1e-12)
 
 
-@pytest.mark.parametrize("size", [3, *(pytest.param(size, marks=pytest.mark.slow) for size in (1, 7, 9))])
+@pytest.mark.parametrize("size", [1, 3, 7, 9])
 def test_the_gradient_of_a_random_batch_is_right_on_average(size, kind):
     f, draws, x = numbers_of([5, 7, 8], kind), 2000, np.array([40.0, -3.0])
     g = np.array([batch.grad(x) for _, batch, _ in f.steps(draws, 0, size)])
@@ -171,21 +159,9 @@ def test_all_places_of_an_epoch_are_as_likely_for_every_sample():
     assert abs(times - rounds / 3).max() <= 5 * np.sqrt(rounds * 2 / 9)
 
 
-def few(names, sizes, epochs, default):
-    """The product of all, of which only ``default`` are not slow."""
-    every = [(name, size, some) for name in names for size in sizes for some in epochs]
-    return [case if case in default else pytest.param(*case, marks=pytest.mark.slow) for case in every]
-
-
-@pytest.mark.parametrize(
-    ("name", "size", "epochs"),
-    few(
-        ["fedavg", "scaffold", "flame", "fedadmm-deep"],
-        [3, 5, 17, 18, 100],
-        [0, 2],
-        [("fedavg", 18, 0), ("fedavg", 17, 2), ("scaffold", 3, 2), ("flame", 5, 2), ("fedadmm-deep", 18, 2)],
-    ),
-)
+@pytest.mark.parametrize("epochs", [0, 2])
+@pytest.mark.parametrize("size", [3, 5, 17, 18, 100])
+@pytest.mark.parametrize("name", ["fedavg", "scaffold", "flame", "fedadmm-deep"])
 def test_training_on_batches_has_the_same_bits_whoever_else_is_in_the_block(name, epochs, size, kind):
     """Also where a neighbour has one mini-batch more."""
     personal = name in ("flame", "fedadmm-deep")
@@ -197,7 +173,7 @@ def test_training_on_batches_has_the_same_bits_whoever_else_is_in_the_block(name
 
     def outcome(clients):
         rows = np.concatenate([np.arange(ends[i] - sizes[i], ends[i]) for i in clients])
-        data = Pool(KINDS[kind](X[rows]), y[rows], None, np.array([sizes[i] for i in clients]))
+        data = Pool(kind(X[rows]), y[rows], None, np.array([sizes[i] for i in clients]))
         f = local(data, LeastSquares(), ids=np.array(clients))
         f.m = 4
         state, reply = algorithm.update(f, algorithm.join(f), x, *more)

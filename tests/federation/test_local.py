@@ -56,18 +56,6 @@ def test_every_sample_comes_once_an_epoch(least, most, size, epochs, kind):
         assert len(full) == -(-sizes[i] // size)
 
 
-@given(least=st.integers(0, 9), size=st.integers(1, 50), k0=st.integers(1, 5))
-def test_without_epochs_each_iteration_draws_so_many_samples_without_repetition(least, size, k0):
-    sizes = [4 * least + d for d in (1, 3, 4)]
-    steps = list(numbers_of(sizes).steps(k0, 0, size))
-    assert [j for j, _, _ in steps] == list(range(k0))
-    for _, batch, has in steps:
-        assert np.all(has == 1)
-        for numbers, d in zip(drawn(batch, has), sizes, strict=True):
-            assert len(set(numbers)) == len(numbers) == min(size, d)
-            assert set(numbers) <= set(range(d))
-
-
 def one_by_one(f, k0, epochs, size):
     """The numbers of the samples in every mini-batch, a list a client, drawn by permutation() client after client."""
     width = min(size, f.block.b.shape[1])
@@ -86,7 +74,7 @@ def one_by_one(f, k0, epochs, size):
     epochs=st.integers(0, 4),
 )
 def test_orders_are_permutations_from_each_clients_stream_however_many_are_drawn_ahead(ahead, sizes, size, k0, epochs):
-    """Numbers drawn before the first step come first, and the streams go on from the last."""
+    """So every sample is as likely anywhere. Numbers drawn before come first, and the streams go on from the last."""
     f, reference = numbers_of(sizes), numbers_of(sizes)
     before = [[rng.laplace() for rng in one.rng] for one in (f, reference)]
     assert before[0] == before[1]
@@ -143,20 +131,6 @@ def test_the_gradient_of_a_batch_is_that_of_its_samples(kind):
             assert np.allclose(g[i], wanted, rtol=1e-12)
             wanted = np.mean(np.logaddexp(0, A @ x) - b * (A @ x)) + ridge * x @ x / 2
             assert np.allclose(value[i], wanted, rtol=1e-12)
-
-
-@pytest.mark.parametrize("size", [1, 3, 7, 9])
-def test_the_gradient_of_a_random_batch_is_right_on_average(size, kind):
-    f, draws, x = numbers_of([5, 7, 8], kind), 2000, np.array([40.0, -3.0])
-    g = np.array([batch.grad(x) for _, batch, _ in f.steps(draws, 0, size)])
-    assert (abs(g.mean(axis=0) - f.grad(x)) <= 5 * g.std(axis=0) / draws**0.5 + 1e-9).all()
-
-
-def test_all_places_of_an_epoch_are_as_likely_for_every_sample():
-    f, rounds = numbers_of([6, 5]), 1500
-    first = np.array([drawn(batch, has)[0] for j, batch, has in f.steps(0, rounds, 2)])[::3]
-    times = np.bincount(first.ravel(), minlength=6)
-    assert abs(times - rounds / 3).max() <= 5 * np.sqrt(rounds * 2 / 9)
 
 
 @pytest.mark.parametrize("epochs", [0, 2])

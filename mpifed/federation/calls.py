@@ -14,9 +14,8 @@ from mpifed.federation.sums import divided
 from mpifed.federation.timing.schedule import Schedule
 from mpifed.federation.traits import steering
 from mpifed.federation.transport import Transport
-from mpifed.federation.wire.stage import Postage
+from mpifed.federation.wire.stage import WEIGHTED, Postage
 from mpifed.federation.wire.stages import server_stages
-from mpifed.federation.wire.weighted import WEIGHTED
 
 ClientMethod = Callable[..., Any]
 

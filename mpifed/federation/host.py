@@ -93,7 +93,9 @@ class Host:
             if self.state is None:
                 numbers = sum(math.prod(field.shape[1:]) for field in client) * len(self.order)
                 check_memory(numbers * self.dtype.itemsize, f"what clients {self.lo} to {self.hi - 1} keep")
-                self.state = type(client)(*(self._room(field) for field in client))
+                kinds = [self.dtype if field.dtype.kind == "f" else field.dtype for field in client]
+                rooms = [np.empty((len(self.order), *a.shape[1:]), kind) for a, kind in zip(client, kinds, strict=True)]
+                self.state = type(client)(*rooms)
             for field, value in zip(self.state, client, strict=True):
                 field[picks] = value
 
@@ -186,19 +188,15 @@ class Host:
             new, reply = answer(visit, *args)
             for name in request.stages:
                 new, reply = self.stages[name].up(request, visit, new, reply)
-            self._store(picks, visit.state, new)
+            if new is not visit.state:
+                for field, before, after in zip(self.state, visit.state, new, strict=True):
+                    if after is not before:
+                        field[picks] = after
             if reply is not None and request.last is None:
                 found.put(rows, *parts_of(reply))
             if request.verb not in FOR_THE_RECORD:
                 self.seconds[picks] += (time.perf_counter() - begun) / count
         return found, ids
-
-    def _store(self, picks: slice | Array, old: Any, new: Any) -> None:
-        """Keep the fields of the clients' state that are new arrays."""
-        if new is not old:
-            for field, before, after in zip(self.state, old, new, strict=True):
-                if after is not before:
-                    field[picks] = after
 
     def _closed(self, request: Request, found: Collected, ids: Array | None) -> tuple[Reply, int]:
         """The replies of the clients ``ids`` (None: all), reduced as far as this host can, and the fault or 0."""
@@ -221,10 +219,6 @@ class Host:
     def _first(self, position: int, ids: Array | None) -> int:
         """m - the client at a position in ``ids`` (None: all)."""
         return self.setup.m - (self.lo + position if ids is None else int(ids[position]))
-
-    def _room(self, field: Array) -> Array:
-        """An array for a field of the state of all clients, of which ``field`` is that of one block."""
-        return np.empty((len(self.order), *field.shape[1:]), self.dtype if field.dtype.kind == "f" else field.dtype)
 
     def blocks_of(self, slots: Array | None, key: tuple[int, int]) -> Iterator[tuple[slice | Array, Local]]:
         """The clients at ``slots`` (rising, in block order; None: all), one block after the other, and their slots."""

@@ -77,11 +77,11 @@ class Weights:
             edges = self._edges
             if self.graph.drawn_anew:
                 edges = completed(self.graph.edges(self.m, stream(self.seed, "graph", number, GRAPH)), self.m)
+            lost = None
             if self.graph.loss:
                 lost = stream(self.seed, "graph", number, LOSS).random(len(edges.ends)) < self.graph.loss
-                edges = without(edges, lost)
             self._round = number
-            self._last = mixing(edges, self.m)
+            self._last = mixing(edges, self.m, lost)
         return self._last
 
 
@@ -94,20 +94,14 @@ def completed(edges: Edges, m: int) -> Edges:
     return Edges(edges.ends, weights, 1 - np.bincount(edges.ends.ravel(), np.repeat(weights, 2), m))
 
 
-def without(edges: Edges, lost: Array) -> Edges:
-    """The edges that are not lost; the weight of a lost one goes to the diagonal at both its ends."""
+def mixing(edges: Edges, m: int, lost: Array | None = None) -> Mixing:
+    """The matrix of edges with their weights; the weight of a lost one goes to the diagonal at both its ends."""
     ends, weights, own = edges
     assert weights is not None
     assert own is not None
-    more = np.bincount(ends[lost].ravel(), np.repeat(weights[lost], 2), len(own))
-    return Edges(ends[~lost], weights[~lost], own + more)
-
-
-def mixing(edges: Edges, m: int) -> Mixing:
-    """The matrix of edges with their weights."""
-    ends, weights, own = edges
-    assert weights is not None
-    assert own is not None
+    if lost is not None:
+        own = own + np.bincount(ends[lost].ravel(), np.repeat(weights[lost], 2), m)
+        ends, weights = ends[~lost], weights[~lost]
     nodes = np.arange(m)
     rows = np.concatenate([ends[:, 0], ends[:, 1], nodes])
     columns = np.concatenate([ends[:, 1], ends[:, 0], nodes])

@@ -29,12 +29,7 @@ PERSONAL = ("personal_objective", "personal_accuracy")
         ("fedavg", {}, "softmax", ALWAYS + CLASSES),
         ("flame", {}, "least-squares", (*ALWAYS, "personal_objective")),
         ("flame", {"lagrangian": True}, "least-squares", (*ALWAYS, "personal_objective", "lagrangian")),
-        (
-            "pfedme",
-            {"envelope": True},
-            "softmax",
-            (*ALWAYS, *CLASSES, *PERSONAL, "envelope"),
-        ),
+        ("pfedme", {"envelope": True}, "softmax", (*ALWAYS, *CLASSES, *PERSONAL, "envelope")),
         ("fedgia", {}, "least-squares", ALWAYS),
         ("fedadmm", {}, "least-squares", (*ALWAYS, "inner_steps")),
         ("fedadmm", {"lagrangian": True}, "least-squares", (*ALWAYS, "inner_steps", "lagrangian", "squares")),

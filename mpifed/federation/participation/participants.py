@@ -48,11 +48,6 @@ class Participants:
         places = rng.choice(server.m - len(ahead), selector.uniform, replace=False, shuffle=False)
         return np.sort(np.concatenate([ahead, nth_other(ahead, places)]))
 
-    def weights(self, to: Array | None) -> Array | None:
-        """1/(m p_i) of the clients ``to``, (c,); None where they are all the same."""
-        weights = self.selector.weights
-        return None if weights is None or to is None else weights[to]
-
 
 def draws(server: Calls, participants: Participants) -> Callable[[int, Array, tuple[Any, ...]], Array | None]:
     """What makes a selection: number of the selection in the round, x and ``given`` -> the clients."""

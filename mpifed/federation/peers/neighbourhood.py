@@ -138,7 +138,10 @@ class Neighbourhood:
         """
         kind, *names = request.verb
         plan = self.plan(request.key[0])
-        rows = self._exchanged(plan, self.rows(names, state, slot))
+        rows = self.rows(names, state, slot)
+        if self.links is not None:
+            come = self.links.carry(rows[plan.sent], plan.to, plan.come)
+            rows = np.concatenate([come[: plan.below], rows, come[plan.below :]])  # in rising number
         if kind == GATHER:
             nodes = np.repeat(np.arange(self.hi - self.lo), np.diff(plan.W.indptr))
             weights = plan.W.data[plan.W.indices != nodes + plan.below]
@@ -148,26 +151,11 @@ class Neighbourhood:
 
     def rows(self, names: Sequence[str], state: Any, slot: Array | None) -> Array:
         """The fields of the host's own nodes side by side, in rising number: (own, N)."""
-        fields = [self._field(name, state) for name in names]
+        fields: list[Any] = [getattr(state, name, None) for name in names]
+        for name, field in zip(names, fields, strict=True):
+            if field is None or field.ndim != 2:
+                raise UserError(
+                    f"{name!r} cannot travel between nodes: it must be a field of the clients' state of shape (c, n), "
+                    f"one of {', '.join(state._fields)}"
+                )
         return np.concatenate([field if slot is None else field[slot] for field in fields], axis=1)
-
-    def _field(self, name: str, state: Any) -> Array:
-        """A field of the state, a vector a node."""
-        field: Array | None = getattr(state, name, None)
-        if field is None or field.ndim != 2:
-            raise UserError(
-                f"{name!r} cannot travel between nodes: it must be a field of the clients' state of shape (c, n), one "
-                f"of {', '.join(state._fields)}"
-            )
-        return field
-
-    def outgoing(self, plan: Plan, rows: Array) -> Array:
-        """The rows that other hosts need, host by host."""
-        return rows[plan.sent]
-
-    def _exchanged(self, plan: Plan, rows: Array) -> Array:
-        """Own rows and those of other hosts, in rising number."""
-        if self.links is None:
-            return rows
-        come = self.links.carry(self.outgoing(plan, rows), plan.to, plan.come)
-        return np.concatenate([come[: plan.below], rows, come[plan.below :]])

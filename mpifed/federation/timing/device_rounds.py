@@ -100,8 +100,7 @@ class DeviceRounds(Schedule):
     def absent(self, ids: Array, T: Array) -> tuple[Array, Array]:
         """Which of the clients ``ids`` with times T drop out, and which are late: bool (c,) each."""
         system = self.system
-        gone = np.zeros(len(ids), bool)
-        late = np.zeros(len(ids), bool)
+        gone, late = np.zeros((2, len(ids)), bool)
         if system.dropout:
             draws = stream(self.devices.seed, "system", self.round, self.again, DROPOUT)
             gone = draws.random(self.m)[ids] < system.dropout

@@ -1,6 +1,7 @@
 """The stage [compress]: what the server and the clients make of requests and replies."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -114,13 +115,8 @@ class HostCompression(HostStage):
         """The new state and the reply of clients as the server receives them."""
         if self.compressor is None:
             return new, reply
-        f, made = visit.f, list[Generators]()
-
-        def draws() -> Generators:
-            if not made:
-                made.append(f.streams(self.setup.seed, "compression"))
-            return made[0]
-
+        f = visit.f
+        draws = cache(lambda: f.streams(self.setup.seed, "compression"))
         if request.last is not None:
             self.table.refuse_feedback(self.algorithm.label())
             before = getattr(visit.state, request.last)

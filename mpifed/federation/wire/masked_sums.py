@@ -123,7 +123,14 @@ def subtotal(setup: Setup, masks: Masks, request: Request, rows: Array, ids: Arr
     count = setup.m if request.last is not None or request.to is None else len(request.to)
     largest = np.abs(rows).max(axis=1, initial=0.0)
     if (largest > fixed.limit(count)).any():
-        refuse(masks, int(ids[largest.argmax()]), float(largest.max()), count)
+        value = float(largest.max())
+        most = fixed.room(value, count)
+        raise UserError(
+            f"masks.fraction = {fixed.fraction} is wrong: the upload of client {ids[largest.argmax()]} has an entry of "
+            f"size {value:.3g}, and a sum of {count} clients in {fixed.bits} bits takes entries up to "
+            f"{fixed.limit(count):.3g}; "
+            + (f"it must be at most {most}" if most >= 0 else "the iterates diverge, or masks.bits is too small")
+        )
     uploads = fixed.encode(rows)
     if masks.sums == "masked" and rows.shape[1]:
         own = np.flatnonzero(np.isin(ids, called))
@@ -147,14 +154,3 @@ def opened(setup: Setup, masks: Masks, request: Request, total: Array) -> Array:
             add_masks(left, np.array([client]), gone, draw)
         total = total - left[0]
     return masks.fixed.decode(total)
-
-
-def refuse(masks: Masks, client: int, value: float, count: int) -> None:
-    """UserError for an entry that is too large."""
-    fixed = masks.fixed
-    most = fixed.room(value, count)
-    raise UserError(
-        f"masks.fraction = {fixed.fraction} is wrong: the upload of client {client} has an entry of size {value:.3g}, "
-        f"and a sum of {count} clients in {fixed.bits} bits takes entries up to {fixed.limit(count):.3g}; "
-        + (f"it must be at most {most}" if most >= 0 else "the iterates diverge, or masks.bits is too small")
-    )

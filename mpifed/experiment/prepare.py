@@ -89,7 +89,6 @@ def selecting(config: Experiment, m: int) -> Selector:
     """Who of m clients takes part in each round, or how many arrive. UserError for what does not go together."""
     if config.asynchronous is not None:
         return Selector(config.asynchronous.arrivals, lambda round, again: None)
-    config.selection.verify(config.algorithm, config.problem, m)
     selector = config.selection.selector(config.seed, m, config.rounds)
     refuse_counted(config, selector, m)
     config.algorithm.verify(selector.size)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from mpifed.cli.arguments import EVERY
 from mpifed.cli.mistakes import refuse_command, refuse_options
 from mpifed.core.errors import UserError
 
@@ -65,9 +66,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of all commands; each command's file adds its options, and ``act``, which carries it out."""
-    from mpifed.cli import certify, compare, data, editors, names, plot, run, sweep, tune
-
+    """The parser of all commands."""
     top = Parser(
         prog="python -m mpifed",
         description="Federated optimisation on an MPI cluster.",
@@ -75,8 +74,8 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="store_true", help="print the versions of mpifed and its libraries")
-    top.set_defaults(act=lambda _: names.versions(), parser=top)
+    top.set_defaults(act="describe:versions", parser=top)
     commands = top.add_subparsers(dest="command", metavar="command", parser_class=Parser)
-    for part in (run, sweep, tune, compare, certify, plot, names, data, editors):
-        part.options(commands)
+    for add in EVERY:
+        add(commands)
     return top

@@ -47,10 +47,8 @@ def test_bold_is_for_terminals(folder):
 
 
 def test_mistakes_are_sentences(folder):
-    (folder / "study.toml").write_text("seed = 1")
     for words, told in {
         "nowhere.h5": "nowhere.h5 cannot be read: no such file or directory",
-        "study.toml": "study.toml is not a result file: it is not HDF5",
         "fedgia-0.h5 --format html": "unknown format 'html'; the choices are terminal, markdown, latex, csv",
         "fedgia-0.h5 --sort objectve": "unknown column 'objectve'; did you mean 'objective'?",
         "": "the following arguments are required: result",

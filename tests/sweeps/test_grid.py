@@ -7,8 +7,7 @@ import pytest
 from mpifed.core.errors import UserError
 from mpifed.sweeps import grid
 from mpifed.sweeps.grid import named, ordered, points, split, together
-
-SMALL = ["data.clients=6", "data.features=5", "rounds=4", "algorithm=fedavg"]
+from tests.sweeps.conftest import SMALL
 
 
 def test_values_are_comma_separated_and_ranges_leave_out_their_end():

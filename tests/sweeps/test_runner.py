@@ -5,14 +5,14 @@ import signal
 import sys
 
 import h5py
+import numpy as np
 import pytest
 
 import mpifed as package
 from mpifed.cli.main import main
-from mpifed.core import signals
 from tests.helpers.commands import execute
 from tests.helpers.killed_runs import content
-from tests.sweeps.conftest import FILES, GRIDS, SMALL, endless, listed, sweep
+from tests.sweeps.conftest import FILES, GRIDS, SMALL, alike, endless, listed, signal_in_round, sweep
 
 WRONG = {
     "": "a sweep needs --grid KEY=VALUES",
@@ -63,70 +63,29 @@ def test_a_point_has_the_bits_of_a_single_run_and_is_skipped_the_next_time(here,
     assert {name: (here / "out" / name).read_bytes() for name in FILES} == before
 
 
-def test_an_error_of_the_program_fails_its_point_alone_in_one_process(here, capsys, monkeypatch):
-    from mpifed.algorithms.fedavg import FedAvg
-
-    update = FedAvg.update
-
-    def broken(self, f, client, x, k):
-        if self.k0 == 2:
-            raise OSError("a disk is gone")
-        return update(self, f, client, x, k)
-
-    broken.__name__ = "update"
-    monkeypatch.setattr(FedAvg, "update", broken)
-    sweep(*GRIDS, "-q", code=1)
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert re.search("k0=2,seed=0.h5  failed: rank 0 on .* failed: OSError: a disk is gone", told.err)
-    assert "mpifed: 2 points failed: rank 0 on " in told.err
-    assert "a disk is gone; first: k0=2,seed=0" in told.err
-    assert told.err.count("a disk is gone") == 2
-    assert "2 of 4 finished, 2 failed: k0=2,seed=0; k0=2,seed=1; run the same command again to continue" in told.err
-
-
 def test_a_signal_ends_the_sweep_after_the_round_and_the_same_command_goes_on(here, capsys, monkeypatch):
-    from mpifed.algorithms.fedavg import FedAvg
-
     sweep(*GRIDS, "-q", "-o", "whole")
-    plain, rounds = FedAvg.round, []
-
-    def round_(self, fed, server):
-        rounds.append(1)
-        if len(rounds) == 6:  # the second of the second point
-            monkeypatch.setattr(signals, "stop_signal", "SIGTERM")
-        return plain(self, fed, server)
-
-    monkeypatch.setattr(FedAvg, "round", round_)
-    sweep(*GRIDS, "-o", "part")
+    with signal_in_round(monkeypatch, 6):  # the second of the second point
+        sweep(*GRIDS, "-o", "part")
     assert "1 of 4 finished; run the same command again to continue" in capsys.readouterr().out
     assert package.load(here / "part" / FILES[1]).status == "stopped"
     assert not (here / "part" / FILES[2]).exists()
-    monkeypatch.setattr(signals, "stop_signal", "")
     sweep(*GRIDS, "-o", "part", "--dry-run")
     *rows, _ = capsys.readouterr().out.splitlines()
     assert [row.split()[1] for row in rows] == ["skip", "resume", "run", "run"]
-    rounds.clear()
-    monkeypatch.setattr(FedAvg, "round", plain)
     sweep(*GRIDS, "-o", "part")
     assert re.search(r"^k0=1,seed=1\.h5  4 rounds \(\d before\)  ", capsys.readouterr().out, re.M)
-    assert listed(here / "part") == FILES
-    for name in FILES:
-        assert content(here / "part" / name) == content(here / "whole" / name)
+    alike(here / "whole", here / "part")
 
 
-def test_what_was_killed_without_a_checkpoint_starts_again(here, capsys):
+def test_what_was_killed_starts_again_and_a_file_of_another_configuration_is_in_the_way(here, capsys):
     sweep(*GRIDS, "-q")
     with h5py.File(here / "results" / FILES[0], "a") as file:
-        file.attrs["status"] = "running"
+        file.attrs["status"] = "running"  # killed without a checkpoint
     (here / "results" / FILES[1]).write_bytes(b"")  # killed before anything was written
     sweep(*GRIDS)
     assert capsys.readouterr().out.startswith("2 of 4 points are finished already\nk0=1,seed=0.h5  4 rounds")
     assert all(package.load(here / "results" / name).status == "finished" for name in FILES)
-
-
-def test_a_file_of_another_configuration_is_in_the_way(here, capsys):
-    sweep(*GRIDS, "-q")
     other = [word.replace("rounds=4", "rounds=5") for word in SMALL]
     assert main(["sweep", *other, "--grid", "algorithm.k0=2,3", "--grid", "seed=0:2"]) == 2
     assert "results/k0=2,seed=0.h5 is of another configuration: rounds is 4 there and 5 here" in capsys.readouterr().err
@@ -181,8 +140,6 @@ def test_data_are_looked_for_before_the_first_point_and_after_the_list_of_a_dry_
 
 
 def test_points_that_are_finished_need_no_data(here, capsys, monkeypatch):
-    import numpy as np
-
     rng = np.random.default_rng(0)
     np.savez(here / "fed.npz", X=rng.standard_normal((40, 3)), y=rng.standard_normal(40), sizes=[20, 20])
     words = ["data=file", "data.path=fed.npz", "rounds=2", "algorithm=fedavg", "--grid", "seed=0:2"]

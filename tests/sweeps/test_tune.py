@@ -8,12 +8,10 @@ import pytest
 
 from mpifed import load
 from mpifed.cli.main import main
-from mpifed.core import signals
 from mpifed.sweeps.search import Try
 from mpifed.sweeps.tune import Score, Tried, edges
 from tests.helpers.commands import mpifed
-from tests.helpers.killed_runs import content
-from tests.sweeps.conftest import listed
+from tests.sweeps.conftest import alike, listed, signal_in_round
 
 TOY = ["data.clients=4", "data.features=5", "selection=all", "rounds=60", "stop.gradient=1e-4"]
 DESCENT = "fedavg k0=1 step.name=constant step.a={}"
@@ -63,24 +61,12 @@ def test_the_second_call_runs_nothing(tuned):
 
 
 def test_after_a_signal_there_is_no_table_and_the_same_command_goes_on(here, capsys, monkeypatch):
-    from mpifed.algorithms.fedavg import FedAvg
-
-    plain, rounds = FedAvg.round, []
-
-    def round_(self, fed, server):
-        rounds.append(1)
-        if len(rounds) == 80:
-            monkeypatch.setattr(signals, "stop_signal", "SIGTERM")
-        return plain(self, fed, server)
-
     words = ["--method", DESCENT.format("0.001..0.1"), "--runs", "3", "--seeds", "3", "-q"]
-    monkeypatch.setattr(FedAvg, "round", round_)
-    tune(*words)
+    with signal_in_round(monkeypatch, 80):
+        tune(*words)
     out = capsys.readouterr().out
     assert "1 of 3 finished; run the same command again to continue" in out
     assert "method" not in out
-    monkeypatch.setattr(signals, "stop_signal", "")
-    monkeypatch.setattr(FedAvg, "round", plain)
     tune(*words)
     assert capsys.readouterr().out.startswith("method  tried  best")
 
@@ -94,9 +80,7 @@ def test_processes_and_groups_of_ranks_tune_alike(here):
     names = listed(here / "one")
     assert len(names) == 3
     for other in ("two", "groups"):
-        assert listed(here / other) == names
-        for name in names[1:]:
-            assert content(here / other / name) == content(here / "one" / name)
+        alike(here / "one", here / other, names[1:])
     assert (here / "groups" / "best.toml").read_text() == (here / "one" / "best.toml").read_text()
 
 

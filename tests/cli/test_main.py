@@ -56,14 +56,17 @@ def test_runs_that_start_at_once_take_names_of_their_own(tmp_path):
     assert [package.load(path).status for path in found] == ["finished"] * 4
 
 
+def test_an_experiment_file_may_have_any_name(tmp_path):
+    (tmp_path / "runn").write_text("rounds = 1\ndata.clients = 3\ndata.features = 2")
+    assert mpifed("runn", "-q", "-o", "out.h5", cwd=tmp_path).code == 0
+    assert mpifed("run", "runn", "-q", "-o", "again.h5", cwd=tmp_path).code == 0
+
+
 def test_a_file_is_overwritten_only_by_force(tmp_path):
     out = tmp_path / "out.h5"
-    assert mpifed("run", *SMALL, "-q", "-o", out).code == 0
-    before = out.read_bytes()
-    assert mpifed("run", *SMALL, "-q", "-o", out).code == 2
-    assert out.read_bytes() == before
-    assert mpifed("run", *SMALL, "seed=1", "-q", "--force", "-o", out).code == 0
-    assert package.load(out).attrs["seed"] == 1
+    for seed, more, code in ((0, [], 0), (1, [], 2), (1, ["--force"], 0)):
+        assert mpifed("run", *SMALL, f"seed={seed}", "-q", *more, "-o", out).code == code
+        assert package.load(out).attrs["seed"] == (0 if code else seed)
 
 
 def test_the_recorded_configuration_runs_again_and_python_and_command_line_give_the_same(tmp_path):
@@ -125,10 +128,9 @@ def test_a_signal_lets_runs_finish_and_ends_every_other_command():
         carried_out = getattr(importlib.import_module(f"mpifed.cli.{file}"), act)
         by_all_ranks = "world" in inspect.signature(carried_out).parameters
         assert runs([name, "seed=1"]) == by_all_ranks, name
-    assert all(map(runs, ([], ["study.toml"], ["seed=1", "-q"], ["-q"])))
-    assert not any(
-        map(runs, (["--version"], ["-h"], ["sweep", "--grid", "seed=0:2", "--dry-run"], ["sweep", "--slurm"]))
-    )
+    assert all(runs(line.split()) for line in ("", "study.toml", "seed=1 -q", "-q"))
+    others = ("--version", "-h", "sweep --grid seed=0:2 --dry-run", "sweep --slurm")
+    assert not any(runs(line.split()) for line in others)
 
 
 def test_a_signal_ends_certify_at_once(tmp_path):
@@ -156,8 +158,7 @@ def test_a_signal_ends_certify_at_once(tmp_path):
 def test_a_launcher_of_another_library_is_refused(tmp_path):
     done = mpifed("run", *SMALL, cwd=tmp_path, PMI_SIZE="4", PMI_RANK="0")
     assert done.code == 2
-    assert "4 processes" in done.err
-    assert "mpirun" in done.err
+    assert re.search("4 processes.*mpirun", done.err)
     assert not list(tmp_path.iterdir())
 
 

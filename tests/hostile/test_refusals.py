@@ -3,6 +3,7 @@
 import gzip
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -150,7 +151,86 @@ COMMANDS = [
     ([*QUIET, "-o", "a" * 300 + ".h5"], "a+.h5 cannot be written: file name too long"),
     ([*QUIET, "-o", ""], "-o '' is wrong: a result file needs a name"),
     (["show", "there.h5"], "there.h5 is not a result file"),
+    (["foo"], r"^mpifed: 'foo' is neither a command \(run, resume, sweep, .*\) nor an experiment file nor KEY=VALUE"),
 ]
+NEITHER = "neither an experiment file nor KEY=VALUE, such as algorithm.k0=5"
+MEANT = {  # a word that is no command, no option, no file and no override is answered by what was meant
+    "--rounds 5": "--rounds is a key of the experiment, not an option: write rounds=5",
+    "run --rounds=5": "--rounds is a key of the experiment, not an option: write rounds=5",
+    "run -rounds 5": "-rounds is a key of the experiment, not an option: write rounds=5",
+    "run --rounds": "--rounds is a key of the experiment, not an option: write rounds=VALUE",
+    "run --rounds -q": "--rounds is a key of the experiment, not an option: write rounds=VALUE",
+    "run --algorithm.k0 5": "--algorithm.k0 is a key of the experiment, not an option: write algorithm.k0=5",
+    "run --k0 5": "--k0 is a key of the experiment, not an option: write algorithm.k0=5",
+    "run --clients 5 seed=1": "--clients is a key of the experiment, not an option: write data.clients=5",
+    "sweep --seed 5": "--seed is a key of the experiment, not an option: write seed=5",
+    "resume out.h5 --rounds 9": "--rounds is a key of the experiment, not an option: write rounds=9",
+    "run --forse": "run has no option --forse; did you mean --force?",
+    "run -x": "run has no option -x; `python -m mpifed run --help` lists the options",
+    "show --rounds 5 x.h5": "show has no option --rounds; `python -m mpifed show --help` lists the options",
+    "list data problems": "list takes no argument 'problems': `python -m mpifed list --help` says what it takes",
+    "runn study.toml": "unknown command 'runn'; did you mean 'run'?",
+    "shwo out.h5": "unknown command 'shwo'; did you mean 'show'?",
+    "help": "unknown command 'help'; did you mean '--help'?",
+    "run runn": f"'runn' is {NEITHER}",
+    "sweep study --grid seed=0:3": f"'study' is {NEITHER}",
+    "run rounds 5": "'rounds' is a key, and a key needs a value: write rounds=5",
+    "run rounds seed=1": "'rounds' is a key, and a key needs a value: write rounds=VALUE",
+    "resume out.h5 rounds 60": "'rounds' is a key, and a key needs a value: write rounds=60",
+    "run clients=5": "unknown key 'clients'; write data.clients=5",
+    "k0=5": "unknown key 'k0'; write algorithm.k0=5",
+    "run fedavg": "'fedavg' is not an experiment file: write algorithm=fedavg",
+    "digits": "'digits' is not an experiment file: write data=digits",
+    "run nowhere/study": "experiment file 'nowhere/study' cannot be read: No such file or directory",
+    "study.toml": "experiment file 'study.toml' cannot be read: No such file or directory",
+    "out.h5": "'out.h5' is a result file, not an experiment file: "
+    "`resume` goes on with its run, `show` prints its summary",
+    "resume": "the following arguments are required: result",
+    "sweep --grid seed=0:2 -j two": "--jobs two is wrong: it must be a whole number",
+}
+SENTENCES = {  # sweep, tune and data: command -> arguments -> what is said, among more
+    "sweep data.clients=6 data.features=5 rounds=4 algorithm=fedavg": {
+        "": "a sweep needs --grid KEY=VALUES",
+        "--grid seed": "--grid 'seed' is wrong: write KEY=VALUES",
+        "--grid seed=1,,2": "a value is missing",
+        "--grid seed=3:3": "the range 3:3 has no values",
+        "--grid seed=0:3:0": "the range 0:3:0 has no values",
+        "--grid seed=0:1000000000000000": "has more than 100,000 values",
+        "--grid stop.gradient=0.1:0.5": "a range has whole numbers",
+        "--grid seed=0:1000 --grid algorithm.k0=1:1000": "at most 100,000 points, and these grids have 999,000",
+        "--grid seed=1,2 --grid seed=3": "seed is given twice: in two grids",
+        "--grid rounds=1,2": "rounds is given twice: in a grid and an override",
+        "--zip seed=1,2;algorithm.k0=3": "seed has 2, algorithm.k0 has 1",
+        "--grid seed=0,-1": "point seed=-1: seed = -1 is wrong",
+        "--grid algorithm.H=gram": "point H=gram: unknown key 'algorithm.H'",
+        "--grid seed=0:2 --part 2/2": "--part 2/2 is wrong",
+        "--grid seed=0:2 --tasks 2": "--tasks and --whole-node go with --slurm",
+        "--grid seed=0:2 --whole-node": "--tasks and --whole-node go with --slurm",
+        "--grid seed=0:2 --slurm -j 2 --each 1": "--jobs and --each do not go together",
+        "--grid seed=0:2 --slurm --tasks 3": "--tasks 3 is wrong: it must be between 1 and the 2 points",
+        "--grid seed=0:2 -o /dev/null/x": "-o /dev/null/x is wrong: this folder cannot be created",
+        "--grid seed=0:2 -j 0": "--jobs 0 is wrong: it must be at least 1",
+        "--grid seed=0:2 --each -1": "--each -1 is wrong: it must be at least 0",
+        "--grid seed=0:2 --each 1": "--each 1 is wrong without mpirun: say --jobs N",
+    },
+    "tune data.clients=4": {
+        "": "tune needs --method 'NAME KEY=VALUES'",
+        "--method fedavg --runs 0": "--runs 0 is wrong",
+        "--method fedavg --seeds x": "--seeds x is wrong: write whole numbers",
+        "--method fedavg --method fedavg": "two methods are called 'fedavg': give each a label",
+        "--method 'fedavg k1=1,2'": "method fedavg: unknown key 'algorithm.k1'",
+        "--method fedavg --measure speed": "unknown measure 'speed'",
+        "--methods none.toml": "--methods none.toml is wrong: it cannot be read",
+    },
+    "data": {
+        "info digits mnist": "'mnist' is not an override: after 'digits' write KEY=VALUE",
+        "info digits data.klients=3": "data.klients",
+        "info digits -o x.gif": "x.gif does not name a picture: it must end in .png, .pdf, .svg",
+        "get qot data.clients=3": "data.clients=3 is for data info: data get takes the name of a data set",
+        "get qot -o x.png": "-o is for data info",
+        "info none.toml": "experiment file 'none.toml' cannot be read",
+    },
+}
 GIVEN = [*RUN, "data.path=good.npz"]
 REPLAYED = ["selection=replay", "selection.path=rows.npz"]
 WRONG = {  # arguments of run, the default command; on one rank here, and on several in tests/mpi
@@ -303,6 +383,12 @@ def cases():
     found |= {f"run {name}": ([*RUN, f"data.path={name}"], told) for name, (_, told) in hostile.MORE.items()}
     found |= {f"replay {k}": ([*REPLAY, f"selection.path=replay-{k}"], told) for k, (_, told) in SELECTIONS.items()}
     found |= {f"wrong {name}": case for name, case in WRONG.items()}
+    found |= {f"meant {line}": (line.split(), f"^mpifed: {re.escape(told)}\n$") for line, told in MEANT.items()}
+    found |= {
+        f"{command.split()[0]} {line}": (shlex.split(f"{command} {line}"), re.escape(told))
+        for command, lines in SENTENCES.items()
+        for line, told in lines.items()
+    }
     found |= {f"show {name}": (["show", f"result-{name}.h5"], told) for name, (_, told) in RESULTS.items()}
     return found | {
         f"mnist {name}": (["run", "data=mnist", "data.clients=2", f"seed={k}"], told)

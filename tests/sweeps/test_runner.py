@@ -14,38 +14,6 @@ from tests.helpers.commands import execute
 from tests.helpers.killed_runs import content
 from tests.sweeps.conftest import FILES, GRIDS, SMALL, alike, endless, listed, signal_in_round, sweep
 
-WRONG = {
-    "": "a sweep needs --grid KEY=VALUES",
-    "--grid seed": "--grid 'seed' is wrong: write KEY=VALUES",
-    "--grid seed=1,,2": "a value is missing",
-    "--grid seed=3:3": "the range 3:3 has no values",
-    "--grid seed=0:3:0": "the range 0:3:0 has no values",
-    "--grid seed=0:1000000000000000": "has more than 100,000 values",
-    "--grid stop.gradient=0.1:0.5": "a range has whole numbers",
-    "--grid seed=0:1000 --grid algorithm.k0=1:1000": "at most 100,000 points, and these grids have 999,000",
-    "--grid seed=1,2 --grid seed=3": "seed is given twice: in two grids",
-    "--grid rounds=1,2": "rounds is given twice: in a grid and an override",
-    "--zip seed=1,2;algorithm.k0=3": "seed has 2, algorithm.k0 has 1",
-    "--grid seed=0,-1": "point seed=-1: seed = -1 is wrong",
-    "--grid algorithm.H=gram": "point H=gram: unknown key 'algorithm.H'",
-    "--grid seed=0:2 --part 2/2": "--part 2/2 is wrong",
-    "--grid seed=0:2 --tasks 2": "--tasks and --whole-node go with --slurm",
-    "--grid seed=0:2 --whole-node": "--tasks and --whole-node go with --slurm",
-    "--grid seed=0:2 --slurm -j 2 --each 1": "--jobs and --each do not go together",
-    "--grid seed=0:2 --slurm --tasks 3": "--tasks 3 is wrong: it must be between 1 and the 2 points",
-    "--grid seed=0:2 -o /dev/null/x": "-o /dev/null/x is wrong: this folder cannot be created",
-    "--grid seed=0:2 -j 0": "--jobs 0 is wrong: it must be at least 1",
-    "--grid seed=0:2 --each -1": "--each -1 is wrong: it must be at least 0",
-    "--grid seed=0:2 --each 1": "--each 1 is wrong without mpirun: say --jobs N",
-}
-
-
-def test_all_points_are_validated_before_anything_runs(here, capsys):
-    for words, sentence in WRONG.items():
-        sweep(*words.split(), code=2)
-        assert sentence in capsys.readouterr().err
-    assert not listed(here)
-
 
 def test_a_point_has_the_bits_of_a_single_run_and_is_skipped_the_next_time(here, capsys):
     sweep(*GRIDS, "-o", "out")

@@ -1,7 +1,6 @@
 """Tuning: the best setting of every method, with the same number of runs for each, and the tries kept."""
 
 import math
-import shlex
 
 import numpy as np
 import pytest
@@ -115,21 +114,6 @@ def test_an_end_of_the_range_is_said_in_the_table_too(here, capsys):
     assert edges(tried(t=1.0, k0=5, H="gram"), every) == []
     tune("--method", DESCENT.format("0.001..0.01"), "--runs", "3", "--seeds", "3", "-q", "--measure", "objective")
     assert "step.a is at the upper end of what was tried" in capsys.readouterr().out
-
-
-def test_a_mistake_is_said_before_anything_runs(here, capsys):
-    for words, sentence in {
-        "": "tune needs --method 'NAME KEY=VALUES'",
-        "--method fedavg --runs 0": "--runs 0 is wrong",
-        "--method fedavg --seeds x": "--seeds x is wrong: write whole numbers",
-        "--method fedavg --method fedavg": "two methods are called 'fedavg': give each a label",
-        "--method 'fedavg k1=1,2'": "method fedavg: unknown key 'algorithm.k1'",
-        "--method fedavg --measure speed": "unknown measure 'speed'",
-        "--methods none.toml": "--methods none.toml is wrong: it cannot be read",
-    }.items():
-        tune(*shlex.split(words), code=2)
-        assert sentence in capsys.readouterr().err
-        assert not listed(here)
 
 
 def test_a_failure_that_is_not_divergence_is_told(here, capsys):

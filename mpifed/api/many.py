@@ -125,4 +125,4 @@ def plot(
     ``options``: ``log`` ("x", "y", "xy" or "none"), ``width`` ("single", "double" or inches), ``title``, ``band``
     ("none", "sd" or "minmax"), ``rename`` (old name -> new name). UserError for a column that no run has.
     """
-    return draw(gathered(runs), y, x, path, force, options)
+    return draw(gathered(runs), y, x, path, force, **options)

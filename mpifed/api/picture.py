@@ -15,9 +15,9 @@ def draw(
     results: Sequence[Result],
     y: str | Sequence[str] | None,
     x: str,
-    path: str | os.PathLike[str] | None,
-    force: bool,
-    options: dict[str, Any],
+    path: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    **options: Any,
 ) -> Any:
     """Columns ``y`` against ``x`` as a figure of matplotlib, also written to ``path``; see ``mpifed.plot``."""
     from mpifed.report import style

@@ -41,8 +41,7 @@ class Result(results.Result):
 
     def plot(self, y: str | Sequence[str] | None = None, x: str = "round", **options: Any) -> Any:
         """A figure of matplotlib with the columns ``y`` against ``x``: see ``mpifed.plot``."""
-        path = options.pop("path", None)
-        return draw([self], y, x, path, options.pop("force", False), options)
+        return draw([self], y, x, **options)
 
 
 def headline(result: results.Result) -> str:

@@ -168,12 +168,12 @@ def plot(commands: Any) -> None:
 def names(commands: Any) -> None:
     """The commands list and describe."""
     kinds = commands.add_parser("list", help="list what an experiment file can name")
-    kinds.set_defaults(act="describe:listed")
     every = "algorithms, problems, data, partitions, selections … or matrix: algorithms × problems"
     kinds.add_argument("kind", nargs="?", help=every)
     one = commands.add_parser("describe", help="formula, options and source of an algorithm, a problem …")
-    one.set_defaults(act="describe:described")
     one.add_argument("name")
+    for command in (kinds, one):
+        command.set_defaults(act="describe:told")
 
 
 def data(commands: Any) -> None:

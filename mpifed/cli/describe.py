@@ -46,14 +46,9 @@ TABLES: dict[str, type[Table]] = {
 MATRIX = "matrix"  # the kind that stands for algorithms × problems
 
 
-def listed(args: argparse.Namespace) -> str:
-    """What the command list prints."""
-    return names(args.kind)
-
-
-def described(args: argparse.Namespace) -> str:
-    """What the command describe prints."""
-    return component(args.name)
+def told(args: argparse.Namespace) -> str:
+    """What list and describe print."""
+    return names(args.kind) if args.command == "list" else component(args.name)
 
 
 def versions(_: object = None) -> str:

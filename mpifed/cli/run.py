@@ -5,13 +5,14 @@ import copy
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from mpifed.cli.mistakes import refuse_words
 from mpifed.cli.output import say
 from mpifed.core.errors import UserError
 from mpifed.core.files import claim, unclaim
 from mpifed.experiment import config as configuration
+from mpifed.experiment.checkpoint import Saved
 from mpifed.experiment.config import Experiment, experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
@@ -19,24 +20,19 @@ from mpifed.experiment.resume import resume
 from mpifed.experiment.run import build, start
 from mpifed.mpi.world import World
 from mpifed.report.summary import show
+from mpifed.results.result import Result
 
-
-class Begin(NamedTuple):
-    """What rank 0 knows of a run: its table and path and, where it goes on, its checkpoint and the result so far."""
-
-    table: dict[str, Any]
-    path: str
-    saved: Any = None  # a Saved; None: the run begins
-    before: Any = None  # a Result
+Begin = tuple[dict[str, Any], str, Saved | None, Result | None]  # table, path, checkpoint and the result so far
 
 
 def run(args: argparse.Namespace, world: World) -> int:
     """The commands run and resume, on every rank; rank 0 reads the files."""
     resumed = args.command == "resume"
-    begin = Begin({}, "")
+    begin: Begin = ({}, "", None, None)
     with world.agreeing():
         if world.first:
             begin = continued(args) if resumed else begun(args)
+    *_, before = begin
     table, path, saved = world.share(begin[:3])
     unnamed = not resumed and args.output is None  # so that rank 0 has claimed a name
     try:
@@ -49,7 +45,7 @@ def run(args: argparse.Namespace, world: World) -> int:
             found = "has no checkpoint: starting again" if saved is None else f"continues after round {saved.round}"
             progress.note(f"{path} {found}")
         force = resumed or args.force or unnamed
-        recorder = start(Job(config, path, force, saved, begin.before, args.survive), world, progress)
+        recorder = start(Job(config, path, force, saved, before, args.survive), world, progress)
         if recorder is not None and loud:
             say(show(recorder.result(), args.verbose))
             say(f"\nwritten to {path}")
@@ -62,14 +58,14 @@ def run(args: argparse.Namespace, world: World) -> int:
 def begun(args: argparse.Namespace) -> Begin:
     """A new run; without -o an empty file claims the name of its result."""
     table = study(args.study)
-    return Begin(table, claim(names(experiment(table))) if args.output is None else args.output)
+    return table, claim(names(experiment(table))) if args.output is None else args.output, None, None
 
 
 def continued(args: argparse.Namespace) -> Begin:
     """A run that goes on; without a checkpoint it starts again."""
     refuse_words(args.overrides)
     table, saved, before = resume(args.result, args.overrides)
-    return Begin(table, args.result, saved, before)
+    return table, args.result, saved, before
 
 
 def study(words: Sequence[str]) -> dict[str, Any]:

@@ -98,23 +98,18 @@ class Booth:
         self.mailbox = mailbox
         self.halted = False
 
-    def look(self) -> None:
-        """Stop after this round if the desk says so."""
-        if self.mailbox.sender(HALT) is not None:
-            self.halt()
-
-    def halt(self) -> None:
-        """Receive the message that halts the sweep."""
-        name = self.mailbox.receive(0, HALT)
-        self.halted = True
-        signals.stop_signal = signals.stop_signal or name
+    def look(self, halted: bool = False) -> None:
+        """Stop after this round if the desk says so; ``halted``: the message that says it is on its way."""
+        if not self.halted and (halted or self.mailbox.sender(HALT) is not None):
+            name = self.mailbox.receive(0, HALT)
+            self.halted = True
+            signals.stop_signal = signals.stop_signal or name
 
     def ask(self, index: int | None, ended: Ended | None, notes: list[str]) -> int | None:
         """Report how point ``index`` ended, and receive the number of the next one, or None."""
         self.mailbox.send((index, None if ended is None else ended[1:], notes), 0, ASK)
         following, halted = self.mailbox.receive(0, NEXT)
-        if halted and not self.halted:
-            self.halt()
+        self.look(halted)
         return following
 
 

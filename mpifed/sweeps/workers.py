@@ -86,11 +86,6 @@ class Worker:
         self.begun = time.monotonic()
         self.send(packed(point))
 
-    def end(self) -> str:
-        """How the process ended, which closed its end of the pipe."""
-        code = self.process.wait()
-        return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-
 
 class Crew:
     """The processes of a sweep and the points that are left for them."""
@@ -151,7 +146,8 @@ class Crew:
         """A process is gone: its point fails, and another process takes its place."""
         self.dismiss(worker)
         assert worker.point is not None
-        why = worker.end()
+        code = worker.process.wait()
+        why = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         if not worker.ready:
             raise Trouble(f"a process of the sweep {why} before it ran anything")
         seconds = time.monotonic() - worker.begun

@@ -5,7 +5,9 @@ import re
 import pytest
 
 from mpifed.core.errors import UserError
+from mpifed.experiment.config import experiment
 from mpifed.sweeps import grid
+from mpifed.sweeps.cost import POINT, ROUND, cost
 from mpifed.sweeps.grid import named, ordered, points, split, together
 from tests.sweeps.conftest import SMALL
 
@@ -70,3 +72,14 @@ def test_parts_share_the_points_exactly():
         parts = [ordered(found, part=f"{i}/{n}") for i in range(n)]
         assert sorted(point.name for part in parts for point in part) == sorted(point.name for point in found)
         assert parts[0] == ordered(found)[::n]
+
+
+def test_a_round_of_proxskip_costs_as_many_steps_as_its_coin_takes_on_average():
+    def computing(algorithm):
+        """The seconds that are not those of a run or a round with nothing to compute, and evaluations."""
+        table = {"data": {"clients": 8}, "rounds": 10_000, "evaluate": {"every": 10_000}, "algorithm": algorithm}
+        return cost(experiment(table)) - POINT - ROUND * 10_000
+
+    once, often = (computing({"name": "proxskip", "p": p}) for p in (1.0, 0.05))
+    assert often / once == pytest.approx(20, rel=0.01)
+    assert computing("proxskip") == once  # p follows from the data

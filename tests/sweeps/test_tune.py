@@ -1,6 +1,7 @@
 """Tuning: the best setting of every method, with the same number of runs for each, and the tries kept."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -50,13 +51,19 @@ def test_the_best_step_of_gradient_descent_is_found_and_tries_are_kept(tuned):
     assert listed(here / "tuned") == sorted([*files, "best.toml"])
 
 
-def test_the_second_call_runs_nothing(tuned):
+def test_the_second_call_runs_nothing_and_the_best_settings_are_methods_that_sweep_runs(tuned):
     here, first = tuned
     before = {path.name: path.stat().st_mtime_ns for path in (here / "tuned").glob("*.h5")}
     second = mpifed("tune", *TOY, "--method", DESCENT.format("0.001..10"), *WORDS, cwd=here)
     assert second.out.startswith("10 of 10 points are finished already\n10 of 10 finished\n")
     assert second.out.splitlines()[-4:] == first.out.splitlines()[-4:]
     assert {path.name: path.stat().st_mtime_ns for path in (here / "tuned").glob("*.h5")} == before
+    assert "python -m mpifed sweep data.clients=4" in second.out
+    words = ["--methods", "tuned/best.toml", "--grid", "seed=0:2", "-o", "compared", "-q"]
+    assert mpifed("sweep", *TOY, *words, cwd=here).code == 0
+    one, other = (load(path).config["algorithm"] for path in (here / "compared").glob("*.h5"))
+    best = float(re.search(r"step\.a=(\S+)", first.out)[1])
+    assert one == other == one | {"k0": 1, "step": {"name": "constant", "a": best}}
 
 
 def test_after_a_signal_there_is_no_table_and_the_same_command_goes_on(here, capsys, monkeypatch):
@@ -93,15 +100,6 @@ def test_every_method_has_the_same_number_of_runs_and_what_is_short_is_told(here
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:4]]
     assert [row[:2] for row in rows] == [["descent", "4"], ["fedavg", "2"], ["scaffold", "4"]]
     assert len(list((here / "tuned").glob("scaffold,*.h5"))) == 4
-
-
-def test_the_best_settings_are_methods_that_sweep_runs(here, capsys):
-    tune("--method", DESCENT.format("0.01..0.1"), "--runs", "2", "--seeds", "3", "-o", "tuned")
-    assert "python -m mpifed sweep data.clients=4" in capsys.readouterr().out
-    assert main(["sweep", *TOY, "--methods", "tuned/best.toml", "--grid", "seed=0:2", "-o", "compared", "-q"]) == 0
-    found = [load(path).config["algorithm"] for path in (here / "compared").glob("*.h5")]
-    assert len(found) == 2
-    assert all(one["step"] == {"name": "constant", "a": 0.1} and one["k0"] == 1 for one in found)
 
 
 def test_an_end_of_the_range_is_said_in_the_table_too(here, capsys):

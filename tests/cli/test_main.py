@@ -82,34 +82,26 @@ def test_the_recorded_configuration_runs_again_and_python_and_command_line_give_
 
 
 FAULTY = """
-import sys
-from mpifed.algorithms import fedgia
-from mpifed.cli.main import main
+from mpifed.algorithms.fedgia import FedGiA
 class Broken(RuntimeError): pass
-update = fedgia.FedGiA.update
-def broken(self, f, client, *args):
-    if 5 in f.ids:
-        raise Broken("the client's disk is gone")
-    return update(self, f, client, *args)
-broken.__name__ = "update"
-fedgia.FedGiA.update = broken
-CALL
+class Mine(FedGiA, tag="mine"):
+    def update(self, f, client, *args):
+        if 5 in f.ids:
+            raise Broken("the client's disk is gone")
+        return super().update(f, client, *args)
 """
-CALLS = {
-    "command": 'sys.exit(main(["run", "data.clients=6", "data.features=5", "rounds=400", "-q", "-o", sys.argv[1]]))',
-    "python": 'import mpifed; mpifed.run({"data": {"clients": 6, "features": 5}, "rounds": 400}, path=sys.argv[1])',
-}
+COMMAND = ["-m", "mpifed", "run", *SMALL, "algorithm=faulty.py:Mine", "-q", "-o", "out.h5"]
+PYTHON = ["-c", "import mpifed; mpifed.run({'data.clients': 6}, algorithm='faulty.py:Mine', path='out.h5')"]
 
 
 @pytest.mark.parametrize(
-    ("ranks", "call"),
-    [(None, "command"), *(pytest.param(3, call, marks=pytest.mark.slow) for call in ("command", "python"))],
+    ("ranks", "words"),
+    [(None, COMMAND), *(pytest.param(3, call, marks=pytest.mark.slow) for call in (COMMAND, PYTHON))],
 )
-def test_an_error_on_one_rank_ends_all_of_them_promptly_with_one_message(ranks, call, tmp_path):
-    (tmp_path / "faulty.py").write_text(FAULTY.replace("CALL", CALLS[call]))
-    words = [tmp_path / "faulty.py", tmp_path / "out.h5"]
+def test_an_error_on_one_rank_ends_all_of_them_promptly_with_one_message(ranks, words, tmp_path):
+    (tmp_path / "faulty.py").write_text(FAULTY)
     begun = time.monotonic()
-    done = execute([sys.executable, *words] if ranks is None else mpirun(ranks, *words), 20)
+    done = execute([sys.executable, *words] if ranks is None else mpirun(ranks, *words), 20, cwd=tmp_path)
     assert time.monotonic() - begun < 15
     assert done.code != 0
     assert done.err.count("failed: Broken: the client's disk is gone") == 1

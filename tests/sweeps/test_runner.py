@@ -1,5 +1,6 @@
 """Sweeps: every point gets a file; what is there is skipped, continued, or not overwritten."""
 
+import itertools
 import re
 import signal
 import sys
@@ -37,10 +38,13 @@ def test_a_signal_ends_the_sweep_after_the_round_and_the_same_command_goes_on(he
         sweep(*GRIDS, "-o", "part")
     assert "1 of 4 finished; run the same command again to continue" in capsys.readouterr().out
     assert package.load(here / "part" / FILES[1]).status == "stopped"
-    assert not (here / "part" / FILES[2]).exists()
     sweep(*GRIDS, "-o", "part", "--dry-run")
-    *rows, _ = capsys.readouterr().out.splitlines()
-    assert [row.split()[1] for row in rows] == ["skip", "resume", "run", "run"]
+    *rows, last = capsys.readouterr().out.splitlines()
+    points = zip(("skip", "resume", "run", "run"), itertools.product((1, 2), (0, 1)), strict=True)
+    words = [f"k0={k0},seed={seed}.h5 {what} 0 s algorithm.k0={k0} seed={seed}" for what, (k0, seed) in points]
+    assert [" ".join(row.split()) for row in rows] == words
+    assert re.match(r"4 points; running them takes at most \d+ s on one core", last)
+    assert not (here / "part" / FILES[2]).exists()
     sweep(*GRIDS, "-o", "part")
     assert re.search(r"^k0=1,seed=1\.h5  4 rounds \(\d before\)  ", capsys.readouterr().out, re.M)
     alike(here / "whole", here / "part")
@@ -75,15 +79,6 @@ def test_a_file_that_another_run_writes_is_left_to_it(here, capsys):
     assert done.code == 0, done.err
     assert "seed=0.h5  being written by another run" in done.out
     assert "1 of 2 finished, 1 being written by other runs" in done.out
-
-
-def test_a_dry_run_changes_nothing(here, capsys):
-    sweep(*GRIDS, "--dry-run")
-    *rows, last = capsys.readouterr().out.splitlines()
-    words = [f"k0={k0},seed={s}.h5 run 0 s algorithm.k0={k0} seed={s}" for k0 in (1, 2) for s in (0, 1)]
-    assert [" ".join(row.split()) for row in rows] == words
-    assert re.match(r"4 points; running them takes at most \d+ s on one core", last)
-    assert not listed(here)
 
 
 def test_data_are_looked_for_before_the_first_point_and_after_the_list_of_a_dry_run(here, capsys, monkeypatch):

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mpifed.core.errors import unknown
+from mpifed.report import style
+from mpifed.report.plot import lines
 from mpifed.results.result import Result
 
 OPTIONS = ("log", "width", "title", "band", "rename")
@@ -20,9 +22,6 @@ def draw(
     **options: Any,
 ) -> Any:
     """Columns ``y`` against ``x`` as a figure of matplotlib, also written to ``path``; see ``mpifed.plot``."""
-    from mpifed.report import style
-    from mpifed.report.plot import lines
-
     for name in options:
         if name not in OPTIONS:
             unknown("option", name, OPTIONS)
@@ -38,16 +37,10 @@ def draw(
     figure = lines(results, x, **options)
     if path is not None:
         style.save(figure, os.fspath(path), force)
-    return shown(figure)
 
-
-def shown(figure: Any) -> Any:
-    """The figure, which a notebook shows."""
-    from mpifed.report.style import drawing
-
-    def png() -> bytes:
+    def png() -> bytes:  # what a notebook shows
         file = io.BytesIO()
-        with drawing():
+        with style.drawing():
             figure.savefig(file, format="png", dpi=150)
         return file.getvalue()
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from mpifed.api import html
 from mpifed.api.picture import draw
+from mpifed.report.summary import show
 from mpifed.results import result as results
 
 
@@ -35,8 +36,6 @@ class Result(results.Result):
 
     def summary(self) -> str:
         """Configuration, outcome, communication, times and ranks, as the command ``show`` prints them."""
-        from mpifed.report.summary import show
-
         return show(self)
 
     def plot(self, y: str | Sequence[str] | None = None, x: str = "round", **options: Any) -> Any:

@@ -12,8 +12,6 @@ from mpifed.core.errors import UserError
 RUNS = ("run", "resume", "sweep", "tune")  # a signal lets these finish the round that they are in
 OTHERS = ("show", "compare", "certify", "plot", "list", "describe", "data", "schema", "completion")  # it ends these
 COMMANDS = (*RUNS, *OTHERS)
-STUDIED = ("run", "sweep", "tune", "certify")  # commands whose words are an experiment file and overrides
-OVERRIDING = dict.fromkeys(STUDIED, "study") | {"resume": "overrides", "data": "overrides"}  # where overrides go
 WITHOUT_RANKS = ("dry_run", "slurm")  # options of sweep with which nothing runs
 ABOUT = ("-h", "--help", "--version")  # options that stand in the place of a command
 EXAMPLES = """examples:
@@ -57,11 +55,12 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     known = parser()
     args, more = known.parse_known_args(words)
     if more:  # overrides after an option
-        if args.command not in OVERRIDING or not all("=" in word and word[0] != "-" for word in more):
+        place = "study" if hasattr(args, "study") else "overrides"
+        if not hasattr(args, place) or not all("=" in word and word[0] != "-" for word in more):
             commands = next(one.choices for one in known._actions if isinstance(one, argparse._SubParsersAction))
             options = commands[args.command]._option_string_actions if args.command else ()
             refuse_options(more, words, args.command, options)
-        vars(args)[OVERRIDING[args.command]] += more
+        vars(args)[place] += more
     return args
 
 

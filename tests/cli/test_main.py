@@ -23,6 +23,12 @@ from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun
 SMALL = ["data.clients=6", "data.features=5", "rounds=4"]
 
 
+def started(*words, **options):
+    """A process of a command that runs beside others."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
+    return subprocess.Popen([sys.executable, "-m", "mpifed", *words], env=environment, **options)
+
+
 def test_without_arguments_the_default_study_runs(tmp_path):
     done = mpifed(cwd=tmp_path)
     assert done.code == 0, done.err
@@ -46,9 +52,7 @@ def test_a_name_that_is_free_is_found_and_given_back_by_a_run_that_is_refused(tm
 @pytest.mark.slow
 def test_runs_that_start_at_once_take_names_of_their_own(tmp_path):
     """The name of each is taken before any of them has written a result."""
-    words = [sys.executable, "-m", "mpifed", "run", *SMALL, "-q"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
-    runs = [subprocess.Popen(words, cwd=tmp_path, env=environment, stderr=subprocess.PIPE) for _ in range(4)]
+    runs = [started("run", *SMALL, "-q", cwd=tmp_path, stderr=subprocess.PIPE) for _ in range(4)]
     ends = [(run.communicate(timeout=60)[1], run.returncode) for run in runs]
     assert ends == [(b"", 0)] * 4
     found = sorted(tmp_path.glob("*.h5"))
@@ -130,21 +134,17 @@ def test_a_signal_ends_certify_at_once(tmp_path):
         'import pathlib, time\nimport mpifed\nclass Slow(mpifed.Data):\n    mark: str = ""\n'
         "    def load(self, seed, dtype):\n        pathlib.Path(self.mark).touch()\n        time.sleep(300)\n"
     )
-    words = [sys.executable, "-m", "mpifed", "certify", "data=slow.py:Slow"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
     ends = {"SIGTERM": -signal.SIGTERM, "SIGINT": 1}
     heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's background processes ignore it
-    started = {
-        name: subprocess.Popen([*words, f"data.mark={name}"], cwd=tmp_path, env=environment, preexec_fn=heard)
-        for name in ends
-    }
+    words = ("certify", "data=slow.py:Slow")
+    processes = {name: started(*words, f"data.mark={name}", cwd=tmp_path, preexec_fn=heard) for name in ends}
     deadline = time.monotonic() + 90
     while not all((tmp_path / name).exists() for name in ends):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    for name, process in started.items():
+    for name, process in processes.items():
         process.send_signal(getattr(signal, name))
-    assert {name: process.wait(60) for name, process in started.items()} == ends
+    assert {name: process.wait(60) for name, process in processes.items()} == ends
 
 
 def test_a_launcher_of_another_library_is_refused(tmp_path):

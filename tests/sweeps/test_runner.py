@@ -3,7 +3,6 @@
 import itertools
 import re
 import signal
-import sys
 
 import h5py
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 import mpifed as package
 from mpifed.cli.main import main
-from tests.helpers.commands import execute
+from tests.helpers.commands import mpifed
 from tests.helpers.killed_runs import content
 from tests.sweeps.conftest import FILES, GRIDS, SMALL, alike, endless, listed, signal_in_round, sweep
 
@@ -74,8 +73,7 @@ def test_a_file_that_another_run_writes_is_left_to_it(here, capsys):
     with h5py.File(here / "results" / "seed=0.h5", "r+") as file:
         file.attrs["status"] = "running"
         file.flush()
-        program = "import sys; from mpifed.cli.main import main; sys.exit(main(sys.argv[1:]))"
-        done = execute([sys.executable, "-c", program, "sweep", *SMALL, "--grid", "seed=0:2"], cwd=here)
+        done = mpifed("sweep", *SMALL, "--grid", "seed=0:2", process=True, cwd=here)
     assert done.code == 0, done.err
     assert "seed=0.h5  being written by another run" in done.out
     assert "1 of 2 finished, 1 being written by other runs" in done.out

@@ -57,7 +57,6 @@ def test_bold_is_for_terminals(folder):
 def test_mistakes_are_sentences(folder):
     for words, told in {
         "nowhere.h5": "nowhere.h5 cannot be read: no such file or directory",
-        "fedgia-0.h5 --format html": "unknown format 'html'; the choices are terminal, markdown, latex, csv",
         "fedgia-0.h5 --sort objectve": "unknown column 'objectve'; did you mean 'objective'?",
         "": "the following arguments are required: result",
     }.items():

@@ -24,7 +24,6 @@ from mpifed.data.compiled import compiling
 from mpifed.experiment.config import Evaluate, Experiment, Record, read
 from mpifed.experiment.stop import Stop
 from tests.helpers import hostile_files as hostile
-from tests.helpers.commands import mpifed
 
 SECONDS = 20
 TORCH = find_spec("torch") is not None
@@ -219,7 +218,6 @@ SENTENCES = {  # sweep, tune and data: command -> arguments -> what is said, amo
         "--method fedavg --seeds x": "--seeds x is wrong: write whole numbers",
         "--method fedavg --method fedavg": "two methods are called 'fedavg': give each a label",
         "--method 'fedavg k1=1,2'": "method fedavg: unknown key 'algorithm.k1'",
-        "--method fedavg --measure speed": "unknown measure 'speed'",
         "--methods none.toml": "--methods none.toml is wrong: it cannot be read",
     },
     "data": {
@@ -511,12 +509,6 @@ def test_bombs_take_no_memory(folder):
     codes, most = done.stdout.rsplit(" ", 1)
     assert codes == str([2] * len(words)), done.stderr
     assert int(most) < 400_000  # kB
-
-
-def test_the_sentence_and_the_exit_code_are_those_of_the_process(folder):
-    done = mpifed("run", "algorithm.k0=0", cwd=folder, process=True)
-    assert done.code == 2
-    assert done.err == "mpifed: algorithm.k0 = 0 is wrong: it must be a whole number >= 1\n"
 
 
 def test_links_are_followed_to_files_only(tmp_path):

@@ -3,52 +3,60 @@
 The files of the commands are imported when they are needed, so that help is there at once.
 """
 
+from collections.abc import Callable
 from typing import Any
 
+Add = Callable[..., Any]  # add_argument of a parser
+Options = Callable[[Add], None]
 OVERWRITE = "overwrite results of other configurations"
 STUDY = {"nargs": "*", "metavar": "study.toml | KEY=VALUE", "help": "experiment file, then overrides: algorithm.k0=5"}
 TUNED, SEEDS = 12, "100:103"
 SHELLS = ("bash", "zsh", "tcsh")
+EVERY: list[tuple[str, str, str, Options]] = []  # name, who carries it out, a line about it, options
 
 
-def run(commands: Any) -> None:
-    """The commands run and resume."""
-    new = commands.add_parser(
-        "run",
-        help="run an experiment (the default command)",
-        description="Run an experiment file with overrides; every key has a default.",
-    )
-    new.add_argument("study", **STUDY)
-    new.add_argument("-o", "--output", help="result file (default: mpifed-<algorithm>-<data>-<n>.h5)")
-    new.add_argument("--force", action="store_true", help="overwrite the result file")
-    old = commands.add_parser(
-        "resume",
-        help="continue from the last checkpoint of a result file",
-        description="Continue a run that was stopped, was killed or failed, or one that is finished, with more rounds "
-        "or time: the bits are those of a run that was not interrupted. Only rounds, stop, reduction, "
-        "block_bytes and checkpoint may change.",
-    )
-    old.add_argument("result", help="result file of the run")
-    old.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="rounds=2000, stop.seconds=600 …")
-    for one in (new, old):
-        one.set_defaults(act="run:run")
-        add = one.add_argument
-        add("-q", "--quiet", action="store_true", help="print neither progress nor summary")
-        first = "print the complete configuration first, and all settings last"
-        add("-v", "--verbose", action="store_true", help=first)
-        survive = "continue when client ranks die (Open MPI's mpirun --with-ft ulfm)"
-        add("--survive", action="store_true", help=survive)
+def command(name: str, act: str, help: str) -> Callable[[Options], Options]:
+    """Make a command of a function that adds its options, and whose docstring is what its help says first."""
+
+    def kept(options: Options) -> Options:
+        EVERY.append((name, act, help, options))
+        return options
+
+    return kept
 
 
-def sweep(commands: Any) -> None:
-    """The command sweep."""
-    command = commands.add_parser(
-        "sweep",
-        help="many runs in one launch, each with a result file",
-        description="Run every combination of the values given. The same command again skips the runs that finished.",
-    )
-    command.set_defaults(act="sweep:sweep")
-    add = command.add_argument
+@command("run", "run:run", "run an experiment (the default command)")
+def run(add: Add) -> None:
+    """Run an experiment file with overrides; every key has a default."""
+    add("study", **STUDY)
+    add("-o", "--output", help="result file (default: mpifed-<algorithm>-<data>-<n>.h5)")
+    add("--force", action="store_true", help="overwrite the result file")
+    common(add)
+
+
+@command("resume", "run:run", "continue from the last checkpoint of a result file")
+def resume(add: Add) -> None:
+    """Continue a run that was stopped, was killed or failed, or one that is finished, with more rounds or time: the
+    bits are those of a run that was not interrupted. Only rounds, stop, reduction, block_bytes and checkpoint may
+    change.
+    """
+    add("result", help="result file of the run")
+    add("overrides", nargs="*", metavar="KEY=VALUE", help="rounds=2000, stop.seconds=600 …")
+    common(add)
+
+
+def common(add: Add) -> None:
+    """The options of run and resume."""
+    add("-q", "--quiet", action="store_true", help="print neither progress nor summary")
+    first = "print the complete configuration first, and all settings last"
+    add("-v", "--verbose", action="store_true", help=first)
+    survive = "continue when client ranks die (Open MPI's mpirun --with-ft ulfm)"
+    add("--survive", action="store_true", help=survive)
+
+
+@command("sweep", "sweep:sweep", "many runs in one launch, each with a result file")
+def sweep(add: Add) -> None:
+    """Run every combination of the values given. The same command again skips the runs that finished."""
     add("study", **STUDY)
     values = "values with commas, or a range a:b or a:b:step without b: algorithm.k0=1,5,10 seed=0:20"
     add("--grid", action="append", default=[], metavar="KEY=VALUES", help=values)
@@ -57,7 +65,7 @@ def sweep(commands: Any) -> None:
     order = "cheapest first (default), or the order of the grids"
     add("--order", choices=("cost", "grid"), default="cost", help=order)
     add("--methods", metavar="FILE", help="every method in a file, such as best.toml of tune")
-    share(command)
+    share(add)
     add("--part", metavar="I/N", help="only the points I, I + N, I + 2N … of that order, counted from 0")
     add("--dry-run", action="store_true", help="print what would be run, and run nothing")
     add("--slurm", action="store_true", help="write sweep.sbatch, an array job, into the folder; run nothing")
@@ -67,23 +75,17 @@ def sweep(commands: Any) -> None:
     add("-q", "--quiet", action="store_true", help="print only failures")
 
 
-def share(command: Any) -> None:
+def share(add: Add) -> None:
     """How runs share the machine."""
     jobs = "run N points at a time, each in one process (default: the cores; fewer for a few seconds of work)"
-    command.add_argument("-j", "--jobs", type=int, metavar="N", help=jobs)
+    add("-j", "--jobs", type=int, metavar="N", help=jobs)
     each = "under mpirun: groups of R ranks for clients and one for the server run a point each (0: one for all)"
-    command.add_argument("--each", type=int, metavar="R", help=each)
+    add("--each", type=int, metavar="R", help=each)
 
 
-def tune(commands: Any) -> None:
-    """The command tune."""
-    command = commands.add_parser(
-        "tune",
-        help="the best setting of every method, with the same number of runs for each",
-        description="Try settings of methods on one study, and tell the best of each. The same command again goes on.",
-    )
-    command.set_defaults(act="tune:tune")
-    add = command.add_argument
+@command("tune", "tune:tune", "the best setting of every method, with the same number of runs for each")
+def tune(add: Add) -> None:
+    """Try settings of methods on one study, and tell the best of each. The same command again goes on."""
     add("study", **STUDY)
     method = "a method with values (k0=1,5,10) and ranges (t=0.001..1) to try; without: a range of its step size"
     add("--method", action="append", default=[], metavar="'NAME KEY=VALUES …'", help=method)
@@ -94,24 +96,20 @@ def tune(commands: Any) -> None:
     add("--seeds", default=SEEDS, metavar="VALUES", help=f"seeds of every setting (default: {SEEDS})")
     add("--median", action="store_true", help="compare medians over seeds, not means")
     add("-o", "--output", default="tuned", metavar="FOLDER", help="folder of results (default: tuned)")
-    share(command)
+    share(add)
     add("--force", action="store_true", help=OVERWRITE)
     add("-q", "--quiet", action="store_true", help="print only the table and failures")
 
 
-def compare(commands: Any) -> None:
-    """The commands show and compare."""
-    one = commands.add_parser("show", help="summarise result files")
-    one.set_defaults(act="compare:show")
-    one.add_argument("result", nargs="+", help="result files")
-    one.add_argument("-v", "--verbose", action="store_true", help="show every setting, also those at their defaults")
-    table = commands.add_parser(
-        "compare",
-        help="runs in a table, mean ± sd over seeds",
-        description="One row for all runs that differ in the seed alone, headed by the settings in which rows differ.",
-    )
-    table.set_defaults(act="compare:compare")
-    add = table.add_argument
+@command("show", "compare:show", "summarise result files")
+def show(add: Add) -> None:
+    add("result", nargs="+", help="result files")
+    add("-v", "--verbose", action="store_true", help="show every setting, also those at their defaults")
+
+
+@command("compare", "compare:compare", "runs in a table, mean ± sd over seeds")
+def compare(add: Add) -> None:
+    """One row for all runs that differ in the seed alone, headed by the settings in which rows differ."""
     add("result", nargs="+", help="result files")
     add("--by", default="seed", metavar="KEYS", help="settings to take means over, or none (default: seed)")
     add("--columns", metavar="NAMES", help="objective,error,rounds,tct,lct,bytes … or any recorded column")
@@ -122,29 +120,18 @@ def compare(commands: Any) -> None:
     add("--all", action="store_true", help="count runs that did not finish too")
 
 
-def certify(commands: Any) -> None:
-    """The command certify."""
-    command = commands.add_parser(
-        "certify",
-        help="which conditions of the method's theorem a study meets, and what follows",
-        description="Print the constants of a study, each condition of the theorem of its method with both sides, what "
-        "the theorem proves and, for a result file, what the run had. It is a report: the exit code is 0 whether or "
-        "not conditions hold.",
-    )
-    command.set_defaults(act="certify:certify")
+@command("certify", "certify:certify", "which conditions of the method's theorem a study meets, and what follows")
+def certify(add: Add) -> None:
+    """Print the constants of a study, each condition of the theorem of its method with both sides, what the theorem
+    proves and, for a result file, what the run had. It is a report: the exit code is 0 whether or not conditions hold.
+    """
     words = "experiment file, then overrides: algorithm.t=6; or one result file"
-    command.add_argument("study", nargs="*", metavar="study.toml | out.h5 | KEY=VALUE", help=words)
+    add("study", nargs="*", metavar="study.toml | out.h5 | KEY=VALUE", help=words)
 
 
-def plot(commands: Any) -> None:
-    """The command plot."""
-    command = commands.add_parser(
-        "plot",
-        help="pictures of runs",
-        description="Curves of recorded columns; runs that differ in the seed alone are one curve with a band.",
-    )
-    command.set_defaults(act="plot:plot")
-    add = command.add_argument
+@command("plot", "plot:plot", "pictures of runs")
+def plot(add: Add) -> None:
+    """Curves of recorded columns; runs that differ in the seed alone are one curve with a band."""
     add("result", nargs="+", help="result files")
     add("--x", help="round (default), exchanges, bytes, bytes_up, seconds, simulated_seconds or any column")
     y = "columns, one panel each; error: f − f* (default: objective; error where f differs between seeds)"
@@ -165,27 +152,24 @@ def plot(commands: Any) -> None:
     add("--force", action="store_true", help="overwrite the picture")
 
 
-def names(commands: Any) -> None:
-    """The commands list and describe."""
-    kinds = commands.add_parser("list", help="list what an experiment file can name")
+@command("list", "describe:told", "list what an experiment file can name")
+def names(add: Add) -> None:
     every = "algorithms, problems, data, partitions, selections … or matrix: algorithms × problems"
-    kinds.add_argument("kind", nargs="?", help=every)
-    one = commands.add_parser("describe", help="formula, options and source of an algorithm, a problem …")
-    one.add_argument("name")
-    for command in (kinds, one):
-        command.set_defaults(act="describe:told")
+    add("kind", nargs="?", help=every)
 
 
-def data(commands: Any) -> None:
-    """The command data."""
-    command = commands.add_parser(
-        "data",
-        help="download a data set (get), or describe data and how they are divided among clients (info)",
-        description="data get NAME --to DIR downloads a data set. data info NAME-or-FILE [KEY=VALUE …] describes a "
-        "data set, a data file or the data of an experiment file; the overrides are those of run.",
-    )
-    command.set_defaults(act="data:data")
-    add = command.add_argument
+@command("describe", "describe:told", "formula, options and source of an algorithm, a problem …")
+def describe(add: Add) -> None:
+    add("name")
+
+
+@command(
+    "data", "data:data", "download a data set (get), or describe data and how they are divided among clients (info)"
+)
+def data(add: Add) -> None:
+    """data get NAME --to DIR downloads a data set. data info NAME-or-FILE [KEY=VALUE …] describes a data set, a data
+    file or the data of an experiment file; the overrides are those of run.
+    """
     add("action", choices=("get", "info"))
     add("name", help="get: a data set; info: a data set, a data file or an experiment file")
     add("overrides", nargs="*", metavar="KEY=VALUE", help="info: data.clients=10 data.partition=iid …")
@@ -194,23 +178,14 @@ def data(commands: Any) -> None:
     add("--force", action="store_true", help="info: overwrite the picture")
 
 
-def editors(commands: Any) -> None:
-    """The commands schema and completion."""
-    printing = commands.add_parser(
-        "schema",
-        help="JSON schema of experiment files, for editors",
-        description="Print the JSON schema of experiment files. With it, an editor completes and checks TOML.",
-    )
-    printing.set_defaults(act="editors:schema")
-    printing.add_argument("-o", "--output", metavar="FILE", help="write it to a file in place of the screen")
-    printing.add_argument("--force", action="store_true", help="overwrite the file")
-    completing = commands.add_parser(
-        "completion",
-        help="completion of the command mpifed, for a shell",
-        description='Print a script that completes the command mpifed: eval "$(mpifed completion bash)" loads it.',
-    )
-    completing.set_defaults(act="editors:completion")
-    completing.add_argument("shell", choices=SHELLS, help="bash, zsh or tcsh")
+@command("schema", "editors:schema", "JSON schema of experiment files, for editors")
+def schema(add: Add) -> None:
+    """Print the JSON schema of experiment files. With it, an editor completes and checks TOML."""
+    add("-o", "--output", metavar="FILE", help="write it to a file in place of the screen")
+    add("--force", action="store_true", help="overwrite the file")
 
 
-EVERY = (run, sweep, tune, compare, certify, plot, names, data, editors)
+@command("completion", "editors:completion", "completion of the command mpifed, for a shell")
+def completion(add: Add) -> None:
+    """Print a script that completes the command mpifed: eval "$(mpifed completion bash)" loads it."""
+    add("shell", choices=SHELLS, help="bash, zsh or tcsh")

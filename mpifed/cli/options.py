@@ -75,6 +75,8 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="store_true", help="print the versions of mpifed and its libraries")
     top.set_defaults(act="describe:versions", parser=top)
     commands = top.add_subparsers(dest="command", metavar="command", parser_class=Parser)
-    for add in EVERY:
-        add(commands)
+    for name, act, help, options in EVERY:
+        command = commands.add_parser(name, help=help, description=options.__doc__)
+        command.set_defaults(act=act)
+        options(command.add_argument)
     return top

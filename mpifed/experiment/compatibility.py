@@ -2,7 +2,8 @@
 
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.experiment import findings
-from mpifed.experiment.rule import ONE, Counted, Rule, Settings, refuse
+from mpifed.experiment.rule import ONE, Counted, Rule, refuse
+from mpifed.experiment.settings import Experiment
 from mpifed.federation.method import MovesDuals, Personalised
 from mpifed.federation.participation.importance import Importance
 from mpifed.federation.participation.scored import Greedy
@@ -20,7 +21,7 @@ SCORES_SHOW = (
 NOISE_OF_ALL = "{name} guarantees privacy here for sums that have the noise of all {m} clients"
 
 # Between tables, whatever the problem is: judged when an experiment is read.
-TABLES: list[Rule[Settings]] = [
+TABLES: list[Rule[Experiment]] = [
     Rule(
         lambda c: c.stop.simulated_seconds and c.system is None,
         "stop.simulated_seconds = {stop.simulated_seconds} is wrong: time is simulated only with a table [system], "
@@ -63,7 +64,7 @@ TABLES: list[Rule[Settings]] = [
 ]
 
 # Judged before data are loaded.
-RULES: list[Rule[Settings]] = [
+RULES: list[Rule[Experiment]] = [
     Rule(findings.mismatch, "{mismatch}"),
     Rule(
         findings.batches,
@@ -212,6 +213,6 @@ COUNTED: list[Rule[Counted]] = [
 ]
 
 
-def refuse_counted(config: Settings, selector: Selector, m: int) -> None:
+def refuse_counted(config: Experiment, selector: Selector, m: int) -> None:
     """UserError for what does not go together with the number m of clients, or with those that a round selects."""
     refuse(Counted(config, selector, m), COUNTED)

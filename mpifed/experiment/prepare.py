@@ -11,9 +11,9 @@ from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
 from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.compatibility import RULES, refuse_counted
-from mpifed.experiment.config import Experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.rule import refuse
+from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import fitting, given_start
 from mpifed.federation import sums
 from mpifed.federation.host import Host

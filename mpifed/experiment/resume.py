@@ -11,7 +11,7 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.experiment import checkpoint
 from mpifed.experiment import config as configuration
-from mpifed.experiment.config import Experiment
+from mpifed.experiment.settings import Experiment
 from mpifed.experiment.stop import Stop, ran_out
 from mpifed.results.columns import COUNTED
 from mpifed.results.netcdf import mend

@@ -9,8 +9,8 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import CheckpointWriter, Saved
-from mpifed.experiment.config import Experiment
 from mpifed.experiment.progress import Progress
+from mpifed.experiment.settings import Experiment
 from mpifed.federation.server import Federation
 from mpifed.federation.traits import steering
 from mpifed.results.recorder import Recorder

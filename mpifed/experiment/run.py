@@ -12,17 +12,16 @@ from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.experiment import checkpoint
 from mpifed.experiment.checkpoint import CheckpointWriter
-from mpifed.experiment.config import Experiment, experiment
-from mpifed.experiment.graphs import described, drawn
+from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import called, choose, ready, recorded
-from mpifed.experiment.notes import notes, worth_saying
+from mpifed.experiment.notes import described, drawn, notes, redrawn, worth_saying
 from mpifed.experiment.prepare import Prepared, begin, housed, prepare
-from mpifed.experiment.privacy import redrawn
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import collect, tables
 from mpifed.experiment.resume import forget_end
 from mpifed.experiment.rounds import rounds
+from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import given_start
 from mpifed.federation.method import Personalised
 from mpifed.federation.peers.network import Network

@@ -8,7 +8,7 @@ import mpifed
 from mpifed.algorithms.fedepm import FedEPM
 from mpifed.core.toml import flat
 from mpifed.experiment.config import experiment
-from mpifed.experiment.privacy import privacy_notes
+from mpifed.experiment.notes import privacy_notes
 from mpifed.report.summary import show
 from tests.helpers.commands import mpifed as command
 from tests.helpers.killed_runs import content

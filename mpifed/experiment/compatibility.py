@@ -2,12 +2,12 @@
 
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.experiment import findings
-from mpifed.experiment.rule import ONE, Counted, Rule, refuse
+from mpifed.experiment.rule import ONE, Counted, Rule
 from mpifed.experiment.settings import Experiment
 from mpifed.federation.method import MovesDuals, Personalised
 from mpifed.federation.participation.importance import Importance
 from mpifed.federation.participation.scored import Greedy
-from mpifed.federation.participation.selection import Scored, Selector
+from mpifed.federation.participation.selection import Scored
 from mpifed.federation.traits import Mean, Refused, Takes
 
 SCORES_LEAK = (
@@ -211,8 +211,3 @@ COUNTED: list[Rule[Counted]] = [
         "{m} by turns are always the same sets, so it must be at least 1",
     ),
 ]
-
-
-def refuse_counted(config: Experiment, selector: Selector, m: int) -> None:
-    """UserError for what does not go together with the number m of clients, or with those that a round selects."""
-    refuse(Counted(config, selector, m), COUNTED)

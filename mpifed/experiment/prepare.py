@@ -10,9 +10,9 @@ from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
 from mpifed.experiment.checkpoint import folder, piece
-from mpifed.experiment.compatibility import RULES, refuse_counted
+from mpifed.experiment.compatibility import COUNTED, RULES
 from mpifed.experiment.job import Job
-from mpifed.experiment.rule import refuse
+from mpifed.experiment.rule import Counted, refuse
 from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import fitting, given_start
 from mpifed.federation import sums
@@ -58,7 +58,6 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     """
     config, saved = job.config, job.saved
     refuse(config, RULES)
-    refuse_survival(job)
     load = config.data.load if cache is None else partial(cache.load, config.data)
     data = config.problem.fitted(load(config.seed, config.dtype))
     refuse_columns(config.problem)
@@ -91,7 +90,7 @@ def selecting(config: Experiment, m: int) -> Selector:
         return Selector(config.asynchronous.arrivals, lambda round, again: None)
     config.selection.verify(config.algorithm, config.problem, m)
     selector = config.selection.selector(config.seed, m, config.rounds)
-    refuse_counted(config, selector, m)
+    refuse(Counted(config, selector, m), COUNTED)
     config.algorithm.verify(selector.size)
     return selector
 
@@ -168,12 +167,4 @@ def refuse_ranks(data: Dataset, ranks: int) -> None:
         raise UserError(
             f"{ranks} ranks are too many for {data.m} clients: start at most {data.m + 1}, one for the server "
             "and one for each client"
-        )
-
-
-def refuse_survival(job: Job) -> None:
-    """UserError where ranks are to go on after one has died, and cannot."""
-    if job.survive and job.config.graph is not None:
-        raise UserError(
-            "--survive cannot be used with graph: ranks exchange vectors with each other, also with a dead one"
         )

@@ -91,7 +91,7 @@ def restored(config: Experiment, fed: Federation, saved: Saved, history: dict[st
     bits = {f"bits_{way}": 8 * saved.ledger[f"bytes_{way}"] for way in ("up", "down")}  # older checkpoints lack them
     vars(fed.ledger).update(bits | saved.ledger)
     fed.begin(saved.round)  # before the time of the checkpoint is restored: it counts that of the round again
-    saved.going_on(fed)
+    fed.restore(saved.simulated, saved.sent, saved.arrays())
     if saved.round % config.evaluate.every == 0:
         before = history["objective"][-1]
         now = evaluate(config.algorithm, fed, server)["objective"]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
@@ -18,13 +19,12 @@ ONE = np.ones(1)  # samples of a client, where only being known counts
 Found = Mapping[str, Any] | None  # words of a sentence, where settings break a rule
 
 
-class Counted:
+class Counted(msgspec.Struct):
     """Settings once data are loaded: also the number ``m`` of clients, and the ``selector`` of those in a round."""
 
-    def __init__(self, config: Experiment, selector: Selector, m: int) -> None:
-        self.config = config
-        self.selector = selector
-        self.m = m
+    config: Experiment
+    selector: Selector
+    m: int
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.config, name)

@@ -53,6 +53,10 @@ def start(
             "--survive needs Open MPI's mpirun --with-ft ulfm, for other launchers end all ranks when one dies; "
             "resume goes on from the last checkpoint everywhere"
         )
+    if job.survive and job.config.graph is not None:
+        raise UserError(
+            "--survive cannot be used with graph: ranks exchange vectors with each other, also with a dead one"
+        )
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # numbers that are not finite end the run
         return surviving(job, world, progress, cache) if job.survive else attempt(job, world, progress, cache)
 
@@ -163,7 +167,7 @@ def host(job: Job, world: Any, parts: Prepared) -> None:
 def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: Progress) -> Recorder:
     """Rank 0: the rounds, and what is written when they are over."""
     config = job.config
-    algorithm = job.config.algorithm
+    algorithm = config.algorithm
     sizes = parts.data.sizes
     with recorder:
         transport = connected(config, world, parts)

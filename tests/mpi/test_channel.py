@@ -13,7 +13,7 @@ from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.transport import InProcess
 from mpifed.mpi import communicator
-from mpifed.mpi.channel import Server, Service, serve
+from mpifed.mpi.channel import Server, Service
 from mpifed.mpi.plan import MOST
 from tests.helpers.requests import REQUESTS, equal
 
@@ -53,7 +53,7 @@ class Slow:
 def test_a_server_that_shares_its_core_naps_from_the_first_request_of_a_kind_on(crowded, world, monkeypatch):
     cuts = list(range(world.size))
     if world.rank:
-        serve(world, cuts, Slow(world.rank - 1))
+        Service(world, cuts, "float64").serve(Slow(world.rank - 1))
         return
     server = Server(world, cuts, "float64")
     server.crowded = crowded
@@ -75,7 +75,7 @@ def test_in_steady_state_a_request_is_one_broadcast_and_one_gather(world):
         lo, hi = cuts[world.rank - 1], cuts[world.rank]
         host = Host(agreed, data, lo, hi)
         host.join()
-        serve(world, cuts, host)
+        Service(world, cuts, "float64").serve(host)
         return
     server, host = Server(world, cuts, "float64"), Host(agreed, data, 0, data.m)
     host.join()

@@ -82,10 +82,7 @@ RULES: list[Rule[Experiment]] = [
         lambda c: c.graph and not isinstance(c.algorithm, GraphMethod),
         'graph = "{edges}" is wrong: {name} has a server; the methods on graphs are {graph_methods}',
     ),
-    Rule(
-        lambda c: c.graph and c.compress,
-        "compress cannot be used with graph: nodes send their vectors as they are",
-    ),
+    Rule(lambda c: c.graph and c.compress, "compress cannot be used with graph: nodes send their vectors as they are"),
     Rule(
         lambda c: c.graph and c.masks,
         "masks cannot be used with graph: masks hide uploads from a server, and nodes send to their neighbours",

@@ -41,8 +41,7 @@ class Record(Table):
 
     personal: Annotated[bool, Meta(description="store /model/personal, one model for each client")] = False
     models: Annotated[
-        int,
-        Meta(ge=0, description="rounds from one model stored in /models to the next, and the last; 0: none"),
+        int, Meta(ge=0, description="rounds from one model stored in /models to the next, and the last; 0: none")
     ] = 0
 
 
@@ -64,8 +63,7 @@ class Experiment(Table, kw_only=True):
         Meta(description="how sums reach rank 0: over a star or a tree of ranks, a tree of nodes, or in slices"),
     ] = "auto"
     start: Annotated[
-        str | None,
-        Meta(description="result file, or NPZ file with an array x, whose model the run starts from"),
+        str | None, Meta(description="result file, or NPZ file with an array x, whose model the run starts from")
     ] = None
     block_bytes: Annotated[
         Annotated[int, Meta(ge=1)] | None,

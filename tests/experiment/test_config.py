@@ -210,11 +210,7 @@ def test_switching_the_name_drops_the_options_of_the_old_one(assignment):
     ("table", "assignments", "same"),
     [
         ({"algorithm": {"H": "gram"}}, ["algorithm=fedavg"], {"algorithm": "fedavg"}),
-        (
-            {"data": SIZES},
-            ["data.partition=iid"],
-            {"data": {"name": "file", "path": "x.h5", "partition": "iid"}},
-        ),
+        ({"data": SIZES}, ["data.partition=iid"], {"data": {"name": "file", "path": "x.h5", "partition": "iid"}}),
         ({"data": SIZES}, ["data.partition.name=iid"], {"data": SIZES | {"partition": "iid"}}),
         (
             {"data": "qot", "problem": {"mu": 0.5}},

@@ -83,10 +83,4 @@ def test_advice_is_said_whatever_was_set():
 
 def test_what_is_changed_is_recorded():
     result = mpifed.run(SMALL | {"selection": "cover", "algorithm": {"name": "fedavg", "step": {"name": "log2"}}})
-    assert result.attrs["changed"].split() == [
-        "rounds",
-        "data.clients",
-        "data.features",
-        "algorithm",
-        "selection",
-    ]
+    assert result.attrs["changed"].split() == ["rounds", "data.clients", "data.features", "algorithm", "selection"]

@@ -256,10 +256,7 @@ def test_a_second_signal_ends_at_once(tmp_path):
 @pytest.mark.parametrize(
     ("word", "sentence"),
     [
-        (
-            "algorithm.k0=3",
-            "algorithm.k0 = 3 is wrong: .* has 10, and only rounds, stop, reduction, .* may change",
-        ),
+        ("algorithm.k0=3", "algorithm.k0 = 3 is wrong: .* has 10, and only rounds, stop, reduction, .* may change"),
         ("seed=4", "seed = 4 is wrong: .* has 0"),
         ("data.clients=14", "data.clients = 14 is wrong: .* has 13"),
         ("stop.gradiant=1", "unknown key 'stop.gradiant'"),

@@ -121,11 +121,7 @@ def test_a_run_that_diverges_is_never_taken_for_converged():
             "rising: f and ‖∇f‖² are above those of the three rounds before",
         ),
         ({"seconds": 5.0}, {"elapsed_seconds": [6.0]}, "seconds: elapsed time 6 s >= 5 s"),
-        (
-            {"simulated_seconds": 5.0},
-            {"simulated_seconds": [6.0]},
-            "simulated_seconds: simulated time 6 s >= 5 s",
-        ),
+        ({"simulated_seconds": 5.0}, {"simulated_seconds": [6.0]}, "simulated_seconds: simulated time 6 s >= 5 s"),
     ],
 )
 def test_the_reason_names_its_quantity_and_the_numbers(stop, columns, reason):

@@ -10,7 +10,6 @@ from mpifed.core.errors import UserError
 from mpifed.experiment.certify import study as certified
 from mpifed.experiment.config import experiment, override
 from mpifed.report.summary import show
-from tests.helpers.commands import mpifed
 
 SMALL = ["data.clients=9", "data.features=5", "rounds=12", "algorithm=fedavg"]
 SLOW = ["system.speed={name='lognormal',median=100}", "system.latency=0.01"]
@@ -81,11 +80,3 @@ def test_the_theorem_of_uniform_selection_is_not_certified():
     away = certified(experiment(override({}, [*words, "asynchronous.arrivals=2"])))
     told = [{one.name: one.holds for one in found.conditions}["uniform selection (1: yes)"] for found in (plain, away)]
     assert told == [True, False]
-
-
-def test_resuming_with_another_bound_is_another_run(tmp_path):
-    path = tmp_path / "out.h5"
-    assert mpifed("run", *AWAY, "-q", "-o", path).code == 0
-    done = mpifed("resume", path, "rounds=20", "asynchronous.staleness=3")
-    assert done.code == 2
-    assert "asynchronous.staleness = 3 is wrong" in done.err

@@ -1,18 +1,12 @@
-"""[graph] in a study: what is refused, what is recorded, and that a run goes on to the bit."""
+"""[graph] in a study: what is refused, and what is recorded."""
 
-import numpy as np
 import pytest
 
 import mpifed
 from mpifed.core.errors import UserError
-from tests.helpers.algorithm_cases import GRAPHED
-from tests.helpers.killed_runs import content
 
 DATA = {"name": "linreg-noniid", "clients": 12, "features": 5}
 STUDY = {"data": DATA, "algorithm": "dgd", "graph": "ring", "rounds": 6, "stop": {"gradient": 0.0}}
-SYSTEM = {"speed": 1e3, "latency": 0.1, "bandwidth_up": 1e3, "jitter": 0.3}
-REDRAWN = {"name": "erdos-renyi", "redraw": True, "loss": 0.2}
-CHANGING = [name for name in GRAPHED if name != "extra"]  # it needs the same weights in all rounds
 
 REFUSED = {
     "a torus of a prime": (
@@ -74,28 +68,6 @@ def test_paths_of_a_study_are_relative_to_its_file(tmp_path, monkeypatch):
         '[data]\nclients = 12\nfeatures = 4\n[graph]\nname = "file"\npath = "edges.txt"\n'
     )
     assert mpifed.run(str(tmp_path / "study.toml")).attrs["graph_edges"] == 11
-
-
-@pytest.mark.parametrize(
-    "table",
-    [
-        {},
-        {"algorithm": "extra", "graph": "star"},
-        *(pytest.param({"algorithm": name, "graph": REDRAWN}, marks=pytest.mark.slow) for name in CHANGING),
-        {"graph": {"name": "complete", "loss": 0.4}, "system": SYSTEM, "evaluate": {"every": 4}},
-    ],
-    ids=["dgd", "extra", *(f"{name}, redrawn" for name in CHANGING), "with clocks"],
-)
-def test_a_run_that_was_stopped_goes_on_to_the_bit(table, tmp_path):
-    whole, parts = tmp_path / "whole.h5", tmp_path / "parts.h5"
-    mpifed.run(STUDY | table, path=whole)
-    mpifed.run(STUDY | table, rounds=3, path=parts)
-    mpifed.resume(parts, {"rounds": 6})
-    assert content(whole) == content(parts)
-    if "system" in table:
-        one, other = (mpifed.load(path).rounds["simulated_seconds"] for path in (whole, parts))
-        assert np.array_equal(one, other)
-        assert one[-1] > 0
 
 
 def test_a_certificate_says_that_there_is_no_theorem():

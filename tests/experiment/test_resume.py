@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from mpifed.cli.options import EXAMPLES
 from mpifed.experiment.checkpoint import STATE, find, folder
 from mpifed.results.result import load
-from tests.experiment.conftest import chosen, run, status
+from tests.experiment.conftest import chosen, goes_on, run, status
 from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun
 from tests.helpers.killed_runs import AWAY, children, content, finish, start
 from tests.helpers.killed_runs import STUDY as KILLED
@@ -40,14 +40,8 @@ KILLS = "tests.helpers.killed_runs"
 @pytest.mark.parametrize("name", chosen(STUDIES, *RESUMED))
 def test_a_finished_run_goes_on_with_the_bits_of_one_that_had_all_rounds_from_the_start(name, tmp_path):
     """Also where its last round was evaluated and stored only because it was the last one, and with personal models."""
-    whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
-    study = [*endless(name), "evaluate.every=2", "record.models=2", "-q"]
-    if name.split(",")[0] in ("flame", "pfedme", "ditto", "apfl"):
-        study.append("record.personal=true")
-    run("run", *study, "rounds=7", "-o", whole)
-    run("run", *study, "rounds=3", "-o", part)
-    run("resume", part, "rounds=7", "-q")
-    assert content(part) == content(whole)
+    personal = ["record.personal=true"] if name.split(",")[0] in ("flame", "pfedme", "ditto", "apfl") else []
+    goes_on(tmp_path, [*endless(name), "evaluate.every=2", "record.models=2", *personal], 3, 7)
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -74,26 +68,20 @@ def test_any_numbers_of_rounds_one_after_the_other_are_one_run(name, numbers, ev
 @pytest.mark.parametrize(
     ("study", "more"),
     [
-        (["stop.seconds=1e-9"], ["stop.seconds=0"]),
-        (["system.latency=0.1", "stop.simulated_seconds=0.5"], ["stop.simulated_seconds=1.2"]),
+        (["stop.seconds=1e-9"], "stop.seconds=0"),
+        (["system.latency=0.1", "stop.simulated_seconds=0.5"], "stop.simulated_seconds=1.2"),
     ],
     ids=["seconds", "simulated_seconds"],
 )
 def test_a_run_that_ended_for_lack_of_time_goes_on(study, more, tmp_path):
-    whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
-    common = ["algorithm=fedadmm", "data.clients=13", "rounds=9", "stop.gradient=0.0", *study]
-    run("run", *common, "-q", "-o", part)
-    done = load(part)
-    assert done.status == "finished"
-    assert done.stop_reason.split(":")[0] in study[-1]
-    before = part.read_bytes()
-    rule = study[-1].split("=")[0]
-    assert f"would end at once ({done.stop_reason}): to go on, write another {rule}" in run("resume", part, code=2).err
-    assert part.read_bytes() == before
-    run("resume", part, *more, "-q")
-    run("run", *common, *more, "-q", "-o", whole)
-    assert load(part).cr > done.cr
-    assert content(part) == content(whole)
+    path, rule = tmp_path / "part.h5", more.split("=")[0]
+    study = ["algorithm=fedadmm", "data.clients=13", "rounds=9", "stop.gradient=0.0", *study]
+    run("run", *study, "-q", "-o", path)
+    done, before = load(path), path.read_bytes()
+    assert (done.status, f"stop.{done.stop_reason.split(':')[0]}") == ("finished", rule)
+    assert f"would end at once ({done.stop_reason}): to go on, write another {rule}" in run("resume", path, code=2).err
+    assert path.read_bytes() == before
+    assert load(goes_on(tmp_path, study, 9, 9, [more])).cr > done.cr
 
 
 def test_the_commands_of_the_help_work_one_after_the_other(tmp_path):
@@ -106,22 +94,39 @@ def test_the_commands_of_the_help_work_one_after_the_other(tmp_path):
     assert load(tmp_path / "out.h5").cr == 6
 
 
-def test_without_new_rounds_one_sentence_says_what_to_write(tmp_path):
+@pytest.fixture
+def finished(tmp_path):
+    """A run of six rounds, of which no refusal changes a byte."""
     path = tmp_path / "out.h5"
-    run("run", "data.clients=13", "rounds=6", "stop.gradient=0.0", "-q", "-o", path)
+    np.savez(tmp_path / "sel.npz", sel=np.arange(24).reshape(8, 3))
+    study = ["data.clients=24", "stop.gradient=0.0", "selection=replay", f"selection.path={tmp_path / 'sel.npz'}"]
+    run("run", *study, "rounds=6", "-q", "-o", path)
     before = path.read_bytes()
-    for words, sentence in (
-        ([], "is finished, with all of its 6 rounds: write a larger number to go on, such as rounds=12"),
-        (["rounds=6"], "is finished, with all of its 6 rounds: write a larger number to go on, such as rounds=12"),
-        (["rounds=4"], "rounds = 4 is wrong: .* has 6 rounds already, so write a larger number to go on"),
-    ):
-        assert re.search(sentence, run("resume", path, *words, code=2).err)
-        assert path.read_bytes() == before
-    run("resume", path, "rounds=12", "-q")
-    assert load(path).cr == 12
+    yield path
+    assert path.read_bytes() == before
+    assert load(path).status == "finished"
 
 
-def test_a_run_that_has_converged_keeps_a_checkpoint_only_on_wish(tmp_path):
+NO_MORE = "is finished, with all of its 6 rounds: write a larger number to go on, such as rounds=12"
+REFUSED = {
+    "": NO_MORE,
+    "rounds=6": NO_MORE,
+    "rounds=4": "rounds = 4 is wrong: .* has 6 rounds already, so write a larger number to go on",
+    "rounds=9": "has 8 rows in 'sel', but rounds = 9",
+    "algorithm.k0=3": "algorithm.k0 = 3 is wrong: .* has 10, and only rounds, stop, reduction, .* may change",
+    "seed=4": "seed = 4 is wrong: .* has 0",
+    "data.clients=14": "data.clients = 14 is wrong: .* has 24",
+    "start=x.npz": 'start = "x.npz" is wrong: ',
+    "stop.gradiant=1": "unknown key 'stop.gradiant'",
+}
+
+
+def test_without_new_rounds_or_as_another_run_it_is_refused_and_the_file_stays(finished):
+    for word, sentence in REFUSED.items():
+        assert re.search(rf"^mpifed: .*{sentence}", run("resume", finished, *word.split(), "-q", code=2).err), word
+
+
+def test_a_run_that_has_converged_keeps_a_checkpoint_only_on_wish_and_others_unless_it_is_not_wanted(tmp_path):
     path, whole = tmp_path / "out.h5", tmp_path / "whole.h5"
     study = ["data.clients=13", "stop.gradient=1e-3", "-q"]
     run("run", *study, "-o", path)
@@ -135,28 +140,13 @@ def test_a_run_that_has_converged_keeps_a_checkpoint_only_on_wish(tmp_path):
     run("run", *study, "stop.gradient=1e-6", "-o", whole)
     assert content(path) == content(whole)
     assert not folder(path).exists()
-
-
-def test_on_wish_no_finished_run_keeps_a_checkpoint(tmp_path):
-    path = tmp_path / "out.h5"
-    run("run", "data.clients=13", "rounds=2", "checkpoint.keep=false", "-q", "-o", path)
+    run("run", "data.clients=13", "rounds=2", "checkpoint.keep=false", "-q", "--force", "-o", path)
     assert not folder(path).exists()
     assert re.search(
         r"is finished \(rounds: 2\) and the checkpoint to go on from, \S+out.h5.checkpoint, is not there: .* not kept "
         r"\(checkpoint.keep = false\), so run it again with more rounds",
         run("resume", path, "rounds=4", code=2).err,
     )
-
-
-def test_a_selection_with_too_few_rows_for_the_new_rounds_is_refused(tmp_path):
-    path = tmp_path / "out.h5"
-    np.savez(tmp_path / "sel.npz", sel=np.arange(12).reshape(4, 3))
-    study = ["data.clients=13", "selection=replay", f"selection.path={tmp_path / 'sel.npz'}", "-q"]
-    run("run", *study, "rounds=4", "-o", path)
-    before = path.read_bytes()
-    assert "has 4 rows in 'sel', but rounds = 5" in run("resume", path, "rounds=5", code=2).err
-    assert path.read_bytes() == before
-    assert load(path).status == "finished"
 
 
 @pytest.mark.slow
@@ -253,36 +243,20 @@ def test_a_second_signal_ends_at_once(tmp_path):
     assert status(path)[0] == "running"
 
 
-@pytest.mark.parametrize(
-    ("word", "sentence"),
-    [
-        ("algorithm.k0=3", "algorithm.k0 = 3 is wrong: .* has 10, and only rounds, stop, reduction, .* may change"),
-        ("seed=4", "seed = 4 is wrong: .* has 0"),
-        ("data.clients=14", "data.clients = 14 is wrong: .* has 13"),
-        ("stop.gradiant=1", "unknown key 'stop.gradiant'"),
-    ],
-)
-def test_only_rounds_and_stop_rules_may_change(word, sentence, tmp_path):
-    path = tmp_path / "out.h5"
-    run("run", "data.clients=13", "rounds=2", "-q", "-o", path)
-    before = path.read_bytes()
-    assert re.match(f"mpifed: {sentence}", run("resume", path, word, code=2).err)
-    assert path.read_bytes() == before
+def test_what_is_damaged_is_refused(finished):
+    def told(path=finished):
+        return run("resume", path, "rounds=8", "-q", code=2).err
 
-
-def test_what_is_damaged_is_refused(tmp_path):
-    path = tmp_path / "out.h5"
-    run("run", "data.clients=13", "rounds=2", "-q", "-o", path)
-    piece = next(folder(path).glob("*-0.npz"))
-    whole = piece.read_bytes()
-    piece.write_bytes(whole[: len(whole) // 2] + bytes([whole[len(whole) // 2] ^ 1]) + whole[len(whole) // 2 + 1 :])
-    assert re.match(rf"mpifed: checkpoint file {piece} is damaged", run("resume", path, "rounds=4", "-q", code=2).err)
+    piece = next(folder(finished).glob("*-0.npz"))
+    whole = bytearray(piece.read_bytes())
+    whole[len(whole) // 2] ^= 1
+    piece.write_bytes(whole)
+    assert re.match(rf"mpifed: checkpoint file {piece} is damaged", told())
     piece.unlink()
-    missing = run("resume", path, "rounds=4", "-q", code=2).err
-    assert re.match(rf"mpifed: checkpoint file {piece} is damaged or missing", missing)
-    (folder(path) / STATE).write_text("{")
-    assert "cannot be read" in run("resume", path, "rounds=4", code=2).err
-    assert "cannot be read" in run("resume", tmp_path / "no.h5", code=2).err
+    assert re.match(rf"mpifed: checkpoint file {piece} is damaged or missing", told())
+    (folder(finished) / STATE).write_text("{")
+    assert "cannot be read" in told()
+    assert "cannot be read" in told(finished.with_name("no.h5"))
 
 
 def test_data_that_have_changed_are_noticed(tmp_path):

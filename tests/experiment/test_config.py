@@ -203,9 +203,7 @@ def test_an_override_is_toml_or_a_bare_word(assignment, place, value):
         ({}, ["algorithm = fedavg"], {"algorithm": "fedavg"}),
     ],
 )
-def test_overrides_apply_in_order_over_the_file_and_another_name_drops_the_options_of_the_old_one_and_the_same_name_keeps_them(
-    table, assignments, same
-):
+def test_overrides_apply_in_order_and_only_another_name_drops_the_options_of_the_old_one(table, assignments, same):
     assert told(assignments, table) == experiment(same)
 
 

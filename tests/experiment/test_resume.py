@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from mpifed.cli.options import EXAMPLES
-from mpifed.experiment.checkpoint import STATE, find, folder
+from mpifed.experiment.checkpoint import STATE, Checkpoint, CheckpointWriter, find, folder
 from mpifed.results.result import load
 from tests.experiment.conftest import chosen, goes_on, run, status
 from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun
@@ -257,6 +258,25 @@ def test_what_is_damaged_is_refused(finished):
     (folder(finished) / STATE).write_text("{")
     assert "cannot be read" in told()
     assert "cannot be read" in told(finished.with_name("no.h5"))
+
+
+def test_a_kill_while_a_checkpoint_is_removed_leaves_none_or_all_of_it(tmp_path, monkeypatch):
+    path = tmp_path / "out.h5"
+    run("run", "data.clients=13", "rounds=2", "-q", "-o", path)
+    keeper, remove = CheckpointWriter(Checkpoint(), path, find(path), [0, 13]), shutil.rmtree
+
+    def killed(place, ignore_errors=False):
+        if os.path.isdir(place):
+            os.unlink(os.path.join(place, os.listdir(place)[0]))
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        keeper.drop()
+    assert "is finished" in run("resume", path, code=2).err
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    keeper.drop()
+    assert os.listdir(tmp_path) == ["out.h5"]
 
 
 def test_data_that_have_changed_are_noticed(tmp_path):

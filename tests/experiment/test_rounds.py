@@ -3,51 +3,28 @@
 import re
 
 import h5py
+import pytest
 
 from mpifed.results.result import load
 from tests.experiment.conftest import run, status
 
+LOST = r"the (reply|loss or gradient) of client \d+ is not finite in round \d, method \w+: .*"
 
-def test_numbers_that_are_not_finite_end_the_run_and_name_the_client(tmp_path):
-    path = tmp_path / "out.h5"
-    done = run(
-        "run",
-        "algorithm=fedavg",
-        "algorithm.step=constant",
-        "algorithm.step.a=1e200",
-        "data.clients=13",
-        "rounds=9",
-        "stop.diverged=0",
-        "-q",
-        "-o",
-        path,
-        code=1,
-    )
-    assert re.search(
-        r"^mpifed: the (reply|loss or gradient) of client \d+ is not finite in round \d, method \w+: .* look at "
-        r"algorithm\.step$",
-        done.err,
-        re.M,
-    ), done.err
+
+@pytest.mark.parametrize(
+    ("a", "words", "sentence"),
+    [("1e200", ["stop.diverged=0"], LOST), ("3.0", [], r"f diverges: \S+ in round \d after \S+ at the start, so")],
+    ids=["not finite", "diverges"],
+)
+def test_divergence_ends_the_run_unless_told_to_go_on_and_numbers_that_are_not_finite_do(a, words, sentence, tmp_path):
+    path, step = tmp_path / "out.h5", f"algorithm.step={{name='constant',a={a}}}"
+    study = ["run", "algorithm=fedavg", step, "data.clients=13", "rounds=9", "-q", "-o", path, *words]
+    done = run(*study, code=1)
+    assert re.search(rf"^mpifed: {sentence} look at algorithm\.step", done.err, re.M), done.err
     assert "Warning" not in done.err
     assert status(path)[0] == "failed"
-
-
-def test_divergence_ends_the_run_unless_told_to_go_on(tmp_path):
-    path = tmp_path / "out.h5"
-    study = [
-        "run",
-        "algorithm=fedavg",
-        "algorithm.step=constant",
-        "algorithm.step.a=3.0",
-        "data.clients=13",
-        "rounds=9",
-        "-q",
-    ]
-    done = run(*study, "-o", path, code=1)
-    assert re.search(r"f diverges: \S+ in round \d after \S+ at the start, so look at algorithm.step", done.err)
-    assert status(path)[0] == "failed"
-    run(*study, "stop.diverged=0", "-o", tmp_path / "on.h5")
+    if not words:
+        run(*study, "stop.diverged=0", "--force")
 
 
 def test_models_are_stored_after_every_so_many_rounds_and_the_last(tmp_path):

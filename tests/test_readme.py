@@ -44,7 +44,7 @@ def run(block: Block, folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [*(pytest.param(page, marks=pytest.mark.slow) for page in PAGES), pytest.param(TORCH, marks=pytest.mark.torch)],
+    [pytest.param(page, marks=pytest.mark.torch if page == TORCH else pytest.mark.slow) for page in (*PAGES, TORCH)],
 )
 def test_blocks_run_in_order_as_copied(page, tmp_path):
     if page == TORCH:

@@ -37,12 +37,8 @@ def test_what_has_no_meaning_is_refused_before_round_one(name):
     assert "\n" not in str(told.value)
 
 
-def test_all_may_be_written_for_the_selection():
-    plain, named = run(*AWAY), run(*AWAY, "selection=all")
-    np.testing.assert_array_equal(plain.rounds["objective"], named.rounds["objective"])
-
-
-def test_a_result_has_who_arrived_how_old_it_was_and_how_many_computed():
+def test_a_result_and_its_summary_have_who_arrived_how_old_it_was_and_how_many_computed():
+    """Also where all are written for the selection."""
     result = run(*AWAY)
     came = [result.selected(k) for k in range(1, 13)]
     assert all(len(ids) == 3 and (np.diff(ids) > 0).all() for ids in came)
@@ -53,12 +49,8 @@ def test_a_result_has_who_arrived_how_old_it_was_and_how_many_computed():
     assert (rounds["staleness"] <= rounds["staleness_max"]).all()
     assert (np.diff(rounds["simulated_seconds"]) >= 0).all()
     assert not {"asked", "dropped", "late"} & rounds.keys()
-
-
-def test_the_summary_says_how_many_clients_computed_at_a_time():
-    result = run(*AWAY)
-    together = result.rounds["computed_at_once"]
-    together = together[together > 0]
+    np.testing.assert_array_equal(rounds["objective"], run(*AWAY, "selection=all").rounds["objective"])
+    together = rounds["computed_at_once"][rounds["computed_at_once"] > 0]
     text = show(result)
     assert re.search(rf"clients computed +{together.mean():.1f} a request, {len(together)} requests", text)
     assert re.search(rf"staleness +\d\.\d\d, at most {result.rounds['staleness_max'].max()}", text)

@@ -21,17 +21,13 @@ class Rank(World):
         self.rank, self.size = rank, size
 
 
-def test_clients_live_on_the_ranks_above_zero():
+def test_clients_live_on_the_ranks_above_zero_and_without_mpi_one_host_has_them_all():
     job = Job(experiment(STUDY))
     parts = [housed(prepare(job, Rank(rank, 4)), job, Rank(rank, 4), "numpy") for rank in range(4)]
     cuts = parts[0].cuts
     assert parts[0].host is None
     assert [(part.host.lo, part.host.hi) for part in parts[1:]] == list(pairwise(cuts))
     assert (cuts[0], cuts[-1]) == (0, 9)
-
-
-def test_without_mpi_one_host_has_them_all():
-    job = Job(experiment(STUDY))
     parts = housed(prepare(job, World()), job, World(), "numpy")
     assert (parts.host.lo, parts.host.hi, parts.setup.m) == (0, 9, 9)
     assert parts.setup.start.dtype == np.float32

@@ -46,11 +46,13 @@ def test_what_computed_is_recorded_and_shown(kernels, tmp_path):
     assert any(line.split()[-2:] == ["kernels", "compiled"] for line in show(result).splitlines())
 
 
-def test_numpy_computes_where_it_is_asked_to():
+def test_numpy_computes_where_it_is_asked_to_and_another_word_is_refused():
     result = public.run(SMALL, kernels="numpy")
     assert result.attrs["kernels"] == "numpy"
     assert "numba" not in result.attrs
     assert any(line.split()[-2:] == ["kernels", "numpy"] for line in show(result).splitlines())
+    with pytest.raises(UserError, match="kernels"):
+        public.run(SMALL, kernels="fortran")
 
 
 @pytest.mark.parametrize("problem", ["softmax", "svm", "mlp", "logistic"])
@@ -79,25 +81,17 @@ def test_matrices_of_sparse_data_have_compiled_kernels_where_the_method_needs_th
     assert public.run(study | {"algorithm": "fedavg"}, data=data).attrs["kernels"] == "numpy"
 
 
-def test_without_numba_auto_is_numpy_and_compiled_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(compiling, "installed", lambda: False)
+@pytest.mark.parametrize(
+    ("installed", "sentence"),
+    [(False, ": pip install 'mpifed[fast]'"), (True, ", but numba cannot be used here: numba needs numpy 1")],
+)
+def test_without_a_numba_that_works_auto_is_numpy_and_compiled_says_why(installed, sentence, monkeypatch):
+    monkeypatch.setattr(compiling, "installed", lambda: installed)
+    monkeypatch.setattr(compiling, "failure", lambda: "numba needs numpy 1")
     assert public.run(SMALL).attrs["kernels"] == "numpy"
     with pytest.raises(UserError) as error:
         public.run(SMALL, kernels="compiled")
-    assert str(error.value) == "kernels = \"compiled\" needs numba: pip install 'mpifed[fast]'"
-
-
-def test_with_a_numba_that_does_not_work_auto_is_numpy_and_says_so(monkeypatch):
-    monkeypatch.setattr(compiling, "installed", lambda: True)
-    monkeypatch.setattr(compiling, "failure", lambda: "numba needs numpy 1.0")
-    with pytest.raises(UserError, match="needs numba, but numba cannot be used here: numba needs numpy 1"):
-        public.run(SMALL, kernels="compiled")
-    assert public.run(SMALL).attrs["kernels"] == "numpy"
-
-
-def test_another_word_is_refused():
-    with pytest.raises(UserError, match="kernels"):
-        public.run(SMALL, kernels="fortran")
+    assert str(error.value) == f'kernels = "compiled" needs numba{sentence}'
 
 
 @fast

@@ -53,8 +53,3 @@ def test_a_mistake_is_named(table, message):
     with pytest.raises(UserError) as caught:
         Oven.build(table, "oven")
     assert str(caught.value) == message
-
-
-def test_a_family_knows_its_members():
-    assert set(Step.choices) <= set(Step.names())
-    assert all(Step.member(name, "step").label() == name for name in Step.choices)

@@ -28,12 +28,9 @@ def test_a_sentence_is_one_line_of_bounded_length():
     assert printable("ü\t\n", keep="\n") == "ü\\t\n"
 
 
-def test_the_reason_of_an_error_of_the_system_is_that_of_the_system():
+def test_the_reason_of_an_error_of_the_system_is_that_of_the_system_and_a_failure_says_where_it_happened():
     assert reason(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "x.h5")) == "no such file or directory"
     assert reason(ValueError("Bad Value")) == "bad value"
-
-
-def test_a_failure_of_a_rank_says_where_it_happened():
     assert failure(2, UserError("k0 = 0 is wrong")) == "k0 = 0 is wrong"
     try:
         _ = 1 // 0

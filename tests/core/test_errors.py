@@ -3,23 +3,7 @@
 import errno
 import os
 
-import pytest
-
-from mpifed.core.errors import LONGEST, UserError, failure, printable, reason, sentence, unknown
-
-
-@pytest.mark.parametrize(
-    ("name", "known", "path", "message"),
-    [
-        ("fedadm", ["fedavg", "fedadmm"], "", "unknown algorithm 'fedadm'; did you mean 'fedadmm'?"),
-        ("xyz", ["fedavg", "fedadmm"], "", "unknown algorithm 'xyz'; the choices are fedavg, fedadmm"),
-        ("k1", [], "algorithm", "unknown algorithm 'algorithm.k1'; there are none here"),
-    ],
-)
-def test_an_unknown_name_is_answered_with_what_there_is(name, known, path, message):
-    with pytest.raises(UserError) as caught:
-        unknown("algorithm", name, known, path)
-    assert str(caught.value) == message
+from mpifed.core.errors import LONGEST, UserError, failure, printable, reason, sentence
 
 
 def test_a_sentence_is_one_line_of_bounded_length():

@@ -141,6 +141,19 @@ TOLD = [  # settings -> how the sentence begins
     ],
 ]
 COUNTS = [  # the same where the number of clients decides
+    (
+        NODES | {"graph": "torus", "data": {"clients": 7}},
+        'graph = "torus" is wrong for 7 clients: they make one row only, which is graph = "ring"',
+    ),
+    (
+        NODES | {"graph": {"name": "torus", "rows": 5}},
+        "graph.rows = 5 is wrong: it must divide the number of",
+    ),
+    (AWAY | {"asynchronous": {"arrivals": 10}}, "asynchronous.arrivals = 10 is wrong: it must be between 1 and the 9"),
+    (
+        {"system": {}, "asynchronous": {}},
+        "asynchronous.arrivals = 1 is wrong: with this [system] client 0 takes no time and would always arrive first",
+    ),
     ({"selection": {"name": "uniform", "count": 1}, "masks": {}}, "selection takes 1 client a round, but masks need"),
     (
         {"system": {"dropout": 0.2, "least": 3}, "masks": {}},

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mpifed.core.component import Component, Table, within
 from mpifed.core.errors import UserError
-from mpifed.core.toml import toml_value
+from mpifed.core.toml import flat, from_toml, toml_value
 from mpifed.experiment.config import DEFAULT_STUDY, FAMILIES, experiment, override, read
 
 
@@ -40,6 +40,7 @@ def test_options_of_a_problem_do_not_need_its_name_and_a_bare_name_is_a_table():
     run = experiment({"data": "qot", "problem": {"mu": 0.5}})
     assert (run.problem.label(), run.problem.mu) == ("logistic", 0.5)
     assert experiment({"algorithm": "fedavg"}) == experiment({"algorithm": {"name": "fedavg"}})
+    assert type(experiment({"stop": {"optimum": 3}}).stop.optimum) is float
 
 
 # every component
@@ -63,47 +64,35 @@ def test_every_name_builds_a_component_of_that_name_which_explains_itself_and_it
 
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 numbers = st.floats(0, 1e300, exclude_min=True, allow_subnormal=False)
-algorithms = st.one_of(
-    st.fixed_dictionaries(
-        {"name": st.just("fedgia")},
-        optional={"k0": st.integers(1, 99), "H": st.sampled_from(["diagonal", "gram", "zero"]), "t": numbers},
-    ),
-    st.fixed_dictionaries(
-        {"name": st.just("fedavg")},
-        optional={
-            "scale": st.sampled_from(["1", "1/m"]),
-            "step": st.sampled_from(["log2", "constant", "sqrt-samples"])
-            | st.fixed_dictionaries({"name": st.just("constant"), "a": numbers}),
-        },
-    ),
-    st.fixed_dictionaries(
-        {"name": st.just("fedadmm")}, optional={"eps0": st.floats(0, 9), "nu": st.floats(0.01, 0.99)}
-    ),
+
+
+def table(name=None, needed=None, **options):
+    """Tables of this name with what they need, and some of the options."""
+    named = {} if name is None else {"name": st.just(name)}
+    return st.fixed_dictionaries(named | (needed or {}), optional=options)
+
+
+algorithms = (
+    table("fedgia", k0=st.integers(1, 99), H=st.sampled_from(["diagonal", "gram", "zero"]), t=numbers)
+    | table(
+        "fedavg",
+        scale=st.sampled_from(["1", "1/m"]),
+        step=st.sampled_from(["log2", "constant", "sqrt-samples"]) | table("constant", {"a": numbers}),
+    )
+    | table("fedadmm", eps0=st.floats(0, 9), nu=st.floats(0.01, 0.99))
 )
-tables = st.fixed_dictionaries(
-    {},
-    optional={
-        "seed": st.integers(0, 2**63 - 1),
-        "rounds": st.integers(0, 10**9),
-        "dtype": st.sampled_from(["float32", "float64"]),
-        "data": st.fixed_dictionaries(
-            {"name": st.just("file"), "path": words},
-            optional={
-                "clients": st.integers(1, 10**6),
-                "partition": st.sampled_from(["iid", "sizes"])
-                | st.fixed_dictionaries(
-                    {"name": st.just("sizes"), "sizes": st.lists(st.integers(1, 99), min_size=1, max_size=5)}
-                ),
-            },
-        ),
-        "problem": st.fixed_dictionaries({"name": st.just("logistic"), "mu": numbers}),
-        "algorithm": algorithms,
-        "selection": st.fixed_dictionaries({"name": st.just("replay"), "path": words}, optional={"key": words}),
-        "stop": st.fixed_dictionaries(
-            {}, optional={"gradient": numbers, "optimum": st.floats(allow_nan=False, allow_infinity=False)}
-        ),
-        "record": st.fixed_dictionaries({"personal": st.booleans()}),
-    },
+sizes = st.lists(st.integers(1, 99), min_size=1, max_size=5)
+partitions = st.sampled_from(["iid", "sizes"]) | table("sizes", {"sizes": sizes})
+tables = table(
+    seed=st.integers(0, 2**63 - 1),
+    rounds=st.integers(0, 10**9),
+    dtype=st.sampled_from(["float32", "float64"]),
+    data=table("file", {"path": words}, clients=st.integers(1, 10**6), partition=partitions),
+    problem=table("logistic", {"mu": numbers}),
+    algorithm=algorithms,
+    selection=table("replay", {"path": words}, key=words),
+    stop=table(gradient=numbers, optimum=st.floats(allow_nan=False, allow_infinity=False)),
+    record=table(None, {"personal": st.booleans()}),
 )
 
 
@@ -131,6 +120,11 @@ def test_the_complete_file_has_every_key_that_has_a_value_and_describes_the_same
 @given(words | numbers | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.lists(words, max_size=3))
 def test_values_are_written_as_toml(value):
     assert tomllib.loads(f"x = {toml_value(value)}")["x"] == value
+
+
+def test_nested_tables_become_dotted_keys_in_their_order():
+    table = from_toml('seed = 3\n[data]\nname = "a"\n[data.partition]\nname = "iid"\n[stop]\n', "a text")
+    assert list(flat(table).items()) == [("seed", 3), ("data.name", "a"), ("data.partition.name", "iid")]
 
 
 # overrides
@@ -249,6 +243,8 @@ def test_what_is_no_experiment_file_is_refused(tmp_path, text, sentence):
 
 # mistakes
 
+HOT = "h" * 500
+
 
 @pytest.mark.parametrize(
     ("assignments", "sentence"),
@@ -265,7 +261,7 @@ def test_what_is_no_experiment_file_is_refused(tmp_path, text, sentence):
         ("stop.gradiant=1", "unknown key 'stop.gradiant'; did you mean 'gradient'?"),
         ("algorithm.bogus=1", "unknown key 'algorithm.bogus'; the choices are start, lagrangian, k0, H, t"),
         ("problem.mu=1", "unknown key 'problem.mu'; there are none here"),
-        ("algorithm.step.b=1", "unknown key 'algorithm.step.b'; "),
+        ("algorithm.step.b=1", "unknown key 'algorithm.step.b'; the choices are a"),
         ("algorithm.k0=0", "algorithm.k0 = 0 is wrong: it must be a whole number >= 1"),
         ("algorithm.k0=1.5", "algorithm.k0 = 1.5 is wrong: it must be a whole number, not a number"),
         ("algorithm.k0=many", 'algorithm.k0 = "many" is wrong: it must be a whole number, not a text'),
@@ -274,6 +270,8 @@ def test_what_is_no_experiment_file_is_refused(tmp_path, text, sentence):
         ("dtype=64", 'dtype = 64 is wrong: it must be "float64" or "float32"'),
         ("seed=-1", "seed = -1 is wrong: it must be a whole number >= 0"),
         (f"seed={2**63}", f"seed = {2**63} is wrong: it must be a whole number <= {2**63 - 1}"),
+        ("stop.optimum=soon", 'stop.optimum = "soon" is wrong: it must be a number, not a text'),
+        (f"seed={HOT}", f'seed = "{HOT[:99]}…{HOT[:49]}" is wrong: it must be a whole number, not a text'),
         ("seed=true", "seed = true is wrong: it must be a whole number, not true or false"),
         ("record.personal=1", "record.personal = 1 is wrong: it must be true or false, not a whole number"),
         ("rounds=-1", "rounds = -1 is wrong: it must be a whole number >= 0"),
@@ -289,6 +287,10 @@ def test_what_is_no_experiment_file_is_refused(tmp_path, text, sentence):
         ("compress.up=topk", "compress.up.k is missing"),
         ("compress.feedback=ef", 'compress.feedback = "ef" is wrong: it must be "auto" or "memory"'),
         ("masks.bits=65", "masks.bits = 65 is wrong"),
+        ("graph=rng", "unknown graph 'rng'; did you mean 'ring'"),
+        ("graph={name='ring',loss=1.0}", "graph.loss = 1.0 is wrong: it must be a number < 1.0"),
+        ("asynchronous.arrivals=0", "asynchronous.arrivals = 0 is wrong: it must be a whole number >= 1"),
+        ("asynchronous.staleness=-1", "asynchronous.staleness = -1 is wrong: it must be a whole"),
         ("masks.kind=none", 'masks.kind = "none" is wrong: it must be "seeds" or "vectors"'),
         ("data.least=200", "data: least = 200 is more than most = 150"),
         ("data.clients=[4]", "data.clients = [4] is wrong: it must be a whole number, not a list"),

@@ -96,19 +96,13 @@ def test_without_a_numba_that_works_auto_is_numpy_and_compiled_says_why(installe
 
 @fast
 @pytest.mark.parametrize("name", ["fedadmm", *(pytest.param(name, marks=pytest.mark.slow) for name in LINEAR)])
-def test_ranks_do_not_change_a_bit_of_compiled_kernels(name, tmp_path):
-    several, alone = tmp_path / "ranks.h5", tmp_path / "alone.h5"
-    run("run", *endless(name), "rounds=4", "kernels=compiled", "-q", "-o", several, ranks=3)
-    run("run", *endless(name), "rounds=4", "kernels=compiled", "-q", "-o", alone)
+def test_neither_ranks_nor_a_stop_change_a_bit_of_compiled_kernels(name, tmp_path):
+    study = [*endless(name), "kernels=compiled"]
+    several, alone = tmp_path / "ranks.h5", goes_on(tmp_path, study)
+    run("run", *study, "rounds=6", "-q", "-o", several, ranks=3)
     assert content(several) == content(alone)
     assert attributes(several) == attributes(alone)
     assert attributes(alone)["kernels"] == "compiled"
-
-
-@fast
-@pytest.mark.parametrize("name", ["fedadmm", "fedavg, mini-batches"])
-def test_a_resumed_run_has_the_bits_of_one_that_was_not_stopped(name, tmp_path):
-    assert attributes(goes_on(tmp_path, [*endless(name), "kernels=compiled"]))["kernels"] == "compiled"
 
 
 @fast

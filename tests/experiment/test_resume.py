@@ -19,8 +19,8 @@ from mpifed.experiment.checkpoint import STATE, Checkpoint, CheckpointWriter, fi
 from mpifed.results.result import load
 from tests.experiment.conftest import chosen, goes_on, run, status
 from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun
-from tests.helpers.killed_runs import AWAY, children, content, finish, start
 from tests.helpers.killed_runs import STUDY as KILLED
+from tests.helpers.killed_runs import children, content, finish, start
 from tests.helpers.studies import STUDIES, endless
 
 RESUMED = [  # by default: each kind of state that a checkpoint has
@@ -318,11 +318,10 @@ def test_a_host_that_fails_leaves_a_file_that_says_so_and_can_be_resumed(tmp_pat
     assert content(path) == content(whole)
 
 
-@pytest.mark.parametrize("study", [KILLED, pytest.param(AWAY, marks=pytest.mark.slow)], ids=["rounds", "asynchronous"])
-def test_a_run_of_which_a_rank_was_killed_is_resumed_with_the_same_bits(study, tmp_path):
+def test_a_run_of_which_a_rank_was_killed_is_resumed_with_the_same_bits(tmp_path):
     path, whole = tmp_path / "out.h5", tmp_path / "whole.h5"
-    run("run", *study, "rounds=40", "-q", "-o", whole)
-    process = start(3, "run", *study, "rounds=40", "-q", "-o", path)
+    run("run", *KILLED, "rounds=40", "-q", "-o", whole)
+    process = start(3, "run", *KILLED, "rounds=40", "-q", "-o", path)
     deadline = time.monotonic() + 60
     while (saved := find(path)) is None or not saved.round:
         assert process.poll() is None, process.communicate()
@@ -344,3 +343,24 @@ def test_twenty_kills(more, tmp_path):
     kills, runs, equal = map(int, re.match(r"(\d+) kills in (\d+) runs: (\d+) of", done.out).groups())
     assert kills >= 20
     assert equal == runs, done.out + done.err
+
+
+def test_where_the_launcher_ends_all_ranks_it_is_refused(tmp_path):
+    done = mpifed("run", "--survive", "-q", "-o", tmp_path / "out.h5")
+    assert done.code == 2
+    assert re.search(
+        r"^mpifed: --survive needs Open MPI's mpirun --with-ft ulfm, for other launchers end all ranks when one "
+        "dies; resume goes on from the last checkpoint everywhere$",
+        done.err,
+        re.M,
+    ), done.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_runs_that_survive_a_lost_rank_end_with_the_same_bits(tmp_path):
+    if "Open MPI" not in execute([mpirun(1)[0], "--version"]).out:
+        pytest.skip("this MPI library does not survive a dead rank")
+    done = execute([sys.executable, "-m", KILLS, "--survive", "4"], 200, ROOT, TMPDIR=str(tmp_path))
+    assert "4 of 4 runs of four ranks that lost one equal the undisturbed one to the bit" in done.out, (
+        done.out + done.err
+    )

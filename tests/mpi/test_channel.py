@@ -23,7 +23,8 @@ pytestmark = pytest.mark.mpi(min_size=3)
 def test_requests_of_any_kind_in_any_order_arrive(world):
     """Also when there are more kinds than plans that are kept."""
     rng = np.random.default_rng(0)
-    order = [*rng.integers(0, len(REQUESTS), 60), *[-n for n in range(1, 300)], *rng.integers(0, len(REQUESTS), 20)]
+    some, others = rng.integers(0, len(REQUESTS), 60), rng.integers(0, len(REQUESTS), 20)
+    order = [*range(len(REQUESTS)), *some, *[-n for n in range(1, 300)], *others]
     sent = [REQUESTS[k] if k >= 0 else Request("many", (np.arange(-k),)) for k in order]
     if world.rank == 0:
         server = Server(world, [0, 5, 10], "float64")

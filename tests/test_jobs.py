@@ -36,7 +36,7 @@ def ranks(path):
 
 
 @scripts
-def test_a_script_names_what_it_reads_and_a_file_for_the_site_that_is_missing(script, tmp_path):
+def test_a_script_is_valid_and_names_what_it_reads_and_a_file_for_the_site_that_is_missing(script, tmp_path):
     text = script.read_text("utf-8")
     assert text.startswith("#!/usr/bin/env bash\n")
     head = text.partition("\n\n")[0]
@@ -45,15 +45,9 @@ def test_a_script_names_what_it_reads_and_a_file_for_the_site_that_is_missing(sc
     place = {"PBS_O_WORKDIR": str(tmp_path), "SLURM_NTASKS": "1", "SLURM_JOB_ID": "1"}
     done = execute(["bash", script], cwd=tmp_path, MPIFED_ENV="nowhere.sh", **place)
     assert (done.code, done.err) == (2, "MPIFED_ENV=nowhere.sh is wrong: there is no such file\n")
-
-
-@scripts
-def test_a_script_is_valid_and_shellcheck_has_no_objections(script):
     assert execute(["bash", "-n", script]).code == 0
-    if shutil.which("shellcheck") is None:
-        pytest.skip("there is no shellcheck")
-    done = execute(["shellcheck", script])
-    assert (done.code, done.out) == (0, "")
+    if shutil.which("shellcheck"):
+        assert execute(["shellcheck", script]).out == ""
 
 
 def test_the_site_says_everything_in_one_file(tmp_path):

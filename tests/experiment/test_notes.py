@@ -10,18 +10,6 @@ from mpifed.experiment.progress import Progress
 from mpifed.experiment.run import start
 from tests.helpers.algorithm_cases import SERVED
 
-METHOD = """
-from typing import ClassVar, NamedTuple
-from mpifed import Algorithm, Takes
-class State(NamedTuple):
-    x: object = 0
-class Own(Algorithm):
-    takes = Takes.ALL
-    def join(self, f): return ()
-    def start(self, fed): return State(fed.initial())
-    def round(self, fed, server): return State(server.x - 0.01 * fed.mean(self.gradient, server.x))
-    def gradient(self, f, client, x): return client, f.grad(x)
-"""
 SMALL = {"data": {"clients": 4, "features": 3}, "rounds": 2}
 
 
@@ -43,11 +31,9 @@ def test_fedgia_says_what_selection_decides_where_the_user_set_it():
     assert started({"selection": "all"})[1] == f"mpifed: {FEDGIA}\n"
 
 
-def test_a_method_that_never_selects_says_so_where_the_user_set_the_selection(tmp_path):
-    (tmp_path / "own.py").write_text(METHOD)
-    name = f"{tmp_path}/own.py:Own"
-    result, said = started({"algorithm": name, "selection": {"share": 0.25}})
-    assert said == f"mpifed: {name} asks all clients; selection has no effect\n"
+def test_a_method_that_never_selects_says_so_where_the_user_set_the_selection():
+    result, said = started({"algorithm": "newton", "selection": {"share": 0.25}})
+    assert said == "mpifed: newton asks all clients; selection has no effect\n"
     assert result.attrs["notes"] in said
     assert result.cr == 2
 

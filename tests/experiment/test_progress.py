@@ -10,11 +10,6 @@ from mpifed.experiment.progress import Progress
 ROW = {"objective": 0.5, "grad_norm_sq": 1e-3}
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 @pytest.fixture
 def always(monkeypatch):
     for name in ("SECONDS_TERMINAL", "SECONDS_LOG"):
@@ -34,7 +29,8 @@ def test_a_log_has_a_line_a_round(always):
 
 
 def test_a_terminal_has_one_line_that_is_cleared_at_the_end(always):
-    terminal = Terminal()
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
     shown = Progress(terminal)
     shown.show(1, 4, ROW)
     shown.show(2, 4, ROW)

@@ -33,6 +33,7 @@ def test_a_run_is_the_same_with_and_without_a_certificate(name):
     without, with_ = (mpifed.run(study, {"algorithm.certify": wish}) for wish in (False, True))
     assert bits(without) == bits(with_)
     assert without.certificate is None
+    assert "certificate" not in without.summary()
     assert with_.certificate.constants.at == "the minimum x*"
 
 
@@ -51,13 +52,6 @@ def test_the_record_and_a_copy_hold_what_the_command_prints(certified, tmp_path,
         assert "σ >= 6 r/m" in told
         assert "hold" in told
     assert "in this run" not in told
-
-
-def test_a_summary_without_a_certificate_needs_no_file(tmp_path):
-    path = tmp_path / "out.h5"
-    result = mpifed.run(STUDY, path=path)
-    path.unlink()
-    assert "certificate" not in result.summary()
 
 
 @pytest.mark.slow

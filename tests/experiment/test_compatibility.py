@@ -141,6 +141,7 @@ TOLD = [  # settings -> how the sentence begins
     ],
 ]
 COUNTS = [  # the same where the number of clients decides
+    (DUAL | {"selection": {"count": 1}}, "selection takes 1 client a round, but feddcd needs at least 2"),
     (
         NODES | {"graph": "torus", "data": {"clients": 7}},
         'graph = "torus" is wrong for 7 clients: they make one row only, which is graph = "ring"',

@@ -209,6 +209,7 @@ def test_overrides_apply_in_order_and_only_another_name_drops_the_options_of_the
     [
         ("data", "fed.h5", "{folder}/fed.h5"),
         ("selection", "../sel.npz", "{folder}/../sel.npz"),
+        ("graph", "edges.txt", "{folder}/edges.txt"),
         ("data", "/data/fed.h5", "/data/fed.h5"),
         ("data", "~/fed.h5", "~/fed.h5"),
     ],

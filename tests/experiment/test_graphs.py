@@ -35,15 +35,6 @@ def test_a_graph_in_parts_runs_and_the_run_says_so(tmp_path, capsys):
     assert result.attrs["spectral_gap"] == pytest.approx(0, abs=1e-12)
 
 
-def test_paths_of_a_study_are_relative_to_its_file(tmp_path, monkeypatch):
-    (tmp_path / "edges.txt").write_text("".join(f"{i},{i + 1}\n" for i in range(11)))
-    (tmp_path / "study.toml").write_text(
-        'rounds = 2\nalgorithm = "dgd"\n'
-        '[data]\nclients = 12\nfeatures = 4\n[graph]\nname = "file"\npath = "edges.txt"\n'
-    )
-    assert mpifed.run(str(tmp_path / "study.toml")).attrs["graph_edges"] == 11
-
-
 def test_a_certificate_says_that_there_is_no_theorem():
     certificate = mpifed.run(STUDY | {"algorithm": {"name": "dgd", "certify": True}}).certificate
     assert certificate.remarks[0].startswith("no theorem is certified for dgd")

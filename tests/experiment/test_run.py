@@ -1,6 +1,7 @@
 """One way to start a run, its rounds and how they end, and the world of a single rank that agrees with itself."""
 
 import re
+from itertools import pairwise
 
 import h5py
 import numpy as np
@@ -10,6 +11,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.processor import block_size
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
+from mpifed.experiment.prepare import housed, prepare
 from mpifed.experiment.resume import resume
 from mpifed.experiment.run import build, start
 from mpifed.mpi.world import World
@@ -35,17 +37,37 @@ def test_a_job_gives_a_recorder_and_goes_on_from_its_checkpoint(tmp_path):
     assert np.array_equal(longer.rounds["objective"], whole.rounds["objective"])
 
 
-def test_a_mistake_is_raised_before_anything_is_written(tmp_path):
-    table = {"algorithm": "feddcd", "data": {"name": "quadratic", "clients": 6}, "selection": {"count": 1}}
-    with pytest.raises(UserError, match="needs at least 2"):
-        start(Job(experiment(table), tmp_path / "out.h5"))
-    assert not list(tmp_path.iterdir())
-
-
 def test_ranks_that_exchange_vectors_with_each_other_cannot_survive_a_dead_one(monkeypatch):
     monkeypatch.setattr(World, "survives", lambda world: True)
     with pytest.raises(UserError, match="--survive cannot be used with graph"):
         start(Job(experiment(STUDY | {"algorithm": "dgd", "graph": "ring"}), survive=True))
+
+
+NINE = {"data": {"clients": 9, "features": 4}, "dtype": "float32"}
+
+
+class Rank(World):
+    """One of several ranks, as far as prepare() looks at it."""
+
+    def __init__(self, rank, size):
+        self.rank, self.size = rank, size
+
+
+def test_clients_live_on_the_ranks_above_zero_and_without_mpi_one_host_has_them_all():
+    job = Job(experiment(NINE))
+    parts = [housed(prepare(job, Rank(rank, 4)), job, Rank(rank, 4), "numpy") for rank in range(4)]
+    cuts = parts[0].cuts
+    assert parts[0].host is None
+    assert [(part.host.lo, part.host.hi) for part in parts[1:]] == list(pairwise(cuts))
+    assert (cuts[0], cuts[-1]) == (0, 9)
+    parts = housed(prepare(job, World()), job, World(), "numpy")
+    assert (parts.host.lo, parts.host.hi, parts.setup.m) == (0, 9, 9)
+    assert parts.setup.start.dtype == np.float32
+
+
+def test_more_ranks_than_clients_and_the_server_are_refused():
+    with pytest.raises(UserError, match=r"^11 ranks are too many for 9 clients: start at most 10"):
+        prepare(Job(experiment(NINE)), Rank(0, 11))
 
 
 def test_a_world_of_one_rank_agrees_with_itself_and_a_mistake_is_one_sentence_and_other_errors_pass():

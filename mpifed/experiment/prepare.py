@@ -60,8 +60,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     refuse(config, RULES)
     load = config.data.load if cache is None else partial(cache.load, config.data)
     data = config.problem.fitted(load(config.seed, config.dtype))
-    refuse_columns(config.problem)
-    refuse_ranks(data, world.size)
+    refuse_data(config.problem, data, world.size)
     with config.problem.refusing():
         first = config.problem.initial(data, config.seed).astype(config.dtype)
     if x is not None:
@@ -152,17 +151,13 @@ def begin(host: Host | None, job: Job) -> None:
             host.restore(job.saved.clients(host.lo, host.hi))
 
 
-def refuse_columns(problem: Problem) -> None:
-    """UserError where a problem measures something under the name of a column that is not one of measures."""
+def refuse_data(problem: Problem, data: Dataset, ranks: int) -> None:
+    """UserError for a metric under the name of a column that is none of measures, and for more ranks than clients."""
     for name in problem.measured():
         if name in {*COLUMNS, *SCALES} - {*MEASURES}:
             raise UserError(
                 f"the metric {name} of the problem is wrong: there is a column {name}, so rename the function"
             )
-
-
-def refuse_ranks(data: Dataset, ranks: int) -> None:
-    """UserError for more ranks than there are clients for."""
     if ranks > data.m + 1:
         raise UserError(
             f"{ranks} ranks are too many for {data.m} clients: start at most {data.m + 1}, one for the server "

@@ -9,6 +9,11 @@ from mpifed.graphs.weights import Weights
 from mpifed.results.result import Result
 
 TRUE_DATA = ("gradient", "objective_gap", "accuracy", "variance", "rising")  # stop rules that look at the true data
+SELECTING = {
+    Takes.ALL: "; selection has no effect",
+    Takes.SELECTED_OR_ALL: " in some rounds; selection decides which ones reply in the others",
+    Takes.SELECTED_AND_ALL: "; selection decides what each computes, not which ones reply",
+}
 
 
 def notes(config: Experiment, m: int) -> list[str]:
@@ -30,14 +35,8 @@ def compressing(config: Experiment) -> list[str]:
 
 def selecting(config: Experiment) -> list[str]:
     """A sentence where the method also asks clients that are not selected."""
-    algorithm, name = config.algorithm, config.algorithm.label()
-    if algorithm.takes is Takes.ALL:
-        return [f"{name} asks all clients; selection has no effect"]
-    if algorithm.takes is Takes.SELECTED_OR_ALL:
-        return [f"{name} asks all clients in some rounds; selection decides which ones reply in the others"]
-    if algorithm.takes is Takes.SELECTED_AND_ALL:
-        return [f"{name} asks all clients; selection decides what each computes, not which ones reply"]
-    return []
+    said = SELECTING.get(config.algorithm.takes)
+    return [] if said is None else [f"{config.algorithm.label()} asks all clients{said}"]
 
 
 def worth_saying(config: Experiment, m: int) -> list[str]:

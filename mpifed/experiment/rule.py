@@ -46,7 +46,7 @@ def broken(rules: Iterable[Rule[Judged]], settings: Judged) -> Iterator[str]:
     for rule in rules:
         found = rule.when(settings)
         if found:
-            yield rule.sentence.format_map(Words(settings, found if isinstance(found, Mapping) else {}))
+            yield rule.sentence.format_map(Words(found if isinstance(found, Mapping) else {}, settings=settings))
 
 
 def refuse(settings: Judged, rules: Iterable[Rule[Judged]]) -> None:
@@ -56,14 +56,10 @@ def refuse(settings: Judged, rules: Iterable[Rule[Judged]]) -> None:
 
 
 class Words(dict[str, Any]):
-    """What a sentence may name, computed where it does."""
-
-    def __init__(self, settings: Any, found: Mapping[str, Any]) -> None:
-        super().__init__(found)
-        self.settings = settings
+    """What a sentence may name, computed where it does from the ``settings`` in it."""
 
     def __missing__(self, word: str) -> Any:
-        return WORDS[word](self.settings) if word in WORDS else getattr(self.settings, word)
+        return WORDS[word](self["settings"]) if word in WORDS else getattr(self["settings"], word)
 
 
 WORDS: dict[str, Callable[[Any], Any]] = {

@@ -18,8 +18,8 @@ from mpifed.cli import describe
 from mpifed.cli.describe import KINDS, option, paper, sentence
 from mpifed.core.component import Table
 from mpifed.experiment.checkpoint import Checkpoint
-from mpifed.experiment.config import Evaluate, Experiment, Record
 from mpifed.experiment.matching import matrix
+from mpifed.experiment.settings import Evaluate, Experiment, Record
 from mpifed.experiment.stop import Stop
 from mpifed.results import columns, group_columns
 from mpifed.results.certificate_group import CERTIFICATE

@@ -11,21 +11,8 @@ import numpy as np
 
 from mpifed.core.typing import Array
 
-PURPOSES = (
-    "data",
-    "partition",
-    "split",
-    "selection",
-    "server",
-    "clients",
-    "model",
-    "system",
-    "tuning",
-    "noise",
-    "masks",
-    "compression",
-    "graph",
-)
+NAMES = "data partition split selection server clients model system tuning noise masks compression graph"
+PURPOSES = tuple(NAMES.split())
 
 
 class PhiloxKey(np.random.bit_generator.ISeedSequence):

@@ -21,7 +21,8 @@ from mpifed.core.files import replacing
 from mpifed.core.toml import from_toml, to_toml
 from mpifed.data.base import Data
 from mpifed.data.compiled import compiling
-from mpifed.experiment.config import Evaluate, Experiment, Record, read
+from mpifed.experiment.config import read
+from mpifed.experiment.settings import Evaluate, Experiment, Record
 from mpifed.experiment.stop import Stop
 from tests.helpers import hostile_files as hostile
 

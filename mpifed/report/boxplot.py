@@ -46,7 +46,8 @@ def box(results: Sequence[Result], key: str, y: str | None = None, **wishes: Unp
     values = sorted({box.value for box in boxes}, key=natural)
     looks = looks_of(boxes, key)
     labels, across, deep = folded([kind for kind in looks if kind] or [""], width)
-    ticks = [shortened(groups.names.value(key, value)) for value in values]
+    ticks = [groups.names.value(key, value) for value in values]
+    ticks = [tick if len(tick) <= LONGEST else "…" + tick[1 - LONGEST :] for tick in ticks]
     crowded = sum(len(tick) + 2 for tick in ticks) * LETTER > width - 0.6
     with drawing() as matplotlib:
         heading = headed(width, wishes.get("title"))
@@ -125,8 +126,3 @@ def boxed(axis: Any, numbers: Array, x: float, width: float, colour: str, **opti
     options |= {"whiskerprops": line, "capprops": line, "medianprops": line | {"linewidth": 1.6}}
     options |= {"patch_artist": True, "boxprops": {"facecolor": "white", "edgecolor": colour}}
     axis.boxplot([numbers], positions=[x], widths=width, manage_ticks=False, **options)
-
-
-def shortened(value: str) -> str:
-    """The end of a long value."""
-    return value if len(value) <= LONGEST else "…" + value[1 - LONGEST :]

@@ -58,7 +58,10 @@ def compare(results: Sequence[Result], layout: Layout) -> str:
     text = tables.terminal(table, layout.bold) if form == "terminal" else FORMATS[form](table)
     told = ties and (form != "terminal" or layout.bold)
     notes = [f"tie for the best, so not bold: {', '.join(ties)}"] if told else []
-    notes += partial(ends) + ([] if layout.everything else left_out(groups))
+    lacking = sum(math.isnan(end) for row in ends.get("error", ()) for end in row.values())
+    if lacking:
+        notes.append(f"error: without {count(lacking, 'run')} on data that other rows lack")
+    notes += [] if layout.everything else left_out(groups)
     if form == "csv" or not notes:
         return text
     return "\n".join([*(f"% {line}" for line in notes), text] if form == "latex" else [text, "", *notes])
@@ -72,12 +75,6 @@ def metrics_of(results: Sequence[Result], columns: Sequence[str] | None, groups:
     if all("objective_gap" in result.rounds for result in results):
         names = ["objective_gap" if name == "error" else name for name in names]
     return list(dict.fromkeys(names))
-
-
-def partial(ends: Columns) -> list[str]:
-    """A line that says that the error leaves out some runs."""
-    lacking = sum(math.isnan(end) for row in ends.get("error", ()) for end in row.values())
-    return [f"error: without {count(lacking, 'run')} on data that other rows lack"] if lacking > 0 else []
 
 
 def left_out(groups: Study) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.typing import Array
 from mpifed.report import axes, palette
-from mpifed.report.curves import BANDS, FEW, Curve, band, held, logarithmic, pair, scaled, series, spread, usual
+from mpifed.report.curves import BANDS, FEW, Curve, band, held, logarithmic, scaled, series, spread, usual
 from mpifed.report.groups import Study, label, study
 from mpifed.report.metrics import column
 from mpifed.report.style import DOUBLE, SINGLE, Wishes, above, canvas, drawing, folded, headed, paper, text
@@ -54,13 +54,6 @@ def page(results: Sequence[Result], **wishes: Unpack[Wishes]) -> Any:
     return panels(results, pairs, 2, paper(wishes.get("width"), DOUBLE), wishes)
 
 
-class Scale(NamedTuple):
-    """A column and the kind of axis that it is drawn on."""
-
-    name: str
-    log: bool
-
-
 class Drawing(NamedTuple):
     """What all panels of a figure share: the runs, their groups, the look of each, and the kind of band."""
 
@@ -68,14 +61,6 @@ class Drawing(NamedTuple):
     groups: Study
     looks: list[dict[str, Any]]
     band: str
-
-
-class Line(NamedTuple):
-    """What a group has in a panel: its runs, or their mean; ``low`` and ``high`` of its band."""
-
-    curves: list[Curve]
-    low: Array | None = None
-    high: Array | None = None
 
 
 def panels(
@@ -104,7 +89,7 @@ def panels(
         for axis in places.flat[len(pairs) :]:
             axis.remove()
         for axis, (x, y), logarithm in zip(places.flat, pairs, logs, strict=False):
-            draw(axis, picture, Scale(x, "x" in (log or "")), Scale(y, logarithm))
+            draw(axis, picture, (x, y), ("x" in (log or ""), logarithm))
         handles = [matplotlib.lines.Line2D([], [], **look) for look in looks]
         above(figure, handles, labels, across, heading)
     return figure
@@ -118,51 +103,54 @@ def sparse(x: Array, number: int) -> list[int]:
     return sorted(set(np.abs(x[:, None] - wanted).argmin(axis=0).tolist()))
 
 
-def draw(axis: Any, picture: Drawing, x: Scale, y: Scale) -> None:
-    """Draw the curves of one panel, one for each group."""
+def draw(axis: Any, picture: Drawing, names: tuple[str, str], logs: tuple[bool, bool]) -> None:
+    """Draw the curves of one panel, one for each group: columns (x, y), on axes that are logarithmic or not."""
     results = picture.results
-    x_name, xs = series(results, x.name)
-    y_name, ys = series(results, y.name)
+    log_x, log_y = logs
+    (x_name, xs), (y_name, ys) = (series(results, name) for name in names)
     by_x, x_title = scaled(x_name, xs, results, picture.groups.names)
     by_y, y_title = scaled(y_name, ys, results, picture.groups.names)
     axis.set(xlabel=text(x_title), ylabel=text(y_title))
-    points = [pair(a, b, x.log) for a, b in zip(xs, ys, strict=True)]
-    found = {
-        id(run): ((curve[0] / by_x, curve[1] / by_y), held(y_name, run))
-        for run, curve in zip(results, points, strict=True)
-        if curve is not None
-    }
-    shown = [curve for curve, _ in found.values() if not y.log or (curve[1] > 0).any()]
-    if not shown:
-        which = " that a logarithmic axis can show" if x.log or y.log else ""
+    found: dict[int, Curve] = {}
+    for run, x, y in zip(results, xs, ys, strict=True):
+        if x is not None and y is not None:
+            there = np.isfinite(x) & np.isfinite(y) & ((x >= 0) | (not log_x))
+            if there.any():
+                found[id(run)] = (x[there] / by_x, y[there] / by_y)
+    if not any(not log_y or (y > 0).any() for _, y in found.values()):
+        which = " that a logarithmic axis can show" if log_x or log_y else ""
         raise UserError(f"there is nothing to draw: no run has numbers of both {x_name} and {y_name}{which}")
-    floor = axes.floor(curve[1] for curve, _ in found.values()) if y.log else None
+    floor = axes.floor(y for _, y in found.values()) if log_y else None
     for number, group in enumerate(picture.groups.groups):
-        own = [found[id(run)] for run in group.runs if id(run) in found]
-        line(axis, joined(own, y.log, floor, picture.band), picture.looks[number], floor, number, x.log)
-    if x.log:
-        axes.along(axis, [curve[0] for curve, _ in found.values()])
+        own = [(found[id(run)], held(y_name, run)) for run in group.runs if id(run) in found]
+        line(axis, picture, number, own, floor, logs)
+    if log_x:
+        axes.along(axis, [x for x, _ in found.values()])
     elif x_name in SCALES or column(x_name).integer:
         axes.whole(axis)
-    axis.set_yscale("log" if y.log else "linear")
+    axis.set_yscale("log" if log_y else "linear")
     if floor is not None:
         axes.base(axis, floor)
 
 
-def joined(runs: Sequence[tuple[Curve, bool]], log: bool, floor: float | None, kind: str) -> Line:
-    """The runs of a group as one line, or each of them where x goes back; what is not positive is on the floor."""
+def line(
+    axis: Any,
+    picture: Drawing,
+    number: int,
+    runs: Sequence[tuple[Curve, bool]],
+    floor: float | None,
+    logs: tuple[bool, bool],
+) -> None:
+    """Draw a group: its mean and band, or each run where x goes back, and arrows for what stands on the floor."""
+    log_x, log_y = logs
+    look = picture.looks[number]
     curves = [(x, axes.raised(y, floor)) for (x, y), _ in runs]
-    mean = band(curves, [stays for _, stays in runs], log, kind) if len(curves) > 1 else None
-    if mean is None:
-        return Line(curves)
-    return Line([(mean.x, mean.middle)], *((mean.low, mean.high) if kind != "none" else ()))
-
-
-def line(axis: Any, drawn: Line, look: dict[str, Any], floor: float | None, number: int, log_x: bool) -> None:
-    """Draw what a group has: its band, its curves, and arrows where they stand on the floor."""
-    if drawn.low is not None:
-        axis.fill_between(drawn.curves[0][0], drawn.low, drawn.high, color=look["color"], alpha=0.18, linewidth=0)
-    for x, y in drawn.curves:
+    mean = band(curves, [stays for _, stays in runs], log_y, picture.band) if len(curves) > 1 else None
+    if mean is not None:
+        curves = [(mean.x, mean.middle)]
+        if picture.band != "none":
+            axis.fill_between(mean.x, mean.low, mean.high, color=look["color"], alpha=0.18, linewidth=0)
+    for x, y in curves:
         marked = sparse(np.log(np.maximum(x, np.min(x[x > 0], initial=1.0))) if log_x else x, number)
         axis.plot(x, y, **look, markevery=marked)
         if floor is not None and (below := y <= floor * (1 + 1e-9)).any():

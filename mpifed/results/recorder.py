@@ -71,10 +71,6 @@ class Recorder:
         """Rows in the file."""
         return self._rounds.count
 
-    def declare(self, name: str, unit: str, description: str) -> None:
-        """Describe a column that an algorithm reports; names in COLUMNS keep their meaning."""
-        self._rounds.declare(name, unit, description)
-
     def row(self, values: Mapping[str, float], selected: Array | None) -> None:
         """Record a round: its numbers, and the ids of the clients selected (None: all).
 
@@ -195,8 +191,6 @@ class Recorder:
     def _copy(self, before: Result, last: int) -> None:
         """Copy the rounds of another result up to round ``last``."""
         names = [name for name in before.rounds if name != "round"]
-        for name in names:
-            self.declare(name, *before.about[name])
         for k in range(last + 1):
             ids = before.selected(k) if k else np.zeros(0)
             values = {name: before.rounds[name][k] for name in names}

@@ -9,8 +9,12 @@ from mpifed.results.columns import COLUMNS
 from tests.results.conftest import ATTRS, written
 
 
-def test_rows_are_columns_of_their_kind(path):
+def test_rows_are_columns_of_their_kind(path, memory):
     written(path)
+    memory.row({"objective": 1, "other": 2}, None)
+    about = memory.result().about
+    assert about["objective"] == COLUMNS["objective"][:2]
+    assert about["other"] == ("1", "Reported by the algorithm or the problem.")
     with h5py.File(path) as file:
         rounds = file["rounds"]
         assert rounds["round"][:].tolist() == [0, 1, 2, 3, 4]
@@ -37,16 +41,6 @@ def test_large_counts_are_exact_and_one_that_turns_out_to_be_a_mean_loses_nothin
     assert memory.result().rounds["bytes_up"][0] == 2**60 + 1
     assert memory.result().rounds["inner_steps"].tolist() == [2, 3, 2.5]
     assert len(memory.file["rounds/inner_steps"].dims[0]) == 1
-
-
-def test_an_algorithm_may_say_what_its_column_is(memory):
-    memory.declare("tilt", "rad", "Angle between the last two steps.")
-    memory.declare("objective", "km", "Something else.")
-    memory.row({"tilt": 0.1, "objective": 1, "other": 2}, None)
-    about = memory.result().about
-    assert about["tilt"] == ("rad", "Angle between the last two steps.")
-    assert about["objective"] == COLUMNS["objective"][:2]  # the fixed names mean the same in every file
-    assert about["other"] == ("1", "Reported by the algorithm or the problem.")
 
 
 def test_a_column_cannot_be_called_like_a_path_or_the_round():

@@ -8,7 +8,7 @@ from mpifed.core.errors import UserError
 from mpifed.results import model_log
 from mpifed.results.recorder import Recorder
 from mpifed.results.result import load
-from tests.results.conftest import ATTRS, Images, row
+from tests.results.conftest import ATTRS, Images, row, written
 
 
 def grown(path, rounds, every=1, **options):
@@ -22,7 +22,7 @@ def grown(path, rounds, every=1, **options):
     return recorder
 
 
-def test_models_are_read_back_with_their_rounds_and_the_last_one_once_from_memory_too(path):
+def test_models_are_read_back_with_their_rounds_and_the_last_one_once_from_memory_too_where_there_are_any(path):
     for rounds, expected in ((7, [0, 3, 6, 7]), (6, [0, 3, 6]), (0, [0])):
         grown(path, rounds, 3, force=True)
         models = load(path).models
@@ -33,13 +33,8 @@ def test_models_are_read_back_with_their_rounds_and_the_last_one_once_from_memor
     assert result.models["round"].tolist() == [0, 2, 4, 5]
     result.save(path, force=True)
     assert load(path).models["x"][:, 0].tolist() == [0, 2, 4, 5]
-
-
-def test_a_run_without_models_has_none(path):
-    with Recorder(path, ATTRS, 4) as recorder:
-        recorder.row(row(0), None)
-    models = load(path).models
-    assert (len(models["round"]), len(models["x"])) == (0, 0)
+    written(path, force=True)  # without models
+    assert [len(values) for values in load(path).models.values()] == [0, 0]
     with h5py.File(path) as file:
         assert "models" not in file
 
@@ -56,19 +51,6 @@ def test_a_long_model_is_stored_in_several_chunks_and_keeps_its_type(path, monke
     assert np.array_equal(found, [0 * x, x, 2 * x])
     with h5py.File(path) as file:
         assert file["models/x"].chunks == (1, 16)
-
-
-def test_xarray_reads_them_with_their_rounds(path):
-    xarray = pytest.importorskip("xarray")
-    pytest.importorskip("h5netcdf")
-    grown(path, 7, 3)
-    with xarray.open_dataset(path, group="models", engine="h5netcdf") as models:
-        assert models["x"].dims == ("round", "parameter")
-        assert models["round"].values.tolist() == [0, 3, 6, 7]
-        assert models["x"].sel(round=6).values.tolist() == [6.0] * 5
-        assert models["x"].attrs["units"] == "1"
-    with xarray.open_dataset(path, group="rounds", engine="h5netcdf") as rounds:
-        assert len(rounds["objective"]) == 8
 
 
 def test_between_any_two_writes_the_file_opens_with_every_model_that_was_stored(path, monkeypatch):

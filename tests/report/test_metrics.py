@@ -3,7 +3,7 @@
 import pytest
 
 from mpifed.core.errors import UserError
-from mpifed.report.metrics import available, column, latex_title, requested, scale, title, unit
+from mpifed.report.metrics import available, latex_title, requested, scale, title, unit
 from tests.helpers.recorded_runs import recorded
 
 
@@ -28,11 +28,6 @@ def test_a_title_is_the_symbol_or_the_name_and_the_unit_which_an_algorithm_may_d
     assert unit("lap", [run]) == "m"
     assert unit("lap") == "1"
     assert "lap" in available([run])
-
-
-def test_which_value_is_better():
-    names = ("objective", "bytes", "accuracy", "dual_objective", "snr", "asked", "column of an algorithm")
-    assert [column(name).better for name in names] == [-1, -1, 1, -1, 0, 0, 0]
 
 
 def test_requested_metrics_are_those_named_or_the_usual_ones_that_a_run_has():

@@ -1,6 +1,5 @@
 """Pictures: what is drawn, what axes and curves are called, and the command."""
 
-import shutil
 import sys
 
 import numpy as np
@@ -55,15 +54,12 @@ def test_a_logarithmic_axis_is_for_positive_values_over_two_decades():
     assert scale(8.0, 1.0, 0.05, log="x") == "symlog linear"
 
 
-def test_counts_have_whole_numbers_also_of_a_single_round():
+def test_counts_have_whole_numbers_also_of_a_single_round_and_a_logarithmic_x_keeps_round_0():
     for x in ("round", "exchanges", "seconds"):
         figure = plot.lines([recorded(objective=(8.0, 4.0))], x=x)
         figure.draw_without_rendering()
         (axis,) = axes_of(figure)
         assert all(tick == round(tick) for tick in axis.get_xticks()) == (x != "seconds")
-
-
-def test_a_logarithmic_x_keeps_round_0():
     (axis,) = axes_of(plot.lines([recorded()], log="x"))
     assert curve(axis)[0] == [0, 1, 2]
     assert axis.get_xlim()[0] == 0
@@ -72,11 +68,10 @@ def test_a_logarithmic_x_keeps_round_0():
     assert axis.get_xscale() == "log"  # there is no 0 to show
 
 
-def arrows(axis):
-    return {line.get_color(): line.get_data()[0].tolist() for line in axis.get_lines() if line.get_gid() == FLOOR}
-
-
 def test_what_is_not_positive_stands_on_a_floor_line_of_a_logarithmic_axis():
+    def arrows(axis):
+        return {line.get_color(): line.get_data()[0].tolist() for line in axis.get_lines() if line.get_gid() == FLOOR}
+
     runs = [recorded(objective=(8.0, 1e-3, 0.0)), recorded(name="fedavg", objective=(8.0, 1e-2, 1e-4))]
     (axis,) = axes_of(plot.lines(runs, log="y"))
     assert arrows(axis) == {palette.own("fedgia").colour: [2]}
@@ -113,12 +108,6 @@ def files(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def folder(files, tmp_path):
-    """A folder of its own with the recorded files."""
-    return shutil.copytree(files, tmp_path, dirs_exist_ok=True)
-
-
 @pytest.mark.parametrize(
     ("words", "name"),
     [
@@ -127,22 +116,21 @@ def folder(files, tmp_path):
         (["--box", "k0", "--y", "rounds", "--title", "Rounds"], "box.png"),
     ],
 )
-def test_the_command_draws(folder, words, name):
-    done = mpifed("plot", *sorted(folder.glob("*.h5")), *words, "-o", name, cwd=folder)
-    assert (done.code, done.out, done.err) == (0, f"written to {name}\n", "")
-    assert (folder / name).stat().st_size > 5000
+def test_the_command_draws(files, tmp_path, words, name):
+    done = mpifed("plot", *sorted(files.glob("*.h5")), *words, "-o", name, cwd=tmp_path)
+    assert done == (0, f"written to {name}\n", "")
+    assert (tmp_path / name).stat().st_size > 5000
 
 
-def test_a_picture_is_overwritten_only_by_force(folder):
-    words = ["plot", "--timeline", "k5-0.h5", "-o", "time.svg"]
-    assert mpifed(*words, cwd=folder).out == "written to time.svg\n"
-    before = (folder / "time.svg").read_bytes()
-    done = mpifed(*words, "--width", "5", cwd=folder)
+def test_a_picture_is_overwritten_only_by_force(files, tmp_path):
+    words = ["plot", "--timeline", files / "k5-0.h5", "-o", "time.svg"]
+    assert mpifed(*words, cwd=tmp_path).out == "written to time.svg\n"
+    before = (tmp_path / "time.svg").read_bytes()
     told = "mpifed: time.svg exists; say --force to overwrite it or -o for another name\n"
-    assert (done.code, done.err) == (2, told)
-    assert (folder / "time.svg").read_bytes() == before
-    assert mpifed(*words, "--width", "5", "--force", cwd=folder).code == 0
-    assert (folder / "time.svg").read_bytes() != before
+    assert mpifed(*words, "--width", "5", cwd=tmp_path) == (2, "", told)
+    assert (tmp_path / "time.svg").read_bytes() == before
+    assert mpifed(*words, "--width", "5", "--force", cwd=tmp_path).code == 0
+    assert (tmp_path / "time.svg").read_bytes() != before
 
 
 @pytest.mark.parametrize(
@@ -180,13 +168,17 @@ def test_without_matplotlib_the_extra_is_named(files, monkeypatch):
     assert mpifed("compare", "k5-0.h5", cwd=files).code == 0
 
 
-def test_nothing_to_draw_is_told():
-    with pytest.raises(UserError, match="there is nothing to draw: no run has numbers of both round and accuracy"):
-        plot.lines([recorded(columns={"accuracy": (float("nan"),) * 3})], y=["accuracy"])
-    with pytest.raises(UserError, match="objective that a logarithmic axis can show"):
-        plot.lines([recorded(objective=(-1.0, -2.0))], log="y")
-    with pytest.raises(UserError, match="there is no result to read"):
-        plot.lines([])
+@pytest.mark.parametrize(
+    ("runs", "options", "told"),
+    [
+        ([{"columns": {"accuracy": (float("nan"),) * 3}}], {"y": ["accuracy"]}, "numbers of both round and accuracy$"),
+        ([{"objective": (-1.0, -2.0)}], {"log": "y"}, "objective that a logarithmic axis can show"),
+        ([], {}, "there is no result to read"),
+    ],
+)
+def test_nothing_to_draw_is_told(runs, options, told):
+    with pytest.raises(UserError, match=told):
+        plot.lines([recorded(**run) for run in runs], **options)
 
 
 def test_a_real_run_can_be_drawn_in_every_way(tmp_path):
@@ -200,19 +192,3 @@ def test_a_real_run_can_be_drawn_in_every_way(tmp_path):
         timeline.timeline(result),
     ):
         assert axes_of(figure)
-
-
-@pytest.mark.slow
-def test_xarray_draws_a_result_in_two_lines(tmp_path):
-    xarray = pytest.importorskip("xarray")
-    pytest.importorskip("h5netcdf")
-    import matplotlib
-
-    matplotlib.use("Agg")
-    recorded(tmp_path / "out.h5")
-    with xarray.open_dataset(tmp_path / "out.h5", group="rounds", engine="h5netcdf") as data:
-        (line,) = data["objective"].plot()
-        assert line.get_xdata().tolist() == [0, 1, 2]
-        assert line.get_ydata().tolist() == [8, 4, 2]
-        assert "round" in line.axes.get_xlabel().lower()
-        matplotlib.pyplot.close(line.figure)

@@ -126,6 +126,14 @@ def final_values(results: Sequence[Result], name: str) -> tuple[str, list[float]
     return name, [metrics.last(values) for values in columns]
 
 
+def pair(x: Array | None, y: Array | None, log_x: bool) -> Curve | None:
+    """The points that can be drawn on these axes; None without any."""
+    if x is None or y is None:
+        return None
+    there = np.isfinite(x) & np.isfinite(y) & ((x >= 0) | (not log_x))
+    return (x[there], y[there]) if there.any() else None
+
+
 def logarithmic(columns: Sequence[Array | None], zero: bool = False) -> bool:
     """Whether an axis should be logarithmic: all values are positive, over more than two decades.
 

@@ -14,7 +14,7 @@ import numpy as np
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.typing import Array
 from mpifed.report import axes, palette
-from mpifed.report.curves import BANDS, FEW, Curve, band, held, logarithmic, scaled, series, spread, usual
+from mpifed.report.curves import BANDS, FEW, Curve, band, held, logarithmic, pair, scaled, series, spread, usual
 from mpifed.report.groups import Study, label, study
 from mpifed.report.metrics import column
 from mpifed.report.style import DOUBLE, SINGLE, Wishes, above, canvas, drawing, folded, headed, paper, text
@@ -60,6 +60,16 @@ class Drawing(NamedTuple):
     results: Sequence[Result]
     groups: Study
     looks: list[dict[str, Any]]
+    band: str
+
+
+class Panel(NamedTuple):
+    """Axes, which of them are logarithmic, where what is not positive stands on them, and the kind of band."""
+
+    axis: Any
+    log_x: bool
+    log_y: bool
+    floor: float | None
     band: str
 
 
@@ -111,19 +121,17 @@ def draw(axis: Any, picture: Drawing, names: tuple[str, str], logs: tuple[bool, 
     by_x, x_title = scaled(x_name, xs, results, picture.groups.names)
     by_y, y_title = scaled(y_name, ys, results, picture.groups.names)
     axis.set(xlabel=text(x_title), ylabel=text(y_title))
-    found: dict[int, Curve] = {}
-    for run, x, y in zip(results, xs, ys, strict=True):
-        if x is not None and y is not None:
-            there = np.isfinite(x) & np.isfinite(y) & ((x >= 0) | (not log_x))
-            if there.any():
-                found[id(run)] = (x[there] / by_x, y[there] / by_y)
+    points = [pair(x, y, log_x) for x, y in zip(xs, ys, strict=True)]
+    pairs = zip(results, points, strict=True)
+    found = {id(run): (curve[0] / by_x, curve[1] / by_y) for run, curve in pairs if curve is not None}
     if not any(not log_y or (y > 0).any() for _, y in found.values()):
         which = " that a logarithmic axis can show" if log_x or log_y else ""
         raise UserError(f"there is nothing to draw: no run has numbers of both {x_name} and {y_name}{which}")
     floor = axes.floor(y for _, y in found.values()) if log_y else None
+    panel = Panel(axis, log_x, log_y, floor, picture.band)
     for number, group in enumerate(picture.groups.groups):
         own = [(found[id(run)], held(y_name, run)) for run in group.runs if id(run) in found]
-        line(axis, picture, number, own, floor, logs)
+        line(panel, own, picture.looks[number], number)
     if log_x:
         axes.along(axis, [x for x, _ in found.values()])
     elif x_name in SCALES or column(x_name).integer:
@@ -133,22 +141,14 @@ def draw(axis: Any, picture: Drawing, names: tuple[str, str], logs: tuple[bool, 
         axes.base(axis, floor)
 
 
-def line(
-    axis: Any,
-    picture: Drawing,
-    number: int,
-    runs: Sequence[tuple[Curve, bool]],
-    floor: float | None,
-    logs: tuple[bool, bool],
-) -> None:
+def line(panel: Panel, runs: Sequence[tuple[Curve, bool]], look: dict[str, Any], number: int) -> None:
     """Draw a group: its mean and band, or each run where x goes back, and arrows for what stands on the floor."""
-    log_x, log_y = logs
-    look = picture.looks[number]
+    axis, log_x, log_y, floor, kind = panel
     curves = [(x, axes.raised(y, floor)) for (x, y), _ in runs]
-    mean = band(curves, [stays for _, stays in runs], log_y, picture.band) if len(curves) > 1 else None
+    mean = band(curves, [stays for _, stays in runs], log_y, kind) if len(curves) > 1 else None
     if mean is not None:
         curves = [(mean.x, mean.middle)]
-        if picture.band != "none":
+        if kind != "none":
             axis.fill_between(mean.x, mean.low, mean.high, color=look["color"], alpha=0.18, linewidth=0)
     for x, y in curves:
         marked = sparse(np.log(np.maximum(x, np.min(x[x > 0], initial=1.0))) if log_x else x, number)

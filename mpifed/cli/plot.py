@@ -59,7 +59,7 @@ def options(commands: Any) -> None:
 def plot(args: argparse.Namespace) -> str:
     """Draw the picture; the line that says where it is."""
     from mpifed.report import boxplot, interactive, plot, style, timeline
-    from mpifed.report.groups import finished, read
+    from mpifed.report.groups import read
 
     output = named(args)
     check_picture(args)
@@ -80,7 +80,7 @@ def plot(args: argparse.Namespace) -> str:
         elif args.box:
             if len(y) > 1:
                 raise UserError(f"--box draws one column, not {len(y)}: {', '.join(y)}")
-            runs = results if args.all else finished(results)
+            runs = [result for result in results if args.all or result.status == "finished"]
             figure = boxplot.box(runs, args.box, y[0] if y else None, **wishes)
         else:
             figure = plot.lines(results, args.x or "round", y, **wishes)

@@ -9,7 +9,7 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.report.layout import MARGIN, WIDTH
 from mpifed.report.numbers import aligned, count
-from mpifed.results.group_columns import RANKS
+from mpifed.results.columns import RANKS
 from mpifed.results.result import Result
 
 TOLD = ("hostname", "threads", "cpus")  # columns that are told in words
@@ -37,15 +37,10 @@ def ranks(result: Result, listed: int) -> list[str]:
     widths[1] = max(4, min(widths[1], WIDTH - sum(widths) + widths[1] - apart * (len(widths) - 1)))
     table[1] = [host[: widths[1]].ljust(widths[1]) for host in table[1]]
     lines = [(" " * apart).join(map(str.rjust, row, widths)) for row in zip(*table, strict=True)]
-    return [f"seconds; MPI calls; MB sent, received and peak memory{asked_memory(result)}", *binding(result), *lines]
-
-
-def asked_memory(result: Result) -> str:
-    """What a job of this run should ask for, where it has several ranks."""
-    measured = peaks(result.ranks)
     threads = int(np.min(result.ranks.get("threads", np.ones(1))))
-    found = option(measured, threads) if len(measured) > 1 else ""
-    return f"; ask for {found}" if found else ""
+    asked = option(peaks(result.ranks), threads) if size > 1 else ""
+    head = "seconds; MPI calls; MB sent, received and peak memory" + (f"; ask for {asked}" if asked else "")
+    return [head, *binding(result), *lines]
 
 
 def per_cpu(peaks: Array, threads: int = 1) -> int:

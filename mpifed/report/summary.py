@@ -61,9 +61,8 @@ def title(result: Result) -> list[str]:
         (f"{name} on {problem} / {data}: {', '.join(size)}", f" · mpifed {result.attrs.get('mpifed_version', '?')}"),
         (f"{status}{reason} after {count(result.cr, 'round')}", f" · started {result.attrs.get('started', '?')}"),
     )
-    fits = [len(line + more) <= WIDTH for line, more in lines]
     short = [textwrap.shorten(line, WIDTH, placeholder=" …") for line, _ in lines]
-    return [line + more if fit else less for (line, more), fit, less in zip(lines, fits, short, strict=True)]
+    return [line + more if len(line + more) <= WIDTH else less for (line, more), less in zip(lines, short, strict=True)]
 
 
 def recorded(result: Result, part: str) -> dict[str, Column]:

@@ -16,8 +16,7 @@ from mpifed.core.errors import Trouble, UserError
 from mpifed.core.files import synchronise
 from mpifed.core.typing import Array
 from mpifed.results.certificate_group import write_certificate
-from mpifed.results.columns import UNKNOWN, Column
-from mpifed.results.group_columns import CLIENTS, MODEL, RANKS
+from mpifed.results.columns import CLIENTS, MODEL, RANKS, UNKNOWN, Column
 from mpifed.results.model_log import ModelLog, stored_models
 from mpifed.results.netcdf import created, dimension, put, scale, text
 from mpifed.results.provenance import now, provenance

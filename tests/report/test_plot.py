@@ -161,6 +161,13 @@ def test_mistakes_are_sentences(files, words, told):
     assert {path.suffix for path in files.iterdir()} == {".h5"}
 
 
+def test_boxes_are_of_runs_that_finished_unless_all_are_asked_for(tmp_path):
+    recorded(tmp_path / "a.h5", status="failed")
+    words = ["plot", "a.h5", "--box", "k0", "-o", "a.svg"]
+    assert mpifed(*words, cwd=tmp_path) == (2, "", "mpifed: there is no result to read\n")
+    assert mpifed(*words, "--all", cwd=tmp_path).code == 0
+
+
 def test_without_matplotlib_the_extra_is_named(files, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     told = 'mpifed: pictures need matplotlib: pip install "mpifed[plot]"\n'

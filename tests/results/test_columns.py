@@ -2,8 +2,7 @@
 
 import mpifed
 from mpifed.experiment.config import override
-from mpifed.results.columns import COLUMNS, MEASURES, SCALES, SELECTION, UNKNOWN
-from mpifed.results.group_columns import CLIENTS, MODEL, RANKS
+from mpifed.results.columns import CLIENTS, COLUMNS, MEASURES, MODEL, RANKS, SCALES, SELECTION, UNKNOWN
 from tests.helpers.studies import STUDIES
 
 

@@ -14,7 +14,7 @@ from mpifed.core.files import replacing
 from mpifed.results import crash_safe_file as disk
 from mpifed.results import netcdf, rounds_table, selection_log
 from mpifed.results import recorder as record
-from mpifed.results.group_columns import CLIENTS, RANKS
+from mpifed.results.columns import CLIENTS, RANKS
 from mpifed.results.recorder import Recorder
 from mpifed.results.result import load
 from tests.results.conftest import ATTRS, Images, examine, row, written

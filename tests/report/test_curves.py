@@ -19,19 +19,16 @@ def bands(axis):
     ]
 
 
-def test_seeds_are_one_curve_on_a_band_from_least_to_greatest():
+def test_seeds_are_one_curve_on_a_band_from_least_to_greatest_of_ten_without_the_outermost():
     figure = plot.lines(grid(2.0, 1.0))
     (axis,) = axes_of(figure)
     assert legend(figure) == ["k₀ = 5", "k₀ = 10"]
     assert figure.legends[0].get_title().get_text() == "mean and min–max of 2 runs"
     assert curve(axis, 0) == [[0, 1, 2], [8, 4, 2.5]]
     assert [band[2.0] for band in bands(axis)] == [(2, 3), (1, 2)]
-
-
-def test_ten_runs_have_a_band_without_the_outermost_and_the_geometric_mean_on_a_logarithmic_axis():
     figure = plot.lines([recorded(seed=s, objective=(100.0, end)) for s, end in enumerate((0.01, 0.04))])
     (axis,) = axes_of(figure)
-    assert curve(axis)[1] == pytest.approx([100, 0.02])
+    assert curve(axis)[1] == pytest.approx([100, 0.02])  # the geometric mean on a logarithmic axis
     assert "geometric mean and min–max" in figure.get_suptitle()
     figure = plot.lines([recorded(seed=s, objective=(20.0, 10.0 + s)) for s in range(11)])
     assert bands(axes_of(figure)[0])[0][1.0] == (11, 19)

@@ -45,13 +45,10 @@ def test_printed_numbers_of_flame_stand_beside_the_papers_data_and_steps_or_are_
             assert block.study["data"] == {"name": "mnist", "part": "test"}
 
 
-def test_numbers_of_a_paper_keep_their_digits(tiny):
-    block = benches.read("fedgia/tiny").block[0]
-    assert block.paper["FedGiA"]["rounds"] == [5.0, 4.0]
-    assert [number.text for number in block.paper["FedGiA"]["rounds"]] == ["5.0", "4.0"]
-
-
-def test_a_block_may_have_seeds_and_trials_of_its_own(tiny):
+def test_numbers_of_a_paper_keep_their_digits_and_a_block_may_have_seeds_and_trials_of_its_own(tiny):
+    numbers = benches.read("fedgia/tiny").block[0].paper["FedGiA"]["rounds"]
+    assert numbers == [5.0, 4.0]
+    assert [number.text for number in numbers] == ["5.0", "4.0"]
     tiny.write_text(tiny.read_text().replace("optimum = true", "optimum = true\nseeds = 7\nreport = 5\nassumed = 3"))
     bench = benches.read("fedgia/tiny")
 

@@ -8,8 +8,9 @@ import numpy as np
 from mpifed.core.errors import unknown
 from mpifed.core.typing import Array
 from mpifed.report import axes, palette
-from mpifed.report.curves import final_values, logarithmic, scaled, usual
+from mpifed.report.curves import logarithmic, scaled, series, usual
 from mpifed.report.groups import THERE, Study, label, natural, study
+from mpifed.report.metrics import available, final, last
 from mpifed.report.style import LETTER, SINGLE, Wishes, above, canvas, drawing, folded, headed, paper, text
 from mpifed.results.result import Result
 
@@ -85,7 +86,11 @@ def whole(key: str, groups: Study) -> str:
 
 def collected(results: Sequence[Result], groups: Study, key: str, y: str) -> tuple[list[Box], str]:
     """The boxes over a setting, and the title of the axis of ``y`` with the unit of their numbers."""
-    y, ends = final_values(results, y)
+    if y != "error" and y in available(results):
+        ends = [final(result, y) for result in results]
+    else:
+        y, columns = series(results, y)
+        ends = [last(values) for values in columns]
     factor, title = scaled(y, [np.array(ends)], results, groups.names)
     reached = {id(result): end / factor for result, end in zip(results, ends, strict=True)}
     boxes = []

@@ -9,7 +9,7 @@ from mpifed.core.errors import unknown
 from mpifed.core.typing import Array
 from mpifed.report import metrics
 from mpifed.report.groups import Study, settings
-from mpifed.report.metrics import DERIVED, available, final, scale, title, unit
+from mpifed.report.metrics import DERIVED, available, scale, title, unit
 from mpifed.report.names import AS_PRINTED, Names
 from mpifed.results.result import Result
 
@@ -116,14 +116,6 @@ def scaled(name: str, columns: Iterable[Array | None], results: Sequence[Result]
     largest = max((float(np.nanmax(values, initial=0.0)) for values in columns if values is not None), default=0.0)
     factor, of = scale(unit(name, results), largest)
     return factor, axis_title(name, of, names)
-
-
-def final_values(results: Sequence[Result], name: str) -> tuple[str, list[float]]:
-    """The recorded name of a metric, and its final value in every run; nan where a run lacks it."""
-    if name != "error" and name in available(results):
-        return name, [final(result, name) for result in results]
-    name, columns = series(results, name)
-    return name, [metrics.last(values) for values in columns]
 
 
 def pair(x: Array | None, y: Array | None, log_x: bool) -> Curve | None:

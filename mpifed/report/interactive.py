@@ -66,7 +66,10 @@ def interactive(
     log = wishes.get("log")
     if log is not None and log not in LOGS:
         unknown("axis for log", log, LOGS)
-    library = plotly()
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise UserError('an interactive page needs plotly: pip install "mpifed[plot]"') from None
     groups = study(results, rename=wishes.get("rename") or ())
     known = [*available(results), "round"]
     names = [*(y or [usual(results, groups)]), *(name for name in Y if name in known)]
@@ -85,16 +88,7 @@ def interactive(
         "runs": runs(results, groups, axes, kept),
     }
     rounds = max(len(result.rounds["round"]) for result in results)
-    return Page(filled(data, library), max(map(len, kept)), rounds)
-
-
-def plotly() -> str:
-    """The plotly library. UserError where the package is not installed."""
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        raise UserError('an interactive page needs plotly: pip install "mpifed[plot]"') from None
-    return str(get_plotlyjs())
+    return Page(filled(data, str(get_plotlyjs())), max(map(len, kept)), rounds)
 
 
 def axis(results: Sequence[Result], name: str, groups: Study) -> Axis:

@@ -135,7 +135,7 @@ def draw(axis: Any, picture: Drawing, names: tuple[str, str], logs: tuple[bool, 
     if log_x:
         axes.along(axis, [x for x, _ in found.values()])
     elif x_name in SCALES or column(x_name).integer:
-        axes.whole(axis)
+        axis.xaxis.get_major_locator().set_params(integer=True)
     axis.set_yscale("log" if log_y else "linear")
     if floor is not None:
         axes.base(axis, floor)

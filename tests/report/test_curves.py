@@ -36,12 +36,9 @@ def test_seeds_are_one_curve_on_a_band_from_least_to_greatest_of_ten_without_the
 
 
 def test_a_run_that_finished_keeps_its_last_value_and_another_does_not():
-    def means(**options):
-        runs = [recorded(seed=0, objective=(8.0, 4.0, 2.0)), recorded(seed=1, objective=(8.0, 6.0), **options)]
-        return curve(axes_of(plot.lines(runs))[0])[1]
-
-    assert means() == [8, 5, 4]
-    assert means(status="failed") == [8, 5, 2]
+    for status, means in (("finished", [8, 5, 4]), ("failed", [8, 5, 2])):
+        runs = [recorded(seed=0, objective=(8.0, 4.0, 2.0)), recorded(seed=1, objective=(8.0, 6.0), status=status)]
+        assert curve(axes_of(plot.lines(runs))[0])[1] == means
     runs = [recorded(seed=s, objective=(8.0,) * (3 - s), columns={"compute_seconds": (3 * s,) * 3}) for s in (0, 1)]
     (axis,) = axes_of(plot.lines(runs, y=["compute_seconds"]))
     assert curve(axis)[1] == [1.5, 1.5, 0]  # a number of each round ends with it
@@ -94,11 +91,8 @@ def test_bands_are_of_the_kind_that_is_asked_for_and_of_up_to_three_curves():
 
 
 def test_the_error_is_drawn_unasked_where_f_differs_between_seeds_and_methods_are_compared():
-    def drawn(*methods, start):
+    both = ("fedgia", "fedavg")
+    for methods, start, drawn in ((both, 1.0, "error"), (both, 0.0, "objective"), (both[:1], 1.0, "objective")):
         points = [(name, s, (8.0 + start * s, 4.0, 1.0 + k)) for k, name in enumerate(methods) for s in range(2)]
         runs = [recorded(name=name, seed=s, objective=values) for name, s, values in points]
-        return curves.usual(runs, study(runs))
-
-    assert drawn("fedgia", "fedavg", start=1.0) == "error"
-    assert drawn("fedgia", "fedavg", start=0.0) == "objective"
-    assert drawn("fedgia", start=1.0) == "objective"
+        assert curves.usual(runs, study(runs)) == drawn

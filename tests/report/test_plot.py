@@ -42,16 +42,12 @@ def test_a_column_is_drawn_against_any_other_but_for_rounds_that_were_not_measur
 
 
 def test_a_logarithmic_axis_is_for_positive_values_over_two_decades():
-    def scale(*objective, **options):
-        (axis,) = axes_of(plot.lines([recorded(objective=objective)], **options))
-        return axis.get_xscale() + " " + axis.get_yscale()
-
-    assert scale(8.0, 1.0, 0.05) == "linear log"
-    assert scale(8.0, 1.0, 0.5) == "linear linear"
+    wide = {None: ("linear", "log"), "none": ("linear", "linear"), "x": ("symlog", "linear")}
+    for last, scales in ((0.05, wide), (0.5, {None: ("linear", "linear"), "xy": ("symlog", "log")})):
+        for log, found in scales.items():
+            (axis,) = axes_of(plot.lines([recorded(objective=(8.0, 1.0, last))], log=log))
+            assert (axis.get_xscale(), axis.get_yscale()) == found
     assert not any(logarithmic([np.array([8.0, 1.0, last])]) for last in (0.5, -0.01, 0.0))
-    assert scale(8.0, 1.0, 0.05, log="none") == "linear linear"
-    assert scale(8.0, 1.0, 0.5, log="xy") == "symlog log"
-    assert scale(8.0, 1.0, 0.05, log="x") == "symlog linear"
 
 
 def test_counts_have_whole_numbers_also_of_a_single_round_and_a_logarithmic_x_keeps_round_0():
@@ -89,14 +85,11 @@ def test_labels_have_the_settings_that_differ():
 
 
 def test_a_page_tells_a_study():
-    def panels(columns):
+    more = {"objective_gap": (3, 2, 1), "accuracy": (0, 0.5, 1)}
+    for columns, error, last in (({}, "‖∇f‖²", ""), (more, "f − f*", "; round accuracy; time (s) accuracy")):
         figure = plot.page([recorded(seed=s, columns=columns) for s in range(2)])
-        return "; ".join(f"{axis.get_xlabel()} {axis.get_ylabel()}" for axis in axes_of(figure))
-
-    assert panels({}) == "round objective; exchanges ‖∇f‖²; up + down (kB) ‖∇f‖²; time (s) ‖∇f‖²"
-    first = "round objective; exchanges f − f*; up + down (kB) f − f*; time (s) f − f*"
-    both = panels({"objective_gap": (3, 2, 1), "accuracy": (0, 0.5, 1)})
-    assert both == f"{first}; round accuracy; time (s) accuracy"
+        panels = "; ".join(f"{axis.get_xlabel()} {axis.get_ylabel()}" for axis in axes_of(figure))
+        assert panels == f"round objective; exchanges {error}; up + down (kB) {error}; time (s) {error}{last}"
 
 
 @pytest.fixture(scope="module")

@@ -50,8 +50,6 @@ def test_an_existing_file_is_replaced_only_with_force_and_when_the_new_one_is_ma
         Recorder(path, ATTRS, 4)
     assert path.read_text() == "precious"
     written(path, 3, force=True)
-    assert load(path).cr == 2
-    assert os.listdir(path.parent) == ["out.h5"]
     with pytest.raises(TypeError):
         Recorder(path, {"config": object()}, 4, force=True)
     assert load(path).cr == 2
@@ -91,8 +89,7 @@ def test_tables_and_models_are_stored_as_they_are_and_a_table_may_be_written_aga
     assert result.ranks["hostname"].tolist() == ["α", "node7"]
     assert result.ranks["rank"].tolist() == [0, 1]
     assert result.clients["samples"].tolist() == [5, 6, 7, 8]
-    assert result.x.dtype == np.float32
-    assert result.personal.shape == (4, 3)
+    assert (result.x.dtype, result.personal.shape) == (np.float32, (4, 3))
     memory.ranks({"io_seconds": [0.0, 0.0]})
     memory.ranks({"io_seconds": [1.0, 2.0]})
     assert memory.result().ranks["io_seconds"].tolist() == [1, 2]

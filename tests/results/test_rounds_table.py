@@ -20,8 +20,7 @@ def test_rows_are_columns_of_their_kind(path, memory):
         rounds = file["rounds"]
         assert rounds["round"][:].tolist() == [0, 1, 2, 3, 4]
         assert rounds["uploads"][:].tolist() == [0, 4, 8, 12, 16]
-        assert rounds["uploads"].dtype == np.int64
-        assert rounds["objective"].dtype == np.float64
+        assert (rounds["uploads"].dtype, rounds["objective"].dtype) == (np.int64, np.float64)
 
 
 def test_a_column_that_appears_late_was_not_a_number_before(memory):

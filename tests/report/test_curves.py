@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from mpifed.core.errors import UserError
 from mpifed.report import curves, plot
 from mpifed.report.groups import study
 from tests.helpers.figures import axes_of, curve, grid, legend
@@ -80,8 +79,6 @@ def test_bands_are_of_the_kind_that_is_asked_for_and_of_up_to_three_curves():
         figure = plot.lines(grid(2.0, 1.0), band=kind)
         assert len(axes_of(figure)[0].collections) == number
         assert said in figure.legends[0].get_title().get_text()
-    with pytest.raises(UserError, match="unknown band 'iqr'; the choices are none, sd, minmax"):
-        plot.lines(grid(2.0, 1.0), band="iqr")
     figure = plot.lines([recorded(seed=s, objective=(8.0, 4.0 + s)) for s in range(3)], band="sd")
     assert bands(axes_of(figure)[0])[0][1.0] == pytest.approx((4, 6))
     runs = [recorded(seed=s, k0=k, objective=(8.0, k + s)) for k in range(1, 5) for s in range(2)]

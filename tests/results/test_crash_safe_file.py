@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.files import replacing
 from mpifed.results import crash_safe_file as disk
-from mpifed.results import netcdf, rounds_table, selection_log
+from mpifed.results import model_log, netcdf, rounds_table, selection_log
 from mpifed.results import recorder as record
 from mpifed.results.columns import CLIENTS, RANKS
 from mpifed.results.recorder import Recorder
@@ -21,12 +21,14 @@ from tests.results.conftest import ATTRS, Images, examine, row, written
 
 
 @pytest.mark.parametrize(("rows", "step", "chunk"), [(12, 1, 16), pytest.param(370, 37, 4, marks=pytest.mark.slow)])
-def test_between_any_two_writes_the_file_opens_with_every_row_that_was_flushed(path, monkeypatch, rows, step, chunk):
+def test_between_any_two_writes_the_file_opens_with_all_that_was_flushed(path, monkeypatch, rows, step, chunk):
     """What a kill finds: a flush has many pieces, and the process may end between any two of them."""
     images = Images(path, monkeypatch)
     monkeypatch.setattr(record, "FLUSH_SECONDS", 1e9)
     monkeypatch.setattr(rounds_table, "CHUNK", chunk)  # small, so that the trees of chunks split
     monkeypatch.setattr(selection_log, "CHUNK_IDS", 16 * chunk)
+    monkeypatch.setattr(model_log, "CHUNK", 4)
+    monkeypatch.setattr(model_log, "LONGEST", 3)
     rng = np.random.default_rng(0)
     recorder = Recorder(path, ATTRS, 64)
     for k in range(rows):
@@ -35,6 +37,7 @@ def test_between_any_two_writes_the_file_opens_with_every_row_that_was_flushed(p
         recorder.row(values | late, rng.permutation(64)[: 8 + 4 * k // rows])
         if k % step == 0:
             recorder.flush()
+            recorder.snapshot(np.full(5, float(k)), step)
             images.done = k + 1
     recorder.clients(dict.fromkeys(CLIENTS, np.arange(64)))
     recorder.ranks({**dict.fromkeys(RANKS, np.arange(40)), "hostname": [f"node{k}" for k in range(40)]})
@@ -44,6 +47,11 @@ def test_between_any_two_writes_the_file_opens_with_every_row_that_was_flushed(p
     assert len(images.taken) > 150
     for copy, done in images.files():
         examine(copy, done)
+        result = load(copy)
+        found = result.models["round"].tolist()
+        assert found == list(range(0, step * len(found), step))
+        assert result.models["x"].tolist() == [[k] * 5 for k in found]
+        assert (done - 1) // step < len(found) <= result.cr // step + 1 or not done
     assert load(copy).stop_reason == "because"
 
 

@@ -8,7 +8,7 @@ from mpifed.core.errors import UserError
 from mpifed.results import model_log
 from mpifed.results.recorder import Recorder
 from mpifed.results.result import load
-from tests.results.conftest import ATTRS, Images, row, written
+from tests.results.conftest import ATTRS, row, written
 
 
 def grown(path, rounds, every=1, **options):
@@ -51,29 +51,6 @@ def test_a_long_model_is_stored_in_several_chunks_and_keeps_its_type(path, monke
     assert np.array_equal(found, [0 * x, x, 2 * x])
     with h5py.File(path) as file:
         assert file["models/x"].chunks == (1, 16)
-
-
-def test_between_any_two_writes_the_file_opens_with_every_model_that_was_stored(path, monkeypatch):
-    """What a kill finds: the models stored so far, each with its round, and never half of one."""
-    images = Images(path, monkeypatch)
-    monkeypatch.setattr(model_log, "CHUNK", 4)  # small, so that the trees of chunks split
-    monkeypatch.setattr(model_log, "LONGEST", 3)
-    recorder = Recorder(path, ATTRS, 4)
-    for k in range(16):
-        recorder.row(row(k), np.array([0, 2]))
-        recorder.snapshot(np.full(5, float(k)), 2)
-        images.done += k % 2 == 0
-    recorder.model(np.full(5, 15.0))
-    recorder.finish("finished", "because")
-    monkeypatch.undo()
-    assert images.done == 8
-    for copy, done in images.files():
-        result = load(copy)
-        rounds, models = result.models["round"].tolist(), result.models["x"].tolist()
-        assert len(rounds) >= done
-        assert rounds == [2 * k for k in range(len(rounds))]
-        assert models == [[k] * 5 for k in rounds]
-        assert result.cr >= max(rounds, default=0)
 
 
 def test_a_file_from_elsewhere_is_refused_where_they_are_no_models_and_so_is_one_that_is_gone(path):

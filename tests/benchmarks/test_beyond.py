@@ -102,12 +102,9 @@ def test_factors_on_other_problems_use_bounds_of_curvature_and_the_optimum(name)
     assert measures.over_proven(found) < 1
 
 
-def test_without_a_dual_objective_there_is_no_factor():
+def test_the_gap_over_its_goal_is_one_where_tuning_wanted_the_run_to_come_and_factors_need_a_dual_objective():
     found = run(algorithm="feddcd", rounds=2)
     assert np.isnan([one(found) for one in (measures.dual_factor, measures.proven_factor, measures.over_theorem)]).all()
-
-
-def test_the_gap_over_its_goal_is_one_where_tuning_wanted_the_run_to_come():
     found = run(algorithm="fedavg", stop={"objective_gap": 1e-4, "optimum": 0.0})
     assert np.allclose(measures.gap_over_goal(found), found.rounds["objective_gap"] / 1e-3)
     rounds = [f"rounds at {bound}" for bound in ("gap_over_goal <= 1", "objective_gap <= 1e-3")]
@@ -158,13 +155,10 @@ def test_balanced_residuals_do_not_see_that_the_penalty_is_far_too_small():
     assert balanced.server.sigma < 0.02 * balanced.server.r / M
 
 
-def test_a_graph_does_not_change_the_optimum():
+def test_a_graph_does_not_change_the_optimum_and_an_edge_carries_a_vector_each_way_in_a_round_unless_it_is_lost():
     table = {"data": {"name": "linreg-noniid", "clients": 6, "features": 4}}
     graph = experiment({**table, "graph": "ring", "algorithm": "dgd"})
     assert minimum(graph, Cache()) == pytest.approx(minimum(experiment(table), Cache()), rel=1e-12)
-
-
-def test_an_edge_carries_a_vector_each_way_in_a_round_unless_it_is_lost():
     ring, lossy = (run(GRAPH, algorithm="dgd", graph={"name": "ring", "loss": p}) for p in (0.0, 0.5))
     assert measures.kilobytes_an_edge(ring) == pytest.approx(np.arange(51) * 2 * 5 * 8 / 1e3)
     assert 0.3 < measures.kilobytes_an_edge(lossy)[-1] / measures.kilobytes_an_edge(ring)[-1] < 0.7

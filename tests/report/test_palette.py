@@ -44,7 +44,7 @@ def test_colours_can_be_told_apart_without_one_kind_of_cone():
         assert min(float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2)) > 15, kind
 
 
-def test_a_method_has_one_colour_in_every_picture():
+def test_a_method_has_one_colour_in_every_picture_and_curves_of_it_have_shades_with_lines_and_markers_of_their_own():
     few = [recorded(name="scaffold"), recorded(name="fedavg")]
     many = [*few, *(recorded(name=name) for name in ("fedgia", "flame", "my.module:Mine"))]
 
@@ -58,10 +58,7 @@ def test_a_method_has_one_colour_in_every_picture():
     assert {name: colour for name, colour in colours(boxplot.box(boxes, "k0")).items() if name in first} == first
     assert "Mine" in second
     assert palette.own("my.module:FedAvg") == palette.own("fedavg")  # a variant under the same name
-
-
-def test_curves_of_one_method_are_shades_of_its_colour_with_lines_and_markers_of_their_own():
-    looks = palette.looks(["fedgia"] * 6)
+    looks = palette.looks(["fedgia"] * 6)  # shades of a colour
     for part in ("color", "linestyle", "marker"):
         assert len({str(look[part]) for look in looks}) >= 5
     brightness = [float(lab(linear(look["color"]))[0]) for look in looks]

@@ -76,7 +76,7 @@ def interactive(
     xs = {series(results, name)[0]: name for name in (x, *(name for name in X if name in known))}
     ys = {series(results, name)[0]: name for name in names}
     axes = {key: axis(results, name, groups) for key, name in {**ys, **xs}.items()}
-    kept = [thinned(result, [axes[key].values[k] for key in ys], len(results)) for k, result in enumerate(results)]
+    kept = [thinned([axes[key].values[k] for key in ys], len(results)) for k in range(len(results))]
     data = {
         "title": wishes.get("title") or "",
         "axes": {key: {"title": one.title, "log": one.log} for key, one in axes.items()},
@@ -99,13 +99,9 @@ def axis(results: Sequence[Result], name: str, groups: Study) -> Axis:
     return Axis(title, log, [None if v is None else v / factor for v in values])
 
 
-def thinned(result: Result, columns: Sequence[Array | None], runs: int) -> Array:
+def thinned(columns: Sequence[Array | None], runs: int) -> Array:
     """The rows of a run that are shown: those that were evaluated, or some of them."""
-    shown = np.zeros(len(result.rounds["round"]), bool)
-    for column in columns:
-        if column is not None:
-            shown |= np.isfinite(column)
-    rows = np.flatnonzero(shown)
+    rows = np.flatnonzero(np.any([np.isfinite(column) for column in columns if column is not None], axis=0))
     most = int(np.clip(POINTS // runs, LEAST, MOST))
     if len(rows) <= most:
         return rows

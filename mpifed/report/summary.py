@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Collection
+from operator import itemgetter
 
 import numpy as np
 
@@ -159,18 +160,13 @@ def span(values: Array) -> str:
 
 def communication(result: Result) -> list[Cell]:
     """What travelled between server and clients: counts, then bytes."""
-    counts: list[Cell] = []
-    bytes_: list[Cell] = []
+    cells = []
     for name, meaning in recorded(result, "communication").items():
-        if name in ASYNCHRONOUS:
-            continue
-        values = result.rounds[name]
-        total = values.sum() if meaning.span == "round" else values[-1]
-        if meaning.unit == "byte":
-            bytes_.append((meaning.symbol or name, f"{amount(total)} ({total:,.0f})"))
-        else:
-            counts.append((meaning.symbol or name, f"{total:,.0f}"))
-    return counts + bytes_
+        if name not in ASYNCHRONOUS:
+            total = result.rounds[name].sum() if meaning.span == "round" else result.rounds[name][-1]
+            text = f"{amount(total)} ({total:,.0f})" if meaning.unit == "byte" else f"{total:,.0f}"
+            cells.append((meaning.unit == "byte", (meaning.symbol or name, text)))
+    return [cell for _, cell in sorted(cells, key=itemgetter(0))]
 
 
 def arrivals(result: Result) -> list[Cell]:

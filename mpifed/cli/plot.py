@@ -6,7 +6,7 @@ from mpifed.cli.compare import names
 from mpifed.core.errors import UserError
 from mpifed.report import boxplot, interactive, style, timeline
 from mpifed.report import plot as curves
-from mpifed.report.groups import finished, read
+from mpifed.report.groups import read
 
 REFUSED = {  # options without effect
     "timeline": ("x", "y", "log", "all", "band", "rename"),
@@ -37,7 +37,7 @@ def plot(args: argparse.Namespace) -> str:
         elif args.box:
             if len(y) > 1:
                 raise UserError(f"--box draws one column, not {len(y)}: {', '.join(y)}")
-            runs = results if args.all else finished(results)
+            runs = [result for result in results if args.all or result.status == "finished"]
             figure = boxplot.box(runs, args.box, y[0] if y else None, **wishes)
         else:
             figure = curves.lines(results, args.x or "round", y, **wishes)

@@ -5,7 +5,7 @@ import numpy as np
 from mpifed.experiment.rank_reports import collect, report, tables
 from mpifed.federation.transport import Traffic
 from mpifed.mpi.world import World
-from mpifed.results.group_columns import RANKS
+from mpifed.results.columns import RANKS
 from tests.helpers.algorithm_runs import M, Run, build
 
 

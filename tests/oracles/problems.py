@@ -160,17 +160,20 @@ class Svm(Linear):
 
 def trajectory(clients, models):
     """What is compared: f = (1/m) Σ f_i and ‖∇f‖² at every model, and the models (rounds + 1, n)."""
-    objective, grad_norm_sq = [], []
-    for x in models:
-        objective.append(mean_value(clients, [x] * len(clients)))
-        gradient = sum(client.gradient(x) for client in clients) / len(clients)
-        grad_norm_sq.append(gradient @ gradient)
-    return {"objective": np.array(objective), "grad_norm_sq": np.array(grad_norm_sq), "x": np.array(models)}
+    everywhere = [[x] * len(clients) for x in models]
+    objective = np.array([mean_value(clients, points) for points in everywhere])
+    slopes = np.array([gradients(clients, points).mean(axis=0) for points in everywhere])
+    return {"objective": objective, "grad_norm_sq": np.vecdot(slopes, slopes), "x": np.array(models)}
 
 
 def mean_value(clients, points):
     """(1/m) Σ f_i(θ_i)."""
     return sum(client.value(point) for client, point in zip(clients, points, strict=True)) / len(clients)
+
+
+def gradients(clients, points):
+    """∇f_i(θ_i), a row a client."""
+    return np.array([client.gradient(point) for client, point in zip(clients, points, strict=True)])
 
 
 def zeros(clients):

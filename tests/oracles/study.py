@@ -15,6 +15,7 @@ from tests.helpers.algorithm_runs import Given, Run
 
 from .graphs import at_the_mean
 from .problems import LeastSquares, Logistic, NonconvexLogistic, Softmax, Svm, trajectory
+from .synchronous import rounds
 
 RTOL = 1e-9
 SIZES = (3, 23, 7, 4, 15, 5, 11, 9)
@@ -64,18 +65,27 @@ def draw(counts, seed):
 
 def expected(case, **changed):
     """What the oracle of the case says."""
-    module, clients = oracle(case.method), clients_of(case.problem)
+    clients = clients_of(case.problem)
     draws = [draw(case.counts, 1)]
     if case.method == "accfeddcd":
         draws.append(draw(case.counts, 2))
     if case.graph is not None:
         draws = [draws[0] if selects(case.method) else len(case.counts), case.graph]
-    return known(clients, module.run(clients, *draws, **{**case.options, **changed}), case.graph is not None)
+    seen = run(case.method, clients, *draws, **{**case.options, **changed})
+    return known(clients, seen, case.graph is not None)
 
 
 def oracle(method):
-    """The module of a method."""
+    """The module of a method: it has a class ``Method`` for synchronous.rounds, or a function ``run``."""
     return importlib.import_module(f".{method.replace('-', '_')}", __package__)
+
+
+def run(method, clients, selections, *more, **options):
+    """The model of an oracle at the start and after every round, and further columns where there are some."""
+    module = oracle(method)
+    if hasattr(module, "Method"):
+        return rounds(module.Method(clients, **options), selections)
+    return module.run(clients, selections, *more, **options)
 
 
 def known(clients, seen, nodes=False):

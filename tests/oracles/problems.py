@@ -27,6 +27,21 @@ class LeastSquares:
         return self.A.T @ (self.A @ x - self.b) / self.d
 
 
+class Quadratic:
+    """f_i(x) = ½ xᵀQx − bᵀx: FedDCD (41), (42)."""
+
+    def __init__(self, Q, b):
+        self.majorant, self.b = Q, b
+        self.d, self.n = Q.shape
+        self.convexity, *_, self.lipschitz = np.linalg.eigvalsh(Q)
+
+    def value(self, x):
+        return x @ self.majorant @ x / 2 - self.b @ x
+
+    def gradient(self, x):
+        return self.majorant @ x - self.b
+
+
 class Logistic:
     """f_i(x) = (1/d) Σ_j [ln(1 + e^⟨a_j, x⟩) − b_j ⟨a_j, x⟩] + weight · (1/2)‖x‖²: FedGiA (3).
 
@@ -156,6 +171,24 @@ class Svm(Linear):
         S[rows, self.b] = 0
         S[rows, self.b] = -S.sum(axis=1)
         return S / self.classes
+
+
+PROBLEMS = {
+    "least-squares": LeastSquares,
+    "quadratic": Quadratic,
+    "logistic": Logistic,
+    "nonconvex-logistic": NonconvexLogistic,
+    "softmax": Softmax,
+    "svm": Svm,
+}
+CLASSES = 3
+
+
+def function(problem, A, b):
+    """The f_i of a problem, a table with its name and options."""
+    kind = PROBLEMS[problem["name"]]
+    options = {"classes": CLASSES} if issubclass(kind, Linear) else {}
+    return kind(A, b, **options | {key: value for key, value in problem.items() if key != "name"})
 
 
 def trajectory(clients, models):

@@ -23,9 +23,7 @@ SERVED = [name for name in Algorithm.choices if name not in GRAPHED]
 
 
 LOSSY = {"name": "torus", "loss": 0.2}
-GRAPH_SETTINGS = {
-    "fedepm-graph": {"noise": "none", "step_scale": "one", "mu0": 30.0, "k0": 3, "lam": 1e-3, "eta": 2.0},
-}
+GRAPH_SETTINGS = {"fedepm-graph": {"noise": "none", "step_scale": "one", "mu0": 30.0, "k0": 3, "lam": 1e-3, "eta": 2.0}}
 GRAPH_CASES = [(name, GRAPH_SETTINGS.get(name, {}), {"name": "erdos-renyi", "p": 0.5}) for name in GRAPHED] + [
     ("dgd", {"gamma": 0.02, "order": "adapt-combine", "k0": 2}, LOSSY),
     ("dgd", {"gamma": 0.02}, {"name": "erdos-renyi", "p": 0.3, "redraw": True}),

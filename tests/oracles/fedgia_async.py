@@ -4,9 +4,7 @@ Source: S. Zhou and G. Y. Li, "FedGiA: An efficient hybrid algorithm for federat
 equations (11)–(14) and for clients that are not selected their last upload.
 """
 
-import numpy as np
-
-from .fedgia import metric, table_3
+from .fedgia import metric, table_3, trained
 from .synchronous import Lasting
 
 
@@ -20,10 +18,7 @@ class Method(Lasting):
         self.sigma = t * max(client.lipschitz for client in self.clients) / self.m
 
     def begin(self, i):
-        client, sigma = self.clients[i], self.sigma
-        g = client.gradient(self.x) / self.m
-        system = metric(client, self.H) / self.m + sigma * np.eye(client.n)
-        for _ in range(self.k0):
-            own = self.x - np.linalg.solve(system, g + self.pi[i])  # (12)
-            self.pi[i] = self.pi[i] + sigma * (own - self.x)  # (13)
-        return own + self.pi[i] / sigma  # (14)
+        g = self.clients[i].gradient(self.x) / self.m
+        H = metric(self.clients[i], self.H) / self.m
+        own, self.pi[i] = trained(self.x, g, self.pi[i], H, self.sigma, self.k0)
+        return own + self.pi[i] / self.sigma  # (14)

@@ -6,7 +6,7 @@ import pytest
 import mpifed as package
 from mpifed.core.errors import UserError
 from mpifed.data.blocks import weights
-from tests.helpers.commands import mpifed
+from tests.helpers import torch_cases
 from tests.helpers.torch_cases import C, M, N, agrees, at, by_torch, dataset, local, network, point, samples, torch
 
 pytestmark = pytest.mark.torch
@@ -197,7 +197,8 @@ def test_a_client_of_one_sample_is_refused_where_one_cannot_be_normalised():
 
 
 def test_a_mini_batch_of_one_sample_is_refused_in_one_sentence(tmp_path):
-    study = {"problem": {"name": "torch", "module": f"{__name__}:Normed"}, "data": tables(tmp_path), "rounds": 1}
+    problem = {"name": "torch", "module": f"{__name__}:Normed"}
+    study = {"problem": problem, "data": torch_cases.tables(tmp_path), "rounds": 1}
     algorithm = {"name": "fedavg", "epochs": 1, "batch_size": 4}  # the first client has 9 samples
     with pytest.raises(UserError, match=r"one sample of a client: .*; take a batch_size that leaves no mini-b"):
         package.run(study | {"algorithm": algorithm, "selection": "all"})
@@ -277,48 +278,3 @@ def test_a_module_that_computes_in_single_precision_is_told_where_to_set_it():
         local(own("Single"), dataset()).value(np.zeros(C * (N + 1)))
     f = local(own("Single"), dataset(dtype="float32"))
     assert f.value(np.zeros(f.n, np.float32)).dtype == np.float32
-
-
-def tables(folder):
-    """The data of ``dataset`` as a file."""
-    data = dataset()
-    (X, y), (X_test, y_test) = data.rows(0, M), data.rows_test(0, M)
-    sizes = {"sizes": data.sizes, "sizes_test": data.sizes_test}
-    np.savez(folder / "clients.npz", X=X, y=y, X_test=X_test, y_test=y_test, **sizes)
-    return {"name": "file", "path": str(folder / "clients.npz")}
-
-
-NETS = """
-from torch import nn
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.frozen = nn.Linear(7, 6).requires_grad_(False)
-        self.rest = nn.Sequential(nn.BatchNorm1d(6), nn.ReLU(), nn.Dropout(0.3), nn.Linear(6, 3))
-
-    def forward(self, samples):
-        return self.rest(self.frozen(samples))
-"""
-
-
-@pytest.mark.slow
-def test_batch_normalisation_dropout_and_optimisers_have_the_same_bits_on_any_number_of_ranks_and_resumed(tmp_path):
-    (tmp_path / "nets.py").write_text(NETS)
-    words = ["problem=torch", "problem.module=nets.py:Net", "algorithm=fedavg", "algorithm.epochs=2", "rounds=4", "-q"]
-    words += ["algorithm.batch_size=6", "algorithm.optimizer=adam", "stop.gradient=0", "--force"]
-    words += [f"data={tables(tmp_path)['name']}", "data.path=clients.npz"]
-    found = []
-    for ranks in (None, 3):
-        done = mpifed("run", *words, "-o", "out.h5", ranks=ranks, cwd=tmp_path)
-        assert done.code == 0, done.err
-        result = package.load(tmp_path / "out.h5")
-        found.append((result.x.tobytes(), result.rounds["accuracy"].tobytes(), result.rounds["objective"].tobytes()))
-    assert found[0] == found[1]
-    half = [word.replace("rounds=4", "rounds=2") for word in words]
-    assert mpifed("run", *half, "-o", "out.h5", cwd=tmp_path).code == 0
-    assert mpifed("resume", "out.h5", "rounds=4", "-q", cwd=tmp_path).code == 0
-    resumed = package.load(tmp_path / "out.h5")
-    assert resumed.x.tobytes() == result.x.tobytes()
-    assert len(result.x) == 12 + 7 * 3

@@ -22,29 +22,14 @@ import h5py
 from mpifed.results.netcdf import mend
 from tests.helpers.commands import ROOT, SETTINGS, mpirun
 
-STUDY = [
-    "algorithm=fedadmm",
-    "data=gaussian",
-    "data.clients=60",
-    "data.samples=1200",
-    "data.features=60",
-    "problem=logistic",
-    "rounds=80",
-    "stop.gradient=0.0",
-    "selection.share=0.4",
-    "checkpoint.every_rounds=7",
-    "record.models=5",
-]
+SIZES = "data=gaussian data.clients=60 data.samples=1200 data.features=60 problem=logistic rounds=80 stop.gradient=0.0"
+KEPT = "checkpoint.every_rounds=7 record.models=5"
+STUDY = f"algorithm=fedadmm {SIZES} selection.share=0.4 {KEPT}".split()
+AWAY = (
+    f"algorithm=fedprox algorithm.aggregate=all {SIZES} {KEPT} system.speed={{name='pareto',scale=1e3,shape=1.5}} "
+    "system.jitter=0.4 asynchronous.arrivals=7 asynchronous.staleness=9"
+).split()
 CLOCKS, SIMULATED = "_seconds", ("simulated_seconds",)
-AWAY = [  # the same, asynchronously
-    "algorithm=fedprox",
-    "algorithm.aggregate=all",
-    *[word for word in STUDY if not word.startswith(("algorithm", "selection"))],
-    "system.speed={name='pareto',scale=1e3,shape=1.5}",
-    "system.jitter=0.4",
-    "asynchronous.arrivals=7",
-    "asynchronous.staleness=9",
-]
 
 
 def content(path: Path) -> dict[str, bytes]:

@@ -72,7 +72,7 @@ class Problem(Component):
 
     def labels(self, b: Array) -> Array:
         """The labels in the form that this problem uses (d,); ValueError where they do not fit."""
-        wrong = b[(b < 0) | (b != np.floor(b))] if self.takes() == "classes" else ()
+        wrong = b[(b < 0) | (b != np.floor(b))] if self.takes() == "classes" else b[:0]
         if len(wrong):
             raise ValueError(f"labels must be whole numbers 0, 1 … C−1, but there is {wrong[0]:g}")
         return b

@@ -64,7 +64,10 @@ class Logistic:
 
     def hessian(self, x):
         p = self.probabilities(x)
-        return (self.A.T * (p * (1 - p))) @ self.A / self.d + self.weight * np.eye(self.n)
+        return (self.A.T * (p * (1 - p))) @ self.A / self.d + self.weight * self.bend(x)
+
+    def bend(self, x):
+        return np.eye(self.n)
 
     def loss(self, x):
         scores = self.A @ x
@@ -89,10 +92,8 @@ class NonconvexLogistic(Logistic):
     def gradient(self, x):
         return self.slope(x) + self.weight * x / (1 + x**2) ** 2
 
-    def hessian(self, x):
-        p = self.probabilities(x)
-        own = self.weight * (1 - 3 * x**2) / (1 + x**2) ** 3
-        return (self.A.T * (p * (1 - p))) @ self.A / self.d + np.diag(own)
+    def bend(self, x):
+        return np.diag((1 - 3 * x**2) / (1 + x**2) ** 3)
 
 
 class Linear:

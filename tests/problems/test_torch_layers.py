@@ -35,19 +35,36 @@ class Backbone(nn.Module):
 
 
 class Headed(nn.Module):
-    """A linear layer behind ``before``, which a subclass may define."""
+    """A linear layer behind ``before``, which a subclass may define, and before ``after``."""
 
-    dtype = torch.float32
-
-    def __init__(self):
+    def __init__(self, dtype=torch.float32, before=None, after=None):
         super().__init__()
-        self.head = nn.Linear(N, C, dtype=self.dtype)
+        self.head = nn.Linear(N, C, dtype=dtype)
+        self.before = before or self.before
+        self.after = after or nn.Identity()
 
     def before(self, samples):
         return samples
 
     def forward(self, samples):
-        return self.head(self.before(samples))
+        return self.after(self.head(self.before(samples)))
+
+
+def complex_numbers():
+    return Headed(torch.complex64, lambda samples: samples.to(torch.complex64), torch.abs)
+
+
+def single_precision():
+    """It converts samples to single precision, whatever the study computes in."""
+    return Headed(before=lambda samples: samples.float())
+
+
+def more_than_scores():
+    return Headed(after=lambda scores: {"logits": scores})
+
+
+def all_frozen():
+    return Headed().requires_grad_(False)
 
 
 class Shifted(Headed):
@@ -76,38 +93,12 @@ class Counting(Headed):
         return samples
 
 
-class Complex(Headed):
-    dtype = torch.complex64
-
-    def forward(self, samples):
-        return self.head(samples.to(torch.complex64)).abs()
-
-
 class Half(Headed):
-    dtype = torch.bfloat16
+    def __init__(self):
+        super().__init__(torch.bfloat16)
 
     def forward(self, samples):
         return self.head(samples.to(self.head.weight.dtype)).to(samples.dtype)
-
-
-class Single(Headed):
-    """It converts samples to single precision, whatever the study computes in."""
-
-    def before(self, samples):
-        return samples.float()
-
-
-class Tables(Headed):
-    """It returns more than the scores."""
-
-    def forward(self, samples):
-        return {"logits": self.head(samples)}
-
-
-class Settled(Headed):
-    def __init__(self):
-        super().__init__()
-        self.requires_grad_(False)
 
 
 class Words(nn.Sequential):
@@ -260,11 +251,11 @@ SPARSE = {"integers": True, "arguments": {"sparse": True}}
     [
         ("Counting", {}, "must not change its buffers in a call, but it changes calls: f_i would depend on the order"),
         ("Counting", {"arguments": {"in_place": False}}, "must not change its buffers in a call, but it changes calls"),
-        ("Complex", {}, "of one vector of real numbers, but its parameter head.weight is complex, head.bias"),
+        ("complex_numbers", {}, "of one vector of real numbers, but its parameter head.weight is complex, head.bias"),
         ("Words", SPARSE, "0.weight has sparse gradients .write sparse=False"),
         ("Words", {}, "does not take samples of shape .7.: .*; write problem.integers = true where they are whole num"),
-        ("Tables", {}, "the network returns a dict: it must return the scores alone, a tensor$"),
-        ("Settled", {}, "the network has no parameter that is trained$"),
+        ("more_than_scores", {}, "the network returns a dict: it must return the scores alone, a tensor$"),
+        ("all_frozen", {}, "the network has no parameter that is trained$"),
     ],
 )
 def test_what_is_no_function_of_real_parameters_says_why(name, options, sentence):
@@ -275,6 +266,6 @@ def test_what_is_no_function_of_real_parameters_says_why(name, options, sentence
 
 def test_a_module_that_computes_in_single_precision_is_told_where_to_set_it():
     with pytest.raises(UserError, match='; write dtype = "float32" at the top of the study'):
-        local(own("Single"), dataset()).value(np.zeros(C * (N + 1)))
-    f = local(own("Single"), dataset(dtype="float32"))
+        local(own("single_precision"), dataset()).value(np.zeros(C * (N + 1)))
+    f = local(own("single_precision"), dataset(dtype="float32"))
     assert f.value(np.zeros(f.n, np.float32)).dtype == np.float32

@@ -17,6 +17,7 @@ from tests.helpers.algorithm_runs import M, N, Run, build, distance, gradients, 
 from tests.helpers.devices import devices
 from tests.oracles import fednova as oracle
 from tests.oracles.problems import LeastSquares
+from tests.oracles.synchronous import rounds
 
 
 def limit(Q, b, gamma, counts, weights):
@@ -66,7 +67,7 @@ def test_unequal_work_of_fednova_is_the_oracle_to_rounding(momentum):
         chosen.append(run.fed.selected.tolist())
         assert run.fed.local_steps.tolist() == [steps[i] for i in run.fed.selected]
     clients = [LeastSquares(A, b) for A, b in run.samples()]
-    right = np.array([x for x, _ in oracle.run(clients, chosen, steps=steps, **options)])[1:]
+    right = np.array([x for x, _ in rounds(oracle.Method(clients, steps=steps, **options), chosen)])[1:]
     assert np.abs(np.array(models) - right).max() <= 1e-12 * np.abs(right).max()
 
 

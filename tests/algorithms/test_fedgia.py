@@ -18,7 +18,7 @@ from tests.helpers.algorithm_runs import M, N, Run, distance, smoothness
 from tests.oracles import event_loop, fedgia_async
 from tests.oracles import problems as written_out
 from tests.oracles.study import SIZES
-from tests.oracles.synchronous import Lasting
+from tests.oracles.synchronous import Lasting, rounds
 
 
 class Derived(LogisticLoss):
@@ -128,7 +128,8 @@ def test_no_delay_makes_gradient_steps_diverge():
     alpha = 0.2
     L = max(client.lipschitz for client in clients)
     assert t >= (1 + alpha / L) / 2
-    *_, (best, _) = fedgia_async.run(clients, [range(len(SIZES))] * 400, k0=2, H="zero", t=t)
+    method = fedgia_async.Method(clients, k0=2, H="zero", t=t)
+    *_, (best, _) = rounds(method, [range(len(SIZES))] * 400)
     method = fedgia_async.Method(clients, k0=2, H="zero", t=t)
     found, started = models(method, 600, lambda i, count: seconds(i, 0) ** (1 + (i == 1)))
     away, last = np.linalg.norm(found - best, axis=1), {}

@@ -1,7 +1,5 @@
 """The list of all methods, mpifed/core/methods.py, and the names of mpifed.algorithms, from the files of the folder."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 from collections.abc import Iterator

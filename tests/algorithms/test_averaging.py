@@ -7,13 +7,14 @@ from mpifed import Compressor, Pool, UserError, stream
 from mpifed.algorithms import FedAvg, FedNova, FedOpt, LocalGD
 from mpifed.algorithms.parts.server_optimizers import FedExP
 from mpifed.algorithms.parts.step_sizes import Constant
-from mpifed.experiment.compatibility import RULES, refuse
+from mpifed.experiment.compatibility import RULES
 from mpifed.experiment.config import experiment
 from mpifed.experiment.matching import matrix
+from mpifed.experiment.rule import refuse
 from mpifed.federation.participation.selection import All, Uniform
 from mpifed.federation.timing.device_rounds import DeviceRounds
 from tests.helpers import traits
-from tests.helpers.algorithm_runs import M, N, Run, build, distance, gradients, quadratics, systems
+from tests.helpers.algorithm_runs import M, N, Run, build, gradients, quadratics, systems
 from tests.helpers.devices import devices
 from tests.oracles import fednova as oracle
 from tests.oracles.problems import LeastSquares
@@ -36,13 +37,8 @@ def test_the_limit_of_local_gradient_descent_on_quadratics_is_in_closed_form_and
     assert np.allclose(run.rounds(1000)[-1], right, rtol=1e-7)
     optimum = np.linalg.solve(Q.sum(axis=0), b.sum(axis=0))
     assert np.linalg.norm(right - optimum) > 1e-3 * np.linalg.norm(optimum)
-
-
-def test_smaller_steps_end_nearer_to_the_minimiser():
-    far, near = (Run(LocalGD(k0=5, gamma=gamma), selection=All()) for gamma in (0.04, 0.004))
-    far.rounds(400)
-    near.rounds(1500)
-    assert 0 < distance(near) < 0.2 * distance(far)
+    nearer = limit(Q, b, 0.002, [4] * 5, np.ones(5))
+    assert 0 < np.linalg.norm(nearer - optimum) < 0.2 * np.linalg.norm(right - optimum)
 
 
 def partial(run, steps):

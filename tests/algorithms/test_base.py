@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from msgspec import Meta
 
-import mpifed
-from mpifed import Algorithm, Local, UserError
+from mpifed import Algorithm, Local
 from mpifed.algorithms.bases.algorithm import Client, Server, passes
 from tests.helpers import traits
 from tests.helpers.algorithm_runs import Run, build
@@ -77,13 +76,3 @@ def test_passes_counts_the_gradients_of_local_steps(k0, epochs, batch_size, monk
     selected = run.fed.selected
     assert np.array_equal(counted[selected], passes(run.data.sizes, k0, epochs, batch_size)[selected])
     assert not np.delete(counted, selected).any()
-
-
-@pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])
-def test_dual_methods_refuse_to_select_one_client_and_say_why(name):
-    with pytest.raises(UserError) as refused:
-        mpifed.run({"algorithm": name, "data": "quadratic", "selection": {"count": 1}, "rounds": 1})
-    assert str(refused.value) == (
-        f"selection takes 1 client a round, but {name} needs at least 2: with one client the mean equals its own "
-        "model, so the dual variables never change"
-    )

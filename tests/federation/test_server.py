@@ -50,7 +50,7 @@ def test_the_stop_signal_is_that_of_the_server_or_of_a_host(monkeypatch):
     assert run.fed.stop_signal == "SIGTERM"
 
 
-def test_real_arrays_are_charged_and_numbers_and_selections_are_not():
+def test_arrays_are_charged_numbers_and_selections_not_and_bits_are_those_of_the_bytes_or_of_a_compressed_reply():
     ledger = Ledger()
     ledger.charge(Request("update", (np.zeros(5), 3, 0.1, np.arange(4))), 6, 40, Postage())
     assert (ledger.downloads, ledger.bytes_down, ledger.uploads, ledger.bytes_up) == (6, 6 * 40, 6, 6 * 40)
@@ -60,9 +60,6 @@ def test_real_arrays_are_charged_and_numbers_and_selections_are_not():
     ledger.charge(Request("own", each=np.zeros((6, 3), np.float32)), 6, 0, Postage())
     assert (ledger.downloads, ledger.bytes_down) == (12, 6 * 40 + 6 * 3 * 4)
     assert ledger.exchanges == 2
-
-
-def test_bits_are_those_of_the_bytes_and_of_a_compressed_reply_exact():
     ledger = Ledger()
     ledger.charge(Request("update", (np.zeros(5),), each=np.zeros((6, 3))), 6, 40, Postage())
     assert (ledger.bits_up, ledger.bits_down) == (8 * ledger.bytes_up, 8 * ledger.bytes_down) == (8 * 240, 8 * 384)

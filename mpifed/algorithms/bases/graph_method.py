@@ -29,9 +29,14 @@ class GraphMethod(Algorithm):
     takes = Takes.ALL
     fixed_weights: ClassVar[str] = ""  # why W must be the same in all rounds, where it must
 
+    def model(self, f: Local, client: Any) -> Array:
+        """The nodes' models: (c, n)."""
+        x: Array = client.x
+        return x
+
     def record(self, f: Local, client: Any, x: Array) -> Recorded:
         """‖x_i − x‖² of each node, x the mean model."""
-        difference = client.x - x
+        difference = self.model(f, client) - x
         square = np.vecdot(difference, difference)
         return {"consensus": Sum(square), "consensus_max": Max(square)}
 

@@ -6,27 +6,36 @@ reduces it, and sends the result on; so no rank receives more than its share. Ro
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.federation.request import ANY_ORDER, MASKED, HostReport
 from mpifed.federation.sums import depth
+from mpifed.federation.transport import Traffic
 from mpifed.mpi.plan import BIG
-from mpifed.mpi.reduction_choice import SLICES
+from mpifed.mpi.reduction_choice import SLICES, Choice
 from mpifed.mpi.tree_messages import Climb
 
-if TYPE_CHECKING:
-    from mpifed.mpi.channel import Channel
-
 Finish = Callable[[Array], Array]  # rows (k, w) of all hosts -> (w,)
+
+
+class Ways(Protocol):
+    """What is asked of the channel: how this rank reaches the others."""
+
+    comm: Any
+    traffic: Traffic
+    dtype: np.dtype[Any]
+    choice: Choice
+
+    def collective(self, name: str, *args: Any) -> None: ...
 
 
 class Replies:
     """Replies of ``columns`` numbers, of which rank r sends ``rows[r]``; all ranks make them together."""
 
-    def __init__(self, channel: "Channel", reduce: str, rows: list[int], columns: int) -> None:
+    def __init__(self, channel: Ways, reduce: str, rows: list[int], columns: int) -> None:
         self.comm = channel.comm
         self.collective = channel.collective
         self.traffic = channel.traffic

@@ -1,6 +1,6 @@
 """Every method with all its options: it descends and keeps its promises about states and traffic.
 
-What options play no part in, such as the number of hosts, is in test_every_setting.py.
+What options play no part in, such as the number of hosts, is in test_base.py.
 """
 
 from contextlib import nullcontext

@@ -23,7 +23,8 @@ SVM = b"".join(b"%d 1:%.3f 3:%.3f\n" % (y, *x[:2]) for x, y in zip(X, Y, strict=
 CSV = b"a,b,y\n" + b"".join(b"%.4f,%.4f,%d\n" % (*x[:2], y) for x, y in zip(X, Y, strict=True))
 IMAGES = b"\0\0\x08\x03" + np.array([20, 2, 2], ">u4").tobytes() + RNG.bytes(80)
 LABELS = b"\0\0\x08\x01" + np.array([20], ">u4").tobytes() + bytes(k % 4 for k in range(20))
-RISING, FORTY = np.arange(20, dtype="<i4").tobytes(), np.arange(40, 81, 20, "<i4").tobytes()
+RISING = np.arange(20, dtype="<i4").tobytes()
+FORTY = np.arange(40, 81, 20, "<i4").tobytes()
 HUGE = 10**15
 TB = 10**12
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from mpifed.cli.output import say
+from mpifed.cli.main import say
 from mpifed.cli.run import study
 from mpifed.core.errors import UserError, sentence
 from mpifed.core.toml import toml_value

@@ -13,7 +13,6 @@ from mpifed.experiment.matching import matrix
 from mpifed.experiment.rule import refuse
 from mpifed.federation.participation.selection import All, Uniform
 from mpifed.federation.timing.device_rounds import DeviceRounds
-from tests.helpers import traits
 from tests.helpers.algorithm_runs import M, N, Run, build, gradients, quadratics, systems
 from tests.helpers.devices import devices
 from tests.oracles import fednova as oracle
@@ -46,7 +45,7 @@ def partial(run, steps):
     algorithm, sizes = run.algorithm, run.data.sizes
     table = {"speed": 1.0, "deadline": 1.0, "partial": True}
     schedule = DeviceRounds(devices(sizes, algorithm=algorithm, **table), algorithm, 1)
-    each = traits.said_work(algorithm, sizes) / traits.said_local_steps(algorithm, sizes)
+    each = algorithm.work(sizes) / algorithm.local_steps(sizes)
     schedule.devices.speed = each * (np.array(steps) + 0.5)
     run.fed.schedule = schedule
     return run
@@ -88,7 +87,7 @@ def test_epochs_of_uneven_clients_are_unequal_work():
     options = {"epochs": 2, "batch_size": 1, "step": Constant(a=1e-7)}
     nova, averaging = (Run(kind(**options), selection=All()) for kind in (FedNova, FedAvg))
     steps, g = 2 * nova.data.sizes, gradients(nova, np.zeros(N))
-    assert np.array_equal(traits.said_local_steps(nova.algorithm, nova.data.sizes), steps)
+    assert np.array_equal(nova.algorithm.local_steps(nova.data.sizes), steps)
     assert len(set(steps)) > 3
     assert np.allclose(nova.rounds(1)[-1], -1e-7 * steps.mean() * g.mean(axis=0), rtol=1e-4)
     assert np.allclose(averaging.rounds(1)[-1], -1e-7 * (steps[:, None] * g).mean(axis=0), rtol=1e-4)

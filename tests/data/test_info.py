@@ -6,7 +6,7 @@ import pytest
 from mpifed.data.info import describe, histogram, survey
 from mpifed.data.pool import Pool
 from tests.helpers.data_files import SPARSE, TEST, load, write
-from tests.helpers.made_data import build
+from tests.helpers.image_files import build
 
 
 def info(dataset):

@@ -8,7 +8,7 @@ from mpifed.data.base import Data
 from mpifed.data.labels import fitted, numbers_of_texts
 from mpifed.data.pool import Pool
 from mpifed.problems.base import Problem
-from tests.helpers.made_data import build
+from tests.helpers.image_files import build
 
 
 def pool(labels, names=(), test=None, dtype="float64"):

@@ -13,8 +13,7 @@ from mpifed.core.errors import UserError
 from mpifed.data.base import Data
 from mpifed.data.sources.public_tables import Adult, Qot
 from tests.helpers.data_files import dense, same_rows_however_asked, table_of
-from tests.helpers.image_files import build
-from tests.helpers.real_data import REAL
+from tests.helpers.image_files import REAL, build
 
 
 def save(root, name, pair, X, y):

@@ -82,14 +82,14 @@ TOLD = [  # settings -> how the sentence begins
     (UP | {"masks": {}}, 'compress.up = "topk" cannot be used with masks'),
     (
         {"algorithm": "fedadmm", "compress": {"up": TOPK, "feedback": "none"}},
-        'compress.feedback = "none" is wrong: the',
+        'compress.feedback = "none" is wrong: the server of fedadmm keeps the last upload of every client',
     ),
     ({"algorithm": {"name": "diana", "compressor": "natural"}, "masks": {}}, "masks cannot be used with diana"),
     ({"algorithm": "fednl", "masks": {}}, "masks cannot be used with fednl: it compresses its uploads"),
     ({"algorithm": "fedepm", "masks": {}}, "masks cannot be used with fedepm: its server needs "),
     (
         {"algorithm": {"name": "sfedavg", "average": "new"}, "masks": {}},
-        "masks cannot be used with sfedavg: its server",
+        "masks cannot be used with sfedavg: its server needs ",
     ),
     ({"selection": "biased", "masks": {}}, "masks cannot be used with selection.name = 'biased': candidates send"),
     ({"algorithm": "fedgia", "system": {"dropout": 0.3}}, f"system.dropout = 0.3 is wrong: fedgia {EVERY}"),
@@ -122,7 +122,7 @@ COUNTS = [  # the same where the number of clients decides
     ({"selection": {"name": "uniform", "count": 1}, "masks": {}}, "selection takes 1 client a round, but masks need"),
     (
         {"system": {"dropout": 0.2, "least": 3}, "masks": {}},
-        "system.least = 3 is wrong: with masks.threshold = 0.67 ma",
+        "system.least = 3 is wrong: with masks.threshold = 0.67 masks of 5 selected clients cancel only where 4 reply",
     ),
     *[
         (DUAL | {"algorithm": name, "selection": {"name": "cyclic", "count": 3}}, TURNS.format(name))

@@ -142,7 +142,7 @@ def test_a_run_that_has_converged_keeps_a_checkpoint_only_on_wish_and_others_unl
     assert not folder(path).exists()
     sentence = run("resume", path, "rounds=4", code=2).err
     assert re.search(
-        r"is finished \(rounds: 2\) and the checkpoint to go on from, \S+out.h5.checkpoint, is not ", sentence
+        r"is finished \(rounds: 2\) and the checkpoint to go on from, \S+\.h5\.checkpoint, is not there", sentence
     )
     assert "not kept (checkpoint.keep = false), so run it again with more rounds" in sentence
 

@@ -37,13 +37,7 @@ class Pool(Dataset):
     source = "X"
 
     def __init__(
-        self,
-        X: Any,
-        y: Array,
-        order: Array | None,
-        sizes: Array,
-        dtype: str = "float64",
-        test: tuple[Any, Array, Array | None, Array] | None = None,
+        self, X: Any, y: Array, order: Array | None, sizes: Array, dtype: str = "float64", test: Samples | None = None
     ) -> None:
         self.dtype = np.dtype(dtype)
         self.sparse = sp.issparse(X) or getattr(X, "sparse", False)

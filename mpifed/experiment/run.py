@@ -16,7 +16,7 @@ from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import called, choose, ready, recorded
 from mpifed.experiment.notes import described, drawn, notes, redrawn, worth_saying
-from mpifed.experiment.prepare import Prepared, begin, housed, prepare
+from mpifed.experiment.prepare import Prepared, housed, prepare
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import collect, tables
 from mpifed.experiment.resume import forget_end
@@ -101,7 +101,10 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
     if kernels == "compiled":
         ready(job.config.dtype, called(job.config.algorithm, parts.data), world, progress)
     with world.agreeing():
-        begin(parts.host, job)
+        if parts.host is not None:
+            parts.host.join()
+        if parts.host is not None and job.saved is not None:
+            parts.host.restore(job.saved.clients(parts.host.lo, parts.host.hi))
     recorder = None
     try:
         with world.agreeing():
@@ -180,7 +183,7 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
             progress.note(note)
         try:
             settled = config.algorithm.certify and certify(config, fed, recorder, sizes)
-            outcome = rounds(config, fed, recorder, progress, checkpoints, job.saved)
+            outcome = rounds(config, fed, recorder, progress, checkpoints)
             if config.algorithm.certify and not settled:
                 certify(config, fed, recorder, sizes, outcome.server.x)
             personal = None

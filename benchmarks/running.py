@@ -23,9 +23,8 @@ from mpifed.results.result import read
 from mpifed.results.validate import attributes
 from mpifed.sweeps import cost, slurm
 from mpifed.sweeps.grid import Point
-from mpifed.sweeps.overall import Overall
 from mpifed.sweeps.runner import Layout, carried_out
-from mpifed.sweeps.runs import FAILED, Runs
+from mpifed.sweeps.runs import FAILED, Overall, Runs
 from mpifed.sweeps.state import difference
 
 

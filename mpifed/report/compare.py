@@ -135,6 +135,4 @@ def leading(groups: Study, results: Sequence[Result], layout: Layout) -> Table:
 def status(group: Group) -> str:
     """How the runs of a group ended: finished, or 2 finished, 1 failed."""
     counts = Counter(printable(run.status) or ABSENT for run in group.runs)
-    if len(counts) == 1:
-        return next(iter(counts))
-    return ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))
+    return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))

@@ -12,8 +12,7 @@ from mpifed.experiment.progress import duration
 from mpifed.mpi.world import World
 from mpifed.sweeps import workers
 from mpifed.sweeps.grid import Point
-from mpifed.sweeps.overall import Overall
-from mpifed.sweeps.runs import Ended, Runs, in_turn
+from mpifed.sweeps.runs import Ended, Overall, Runs, in_turn
 from mpifed.sweeps.state import SKIP, state
 from mpifed.sweeps.tally import Line, Tally
 

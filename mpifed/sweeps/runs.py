@@ -1,9 +1,9 @@
-"""The runs of a sweep: one point after another, each with its own result file."""
+"""The runs of a sweep: one point after another, each with its own result file, and the progress of all of them."""
 
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import msgspec
 
@@ -12,11 +12,11 @@ from mpifed.core.errors import Trouble, UserError, failure
 from mpifed.data.cache import Cache
 from mpifed.experiment import config as configuration
 from mpifed.experiment.job import Job
+from mpifed.experiment.progress import Progress, duration
 from mpifed.experiment.resume import resume
 from mpifed.experiment.run import start
 from mpifed.mpi.world import World
 from mpifed.sweeps.grid import Point
-from mpifed.sweeps.overall import Overall
 from mpifed.sweeps.state import BUSY, RESUME, RUN, SKIP, state
 
 FINISHED = "finished"
@@ -32,6 +32,50 @@ class Ended(NamedTuple):
     what: str
     text: str
     seconds: float
+
+
+class Overall(Progress):
+    """The progress of a sweep: points done, and the time left, estimated from the costs and seconds of those done.
+
+    ``lanes`` points run at a time; ``name`` is the one of which ``show`` tells the round.
+    """
+
+    def __init__(self, stream: TextIO | None, costs: Sequence[float]) -> None:
+        super().__init__(stream)
+        self.total = len(costs)
+        self.done = 0
+        self.left = sum(costs)
+        self.seconds = self.cost = 0.0  # of the points that ran
+        self.lanes = 1
+        self.name = ""
+        self.notes: list[str] = []
+
+    def over(self, cost: float, seconds: float | None) -> None:
+        """Count a point of this cost as done; it took so many seconds (None: there was nothing to run)."""
+        self.done += 1
+        self.left -= cost
+        if seconds is not None:
+            self.seconds += seconds
+            self.cost += cost
+            if self.due():
+                self.put(self.head())
+
+    def head(self) -> str:
+        """12 of 60, about 3 min left."""
+        if not self.cost:
+            return f"{self.done} of {self.total}"
+        left = max(self.left, 0.0) * self.seconds / self.cost / self.lanes
+        return f"{self.done} of {self.total}, about {duration(left)} left"
+
+    def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
+        if self.due():
+            self.put(f"{self.head()}; {self.name}: round {round} of at most {rounds}")
+
+    def note(self, text: str) -> None:
+        """Write a message on a line of its own, once for all points."""
+        if text not in self.notes:
+            self.notes.append(text)
+            super().note(text)
 
 
 class Runs:

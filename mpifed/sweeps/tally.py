@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mpifed.sweeps.grid import Point
-from mpifed.sweeps.overall import Overall
-from mpifed.sweeps.runs import FAILED, FINISHED, Ended
+from mpifed.sweeps.runs import FAILED, FINISHED, Ended, Overall
 from mpifed.sweeps.state import BUSY
 
 CONTINUE = "run the same command again to continue"

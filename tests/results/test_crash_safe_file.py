@@ -39,8 +39,8 @@ def test_between_any_two_writes_the_file_opens_with_all_that_was_flushed(path, m
             recorder.flush()
             recorder.snapshot(np.full(5, float(k)), step)
             images.done = k + 1
-    recorder.clients(dict.fromkeys(CLIENTS, np.arange(64)))
-    recorder.ranks({**dict.fromkeys(RANKS, np.arange(40)), "hostname": [f"node{k}" for k in range(40)]})
+    recorder.table("clients", dict.fromkeys(CLIENTS, np.arange(64)))
+    recorder.table("ranks", {**dict.fromkeys(RANKS, np.arange(40)), "hostname": [f"node{k}" for k in range(40)]})
     recorder.model(np.zeros(100))
     recorder.finish("finished", "because")
     monkeypatch.undo()

@@ -23,8 +23,8 @@ def test_every_dataset_has_units_a_description_and_named_axes_and_xarray_opens_e
         for k in range(3):
             recorder.row(dict.fromkeys(COLUMNS, k), np.array([1, 3]))
             recorder.snapshot(np.full(7, float(k)), 2)
-        recorder.ranks({"clients": [0, 4], "hostname": ["a", "b"]})
-        recorder.clients({"samples": [5, 5, 5, 5], "own": [1, 2, 3, 4]})
+        recorder.table("ranks", {"clients": [0, 4], "hostname": ["a", "b"]})
+        recorder.table("clients", {"samples": [5, 5, 5, 5], "own": [1, 2, 3, 4]})
         recorder.model(np.zeros(7), np.zeros((4, 7)))
     seen = set()
 

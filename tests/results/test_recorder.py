@@ -82,16 +82,16 @@ def test_a_folder_that_is_read_only_is_the_users_mistake(tmp_path):
 
 def test_tables_and_models_are_stored_as_they_are_and_a_table_may_be_written_again(path, memory):
     with Recorder(path, ATTRS, 4) as recorder:
-        recorder.ranks({"clients": [0, 4], "compute_seconds": [0.0, 1.5], "hostname": ["α", "node7"]})
-        recorder.clients({"samples": np.array([5, 6, 7, 8], np.int32), "rank": [1, 1, 1, 1]})
+        recorder.table("ranks", {"clients": [0, 4], "compute_seconds": [0.0, 1.5], "hostname": ["α", "node7"]})
+        recorder.table("clients", {"samples": np.array([5, 6, 7, 8], np.int32), "rank": [1, 1, 1, 1]})
         recorder.model(np.arange(3, dtype=np.float32), np.ones((4, 3)))
     result = load(path)
     assert result.ranks["hostname"].tolist() == ["α", "node7"]
     assert result.ranks["rank"].tolist() == [0, 1]
     assert result.clients["samples"].tolist() == [5, 6, 7, 8]
     assert (result.x.dtype, result.personal.shape) == (np.float32, (4, 3))
-    memory.ranks({"io_seconds": [0.0, 0.0]})
-    memory.ranks({"io_seconds": [1.0, 2.0]})
+    memory.table("ranks", {"io_seconds": [0.0, 0.0]})
+    memory.table("ranks", {"io_seconds": [1.0, 2.0]})
     assert memory.result().ranks["io_seconds"].tolist() == [1, 2]
 
 

@@ -1,8 +1,7 @@
 """The count of a sweep: every kind of failure is told once, with its number."""
 
 from mpifed.sweeps.grid import points
-from mpifed.sweeps.overall import Overall
-from mpifed.sweeps.runs import FAILED, FINISHED, Ended
+from mpifed.sweeps.runs import FAILED, FINISHED, Ended, Overall
 from mpifed.sweeps.tally import Line, Tally
 from tests.sweeps.conftest import SMALL
 

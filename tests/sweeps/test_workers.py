@@ -13,8 +13,8 @@ from mpifed.core import signals
 from mpifed.mpi.world import World
 from mpifed.sweeps import runner
 from mpifed.sweeps.grid import points
-from mpifed.sweeps.overall import Overall
 from mpifed.sweeps.runner import Layout
+from mpifed.sweeps.runs import Overall
 from mpifed.sweeps.workers import processes
 from tests.helpers.commands import mpifed
 from tests.sweeps.conftest import ENDLESS, FILES, GRIDS, OWN, PLAIN, SMALL, alike, endless, started, statuses, sweep

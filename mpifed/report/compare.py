@@ -10,8 +10,8 @@ from mpifed.report import best, tables
 from mpifed.report.best import Ends
 from mpifed.report.curves import axis_title, usual
 from mpifed.report.groups import Group, Study, natural, study
+from mpifed.report.layout import count
 from mpifed.report.metrics import available, column, latex_title, requested, scale, title, unit
-from mpifed.report.numbers import count
 from mpifed.report.tables import ABSENT, Table
 from mpifed.results.result import Result
 

@@ -31,8 +31,6 @@ def test_two_processes_write_the_files_and_bits_of_one(here, capsys):
     alike(here / "one", here / "two")
     first, second = (package.load(here / folder / FILES[0]).attrs["command_line"] for folder in ("one", "two"))
     assert first == second
-    sweep(*GRIDS, "-j", "2", "-o", "two")
-    assert capsys.readouterr().out == "4 of 4 points are finished already\n4 of 4 finished\n"
 
 
 def test_processes_are_as_many_as_there_are_points_cores_without_threads_and_work_is_worth(monkeypatch):

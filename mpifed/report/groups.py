@@ -65,7 +65,10 @@ def study(
     groups: dict[tuple[tuple[str, str], ...], Group] = {}
     for row, result in zip(rows, results, strict=True):
         groups.setdefault(tuple(sorted(row.items())), Group(row, [])).runs.append(result)
-    keys = short(telling([group.settings for group in groups.values()]), taken)
+    rows = [group.settings for group in groups.values()]
+    keys = differing(rows)
+    fewer = [key for key in keys if key.split(".")[0] not in ENDING]  # when runs end tells only rows that are alike
+    keys = short(fewer if len({tuple(row.get(key) for key in fewer) for row in rows}) == len(rows) else keys, taken)
     order = sorted(groups.values(), key=lambda group: [natural(group.settings.get(key, "")) for key in keys])
     found = Study(keys, order)
     return found._replace(names=renames(rename, callable_by(found, results))) if rename else found
@@ -76,13 +79,6 @@ def differing(rows: Sequence[Settings]) -> list[str]:
     keys = dict.fromkeys(["algorithm", *(key for row in rows for key in row)])
     found = [key for key in keys if key == "algorithm" or varies(key, rows)]
     return sorted(found, key=lambda key: key.split(".")[0] != "algorithm")
-
-
-def telling(rows: Sequence[Settings]) -> list[str]:
-    """The keys that tell rows apart: those that say when a run ends only where the others leave two rows alike."""
-    keys = differing(rows)
-    fewer = [key for key in keys if key.split(".")[0] not in ENDING]
-    return fewer if len({tuple(row.get(key) for key in fewer) for row in rows}) == len(rows) else keys
 
 
 def varies(key: str, rows: Sequence[Settings]) -> bool:

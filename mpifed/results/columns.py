@@ -1,7 +1,4 @@
-"""What every recorded column is: unit, meaning, how it adds up, which value is better, and what reports call it.
-
-COLUMNS has those of /rounds; RANKS, CLIENTS, MODEL and MODELS those of the other groups.
-"""
+"""What every recorded column is: COLUMNS has those of /rounds; RANKS, CLIENTS, MODEL and MODELS those of others."""
 
 from functools import partial
 from typing import Literal, NamedTuple
@@ -11,10 +8,7 @@ from mpifed.core.typing import Array
 
 
 class Column(NamedTuple):
-    """One column of a result file.
-
-    Everything that the writer, the reports, the pictures and docs/results.md need to know about it.
-    """
+    """A column of a result file: all that the writer, the reports, the pictures and docs/results.md need to know."""
 
     unit: str  # as UDUNITS reads it; "1": a plain number
     description: str  # one sentence, stored with the column

@@ -1,7 +1,7 @@
 """The runs of a sweep: one point after another, each with its own result file, and the progress of all of them."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -129,16 +129,6 @@ class Runs:
         self.stopped = status == STOPPED
         rounds = f"{recorder.count - 1} rounds" + (f" ({saved.round} before)" if saved is not None else "")
         return status, f"{rounds}  {time.perf_counter() - begun:.3g} s  {status} ({why})"
-
-
-def in_turn(todo: Sequence[Point], runs: Runs) -> Iterator[Ended]:
-    """Run points one after another on all ranks; rank 0 alone has ``todo``, and yields how each of them ended."""
-    for point in everywhere(todo, runs.world):
-        ended = runs.one(point)
-        if ended.what == STOP:
-            return
-        if runs.world.first:
-            yield ended
 
 
 def everywhere(points: Sequence[Point], world: World) -> list[Point]:

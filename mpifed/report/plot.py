@@ -63,6 +63,16 @@ class Drawing(NamedTuple):
     band: str
 
 
+class Panel(NamedTuple):
+    """Axes, which of them are logarithmic, where what is not positive stands on them, and the kind of band."""
+
+    axis: Any
+    log_x: bool
+    log_y: bool
+    floor: float | None
+    band: str
+
+
 def panels(
     results: Sequence[Result], pairs: Sequence[tuple[str, str]], columns: int, width: float, wishes: Wishes
 ) -> Any:
@@ -118,9 +128,10 @@ def draw(axis: Any, picture: Drawing, names: tuple[str, str], logs: tuple[bool, 
         which = " that a logarithmic axis can show" if log_x or log_y else ""
         raise UserError(f"there is nothing to draw: no run has numbers of both {x_name} and {y_name}{which}")
     floor = axes.floor(y for _, y in found.values()) if log_y else None
+    panel = Panel(axis, log_x, log_y, floor, picture.band)
     for number, group in enumerate(picture.groups.groups):
         own = [(found[id(run)], held(y_name, run)) for run in group.runs if id(run) in found]
-        line(axis, picture, logs, floor, own, number)
+        line(panel, own, picture.looks[number], number)
     if log_x:
         axes.along(axis, [x for x, _ in found.values()])
     elif x_name in SCALES or column(x_name).integer:
@@ -130,22 +141,14 @@ def draw(axis: Any, picture: Drawing, names: tuple[str, str], logs: tuple[bool, 
         axes.base(axis, floor)
 
 
-def line(
-    axis: Any,
-    picture: Drawing,
-    logs: tuple[bool, bool],
-    floor: float | None,
-    runs: Sequence[tuple[Curve, bool]],
-    number: int,
-) -> None:
+def line(panel: Panel, runs: Sequence[tuple[Curve, bool]], look: dict[str, Any], number: int) -> None:
     """Draw a group: its mean and band, or each run where x goes back, and arrows for what stands on the floor."""
-    log_x, log_y = logs
-    look = picture.looks[number]
+    axis, log_x, log_y, floor, kind = panel
     curves = [(x, axes.raised(y, floor)) for (x, y), _ in runs]
-    mean = band(curves, [stays for _, stays in runs], log_y, picture.band) if len(curves) > 1 else None
+    mean = band(curves, [stays for _, stays in runs], log_y, kind) if len(curves) > 1 else None
     if mean is not None:
         curves = [(mean.x, mean.middle)]
-        if picture.band != "none":
+        if kind != "none":
             axis.fill_between(mean.x, mean.low, mean.high, color=look["color"], alpha=0.18, linewidth=0)
     for x, y in curves:
         marked = sparse(np.log(np.maximum(x, np.min(x[x > 0], initial=1.0))) if log_x else x, number)

@@ -109,7 +109,7 @@ def test_the_command_draws(files, tmp_path, words, name):
     assert (tmp_path / name).stat().st_size > 5000
 
 
-def test_a_picture_is_overwritten_only_by_force(files, tmp_path):
+def test_a_picture_is_overwritten_only_by_force_and_has_boxes_of_runs_that_did_not_finish_only_on_wish(files, tmp_path):
     words = ["plot", "--timeline", files / "k5-0.h5", "-o", "time.svg"]
     assert mpifed(*words, cwd=tmp_path).out == "written to time.svg\n"
     before = (tmp_path / "time.svg").read_bytes()
@@ -118,6 +118,10 @@ def test_a_picture_is_overwritten_only_by_force(files, tmp_path):
     assert (tmp_path / "time.svg").read_bytes() == before
     assert mpifed(*words, "--width", "5", "--force", cwd=tmp_path).code == 0
     assert (tmp_path / "time.svg").read_bytes() != before
+    recorded(tmp_path / "a.h5", status="failed")  # boxes are of runs that finished unless all are asked for
+    words = ["plot", "a.h5", "--box", "k0", "-o", "a.svg"]
+    assert mpifed(*words, cwd=tmp_path) == (2, "", "mpifed: there is no result to read\n")
+    assert mpifed(*words, "--all", cwd=tmp_path).code == 0
 
 
 @pytest.mark.parametrize(
@@ -151,13 +155,6 @@ def test_mistakes_are_sentences(files, words, told):
     done = mpifed("plot", *(path.name for path in sorted(files.glob("*.h5"))), *words, cwd=files)
     assert done == (2, "", f"mpifed: {told}\n")
     assert {path.suffix for path in files.iterdir()} == {".h5"}
-
-
-def test_boxes_are_of_runs_that_finished_unless_all_are_asked_for(tmp_path):
-    recorded(tmp_path / "a.h5", status="failed")
-    words = ["plot", "a.h5", "--box", "k0", "-o", "a.svg"]
-    assert mpifed(*words, cwd=tmp_path) == (2, "", "mpifed: there is no result to read\n")
-    assert mpifed(*words, "--all", cwd=tmp_path).code == 0
 
 
 def test_without_matplotlib_the_extra_is_named(files, monkeypatch):

@@ -172,14 +172,12 @@ def test_a_disk_holds_what_was_written_last(tmp_path, pieces):
     file = disk.CrashSafeFile(path, netcdf.urgency)
     file.publish(path)
     for action, place, value in pieces:
+        file.seek(place)
+        plain.seek(place)
         if action == "write":
-            file.seek(place)
-            plain.seek(place)
             file.write(memoryview(value))
             plain.write(value)
         elif action == "read":
-            file.seek(place)
-            plain.seek(place)
             assert file.read(value)[: max(0, len(plain.getvalue()) - place)] == plain.read(value)
         elif action == "truncate" and place >= len(plain.getvalue()):  # HDF5 that uses no space twice only adds
             file.truncate(place)

@@ -66,9 +66,11 @@ def study(
     for row, result in zip(rows, results, strict=True):
         groups.setdefault(tuple(sorted(row.items())), Group(row, [])).runs.append(result)
     rows = [group.settings for group in groups.values()]
-    keys = differing(rows)
-    fewer = [key for key in keys if key.split(".")[0] not in ENDING]  # when runs end tells only rows that are alike
-    keys = short(fewer if len({tuple(row.get(key) for key in fewer) for row in rows}) == len(rows) else keys, taken)
+    told = differing(rows)
+    fewer = [key for key in told if key.split(".")[0] not in ENDING]  # when runs end tells only rows that are alike
+    if len({tuple(row.get(key) for key in fewer) for row in rows}) == len(rows):
+        told = fewer
+    keys = short(told, taken)
     order = sorted(groups.values(), key=lambda group: [natural(group.settings.get(key, "")) for key in keys])
     found = Study(keys, order)
     return found._replace(names=renames(rename, callable_by(found, results))) if rename else found

@@ -1,12 +1,12 @@
-"""Runs side by side: in which settings they differ, and which of them differ in the seed alone."""
+"""Settings of runs: how they are spelt, which of them a summary shows, and in which of them runs differ."""
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mpifed.core.errors import UserError, printable, unknown
+from mpifed.core.toml import flat, toml_value
 from mpifed.report.names import AS_PRINTED, Names, renames
-from mpifed.report.settings import overrides
 from mpifed.results.result import Result, load
 
 ASIDE = ("checkpoint", "record")  # tables that do not change what is computed
@@ -14,6 +14,8 @@ ENDING = ("stop", "rounds")  # when a run ends: it names runs only where nothing
 OF_SEED = ("stop.optimum",)  # follows from the data, and with them from the seed
 NAMED = ("algorithm", "data", "problem", "selection")  # settings whose value says enough without the key
 THERE = "yes"  # the value that stands for a table without a name, such as [system]
+ALWAYS = ("seed", "rounds", "data", "data.clients")  # shown whatever their values
+WHOLE = ("data.partition", "problem", "algorithm", "selection")  # tables whose keys are all shown
 
 Settings = dict[str, str]
 
@@ -44,6 +46,33 @@ def settings(result: Result) -> Settings:
     tables = {key: THERE for key, value in config.items() if isinstance(value, dict) and "name" not in value}
     found = tables | overrides(config) | {"ranks": str(result.attrs.get("ranks", 1))}
     return {printable(key): printable(value) for key, value in found.items()}
+
+
+def overrides(table: dict[str, Any]) -> dict[str, str]:
+    """A configuration as command-line overrides spell it: ``algorithm`` for ``algorithm.name``."""
+    plain = {key.removesuffix(".name"): value for key, value in flat(table).items()}
+    return {key: spelling(value) for key, value in plain.items()}
+
+
+def spelling(value: Any) -> str:
+    """A value as TOML has it, but a word without quotes, and 1e+12 for 1000000000000.0."""
+    if isinstance(value, str) and value != "" and " " not in value:
+        return value
+    text = f"{value:e}".replace(".000000", "") if isinstance(value, float) else ""
+    return text if text and len(text) < len(toml_value(value)) and float(text) == value else toml_value(value)
+
+
+def shown(result: Result, everything: bool = False) -> dict[str, str]:
+    """The settings that a summary shows: names, the options of the method, and what is not at its default.
+
+    All of them with ``everything``, and where the file does not say which are at their defaults.
+    """
+    settings = overrides(result.config)
+    if everything or "changed" not in result.attrs:
+        return settings
+    named = (*ALWAYS, *WHOLE, *str(result.attrs["changed"]).split())
+    inside = tuple(f"{table}." for table in WHOLE)
+    return {key: value for key, value in settings.items() if key in named or key.startswith(inside)}
 
 
 def study(

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.files import replacing
 from mpifed.results import crash_safe_file as disk
-from mpifed.results import model_log, netcdf, rounds_table, selection_log
+from mpifed.results import model_log, netcdf, rounds_table
 from mpifed.results import recorder as record
 from mpifed.results.columns import CLIENTS, RANKS
 from mpifed.results.recorder import Recorder
@@ -26,7 +26,7 @@ def test_between_any_two_writes_the_file_opens_with_all_that_was_flushed(path, m
     images = Images(path, monkeypatch)
     monkeypatch.setattr(record, "FLUSH_SECONDS", 1e9)
     monkeypatch.setattr(rounds_table, "CHUNK", chunk)  # small, so that the trees of chunks split
-    monkeypatch.setattr(selection_log, "CHUNK_IDS", 16 * chunk)
+    monkeypatch.setattr(rounds_table, "CHUNK_IDS", 16 * chunk)
     monkeypatch.setattr(model_log, "CHUNK", 4)
     monkeypatch.setattr(model_log, "LONGEST", 3)
     rng = np.random.default_rng(0)

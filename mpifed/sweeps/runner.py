@@ -12,8 +12,7 @@ from mpifed.experiment.progress import duration
 from mpifed.mpi.world import World
 from mpifed.sweeps import workers
 from mpifed.sweeps.grid import Point
-from mpifed.sweeps.runs import STOP, Ended, Overall, Runs, everywhere
-from mpifed.sweeps.state import SKIP, state
+from mpifed.sweeps.runs import SKIP, STOP, Ended, Overall, Runs, everywhere, state
 from mpifed.sweeps.tally import Line, Tally
 
 

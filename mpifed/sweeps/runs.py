@@ -1,5 +1,6 @@
-"""The runs of a sweep: one point after another, each with its own result file, and the progress of all of them."""
+"""The runs of a sweep: what there is of a point already, a result file for each, and the progress of all of them."""
 
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,15 +10,26 @@ import msgspec
 
 from mpifed.core import signals
 from mpifed.core.errors import Trouble, UserError, failure
+from mpifed.core.files import being_written
 from mpifed.data.cache import Cache
+from mpifed.experiment import checkpoint
 from mpifed.experiment import config as configuration
+from mpifed.experiment.config import Experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress, duration
 from mpifed.experiment.resume import resume
 from mpifed.experiment.run import start
 from mpifed.mpi.world import World
+from mpifed.results.result import read
+from mpifed.results.validate import attributes
+from mpifed.results.validate import configuration as recorded
 from mpifed.sweeps.grid import Point
-from mpifed.sweeps.state import BUSY, RESUME, RUN, SKIP, state
+
+RUN = "run"
+RESUME = "resume"
+AGAIN = "start again"
+SKIP = "skip"
+BUSY = "being written by another run"
 
 FINISHED = "finished"
 STOPPED = "stopped"
@@ -148,3 +160,36 @@ def packed(point: Point) -> tuple[str, Any, float]:
 def unpacked(name: str, table: Any, cost: float) -> Point:
     """The point that ``packed`` made a tuple of. UserError where this process lacks a file that it names."""
     return Point(name, (), configuration.experiment(table), cost)
+
+
+def state(config: Experiment, path: str, force: bool) -> str:
+    """What to do for a point whose file is ``path``: RUN, RESUME, AGAIN, SKIP or BUSY.
+
+    UserError where the file is not a result, or belongs to another configuration; with ``force``, AGAIN.
+    """
+    if not os.path.lexists(path):
+        return RUN
+    try:
+        if os.path.isfile(path) and not os.path.getsize(path):
+            return BUSY if being_written(Path(path)) else AGAIN
+        attrs = read(path, attributes)
+        if other := difference(config, attrs, path):
+            raise UserError(
+                f"{path} is of another configuration: {other}; say --force to overwrite it or -o for another folder"
+            )
+        if attrs.get("status") == "finished":
+            return SKIP
+        if being_written(Path(path)):
+            return BUSY
+        return AGAIN if checkpoint.find(path) is None else RESUME
+    except UserError:
+        if force:
+            return AGAIN
+        raise
+
+
+def difference(config: Experiment, attrs: dict[str, Any], path: str) -> str:
+    """The first key, except in [checkpoint], in which the configuration of a result differs; empty if there is none."""
+    before = configuration.experiment(recorded(attrs.get("config", ""), path))
+    found = next(configuration.differences(before, config, ("checkpoint",)), None)
+    return "" if found is None else "{} is {} there and {} here".format(*found)

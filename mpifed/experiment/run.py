@@ -198,9 +198,9 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
             progress.close()
         transport.stop()
         ranks, clients = tables(*collect(world, parts.host, transport.traffic), parts.data, fed)
-        recorder.clients(clients)
-        recorder.ranks(ranks)
-        recorder.ranks({"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
+        recorder.table("clients", clients)
+        recorder.table("ranks", ranks)
+        recorder.table("ranks", {"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
         recorder.finish(outcome.status, outcome.reason, transport.reduction)
         if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
             checkpoints.drop()

@@ -54,8 +54,8 @@ def recorded(
     if path is None and status != "running":
         return in_memory(attrs | {"clients": 4, "status": status, "stop_reason": "rounds: 2"}, rows, on_ranks)
     rows = [{name: values[i] for name, values in rows.items()} for i in k]
-    tables = {"model": [np.arange(3.0)], "ranks": [on_ranks]}
-    return written(Recorder(path, attrs, 4), rows, np.array([1, 3]), tables, (status, "rounds: 2"))
+    model = [np.arange(3.0)]
+    return written(Recorder(path, attrs, 4), rows, np.array([1, 3]), model, {"ranks": on_ranks}, (status, "rounds: 2"))
 
 
 def rank_table(compute, wait, evaluate, io):
@@ -71,7 +71,7 @@ def rank_table(compute, wait, evaluate, io):
     }
 
 
-def written(recorder, rows, selected, tables, end):
+def written(recorder, rows, selected, model, tables, end):
     """What a recorder makes of these rows, and of the tables of a run that is not running any more."""
     with recorder:
         for row in rows:
@@ -79,8 +79,9 @@ def written(recorder, rows, selected, tables, end):
         if end[0] == "running":
             recorder.flush()
         else:
+            recorder.model(*model)
             for name, values in tables.items():
-                getattr(recorder, name)(*values)
+                recorder.table(name, values)
             recorder.finish(*end)
         return recorder.result()
 
@@ -141,5 +142,5 @@ def detailed(
         "hostname": [f"node{k % 5:04}.cluster.example" for k in range(ranks)],
     }
     clients = {"samples": np.full(8, 9), "times_selected": np.arange(8)}
-    tables = {"model": [np.arange(6.0), np.ones((8, 6))], "ranks": [on_ranks], "clients": [clients]}
-    return written(recorder, rows, np.array([1, 6]), tables, (status, reason))
+    model = [np.arange(6.0), np.ones((8, 6))]
+    return written(recorder, rows, np.array([1, 6]), model, {"ranks": on_ranks, "clients": clients}, (status, reason))

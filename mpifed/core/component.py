@@ -73,6 +73,7 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
     choices: ClassVar[dict[str, str]] = {}
     default: ClassVar[str] = ""
     kind: ClassVar[str] = ""  # plural name of the family; mpifed.KIND is its group of entry points
+    checks: ClassVar[str] = ""  # the module whose GUARDS say what the methods of a user's own class must return
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:

@@ -10,6 +10,8 @@ import traceback
 from functools import cache
 from typing import Any
 
+from mpifed.core.guards import guarded
+
 FILE = re.compile(r".+\.py:\w+", re.DOTALL)  # path.py:Class
 HERE = "__main__"  # the module that a class is said to be from where only the program that defines it can name it
 
@@ -49,6 +51,8 @@ def adopt(family: Any, found: Any, name: str) -> Any:
     if missing:
         raise ValueError(f"{own} does not define {', '.join(missing)}")
     body = {key: getattr(found, key) for key in ("__module__", "__qualname__", "__doc__")}
+    if family.checks:
+        body |= guarded(found, importlib.import_module(family.checks).GUARDS[family.kind])
     return type(family)(found.__name__, (found,), body, tag=name)
 
 

@@ -127,6 +127,7 @@ class Data(Component):
     }
     default: ClassVar[str] = "linreg-noniid"
     kind: ClassVar[str] = "data"
+    checks: ClassVar[str] = "mpifed.data.checked"
     objective: ClassVar[str] = "least-squares"  # default problem for this data
 
     clients: Clients = 128

@@ -1,9 +1,11 @@
 """What a rank needs before the first round: data, setup, selection and, where clients live, their host."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import UserError
+from mpifed.core.guards import own
 from mpifed.core.memory import check_memory, size_of
 from mpifed.core.processor import BlockSize, block_size
 from mpifed.core.typing import Array
@@ -16,7 +18,9 @@ from mpifed.experiment.job import Job
 from mpifed.experiment.rule import refuse
 from mpifed.experiment.warm_start import fitting, given_start
 from mpifed.federation import sums
+from mpifed.federation.checked_replies import CheckedAnswers
 from mpifed.federation.host import Host
+from mpifed.federation.method import Method
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.request import ARRIVE, REST
@@ -125,6 +129,8 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
         return parts
     lo, hi = parts.cuts[max(world.rank - 1, 0)], parts.cuts[max(world.rank - 1, 0) + 1]
     made = Host(parts.setup, parts.data, lo, hi)
+    if own(type(made.algorithm)):
+        made.algorithm = cast(Method, CheckedAnswers(made.setup.algorithm, Algorithm))
     neighbourhood = None
     if parts.setup.weights is not None:
         neighbourhood = Neighbourhood(parts.setup.weights, lo, hi, parts.cuts, made.dtype)

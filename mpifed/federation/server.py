@@ -10,6 +10,7 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.federation.calls import Calls, ClientMethod
 from mpifed.federation.evaluation import Evaluation
+from mpifed.federation.ids import named
 from mpifed.federation.participation.participants import Participants, draws, recentred
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.request import EVALUATE, MAXIMA, SAVE, WHOLE, Request
@@ -93,7 +94,8 @@ class Federation(Calls):
         """(m,) bool: which clients are selected."""
         mask = np.full(self.m, selected is None)
         if selected is not None:
-            mask[selected] = True
+            known = selected is self.schedule.selected
+            mask[selected if known else named(selected, self.m, "the array that fed.mask gets")] = True
         return mask
 
     def observed(self, server: Any) -> Any:

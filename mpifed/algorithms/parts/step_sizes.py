@@ -22,6 +22,7 @@ class Step(Component):
     }
     default: ClassVar[str] = "log2"
     kind: ClassVar[str] = "steps"
+    checks: ClassVar[str] = "mpifed.algorithms.parts.checked"
 
     @abstractmethod
     def gamma(self, k: int, k0: int, d: Array) -> Array | float:

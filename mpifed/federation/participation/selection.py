@@ -54,6 +54,7 @@ class Selection(Component):
     }
     default: ClassVar[str] = "uniform"
     kind: ClassVar[str] = "selections"
+    checks: ClassVar[str] = "mpifed.federation.participation.checked"
 
     @abstractmethod
     def selector(self, seed: int, m: int, rounds: int) -> Selector:

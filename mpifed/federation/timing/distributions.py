@@ -24,6 +24,7 @@ class Distribution(Component):
     }
     default: ClassVar[str] = "constant"
     kind: ClassVar[str] = "distributions"
+    checks: ClassVar[str] = "mpifed.federation.timing.checked"
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:

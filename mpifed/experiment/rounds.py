@@ -16,6 +16,7 @@ from mpifed.federation.traits import steering
 from mpifed.results.recorder import Recorder
 
 RECENT = 8  # evaluations that stop rules look back on, beside the first
+ROUNDING = 1e3  # units in the last place that sums over many samples may be wrong by
 NO_CLIENT: Array = np.zeros(0, np.int64)
 
 
@@ -135,8 +136,18 @@ def evaluated(config: Experiment, fed: Federation, server: Any) -> dict[str, flo
     begun = time.perf_counter()
     row = evaluate(config.algorithm, fed, server)
     if config.stop.optimum is not None:
-        row["objective_gap"] = row["objective"] - config.stop.optimum
+        row["objective_gap"] = gap(row["objective"], config.stop.optimum, fed.dtype)
     return row | {"evaluate_seconds": time.perf_counter() - begun}
+
+
+def gap(f: float, optimum: float, dtype: Any) -> float:
+    """f − f*; Trouble where f is below f* by more than rounding can make of it."""
+    below = optimum - f
+    if below > ROUNDING * np.finfo(dtype).eps * max(abs(f), abs(optimum)):
+        raise Trouble(
+            f"stop.optimum = {optimum!r} is not the least f: the run has come to f = {f!r}, {below:.3g} below it"
+        )
+    return f - optimum
 
 
 def remember(history: dict[str, list[float]], row: dict[str, float]) -> None:

@@ -29,7 +29,7 @@ class Problem(Component):
     sampled: ClassVar[bool] = True  # whether rows are samples that can form mini-batches
     logistic_loss: ClassVar[bool] = False  # whether f_i is a logistic loss of a linear score: FedGiA's t (Table III)
     offers: ClassVar[dict[str, str]] = {  # optional methods that algorithms need, in words
-        "lipschitz": "an upper bound of the curvature, the norm of ∇²f_i; a LinearModel has it where it sets curvature",
+        "lipschitz": "an upper bound of the curvature, the norm of ∇²f_i",
         "convexity": "the least curvature of f_i",
         "hessian": "products with ∇²f_i",
         "hess": "the matrices ∇²f_i",

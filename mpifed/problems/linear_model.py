@@ -22,6 +22,9 @@ class LinearModel(Problem):
     """
 
     curvature: ClassVar[float]  # the largest ∂²ℓ/∂z²
+    offers: ClassVar[dict[str, str]] = Problem.offers | {
+        "lipschitz": f"{Problem.offers['lipschitz']}; a LinearModel has it where it sets curvature"
+    }
     mean: ClassVar[Literal["identity", "logistic"] | None] = None  # μ, where ∂ℓ/∂z = μ(z) − b: z or 1/(1 + e^−z)
 
     @abstractmethod

@@ -1,6 +1,6 @@
 """A method of a user's own: what its functions return is checked where it enters the house."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,8 @@ def server_state(algorithm: Algorithm, result: Any, fed: Federation, before: Any
 def clients_state(algorithm: Algorithm, result: Any, f: Local) -> Any:
     """The first state of the clients of f."""
     right = "it must return a NamedTuple of arrays, one row for each of the c clients"
+    if isinstance(result, tuple) and not result:
+        return Nothing()
     if not isinstance(result, tuple) or not hasattr(result, "_fields"):
         raise Wrong(f"returns {shown(result)}: {right}")
     for name, value in zip(result._fields, result, strict=True):
@@ -48,6 +50,9 @@ def first(f: Local, wrong: Array) -> int:
     return int(f.ids[int(wrong.reshape(len(wrong), -1).any(axis=1).argmax())])
 
 
-GUARDS: dict[str, dict[str, Guard]] = {
-    "algorithms": {"start": server_state, "round": server_state, "join": clients_state}
-}
+class Nothing(NamedTuple):
+    """The state of clients that keep nothing."""
+
+
+SERVER: dict[str, Guard] = {"start": server_state, "round": server_state}
+GUARDS = {"algorithms": SERVER | {"join": clients_state}}

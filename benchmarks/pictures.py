@@ -22,7 +22,7 @@ from mpifed.report.groups import settings
 from mpifed.report.metrics import scale, unit
 from mpifed.report.names import setting
 from mpifed.report.palette import LINES
-from mpifed.report.plot import joined, line
+from mpifed.report.plot import Panel, line
 from mpifed.report.style import DOUBLE, HANDLE, above, canvas, drawing, fold, folded, headed, text
 
 ACROSS = 3  # panels side by side
@@ -151,7 +151,7 @@ def curves(axis: Any, outcome: Outcome, wish: Figure, cells: list[Cell], y: str,
     for cell, found in drawn:
         own = [((a / factor, b), stays) for (a, b), stays in found]
         kind = "minmax" if len(cells) <= BANDS else "none"
-        line(axis, joined(own, log_y, floor, kind), looks[cell], floor, cells.index(cell), log_x)
+        line(Panel(axis, log_x, log_y, floor, kind), own, looks[cell], cells.index(cell))
     axis.set(xlabel=text(title(wish.x, of)), ylabel=text(title(y, "")))
     scales(axis, wish, [a / factor for a, _ in every])
     if floor is not None:

@@ -16,7 +16,7 @@ from benchmarks.tables import LEGEND, Table, lacking, markdown, tables, terminal
 from benchmarks.tally import Tally, counted, remaining, repetitions, tally
 from benchmarks.webpage import anchor, webpage
 from mpifed import UserError
-from mpifed.cli.names import versions
+from mpifed.cli.describe import versions
 from mpifed.report import style
 
 ROOT = HERE.parent

@@ -18,10 +18,10 @@ from mpifed.cli import describe
 from mpifed.cli.describe import KINDS, option, paper, sentence
 from mpifed.core.component import Table
 from mpifed.experiment.checkpoint import Checkpoint
-from mpifed.experiment.config import Evaluate, Experiment, Record
 from mpifed.experiment.matching import matrix
+from mpifed.experiment.settings import Evaluate, Experiment, Record
 from mpifed.experiment.stop import Stop
-from mpifed.results import columns, group_columns
+from mpifed.results import columns
 from mpifed.results.certificate_group import CERTIFICATE
 from mpifed.results.columns import Column
 
@@ -224,10 +224,10 @@ def results() -> list[str]:
     attributes = [(f"`{key}`", meaning) for key, meaning in told["attributes"].items()]
     scales = columns.SCALES
     groups = {
-        "ranks": {"rank": scales["rank"], **group_columns.RANKS},
-        "clients": {"client": scales["client"], **group_columns.CLIENTS},
-        "model": {"parameter": scales["parameter"], **group_columns.MODEL},
-        "models": group_columns.MODELS,
+        "ranks": {"rank": scales["rank"], **columns.RANKS},
+        "clients": {"client": scales["client"], **columns.CLIENTS},
+        "model": {"parameter": scales["parameter"], **columns.MODEL},
+        "models": columns.MODELS,
         "selection": {"slot": scales["slot"], "selection": columns.SELECTION},
         "certificate": CERTIFICATE,
     }

@@ -13,10 +13,10 @@ import msgspec
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.errors import UserError
-from mpifed.experiment.compatibility import RULES, refuse_counted
+from mpifed.experiment.compatibility import COUNTED, RULES
 from mpifed.experiment.config import experiment
 from mpifed.experiment.matching import missing
-from mpifed.experiment.rule import refuse
+from mpifed.experiment.rule import Counted, refuse
 from mpifed.problems.base import Problem
 
 FIELD = runpy.run_path(str(Path(__file__).parent / "field.py"))
@@ -101,7 +101,7 @@ def refused(method: Algorithm, settings: dict[str, Any]) -> str:
     try:
         config = experiment(table | {"algorithm": own})
         refuse(config, RULES)
-        refuse_counted(config, config.selection.selector(0, M, 1), M)
+        refuse(Counted(config, config.selection.selector(0, M, 1), M), COUNTED)
     except UserError as error:
         return told(str(error), method.label())
     return ""

@@ -1,7 +1,5 @@
 """The list of all methods, mpifed/core/methods.py, and the names of mpifed.algorithms, from the files of the folder."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 from collections.abc import Iterator
@@ -13,8 +11,6 @@ LIST = ROOT / "core" / "methods.py"
 NAMES = ROOT / "algorithms" / "__init__.pyi"  # what type checkers and editors read
 
 HEAD = '''"""All methods: generated from the files in mpifed/algorithms by `python docs/build.py`."""
-
-from __future__ import annotations
 
 from typing import NamedTuple
 

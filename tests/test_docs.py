@@ -21,9 +21,7 @@ from tests.test_house import ARROWS
 DOCS = ROOT / "docs"
 STUDIES = DOCS / "studies"
 REFERENCE = DOCS / "reference"
-PAGES = sorted(
-    [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *STUDIES.glob("*.md")]
-)  # those of the reference: all in one test
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.glob("*.md"), *STUDIES.glob("*.md")])
 PAPERS = ("fedadmm", "fedgia", "fedepm", "feddcd", "flame")
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 BUILD = runpy.run_path(str(DOCS / "build.py"))
@@ -48,24 +46,15 @@ def names(path):
     return found
 
 
-@page
-def test_links_lead_somewhere(page):
-    follow_links(page)
-
-
-def test_links_of_the_reference_lead_somewhere():
-    for page in REFERENCE.rglob("*.md"):
-        follow_links(page)
-
-
-def follow_links(page):
+def test_links_lead_somewhere():
     """Every link that leads to a file leads to one of the repository, and its anchor to a heading there."""
-    for _, target, anchor in LINK.findall(page.read_text("utf-8")):
-        if not target.startswith(("http://", "https://")):
-            file = (page.parent / target).resolve() if target else page
-            assert file.exists(), f"{page.name}: {target}"
-            assert file.is_relative_to(ROOT)
-            assert not anchor or anchor[1:] in anchors(file), f"{page.name}: {target}{anchor}"
+    for page in [*PAGES, *REFERENCE.rglob("*.md")]:
+        for _, target, anchor in LINK.findall(page.read_text("utf-8")):
+            if not target.startswith(("http://", "https://")):
+                file = (page.parent / target).resolve() if target else page
+                assert file.exists(), f"{page.name}: {target}"
+                assert file.is_relative_to(ROOT)
+                assert not anchor or anchor[1:] in anchors(file), f"{page.name}: {target}{anchor}"
 
 
 @pytest.mark.parametrize("folder", [STUDIES, REFERENCE], ids=lambda path: path.name)
@@ -148,7 +137,9 @@ def test_every_method_has_a_row_in_the_table_of_all():
     assert rows["gd"][8].startswith("[gd.py](../../mpifed/algorithms/gd.py), ")
 
 
-def test_the_reference_has_every_name():
+def test_the_reference_has_every_name_and_contributing_every_room():
+    table = re.findall(r"^\| `(\w+)` \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.M)
+    assert sorted(table) == sorted(ARROWS.keys() - {"mpifed"})
     for kind, family in BUILD["KINDS"].items():
         if kind != "algorithms":  # a page each, whose titles are as in print
             text = (REFERENCE / f"{BUILD['page'](kind)}.md").read_text("utf-8")
@@ -186,19 +177,10 @@ def test_experiment_files_in_the_pages_are_valid(page, tmp_path):
 
 
 @page
-def test_programs_in_the_pages_are_there(page):
+def test_programs_and_commands_in_the_pages_are_there(page):
     for program in re.findall(r"python -m (benchmarks(?:\.\w+)*)", page.read_text("utf-8")):
         path = ROOT.joinpath(*program.split("."))
         assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), f"{page.name}: {program}"
-
-
-def test_contributing_names_every_room():
-    table = re.findall(r"^\| `(\w+)` \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.M)
-    assert sorted(table) == sorted(ARROWS.keys() - {"mpifed"})
-
-
-@page
-def test_commands_in_the_pages_are_valid(page):
     command = re.compile(r"^(?:mpirun -n \d+ )?python -m (benchmarks|mpifed) run (.*?)(?: +#.*)?$", re.M)
     for program, line in command.findall(page.read_text("utf-8")):
         words = line.split()

@@ -1,13 +1,15 @@
-"""The scripts in jobs/ without their batch systems: what all of them have, and those that no test submits.
+"""The scripts in jobs/ without their batch systems, and the recipes there, which agree with pyproject.toml.
 
 ``tests/slurm`` submits the scripts for SLURM. PBS and Flux are played by the variables and the command that they give a
 script.
 """
 
+import ast
 import os
 import re
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 
 import h5py
@@ -16,6 +18,9 @@ import pytest
 from tests.helpers.commands import ROOT, execute, mpirun
 
 SCRIPTS = sorted(path for path in (ROOT / "jobs").iterdir() if path.suffix in (".sbatch", ".pbs", ".flux"))
+RECIPES = ROOT / "jobs" / "recipes"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+CONDA = {"matplotlib-base": "matplotlib"}  # conda-forge's name -> PyPI's, where they differ
 STUDY = "data.clients=5 rounds=2 -o out.h5"
 scripts = pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 
@@ -31,7 +36,7 @@ def ranks(path):
 
 
 @scripts
-def test_a_script_names_what_it_reads_and_a_file_for_the_site_that_is_missing(script, tmp_path):
+def test_a_script_is_valid_and_names_what_it_reads_and_a_file_for_the_site_that_is_missing(script, tmp_path):
     text = script.read_text("utf-8")
     assert text.startswith("#!/usr/bin/env bash\n")
     head = text.partition("\n\n")[0]
@@ -40,15 +45,9 @@ def test_a_script_names_what_it_reads_and_a_file_for_the_site_that_is_missing(sc
     place = {"PBS_O_WORKDIR": str(tmp_path), "SLURM_NTASKS": "1", "SLURM_JOB_ID": "1"}
     done = execute(["bash", script], cwd=tmp_path, MPIFED_ENV="nowhere.sh", **place)
     assert (done.code, done.err) == (2, "MPIFED_ENV=nowhere.sh is wrong: there is no such file\n")
-
-
-@scripts
-def test_a_script_is_valid_and_shellcheck_has_no_objections(script):
     assert execute(["bash", "-n", script]).code == 0
-    if shutil.which("shellcheck") is None:
-        pytest.skip("there is no shellcheck")
-    done = execute(["shellcheck", script])
-    assert (done.code, done.out) == (0, "")
+    if shutil.which("shellcheck"):
+        assert execute(["shellcheck", script]).out == ""
 
 
 def test_the_site_says_everything_in_one_file(tmp_path):
@@ -106,3 +105,104 @@ def test_the_page_on_clusters_names_every_script_and_recipe():
     recipes = [path for path in (ROOT / "jobs" / "recipes").rglob("*") if path.is_file()]
     for path in (*SCRIPTS, *(ROOT / "jobs").glob("*.sh"), *recipes):
         assert re.search(rf"[`/]{re.escape(path.name)}\b", page), f"{path.name} is not in docs/clusters.md"
+
+
+# recipes
+
+
+def required(*extras):
+    """Name -> lowest version of the dependencies of mpifed with these extras, and of its build."""
+    texts = [*PROJECT["dependencies"], *(text for extra in extras for text in PROJECT["optional-dependencies"][extra])]
+    return dict(re.fullmatch(r"([\w-]+)>=([\d.]+)", text).groups() for text in texts)
+
+
+def build():
+    (text,) = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]
+    return dict([text.split(">=")])
+
+
+def python():
+    return {"python": PROJECT["requires-python"].removeprefix(">=")}
+
+
+def test_conda_has_the_dependencies_of_the_package():
+    yaml = pytest.importorskip("yaml")
+    found = yaml.safe_load((RECIPES / "environment.yml").read_text("utf-8"))
+    assert (found["name"], found["channels"]) == ("mpifed", ["conda-forge"])
+    versions = dict(re.fullmatch(r"([\w-]+)(?:>=([\d.]+))?", text).groups() for text in found["dependencies"])
+    versions = {CONDA.get(name, name): version for name, version in versions.items()}
+    assert versions == python() | {"pip": None} | build() | required("mpich", "data", "plot")
+
+
+def spack():
+    """The class of Spack's recipe, and the calls in it, those within ``with`` too: (name, first argument, keywords)."""
+    tree = ast.parse((RECIPES / "package.py").read_text("utf-8"))
+    (found,) = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    calls = [node.value for node in ast.walk(found) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
+    return found, [
+        (call.func.id, call.args[0].value, {word.arg: ast.literal_eval(word.value) for word in call.keywords})
+        for call in calls
+    ]
+
+
+def test_spack_has_the_dependencies_of_the_package():
+    found, calls = spack()
+    assert (found.name, found.bases[0].id) == ("PyMpifed", "PythonPackage")
+    needs = [(text, words.get("when")) for name, text, words in calls if name == "depends_on"]
+    versions = {
+        when: dict(re.fullmatch(r"(?:py-)?([\w-]+)@([\d.]+):", text).groups() for text, also in needs if also == when)
+        for when in (None, "+plot")
+    }
+    assert versions[None] == python() | build() | required()
+    assert versions["+plot"] == {name: version for name, version in required("plot").items() if name not in required()}
+    assert ("license", PROJECT["license"], {}) in calls
+
+
+def sections():
+    """Name -> text of the sections of Apptainer's recipe, and the head under "head"."""
+    head, *parts = re.split(r"^%(\w+)\n", (RECIPES / "mpifed.def").read_text("utf-8"), flags=re.M)
+    return {"head": head, **dict(zip(parts[::2], parts[1::2], strict=True))}
+
+
+def test_the_container_is_built_from_files_that_are_there():
+    found = sections()
+    assert found["head"].startswith("Bootstrap: docker\nFrom: ")
+    for line in found["files"].split("\n"):
+        if line.strip():
+            source, target = line.split()
+            assert (ROOT / source).exists(), source
+            assert target == f"/opt/mpifed/source/{source}"
+    extras = re.search(r'"/opt/mpifed/source\[([\w,]+)\]"', found["post"])[1].split(",")
+    assert set(extras) <= PROJECT["optional-dependencies"].keys()
+    assert not {"mpich", "openmpi"} & set(extras)
+
+
+@pytest.mark.parametrize("name", ["post", "environment", "runscript", "test"])
+def test_the_parts_of_the_container_are_valid_for_its_shell(name, tmp_path):
+    (tmp_path / "part.sh").write_text("#!/bin/sh\n" + sections()[name])
+    assert execute(["sh", "-n", tmp_path / "part.sh"]).code == 0
+    if shutil.which("shellcheck"):
+        assert execute(["shellcheck", tmp_path / "part.sh"]).out == ""
+
+
+def test_python_in_the_container_gets_the_host_mpi(tmp_path):
+    said = "$APPTAINERENV_MPI4PY_LIBMPI $APPTAINERENV_LD_LIBRARY_PATH"
+    (tmp_path / "apptainer").write_text(f'#!/bin/sh\necho "$*"\necho "{said}"\n')
+    (tmp_path / "apptainer").chmod(0o755)
+    place = {"PATH": f"{tmp_path}:/usr/bin:/bin", "LD_LIBRARY_PATH": "/opt/fabric"}
+    command = [RECIPES / "bin" / "python", "-m", "mpifed", "--version"]
+    done = execute(command, MPIFED_IMAGE="m.sif", MPIFED_HOST_MPI="/opt/mpi", **place)
+    assert done.out.splitlines() == [
+        "exec --bind /opt/mpi m.sif python -m mpifed --version",
+        "/opt/mpi/lib/libmpi.so /opt/mpi/lib:/opt/fabric",
+    ]
+    done = execute(command, MPIFED_HOST_MPI="/opt/mpi", **place)
+    assert done.code != 0
+    assert "MPIFED_IMAGE: is the file that apptainer built" in done.err
+
+
+def test_every_recipe_says_what_was_tried():
+    for name in ("mpifed.def", "environment.yml", "package.py"):
+        text = (RECIPES / name).read_text("utf-8")
+        assert re.search(r"^# .*Tried: ", text, re.M), name
+        assert "Not tried: " in " ".join(text.split()), name

@@ -53,17 +53,13 @@ def test_it_is_small_and_stored_with_outputs_but_without_what_changes_with_every
 
 
 @notebook
-def test_it_takes_public_names_only(path):
+def test_it_takes_public_names_only_and_its_links_lead_somewhere(path):
     for text, _ in cells(path, "code"):
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom):
                 assert str(node.module).partition(".")[0] != "mpifed"
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "mpifed":
                 assert node.attr in mpifed.__all__
-
-
-@notebook
-def test_its_links_lead_somewhere(path):
     for text, _ in cells(path, "markdown"):
         for target in LINK.findall(text):
             assert (path.parent / target).resolve().exists(), target

@@ -12,27 +12,11 @@ from mpifed.experiment import config
 from tests.helpers.commands import ROOT, execute, mpifed
 
 README = (ROOT / "README.md").read_text("utf-8")
-PAGES = (
-    "README.md",
-    "docs/experiments.md",
-    "docs/sweeps.md",
-    "docs/data.md",
-    "docs/clients.md",
-    "docs/masks.md",
-    "docs/selection.md",
-    "docs/adaptive.md",
-    "docs/secondorder.md",
-    "docs/compression.md",
-    "docs/privacy.md",
-    "docs/asynchronous.md",
-    "docs/graphs.md",
-    "docs/pictures.md",
-    "docs/python.md",
-    "docs/extending.md",
-    "docs/certify.md",
-    "docs/clusters.md",
-    "docs/performance.md",
+NAMES = (
+    "experiments sweeps data clients masks selection adaptive secondorder compression privacy asynchronous graphs "
+    "pictures python extending certify clusters performance"
 )
+PAGES = ("README.md", *(f"docs/{name}.md" for name in NAMES.split()))
 TORCH = "docs/torch.md"
 FENCE = re.compile(r"(?:^<!-- (?P<marker>[^\n]+) -->\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S)
 REASONS = re.compile(r"skip: (needs SLURM|needs a network|needs torch|needs Open MPI|takes .+)")
@@ -58,20 +42,13 @@ def run(block: Block, folder: Path) -> None:
     assert done.code == 0, f"{block.text}\n{done.out}\n{done.err}"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.torch if page == TORCH else pytest.mark.slow) for page in (*PAGES, TORCH)],
+)
 def test_blocks_run_in_order_as_copied(page, tmp_path):
-    run_all(page, tmp_path)
-
-
-@pytest.mark.torch
-def test_blocks_with_networks_run_in_order_as_copied(tmp_path):
-    pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
-    run_all(TORCH, tmp_path)
-
-
-def run_all(page, tmp_path):
-    """Run the blocks of a page in an empty folder."""
+    if page == TORCH:
+        pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
     for block in blocks(page):
         kind, _, name = block.marker.partition(": ")
         if kind == "file":
@@ -115,13 +92,10 @@ def test_a_mistake_is_answered_as_the_page_says():
     assert (done.code, done.err.splitlines()[0]) == (2, answer)  # Open MPI's own words may come after
 
 
-def test_every_algorithm_is_in_its_table_with_a_link_to_its_paper():
+def test_the_readme_is_three_screens_and_leads_to_every_page_and_every_algorithm_to_its_paper():
     rows = [line for line in README.splitlines() if "](https://arxiv.org/abs/" in line]
     for name in config.FAMILIES["algorithm"].choices:
         assert any(f"`{name}`" in row for row in rows), name
-
-
-def test_the_readme_is_three_screens_and_leads_to_every_page():
     linked = set(re.findall(r"\]\(([^)#\s]+)", README))
     assert {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")} | {"CONTRIBUTING.md"} <= linked
     assert len(README.splitlines()) <= 175

@@ -17,8 +17,6 @@ from typing import NamedTuple
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Refused, Takes
 
 
@@ -39,19 +37,18 @@ class Halved(Algorithm, tag="halved"):
     title = "Halved GD"
     look = Look("sky", 1, 3)
     theorem = Refused("it is an example")
-
     takes = Takes.ALL
 
-    def join(self, f: Local) -> Client:
+    def join(self, f):
         return Client()
 
-    def start(self, fed: Federation) -> Server:
+    def start(self, fed):
         return Server(fed.initial())
 
-    def round(self, fed: Federation, server: Server) -> Server:
+    def round(self, fed, server):
         return Server(server.x - fed.mean(self.gradient, server.x) / 2)
 
-    def gradient(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:
+    def gradient(self, f, client, x):
         return client, f.grad(x)
 '''
 DRAWN = "from mpifed.report import names, palette; print(names.method('halved'), palette.own('halved').colour)"
@@ -82,14 +79,11 @@ def program(tmp_path_factory):
     return python
 
 
-def test_it_is_listed_described_and_run(program):
+def test_it_is_listed_described_and_run_and_has_a_name_a_colour_in_pictures_and_a_page(program):
     assert "halved" in program("-m", "mpifed", "list", "algorithms").split()
     assert "x⁺ = x − mean ∇f_i(x)/2." in program("-m", "mpifed", "describe", "halved")
     words = ("algorithm=halved", "data.clients=4", "rounds=2", "-o", "out.h5")
     assert "finished" in program("-m", "mpifed", "run", *words)
-
-
-def test_it_has_a_name_and_a_colour_in_pictures_and_a_page(program):
     assert program("-c", DRAWN).split("\n")[0] == "Halved GD #56B4E9"
     page = program("-c", "print(open('docs/reference/algorithms/halved.md', encoding='utf-8').read())")
     assert "arXiv:2401.00001" in page

@@ -9,7 +9,7 @@ from msgspec import Meta
 from mpifed import Array, Dataset, Federation, Local, Pool, stream
 from mpifed.algorithms import accfeddcd, feddcd
 from mpifed.data.blocks import Block
-from mpifed.data.formats.idx import Pixels
+from mpifed.data.formats.images import pixels
 from mpifed.data.partition import edges
 from mpifed.data.sources.public_images import IdxImages, Mnist
 from mpifed.problems.mlp import MLP
@@ -42,8 +42,8 @@ class MnistHalves(MnistScale):
         rule = self.partition or self.usual
         order, sizes = rule.split(y, self.clients, stream(seed if self.seed is None else self.seed, "partition"))
         tests = np.diff(edges(len(y_test), self.clients))
-        test = Pixels(X_test, *self.scale), y_test, None, tests
-        pool = Pool(Pixels(X, *self.scale), y, order, sizes, dtype, test)
+        test = pixels(X_test, *self.scale), y_test, None, tests
+        pool = Pool(pixels(X, *self.scale), y, order, sizes, dtype, test)
         pool.source, pool.division = str(path), rule.words()
         return pool
 

@@ -18,7 +18,7 @@ from mpifed.federation import sums
 from mpifed.federation.host import Host
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
-from mpifed.mpi.channel import Server, serve
+from mpifed.mpi.channel import Server, Service
 from mpifed.mpi.communicator import Communicator
 
 LENGTHS = (100, 1000, 10_000, 100_000, 1_000_000)
@@ -56,7 +56,7 @@ def rounds(world: Communicator, setup: config.Experiment, n: int, count: int, re
     if world.rank:
         host = Host(agreed, data, cuts[world.rank - 1], cuts[world.rank])
         host.join()
-        serve(world, cuts, host)
+        Service(world, cuts, "float64").serve(host)
         return 0.0
     server = Server(world, cuts, "float64")
     selector = setup.selection.selector(0, data.m, 1)

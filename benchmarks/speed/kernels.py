@@ -30,7 +30,7 @@ from benchmarks.speed.common import figure, spread, turn
 from mpifed.core.processor import block_size
 from mpifed.data.blocks import SPARSE, Block, padded, plan
 from mpifed.data.compiled.block import CompiledBlock
-from mpifed.data.same_size_blocks import dense_blocks
+from mpifed.data.fill import dense_blocks
 from mpifed.data.sparse_block import sparse_block
 from mpifed.problems.base import Problem
 

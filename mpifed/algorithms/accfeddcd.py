@@ -6,10 +6,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Share
 from mpifed.algorithms.bases.dual_method import DualMethod
-from mpifed.core.typing import Array, Share
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Refused, Takes, Theorem
 
 

@@ -5,11 +5,8 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Positive, tuned
 from mpifed.algorithms.parts.local_solvers import Newton, Penalised, Solver
-from mpifed.core.typing import Array, Positive
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Need, Theorem, Upload
 
 
@@ -39,7 +36,7 @@ class ADADMM(Algorithm, tag="ad-admm"):
     look = Look("vermilion", 4, 3)
     theorem = Theorem("mpifed.theory.ad_admm:certificate", delayed=True)
 
-    rho: Annotated[Positive | None, Meta(description="penalty ρ (default: max r_i/4)", extra={"tuned": True})] = None
+    rho: Annotated[Positive | None, tuned("penalty ρ (default: max r_i/4)")] = None
     gamma: Annotated[float, Meta(ge=0, description="weight γ of the server's proximal term")] = 0.0
     solver: Annotated[Solver, Meta(description="how clients minimise over x")] = Newton()
 

@@ -5,9 +5,8 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
+from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.fedavg import FedAvg
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
 from mpifed.federation.traits import Look, Refused
 
 

@@ -5,10 +5,8 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.graph_method import GraphMethod, Server
-from mpifed.core.typing import Array, Positive
-from mpifed.federation.local import Local
-from mpifed.federation.peers.network import Network
+from mpifed.algorithms.bases.algorithm import Array, Local
+from mpifed.algorithms.bases.graph_method import GraphMethod, Network, Server, StepSize
 from mpifed.federation.traits import Look, Need, Refused
 
 
@@ -31,9 +29,7 @@ class DGD(GraphMethod, tag="dgd"):
     look = Look("orange", 4, 2)
     theorem = Refused("those of arXiv:1310.7063 lead to a distance of order γ, and need the least value of every f_i")
 
-    gamma: Annotated[
-        Positive | None, Meta(description="step size γ (default: (1 + λ)/(2 max r_i))", extra={"tuned": True})
-    ] = None
+    gamma: StepSize = None
     order: Annotated[
         Literal["combine-adapt", "adapt-combine"], Meta(description="mix first, or take the gradient step first")
     ] = "combine-adapt"

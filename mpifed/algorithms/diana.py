@@ -5,10 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.compressed_gradients import CompressedGradients
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Refused
 
 

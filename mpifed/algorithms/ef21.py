@@ -6,12 +6,10 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.compressed_gradients import CompressedGradients
 from mpifed.compressors.base import Compressor
 from mpifed.compressors.sparse import TopK
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Refused
 
 

@@ -1,14 +1,10 @@
 """EXTRA, Algorithm 1 of W. Shi, Q. Ling, G. Wu, W. Yin, "EXTRA: an exact first-order algorithm for decentralized
 consensus optimization", arXiv:1404.6264 (2014)."""
 
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-from msgspec import Meta
-
-from mpifed.algorithms.bases.graph_method import GraphMethod, Server
-from mpifed.core.typing import Array, Positive
-from mpifed.federation.local import Local
-from mpifed.federation.peers.network import Network
+from mpifed.algorithms.bases.algorithm import Array, Local
+from mpifed.algorithms.bases.graph_method import GraphMethod, Network, Server, StepSize
 from mpifed.federation.traits import Look, Need, Refused
 
 
@@ -33,9 +29,7 @@ class Extra(GraphMethod, tag="extra"):
         "those of arXiv:1404.6264 bound norms of the models and duals of all nodes, which no model of a run is"
     )
 
-    gamma: Annotated[
-        Positive | None, Meta(description="step size γ (default: (1 + λ)/(2 max r_i))", extra={"tuned": True})
-    ] = None
+    gamma: StepSize = None
 
     requires = (Need("lipschitz", unless=("gamma",)),)
     fixed_weights = "its correction takes the same weights in all rounds"

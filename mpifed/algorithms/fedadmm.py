@@ -5,11 +5,9 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local, tuned
 from mpifed.algorithms.bases.inexact_admm import InexactADMM
 from mpifed.algorithms.parts.local_solvers import AugmentedLagrangian
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Need, Recorded, Sum, Theorem, Upload
 
 
@@ -37,7 +35,7 @@ class FedADMM(InexactADMM, tag="fedadmm"):
     theorem = Theorem("mpifed.theory.fedadmm:certificate")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
-    r0: Annotated[float, Meta(gt=0, description="σ_i = r0·r_i/m", extra={"tuned": True})] = 0.2
+    r0: Annotated[float, tuned("σ_i = r0·r_i/m", gt=0)] = 0.2
     nu: Annotated[float, Meta(gt=0, lt=1, description="ν, the shrinking of ε_i")] = 0.95
     eps0: Annotated[Annotated[float, Meta(ge=0)] | None, Meta(description="first ε_i (default: k0²)")] = None
     inner_max: Annotated[int, Meta(ge=1, description="most inner steps an iteration")] = 3

@@ -6,21 +6,14 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, tuned
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Refused, Upload
 
 
 class Client(NamedTuple):
     pi: Array  # (c, n) dual variables
     z: Array  # (c, n) last upload
-
-
-class Server(NamedTuple):
-    x: Array  # (n,) model w
 
 
 class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
@@ -35,7 +28,7 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
     theorem = Refused("its local problems are solved by epochs of SGD, to an accuracy that nothing controls")
 
     rho: Annotated[float, Meta(gt=0, description="penalty ρ")] = 0.01
-    lr: Annotated[float, Meta(gt=0, description="step size of the local epochs", extra={"tuned": True})] = 0.01
+    lr: Annotated[float, tuned("step size of the local epochs", gt=0)] = 0.01
     epochs: Annotated[int, Meta(ge=1, description="local epochs H")] = 5
     optimizer: LocalOptimizer = SGD()
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 100

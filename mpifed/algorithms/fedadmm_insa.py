@@ -6,11 +6,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, tuned
 from mpifed.algorithms.parts.local_solvers import AugmentedLagrangian
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Need, Recorded, Refused, Sum, Upload
 
 
@@ -20,10 +17,6 @@ class Client(NamedTuple):
     beta: Array  # (c, 1)
     z: Array  # (c, n + 1) last upload: β_i w_i + π_i, β_i
     steps: Array  # (c,) inner steps so far
-
-
-class Server(NamedTuple):
-    x: Array  # (n,) model w
 
 
 class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
@@ -39,7 +32,7 @@ class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
     look = Look("vermilion", 3, 4)
     theorem = Refused("that of arXiv:2402.13989, for strongly convex f_i, could not be read")
 
-    r0: Annotated[float, Meta(gt=0, description="first β_i = r0·r_i", extra={"tuned": True})] = 0.2
+    r0: Annotated[float, tuned("first β_i = r0·r_i", gt=0)] = 0.2
     mu: Annotated[float, Meta(ge=1, description="how far p and d may be apart; huge: β_i stays")] = 5.0
     tau: Annotated[float, Meta(gt=1, description="factor of β_i")] = 2.0
     memory: Annotated[float, Meta(ge=0, description="weight of the old model")] = 0.01

@@ -5,12 +5,9 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, counted, passes
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, counted, passes, tuned
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.algorithms.parts.step_sizes import Log2, Step
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Mean, Refused, Theorem, Upload
 
 
@@ -27,7 +24,7 @@ class LocalSteps(Algorithm):
     """Methods whose clients take k0 gradient steps, or some epochs, from the server's model."""
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
-    step: Annotated[Step, Meta(description="step size γ_k, k over the whole run", extra={"tuned": True})] = Log2()
+    step: Annotated[Step, tuned("step size γ_k, k over the whole run")] = Log2()
     optimizer: LocalOptimizer = SGD()
     scale: Annotated[Literal["1", "1/m"], Meta(description="factor of ∇f_i")] = "1"
     aggregate: Annotated[Literal["chosen", "all"], Meta(description="whose models are averaged")] = "chosen"

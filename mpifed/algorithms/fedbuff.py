@@ -1,24 +1,13 @@
 """FedBuff, the method of J. Nguyen, K. Malik, H. Zhan, A. Yousefpour, M. Rabbat, M. Malek, D. Huba, "Federated learning
 with buffered asynchronous aggregation", arXiv:2106.06639 (2022)."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, passes
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, Server, passes, tuned
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Refused, Upload
-
-
-class Client(NamedTuple):
-    pass
-
-
-class Server(NamedTuple):
-    x: Array  # (n,) model
 
 
 class FedBuff(Algorithm, tag="fedbuff"):
@@ -36,7 +25,7 @@ class FedBuff(Algorithm, tag="fedbuff"):
     theorem = Refused("that of arXiv:2106.06639 could not be read; by 2210.01161 it needs bounds of gradients")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations")] = 5
-    lr: Annotated[float, Meta(gt=0, description="step size of the local iterations", extra={"tuned": True})] = 0.01
+    lr: Annotated[float, tuned("step size of the local iterations", gt=0)] = 0.01
     server_lr: Annotated[float, Meta(gt=0, description="step size of the server")] = 1.0
     a: Annotated[float, Meta(ge=0, description="exponent of the weights 1/(1 + s)^a")] = 0.5
     optimizer: LocalOptimizer = SGD()

@@ -3,10 +3,8 @@ arXiv:2201.11183 (2022)."""
 
 from typing import Any, NamedTuple
 
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.dual_method import DualMethod
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Theorem
 
 

@@ -5,11 +5,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Positive, tuned
 from mpifed.algorithms.parts.noise import NOISES, Guaranteed, Noise, NoiseSeed, Noisy
 from mpifed.algorithms.parts.prox import elastic_net_mean, soft
-from mpifed.core.typing import Array, Positive
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Need, Theorem, Upload
 from mpifed.theory.fedepm import penalties
 
@@ -35,7 +33,7 @@ class ExactPenalty(Noisy):
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 12
     lam: Annotated[Positive | None, Meta(description="λ (default: η/2)")] = None
     eta: Annotated[Positive | None, Meta(description="η (default: (0.02 m + 1)(ρ + 0.1)·1e-5)")] = None
-    mu0: Annotated[float, Meta(gt=0, description="μ_0", extra={"tuned": True})] = 0.05
+    mu0: Annotated[float, tuned("μ_0", gt=0)] = 0.05
     alpha: Annotated[float, Meta(ge=1, description="growth α of μ_i")] = 1.001
     c: Annotated[float, Meta(ge=0, description="weight c of ‖w_i − x‖² in μ_i (noise = clipped: 0)")] = 1e-8
     step_scale: Annotated[Literal["samples", "one"], Meta(description="μ_i over d_i, or μ_i as printed")] = "samples"

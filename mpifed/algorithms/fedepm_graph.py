@@ -5,14 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.algorithms.bases.algorithm import Array, Local
+from mpifed.algorithms.bases.graph_method import GraphMethod, Network
 from mpifed.algorithms.fedepm import ExactPenalty, Server
 from mpifed.algorithms.parts.elastic_nets import elastic_nets
 from mpifed.algorithms.parts.noise import Noisy
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
 from mpifed.federation.peers.neighbourhood import Near
-from mpifed.federation.peers.network import Network
 from mpifed.federation.traits import Look, Recorded, Refused, Takes, Upload
 from mpifed.theory.fedepm import penalties
 
@@ -40,7 +38,6 @@ class FedEPMGraph(ExactPenalty, GraphMethod, tag="fedepm-graph"):
 
     takes = Takes.SELECTED
     upload = Upload(vectors=2)
-    model = GraphMethod.model
 
     def join(self, f: Local) -> Client:
         return Client(f.initial(), f.zeros(), f.initial(), reach=np.zeros(len(f)), ratio=np.full(len(f), np.inf))

@@ -7,12 +7,10 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Positive, tuned
 from mpifed.algorithms.bases.inexact_admm import InexactADMM
 from mpifed.algorithms.parts.curvature import Path, begun, followed, lengths
 from mpifed.algorithms.parts.metric import NEEDS, Metric, inverse
-from mpifed.core.typing import Array, Positive
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Takes, Theorem
 
 
@@ -31,9 +29,7 @@ class OneGradientADMM(InexactADMM):
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
     H: Metric = "diagonal"
-    t: Annotated[
-        Positive | None, Meta(description="σ = t·r/m (default: Table III, by problem)", extra={"tuned": True})
-    ] = None
+    t: Annotated[Positive | None, tuned("σ = t·r/m (default: Table III, by problem)")] = None
     adaptive: Annotated[bool, Meta(description="only the first σ is t·r/m, and σ follows the curvature of f")] = False
 
     requires = NEEDS

@@ -5,12 +5,10 @@ The paper's rounds are synchronous; this form of them is not in it."""
 
 from typing import Any, NamedTuple
 
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.fedgia import OneGradientADMM
 from mpifed.algorithms.parts.metric import inverse
 from mpifed.core.errors import UserError
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Refused, Upload
 
 

@@ -6,11 +6,9 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.algorithms.bases.algorithm import Array, Local, tuned
+from mpifed.algorithms.bases.graph_method import GraphMethod, Network
 from mpifed.algorithms.parts.metric import NEEDS, Metric, inverse
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.peers.network import Network
 from mpifed.federation.traits import Look, Refused, Takes
 
 
@@ -40,7 +38,7 @@ class FedGiAGraph(GraphMethod, tag="fedgia-graph"):
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 10
     H: Metric = "diagonal"
-    t: Annotated[float, Meta(gt=0, description="σ = t·max r_i/m", extra={"tuned": True})] = 1.0
+    t: Annotated[float, tuned("σ = t·max r_i/m", gt=0)] = 1.0
     mixes: Annotated[int, Meta(ge=1, description="mixes a round; an odd number needs eigenvalues of W above −1/3")] = 2
     average: Annotated[Literal["tracked", "plain"], Meta(description="exact, or W z as the mean")] = "tracked"
 

@@ -5,12 +5,10 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.learned_hessians import REGULAR, LearnedHessians
 from mpifed.algorithms.parts.newton_steps import backtrack
 from mpifed.core.symmetric import entries, frobenius
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Need, Refused, Takes
 
 

@@ -5,11 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.learned_hessians import REGULAR, LearnedHessians
 from mpifed.core.symmetric import entries, frobenius, unpack
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Need, Refused
 
 

@@ -6,11 +6,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from msgspec import Meta
 
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.fedavg import Client, LocalSteps, Server
 from mpifed.algorithms.parts.optimizers import SGD, Momentum
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Refused, Upload
 
 

@@ -5,12 +5,10 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import Meta
 
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.personal import square
 from mpifed.algorithms.fedavg import Client, LocalSteps
 from mpifed.algorithms.parts.server_optimizers import Adam, Memory, ServerOptimizer
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Mean, Refused
 
 

@@ -5,23 +5,16 @@ from typing import Annotated, Literal, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, tuned
+from mpifed.algorithms.fedavg import Server
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.algorithms.parts.step_sizes import Log2, Step
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Refused, Upload
 
 
 class Client(NamedTuple):
     pi: Array  # (c, n) dual variables λ_i
     z: Array  # (c, n) last upload
-
-
-class Server(NamedTuple):
-    x: Array  # (n,) model
-    k: int  # iterations so far
 
 
 class FedPD(Algorithm, tag="fedpd"):
@@ -41,9 +34,7 @@ class FedPD(Algorithm, tag="fedpd"):
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
     eta: Annotated[float, Meta(gt=0, description="η, the inverse of the penalty")] = 1.0
     inner: Annotated[int, Meta(ge=1, description="gradient steps an iteration")] = 5
-    step: Annotated[
-        Step, Meta(description="step size γ_k of the inner descent, k over the whole run", extra={"tuned": True})
-    ] = Log2()
+    step: Annotated[Step, tuned("step size γ_k of the inner descent, k over the whole run")] = Log2()
     optimizer: LocalOptimizer = SGD()
     scale: Annotated[Literal["1", "1/m"], Meta(description="factor of ∇f_i")] = "1"
 

@@ -5,10 +5,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.fedavg import Client, FedAvg
 from mpifed.algorithms.parts.optimizers import SGD
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
 from mpifed.federation.traits import Look, Refused
 
 

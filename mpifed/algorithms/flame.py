@@ -6,9 +6,8 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.bases.personal import Personal, square
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
 from mpifed.federation.traits import Look, Recorded, Sum, Theorem
 from mpifed.theory.flame import c1
 

@@ -8,14 +8,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Privacy
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Privacy
 from mpifed.algorithms.flame import Client, MoreauADMM
 from mpifed.algorithms.parts.budget import accounting
 from mpifed.algorithms.parts.gaussian import Gaussian
 from mpifed.algorithms.parts.noise import NoiseSeed, recounted
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Refused
 
 

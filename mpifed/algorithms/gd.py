@@ -1,19 +1,10 @@
 """Distributed gradient descent, Algorithm 1 of A. Khaled, K. Mishchenko, P. Richtárik, "First analysis of local GD on
 heterogeneous data", arXiv:1909.04715 (2019)."""
 
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-from msgspec import Meta
-
-from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.core.typing import Array, Positive
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, StepSize
 from mpifed.federation.traits import Look, Mean, Need, Theorem, Upload
-
-
-class Client(NamedTuple):
-    pass
 
 
 class Server(NamedTuple):
@@ -32,9 +23,7 @@ class GD(Algorithm, tag="gd"):
     look = Look("black", 0, 3)
     theorem = Theorem("mpifed.theory.gradient_descent:gd")
 
-    gamma: Annotated[Positive | None, Meta(description="step size γ (default: 1/max r_i)", extra={"tuned": True})] = (
-        None
-    )
+    gamma: StepSize = None
 
     requires = (Need("lipschitz", unless=("gamma",)),)
     mean = Mean.UNBIASED

@@ -3,12 +3,8 @@ arXiv:1605.07112 (2016)."""
 
 from typing import Annotated, NamedTuple
 
-from msgspec import Meta
-
-from mpifed.algorithms.bases.graph_method import GraphMethod, Server
-from mpifed.core.typing import Array, Positive
-from mpifed.federation.local import Local
-from mpifed.federation.peers.network import Network
+from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
+from mpifed.algorithms.bases.graph_method import GraphMethod, Network, Server
 from mpifed.federation.traits import Look, Need, Refused, Upload
 
 
@@ -34,9 +30,7 @@ class GradientTracking(GraphMethod, tag="gradient-tracking"):
     look = Look("orange", 2, 4)
     theorem = Refused("those of arXiv:1605.07112 could not be read; that of 1607.03218 asks for γ ~ 1/(L√(mκ))")
 
-    gamma: Annotated[
-        Positive | None, Meta(description="step size γ (default: (1 + λ)²/(4 max r_i))", extra={"tuned": True})
-    ] = None
+    gamma: Annotated[Positive | None, tuned("step size γ (default: (1 + λ)²/(4 max r_i))")] = None
 
     upload = Upload(vectors=2)
     requires = (Need("lipschitz", unless=("gamma",)),)

@@ -5,11 +5,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.algorithms.gd import Client, Server
-from mpifed.core.typing import Array, Positive
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, StepSize
+from mpifed.algorithms.gd import Server
 from mpifed.federation.traits import Look, Mean, Need, Refused
 
 
@@ -24,9 +21,7 @@ class LocalGD(Algorithm, tag="local-gd"):
     look = Look("black", 2, 4)
     theorem = Refused("that of arXiv:1909.04715 bounds f at the mean of all iterates, which no model of a run is")
 
-    gamma: Annotated[Positive | None, Meta(description="step size γ (default: 1/max r_i)", extra={"tuned": True})] = (
-        None
-    )
+    gamma: StepSize = None
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
 
     refused: ClassVar[dict[str, str]] = {"optimizer": "it is plain gradient descent; fedavg takes optimisers"}

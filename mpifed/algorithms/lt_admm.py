@@ -5,10 +5,8 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.graph_method import GraphMethod
-from mpifed.core.typing import Array, Positive
-from mpifed.federation.local import Local
-from mpifed.federation.peers.network import Network
+from mpifed.algorithms.bases.algorithm import Array, Local, Positive, tuned
+from mpifed.algorithms.bases.graph_method import GraphMethod, Network
 from mpifed.federation.traits import Look, Need, Refused
 
 
@@ -40,9 +38,7 @@ class LTADMM(GraphMethod, tag="lt-admm"):
     theorem = Refused("those of arXiv:2501.13516 could not be read, and its abstract names no conditions")
 
     tau: Annotated[int, Meta(ge=1, description="gradient steps τ between two exchanges")] = 5
-    gamma: Annotated[
-        Positive | None, Meta(description="step size γ (default: 1/(2τ max r_i))", extra={"tuned": True})
-    ] = None
+    gamma: Annotated[Positive | None, tuned("step size γ (default: 1/(2τ max r_i))")] = None
     beta: Annotated[Positive | None, Meta(description="step size β (default: 1/(2τ(max d_i + 1)))")] = None
 
     requires = (Need("lipschitz", unless=("gamma",)),)

@@ -6,15 +6,9 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from mpifed.algorithms.bases.algorithm import Array, Client, Federation, Local, Share
 from mpifed.algorithms.bases.compressed_gradients import CompressedGradients
-from mpifed.core.typing import Array, Share
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Refused, Takes
-
-
-class Client(NamedTuple):
-    pass
 
 
 class Server(NamedTuple):

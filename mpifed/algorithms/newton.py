@@ -5,18 +5,11 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Client, Federation, Local, tuned
 from mpifed.algorithms.bases.learned_hessians import REGULAR
 from mpifed.algorithms.parts.newton_steps import backtrack, direction
 from mpifed.core.symmetric import entries, unpack
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Need, Refused, Takes, Upload
-
-
-class Client(NamedTuple):
-    pass
 
 
 class Server(NamedTuple):
@@ -36,9 +29,7 @@ class Newton(Algorithm, tag="newton"):
     look = Look("green", 5, 2)
     theorem = Refused("that of section 9.5.3 needs a Lipschitz constant of ∇²f, which no problem tells")
 
-    c: Annotated[
-        float, Meta(gt=0, lt=0.5, description="share of the slope by which f must go down", extra={"tuned": True})
-    ] = 0.49
+    c: Annotated[float, tuned("share of the slope by which f must go down", gt=0, lt=0.5)] = 0.49
     shrink: Annotated[float, Meta(gt=0, lt=1, description="factor from one trial step to the next")] = 0.5
 
     requires = (Need("hess", also=REGULAR),)

@@ -5,9 +5,8 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
+from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.bases.personal import Personal
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
 from mpifed.federation.traits import Look, Refused
 
 

@@ -6,11 +6,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, passes
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Share, StepSize, passes
 from mpifed.core.errors import UserError
-from mpifed.core.typing import Array, Positive, Share
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Mean, Need, Theorem, Upload, demands, needs
 
 
@@ -37,9 +34,7 @@ class ProxSkip(Algorithm, tag="proxskip"):
     look = Look("orange", 1, 1)
     theorem = Theorem("mpifed.theory.proxskip:certificate")
 
-    gamma: Annotated[Positive | None, Meta(description="step size γ (default: 1/max r_i)", extra={"tuned": True})] = (
-        None
-    )
+    gamma: StepSize = None
     p: Annotated[Share | None, Meta(description="probability of a mean (default: √(min α_i/max r_i))")] = None
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
 

@@ -6,11 +6,8 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, passes
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, passes, tuned
 from mpifed.algorithms.parts.step_sizes import Log2, Step
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Mean, Refused, Upload
 
 
@@ -36,7 +33,7 @@ class Scaffold(Algorithm, tag="scaffold"):
     theorem = Refused("that of arXiv:1910.06378 holds up to constants that it does not state")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 5
-    step: Annotated[Step, Meta(description="step size γ, k over the whole run", extra={"tuned": True})] = Log2()
+    step: Annotated[Step, tuned("step size γ, k over the whole run")] = Log2()
     server_lr: Annotated[float, Meta(gt=0, description="step size of the server")] = 1.0
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0

@@ -5,11 +5,9 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
+from mpifed.algorithms.bases.algorithm import Array, Federation, Local, tuned
 from mpifed.algorithms.parts.noise import NOISES, Noise, Noisy, Unproven
 from mpifed.algorithms.parts.step_sizes import SqrtSamples, Step
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Look, Refused, Upload
 
 MU0 = 0.05
@@ -41,7 +39,7 @@ class SFedAvg(Noisy, tag="sfedavg"):
     theorem = Refused("the FedEPM paper states none for it")
 
     k0: Annotated[int, Meta(ge=1, description="local iterations a round")] = 12
-    step: Annotated[Step, Meta(description="step size γ_i", extra={"tuned": True})] = SqrtSamples()
+    step: Annotated[Step, tuned("step size γ_i")] = SqrtSamples()
     epsilon: Annotated[float, Meta(gt=0, description="ε that the noise of one upload names")] = 0.1
     noise: Unproven = "released"
     average: Annotated[Literal["trained", "new"], Meta(description="over the old or the new selection")] = "trained"

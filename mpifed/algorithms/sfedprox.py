@@ -5,9 +5,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.sfedavg import SFedAvg
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
 from mpifed.federation.traits import Look, Refused
 
 

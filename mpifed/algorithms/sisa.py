@@ -6,10 +6,7 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm, passes
-from mpifed.core.typing import Array, Positive
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Positive, passes, tuned
 from mpifed.federation.traits import Look, Need, Refused, Upload
 
 
@@ -41,9 +38,7 @@ class SISA(Algorithm, tag="sisa"):
         "that of arXiv:2502.10784 could not be read; its abstract speaks of a bounded region, which no run shows"
     )
 
-    sigma: Annotated[Positive | None, Meta(description="first penalty s_i (default: r_i)", extra={"tuned": True})] = (
-        None
-    )
+    sigma: Annotated[Positive | None, tuned("first penalty s_i (default: r_i)")] = None
     gamma: Annotated[float, Meta(gt=0, le=1, description="γ: the penalties grow by 1/γ a round")] = 1.0
     preconditioner: Annotated[Literal["second-moment", "smoothness"], Meta(description="Q_i: diag(√m_i) or r_i I")] = (
         "second-moment"
@@ -51,10 +46,7 @@ class SISA(Algorithm, tag="sisa"):
     rho: Annotated[float, Meta(ge=0, description="weight ρ of Q_i; 0: no preconditioner")] = 1.0
     beta: Annotated[float, Meta(ge=0, lt=1, description="memory β of the second moments")] = 0.9
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
-    requires = (
-        Need("lipschitz", unless=("sigma",)),
-        Need("lipschitz", when={"preconditioner": "smoothness"}),
-    )
+    requires = Need("lipschitz", unless=("sigma",)), Need("lipschitz", when={"preconditioner": "smoothness"})
     upload = Upload(kept="z")
 
     def work(self, d: Array) -> Array:

@@ -10,6 +10,7 @@ from mpifed.api.picture import draw
 from mpifed.api.result import Result, load
 from mpifed.core.errors import UserError
 from mpifed.core.toml import flat, toml_value
+from mpifed.report import compare as tables
 from mpifed.report import groups
 from mpifed.report.metrics import DERIVED, available, column, final
 from mpifed.results import result as results
@@ -103,10 +104,7 @@ def compare(
     ``sort``: a setting, from small to large, or a column, best first. ``all``: count runs that did not finish, too.
     ``format``: terminal, markdown, latex or csv. UserError for a setting or column that no run has.
     """
-    from mpifed.report.compare import Layout
-    from mpifed.report.compare import compare as table
-
-    return table(gathered(runs), Layout(by, columns, sort, all, format))
+    return tables.compare(gathered(runs), tables.Layout(by, columns, sort, all, format))
 
 
 def plot(
@@ -125,4 +123,4 @@ def plot(
     ``options``: ``log`` ("x", "y", "xy" or "none"), ``width`` ("single", "double" or inches), ``title``, ``band``
     ("none", "sd" or "minmax"), ``rename`` (old name -> new name). UserError for a column that no run has.
     """
-    return draw(gathered(runs), y, x, path, force, options)
+    return draw(gathered(runs), y, x, path, force, **options)

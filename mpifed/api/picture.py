@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mpifed.core.errors import unknown
+from mpifed.report import style
+from mpifed.report.plot import lines
 from mpifed.results.result import Result
 
 OPTIONS = ("log", "width", "title", "band", "rename")
@@ -15,14 +17,11 @@ def draw(
     results: Sequence[Result],
     y: str | Sequence[str] | None,
     x: str,
-    path: str | os.PathLike[str] | None,
-    force: bool,
-    options: dict[str, Any],
+    path: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    **options: Any,
 ) -> Any:
     """Columns ``y`` against ``x`` as a figure of matplotlib, also written to ``path``; see ``mpifed.plot``."""
-    from mpifed.report import style
-    from mpifed.report.plot import lines
-
     for name in options:
         if name not in OPTIONS:
             unknown("option", name, OPTIONS)
@@ -38,16 +37,10 @@ def draw(
     figure = lines(results, x, **options)
     if path is not None:
         style.save(figure, os.fspath(path), force)
-    return shown(figure)
 
-
-def shown(figure: Any) -> Any:
-    """The figure, which a notebook shows."""
-    from mpifed.report.style import drawing
-
-    def png() -> bytes:
+    def png() -> bytes:  # what a notebook shows
         file = io.BytesIO()
-        with drawing():
+        with style.drawing():
             figure.savefig(file, format="png", dpi=150)
         return file.getvalue()
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from mpifed.api import html
 from mpifed.api.picture import draw
+from mpifed.report.summary import show
 from mpifed.results import result as results
 
 
@@ -35,14 +36,11 @@ class Result(results.Result):
 
     def summary(self) -> str:
         """Configuration, outcome, communication, times and ranks, as the command ``show`` prints them."""
-        from mpifed.report.summary import show
-
         return show(self)
 
     def plot(self, y: str | Sequence[str] | None = None, x: str = "round", **options: Any) -> Any:
         """A figure of matplotlib with the columns ``y`` against ``x``: see ``mpifed.plot``."""
-        path = options.pop("path", None)
-        return draw([self], y, x, path, options.pop("force", False), options)
+        return draw([self], y, x, **options)
 
 
 def headline(result: results.Result) -> str:

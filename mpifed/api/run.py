@@ -1,17 +1,21 @@
-"""Runs started or continued by a Python program."""
+"""Runs started or continued by a Python program, on all ranks that call together."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from mpifed.api.progress import Callback, Wish, progress
-from mpifed.api.ranks import together
 from mpifed.api.result import Result
 from mpifed.api.study import Study, study, words
+from mpifed.core.errors import UserError
 from mpifed.experiment import resume as resuming
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
-from mpifed.experiment.run import build, start
+from mpifed.experiment.run import build, fail, start
+from mpifed.mpi import launcher
 from mpifed.mpi.world import World
 
 
@@ -73,6 +77,21 @@ def resume(
         return Job(build(table, world), path, True, saved, before)
 
     return carry_out(job, progress, callback)
+
+
+@contextmanager
+def together() -> Iterator[World]:
+    """The ranks of this program, BLAS on one thread each. An error on one of several, but a UserError, ends all."""
+    world = launcher.connect()
+    try:
+        with threadpool_limits(1, "blas"):
+            yield world
+    except UserError:
+        raise
+    except Exception as error:
+        if world.size > 1:
+            fail(world, error)  # or the other ranks would wait for ever
+        raise
 
 
 def carry_out(job: Callable[[World], Job], wish: Wish, callback: Callback | None) -> Result | None:

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from mpifed.api.progress import Wish, over_all
-from mpifed.api.ranks import together
 from mpifed.api.result import Result, load
+from mpifed.api.run import together
 from mpifed.api.study import Study, study
 from mpifed.core import plugins
 from mpifed.core.component import Component
@@ -69,19 +69,14 @@ def assignments(grid: Mapping[Any, Any]) -> tuple[list[str], list[str]]:
     single: list[str] = []
     together: list[str] = []
     for key, values in grid.items():
-        if isinstance(key, str):
-            single.append(f"{key}={','.join(toml_value(plain(value, key)) for value in several(values, key))}")
-            continue
-        keys = list(key)
-        rows = [list(row) for row in several(values, keys)]
+        alone = isinstance(key, str)
+        keys = [key] if alone else list(key)
+        rows = [[row] if alone else list(row) for row in several(values, key if alone else keys)]
         if any(len(row) != len(keys) for row in rows):
             raise UserError(f"grid[{key!r}] is wrong: every value must be a tuple of {len(keys)}")
-        columns = zip(*rows, strict=True)
-        texts = (
-            f"{name}={','.join(toml_value(plain(value, name)) for value in column)}"
-            for name, column in zip(keys, columns, strict=True)
-        )
-        together.append(";".join(texts))
+        columns = zip(keys, zip(*rows, strict=True), strict=True)
+        texts = [f"{name}={','.join(toml_value(plain(value, name)) for value in column)}" for name, column in columns]
+        (single if alone else together).append(";".join(texts))
     if not grid:
         raise UserError('a sweep needs a grid, for example grid={"algorithm.k0": [1, 5, 10], "seed": range(20)}')
     return single, together

@@ -1,60 +1,41 @@
 """The command data: download a data set, or describe one and how it is divided among clients."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from mpifed.cli.describe import sentence
+from mpifed.core import plugins
+from mpifed.core.component import fields_of
 from mpifed.core.errors import UserError
-
-if TYPE_CHECKING:
-    from mpifed.data.base import Data, Dataset
-    from mpifed.data.survey import Survey
-    from mpifed.experiment.config import Experiment
-
-
-def options(commands: Any) -> None:
-    """The command data."""
-    command = commands.add_parser(
-        "data",
-        help="download a data set (get), or describe data and how they are divided among clients (info)",
-        description="data get NAME --to DIR downloads a data set. data info NAME-or-FILE [KEY=VALUE …] describes a "
-        "data set, a data file or the data of an experiment file; the overrides are those of run.",
-    )
-    command.add_argument("action", choices=("get", "info"))
-    command.add_argument("name", help="get: a data set; info: a data set, a data file or an experiment file")
-    command.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="info: data.clients=10 data.partition=iid …")
-    command.add_argument("--to", default=".", help="get: folder to download into (default: the current one)")
-    command.add_argument("-o", "--output", help="info: picture of the classes at each client: .png, .pdf or .svg")
-    command.add_argument("--force", action="store_true", help="info: overwrite the picture")
-    command.set_defaults(act=data)
+from mpifed.core.files import checked_target
+from mpifed.core.toml import toml_value
+from mpifed.data import download
+from mpifed.data.base import Data, Dataset
+from mpifed.data.info import Survey, describe, survey
+from mpifed.data.labels import fitted, noted
+from mpifed.experiment import config as configuration
+from mpifed.experiment.config import Experiment, experiment
+from mpifed.report import partition, style
 
 
 def data(args: argparse.Namespace) -> str:
     """Download a data set (``get``), or describe one (``info``)."""
     if args.action == "info":
         return info(args)
-    from mpifed.data import download
-
     if args.overrides or args.output is not None:
         word = args.overrides[0] if args.overrides else "-o"
         raise UserError(f"{word} is for data info: data get takes the name of a data set and --to DIR")
-    return "written to " + ", ".join(map(str, download.fetch(args.name, Path(args.to))))
+    notes = download.fetch(args.name, Path(args.to))
+    return "written to " + ", ".join(f"{path} ({note})" for path, note in notes.items())
 
 
 def info(args: argparse.Namespace) -> str:
     """Describe a data set in words, and draw it where a picture is asked for."""
-    from mpifed.cli.describe import sentence
-    from mpifed.core.files import checked_target
-    from mpifed.data.info import describe
-    from mpifed.data.survey import survey
-    from mpifed.experiment.config import experiment
-
     if args.output is not None:
-        from mpifed.report import style
-
         style.kind(args.output)
         checked_target(args.output, args.force)
     table = study(args.name, args.overrides)
@@ -72,15 +53,11 @@ def info(args: argparse.Namespace) -> str:
 
 def study(name: str, overrides: Sequence[str]) -> dict[str, Any]:
     """The table of an experiment with the data that a word names, and with overrides."""
-    from mpifed.core import plugins
-    from mpifed.data.base import Data
-    from mpifed.experiment import config
-
     if "=" in name:
         table = {}
         overrides = [name, *overrides]
     elif name.endswith(".toml"):
-        table = config.read(name)
+        table = configuration.read(name)
     elif (name in Data.names() and name != "file") or plugins.FILE.fullmatch(name):
         table = {"data": {"name": name}}
     elif Path(name).suffix:
@@ -91,16 +68,14 @@ def study(name: str, overrides: Sequence[str]) -> dict[str, Any]:
     wrong = next((word for word in overrides if "=" not in word), None)
     if wrong is not None:
         raise UserError(f"{wrong!r} is not an override: after {name!r} write KEY=VALUE, for example data.clients=10")
-    return config.override(table, overrides)
+    return configuration.override(table, overrides)
 
 
 def labelled(config: Experiment, meant: bool) -> Dataset:
     """The data set with labels as the problem takes them, where one is ``meant``, and notes on labels."""
-    from mpifed.data.labels import Noted, fitted
-
     dataset = config.data.load(config.seed, config.dtype)
     if not config.problem.sampled:
-        return Noted(dataset, "the samples of a client are the rows of its matrix Q_i, the labels its vector b_i")
+        return noted(dataset, "the samples of a client are the rows of its matrix Q_i, the labels its vector b_i")
     try:
         if meant:
             return config.problem.fitted(dataset)
@@ -108,23 +83,18 @@ def labelled(config: Experiment, meant: bool) -> Dataset:
         two = values is not None and len(values) == 2
         notes = fitted(dataset, "binary" if two else "classes").notes[len(dataset.notes) :]
     except UserError as error:
-        return Noted(dataset, str(error))
+        return noted(dataset, str(error))
     except ValueError:
         return dataset
     for note in notes:
-        dataset = Noted(dataset, f"where a problem has classes, {note}")
+        dataset = noted(dataset, f"where a problem has classes, {note}")
     return dataset
 
 
 def draw(dataset: Dataset, found: Survey, config: Experiment, args: argparse.Namespace) -> None:
     """Save the picture of a data set."""
-    import numpy as np
-
-    from mpifed.data.survey import level_names
-    from mpifed.report import partition, style
-
     spread = np.stack([found.mean, found.deviation, found.low, found.high])
-    view = partition.Division(dataset.sizes, level_names(dataset, found.levels), found.counts, spread)
+    view = partition.Division(dataset.sizes, found.names, found.counts, spread)
     rule = dataset.division or ", ".join(settings(config.data))
     seed = config.seed if config.data.seed is None else config.data.seed
     title = ", ".join([f"{args.name}: {dataset.m} clients", *([rule] if rule else []), f"seed = {seed}"])
@@ -133,9 +103,6 @@ def draw(dataset: Dataset, found: Survey, config: Experiment, args: argparse.Nam
 
 def settings(source: Data) -> list[str]:
     """The options of generated data that are not the default ones: alpha = 0.1."""
-    from mpifed.core.component import fields_of
-    from mpifed.core.toml import toml_value
-
     fields = {key: field for key, field in fields_of(type(source)).items() if key not in ("clients", "seed")}
     changed = {key: value for key, field in fields.items() if (value := getattr(source, key)) != field.default}
     return [f"{key} = {toml_value(value)}" for key, value in changed.items() if isinstance(value, int | float | str)]

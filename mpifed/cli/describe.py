@@ -1,5 +1,6 @@
-"""What an experiment file can name, read from the code."""
+"""The commands list and describe, and --version: what an experiment file can name, read from the code."""
 
+import argparse
 import inspect
 import re
 import sys
@@ -28,7 +29,9 @@ from mpifed.federation.timing.system import System
 from mpifed.federation.wire.compress import Compress
 from mpifed.federation.wire.masks import Masks
 from mpifed.graphs.base import Graph
+from mpifed.mpi.library import library
 from mpifed.report.layout import aligned
+from mpifed.results import provenance
 
 LISTED: list[type[Component]] = [FAMILIES["algorithm"], FAMILIES["problem"], Data, Partition, FAMILIES["selection"]]
 LISTED += [Step, Solver, Optimizer, ServerOptimizer, Compressor, Distribution, Graph]
@@ -41,6 +44,21 @@ TABLES: dict[str, type[Table]] = {
     "graph": Graph,
 }  # that have a docstring worth showing
 MATRIX = "matrix"  # the kind that stands for algorithms × problems
+
+
+def told(args: argparse.Namespace) -> str:
+    """What list and describe print."""
+    return names(args.kind) if args.command == "list" else component(args.name)
+
+
+def versions(_: object = None) -> str:
+    """Versions of mpifed, Python, the libraries and the MPI library that mpi4py finds, one line each."""
+    found = provenance.versions()
+    try:
+        found["MPI"] = library()
+    except (ImportError, RuntimeError) as error:
+        found["MPI"] = f"none: {str(error).splitlines()[0]}"
+    return "\n".join(f"{name:<8} {text}" for name, text in found.items())
 
 
 def names(kind: str | None = None) -> str:

@@ -3,38 +3,15 @@
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 from mpifed.core.errors import UserError
 from mpifed.core.files import replacing
-
-SHELLS = ("bash", "zsh", "tcsh")
-
-
-def options(commands: Any) -> None:
-    """The options of both."""
-    printing = commands.add_parser(
-        "schema",
-        help="JSON schema of experiment files, for editors",
-        description="Print the JSON schema of experiment files. With it, an editor completes and checks TOML.",
-    )
-    printing.add_argument("-o", "--output", metavar="FILE", help="write it to a file in place of the screen")
-    printing.add_argument("--force", action="store_true", help="overwrite the file")
-    printing.set_defaults(act=schema)
-    completing = commands.add_parser(
-        "completion",
-        help="completion of the command mpifed, for a shell",
-        description='Print a script that completes the command mpifed: eval "$(mpifed completion bash)" loads it.',
-    )
-    completing.add_argument("shell", choices=SHELLS, help="bash, zsh or tcsh")
-    completing.set_defaults(act=completion)
+from mpifed.experiment.schema import schema as experiments
 
 
 def schema(args: argparse.Namespace) -> str:
     """The schema as JSON, or where it was written. UserError where it cannot be written."""
-    from mpifed.experiment.schema import schema
-
-    text = json.dumps(schema(), indent=2, ensure_ascii=False)
+    text = json.dumps(experiments(), indent=2, ensure_ascii=False)
     if args.output is None:
         return text
     path = Path(args.output)

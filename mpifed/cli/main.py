@@ -1,6 +1,7 @@
 """The commands of `python -m mpifed`: who carries them out, and the exit codes."""
 
 import argparse
+import importlib
 import sys
 from collections.abc import Sequence
 
@@ -47,8 +48,10 @@ def uses_ranks(args: argparse.Namespace) -> bool:
 
 def command(args: argparse.Namespace, world: World) -> int:
     """Carry out a command, with the function that its options name; its exit code."""
+    file, _, name = args.act.partition(":")
+    act = getattr(importlib.import_module(f"mpifed.cli.{file}"), name)
     if args.command in RUNS:
-        code: int = args.act(args, world)
+        code: int = act(args, world)
         return code
-    say(args.act(args), keep="\n\033" if args.command == "compare" else "\n")
+    say(act(args), keep="\n\033" if args.command == "compare" else "\n")
     return 0

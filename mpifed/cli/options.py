@@ -5,14 +5,13 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from mpifed.cli.arguments import EVERY
 from mpifed.cli.mistakes import refuse_command, refuse_options
 from mpifed.core.errors import UserError
 
 RUNS = ("run", "resume", "sweep", "tune")  # a signal lets these finish the round that they are in
 OTHERS = ("show", "compare", "certify", "plot", "list", "describe", "data", "schema", "completion")  # it ends these
 COMMANDS = (*RUNS, *OTHERS)
-STUDIED = ("run", "sweep", "tune", "certify")  # commands whose words are an experiment file and overrides
-OVERRIDING = dict.fromkeys(STUDIED, "study") | {"resume": "overrides", "data": "overrides"}  # where overrides go
 WITHOUT_RANKS = ("dry_run", "slurm")  # options of sweep with which nothing runs
 ABOUT = ("-h", "--help", "--version")  # options that stand in the place of a command
 EXAMPLES = """examples:
@@ -56,18 +55,17 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     known = parser()
     args, more = known.parse_known_args(words)
     if more:  # overrides after an option
-        if args.command not in OVERRIDING or not all("=" in word and word[0] != "-" for word in more):
+        place = "study" if hasattr(args, "study") else "overrides"
+        if not hasattr(args, place) or not all("=" in word and word[0] != "-" for word in more):
             commands = next(one.choices for one in known._actions if isinstance(one, argparse._SubParsersAction))
             options = commands[args.command]._option_string_actions if args.command else ()
             refuse_options(more, words, args.command, options)
-        vars(args)[OVERRIDING[args.command]] += more
+        vars(args)[place] += more
     return args
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of all commands; each command's file adds its options, and ``act``, which carries it out."""
-    from mpifed.cli import certify, compare, data, editors, names, plot, run, sweep, tune
-
+    """The parser of all commands."""
     top = Parser(
         prog="python -m mpifed",
         description="Federated optimisation on an MPI cluster.",
@@ -75,8 +73,10 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="store_true", help="print the versions of mpifed and its libraries")
-    top.set_defaults(act=lambda _: names.versions(), parser=top)
+    top.set_defaults(act="describe:versions", parser=top)
     commands = top.add_subparsers(dest="command", metavar="command", parser_class=Parser)
-    for part in (run, sweep, tune, compare, certify, plot, names, data, editors):
-        part.options(commands)
+    for name, act, help, options in EVERY:
+        command = commands.add_parser(name, help=help, description=options.__doc__)
+        command.set_defaults(act=act)
+        options(command.add_argument)
     return top

@@ -5,72 +5,34 @@ import copy
 import itertools
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from mpifed.cli.mistakes import refuse_words
 from mpifed.cli.output import say
 from mpifed.core.errors import UserError
 from mpifed.core.files import claim, unclaim
+from mpifed.experiment import config as configuration
+from mpifed.experiment.checkpoint import Saved
+from mpifed.experiment.config import Experiment, experiment
+from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
+from mpifed.experiment.resume import resume
+from mpifed.experiment.run import build, start
 from mpifed.mpi.world import World
+from mpifed.report.summary import show
+from mpifed.results.result import Result
 
-
-class Begin(NamedTuple):
-    """What rank 0 knows of a run: its table and path and, where it goes on, its checkpoint and the result so far."""
-
-    table: dict[str, Any]
-    path: str
-    saved: Any = None  # a Saved; None: the run begins
-    before: Any = None  # a Result
-
-
-def options(commands: Any) -> None:
-    """The commands run and resume."""
-    new = commands.add_parser(
-        "run",
-        help="run an experiment (the default command)",
-        description="Run an experiment file with overrides; every key has a default.",
-    )
-    study_words(new)
-    new.add_argument("-o", "--output", help="result file (default: mpifed-<algorithm>-<data>-<n>.h5)")
-    new.add_argument("--force", action="store_true", help="overwrite the result file")
-    old = commands.add_parser(
-        "resume",
-        help="continue from the last checkpoint of a result file",
-        description="Continue a run that was stopped, was killed or failed, or one that is finished, with more rounds "
-        "or time: the bits are those of a run that was not interrupted. Only rounds, stop, reduction, "
-        "block_bytes and checkpoint may change.",
-    )
-    old.add_argument("result", help="result file of the run")
-    old.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="rounds=2000, stop.seconds=600 …")
-    for one in (new, old):
-        one.set_defaults(act=run)
-        one.add_argument("-q", "--quiet", action="store_true", help="print neither progress nor summary")
-        one.add_argument(
-            "-v", "--verbose", action="store_true", help="print the complete configuration first, and all settings last"
-        )
-        one.add_argument(
-            "--survive", action="store_true", help="continue when client ranks die (Open MPI's mpirun --with-ft ulfm)"
-        )
-
-
-def study_words(command: Any) -> None:
-    """The experiment file and its overrides."""
-    command.add_argument(
-        "study", nargs="*", metavar="study.toml | KEY=VALUE", help="experiment file, then overrides: algorithm.k0=5"
-    )
+Begin = tuple[dict[str, Any], str, Saved | None, Result | None]  # table, path, checkpoint and the result so far
 
 
 def run(args: argparse.Namespace, world: World) -> int:
     """The commands run and resume, on every rank; rank 0 reads the files."""
-    from mpifed.experiment.job import Job
-    from mpifed.experiment.run import build, start
-
     resumed = args.command == "resume"
-    begin = Begin({}, "")
+    begin: Begin = ({}, "", None, None)
     with world.agreeing():
         if world.first:
             begin = continued(args) if resumed else begun(args)
+    *_, before = begin
     table, path, saved = world.share(begin[:3])
     unnamed = not resumed and args.output is None  # so that rank 0 has claimed a name
     try:
@@ -83,10 +45,8 @@ def run(args: argparse.Namespace, world: World) -> int:
             found = "has no checkpoint: starting again" if saved is None else f"continues after round {saved.round}"
             progress.note(f"{path} {found}")
         force = resumed or args.force or unnamed
-        recorder = start(Job(config, path, force, saved, begin.before, args.survive), world, progress)
+        recorder = start(Job(config, path, force, saved, before, args.survive), world, progress)
         if recorder is not None and loud:
-            from mpifed.report.summary import show
-
             say(show(recorder.result(), args.verbose))
             say(f"\nwritten to {path}")
     finally:
@@ -97,25 +57,19 @@ def run(args: argparse.Namespace, world: World) -> int:
 
 def begun(args: argparse.Namespace) -> Begin:
     """A new run; without -o an empty file claims the name of its result."""
-    from mpifed.experiment.config import experiment
-
     table = study(args.study)
-    return Begin(table, claim(names(experiment(table))) if args.output is None else args.output)
+    return table, claim(names(experiment(table))) if args.output is None else args.output, None, None
 
 
 def continued(args: argparse.Namespace) -> Begin:
     """A run that goes on; without a checkpoint it starts again."""
-    from mpifed.experiment.resume import resume
-
     refuse_words(args.overrides)
     table, saved, before = resume(args.result, args.overrides)
-    return Begin(table, args.result, saved, before)
+    return table, args.result, saved, before
 
 
 def study(words: Sequence[str]) -> dict[str, Any]:
     """The table of an experiment file and overrides."""
-    from mpifed.experiment import config as configuration
-
     refuse_words(words)
     files = [word for word in words if "=" not in word]
     if len(files) > 1:
@@ -124,7 +78,7 @@ def study(words: Sequence[str]) -> dict[str, Any]:
     return configuration.override(table, [word for word in words if "=" in word])
 
 
-def names(config: Any) -> Iterator[str]:
+def names(config: Experiment) -> Iterator[str]:
     """The names of a result without -o: mpifed-<algorithm>-<data>-<n>.h5, n = 1, 2 …"""
     parts = (part.label().rpartition(":")[2] for part in (config.algorithm, config.data))
     first = "-".join(["mpifed", *parts])

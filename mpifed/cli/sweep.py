@@ -1,86 +1,27 @@
 """The command sweep."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from mpifed.cli.output import tell
-from mpifed.cli.run import study, study_words
-from mpifed.core.errors import UserError
+from mpifed.cli.output import say
+from mpifed.cli.run import study
+from mpifed.core.errors import UserError, sentence
+from mpifed.core.toml import toml_value
 from mpifed.mpi import launcher
 from mpifed.mpi.world import World
-
-if TYPE_CHECKING:
-    from mpifed.sweeps.grid import Point
-    from mpifed.sweeps.runner import Layout, Line
-
-
-def options(commands: Any) -> None:
-    """The command sweep."""
-    command = commands.add_parser(
-        "sweep",
-        help="many runs in one launch, each with a result file",
-        description="Run every combination of the values given. The same command again skips the runs that finished.",
-    )
-    study_words(command)
-    command.add_argument(
-        "--grid",
-        action="append",
-        default=[],
-        metavar="KEY=VALUES",
-        help="values with commas, or a range a:b or a:b:step without b: algorithm.k0=1,5,10 seed=0:20",
-    )
-    command.add_argument(
-        "--zip", action="append", default=[], metavar="KEY=VALUES;KEY=VALUES", help="keys that change together"
-    )
-    command.add_argument(
-        "-o", "--output", default="results", metavar="FOLDER", help="folder of results (default: results)"
-    )
-    command.add_argument(
-        "--order", choices=("cost", "grid"), default="cost", help="cheapest first (default), or the order of the grids"
-    )
-    command.add_argument("--methods", metavar="FILE", help="every method in a file, such as best.toml of tune")
-    share(command)
-    command.add_argument(
-        "--part", metavar="I/N", help="only the points I, I + N, I + 2N … of that order, counted from 0"
-    )
-    command.add_argument("--dry-run", action="store_true", help="print what would be run, and run nothing")
-    command.add_argument(
-        "--slurm", action="store_true", help="write sweep.sbatch, an array job, into the folder; run nothing"
-    )
-    command.add_argument("--tasks", type=int, metavar="N", help="tasks of the array job (default: by estimated cost)")
-    command.add_argument("--whole-node", action="store_true", help="give every task of the array job a node of its own")
-    command.add_argument("--force", action="store_true", help="overwrite results of other configurations")
-    command.add_argument("-q", "--quiet", action="store_true", help="print only failures")
-    command.set_defaults(act=sweep)
-
-
-def share(command: Any) -> None:
-    """How runs share the machine."""
-    command.add_argument(
-        "-j",
-        "--jobs",
-        type=int,
-        metavar="N",
-        help="run N points at a time, each in one process (default: the cores; fewer for a few seconds of work)",
-    )
-    command.add_argument(
-        "--each",
-        type=int,
-        metavar="R",
-        help="under mpirun: groups of R ranks for clients and one for the server run a point each (0: one for all)",
-    )
+from mpifed.sweeps import grid, runner, slurm
+from mpifed.sweeps.grid import Point
+from mpifed.sweeps.overall import Overall
+from mpifed.sweeps.runner import Layout
+from mpifed.sweeps.search import read
+from mpifed.sweeps.tally import Line
 
 
 def layout(args: argparse.Namespace, world: World) -> Layout:
     """The layout that the options ask for. UserError where they do not fit each other or the launcher."""
-    from mpifed.sweeps.runner import Layout
-
     launched = launcher.announced()[0] is not None
     for name, least in (("jobs", 1), ("each", 0)):
         value = getattr(args, name)
@@ -106,11 +47,20 @@ def sweep(args: argparse.Namespace, world: World) -> int:
     return tell(swept(args, world), world.first, world.first and not args.quiet)
 
 
+def tell(lines: Iterable[Line], first: bool, speaks: bool) -> int:
+    """Print lines about many runs, failures at the ``first`` rank and others where it ``speaks``; 1 if one failed."""
+    failed = False
+    for line in lines:
+        failed = failed or not line.fine
+        if first and not line.fine:
+            sys.stderr.write(f"mpifed: {sentence(line.text)}\n")
+        else:
+            say(line.text, speaks)
+    return int(failed)
+
+
 def swept(args: argparse.Namespace, world: World) -> Iterator[Line]:
     """Carry out a sweep, on every rank, and yield the lines to print."""
-    from mpifed.sweeps import runner, slurm
-    from mpifed.sweeps.overall import Overall
-
     folder = Path(args.output)
     points: list[Point] = []
     with world.agreeing():
@@ -124,11 +74,11 @@ def swept(args: argparse.Namespace, world: World) -> Iterator[Line]:
         words = [*args.study, *given, f"--output={args.output}", f"--order={args.order}", *more]
         size = slurm.Size(args.tasks, args.jobs, args.each, args.whole_node)
         script = slurm.write(points, folder, words, args.order, size)
-        yield runner.Line(f"sbatch {shlex.quote(str(script))}")
+        yield Line(f"sbatch {shlex.quote(str(script))}")
         try:
             runner.look_for_data(points)
         except UserError as mistake:
-            yield runner.Line(f"on this machine, {mistake}", False)
+            yield Line(f"on this machine, {mistake}", False)
     elif args.dry_run:
         yield from runner.listing(points, folder, args.force)
     else:
@@ -138,8 +88,6 @@ def swept(args: argparse.Namespace, world: World) -> Iterator[Line]:
 
 def planned(args: argparse.Namespace, world: World) -> list[Point]:
     """The points of a sweep in their order. UserError where an option or a point is invalid."""
-    from mpifed.sweeps import grid
-
     if (args.part or args.dry_run) if args.slurm else args.tasks is not None or args.whole_node:
         raise UserError("--tasks and --whole-node go with --slurm, and --part and --dry-run do not")
     words = [word for word in args.study if "=" in word]
@@ -152,7 +100,4 @@ def planned(args: argparse.Namespace, world: World) -> list[Point]:
 
 def methods(path: str) -> list[str]:
     """The methods in a file, as values of a grid."""
-    from mpifed.core.toml import toml_value
-    from mpifed.sweeps.search import read
-
     return ["algorithm=" + ",".join(toml_value(table) for _, table in read(path))]

@@ -1,7 +1,5 @@
 """The command tune."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import os
@@ -9,52 +7,22 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from mpifed.cli.output import tell
-from mpifed.cli.run import study, study_words
-from mpifed.cli.sweep import layout, share
+from mpifed.cli.run import study
+from mpifed.cli.sweep import layout, tell
 from mpifed.core.errors import UserError
+from mpifed.core.files import replacing
+from mpifed.core.toml import to_toml, toml_value
+from mpifed.experiment.config import experiment
 from mpifed.mpi.world import World
-
-if TYPE_CHECKING:
-    from mpifed.sweeps.grid import Point
-    from mpifed.sweeps.tally import Line
-    from mpifed.sweeps.tune import Outcome, Plan
-
-RUNS, SEEDS = 12, "100:103"
-
-
-def options(commands: Any) -> None:
-    """The command tune."""
-    command = commands.add_parser(
-        "tune",
-        help="the best setting of every method, with the same number of runs for each",
-        description="Try settings of methods on one study, and tell the best of each. The same command again goes on.",
-    )
-    study_words(command)
-    command.add_argument(
-        "--method",
-        action="append",
-        default=[],
-        metavar="'NAME KEY=VALUES …'",
-        help="a method with values (k0=1,5,10) and ranges (t=0.001..1) to try; without: a range of its step size",
-    )
-    command.add_argument("--methods", metavar="FILE", help='the same in a file: tables [[method]] with t = "0.001..1"')
-    command.add_argument(
-        "--measure",
-        default="rounds",
-        metavar="TEXT",
-        help='what the best has least of: rounds (default), bytes, seconds, objective … or "rounds to accuracy >= 0.9"',
-    )
-    command.add_argument("--runs", type=int, default=RUNS, metavar="N", help=f"settings tried of a method ({RUNS})")
-    command.add_argument("--seeds", default=SEEDS, metavar="VALUES", help=f"seeds of every setting (default: {SEEDS})")
-    command.add_argument("--median", action="store_true", help="compare medians over seeds, not means")
-    command.add_argument("-o", "--output", default="tuned", metavar="FOLDER", help="folder of results (default: tuned)")
-    share(command)
-    command.add_argument("--force", action="store_true", help="overwrite results of other configurations")
-    command.add_argument("-q", "--quiet", action="store_true", help="print only the table and failures")
-    command.set_defaults(act=tune)
+from mpifed.report.tables import ABSENT, Number, Table, terminal
+from mpifed.sweeps import measure, search
+from mpifed.sweeps import tune as tuning
+from mpifed.sweeps.grid import Point, pairs
+from mpifed.sweeps.overall import Overall
+from mpifed.sweeps.runs import Runs
+from mpifed.sweeps.tally import CONTINUE, Line, Tally
+from mpifed.sweeps.tune import Outcome, Plan
 
 
 def tune(args: argparse.Namespace, world: World) -> int:
@@ -64,11 +32,6 @@ def tune(args: argparse.Namespace, world: World) -> int:
 
 def tuned(args: argparse.Namespace, world: World) -> Iterator[Line]:
     """Carry out the runs, on every rank, and yield the lines to print."""
-    from mpifed.sweeps import tune
-    from mpifed.sweeps.overall import Overall
-    from mpifed.sweeps.runs import Runs
-    from mpifed.sweeps.tally import CONTINUE, Line, Tally
-
     plan: Plan | None = None
     points: list[Point] = []
     folder = Path(args.output)
@@ -76,25 +39,20 @@ def tuned(args: argparse.Namespace, world: World) -> Iterator[Line]:
         shape = layout(args, world)
         if world.first:
             plan = planned(args)
-            points = list(tune.points(plan).values())
+            points = list(tuning.points(plan).values())
     progress = Overall(sys.stderr if world.first and not args.quiet else None, [point.cost for point in points])
     tally = Tally(points, progress)
-    for line in tune.tune(points, Runs(folder, world, args.force, progress), shape, tally):
+    for line in tuning.tune(points, Runs(folder, world, args.force, progress), shape, tally):
         if not (line.fine and args.quiet) or line.text.endswith(CONTINUE):
             yield line
     if plan is not None and tally.complete:
-        found = tune.outcomes(plan, folder)
+        found = tuning.outcomes(plan, folder)
         yield Line(table(found, plan))
         yield from written(args, plan, found, folder)
 
 
 def planned(args: argparse.Namespace) -> Plan:
     """What the command line asks for. UserError where it is wrong."""
-    from mpifed.experiment.config import experiment
-    from mpifed.sweeps import measure, search
-    from mpifed.sweeps.grid import pairs
-    from mpifed.sweeps.tune import Plan
-
     if args.runs < 1:
         raise UserError(f"--runs {args.runs} is wrong: it must be at least 1")
     table = study(args.study)
@@ -112,9 +70,6 @@ def planned(args: argparse.Namespace) -> Plan:
 
 def table(found: list[Outcome], plan: Plan) -> str:
     """Method, number of settings tried, the best of them, its measure, and what to know about it."""
-    from mpifed.core.toml import toml_value
-    from mpifed.report.tables import ABSENT, Number, Table, terminal
-
     rows: list[list[str | Number]] = []
     for label, tried, best, edges in found:
         few = best.reached < len(best.scores)
@@ -132,10 +87,6 @@ def table(found: list[Outcome], plan: Plan) -> str:
 
 def written(args: argparse.Namespace, plan: Plan, found: list[Outcome], folder: Path) -> Iterator[Line]:
     """Write the best settings as methods, and say how to go on."""
-    from mpifed.core.files import replacing
-    from mpifed.core.toml import to_toml
-    from mpifed.sweeps.tally import Line
-
     path = folder / "best.toml"
     heading = f"# Best of {len(plan.seeds)} seeds by {plan.middle} {plan.measure.text}\n"
     tables = [{"label": one.label} | one.best.setting.algorithm for one in found]

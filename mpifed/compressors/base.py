@@ -95,8 +95,3 @@ def order(N: int) -> int:
         return packed.order(N)
     except ValueError:
         raise UserError(f"{N} numbers are no packed symmetric matrix: a matrix of order n has n(n + 1)/2") from None
-
-
-def weight(N: int, symmetric: bool) -> int:
-    """The sum of the weights of all numbers in the norm: N, or n² for a packed matrix."""
-    return order(N) ** 2 if symmetric else N

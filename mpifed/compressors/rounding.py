@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
-from mpifed.compressors.base import Compressor, Draws, order, weight
+from mpifed.compressors.base import Compressor, Draws, order
 from mpifed.core.symmetric import frobenius
 from mpifed.core.typing import Array
 
@@ -81,7 +81,7 @@ class Dither(Compressor, tag="dither"):
         return 8 * itemsize + N * (1 + self.s.bit_length())
 
     def omega(self, N: int, symmetric: bool = False) -> float:
-        W = weight(N, symmetric)
+        W = order(N) ** 2 if symmetric else N  # the weights of all numbers in the norm together
         if self.norm == "largest":
             return (math.sqrt(1 + (W - 1) / self.s**2) - 1) / 2
         return math.sqrt(W) / self.s - 1 if math.sqrt(W) >= 2 * self.s else W / (4 * self.s**2)

@@ -1,7 +1,5 @@
 """All methods: generated from the files in mpifed/algorithms by `python docs/build.py`."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

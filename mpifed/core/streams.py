@@ -12,21 +12,8 @@ import numpy as np
 
 from mpifed.core.typing import Array
 
-PURPOSES = (
-    "data",
-    "partition",
-    "split",
-    "selection",
-    "server",
-    "clients",
-    "model",
-    "system",
-    "tuning",
-    "noise",
-    "masks",
-    "compression",
-    "graph",
-)
+NAMES = "data partition split selection server clients model system tuning noise masks compression graph"
+PURPOSES = tuple(NAMES.split())
 
 
 def own_number(purpose: str) -> int:

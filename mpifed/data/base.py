@@ -51,12 +51,12 @@ class Dataset:
 
 
 class Wrapped(Dataset):
-    """A data set that is as ``whole`` is, but for what a derived class changes."""
+    """A data set that is as ``whole`` is, but for ``changes`` and for what a derived class changes."""
 
-    def __init__(self, whole: Dataset) -> None:
+    def __init__(self, whole: Dataset, **changes: Any) -> None:
         self.whole = whole
         for name in Dataset.__annotations__:
-            setattr(self, name, getattr(whole, name))
+            setattr(self, name, changes.get(name, getattr(whole, name)))
 
     def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
         return self.part(lo, hi, False)
@@ -109,15 +109,15 @@ class Data(Component):
         "gaussian": "mpifed.data.sources.gaussian:Gaussian",
         "images": "mpifed.data.sources.synthetic_images:ImageClasses",
         "quadratic": "mpifed.data.sources.quadratic:RandomQuadratic",
-        "lower-bound": "mpifed.data.sources.lower_bound:LowerBound",
+        "lower-bound": "mpifed.data.sources.quadratic:LowerBound",
         "qot": "mpifed.data.sources.public_tables:Qot",
         "sct": "mpifed.data.sources.public_tables:Sct",
         "adult": "mpifed.data.sources.public_tables:Adult",
         "rcv1": "mpifed.data.sources.public_tables:Rcv1",
-        "a9a": "mpifed.data.sources.libsvm_tables:A9a",
-        "w8a": "mpifed.data.sources.libsvm_tables:W8a",
-        "phishing": "mpifed.data.sources.libsvm_tables:Phishing",
-        "mushrooms": "mpifed.data.sources.libsvm_tables:Mushrooms",
+        "a9a": "mpifed.data.sources.public_tables:A9a",
+        "w8a": "mpifed.data.sources.public_tables:W8a",
+        "phishing": "mpifed.data.sources.public_tables:Phishing",
+        "mushrooms": "mpifed.data.sources.public_tables:Mushrooms",
         "digits": "mpifed.data.sources.public_images:Digits",
         "mnist": "mpifed.data.sources.public_images:Mnist",
         "fmnist": "mpifed.data.sources.public_images:Fmnist",

@@ -8,6 +8,7 @@ import msgspec
 
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Data, Dataset, Wrapped
+from mpifed.data.pool import WhenRead
 
 MOST = 1 << 27  # bytes of samples that a rank caches
 
@@ -64,6 +65,6 @@ def size_in_bytes(value: Any) -> int:
         return int(value.nbytes)
     if hasattr(value, "indptr"):
         return size_in_bytes((value.data, value.indices, value.indptr))
-    if isinstance(value, Dataset):
+    if isinstance(value, Dataset | WhenRead):
         return size_in_bytes(tuple(vars(value).values()))
     return sum(map(size_in_bytes, value)) if isinstance(value, tuple) else 0

@@ -28,16 +28,6 @@ class Source(NamedTuple):
     files: tuple[str, ...]
 
 
-class Fetched(NamedTuple):
-    """A file of a data set and a note on its checksum."""
-
-    path: Path
-    note: str
-
-    def __str__(self) -> str:
-        return f"{self.path} ({self.note})"
-
-
 def idx(base: str, *sums: str) -> list[Source]:
     """The four files of MNIST or of a data set in the same form, with their checksums."""
     names = [f"{part}-{kind}-ubyte.gz" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
@@ -81,8 +71,8 @@ MANUAL = {  # data sets behind a login: what to do
 FAILURES = (OSError, http.client.HTTPException, zipfile.BadZipFile, zlib.error, KeyError, RuntimeError, ValueError)
 
 
-def fetch(name: str, to: str | Path) -> list[Fetched]:
-    """Download the files of the data set ``name`` to the folder ``to``/name.
+def fetch(name: str, to: str | Path) -> dict[Path, str]:
+    """Download the files of the data set ``name`` to the folder ``to``/name; a note on the checksum of each.
 
     A file appears only when it is complete and checked; existing files are not touched. UserError for unknown names,
     for data sets that need a login, for failed downloads and for wrong checksums.
@@ -92,7 +82,7 @@ def fetch(name: str, to: str | Path) -> list[Fetched]:
     if name not in SOURCES:
         unknown("data set", name, [*SOURCES, *MANUAL])
     folder = Path(os.path.expanduser(to)) / name
-    done = []
+    notes: dict[Path, str] = {}
     for source in SOURCES[name]:
         paths = [folder / file for file in source.files]
         missing = [path for path in paths if not path.is_file()]
@@ -102,8 +92,8 @@ def fetch(name: str, to: str | Path) -> list[Fetched]:
             raise UserError(
                 f"{name} cannot be downloaded from {source.url} to {missing[0]}: {first_line(error)}"
             ) from None
-        done += [Fetched(path, note if path in missing else "exists already") for path in paths]
-    return done
+        notes |= {path: note if path in missing else "exists already" for path in paths}
+    return notes
 
 
 def first_line(error: Any) -> str:
@@ -119,7 +109,9 @@ def fetch_source(source: Source, folder: Path, missing: list[Path]) -> str:
     """Download a source and put its ``missing`` files in ``folder``; a note on the checksum."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder) as whole:
-        digest = download(source.url, whole)
+        download(source.url, whole)
+        whole.seek(0)
+        digest = hashlib.file_digest(whole, "sha256").hexdigest()
         if source.sha256 not in (None, digest):
             raise UserError(
                 f"the file from {source.url} has the SHA-256 {digest}: it should be {source.sha256}, so it was deleted"
@@ -135,10 +127,10 @@ def fetch_source(source: Source, folder: Path, missing: list[Path]) -> str:
     return f"SHA-256 {digest}" + (", as published" if source.sha256 else "; none is published to compare it with")
 
 
-def download(url: str, out: IO[bytes]) -> str:
-    """Write the content of ``url`` to a file and return its SHA-256; OSError where it is cut off or of a wrong type."""
+def download(url: str, out: IO[bytes]) -> None:
+    """Write the content of ``url`` to a file; OSError where it is cut off or of a wrong type."""
     with urllib.request.urlopen(url, timeout=60) as reply:
-        digest, length = copy(reply, out, url)
+        length = copy(reply, out, url)
         promised = reply.headers.get("Content-Length")
     if promised and length != int(promised):
         raise OSError(f"the connection broke off after {length} of {promised} bytes")
@@ -146,19 +138,16 @@ def download(url: str, out: IO[bytes]) -> str:
     out.seek(0)
     if out.read(len(magic)) != magic:
         raise OSError(f"the server did not send a {Path(url).suffix} file")
-    return digest
 
 
-def copy(source: IO[bytes] | Any, out: IO[bytes], name: str) -> tuple[str, int]:
-    """Copy a stream; return its SHA-256 and the number of bytes."""
-    digest = hashlib.sha256()
+def copy(source: IO[bytes] | Any, out: IO[bytes], name: str) -> int:
+    """Copy a stream; return the number of bytes."""
     length = 0
     while block := source.read(1 << 20):
-        digest.update(block)
         length += out.write(block)
         if length > LARGEST:
             raise UserError(f"{name} has more than {LARGEST >> 30} GiB: it is not the data set")
-    return digest.hexdigest(), length
+    return length
 
 
 def find(name: str, *files: str, shared: str = "") -> Path:

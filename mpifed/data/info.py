@@ -1,13 +1,15 @@
 """The summary of a data set and of how it is divided among clients, which `mpifed data info` prints."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from mpifed.core import sparse as sp
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
-from mpifed.data.labels import listed, shortened
-from mpifed.data.survey import Survey, level_names
+from mpifed.data.blocks import starts_of
+from mpifed.data.labels import listed, shortened, whole
 
 FIRST = 26  # width of the first column of the summary
 LISTED = 20  # rows of a table; a longer one is folded
@@ -15,6 +17,63 @@ LAST = 3  # rows at the end of a folded table
 WIDE = 10  # classes with a column of their own in the table of clients
 BINS, BAR = 16, 24  # characters
 SHADES = " ▁▂▃▄▅▆▇█"
+READ = 1 << 22  # numbers of X read at a time
+CLASSES = 1000  # more different whole numbers are taken as numbers, not as classes
+
+
+class Survey(NamedTuple):
+    """What is in the training samples of m clients: how many numbers are not 0, and which labels each client has."""
+
+    nonzeros: int
+    names: list[str]  # of the C labels that occur, in rising order; none where labels are not classes
+    counts: Any  # (m, C) samples of each client and class, CSR
+    mean: Array  # (m,) of the labels of each client, as the next three
+    deviation: Array
+    low: Array
+    high: Array
+
+
+def survey(dataset: Dataset) -> Survey:
+    """Read all training samples, a few clients at a time."""
+    levels = levels_of(dataset)
+    nonzeros = 0
+    counts = []
+    moments = []
+    for lo, hi in groups(dataset):
+        X, y = dataset.rows(lo, hi)
+        nonzeros += X.count_nonzero() if sp.issparse(X) else int(np.count_nonzero(X))
+        sizes = dataset.sizes[lo:hi]
+        starts = np.cumsum(sizes) - sizes
+        y = y.astype(np.float64)
+        mean = np.add.reduceat(y, starts) / sizes
+        client = np.repeat(np.arange(hi - lo), sizes)
+        square = np.add.reduceat((y - mean[client]) ** 2, starts) / sizes
+        moments.append((mean, np.sqrt(square), np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts)))
+        if len(levels):
+            column = np.searchsorted(levels, y)
+            counts.append(sp.coo_array((np.ones(len(y), np.int64), (client, column)), (hi - lo, len(levels))).tocsr())
+    whole_counts = sp.vstack(counts, format="csr") if counts else sp.csr_array((dataset.m, 0), dtype=np.int64)
+    names = [dataset.names[int(level)] if dataset.names else f"{level:g}" for level in levels]
+    return Survey(nonzeros, names, whole_counts, *map(np.concatenate, zip(*moments, strict=True)))
+
+
+def levels_of(dataset: Dataset) -> Array:
+    """The labels that occur, in rising order, where they are classes; else no entries."""
+    values = dataset.values()
+    if values is None:
+        return np.arange(float(dataset.classes))
+    few = bool(dataset.names) or len(values) <= CLASSES
+    return values.astype(np.float64) if few and whole(values) else np.zeros(0)
+
+
+def groups(dataset: Dataset) -> Iterator[tuple[int, int]]:
+    """Ranges lo <= i < hi of clients with about READ numbers, but at least one client."""
+    starts = starts_of(dataset.sizes) * dataset.n
+    lo = 0
+    while lo < dataset.m:
+        hi = max(lo + 1, int(np.searchsorted(starts, starts[lo] + READ, side="right")) - 1)
+        yield lo, hi
+        lo = hi
 
 
 def describe(dataset: Dataset, found: Survey) -> str:
@@ -22,8 +81,8 @@ def describe(dataset: Dataset, found: Survey) -> str:
     lines = list(summary(dataset, found))
     width = max(FIRST, *(2 + len(name) for name, _ in lines))
     blocks = ["\n".join(f"{name:<{width}}{value}" for name, value in lines)]
-    if len(found.levels):
-        blocks.append(table(classes(dataset, found)))
+    if found.names:
+        blocks.append(table(classes(found)))
     blocks.append(table(clients(dataset, found)))
     blocks += [f"note: {note}" for note in dataset.notes]
     return "\n\n".join(blocks)
@@ -33,7 +92,7 @@ def summary(dataset: Dataset, found: Survey) -> Iterator[tuple[str, str]]:
     """Names and values of the first lines."""
     d = int(dataset.sizes.sum())
     tests = dataset.sizes_test
-    names = level_names(dataset, found.levels)
+    names = found.names
     yield "clients m", f"{dataset.m}"
     yield "samples d", f"{d}"
     yield "features n", f"{dataset.n}"
@@ -58,11 +117,11 @@ def summary(dataset: Dataset, found: Survey) -> Iterator[tuple[str, str]]:
         yield "mean label per client", spread(found.mean)
 
 
-def classes(dataset: Dataset, found: Survey) -> list[list[str]]:
+def classes(found: Survey) -> list[list[str]]:
     """A header, then a row for each class: its samples, their share, how many clients have any, and a bar."""
-    names = level_names(dataset, found.levels)
+    names = found.names
     samples = np.asarray(found.counts.sum(axis=0)).ravel()
-    owners = np.bincount(found.counts.indices, minlength=len(found.levels))
+    owners = np.bincount(found.counts.indices, minlength=len(names))
     rows = [["class", "samples", "share", "clients", ""]]
     kept = shown(len(names))
     for k in kept:
@@ -76,10 +135,9 @@ def classes(dataset: Dataset, found: Survey) -> list[list[str]]:
 
 def clients(dataset: Dataset, found: Survey) -> list[list[str]]:
     """A header, then a row for each client: samples, and samples of each class or what its labels are like."""
-    names = level_names(dataset, found.levels)
     tests = dataset.sizes_test
     kept = shown(dataset.m)
-    head, cells = columns_of_labels(names, found, list(kept))
+    head, cells = columns_of_labels(found, list(kept))
     rows = [["client", "samples", *([] if tests is None else ["test"]), *head]]
     for i, more in zip(kept, cells, strict=True):
         rows.append([f"{i}", f"{dataset.sizes[i]}", *([] if tests is None else [f"{tests[i]}"]), *more])
@@ -88,8 +146,9 @@ def clients(dataset: Dataset, found: Survey) -> list[list[str]]:
     return rows
 
 
-def columns_of_labels(names: Sequence[str], found: Survey, kept: list[int]) -> tuple[list[str], list[list[str]]]:
+def columns_of_labels(found: Survey, kept: list[int]) -> tuple[list[str], list[list[str]]]:
     """Headers and cells: of numbers mean, deviation and range; of classes how many, and each or the most frequent."""
+    names = found.names
     if not names:
         columns = (found.mean, found.deviation, found.low, found.high)
         return ["mean y", "sd y", "min y", "max y"], [[f"{column[i]:.4g}" for column in columns] for i in kept]

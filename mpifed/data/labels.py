@@ -18,10 +18,8 @@ class Renumbered(Wrapped):
     """The data set ``whole`` with the labels ``old`` (rising) replaced by 0, 1 …"""
 
     def __init__(self, whole: Dataset, old: Array, note: str) -> None:
-        super().__init__(whole)
+        super().__init__(whole, classes=len(old), notes=(*whole.notes, note))
         self.old = old
-        self.classes = len(old)
-        self.notes = (*whole.notes, note)
 
     def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
         X, y = super().part(lo, hi, test)
@@ -31,12 +29,9 @@ class Renumbered(Wrapped):
         return np.arange(self.classes)
 
 
-class Noted(Wrapped):
-    """The data set ``whole`` with one more note."""
-
-    def __init__(self, whole: Dataset, note: str) -> None:
-        super().__init__(whole)
-        self.notes = (*whole.notes, note)
+def noted(data: Dataset, note: str) -> Dataset:
+    """The data set with one more note."""
+    return Wrapped(data, notes=(*data.notes, note))
 
 
 def fitted(data: Dataset, kind: Kind) -> Dataset:
@@ -83,7 +78,7 @@ def numbered(data: Dataset, values: Array) -> Dataset:
     if not len(absent):
         return data
     empty = "class {} is empty" if len(absent) == 1 else f"{len(absent)} of {data.classes} classes are empty ({{}})"
-    return Noted(data, f"{empty.format(listed(numbers(absent)))}: no sample has such a label")
+    return noted(data, f"{empty.format(listed(numbers(absent)))}: no sample has such a label")
 
 
 def single(data: Dataset, value: float, kind: Kind) -> Dataset:
@@ -91,7 +86,7 @@ def single(data: Dataset, value: float, kind: Kind) -> Dataset:
     (shown,) = map(repr, data.names) if data.names else numbers([value])
     if kind == "classes" and value <= 0:
         raise ValueError(f"all labels are {shown}, and it needs at least 2 classes")
-    return Noted(data, f"all labels are {shown}: with one class there is nothing to tell apart")
+    return noted(data, f"all labels are {shown}: with one class there is nothing to tell apart")
 
 
 def whole(values: Array) -> bool:
@@ -106,7 +101,12 @@ def numbers(values: Sequence[float] | Array) -> list[str]:
 
 def listed(words: Sequence[str]) -> str:
     """a, b, c, or the first ones and the last, each shortened."""
-    return ", ".join(map(shortened, words if len(words) <= SHOWN else [*words[: SHOWN - 2], "…", words[-1]]))
+    return ", ".join(map(shortened, folded(words)))
+
+
+def folded(words: Sequence[str]) -> Sequence[str]:
+    """The words, or of many the first ones, … and the last."""
+    return words if len(words) <= SHOWN else [*words[: SHOWN - 2], "…", words[-1]]
 
 
 def numbers_of_texts(parts: Sequence[Array], source: str) -> tuple[list[Array], tuple[str, ...]]:
@@ -124,13 +124,6 @@ def numbers_of_texts(parts: Sequence[Array], source: str) -> tuple[list[Array], 
     if not names[0]:
         raise UserError(f"a label of {source} is an empty text: every sample needs a label")
     return np.split(codes.ravel(), np.cumsum([len(part) for part in parts])[:-1]), tuple(map(str, names))
-
-
-def text_note(names: tuple[str, ...]) -> str:
-    """The note on labels that were texts."""
-    pairs = [f"{shortened(name)!r} is {number}" for number, name in enumerate(names)]
-    short = pairs if len(pairs) <= SHOWN else [*pairs[: SHOWN - 2], "…", pairs[-1]]
-    return f"labels are text, numbered in sorted order: {', '.join(short)}"
 
 
 def shortened(name: str) -> str:

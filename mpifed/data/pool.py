@@ -1,14 +1,19 @@
-"""A pool of samples in one matrix, divided among clients: the data set of files and public data."""
+"""Pools of samples in one matrix, divided among clients, and the share of a client's samples kept for testing."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
+from mpifed.core.streams import stream
 from mpifed.core.typing import Array, Matrix
-from mpifed.data.base import Dataset
+from mpifed.data.base import Data, Dataset, Generated, Test, Wrapped
 from mpifed.data.blocks import starts_of
+from mpifed.data.labels import folded, numbers_of_texts, shortened
+from mpifed.data.partition import Iid, Partition
 
 COUNTED = 1 << 20  # labels up to this one are found by counting, which is faster than sorting
 
@@ -19,7 +24,7 @@ class Samples(NamedTuple):
     X: Any  # (d, n): Array, CSR, or a matrix in a file that supports X[lo:hi] and X[row numbers]
     y: Array  # (d,)
     order: Array | None  # row numbers; None: the rows in the order of X
-    sizes: Array  # (m,)
+    sizes: Any  # (m,); None where a partition is to divide the rows
 
 
 class Pool(Dataset):
@@ -87,23 +92,21 @@ class Pool(Dataset):
         return X, y
 
 
-class DenseRows:
-    """A CSR matrix whose rows become a dense array when they are read, which saves memory until then."""
+@dataclass(eq=False)
+class WhenRead:
+    """A matrix X (d, n) whose rows become a dense array of numbers when they are read, which saves memory."""
+
+    X: Any
+    convert: Callable[[Any], Array]
 
     sparse = False
 
-    def __init__(self, X: Any) -> None:
-        self.X = X
-        self.shape = X.shape
-        self.dtype = X.dtype
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.X.shape
 
     def __getitem__(self, index: Any) -> Array:
-        return np.asarray(self.X[index].toarray())
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes in memory."""
-        return int(self.X.data.nbytes + self.X.indices.nbytes + self.X.indptr.nbytes)
+        return self.convert(self.X[index])
 
 
 def check_finite(values: Matrix, numbers: Any, name: str) -> None:
@@ -121,8 +124,88 @@ def check_finite(values: Matrix, numbers: Any, name: str) -> None:
         )
 
 
-def unit_columns(X: Matrix) -> Matrix:
-    """X with each column divided by its Euclidean norm; zero columns stay 0, no centring (errata, qot and adult)."""
-    norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=0)).ravel() if sp.issparse(X) else np.einsum("ij,ij->j", X, X))
-    scale = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-    return (X @ sp.diags_array(scale)).tocsr() if sp.issparse(X) else X * scale
+class Pooled(Data):
+    """Base of sources whose labelled samples are divided among the clients by ``partition``."""
+
+    objective = "softmax"
+    usual: ClassVar[Partition] = Iid()  # default partition
+
+    partition: Partition | None = None
+    test: Test = 0.0
+
+    def deal(self, X: Any, y: Array, seed: int, dtype: str, source: str) -> Dataset:
+        """Divide the samples X (d, n), y (d,) among the clients and split off test samples; errors name ``source``."""
+        return deal(self, Samples(X, y, None, None), None, seed, dtype, source)
+
+
+def deal(data: Any, train: Samples, test: Samples | None, seed: int, dtype: str, source: str) -> Pool:
+    """A pool of samples whose clients have those of ``test``, or keep the share ``data.test`` of theirs, for testing.
+
+    Where ``train`` does not say whose its samples are the partition of ``data`` divides them. Labels that are texts
+    become numbers. Errors name ``source``.
+    """
+    seed = seed if data.seed is None else data.seed
+    (y, *y_test), names = numbers_of_texts([train.y] if test is None else [train.y, test.y], source)
+    X, _, order, sizes = train
+    division = ""
+    if sizes is None:
+        rule = data.partition or data.usual
+        order, sizes = rule.split(y, data.clients or 128, stream(seed, "partition"))
+        division = rule.words()
+    if test is not None:
+        test = test._replace(y=y_test[0])
+    elif data.test:
+        counts = count_tests(sizes, data.test)
+        drawn = draw_tests(sizes, counts, seed, 0)
+        order = np.arange(len(drawn)) if order is None else order
+        test = Samples(X, y, order[drawn], counts)
+        order = order[~drawn]
+        sizes = sizes - counts
+    pool = Pool(X, y, order, sizes, dtype, test)
+    pool.source = source
+    pool.division = division
+    if names:
+        pool.names = names
+        pairs = folded([f"{shortened(name)!r} is {number}" for number, name in enumerate(names)])
+        pool.notes = (f"labels are text, numbered in sorted order: {', '.join(pairs)}",)
+    return pool
+
+
+def split_generated(generated: Generated, share: float) -> Dataset:
+    """The same for a data set that is generated."""
+    return Split(generated, share) if share else generated
+
+
+class Split(Wrapped):
+    """The data set ``whole`` with a share of each client's samples kept for testing; both parts keep their order."""
+
+    def __init__(self, whole: Generated, share: float) -> None:
+        self.tests = count_tests(whole.sizes, share)
+        super().__init__(whole, sizes=whole.sizes - self.tests, sizes_test=self.tests)
+        self.seed = whole.seed
+
+    def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
+        X, y = self.whole.rows(lo, hi)
+        rows = draw_tests(self.whole.sizes[lo:hi], self.tests[lo:hi], self.seed, lo) == test
+        return X[rows], y[rows]
+
+
+def count_tests(sizes: Array, share: float) -> Array:
+    """Number of test samples of each client (m,): ``share`` of its samples, rounded, but never all of them."""
+    tests = np.minimum(np.floor(share * sizes + 0.5).astype(np.int64), sizes - 1)
+    if not tests.any():
+        raise UserError(
+            f"data.test = {share} leaves no client a test sample, because no client has more than {sizes.max()} "
+            "samples: use fewer clients, or data.test = 0.0 to evaluate on the training samples"
+        )
+    return tests
+
+
+def draw_tests(sizes: Array, tests: Array, seed: int, first: int) -> Array:
+    """Which samples (Σ sizes,) are test samples: tests[i] random ones of the sizes[i] of client ``first`` + i."""
+    mask = np.zeros(int(sizes.sum()), dtype=bool)
+    starts = np.cumsum(sizes) - sizes
+    for i in np.flatnonzero(tests):
+        rng = stream(seed, "split", first + int(i) + 1)
+        mask[starts[i] + rng.choice(int(sizes[i]), int(tests[i]), replace=False, shuffle=False)] = True
+    return mask

@@ -1,5 +1,7 @@
 """Blocks of CSR samples, and the products of their nonzeros, with which AᵀWA is a sparse product for any W."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.experiment.config import Experiment
 from mpifed.experiment.optimum import alone, minimum
+from mpifed.experiment.settings import Experiment
 from mpifed.federation.server import Federation
 from mpifed.theory.statements import Certificate, Known, is_convex
 

@@ -88,10 +88,6 @@ class Saved(msgspec.Struct):
         """All that rank 0 has written; names with a blank are not those of the server's state."""
         return checksummed.read(piece(self.folder, self.serial, "server"))
 
-    def going_on(self, fed: Federation) -> None:
-        """Give the federation what it keeps of compressed downloads and of clients under way, and the time."""
-        fed.restore(self.simulated, self.sent, self.arrays())
-
     def number(self, name: str, value: Array) -> Any:
         """A field of the server's state: a number of the type that it had, or an array."""
         if name in self.kinds:
@@ -147,8 +143,7 @@ class CheckpointWriter:
             arrays = {**values, **fed.saved(), "times selected": fed.times_selected}
             checksummed.write(piece(self.folder, serial, "server"), arrays)
             ledger = {name: int(value) for name, value in vars(fed.ledger).items()}
-            saved = Saved(serial, round, self.cuts, elapsed, ledger, type(server).__name__, kinds)
-            saved.redrawn = self.redrawn
+            saved = Saved(serial, round, self.cuts, elapsed, ledger, type(server).__name__, kinds, redrawn=self.redrawn)
             saved.simulated = fed.schedule.seconds
             saved.sent = fed.schedule.under_way
             checksummed.write_text(self.folder / STATE, msgspec.json.encode(saved))

@@ -2,11 +2,12 @@
 
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.experiment import findings
-from mpifed.experiment.rule import ONE, Counted, Rule, Settings, refuse
+from mpifed.experiment.rule import ONE, Counted, Rule
+from mpifed.experiment.settings import Experiment
 from mpifed.federation.method import MovesDuals, Personalised
 from mpifed.federation.participation.importance import Importance
 from mpifed.federation.participation.scored import Greedy
-from mpifed.federation.participation.selection import Scored, Selector
+from mpifed.federation.participation.selection import Scored
 from mpifed.federation.traits import Mean, Refused, Takes
 
 SCORES_LEAK = (
@@ -20,7 +21,7 @@ SCORES_SHOW = (
 NOISE_OF_ALL = "{name} guarantees privacy here for sums that have the noise of all {m} clients"
 
 # Between tables, whatever the problem is: judged when an experiment is read.
-TABLES: list[Rule[Settings]] = [
+TABLES: list[Rule[Experiment]] = [
     Rule(
         lambda c: c.stop.simulated_seconds and c.system is None,
         "stop.simulated_seconds = {stop.simulated_seconds} is wrong: time is simulated only with a table [system], "
@@ -63,7 +64,7 @@ TABLES: list[Rule[Settings]] = [
 ]
 
 # Judged before data are loaded.
-RULES: list[Rule[Settings]] = [
+RULES: list[Rule[Experiment]] = [
     Rule(findings.mismatch, "{mismatch}"),
     Rule(
         findings.batches,
@@ -81,10 +82,7 @@ RULES: list[Rule[Settings]] = [
         lambda c: c.graph and not isinstance(c.algorithm, GraphMethod),
         'graph = "{edges}" is wrong: {name} has a server; the methods on graphs are {graph_methods}',
     ),
-    Rule(
-        lambda c: c.graph and c.compress,
-        "compress cannot be used with graph: nodes send their vectors as they are",
-    ),
+    Rule(lambda c: c.graph and c.compress, "compress cannot be used with graph: nodes send their vectors as they are"),
     Rule(
         lambda c: c.graph and c.masks,
         "masks cannot be used with graph: masks hide uploads from a server, and nodes send to their neighbours",
@@ -210,8 +208,3 @@ COUNTED: list[Rule[Counted]] = [
         "{m} by turns are always the same sets, so it must be at least 1",
     ),
 ]
-
-
-def refuse_counted(config: Settings, selector: Selector, m: int) -> None:
-    """UserError for what does not go together with the number m of clients, or with those that a round selects."""
-    refuse(Counted(config, selector, m), COUNTED)

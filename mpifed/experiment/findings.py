@@ -4,19 +4,20 @@ from mpifed.compressors.base import Compressor, Identity
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.experiment.matching import missing, refusal
-from mpifed.experiment.rule import Counted, Found, Settings
+from mpifed.experiment.rule import Counted, Found
+from mpifed.experiment.settings import Experiment
 from mpifed.federation.participation.cyclic import Cyclic
 from mpifed.federation.timing.system import System
 from mpifed.federation.traits import Mean, Refused, Takes, given
 
 
-def mismatch(c: Settings) -> Found:
+def mismatch(c: Experiment) -> Found:
     """What the method needs and the problem does not have."""
     lacking = missing(c.algorithm, type(c.problem))
     return {"mismatch": refusal(c.algorithm, c.problem, lacking)} if lacking else None
 
 
-def batches(c: Settings) -> Found:
+def batches(c: Experiment) -> Found:
     """A size of mini-batches, where the problem has no samples."""
     solver = getattr(c.algorithm, "solver", None)
     for key, table in {"algorithm": c.algorithm, "algorithm.solver": solver, "selection": c.selection}.items():
@@ -26,7 +27,7 @@ def batches(c: Settings) -> Found:
     return None
 
 
-def chosen(c: Settings) -> Found:
+def chosen(c: Experiment) -> Found:
     """The first key of [selection] that is set, and its value; None also where all clients are selected."""
     for key in c.changed():
         table, _, option = key.partition(".")
@@ -35,41 +36,41 @@ def chosen(c: Settings) -> Found:
     return None
 
 
-def unequal(c: Settings) -> Mean | Refused:
+def unequal(c: Experiment) -> Mean | Refused:
     """What a mean over the selected is; UNBIASED too where all clients reply, or the last uploads of all count."""
     always = c.algorithm.takes in (Takes.ALL, Takes.SELECTED_AND_ALL)
     return Mean.UNBIASED if always or last_uploads(c) else c.algorithm.mean
 
 
-def last_uploads(c: Settings) -> str:
+def last_uploads(c: Experiment) -> str:
     """The field with the last uploads of clients, where rounds use those of all clients."""
     return c.algorithm.upload.last(c.algorithm)
 
 
-def one_by_one(c: Settings) -> bool:
+def one_by_one(c: Experiment) -> bool:
     """Whether the server needs single uploads."""
     single = c.algorithm.upload.single
     return single is not None and given(c.algorithm, single)
 
 
-def promises(c: Settings | Counted, kind: str = "holds") -> bool:
+def promises(c: Experiment | Counted, kind: str = "holds") -> bool:
     """Whether uploads have a guarantee, and one of some kind: "double", "sums"."""
     privacy = c.algorithm.privacy()
     return privacy is not None and privacy.holds and getattr(privacy, kind)
 
 
-def compressors(c: Settings) -> dict[str, Compressor]:
+def compressors(c: Experiment) -> dict[str, Compressor]:
     """The compressors given: up, down."""
     return {} if c.compress is None else c.compress.ways()
 
 
-def lossy(c: Settings, way: str) -> Found:
+def lossy(c: Experiment, way: str) -> Found:
     """The compressor of one way, where it changes messages."""
     C = compressors(c).get(way)
     return None if C is None or isinstance(C, Identity) else {"way": way, "C": C.label()}
 
 
-def inexact(c: Settings) -> Found:
+def inexact(c: Experiment) -> Found:
     """The compressor of messages that the method needs as they are."""
     exact = c.algorithm.upload.exact
     for way in compressors(c):
@@ -79,7 +80,7 @@ def inexact(c: Settings) -> Found:
     return None
 
 
-def unfit(c: Settings) -> Found:
+def unfit(c: Experiment) -> Found:
     """The compressor that cannot work here."""
     for way, C in compressors(c).items():
         try:
@@ -89,7 +90,7 @@ def unfit(c: Settings) -> Found:
     return None
 
 
-def wrong_feedback(c: Settings) -> Found:
+def wrong_feedback(c: Experiment) -> Found:
     """Feedback of uploads whose server keeps the last ones, which is feedback enough."""
     if c.compress is None or not lossy(c, "up") or not last_uploads(c):
         return None
@@ -100,38 +101,38 @@ def wrong_feedback(c: Settings) -> Found:
     return None
 
 
-def moving(c: Settings) -> Found:
+def moving(c: Experiment) -> Found:
     """The option by which a graph changes, where the method needs the same weights in all rounds."""
     if c.graph is None or not c.graph.changing or not getattr(c.algorithm, "fixed_weights", ""):
         return None
     return {"key": "redraw = true" if c.graph.drawn_anew else f"loss = {c.graph.loss}"}
 
 
-def waited_for(c: Settings) -> System | None:
+def waited_for(c: Experiment) -> System | None:
     """The slow or absent clients whose replies a server waits for in every round."""
     return c.system if c.graph is None and c.asynchronous is None else None
 
 
-def absent(c: Settings) -> bool:
+def absent(c: Experiment) -> bool:
     """Whether clients may be absent."""
     system = waited_for(c)
     return system is not None and system.absence() is not None
 
 
-def partial(c: Settings) -> bool:
+def partial(c: Experiment) -> bool:
     """Whether clients may take fewer local steps."""
     system = waited_for(c)
     return system is not None and system.partial
 
 
-def no_deadline(c: Settings) -> Found:
+def no_deadline(c: Experiment) -> Found:
     """The key without which clients never take fewer local steps."""
     if not partial(c):
         return None
     return next(({"key": key} for key in ("deadline", "speed") if getattr(c.system, key) is None), None)
 
 
-def awaited(c: Settings) -> Found:
+def awaited(c: Experiment) -> Found:
     """The first key of [system] that is about clients for which no server waits."""
     for key, usual in {"dropout": 0.0, "deadline": None, "least": 1, "partial": False}.items():
         value = getattr(c.system, key, usual)

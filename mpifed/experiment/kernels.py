@@ -38,7 +38,7 @@ def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
         if world.first:
             progress.note(f"numpy computes, for numba cannot be used here: {mistake}")
         return "numpy"
-    raise UserError(f"{demand(world.share(name(job)))}, but numba cannot be used here: {mistake}")
+    raise UserError(f"{world.share(demand(job))}, but numba cannot be used here: {mistake}")
 
 
 def unable(problem: Any, algorithm: Algorithm, data: Dataset) -> str:
@@ -61,19 +61,14 @@ def wanted(job: Job) -> str:
     if compiling.installed():
         return wish
     if wish == "compiled":
-        raise UserError(f"{demand(name(job))}: {INSTALL}")
+        raise UserError(f"{demand(job)}: {INSTALL}")
     return "numpy"
 
 
-def name(job: Job) -> str:
-    """The result file that is resumed, on rank 0; empty for a new run."""
-    return "" if job.before is None else str(job.before.path)
-
-
-def demand(resumed: str) -> str:
-    """Why a run needs compiled kernels."""
-    if resumed:
-        return f"{resumed} began with compiled kernels and keeps them when it is resumed, which needs numba"
+def demand(job: Job) -> str:
+    """Why a run needs compiled kernels; rank 0 alone knows whether it is resumed."""
+    if job.before is not None:
+        return f"{job.before.path} began with compiled kernels and keeps them when it is resumed, which needs numba"
     return 'kernels = "compiled" needs numba'
 
 

@@ -1,8 +1,19 @@
-"""What a user should know of a run before its first round."""
+"""What a user should know of a run before its first round, and what its result says of privacy and of the graph."""
 
-from mpifed.experiment.config import Experiment
-from mpifed.experiment.privacy import privacy_notes
+from typing import Any
+
+from mpifed.experiment.checkpoint import Saved
+from mpifed.experiment.settings import Experiment
 from mpifed.federation.traits import Takes
+from mpifed.graphs.weights import Weights
+from mpifed.results.result import Result
+
+TRUE_DATA = ("gradient", "objective_gap", "accuracy", "variance", "rising")  # stop rules that look at the true data
+SELECTING = {
+    Takes.ALL: "; selection has no effect",
+    Takes.SELECTED_OR_ALL: " in some rounds; selection decides which ones reply in the others",
+    Takes.SELECTED_AND_ALL: "; selection decides what each computes, not which ones reply",
+}
 
 
 def notes(config: Experiment, m: int) -> list[str]:
@@ -24,17 +35,70 @@ def compressing(config: Experiment) -> list[str]:
 
 def selecting(config: Experiment) -> list[str]:
     """A sentence where the method also asks clients that are not selected."""
-    algorithm, name = config.algorithm, config.algorithm.label()
-    if algorithm.takes is Takes.ALL:
-        return [f"{name} asks all clients; selection has no effect"]
-    if algorithm.takes is Takes.SELECTED_OR_ALL:
-        return [f"{name} asks all clients in some rounds; selection decides which ones reply in the others"]
-    if algorithm.takes is Takes.SELECTED_AND_ALL:
-        return [f"{name} asks all clients; selection decides what each computes, not which ones reply"]
-    return []
+    said = SELECTING.get(config.algorithm.takes)
+    return [] if said is None else [f"{config.algorithm.label()} asks all clients{said}"]
 
 
 def worth_saying(config: Experiment, m: int) -> list[str]:
     """The notes with which a run begins: those on selection only where the user changed that table."""
     changed = any(key.partition(".")[0] == "selection" for key in config.changed())
     return [note for note in notes(config, m) if changed or note not in selecting(config)]
+
+
+def privacy_notes(config: Experiment) -> list[str]:
+    """Sentences about what the uploads guarantee, and what else leaves the clients; none without noise."""
+    privacy = config.algorithm.privacy()
+    if privacy is None:
+        return []
+    if not privacy.holds:
+        return [f"no privacy is guaranteed: {privacy.text}"]
+    found = [
+        f"privacy: {privacy.text}",
+        f"only models{'' if privacy.sums else ' and uploads'} may be published: f, ‖∇f‖², accuracy and snr are of the "
+        "true data",
+        "the noise comes from the operating system's entropy, so this run cannot be repeated to the bit",
+    ]
+    rules = [f"stop.{rule}" for rule in TRUE_DATA if getattr(config.stop, rule)]
+    if rules:
+        found.append(
+            f"{' and '.join(rules)} look{'s' if len(rules) == 1 else ''} at the true data: "
+            "the number of rounds is then not private"
+        )
+    if config.start is not None:
+        found.append("start: if this model was trained on the same data, the privacy that it spent is not counted here")
+    return found
+
+
+def redrawn(before: Result | None, saved: Saved | None) -> int:
+    """Rounds whose uploads were drawn before an interruption and are drawn again, now and at earlier resumptions.
+
+    ``before`` is the result so far and ``saved`` the checkpoint that the run goes on from (None: it starts again). Of a
+    run that was cut off, the round under way counts too.
+    """
+    if before is None:
+        return 0
+    lost = before.cr - (0 if saved is None else saved.round)
+    in_order = before.status == "finished" or (before.status == "stopped" and "after round" in before.stop_reason)
+    return int(before.attrs.get("rounds_redrawn", 0)) + lost + (0 if in_order else 1)
+
+
+def described(weights: Weights | None) -> dict[str, Any]:
+    """The root attributes of a result that say what the graph is; none without one."""
+    if weights is None:
+        return {}
+    spectrum = weights.spectrum
+    return {
+        "graph_edges": weights.first.edges,
+        "graph_parts": spectrum.parts,
+        "spectral_gap": spectrum.gap,
+        "least_eigenvalue": spectrum.least,
+    }
+
+
+def drawn(weights: Weights | None) -> list[str]:
+    """A sentence where the graph is not connected."""
+    if weights is None or weights.spectrum.parts == 1:
+        return []
+    parts = weights.spectrum.parts
+    which = "the graph that is drawn first" if weights.graph.drawn_anew else "the graph"
+    return [f"{which} is not connected: it has {parts} parts, and only nodes of the same part can agree"]

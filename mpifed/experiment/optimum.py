@@ -10,8 +10,8 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
-from mpifed.experiment.config import Experiment
 from mpifed.experiment.prepare import gathered
+from mpifed.experiment.settings import Experiment
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess
 

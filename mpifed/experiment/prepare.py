@@ -12,10 +12,10 @@ from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
 from mpifed.experiment.checkpoint import folder, piece
-from mpifed.experiment.compatibility import RULES, refuse_counted
-from mpifed.experiment.config import Experiment
+from mpifed.experiment.compatibility import COUNTED, RULES
 from mpifed.experiment.job import Job
-from mpifed.experiment.rule import refuse
+from mpifed.experiment.rule import Counted, refuse
+from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import fitting, given_start
 from mpifed.federation import sums
 from mpifed.federation.checked_replies import CheckedAnswers
@@ -62,11 +62,9 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     """
     config, saved = job.config, job.saved
     refuse(config, RULES)
-    refuse_survival(job)
     load = config.data.load if cache is None else partial(cache.load, config.data)
     data = config.problem.fitted(load(config.seed, config.dtype))
-    refuse_columns(config.problem)
-    refuse_ranks(data, world.size)
+    refuse_data(config.problem, data, world.size)
     with config.problem.refusing():
         first = config.problem.initial(data, config.seed).astype(config.dtype)
     if x is not None:
@@ -93,9 +91,8 @@ def selecting(config: Experiment, m: int) -> Selector:
     """Who of m clients takes part in each round, or how many arrive. UserError for what does not go together."""
     if config.asynchronous is not None:
         return Selector(config.asynchronous.arrivals, lambda round, again: None)
-    config.selection.verify(config.algorithm, config.problem, m)
     selector = config.selection.selector(config.seed, m, config.rounds)
-    refuse_counted(config, selector, m)
+    refuse(Counted(config, selector, m), COUNTED)
     config.algorithm.verify(selector.size)
     return selector
 
@@ -159,27 +156,15 @@ def begin(host: Host | None, job: Job) -> None:
             host.restore(job.saved.clients(host.lo, host.hi))
 
 
-def refuse_columns(problem: Problem) -> None:
-    """UserError where a problem measures something under the name of a column that is not one of measures."""
+def refuse_data(problem: Problem, data: Dataset, ranks: int) -> None:
+    """UserError for a metric under the name of a column that is none of measures, and for more ranks than clients."""
     for name in problem.measured():
         if name in {*COLUMNS, *SCALES} - {*MEASURES}:
             raise UserError(
                 f"the metric {name} of the problem is wrong: there is a column {name}, so rename the function"
             )
-
-
-def refuse_ranks(data: Dataset, ranks: int) -> None:
-    """UserError for more ranks than there are clients for."""
     if ranks > data.m + 1:
         raise UserError(
             f"{ranks} ranks are too many for {data.m} clients: start at most {data.m + 1}, one for the server "
             "and one for each client"
-        )
-
-
-def refuse_survival(job: Job) -> None:
-    """UserError where ranks are to go on after one has died, and cannot."""
-    if job.survive and job.config.graph is not None:
-        raise UserError(
-            "--survive cannot be used with graph: ranks exchange vectors with each other, also with a dead one"
         )

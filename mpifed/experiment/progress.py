@@ -59,9 +59,8 @@ class Progress:
 
     def close(self) -> None:
         """Clear the line of progress."""
-        if self.terminal and self.stream is not None:
-            self.stream.write("\r\033[K")
-            self.stream.flush()
+        if self.terminal:
+            self.put("")
 
 
 def duration(seconds: float) -> str:

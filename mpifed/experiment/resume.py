@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.errors import UserError
-from mpifed.experiment import checkpoint
 from mpifed.experiment import config as configuration
-from mpifed.experiment.config import Experiment
+from mpifed.experiment.checkpoint import Saved, find
+from mpifed.experiment.settings import Experiment
 from mpifed.experiment.stop import Stop, ran_out
 from mpifed.results.columns import COUNTED
 from mpifed.results.netcdf import mend
@@ -20,30 +20,32 @@ from mpifed.results.result import Result, load
 FREE = ("rounds", "stop", "reduction", "block_bytes", "checkpoint")  # what may change when a run is resumed
 
 
-def resume(
-    path: str | os.PathLike[str], words: Sequence[str]
-) -> tuple[dict[str, Any], checkpoint.Saved | None, Result]:
+def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[dict[str, Any], Saved | None, Result]:
     """The experiment with the overrides ``words``, the last checkpoint (None: start again) and the result so far.
 
     Raises UserError where the run is finished and cannot go on, where it would have no round to go, where the file or
     the checkpoint cannot be read, and for an override that would make it another run.
     """
+    name = os.fspath(path)
     with contextlib.suppress(OSError):  # load says what is wrong
         mend(path)
     before = load(path)
-    saved = checkpoint.find(path)
+    saved = find(path)
     if before.status == "finished" and saved is None:
-        raise UserError(lacking(before, os.fspath(path)))
+        raise UserError(lacking(before, name))
     if saved is not None and before.cr < saved.round:
         raise UserError(
-            f"{os.fspath(path)} has {before.cr} rounds and its checkpoint is of round {saved.round}: they do not "
-            "belong together"
+            f"{name} has {before.cr} rounds and its checkpoint is of round {saved.round}: they do not belong together"
         )
     table = configuration.override(copy.deepcopy(before.config), words)
     old, new = (configuration.experiment(part) for part in (before.config, table))
-    refuse_another(old, new, os.fspath(path))
+    for key, was, wanted in configuration.differences(old, new, FREE):
+        raise UserError(
+            f"{key} = {wanted} is wrong: {name} has {was}, and "
+            f"only {', '.join(FREE[:-1])} and {FREE[-1]} may change when a run is resumed"
+        )
     if saved is not None:
-        refuse_no_round(old, new, before, saved.round, os.fspath(path))
+        refuse_no_round(old, new, before, saved.round, name)
     return table, saved, before
 
 
@@ -66,15 +68,6 @@ def another(reason: str) -> str:
     if rule not in Stop.__struct_fields__:
         return "another stop rule"
     return f"another stop.{rule} ({'false' if rule == 'rising' else '0'} switches it off)"
-
-
-def refuse_another(old: Experiment, new: Experiment, name: str) -> None:
-    """UserError where a setting has changed that makes it another run."""
-    for key, before, after in configuration.differences(old, new, FREE):
-        raise UserError(
-            f"{key} = {after} is wrong: {name} has {before}, and "
-            f"only {', '.join(FREE[:-1])} and {FREE[-1]} may change when a run is resumed"
-        )
 
 
 def refuse_no_round(old: Experiment, new: Experiment, before: Result, done: int, name: str) -> None:

@@ -9,8 +9,8 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import CheckpointWriter, Saved
-from mpifed.experiment.config import Experiment
 from mpifed.experiment.progress import Progress
+from mpifed.experiment.settings import Experiment
 from mpifed.federation.server import Federation
 from mpifed.federation.traits import steering
 from mpifed.results.recorder import Recorder
@@ -92,7 +92,7 @@ def restored(config: Experiment, fed: Federation, saved: Saved, history: dict[st
     bits = {f"bits_{way}": 8 * saved.ledger[f"bytes_{way}"] for way in ("up", "down")}  # older checkpoints lack them
     vars(fed.ledger).update(bits | saved.ledger)
     fed.begin(saved.round)  # before the time of the checkpoint is restored: it counts that of the round again
-    saved.going_on(fed)
+    fed.restore(saved.simulated, saved.sent, saved.arrays())
     if saved.round % config.evaluate.every == 0:
         before = history["objective"][-1]
         now = evaluate(config.algorithm, fed, server)["objective"]

@@ -1,74 +1,30 @@
 """A rule: settings that do not go together, and the sentence that says so."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
-from mpifed.federation.participation.selection import Selection, Selector
-from mpifed.federation.timing.arrivals import Asynchronous
-from mpifed.federation.timing.system import System
+from mpifed.experiment.settings import Experiment
+from mpifed.federation.participation.selection import Selector
 from mpifed.federation.traits import Takes
-from mpifed.federation.wire.compress import Compress
-from mpifed.federation.wire.masks import Masks
-from mpifed.graphs.base import Graph
-from mpifed.problems.base import Problem
 
 Judged = TypeVar("Judged", contravariant=True)
 ONE = np.ones(1)  # samples of a client, where only being known counts
 Found = Mapping[str, Any] | None  # words of a sentence, where settings break a rule
 
 
-class Settings(Protocol):
-    """The tables of an experiment that rules speak of."""
-
-    @property
-    def problem(self) -> Problem: ...
-
-    @property
-    def algorithm(self) -> Algorithm: ...
-
-    @property
-    def selection(self) -> Selection: ...
-
-    @property
-    def stop(self) -> Any: ...
-
-    @property
-    def record(self) -> Any: ...
-
-    @property
-    def system(self) -> System | None: ...
-
-    @property
-    def asynchronous(self) -> Asynchronous | None: ...
-
-    @property
-    def masks(self) -> Masks | None: ...
-
-    @property
-    def compress(self) -> Compress | None: ...
-
-    @property
-    def graph(self) -> Graph | None: ...
-
-    @property
-    def dtype(self) -> str: ...
-
-    def changed(self) -> list[str]: ...
-
-
-class Counted:
+class Counted(msgspec.Struct):
     """Settings once data are loaded: also the number ``m`` of clients, and the ``selector`` of those in a round."""
 
-    def __init__(self, config: Settings, selector: Selector, m: int) -> None:
-        self.config = config
-        self.selector = selector
-        self.m = m
+    config: Experiment
+    selector: Selector
+    m: int
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.config, name)
@@ -90,7 +46,7 @@ def broken(rules: Iterable[Rule[Judged]], settings: Judged) -> Iterator[str]:
     for rule in rules:
         found = rule.when(settings)
         if found:
-            yield rule.sentence.format_map(Words(settings, found if isinstance(found, Mapping) else {}))
+            yield rule.sentence.format_map(Words(found if isinstance(found, Mapping) else {}, settings=settings))
 
 
 def refuse(settings: Judged, rules: Iterable[Rule[Judged]]) -> None:
@@ -100,14 +56,10 @@ def refuse(settings: Judged, rules: Iterable[Rule[Judged]]) -> None:
 
 
 class Words(dict[str, Any]):
-    """What a sentence may name, computed where it does."""
-
-    def __init__(self, settings: Any, found: Mapping[str, Any]) -> None:
-        super().__init__(found)
-        self.settings = settings
+    """What a sentence may name, computed where it does from the ``settings`` in it."""
 
     def __missing__(self, word: str) -> Any:
-        return WORDS[word](self.settings) if word in WORDS else getattr(self.settings, word)
+        return WORDS[word](self["settings"]) if word in WORDS else getattr(self["settings"], word)
 
 
 WORDS: dict[str, Callable[[Any], Any]] = {

@@ -12,17 +12,16 @@ from mpifed.core.typing import Array
 from mpifed.data.cache import Cache
 from mpifed.experiment import checkpoint
 from mpifed.experiment.checkpoint import CheckpointWriter
-from mpifed.experiment.config import Experiment, experiment
-from mpifed.experiment.graphs import described, drawn
+from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import called, choose, ready, recorded
-from mpifed.experiment.notes import notes, worth_saying
+from mpifed.experiment.notes import described, drawn, notes, redrawn, worth_saying
 from mpifed.experiment.prepare import Prepared, begin, housed, prepare
-from mpifed.experiment.privacy import redrawn
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import collect, tables
 from mpifed.experiment.resume import forget_end
 from mpifed.experiment.rounds import rounds
+from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import given_start
 from mpifed.federation.method import Personalised
 from mpifed.federation.peers.network import Network
@@ -53,6 +52,10 @@ def start(
         raise UserError(
             "--survive needs Open MPI's mpirun --with-ft ulfm, for other launchers end all ranks when one dies; "
             "resume goes on from the last checkpoint everywhere"
+        )
+    if job.survive and job.config.graph is not None:
+        raise UserError(
+            "--survive cannot be used with graph: ranks exchange vectors with each other, also with a dead one"
         )
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # numbers that are not finite end the run
         return surviving(job, world, progress, cache) if job.survive else attempt(job, world, progress, cache)
@@ -164,7 +167,7 @@ def host(job: Job, world: Any, parts: Prepared) -> None:
 def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: Progress) -> Recorder:
     """Rank 0: the rounds, and what is written when they are over."""
     config = job.config
-    algorithm = job.config.algorithm
+    algorithm = config.algorithm
     sizes = parts.data.sizes
     with recorder:
         transport = connected(config, world, parts)

@@ -10,8 +10,7 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.data.formats.npz import open_npz
-from mpifed.data.formats.on_disk import reading
+from mpifed.data.formats.on_disk import open_npz, reading
 from mpifed.results.result import final_model, read
 
 

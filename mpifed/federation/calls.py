@@ -9,15 +9,14 @@ from mpifed.core.errors import Trouble, UserError
 from mpifed.core.typing import Array
 from mpifed.federation.ids import arranged, in_order, named, refuse_others, with_rows
 from mpifed.federation.ledger import Ledger
-from mpifed.federation.request import FOR_THE_RECORD, HostReport, Reply, Request, unpack
+from mpifed.federation.request import FOR_THE_RECORD, Reply, Request, unpack
 from mpifed.federation.setup import Setup
 from mpifed.federation.sums import divided
 from mpifed.federation.timing.schedule import Schedule
 from mpifed.federation.traits import steering
 from mpifed.federation.transport import Transport
-from mpifed.federation.wire.stage import Postage
+from mpifed.federation.wire.stage import WEIGHTED, Postage
 from mpifed.federation.wire.stages import server_stages
-from mpifed.federation.wire.weighted import WEIGHTED
 
 ClientMethod = Callable[..., Any]
 
@@ -193,23 +192,19 @@ class Calls:
         found = self._ask(request, postage)
         return found if places is None or reduce != "rows" else in_order(found, places)
 
-    def _fault(self, request: Request, report: HostReport) -> None:
-        """Raise what went wrong on a host."""
-        if report.failed:
-            raise self._transport.complaint()
-        what = "loss or gradient" if request.verb in FOR_THE_RECORD else "reply"
-        raise Trouble(
-            f"the {what} of client {self.m - int(report.fault)} is not finite in round {self.round}, method "
-            f"{request.method}: the iterates diverge or the data do, so look at {steering(self._setup.algorithm)}"
-        )
-
     def _pass(self, request: Request, postage: Postage) -> Reply:
         """Send a request through the stages to the hosts; their reply."""
         for stage in self.stages:
             stage.down(request, postage)
         reply, report = self._transport.send(request), self._transport.report
-        if report.failed or report.fault:
-            self._fault(request, report)
+        if report.failed:
+            raise self._transport.complaint()
+        if report.fault:
+            what = "loss or gradient" if request.verb in FOR_THE_RECORD else "reply"
+            raise Trouble(
+                f"the {what} of client {self.m - int(report.fault)} is not finite in round {self.round}, method "
+                f"{request.method}: the iterates diverge or the data do, so look at {steering(self._setup.algorithm)}"
+            )
         if request.verb not in FOR_THE_RECORD:
             self.slowest += report.slowest
             self.computing += report.computing

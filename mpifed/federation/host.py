@@ -14,11 +14,9 @@ from mpifed.core.memory import check_memory
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import SPARSE, Block, plan
-from mpifed.data.compiled.block import CompiledBlock
-from mpifed.data.compiled.sparse_block import CompiledSparseBlock
+from mpifed.data.compiled.block import CompiledBlock, CompiledSparseBlock
 from mpifed.data.fill import Layout as Filling
-from mpifed.data.fill import add_tests, by_padded_size, fill
-from mpifed.data.same_size_blocks import between
+from mpifed.data.fill import add_tests, between, by_padded_size, fill
 from mpifed.federation import sums
 from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.local import Local
@@ -78,7 +76,7 @@ class Host:
         self.state: Any = None
         self.stages = host_stages(setup, len(self.order))
         self.keepers = [*self.stages.values()]  # of more than the clients' state
-        self.reductions = {"sum": self._subtotals, **sums.AT_ONCE}
+        self.reductions = sums.AT_ONCE | {"sum": lambda request, rows, ids: sums.subtotals(rows, ids, lo, self.tree)}
         for stage in self.stages.values():
             self.reductions |= stage.reductions(np.arange(lo, hi))
         self.verbs: dict[str, Callable[[Request], Answer]] = {CALL[0]: self._method, EVALUATE[0]: self._evaluation}
@@ -93,7 +91,9 @@ class Host:
             if self.state is None:
                 numbers = sum(math.prod(field.shape[1:]) for field in client) * len(self.order)
                 check_memory(numbers * self.dtype.itemsize, f"what clients {self.lo} to {self.hi - 1} keep")
-                self.state = type(client)(*(self._room(field) for field in client))
+                kinds = [self.dtype if field.dtype.kind == "f" else field.dtype for field in client]
+                rooms = [np.empty((len(self.order), *a.shape[1:]), kind) for a, kind in zip(client, kinds, strict=True)]
+                self.state = type(client)(*rooms)
             for field, value in zip(self.state, client, strict=True):
                 field[picks] = value
 
@@ -155,10 +155,6 @@ class Host:
         index = slots.argsort()
         return ids, slots[index], index
 
-    def places(self, ids: Array) -> Array:
-        """Where the clients ``ids``, which live here, are in block order."""
-        return self.slot[ids - self.lo]
-
     def _method(self, request: Request) -> Answer:
         """A client method of the algorithm."""
         method = getattr(self.algorithm, request.method)
@@ -190,19 +186,15 @@ class Host:
             new, reply = answer(visit, *args)
             for name in request.stages:
                 new, reply = self.stages[name].up(request, visit, new, reply)
-            self._store(picks, visit.state, new)
+            if new is not visit.state:
+                for field, before, after in zip(self.state, visit.state, new, strict=True):
+                    if after is not before:
+                        field[picks] = after
             if reply is not None and request.last is None:
                 found.put(rows, *parts_of(reply))
             if request.verb not in FOR_THE_RECORD:
                 self.seconds[picks] += (time.perf_counter() - begun) / count
         return found, ids
-
-    def _store(self, picks: slice | Array, old: Any, new: Any) -> None:
-        """Keep the fields of the clients' state that are new arrays."""
-        if new is not old:
-            for field, before, after in zip(self.state, old, new, strict=True):
-                if after is not before:
-                    field[picks] = after
 
     def _closed(self, request: Request, found: Collected, ids: Array | None) -> tuple[Reply, int]:
         """The replies of the clients ``ids`` (None: all), reduced as far as this host can, and the fault or 0."""
@@ -217,23 +209,14 @@ class Host:
             layout = Layout((field.shape[1:],))
             ids = None
         reduced = self.reductions[request.reduce](request, rows, ids)
-        good = request.reduce == "max" or sums.finite(reduced)
-        return Reply(reduced, layout), 0 if good else self._fault(rows, ids)
-
-    def _fault(self, rows: Array, ids: Array | None) -> int:
-        """m - the first client whose row is not finite; the first of all where it is their sum that overflows."""
-        return self._first(int(np.argmin(np.isfinite(rows).all(axis=1))), ids)
-
-    def _subtotals(self, request: Request, rows: Array, ids: Array | None) -> Array:
-        return sums.subtotals(rows, ids, self.lo, self.tree)
+        if request.reduce == "max" or sums.finite(reduced):
+            return Reply(reduced, layout), 0
+        bad = int(np.argmin(np.isfinite(rows).all(axis=1)))  # the first of all where it is their sum that overflows
+        return Reply(reduced, layout), self._first(bad, ids)
 
     def _first(self, position: int, ids: Array | None) -> int:
         """m - the client at a position in ``ids`` (None: all)."""
         return self.setup.m - (self.lo + position if ids is None else int(ids[position]))
-
-    def _room(self, field: Array) -> Array:
-        """An array for a field of the state of all clients, of which ``field`` is that of one block."""
-        return np.empty((len(self.order), *field.shape[1:]), self.dtype if field.dtype.kind == "f" else field.dtype)
 
     def blocks_of(self, slots: Array | None, key: tuple[int, int]) -> Iterator[tuple[slice | Array, Local]]:
         """The clients at ``slots`` (rising, in block order; None: all), one block after the other, and their slots."""

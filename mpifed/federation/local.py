@@ -24,16 +24,12 @@ class Study(Protocol):
 
     @property
     def problem(self) -> Problem: ...
-
     @property
     def seed(self) -> int: ...
-
     @property
     def m(self) -> int: ...
-
     @property
     def start(self) -> Array: ...
-
     @property
     def weights(self) -> Weights | None: ...
 
@@ -206,17 +202,13 @@ class Local:
             return
         width = min(size, self.block.b.shape[1])
         passes = -(-int(self.d.max()) // width) if epochs else 1
-        shares = [self._shares(np.clip(self.d - k * width, 0, width), width) for k in range(passes)]
+        dtype = self.block.b.dtype
+        counts = [np.clip(self.d - k * width, 0, width) for k in range(passes)]
+        shares = [(weights(d, width, dtype), 1 if d.all() else (d > 0)[:, None].astype(dtype)) for d in counts]
         for j, order in enumerate(self._orders(epochs or k0, passes * width)):
             for k, (w, has) in enumerate(shares):
                 block = self.block.batch(order[:, k * width : (k + 1) * width], w)
                 yield j, Local(block, self._study, self.ids, self._key), has
-
-    def _shares(self, counts: Array, width: int) -> tuple[Array, Array | int]:
-        """The weights (c, width) of a mini-batch with ``counts`` (c,) samples, and ``weight`` of ``steps``."""
-        has = counts > 0
-        dtype = self.block.b.dtype
-        return weights(counts, width, dtype), 1 if has.all() else has[:, None].astype(dtype)
 
     def _orders(self, count: int, length: int) -> Iterator[Array]:
         """``count`` random orders of each client's samples, one after the other: (c, ``length``), the rest 0."""

@@ -1,6 +1,6 @@
 """What server and hosts use of an algorithm."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
@@ -13,36 +13,20 @@ class Method(Protocol):
     Other client methods are found by the name that a request has.
     """
 
-    @property
-    def requires(self) -> tuple[Need, ...]: ...
-
-    @property
-    def takes(self) -> Takes: ...
-
-    @property
-    def mean(self) -> Mean | Refused: ...
-
-    @property
-    def upload(self) -> Upload: ...
-
-    @property
-    def asynchronous(self) -> bool | Refused: ...
+    requires: ClassVar[tuple[Need, ...]]
+    takes: ClassVar[Takes]
+    mean: ClassVar[Mean | Refused]
+    upload: ClassVar[Upload]
+    asynchronous: ClassVar[bool | Refused]
 
     @classmethod
     def label(cls) -> str: ...
-
     def work(self, d: Array) -> Array | None: ...
-
     def traffic(self, n: int) -> tuple[float, float]: ...
-
     def local_steps(self, d: Array) -> Array | None: ...
-
     def join(self, f: Local) -> Any: ...
-
     def received(self, f: Local, client: Any, upload: tuple[Array, ...]) -> Any: ...
-
     def record(self, f: Local, client: Any, x: Array) -> Recorded: ...
-
     def importance(self, f: Local, client: Any) -> tuple[Array, Array]: ...
 
 

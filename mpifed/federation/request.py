@@ -38,11 +38,6 @@ class Request(msgspec.Struct, eq=False):
     verb: tuple[str, ...] = CALL  # what hosts do, and the fields of the clients' state that it is about
     stages: dict[str, Array | None] = {}  # what its messages pass on their way (wire/), and what each sends along
 
-    @property
-    def clients(self) -> Any:
-        """The clients that it calls, as an index of arrays of all clients."""
-        return slice(None) if self.to is None else self.to
-
     def count(self, m: int) -> int:
         """How many of m clients it calls."""
         return m if self.to is None else len(self.to)

@@ -80,10 +80,11 @@ class Federation(Calls):
         tuple each part about its own: around + mean of (upload − around)/(m p_i), which has the mean over all clients
         as its expectation. Otherwise, and with ``last``, as ``mean``.
         """
-        weights = None if last is not None else self.participants.weights(of)
-        if weights is None:
+        weights = self.participants.selector.weights
+        if weights is None or of is None or last is not None:
             return self.mean(of=of, last=last)
-        return recentred(self.mean(of=of, weights=weights), 1.0 - float(weights.mean()), around)
+        own = weights[of]
+        return recentred(self.mean(of=of, weights=own), 1.0 - float(own.mean()), around)
 
     @property
     def local_steps(self) -> Array | None:

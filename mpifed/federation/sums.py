@@ -6,13 +6,14 @@ Absent clients are skipped; adding +0 to the sum of a subtree makes a sum of zer
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.federation.request import ANY_ORDER, Request
 
+Reduction = Callable[[Request, Array, Array | None], Array]  # of the rows of the clients (None: all) of a host
 Node = tuple[int, int]  # level l, index j: the clients j 2^l … (j+1) 2^l - 1
 
 
@@ -158,16 +159,8 @@ def finite(rows: Array) -> bool:
     return math.isfinite(flat.dot(flat)) or bool(np.isfinite(flat).all())
 
 
-def every(request: Request, rows: Array, ids: Array | None) -> Array:
-    return rows
-
-
-def plain(request: Request, rows: Array, ids: Array | None) -> Array:
-    return rows.sum(axis=0, keepdims=True)
-
-
-def largest(request: Request, rows: Array, ids: Array | None) -> Array:
-    return rows.max(axis=0, keepdims=True, initial=-np.inf)
-
-
-AT_ONCE = {"rows": every, "plain sum": plain, "max": largest}  # reductions of a host that take no tree
+AT_ONCE: dict[str, Reduction] = {  # reductions of a host that take no tree
+    "rows": lambda request, rows, ids: rows,
+    "plain sum": lambda request, rows, ids: rows.sum(axis=0, keepdims=True),
+    "max": lambda request, rows, ids: rows.max(axis=0, keepdims=True, initial=-np.inf),
+}

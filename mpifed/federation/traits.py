@@ -43,9 +43,7 @@ class Takes(Enum):
 class Mean(Enum):
     """What a mean over the selected clients is to the method, where clients may have unequal probabilities."""
 
-    UNBIASED = (
-        "stands for one over all"  # ``fed.estimate`` weighs replies, or no fixed point depends on who is selected
-    )
+    UNBIASED = "stands for one over all"  # ``fed.estimate`` weighs replies, or no fixed point depends on selections
     COUPLED = "is exchanged among the selected alone"  # what they give and take adds up to 0
 
 

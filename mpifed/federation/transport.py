@@ -14,9 +14,8 @@ class Traffic:
     """
 
     def __init__(self) -> None:
-        self.calls = self.sent = self.received = self.messages = 0
+        self.calls = self.sent = self.received = self.messages = self.shared = 0
         self.comm = self.wait = 0.0
-        self.shared = 0
 
     def count(self, sent: int, received: int, messages: int = 0) -> None:
         """Count a call, or several that belong together: bytes sent, bytes and messages received."""

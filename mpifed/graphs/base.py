@@ -69,7 +69,6 @@ class Graph(Component):
 def pairs(a: Array, b: Array, m: int) -> Array:
     """The edges between the nodes a and b (k,), each once, the smaller end first, rising: (E, 2)."""
     check_memory(EDGE * len(a), f"a graph with {len(a):,} edges")
-    low = np.minimum(a, b)
-    high = np.maximum(a, b)
+    low, high = np.sort([a, b], axis=0)
     codes = np.unique((low * m + high)[low != high])
     return np.stack(np.divmod(codes, m), axis=1)

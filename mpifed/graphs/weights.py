@@ -1,4 +1,4 @@
-"""The matrix W of every round, made on every rank from the seed alone."""
+"""The matrix W of every round, made on every rank from the seed alone, and what its eigenvalues say of the graph."""
 
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -9,11 +9,12 @@ from mpifed.core import sparse as sp
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.graphs.base import Edges, Graph
-from mpifed.graphs.spectrum import Spectrum, spectrum
 
 GRAPH = 0  # the streams of a round: of its edges
 LOSS = 1  # and of those that are lost
 DIGITS = 1 << 20
+DENSE = 500  # nodes of the largest graph whose eigenvalues are all computed
+ROUNDS = 100  # restarts of Lanczos' method at most; it takes a minute for a million nodes
 
 
 class Mixing(NamedTuple):
@@ -22,6 +23,22 @@ class Mixing(NamedTuple):
     W: Any  # (m, m) scipy.sparse.csr_array, columns of a row rising; its entries are the edges and the diagonal
     degrees: Array  # (m,) numbers of neighbours
     edges: int
+
+
+class Spectrum(NamedTuple):
+    """``parts``: connected components. ``least`` and ``second``: the smallest and the second largest eigenvalue of W.
+
+    They are NaN where they were not found in reasonable time.
+    """
+
+    parts: int
+    least: float
+    second: float
+
+    @property
+    def gap(self) -> float:
+        """The spectral gap 1 − max(|λ₂|, |λ_m|): mixing once reduces the distance to the mean by 1 − gap at least."""
+        return float(np.maximum(0.0, 1 - np.maximum(abs(self.second), abs(self.least))))
 
 
 class Weights:
@@ -57,18 +74,15 @@ class Weights:
         if not number or not self.graph.changing:
             return self.first
         if number != self._round:
+            edges = self._edges
+            if self.graph.drawn_anew:
+                edges = completed(self.graph.edges(self.m, stream(self.seed, "graph", number, GRAPH)), self.m)
+            lost = None
+            if self.graph.loss:
+                lost = stream(self.seed, "graph", number, LOSS).random(len(edges.ends)) < self.graph.loss
             self._round = number
-            self._last = self._drawn(number)
+            self._last = mixing(edges, self.m, lost)
         return self._last
-
-    def _drawn(self, number: int) -> Mixing:
-        edges = self._edges
-        if self.graph.drawn_anew:
-            edges = completed(self.graph.edges(self.m, stream(self.seed, "graph", number, GRAPH)), self.m)
-        if self.graph.loss:
-            lost = stream(self.seed, "graph", number, LOSS).random(len(edges.ends)) < self.graph.loss
-            edges = without(edges, lost)
-        return mixing(edges, self.m)
 
 
 def completed(edges: Edges, m: int) -> Edges:
@@ -80,23 +94,45 @@ def completed(edges: Edges, m: int) -> Edges:
     return Edges(edges.ends, weights, 1 - np.bincount(edges.ends.ravel(), np.repeat(weights, 2), m))
 
 
-def without(edges: Edges, lost: Array) -> Edges:
-    """The edges that are not lost; the weight of a lost one goes to the diagonal at both its ends."""
+def mixing(edges: Edges, m: int, lost: Array | None = None) -> Mixing:
+    """The matrix of edges with their weights; the weight of a lost one goes to the diagonal at both its ends."""
     ends, weights, own = edges
     assert weights is not None
     assert own is not None
-    more = np.bincount(ends[lost].ravel(), np.repeat(weights[lost], 2), len(own))
-    return Edges(ends[~lost], weights[~lost], own + more)
-
-
-def mixing(edges: Edges, m: int) -> Mixing:
-    """The matrix of edges with their weights."""
-    ends, weights, own = edges
-    assert weights is not None
-    assert own is not None
+    if lost is not None:
+        own = own + np.bincount(ends[lost].ravel(), np.repeat(weights[lost], 2), m)
+        ends, weights = ends[~lost], weights[~lost]
     nodes = np.arange(m)
     rows = np.concatenate([ends[:, 0], ends[:, 1], nodes])
     columns = np.concatenate([ends[:, 1], ends[:, 0], nodes])
     W = sp.csr_array((np.concatenate([weights, weights, own]), (rows, columns)), shape=(m, m))
     W.sort_indices()
     return Mixing(W, np.diff(W.indptr) - 1, len(ends))
+
+
+def spectrum(W: Any, symmetry: tuple[int, ...]) -> Spectrum:
+    """The spectrum of a matrix (m, m), the same in all cyclic shifts of a grid of this shape; (): without symmetry."""
+    m = W.shape[0]
+    parts = int(sp.csgraph.connected_components(W, directed=False)[0])
+    if m == 1:
+        return Spectrum(1, 0.0, 0.0)
+    if symmetry:
+        row = np.zeros(m)
+        row[W.indices[: W.indptr[1]]] = W.data[: W.indptr[1]]
+        values = np.sort(np.fft.fftn(row.reshape(symmetry)).real.ravel())
+    elif m <= DENSE:
+        values = np.linalg.eigvalsh(W.toarray())
+    else:
+        values = np.concatenate([extreme(W, "SA", 1), extreme(W, "LA", 2)])
+    return Spectrum(parts, float(values[0]), float(values[-2]))
+
+
+def extreme(W: Any, which: str, count: int) -> Array:
+    """The smallest (SA) or largest (LA) eigenvalues, rising; NaN where Lanczos' method does not converge."""
+    linalg = sp.linalg
+    start = 1 + np.sin(np.arange(W.shape[0]))
+    try:
+        found = linalg.eigsh(W, count, which=which, v0=start, tol=1e-6, maxiter=ROUNDS, return_eigenvectors=False)
+    except linalg.ArpackNoConvergence:
+        return np.full(count, np.nan)
+    return np.sort(found)

@@ -239,8 +239,3 @@ class Service(Channel):
         self.traffic.count(0, len(plan.message), 1)
         plans.follow(plan)
         return plan, plan.read()
-
-
-def serve(world: Communicator, cuts: list[int], host: Host, reduction: str = AUTO) -> Traffic | None:
-    """What ranks above 0 do: ``Service.serve``."""
-    return Service(world, cuts, host.dtype.name, reduction).serve(host)

@@ -7,7 +7,7 @@ import socket
 import sys
 import time
 import warnings
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from copy import copy
 from typing import Any, cast
@@ -73,12 +73,10 @@ class Communicator(World):
         if self.cores_shared is not None:
             return self.cores_shared
         cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
-        ranks: Counter[str] = Counter()
-        free: dict[str, set[int]] = {}
+        machines = defaultdict(list)
         for host, mine in self.comm.allgather((socket.gethostname(), cores)):
-            ranks[host] += 1
-            free[host] = free.get(host, set()) | mine
-        return any(len(free[host]) < count for host, count in ranks.items())
+            machines[host].append(mine)
+        return any(len(set.union(*found)) < len(found) for found in machines.values())
 
     def meet(self) -> None:
         """Wait for all ranks, and leave the core to those that still work."""

@@ -37,11 +37,11 @@ class LongArrays:
         if plan.room > len(self.room):
             self.grow(plan.room)
         plan.place(self.room)
-        size = plan.room
+        moved = (0, plan.room) if arrays is None else (plan.room, 0)
         if not self.sharing:
             for array in plan.apart if arrays is None else arrays:
                 self.comm.Bcast(array, 0)
-            return (0, size) if arrays is None else (size, 0)
+            return moved
         if arrays is not None:
             for place, array in zip(plan.apart, arrays, strict=True):
                 place[...] = array
@@ -50,9 +50,7 @@ class LongArrays:
                 self.firsts.Bcast(array, 0)
         # nobody reads before the first rank of its machine has written all
         self.node.Barrier()
-        if self.firsts is None or self.firsts.size == 1:
-            return 0, 0
-        return (0, size) if arrays is None else (size, 0)
+        return (0, 0) if self.firsts is None or self.firsts.size == 1 else moved
 
     def grow(self, size: int) -> None:
         """Make room for ``size`` bytes, shared if the machines allow it; then all ranks do."""

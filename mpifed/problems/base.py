@@ -73,7 +73,10 @@ class Problem(Component):
 
     def labels(self, b: Array) -> Array:
         """The labels in the form that this problem uses (d,); ValueError where they do not fit."""
-        return whole_labels(b) if self.takes() == "classes" else b
+        wrong = b[(b < 0) | (b != np.floor(b))] if self.takes() == "classes" else b[:0]
+        if len(wrong):
+            raise ValueError(f"labels must be whole numbers 0, 1 … C−1, but there is {wrong[0]:g}")
+        return b
 
     def checked_labels(self, b: Array) -> Array:
         """The same; UserError where they do not fit."""
@@ -170,11 +173,3 @@ def class_count(data: Dataset) -> int:
     if data.classes < 2:
         raise ValueError("labels must be whole numbers 0, 1 … C−1 of at least 2 classes")
     return data.classes
-
-
-def whole_labels(b: Array) -> Array:
-    """Labels 0, 1 … C−1; ValueError where they are something else."""
-    wrong = b[(b < 0) | (b != np.floor(b))]
-    if len(wrong):
-        raise ValueError(f"labels must be whole numbers 0, 1 … C−1, but there is {wrong[0]:g}")
-    return b

@@ -46,7 +46,7 @@ class LogisticLoss(LinearModel):
 
     def residual(self, block: Block, Z: Array) -> Array:
         """(1/(1 + e^−z) − b)/d_i as w/2·tanh(z/2) + w(1/2 − b), which takes few passes and cannot overflow: (c, D)."""
-        half, rest = block.note("halves", halves)
+        half, rest = block.note("halves", lambda block: (block.w / 2, block.w * (block.b.dtype.type(0.5) - block.b)))
         R = np.tanh(Z * Z.dtype.type(0.5))
         R *= half
         R += rest
@@ -55,11 +55,6 @@ class LogisticLoss(LinearModel):
     def bend(self, Z: Array) -> Array:
         e = np.exp(-np.abs(Z))
         return e / (1 + e) ** 2
-
-
-def halves(block: Block) -> tuple[Array, Array]:
-    """w/2 and w(1/2 − b): (c, D) each."""
-    return block.w / 2, block.w * (block.b.dtype.type(0.5) - block.b)
 
 
 class Logistic(LogisticLoss, tag="logistic"):

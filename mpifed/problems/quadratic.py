@@ -53,9 +53,8 @@ class Quadratic(Problem, tag="quadratic"):
     def majorizer_inverse(self, block: Block, scale: float, shift: float) -> Solve:
         """v -> (scale·Q_i + shift·I)⁻¹ v."""
         identity = np.eye(block.n, dtype=block.b.dtype)
-        inverse = block.once(
-            f"inverse {scale!r} {shift!r}", lambda block: np.linalg.inv(scale * matrices(block) + shift * identity)
-        )
+        key = f"inverse {scale!r} {shift!r}"
+        inverse = block.once(key, lambda block: np.linalg.inv(scale * matrices(block) + shift * identity))
         return lambda V: np.matvec(inverse, V)
 
 

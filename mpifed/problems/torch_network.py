@@ -103,12 +103,9 @@ class Network:
                 self.alone = False
         torch_layers.refuse_memory(before, torch_layers.marks(self.module))
 
-    def try_loss(self) -> bool:
-        """Whether the loss is a mean over the samples; UserError where it cannot be used."""
-        return self.mean
-
     @cached_property
     def mean(self) -> bool:
+        """Whether the loss is a mean over the samples; UserError where it cannot be used."""
         kind = self.torch.int64 if self.options.loss.targets == "classes" else self.trial.dtype
         return self.options.loss.is_mean(self.trial, self.torch.zeros(2, dtype=kind))
 

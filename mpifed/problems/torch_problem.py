@@ -15,7 +15,7 @@ from mpifed.core.typing import Array, Count
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.problems.base import Problem, class_count
-from mpifed.problems.torch_losses import LOSSES, Metric, Targets, loss_of, metric_of
+from mpifed.problems.torch_losses import LOSSES, Targets, loss_of, metric_of
 from mpifed.problems.torch_network import Network, Options, Samples
 
 Shape = Annotated[tuple[Count, ...], Meta(min_length=1)]
@@ -75,9 +75,9 @@ class TorchProblem(Problem):
         self._check_output(net, scores)
         if not len(net.start):
             raise ValueError("the network has no parameter that is trained")
-        net.try_loss()
+        _ = net.mean  # a loss that cannot be used is refused now
         if self.measured():
-            self._metric()
+            metric_of(self._metric_name(), self.takes())
         if not net.alone and min(data.sizes) == 1:
             raise ValueError(
                 f"client {int(np.argmin(data.sizes))} has one sample, but the network takes two or more at a time, "
@@ -107,9 +107,6 @@ class TorchProblem(Problem):
         elif scores == 1 and net.output not in ((2,), (2, 1)):
             raise ValueError(f"{gives} [2, 1], one score per sample")
 
-    def _metric(self) -> Metric:
-        return metric_of(self._metric_name(), self.takes())
-
     def _metric_name(self) -> str:
         """The metric that is recorded beside f; numbers have one by default, for classes it is empty."""
         return self.metric or ("" if self.classifies() else "rmse")
@@ -126,7 +123,7 @@ class TorchProblem(Problem):
 
     def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
         """The metric of each client on its samples: (c,)."""
-        metric = self._metric()
+        metric = metric_of(self._metric_name(), self.takes())
         net = self._network(block, X)
         return (np.array([metric.of(*net.scores(x, own)) for x, own in self._clients(block, X)]),)
 

@@ -54,8 +54,3 @@ def along(axis: Any, columns: Iterable[Array]) -> None:
         axis.set_xlim(left=0 if (values < 0).sum() == 0 else None)
     else:
         axis.set_xscale("log")
-
-
-def whole(axis: Any) -> None:
-    """Number an x axis of counts by whole numbers, be they few."""
-    axis.xaxis.get_major_locator().set_params(integer=True)

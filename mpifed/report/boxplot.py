@@ -8,8 +8,9 @@ import numpy as np
 from mpifed.core.errors import unknown
 from mpifed.core.typing import Array
 from mpifed.report import axes, palette
-from mpifed.report.curves import final_values, logarithmic, scaled, usual
+from mpifed.report.curves import logarithmic, scaled, series, usual
 from mpifed.report.groups import THERE, Study, label, natural, study
+from mpifed.report.metrics import available, final, last
 from mpifed.report.style import LETTER, SINGLE, Wishes, above, canvas, drawing, folded, headed, paper, text
 from mpifed.results.result import Result
 
@@ -46,7 +47,8 @@ def box(results: Sequence[Result], key: str, y: str | None = None, **wishes: Unp
     values = sorted({box.value for box in boxes}, key=natural)
     looks = looks_of(boxes, key)
     labels, across, deep = folded([kind for kind in looks if kind] or [""], width)
-    ticks = [shortened(groups.names.value(key, value)) for value in values]
+    ticks = [groups.names.value(key, value) for value in values]
+    ticks = [tick if len(tick) <= LONGEST else "…" + tick[1 - LONGEST :] for tick in ticks]
     crowded = sum(len(tick) + 2 for tick in ticks) * LETTER > width - 0.6
     with drawing() as matplotlib:
         heading = headed(width, wishes.get("title"))
@@ -84,7 +86,11 @@ def whole(key: str, groups: Study) -> str:
 
 def collected(results: Sequence[Result], groups: Study, key: str, y: str) -> tuple[list[Box], str]:
     """The boxes over a setting, and the title of the axis of ``y`` with the unit of their numbers."""
-    y, ends = final_values(results, y)
+    if y != "error" and y in available(results):
+        ends = [final(result, y) for result in results]
+    else:
+        y, columns = series(results, y)
+        ends = [last(values) for values in columns]
     factor, title = scaled(y, [np.array(ends)], results, groups.names)
     reached = {id(result): end / factor for result, end in zip(results, ends, strict=True)}
     boxes = []
@@ -125,8 +131,3 @@ def boxed(axis: Any, numbers: Array, x: float, width: float, colour: str, **opti
     options |= {"whiskerprops": line, "capprops": line, "medianprops": line | {"linewidth": 1.6}}
     options |= {"patch_artist": True, "boxprops": {"facecolor": "white", "edgecolor": colour}}
     axis.boxplot([numbers], positions=[x], widths=width, manage_ticks=False, **options)
-
-
-def shortened(value: str) -> str:
-    """The end of a long value."""
-    return value if len(value) <= LONGEST else "…" + value[1 - LONGEST :]

@@ -3,7 +3,7 @@
 import itertools
 import math
 import textwrap
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +17,6 @@ from mpifed.theory.statements import Bound, Certificate, Condition, Constants
 ANSWERS = {True: "yes", False: "no", None: "?"}
 DEEP: dict[str, Any] = {"initial_indent": " " * 6, "subsequent_indent": " " * 8}
 FIT = f"fitted by least squares, a line through log10 between {TAIL[0]:g} and {TAIL[1]:g} of the first value"
-
-
-class Measured(NamedTuple):
-    """What a run had in the place of a bound, and how that was found."""
-
-    value: float
-    how: str
 
 
 def page(title: str, certificate: Certificate, rounds: int, result: Result | None = None) -> str:
@@ -108,23 +101,24 @@ def proved(certificate: Certificate, result: Result | None) -> list[str]:
         lines += textwrap.wrap(f"{bound.formula}  [{bound.source}]", WIDTH, **DEEP)
         found = None if result is None else measured(bound, certificate, result)
         if found is not None:
-            lines += textwrap.wrap(f"in this run: {text(found.value, 'no rate to fit')}, {found.how}", WIDTH, **DEEP)
+            value, how = found
+            lines += textwrap.wrap(f"in this run: {text(value, 'no rate to fit')}, {how}", WIDTH, **DEEP)
     return lines
 
 
-def measured(bound: Bound, certificate: Certificate, result: Result) -> Measured | None:
-    """What the run had of the column that a bound is about: the fitted factor per round, or the least value."""
+def measured(bound: Bound, certificate: Certificate, result: Result) -> tuple[float, str] | None:
+    """What the run had of the column that a bound is about, the fitted factor per round or a value, and what it is."""
     values, name = column(bound.column, certificate.constants, result)
     if values is None or bound.kind == "number":
         return None
     if bound.kind == "factor":
         found = line(result.rounds["round"], values)
         r2 = "" if math.isnan(found.r2) else f", R² {number(found.r2)}"
-        return Measured(found.factor, f"factor per round of {name}: {FIT}{r2}")
+        return found.factor, f"factor per round of {name}: {FIT}{r2}"
     if bound.column == "grad_norm_sq":
         part = values[bound.first : -1]
-        return Measured(float(np.nanmin(part)), f"least {name}") if np.isfinite(part).any() else None
-    return Measured(float(values[-1]), f"{name} in the last round")
+        return (float(np.nanmin(part)), f"least {name}") if np.isfinite(part).any() else None
+    return float(values[-1]), f"{name} in the last round"
 
 
 def column(wanted: str, constants: Constants | None, result: Result) -> tuple[Array | None, str]:

@@ -58,7 +58,13 @@ def compare(results: Sequence[Result], layout: Layout) -> str:
     text = tables.terminal(table, layout.bold) if form == "terminal" else FORMATS[form](table)
     told = ties and (form != "terminal" or layout.bold)
     notes = [f"tie for the best, so not bold: {', '.join(ties)}"] if told else []
-    notes += partial(ends) + ([] if layout.everything else left_out(groups))
+    lacking = sum(math.isnan(end) for row in ends.get("error", ()) for end in row.values())
+    if lacking:
+        notes.append(f"error: without {count(lacking, 'run')} on data that other rows lack")
+    for run in (run for group in groups.groups for run in group.runs):
+        if not layout.everything and run.status != "finished":
+            end = f"({printable(run.status) or 'no status'}, {count(run.cr, 'round')})"
+            notes.append(f"left out: {printable(run.path or 'a result')} {end}")
     if form == "csv" or not notes:
         return text
     return "\n".join([*(f"% {line}" for line in notes), text] if form == "latex" else [text, "", *notes])
@@ -72,19 +78,6 @@ def metrics_of(results: Sequence[Result], columns: Sequence[str] | None, groups:
     if all("objective_gap" in result.rounds for result in results):
         names = ["objective_gap" if name == "error" else name for name in names]
     return list(dict.fromkeys(names))
-
-
-def partial(ends: Columns) -> list[str]:
-    """A line that says that the error leaves out some runs."""
-    lacking = sum(math.isnan(end) for row in ends.get("error", ()) for end in row.values())
-    return [f"error: without {count(lacking, 'run')} on data that other rows lack"] if lacking > 0 else []
-
-
-def left_out(groups: Study) -> list[str]:
-    """A line for each run that did not finish."""
-    runs = [run for group in groups.groups for run in group.runs if run.status != "finished"]
-    ends = [f"({printable(run.status) or 'no status'}, {count(run.cr, 'round')})" for run in runs]
-    return [f"left out: {printable(run.path or 'a result')} {end}" for run, end in zip(runs, ends, strict=True)]
 
 
 def sequence(groups: Study, ends: Columns, sort: str | None) -> list[int]:
@@ -112,17 +105,12 @@ def build(groups: Study, ends: Columns, results: Sequence[Result], layout: Layou
         factor, of = scale(unit(name, results), largest)
         wins = best.winners(groups, values, rows, column(name).better, factor)
         cells = (value._replace(best=rivals == 1) for value, rivals in zip(values, wins, strict=True))
-        head = heading(groups, name, of)
+        words = axis_title(name, of, groups.names)
+        head = (words, latex_title(name, of) if words == title(name, of) else tables.escaped(words))
         table.add(head, f"{name}_seconds" if name in ("tct", "lct") else name, cells, factor)
         if max(wins) > 1:
-            ties.append(f"{head[0]} ({max(wins)} rows)")
+            ties.append(f"{words} ({max(wins)} rows)")
     return table, ties
-
-
-def heading(groups: Study, name: str, of: str) -> tuple[str, str]:
-    """The head of a metric's column, in words and in LaTeX."""
-    words = axis_title(name, of, groups.names)
-    return words, latex_title(name, of) if words == title(name, of) else tables.escaped(words)
 
 
 def leading(groups: Study, results: Sequence[Result], layout: Layout) -> Table:

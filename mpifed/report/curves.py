@@ -9,7 +9,7 @@ from mpifed.core.errors import unknown
 from mpifed.core.typing import Array
 from mpifed.report import metrics
 from mpifed.report.groups import Study, settings
-from mpifed.report.metrics import DERIVED, available, final, scale, title, unit
+from mpifed.report.metrics import DERIVED, available, scale, title, unit
 from mpifed.report.names import AS_PRINTED, Names
 from mpifed.results.result import Result
 
@@ -118,14 +118,6 @@ def scaled(name: str, columns: Iterable[Array | None], results: Sequence[Result]
     return factor, axis_title(name, of, names)
 
 
-def final_values(results: Sequence[Result], name: str) -> tuple[str, list[float]]:
-    """The recorded name of a metric, and its final value in every run; nan where a run lacks it."""
-    if name != "error" and name in available(results):
-        return name, [final(result, name) for result in results]
-    name, columns = series(results, name)
-    return name, [metrics.last(values) for values in columns]
-
-
 def pair(x: Array | None, y: Array | None, log_x: bool) -> Curve | None:
     """The points that can be drawn on these axes; None without any."""
     if x is None or y is None:
@@ -140,14 +132,11 @@ def logarithmic(columns: Sequence[Array | None], zero: bool = False) -> bool:
     ``zero``: numbers that rounding alone makes 0 or negative do not matter.
     """
     values = np.concatenate([values[np.isfinite(values)] for values in columns if values is not None] or [np.zeros(0)])
-    positive = values[values > 0]
-    if not len(positive):
-        return False
+    most = values.max(initial=0.0)
     if zero:
-        values = values[np.abs(values) > ROUNDING * positive.max()]
-    if (values <= 0).any():
-        return False
-    return bool(np.log10(positive.max()) - np.log10(positive.min()) > DECADES)
+        values = values[np.abs(values) > ROUNDING * most]
+    least = values.min(initial=most)
+    return bool(least > 0 and np.log10(most) - np.log10(least) > DECADES)
 
 
 def held(name: str, result: Result) -> bool:
@@ -192,10 +181,6 @@ def spread(counts: Sequence[int], logs: Sequence[bool], kind: str = "minmax") ->
     ranges = ["min–max"] * (few < MANY) + ["10–90 %"] * (most >= MANY)
     shown = {"none": "", "sd": " ± standard deviation"}.get(kind, f" and {' or '.join(ranges)}")
     number = str(most) if few == most else f"{few}–{most}"
-    if all(logs):
-        mean = "geometric mean"
-    elif any(logs):
-        mean = "mean (geometric on logarithmic axes)"
-    else:
-        mean = "mean"
+    mean = "mean (geometric on logarithmic axes)" if any(logs) else "mean"
+    mean = "geometric mean" if all(logs) else mean
     return f"{mean}{shown} of {number} runs"

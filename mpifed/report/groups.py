@@ -71,11 +71,6 @@ def study(
     return found._replace(names=renames(rename, callable_by(found, results))) if rename else found
 
 
-def finished(results: Iterable[Result]) -> list[Result]:
-    """The runs that finished."""
-    return [result for result in results if result.status == "finished"]
-
-
 def differing(rows: Sequence[Settings]) -> list[str]:
     """The keys whose values differ between rows, the algorithm and its own first."""
     keys = dict.fromkeys(["algorithm", *(key for row in rows for key in row)])

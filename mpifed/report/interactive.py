@@ -66,14 +66,17 @@ def interactive(
     log = wishes.get("log")
     if log is not None and log not in LOGS:
         unknown("axis for log", log, LOGS)
-    library = plotly()
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise UserError('an interactive page needs plotly: pip install "mpifed[plot]"') from None
     groups = study(results, rename=wishes.get("rename") or ())
     known = [*available(results), "round"]
     names = [*(y or [usual(results, groups)]), *(name for name in Y if name in known)]
     xs = {series(results, name)[0]: name for name in (x, *(name for name in X if name in known))}
     ys = {series(results, name)[0]: name for name in names}
     axes = {key: axis(results, name, groups) for key, name in {**ys, **xs}.items()}
-    kept = [thinned(result, [axes[key].values[k] for key in ys], len(results)) for k, result in enumerate(results)]
+    kept = [thinned([axes[key].values[k] for key in ys], len(results)) for k in range(len(results))]
     data = {
         "title": wishes.get("title") or "",
         "axes": {key: {"title": one.title, "log": one.log} for key, one in axes.items()},
@@ -85,16 +88,7 @@ def interactive(
         "runs": runs(results, groups, axes, kept),
     }
     rounds = max(len(result.rounds["round"]) for result in results)
-    return Page(filled(data, library), max(map(len, kept)), rounds)
-
-
-def plotly() -> str:
-    """The plotly library. UserError where the package is not installed."""
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        raise UserError('an interactive page needs plotly: pip install "mpifed[plot]"') from None
-    return str(get_plotlyjs())
+    return Page(filled(data, str(get_plotlyjs())), max(map(len, kept)), rounds)
 
 
 def axis(results: Sequence[Result], name: str, groups: Study) -> Axis:
@@ -105,13 +99,9 @@ def axis(results: Sequence[Result], name: str, groups: Study) -> Axis:
     return Axis(title, log, [None if v is None else v / factor for v in values])
 
 
-def thinned(result: Result, columns: Sequence[Array | None], runs: int) -> Array:
+def thinned(columns: Sequence[Array | None], runs: int) -> Array:
     """The rows of a run that are shown: those that were evaluated, or some of them."""
-    shown = np.zeros(len(result.rounds["round"]), bool)
-    for column in columns:
-        if column is not None:
-            shown |= np.isfinite(column)
-    rows = np.flatnonzero(shown)
+    rows = np.flatnonzero(np.any([np.isfinite(column) for column in columns if column is not None], axis=0))
     most = int(np.clip(POINTS // runs, LEAST, MOST))
     if len(rows) <= most:
         return rows

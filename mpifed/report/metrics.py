@@ -12,13 +12,13 @@ from mpifed.results.columns import COLUMNS, Column, lower
 from mpifed.results.result import Result
 
 DERIVED: dict[str, Column] = {
-    "rounds": lower("Communication rounds.", "CR"),
+    "rounds": lower("Communication rounds.", symbol="CR"),
     "tct": Column("s", "Total computation time: the last elapsed_seconds.", better=-1, symbol="TCT"),
     "lct": Column("s", "Local computation time: mean compute_seconds of a round.", better=-1, symbol="LCT"),
     "error": lower(
         "Objective minus the least objective found on the same data, for the same seeds in every row.",
-        "f − least f found",
-        r"$f - \min f$",
+        symbol="f − least f found",
+        latex=r"$f - \min f$",
     ),
     "bytes": Column("byte", "Bytes between server and clients, up and down.", better=-1, symbol="up + down"),
 }

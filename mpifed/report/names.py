@@ -7,21 +7,8 @@ from mpifed.core.errors import UserError, unknown
 from mpifed.core.methods import METHODS
 from mpifed.report.tables import escaped
 
-GREEK = {
-    "alpha": "α",
-    "beta": "β",
-    "delta": "δ",
-    "epsilon": "ε",
-    "eta": "η",
-    "gamma": "γ",
-    "kappa": "κ",
-    "lambda": "λ",
-    "mu": "μ",
-    "nu": "ν",
-    "rho": "ρ",
-    "sigma": "σ",
-    "tau": "τ",
-}
+SPELLINGS = ("alpha", "beta", "delta", "epsilon", "eta", "gamma", "kappa", "lambda", "mu", "nu", "rho", "sigma", "tau")
+GREEK = dict(zip(SPELLINGS, "αβδεηγκλμνρστ", strict=True))
 SPELT = {"lam": "lambda", "eps": "epsilon"}  # options whose letter has another name in Python
 LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 

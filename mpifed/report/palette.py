@@ -9,17 +9,8 @@ from mpifed.core.methods import METHODS
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#000000", "#56B4E9", "#882255", "#6B3E00")
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, BLACK, SKY, WINE, BROWN = COLOURS  # Okabe and Ito without yellow, and two more
-NAMED = {
-    "blue": BLUE,
-    "vermilion": VERMILION,
-    "green": GREEN,
-    "purple": PURPLE,
-    "orange": ORANGE,
-    "black": BLACK,
-    "sky": SKY,
-    "wine": WINE,
-    "brown": BROWN,
-}
+NAMES = ("blue", "vermilion", "green", "purple", "orange", "black", "sky", "wine", "brown")
+NAMED = dict(zip(NAMES, COLOURS, strict=True))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 DARKEST, LIGHTEST = -0.45, 0.6  # shades of several curves of one method: towards black, towards white

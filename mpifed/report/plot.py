@@ -54,13 +54,6 @@ def page(results: Sequence[Result], **wishes: Unpack[Wishes]) -> Any:
     return panels(results, pairs, 2, paper(wishes.get("width"), DOUBLE), wishes)
 
 
-class Scale(NamedTuple):
-    """A column and the kind of axis that it is drawn on."""
-
-    name: str
-    log: bool
-
-
 class Drawing(NamedTuple):
     """What all panels of a figure share: the runs, their groups, the look of each, and the kind of band."""
 
@@ -70,12 +63,14 @@ class Drawing(NamedTuple):
     band: str
 
 
-class Line(NamedTuple):
-    """What a group has in a panel: its runs, or their mean; ``low`` and ``high`` of its band."""
+class Panel(NamedTuple):
+    """Axes, which of them are logarithmic, where what is not positive stands on them, and the kind of band."""
 
-    curves: list[Curve]
-    low: Array | None = None
-    high: Array | None = None
+    axis: Any
+    log_x: bool
+    log_y: bool
+    floor: float | None
+    band: str
 
 
 def panels(
@@ -104,7 +99,7 @@ def panels(
         for axis in places.flat[len(pairs) :]:
             axis.remove()
         for axis, (x, y), logarithm in zip(places.flat, pairs, logs, strict=False):
-            draw(axis, picture, Scale(x, "x" in (log or "")), Scale(y, logarithm))
+            draw(axis, picture, (x, y), ("x" in (log or ""), logarithm))
         handles = [matplotlib.lines.Line2D([], [], **look) for look in looks]
         above(figure, handles, labels, across, heading)
     return figure
@@ -118,51 +113,44 @@ def sparse(x: Array, number: int) -> list[int]:
     return sorted(set(np.abs(x[:, None] - wanted).argmin(axis=0).tolist()))
 
 
-def draw(axis: Any, picture: Drawing, x: Scale, y: Scale) -> None:
-    """Draw the curves of one panel, one for each group."""
+def draw(axis: Any, picture: Drawing, names: tuple[str, str], logs: tuple[bool, bool]) -> None:
+    """Draw the curves of one panel, one for each group: columns (x, y), on axes that are logarithmic or not."""
     results = picture.results
-    x_name, xs = series(results, x.name)
-    y_name, ys = series(results, y.name)
+    log_x, log_y = logs
+    (x_name, xs), (y_name, ys) = (series(results, name) for name in names)
     by_x, x_title = scaled(x_name, xs, results, picture.groups.names)
     by_y, y_title = scaled(y_name, ys, results, picture.groups.names)
     axis.set(xlabel=text(x_title), ylabel=text(y_title))
-    points = [pair(a, b, x.log) for a, b in zip(xs, ys, strict=True)]
-    found = {
-        id(run): ((curve[0] / by_x, curve[1] / by_y), held(y_name, run))
-        for run, curve in zip(results, points, strict=True)
-        if curve is not None
-    }
-    shown = [curve for curve, _ in found.values() if not y.log or (curve[1] > 0).any()]
-    if not shown:
-        which = " that a logarithmic axis can show" if x.log or y.log else ""
+    points = [pair(x, y, log_x) for x, y in zip(xs, ys, strict=True)]
+    pairs = zip(results, points, strict=True)
+    found = {id(run): (curve[0] / by_x, curve[1] / by_y) for run, curve in pairs if curve is not None}
+    if not any(not log_y or (y > 0).any() for _, y in found.values()):
+        which = " that a logarithmic axis can show" if log_x or log_y else ""
         raise UserError(f"there is nothing to draw: no run has numbers of both {x_name} and {y_name}{which}")
-    floor = axes.floor(curve[1] for curve, _ in found.values()) if y.log else None
+    floor = axes.floor(y for _, y in found.values()) if log_y else None
+    panel = Panel(axis, log_x, log_y, floor, picture.band)
     for number, group in enumerate(picture.groups.groups):
-        own = [found[id(run)] for run in group.runs if id(run) in found]
-        line(axis, joined(own, y.log, floor, picture.band), picture.looks[number], floor, number, x.log)
-    if x.log:
-        axes.along(axis, [curve[0] for curve, _ in found.values()])
+        own = [(found[id(run)], held(y_name, run)) for run in group.runs if id(run) in found]
+        line(panel, own, picture.looks[number], number)
+    if log_x:
+        axes.along(axis, [x for x, _ in found.values()])
     elif x_name in SCALES or column(x_name).integer:
-        axes.whole(axis)
-    axis.set_yscale("log" if y.log else "linear")
+        axis.xaxis.get_major_locator().set_params(integer=True)
+    axis.set_yscale("log" if log_y else "linear")
     if floor is not None:
         axes.base(axis, floor)
 
 
-def joined(runs: Sequence[tuple[Curve, bool]], log: bool, floor: float | None, kind: str) -> Line:
-    """The runs of a group as one line, or each of them where x goes back; what is not positive is on the floor."""
+def line(panel: Panel, runs: Sequence[tuple[Curve, bool]], look: dict[str, Any], number: int) -> None:
+    """Draw a group: its mean and band, or each run where x goes back, and arrows for what stands on the floor."""
+    axis, log_x, log_y, floor, kind = panel
     curves = [(x, axes.raised(y, floor)) for (x, y), _ in runs]
-    mean = band(curves, [stays for _, stays in runs], log, kind) if len(curves) > 1 else None
-    if mean is None:
-        return Line(curves)
-    return Line([(mean.x, mean.middle)], *((mean.low, mean.high) if kind != "none" else ()))
-
-
-def line(axis: Any, drawn: Line, look: dict[str, Any], floor: float | None, number: int, log_x: bool) -> None:
-    """Draw what a group has: its band, its curves, and arrows where they stand on the floor."""
-    if drawn.low is not None:
-        axis.fill_between(drawn.curves[0][0], drawn.low, drawn.high, color=look["color"], alpha=0.18, linewidth=0)
-    for x, y in drawn.curves:
+    mean = band(curves, [stays for _, stays in runs], log_y, kind) if len(curves) > 1 else None
+    if mean is not None:
+        curves = [(mean.x, mean.middle)]
+        if kind != "none":
+            axis.fill_between(mean.x, mean.low, mean.high, color=look["color"], alpha=0.18, linewidth=0)
+    for x, y in curves:
         marked = sparse(np.log(np.maximum(x, np.min(x[x > 0], initial=1.0))) if log_x else x, number)
         axis.plot(x, y, **look, markevery=marked)
         if floor is not None and (below := y <= floor * (1 + 1e-9)).any():

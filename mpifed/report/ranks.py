@@ -1,16 +1,20 @@
-"""The ranks of a run in its summary: a table of what each did, their threads, and the CPUs that they are bound to."""
+"""The ranks of a run in its summary: what each did, their threads and CPUs, and how much memory to ask for."""
 
+import math
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 
-from mpifed.report import memory
+from mpifed.core.typing import Array
 from mpifed.report.layout import MARGIN, WIDTH
 from mpifed.report.numbers import aligned, count
-from mpifed.results.group_columns import RANKS
+from mpifed.results.columns import RANKS
 from mpifed.results.result import Result
 
 TOLD = ("hostname", "threads", "cpus")  # columns that are told in words
+SPARE = 1.25  # what a rank asks for : the measured peak
+MIB = 1 << 20  # SLURM's M
 
 
 def ranks(result: Result, listed: int) -> list[str]:
@@ -33,15 +37,35 @@ def ranks(result: Result, listed: int) -> list[str]:
     widths[1] = max(4, min(widths[1], WIDTH - sum(widths) + widths[1] - apart * (len(widths) - 1)))
     table[1] = [host[: widths[1]].ljust(widths[1]) for host in table[1]]
     lines = [(" " * apart).join(map(str.rjust, row, widths)) for row in zip(*table, strict=True)]
-    return [f"seconds; MPI calls; MB sent, received and peak memory{asked_memory(result)}", *binding(result), *lines]
-
-
-def asked_memory(result: Result) -> str:
-    """What a job of this run should ask for, where it has several ranks."""
-    peaks = memory.peaks(result.ranks)
     threads = int(np.min(result.ranks.get("threads", np.ones(1))))
-    found = memory.option(peaks, threads) if len(peaks) > 1 else ""
-    return f"; ask for {found}" if found else ""
+    asked = option(peaks(result.ranks), threads) if size > 1 else ""
+    head = "seconds; MPI calls; MB sent, received and peak memory" + (f"; ask for {asked}" if asked else "")
+    return [head, *binding(result), *lines]
+
+
+def per_cpu(peaks: Array, threads: int = 1) -> int:
+    """MiB to ask for, for each CPU of ranks of so many threads, from the peaks in bytes of an earlier run's ranks.
+
+    A quarter more than the largest peak, rounded up to two digits: SLURM limits a node, not a rank.
+    """
+    need = SPARE * float(np.max(peaks, initial=0.0)) / MIB / threads
+    digit = 10 ** max(0, math.floor(math.log10(max(need, 1.0))) - 1)
+    return max(1, math.ceil(need / digit)) * digit
+
+
+def peaks(ranks: Mapping[str, Array]) -> Array:
+    """The peak of each rank in bytes, from the columns of /ranks; what ranks of a machine share is divided by them."""
+    found = np.asarray(ranks.get("max_rss_bytes", np.zeros(0)), float)
+    if not {"shared_bytes", "hostname"} <= ranks.keys():
+        return found
+    _, machine, count = np.unique(ranks["hostname"], return_inverse=True, return_counts=True)
+    shared = np.minimum(ranks["shared_bytes"], found)  # not all of it need have been used
+    return found - shared + shared / count[machine]
+
+
+def option(peaks: Array, threads: int = 1) -> str:
+    """The option of sbatch for ranks with a CPU for each thread; empty where no peak was measured."""
+    return f"--mem-per-cpu={per_cpu(peaks, threads)}M" if np.any(peaks > 0) else ""
 
 
 def binding(result: Result) -> list[str]:

@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Collection
+from operator import itemgetter
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from mpifed.report.metrics import column
 from mpifed.report.numbers import amount, count, number
 from mpifed.report.ranks import ranks
 from mpifed.report.settings import shown
-from mpifed.report.sparkline import gaps, sparkline
 from mpifed.results.columns import Column
 from mpifed.results.result import Result
 
@@ -21,6 +21,8 @@ ASYNCHRONOUS = ("staleness", "staleness_max", "computed_at_once")  # columns of 
 LISTED = 16  # most ranks that have a row each
 BUDGETS = ("epsilon", "epsilon_accounted")  # privacy spent, where any is guaranteed
 DRAWN = ("objective", "grad_norm_sq", "accuracy")  # columns with a curve
+BLOCKS = "▁▂▃▄▅▆▇█"
+DECADES = 100.0  # largest value : least value from which on the scale is logarithmic
 ABBREVIATIONS = "CR: rounds · TCT: time without evaluation · LCT: a round's computation, slowest rank"
 
 
@@ -29,9 +31,11 @@ def show(result: Result, everything: bool = False) -> str:
 
     The settings are the names, the options of the method and what is not at its default; ``everything``: all.
     """
+    drawn = curves(result)
+    told = [(column(name).symbol or name, span(result.rounds[name]), curve) for name, curve in drawn.items()]
     parts = {
         "configuration": columns(list(shown(result, everything).items())) + notes(result, everything),
-        "outcome": curves(result) + columns(outcome(result, leave=drawn(result))),
+        "outcome": aligned(told) + columns(outcome(result, leave=drawn)),
         "certificate": brief(result),
         "communication": columns(communication(result) + arrivals(result)),
         "time (s)": [*columns(times(result)), ABBREVIATIONS],
@@ -58,9 +62,8 @@ def title(result: Result) -> list[str]:
         (f"{name} on {problem} / {data}: {', '.join(size)}", f" · mpifed {result.attrs.get('mpifed_version', '?')}"),
         (f"{status}{reason} after {count(result.cr, 'round')}", f" · started {result.attrs.get('started', '?')}"),
     )
-    fits = [len(line + more) <= WIDTH for line, more in lines]
     short = [textwrap.shorten(line, WIDTH, placeholder=" …") for line, _ in lines]
-    return [line + more if fit else less for (line, more), fit, less in zip(lines, fits, short, strict=True)]
+    return [line + more if len(line + more) <= WIDTH else less for (line, more), less in zip(lines, short, strict=True)]
 
 
 def recorded(result: Result, part: str) -> dict[str, Column]:
@@ -84,25 +87,58 @@ def notes(result: Result, everything: bool) -> list[str]:
     return lines
 
 
-def drawn(result: Result) -> list[str]:
-    """The columns that have a curve."""
-    return [name for name in DRAWN if sparkline(result.rounds.get(name, np.zeros(0)))[0]]
-
-
-def curves(result: Result) -> list[str]:
-    """The columns that everybody looks at, each a line with its first and last value and a curve over the rounds."""
-    rows = []
-    for name in drawn(result):
-        curve, logarithmic = sparkline(result.rounds[name])
+def curves(result: Result) -> dict[str, str]:
+    """The columns that everybody looks at: the curve over the rounds of each that changes, and its scale."""
+    found = {}
+    for name in DRAWN:
+        values = result.rounds.get(name, np.zeros(0))
+        curve, logarithmic = sparkline(values)
         scale = "  log scale" if logarithmic else ""
-        if name == "objective" and not logarithmic and (above := gaps(result.rounds[name])) is not None:
+        if name == "objective" and not logarithmic and (above := gaps(values)) is not None:
             curve = sparkline(above)[0]
             scale = "  log scale of f − least"
-        rows.append((column(name).symbol or name, span(result.rounds[name]), f"{curve}{scale}"))
-    return aligned(rows)
+        if curve:
+            found[name] = f"{curve}{scale}"
+    return found
 
 
-def outcome(result: Result, leave: Collection[str] = ()) -> list[Cell]:
+def sparkline(values: Array, width: int = 40) -> tuple[str, bool]:
+    """At most ``width`` blocks whose heights follow the values, from the first to the last, and whether in logarithms.
+
+    Values that are not finite are left out. No block where fewer than two values are left, or where they are equal.
+    """
+    values = np.asarray(values, float)
+    values = values[np.isfinite(values)]
+    if len(values) < 2 or values.min() == values.max():
+        return "", False
+    logarithmic = float(values.max()) >= DECADES * float(values.min()) > 0
+    if len(values) > width:
+        values = values[np.linspace(0, len(values) - 1, width).round().astype(int)]
+    heights = np.log(values) if logarithmic else values
+    heights = heights / 2 - heights.min() / 2  # halves: no overflow
+    if not heights.max():
+        return "", False
+    steps = (heights / heights.max() * len(BLOCKS)).astype(int)
+    return "".join(BLOCKS[min(step, len(BLOCKS) - 1)] for step in steps), logarithmic
+
+
+def gaps(values: Array) -> Array | None:
+    """How far values are above their least; None where most of them can be told apart on a linear scale.
+
+    Gaps that rounding decides are as large as rounding makes them.
+    """
+    values = np.asarray(values, float)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return None
+    above = values - values.min()
+    rounding = 4 * np.finfo(float).eps * float(np.abs(values).max())
+    if np.median(above) >= above.max() / DECADES or above.max() < DECADES * rounding:
+        return None
+    return np.asarray(np.maximum(above, max(rounding, above[above > 0].min())))
+
+
+def outcome(result: Result, leave: Collection[str]) -> list[Cell]:
     """First and last value of every evaluated column but those to ``leave`` out."""
     none = str(result.attrs.get("privacy", "none")).startswith("none")
     cells = [
@@ -124,18 +160,13 @@ def span(values: Array) -> str:
 
 def communication(result: Result) -> list[Cell]:
     """What travelled between server and clients: counts, then bytes."""
-    counts: list[Cell] = []
-    bytes_: list[Cell] = []
+    cells = []
     for name, meaning in recorded(result, "communication").items():
-        if name in ASYNCHRONOUS:
-            continue
-        values = result.rounds[name]
-        total = values.sum() if meaning.span == "round" else values[-1]
-        if meaning.unit == "byte":
-            bytes_.append((meaning.symbol or name, f"{amount(total)} ({total:,.0f})"))
-        else:
-            counts.append((meaning.symbol or name, f"{total:,.0f}"))
-    return counts + bytes_
+        if name not in ASYNCHRONOUS:
+            total = result.rounds[name].sum() if meaning.span == "round" else result.rounds[name][-1]
+            text = f"{amount(total)} ({total:,.0f})" if meaning.unit == "byte" else f"{total:,.0f}"
+            cells.append((meaning.unit == "byte", (meaning.symbol or name, text)))
+    return [cell for _, cell in sorted(cells, key=itemgetter(0))]
 
 
 def arrivals(result: Result) -> list[Cell]:

@@ -32,7 +32,7 @@ def timeline(result: Result, width: float | None = None, title: str | None = Non
     server's computation is added to rank 0. UserError where no round was recorded.
     """
     rounds, ranks = seconds(result)
-    size = len(next(iter(rounds.values())))
+    size, count = (len(next(iter(parts.values()), ())) for parts in (rounds, ranks))
     shown = [part for part in PARTS if part in rounds or part in ranks]
     width = paper(width, DOUBLE)
     labels, across, deep = folded(shown, width)
@@ -48,12 +48,10 @@ def timeline(result: Result, width: float | None = None, title: str | None = Non
         stacked(axes.flat[0], starts + 1 + (counts - 1) / 2, means, 0.9 * counts, "per round")
         axes.flat[0].set_xlabel("round" if each == 1 else f"round (bars: means of {each})")
         if ranks:
-            count = len(next(iter(ranks.values())))
-            stacked(
-                axes.flat[1], np.arange(count), ranks, np.full(count, 0.8 if count <= OUTLINED else 1.0), "in total"
-            )
+            widths = np.full(count, 0.8 if count <= OUTLINED else 1.0)
+            stacked(axes.flat[1], np.arange(count), ranks, widths, "in total")
             axes.flat[1].set_xlabel("rank")
-        for axis, least, most in zip(axes.flat, (1, 0), (size, len(next(iter(ranks.values()), ())) - 1), strict=False):
+        for axis, least, most in zip(axes.flat, (1, 0), (size, count - 1), strict=False):
             whole = matplotlib.ticker.MaxNLocator(8, integer=True, min_n_ticks=1).tick_values(least, most)
             axis.set_xticks([tick for tick in whole if least <= tick <= most] or [least])
             axis.grid(False, axis="x")

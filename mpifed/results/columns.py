@@ -1,12 +1,13 @@
-"""What every recorded column is: unit, meaning, how it adds up, which value is better, and what reports call it."""
+"""What every recorded column is: unit, meaning, how it adds up, which value is better, and what reports call it.
 
+COLUMNS has those of /rounds; RANKS, CLIENTS, MODEL and MODELS those of the other groups.
+"""
+
+from functools import partial
 from typing import Literal, NamedTuple
 
 from mpifed.core.errors import unknown
 from mpifed.core.typing import Array
-
-Span = Literal["state", "round", "total"]
-Part = Literal["outcome", "communication", "time"]
 
 
 class Column(NamedTuple):
@@ -18,21 +19,18 @@ class Column(NamedTuple):
     unit: str  # as UDUNITS reads it; "1": a plain number
     description: str  # one sentence, stored with the column
     integer: bool = False  # stored as int64 as long as every value is a whole number
-    span: Span = "state"  # a row holds the state after the round, an amount of the round, or a total since the start
+    span: Literal["state", "round", "total"] = "state"  # after the round, an amount of it, or a total since the start
     better: int = 0  # 1: higher is better, -1: lower is better, 0: neither
     symbol: str = ""  # name in tables and on axes; empty: the name of the column
     latex: str = ""  # the same in LaTeX, where it differs
-    part: Part = "outcome"  # where `mpifed show` lists it
+    part: Literal["outcome", "communication", "time"] = "outcome"  # where `mpifed show` lists it
 
 
-def lower(description: str, symbol: str = "", latex: str = "") -> Column:
-    """A state of which less is better."""
-    return Column("1", description, better=-1, symbol=symbol, latex=latex)
-
-
-def higher(description: str, symbol: str = "", latex: str = "") -> Column:
-    """A state of which more is better."""
-    return Column("1", description, better=1, symbol=symbol, latex=latex)
+lower = partial(Column, "1", better=-1)  # a state of which less is better
+higher = partial(Column, "1", better=1)  # a state of which more is better
+did = partial(Column, "1", span="round", part="communication")  # what the clients of a round did
+# time, in "s" and not "seconds": xarray would decode the latter as time differences and change the type
+seconds = partial(Column, "s", span="round", better=-1, part="time")
 
 
 def sent(description: str, unit: str = "1", symbol: str = "") -> Column:
@@ -40,38 +38,32 @@ def sent(description: str, unit: str = "1", symbol: str = "") -> Column:
     return Column(unit, description, True, "total", -1, symbol, part="communication")
 
 
-def clients(description: str, better: int = 0, integer: bool = True) -> Column:
-    """What the clients of a round did."""
-    return Column("1", description, integer, "round", better, part="communication")
-
-
-def seconds(description: str, symbol: str, span: Span = "round") -> Column:
-    """Time, in "s" and not "seconds": xarray would decode the latter as time differences and change the type."""
-    return Column("s", description, span=span, better=-1, symbol=symbol, part="time")
-
-
 COLUMNS: dict[str, Column] = {
     "objective": lower("Mean over clients of the local objectives at the server's model, on training samples."),
     "objective_samples": lower("The same mean, clients weighted by their number of samples."),
     "grad_norm_sq": lower(
-        "Squared Euclidean norm of the gradient of the objective at the server's model.", "‖∇f‖²", r"$\|\nabla f\|^2$"
+        "Squared Euclidean norm of the gradient of the objective at the server's model.",
+        symbol="‖∇f‖²",
+        latex=r"$\|\nabla f\|^2$",
     ),
-    "objective_gap": lower("Objective minus the optimum given as stop.optimum.", "f − f*", "$f - f^*$"),
+    "objective_gap": lower("Objective minus the optimum given as stop.optimum.", symbol="f − f*", latex="$f - f^*$"),
     "accuracy": higher("Fraction of samples that the server's model classifies correctly, mean over clients."),
     "accuracy_pooled": higher("Fraction of all test samples that the server's model classifies correctly."),
     "personal_accuracy": higher(
         "Fraction of samples that a client's own model classifies correctly, mean over clients."
     ),
     "personal_objective": lower("Mean over clients of the local objectives, each at the client's own model."),
-    "rmse": lower("Root of the mean squared error of the server's model, mean over clients.", "RMSE"),
-    "mae": lower("Mean absolute error of the server's model, mean over clients.", "MAE"),
+    "rmse": lower("Root of the mean squared error of the server's model, mean over clients.", symbol="RMSE"),
+    "mae": lower("Mean absolute error of the server's model, mean over clients.", symbol="MAE"),
     "r2": higher(
-        "Share of the variance of the labels that the server's model explains, mean over clients.", "R²", "$R^2$"
+        "Share of the variance of the labels that the server's model explains, mean over clients.",
+        symbol="R²",
+        latex="$R^2$",
     ),
-    "consensus": lower("Mean over nodes of a graph of ‖x_i − x‖², x the mean of their models x_i.", "consensus"),
-    "consensus_max": lower("Largest ‖x_i − x‖² of a node of a graph.", "consensus, worst node"),
+    "consensus": lower("Mean over nodes of a graph of ‖x_i − x‖², x the mean of their models x_i.", symbol="consensus"),
+    "consensus_max": lower("Largest ‖x_i − x‖² of a node of a graph.", symbol="consensus, worst node"),
     "dual_objective": lower("Dual objective Σ f_i*(y_i), which the dual methods minimise."),
-    "lagrangian": lower("Augmented Lagrangian at the clients' variables and the server's model.", "Lagrangian"),
+    "lagrangian": lower("Augmented Lagrangian at the clients' variables and the server's model.", symbol="Lagrangian"),
     "envelope": lower(
         "Objective of personal models θ_i: mean over clients of f_i(θ_i) + (λ/2)‖θ_i − w‖² at the server's model w."
     ),
@@ -101,28 +93,31 @@ COLUMNS: dict[str, Column] = {
     "bits_down": sent("Bits sent by the server to clients so far.", "bit"),
     "inner_steps": Column("1", "Inner steps of all clients so far.", True, "total", better=-1),
     "compute_seconds": seconds(
-        "Local computation of the round: of each request the seconds of the slowest rank.", "compute, slowest rank"
+        "Local computation of the round: of each request the seconds of the slowest rank.",
+        symbol="compute, slowest rank",
     ),
-    "client_seconds": seconds("Local computation of the round, sum over clients.", "compute, all clients"),
-    "server_seconds": seconds("Computation of the server in the round.", "server"),
-    "comm_seconds": seconds("Time that the round spent in communication between ranks.", "communication"),
+    "client_seconds": seconds("Local computation of the round, sum over clients.", symbol="compute, all clients"),
+    "server_seconds": seconds("Computation of the server in the round.", symbol="server"),
+    "comm_seconds": seconds("Time that the round spent in communication between ranks.", symbol="communication"),
     "evaluate_seconds": seconds(
-        "Time spent on evaluating the objective and the other recorded quantities.", "evaluation"
+        "Time spent on evaluating the objective and the other recorded quantities.", symbol="evaluation"
     ),
-    "asked": clients("Clients selected in the round, summed over its selections; those that reply train."),
-    "dropped": clients("Selected clients that dropped out in the round.", better=-1),
-    "late": clients("Selected clients whose reply would have come after the round's deadline.", better=-1),
-    "shortened": clients("Clients that took fewer local steps to reply in time."),
-    "staleness": clients(
-        "Age in rounds of the models that uploads were computed from, mean over those that arrived.", integer=False
+    "asked": did("Clients selected in the round, summed over its selections; those that reply train.", True),
+    "dropped": did("Selected clients that dropped out in the round.", True, better=-1),
+    "late": did("Selected clients whose reply would have come after the round's deadline.", True, better=-1),
+    "shortened": did("Clients that took fewer local steps to reply in time.", True),
+    "staleness": did("Age in rounds of the models that uploads were computed from, mean over those that arrived."),
+    "staleness_max": did("The largest of these ages.", True),
+    "computed_at_once": did(
+        "Clients that computed in the round, all at once; 0 where all that arrived was there.", True
     ),
-    "staleness_max": clients("The largest of these ages."),
-    "computed_at_once": clients("Clients that computed in the round, all at once; 0 where all that arrived was there."),
     "simulated_seconds": seconds(
-        "Time since the start that the rounds would take on the client devices of [system].", "simulated time", "total"
+        "Time since the start that the rounds would take on the client devices of [system].",
+        symbol="simulated time",
+        span="total",
     ),
     "elapsed_seconds": seconds(
-        "Time since the start, without evaluating and without writing results.", "time", "total"
+        "Time since the start, without evaluating and without writing results.", symbol="time", span="total"
     ),
 }
 
@@ -145,6 +140,49 @@ SELECTION = Column(
 )
 ALL_LISTED = 4096  # most clients whose ids are written out where all were selected
 ALL = -2  # first entry of a row of /selection where all of more clients were selected
+
+RANKS: dict[str, Column] = {
+    "clients": Column("1", "Clients that live on the rank.", True),
+    "samples": Column("1", "Training samples of the clients of the rank.", True),
+    "compute_seconds": Column("s", "Local computation of the clients of the rank.", symbol="compute"),
+    "comm_seconds": Column("s", "Time in MPI calls.", symbol="mpi"),
+    "wait_seconds": Column("s", "Part of the time in MPI calls before the other ranks arrived.", symbol="wait"),
+    "evaluate_seconds": Column(
+        "s", "Time spent on evaluating the objective and the other recorded quantities.", symbol="eval"
+    ),
+    "io_seconds": Column("s", "Time spent on writing results.", symbol="io"),
+    "mpi_calls": Column("1", "MPI calls.", True, symbol="calls"),
+    "mpi_messages_received": Column("1", "Messages received from other ranks.", True, symbol="messages"),
+    "mpi_bytes_sent": Column("byte", "Bytes sent to other ranks.", True, symbol="sent"),
+    "mpi_bytes_received": Column("byte", "Bytes received from other ranks.", True, symbol="received"),
+    "max_rss_bytes": Column("byte", "Peak memory of the process (resident set size).", True, symbol="memory"),
+    "shared_bytes": Column(
+        "byte",
+        "Part of that memory which the ranks of a machine have together: it is there once, not once a rank.",
+        True,
+        symbol="shared",
+    ),
+    "threads": Column("1", "Threads that the numerical libraries of the process use.", True),
+    "cpus": Column("1", "CPUs that the process may run on, such as 0-3,8; empty where the system does not tell."),
+    "hostname": Column("1", "Name of the machine.", symbol="host"),
+}
+
+CLIENTS: dict[str, Column] = {
+    "samples": Column("1", "Training samples of the client.", True),
+    "rank": Column("1", "Rank on which the client lives.", True),
+    "times_selected": Column("1", "Rounds in which the client was selected.", True),
+    "compute_seconds": Column("s", "Local computation of the client in all rounds."),
+}
+
+MODEL: dict[str, Column] = {
+    "x": Column("1", "Final model of the server."),
+    "personal": Column("1", "Final model of each client."),
+}
+
+MODELS: dict[str, Column] = {
+    "round": Column("1", "Communication round after which the model was stored.", True),
+    "x": Column("1", "Model of the server after the round."),
+}
 
 
 class Columns(dict[str, Array]):

@@ -126,7 +126,9 @@ class CrashSafeFile:
         finally:
             flush()
             if copied:
-                self.public = self._tried(lambda: self._replace(precious))
+                if precious:
+                    self._tried(lambda: os.fsync(self.handle))
+                self.public = self._tried(lambda: os.replace(self.part, self.path))
                 self.part.unlink(missing_ok=True)
                 os.close(before)
 
@@ -144,11 +146,6 @@ class CrashSafeFile:
             self.part.unlink(missing_ok=True)
             return False
         return True
-
-    def _replace(self, precious: bool) -> None:
-        if precious:
-            os.fsync(self.handle)
-        os.replace(self.part, self.path)
 
     def close(self) -> None:
         if self.handle >= 0:

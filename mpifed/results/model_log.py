@@ -6,8 +6,7 @@ import numpy as np
 
 from mpifed.core.hdf5 import entry
 from mpifed.core.typing import Array
-from mpifed.results.columns import Columns
-from mpifed.results.group_columns import MODELS
+from mpifed.results.columns import MODELS, Columns
 from mpifed.results.netcdf import Dataset, Group, Growing, append, dataset, dimension
 from mpifed.results.rounds_table import METADATA
 from mpifed.results.validate import column
@@ -33,7 +32,13 @@ class ModelLog:
         self.growing.reserve(pieces * (chunk * x.itemsize + 64) + 8 * CHUNK + 4 * METADATA)
         if self.group is None:
             with self.growing.renewed():
-                self.group = created(self.growing.file, x, chunk)
+                self.group = self.growing.file.create_group("models")
+                layout: dict[str, Any] = {"chunks": (CHUNK,), "fillvalue": -1}
+                numbers = dataset(self.group, "round", (0,), np.int64, (), MODELS["round"], **layout)
+                numbers.make_scale("round")
+                layout = {"chunks": (1, chunk), "maxshape": (None, x.size)}
+                axes = (numbers, dimension(self.group, "parameter", x.size))
+                dataset(self.group, "x", (0, x.size), x.dtype, axes, MODELS["x"], **layout)
         numbers = self.group["round"]
         models = self.group["x"]
         count = len(numbers)
@@ -44,18 +49,6 @@ class ModelLog:
         numbers[count] = round  # last: a model that has its round is complete
         self.growing.flush()
         self.last = round
-
-
-def created(file: Group, x: Array, chunk: int) -> Group:
-    """The group /models of a file, for models like x."""
-    group = file.create_group("models")
-    layout: dict[str, Any] = {"chunks": (CHUNK,), "fillvalue": -1}
-    numbers = dataset(group, "round", (0,), np.int64, (), MODELS["round"], **layout)
-    numbers.make_scale("round")
-    axes = (numbers, dimension(group, "parameter", x.size))
-    layout = {"chunks": (1, chunk), "maxshape": (None, x.size)}
-    dataset(group, "x", (0, x.size), x.dtype, axes, MODELS["x"], **layout)
-    return group
 
 
 def stored_models(file: Group, name: str) -> tuple[Array, Dataset | None]:

@@ -122,12 +122,6 @@ def created(
     disk.publish(Path(os.path.realpath(path)))
 
 
-def describe(stored: Dataset, meaning: Column) -> None:
-    """Store unit and description with a dataset."""
-    stored.attrs["units"] = text(meaning.unit)
-    stored.attrs["description"] = text(meaning.description)
-
-
 def dataset(
     group: Group, name: str, shape: tuple[int, ...], dtype: Any, axes: Sequence[Dataset], meaning: Column, **layout: Any
 ) -> Dataset:
@@ -137,7 +131,8 @@ def dataset(
     if "chunks" in layout:
         layout.setdefault("maxshape", (None,) * len(shape))
     stored = group.create_dataset(name, shape, dtype, **layout)
-    describe(stored, meaning)
+    stored.attrs["units"] = text(meaning.unit)
+    stored.attrs["description"] = text(meaning.description)
     for k, axis in enumerate(axes):
         stored.dims[k].attach_scale(axis)
     return stored

@@ -16,8 +16,7 @@ from mpifed.core.errors import Trouble, UserError
 from mpifed.core.files import synchronise
 from mpifed.core.typing import Array
 from mpifed.results.certificate_group import write_certificate
-from mpifed.results.columns import UNKNOWN, Column
-from mpifed.results.group_columns import CLIENTS, MODEL, RANKS
+from mpifed.results.columns import CLIENTS, MODEL, RANKS, UNKNOWN, Column
 from mpifed.results.model_log import ModelLog, stored_models
 from mpifed.results.netcdf import created, dimension, put, scale, text
 from mpifed.results.provenance import now, provenance
@@ -70,10 +69,6 @@ class Recorder:
     def count(self) -> int:
         """Rows in the file."""
         return self._rounds.count
-
-    def declare(self, name: str, unit: str, description: str) -> None:
-        """Describe a column that an algorithm reports; names in COLUMNS keep their meaning."""
-        self._rounds.declare(name, unit, description)
 
     def row(self, values: Mapping[str, float], selected: Array | None) -> None:
         """Record a round: its numbers, and the ids of the clients selected (None: all).
@@ -195,8 +190,6 @@ class Recorder:
     def _copy(self, before: Result, last: int) -> None:
         """Copy the rounds of another result up to round ``last``."""
         names = [name for name in before.rounds if name != "round"]
-        for name in names:
-            self.declare(name, *before.about[name])
         for k in range(last + 1):
             ids = before.selected(k) if k else np.zeros(0)
             values = {name: before.rounds[name][k] for name in names}

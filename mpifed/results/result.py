@@ -81,8 +81,7 @@ class Result:
 
         They are read from the file when they are first asked for. UserError where it is no longer there.
         """
-        found: Columns = self._stored(read_models)
-        return found
+        return self._stored(read_models)
 
     @cached_property
     def certificate(self) -> Certificate | None:
@@ -90,8 +89,7 @@ class Result:
 
         It is read from the file when it is first asked for. UserError where that is no longer there.
         """
-        found: Certificate | None = self._stored(read_certificate)
-        return found
+        return self._stored(read_certificate)
 
     def _stored(self, wanted: Callable[[h5py.File, str], Any]) -> Any:
         """Call ``wanted`` on the file, or on the image of one in memory."""
@@ -197,12 +195,9 @@ def recorded_rounds(file: h5py.File, name: str) -> tuple[Columns, dict[str, tupl
     else:
         selection = column(stored, "selection", name)
         count = min(count, len(selection))
-    about = {}
-    for key in found:
-        attrs = file["rounds"][key].attrs
-        about[key] = (str(attrs.get("units", "")), str(attrs.get("description", "")))
-    order = {key: index for index, key in enumerate(("round", *COLUMNS))}
-    keys = sorted(found, key=lambda key: order.get(key, len(order)))
+    attrs = {key: file["rounds"][key].attrs for key in found}
+    about = {key: (str(own.get("units", "")), str(own.get("description", ""))) for key, own in attrs.items()}
+    keys = dict.fromkeys([*(key for key in ("round", *COLUMNS) if key in found), *found])
     return Columns((key, found[key][:count]) for key in keys), about, selection[:count]
 
 

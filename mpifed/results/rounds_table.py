@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.results.columns import COLUMNS, SCALES, UNKNOWN, Column
-from mpifed.results.netcdf import Dataset, Growing, append, dataset, describe, numbers, pieces
+from mpifed.results.columns import COLUMNS, SCALES, UNKNOWN
+from mpifed.results.netcdf import Dataset, Growing, append, dataset, numbers, pieces
 from mpifed.results.selection_log import SelectionLog, widest
 
 CHUNK = 256  # rows of a column that are stored together
@@ -27,7 +27,6 @@ class RoundsTable:
         self.rows: list[dict[str, float]] = []  # in memory
         self.selected: list[Array | None] = []
         self.held = 0  # ids in ``selected``
-        self.declared: dict[str, Column] = {}
         self.columns: dict[str, Dataset] = {}
         layout = {"chunks": (CHUNK,), "fillvalue": -1}
         self.numbers = dataset(self.group, "round", (0,), np.int64, (), SCALES["round"], **layout)
@@ -39,15 +38,6 @@ class RoundsTable:
     def last(self) -> int:
         """The last round, in the file or in memory; -1 where there is none."""
         return self.count + len(self.rows) - 1
-
-    def declare(self, name: str, unit: str, description: str) -> None:
-        """Describe a column that an algorithm reports; names in COLUMNS keep their meaning."""
-        self.declared[name] = Column(unit, description)
-        if name in self.columns:
-            describe(self.columns[name], self.meaning(name))
-
-    def meaning(self, name: str) -> Column:
-        return COLUMNS.get(name) or self.declared.get(name, UNKNOWN)
 
     def add(self, values: Mapping[str, float], selected: Array | None) -> bool:
         """Keep a row in memory; whether so much waits there that it should be written."""
@@ -88,7 +78,7 @@ class RoundsTable:
 
     def _column(self, name: str) -> Array:
         """A column of the rows in memory: integers, unless it has had or has other numbers."""
-        integer = self.meaning(name).integer
+        integer = COLUMNS.get(name, UNKNOWN).integer
         stored = self.columns.get(name)
         values = [row.get(name, 0 if integer else np.nan) for row in self.rows]
         return numbers(values, integer and (stored is None or stored.dtype.kind == "i"))
@@ -126,6 +116,6 @@ class RoundsTable:
         if stored is None:
             layout = {"chunks": (CHUNK,), "fillvalue": 0 if values.dtype.kind == "i" else np.nan}
             axes = (self.numbers,)
-            stored = dataset(self.group, name, (0,), values.dtype, axes, self.meaning(name), **layout)
+            stored = dataset(self.group, name, (0,), values.dtype, axes, COLUMNS.get(name, UNKNOWN), **layout)
             self.columns[name] = stored
         append(stored, first, values)

@@ -26,7 +26,7 @@ class Watched(Overall):
         super().__init__(None, [])
         self.look = look
         self.whole = whole
-        self.fresh: list[str] = []
+        self.fresh: list[str] = []  # notes that the desk has not heard of
 
     def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
         self.look()
@@ -35,7 +35,9 @@ class Watched(Overall):
             self.whole.show(round, rounds, row)
 
     def note(self, text: str) -> None:
-        if text not in self.notes:
+        if self.whole is not None:
+            self.whole.note(text)
+        elif text not in self.notes:
             self.notes.add(text)
             self.fresh.append(text)
 
@@ -47,12 +49,12 @@ class Watched(Overall):
 class Desk:
     """At the first rank: the points that are left, the groups at work, and the points that have ended."""
 
-    def __init__(self, points: Sequence[Point], mailbox: Mailbox) -> None:
+    def __init__(self, points: Sequence[Point], mailbox: Mailbox, progress: Overall) -> None:
         self.points = points
         self.mailbox = mailbox
+        self.progress = progress
         self.left = deque(range(len(points)))
         self.ended: list[Ended] = []
-        self.notes: list[str] = []
         self.open = set(range(1, mailbox.size))  # the groups that may still ask
         self.halted = False
 
@@ -60,7 +62,8 @@ class Desk:
         """Answer the groups that ask for a point; after a signal, halt all."""
         while (sender := self.mailbox.sender(ASK)) is not None:
             index, report, notes = self.mailbox.receive(sender, ASK)
-            self.notes += notes
+            for text in notes:
+                self.progress.note(text)
             if report is not None:
                 self.count(Ended(self.points[index], *report))
             following = self.take()
@@ -76,6 +79,11 @@ class Desk:
             self.halt("SIGTERM")
         if ended.what != STOP:
             self.ended.append(ended)
+
+    def told(self) -> Iterator[Ended]:
+        """Yield the points that have ended, each once."""
+        yield from self.ended
+        self.ended.clear()
 
     def take(self) -> int | None:
         """The next point, or None."""
@@ -98,23 +106,18 @@ class Booth:
         self.mailbox = mailbox
         self.halted = False
 
-    def look(self) -> None:
-        """Stop after this round if the desk says so."""
-        if self.mailbox.sender(HALT) is not None:
-            self.halt()
-
-    def halt(self) -> None:
-        """Receive the message that halts the sweep."""
-        name = self.mailbox.receive(0, HALT)
-        self.halted = True
-        signals.stop_signal = signals.stop_signal or name
+    def look(self, halted: bool = False) -> None:
+        """Stop after this round if the desk says so; ``halted``: the message that says it is on its way."""
+        if not self.halted and (halted or self.mailbox.sender(HALT) is not None):
+            name = self.mailbox.receive(0, HALT)
+            self.halted = True
+            signals.stop_signal = signals.stop_signal or name
 
     def ask(self, index: int | None, ended: Ended | None, notes: list[str]) -> int | None:
         """Report how point ``index`` ended, and receive the number of the next one, or None."""
         self.mailbox.send((index, None if ended is None else ended[1:], notes), 0, ASK)
         following, halted = self.mailbox.receive(0, NEXT)
-        if halted and not self.halted:
-            self.halt()
+        self.look(halted)
         return following
 
 
@@ -131,7 +134,7 @@ def in_groups(todo: Sequence[Point], runs: Runs, each: int) -> Iterator[Ended]:
     points = everywhere(todo, world)
     group = split(world, each + 1)
     if group.mailbox is not None and world.first:
-        yield from at_desk(points, runs, group.world, Desk(points, group.mailbox))
+        yield from at_desk(points, runs, group.world, Desk(points, group.mailbox, runs.progress))
     elif group.mailbox is not None:
         at_booth(points, runs, group.world, Booth(group.mailbox))
     elif group.world is not None:
@@ -144,29 +147,19 @@ def in_groups(todo: Sequence[Point], runs: Runs, each: int) -> Iterator[Ended]:
 
 def at_desk(points: Sequence[Point], runs: Runs, group: Any, desk: Desk) -> Iterator[Ended]:
     """The first rank of all, which is the server of its own group."""
-    progress = Watched(desk.look, runs.progress)
-    own = Runs(runs.folder, group, runs.force, progress)
+    own = Runs(runs.folder, group, runs.force, Watched(desk.look, runs.progress))
     while True:
         desk.look()
         index = group.share(desk.take())
         if index is None:
             break
         desk.count(own.one(points[index]))
-        yield from told(desk, progress, runs.progress)
+        yield from desk.told()
     while desk.open:
-        yield from told(desk, progress, runs.progress)
+        yield from desk.told()
         time.sleep(NAP)
         desk.look()
-    yield from told(desk, progress, runs.progress)
-
-
-def told(desk: Desk, own: Watched, whole: Overall) -> Iterator[Ended]:
-    """Show the notes of all groups, and yield the points that have ended."""
-    for text in own.fresh + desk.notes:
-        whole.note(text)
-    yield from desk.ended
-    for told in (own.fresh, desk.notes, desk.ended):
-        told.clear()
+    yield from desk.told()
 
 
 def at_booth(points: Sequence[Point], runs: Runs, group: Any, booth: Booth) -> None:

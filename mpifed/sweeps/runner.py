@@ -15,8 +15,7 @@ from mpifed.sweeps.grid import Point
 from mpifed.sweeps.overall import Overall
 from mpifed.sweeps.runs import Ended, Runs, in_turn
 from mpifed.sweeps.state import SKIP, state
-from mpifed.sweeps.tally import Line as Line
-from mpifed.sweeps.tally import Tally
+from mpifed.sweeps.tally import Line, Tally
 
 
 class Layout(NamedTuple):
@@ -28,9 +27,6 @@ class Layout(NamedTuple):
 
     jobs: int | None = 1
     each: int | None = None
-
-
-IN_TURN = Layout()
 
 
 def listing(points: Sequence[Point], folder: Path, force: bool) -> Iterator[Line]:
@@ -71,7 +67,7 @@ def look_for_data(points: Sequence[Point]) -> None:
 
 
 def sweep(
-    points: Sequence[Point], folder: Path, world: World, force: bool, progress: Overall, layout: Layout = IN_TURN
+    points: Sequence[Point], folder: Path, world: World, force: bool, progress: Overall, layout: Layout
 ) -> Iterator[Line]:
     """Run the points that are not finished, on every rank; rank 0 alone has ``points``, and yields lines about them.
 

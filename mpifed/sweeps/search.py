@@ -72,14 +72,13 @@ def from_text(text: str, runs: int, number: int) -> Method:
     axes: dict[str, Axis] = {}
     for word in words[1:]:
         found = pairs(word, f"--method {text!r}:")
-        key = found[0][0]
-        values = [value for _, value in found]
-        if len(values) == 1 and (axis := as_range(values[0], key)):
+        key, first = found[0]
+        if len(found) > 1:
+            axes[key] = [parse(value) for _, value in found]
+        elif axis := as_range(first, key):
             axes[key] = axis
-        elif len(values) == 1:
-            assign(fixed, key, parse(values[0]))
         else:
-            axes[key] = [parse(value) for value in values]
+            assign(fixed, key, parse(first))
     return method(words[0], fixed, axes, runs, number)
 
 

@@ -81,12 +81,7 @@ class Shape(NamedTuple):
 
 
 def write(
-    points: Sequence[Point],
-    folder: Path,
-    words: Sequence[str],
-    order: str,
-    size: Size,
-    program: str = "mpifed sweep",
+    points: Sequence[Point], folder: Path, words: Sequence[str], order: str, size: Size, program: str = "mpifed sweep"
 ) -> Path:
     """Write sweep.sbatch into ``folder`` and return its path; its tasks call ``python -m program words --part i/n``.
 

@@ -9,19 +9,23 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, Pipe, wait
+from typing import Any
 
 from mpifed.core import signals
 from mpifed.core.errors import Trouble
 from mpifed.mpi.launcher import announced
+from mpifed.mpi.world import World
 from mpifed.sweeps.grid import Point
-from mpifed.sweeps.runs import FAILED, STOP, STOPPED, Ended, Runs, packed
-from mpifed.sweeps.worker import NOTE, OVER, READY, ROUND
+from mpifed.sweeps.overall import Overall
+from mpifed.sweeps.runs import FAILED, STOP, STOPPED, Ended, Runs, packed, unpacked
 
-PROGRAM = "from mpifed.sweeps.worker import main; main()"
+PROGRAM = "from mpifed.sweeps.workers import main; main()"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
 WORTH = 1.0  # estimated seconds of work for which another process is started
 PAUSE = 0.2  # seconds between looks for a signal
+TELL = 0.1  # seconds from one message about a round to the next
 GRACE = 10.0  # seconds that a run has to finish its round where the sweep is cut off
+READY, ROUND, NOTE, OVER = range(4)  # kinds of messages
 
 
 def processes(todo: Sequence[Point], jobs: int | None) -> int:
@@ -86,11 +90,6 @@ class Worker:
         self.begun = time.monotonic()
         self.send(packed(point))
 
-    def end(self) -> str:
-        """How the process ended, which closed its end of the pipe."""
-        code = self.process.wait()
-        return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-
 
 class Crew:
     """The processes of a sweep and the points that are left for them."""
@@ -151,7 +150,8 @@ class Crew:
         """A process is gone: its point fails, and another process takes its place."""
         self.dismiss(worker)
         assert worker.point is not None
-        why = worker.end()
+        code = worker.process.wait()
+        why = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
         if not worker.ready:
             raise Trouble(f"a process of the sweep {why} before it ran anything")
         seconds = time.monotonic() - worker.begun
@@ -189,3 +189,44 @@ class Crew:
         """End all processes at once."""
         for worker in (*self.workers.values(), *self.dismissed):
             worker.process.kill()
+
+
+class Remote(Overall):
+    """Progress that another process shows. Where that process is gone, the run is stopped after its round."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(None, [])
+        self.connection = connection
+        self.sent = 0.0
+
+    def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
+        now = time.monotonic()
+        if now - self.sent >= TELL:
+            self.sent = now
+            self.send(ROUND, self.name, round, rounds)
+
+    def note(self, text: str) -> None:
+        self.send(NOTE, text)
+
+    def send(self, *message: Any) -> None:
+        """Send a message to the process that started this one."""
+        try:
+            self.connection.send(message)
+        except OSError:
+            signals.stop_signal = signals.stop_signal or "SIGTERM"
+
+
+def main() -> None:
+    """Run the points that come through the pipe whose number is the argument, until it is closed."""
+    connection = Connection(int(sys.argv[1]))
+    signals.listen()
+    progress = Remote(connection)
+    try:
+        folder, force, sys.path[:], sys.orig_argv[:] = connection.recv()
+        runs = Runs(folder, World(), force, progress)
+        progress.send(READY)
+        while True:
+            ended = runs.one(unpacked(*connection.recv()))
+            progress.send(OVER, *ended[1:])
+    except (EOFError, OSError):  # it is closed, or the process at its other end is gone
+        return

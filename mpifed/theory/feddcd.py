@@ -35,11 +35,6 @@ def factor(r: float, alpha: float, beta: float) -> float:
     return 1 - r * alpha / beta
 
 
-def kappa(r: float, alpha: float, beta: float) -> float:
-    """κ = (τ − 1)α/(32 (N − 1) β) of inexact FedDCD.  (Theorem 5.2)"""
-    return r * alpha / (32 * beta)
-
-
 def momentum(r: float, ratio: float) -> float:
     """a = √κ/(1/r + √κ) of AccFedDCD with κ = ``ratio``, α/β in the paper.  (Algorithm 2)"""
     root = math.sqrt(ratio)
@@ -122,7 +117,7 @@ def oracle(solver: Any, known: Known) -> Condition:
 def inexact(q: Quantities, options: Any, known: Known) -> Certificate:
     """The conditions of Theorem 5.2."""
     delta = options.solver.delta
-    small = kappa(q.r, q.alpha, q.beta)
+    small = q.r * q.alpha / (32 * q.beta)  # κ = (τ − 1)α/(32 (N − 1) β)
     most = (1 - small) / 4
     value = most if delta == "theorem" else float(delta)
     bound = 20 / (3 * q.N * q.alpha**2) * q.y * (1 - small) ** q.rounds

@@ -16,14 +16,12 @@ def penalties(options: Any, m: int, cohort: int) -> tuple[float, float]:
     return options.lam or eta / 2, eta
 
 
-def growth(mu: Any, c: float, alpha: float, r: Any, k: int) -> float:
-    """Σ r_i²/(2 μ_{i,0} c α^{k+1}): what F may grow by in iteration k without noise.  (32)"""
-    return float(np.sum(np.square(r) / (2 * mu * c * alpha ** (k + 1)))) if c > 0 else math.inf
+def growth(mu: Any, c: float, factor: float, r: Any) -> float:
+    """Σ r_i²/(2 μ_{i,0} c factor): what F may grow by without noise.
 
-
-def total_growth(mu: Any, c: float, alpha: float, r: Any) -> float:
-    """Σ r_i²/(2 μ_{i,0} c (α − 1)): what F may grow by in all iterations together.  (31)"""
-    return float(np.sum(np.square(r) / (2 * mu * c * (alpha - 1)))) if c > 0 and alpha > 1 else math.inf
+    In iteration k, where the factor is α^{k+1} (32); in all together, where it is α − 1 (31).
+    """
+    return float(np.sum(np.square(r) / (2 * mu * c * factor))) if c > 0 and factor > 0 else math.inf
 
 
 def first_descent(mu: Any, alpha: float, eta: float, r: Any) -> float:
@@ -73,8 +71,8 @@ def certificate(options: Any, known: Known) -> Certificate:
 def growths(mu: Array, c: float, alpha: float, eta: float, r: Array) -> list[Bound]:
     """What Lemma VI.1 lets F grow by."""
     first = "first iteration k with μ_{i,k+1} + η >= r_i"
-    grown = growth(mu, c, alpha, r, 0)
-    total = total_growth(mu, c, alpha, r)
+    grown = growth(mu, c, alpha, r)
+    total = growth(mu, c, alpha - 1, r)
     return [
         Bound(first, "log_α(max (r_i − η)/μ_{i,0}) − 1", first_descent(mu, alpha, eta, r), "(32)"),
         Bound("growth of F allowed at k = 0", "Σ r_i²/(2μ_{i,0} c α)", grown, "(32)"),

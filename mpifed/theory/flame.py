@@ -34,18 +34,13 @@ def c0(lam: float, rho: float, alpha: float, L: float) -> float:
     return alpha**2 / divisor(lam, rho, alpha, L)
 
 
-def modulus(lam: float, alpha: float, least: float) -> float:
-    """μ = α(λ + least curvature of f_i), the strong convexity of L_i in θ_i.  (Theorem 1)"""
-    return alpha * (lam + least)
-
-
 def bounds(lam: float, rho: float, least: float, known: Known) -> list[Bound]:
     """The bounds of Theorem 2, 1) and of Theorem 1, for f_i whose curvature is at least ``least``."""
     alpha = 1 / known.m
     L = known.most
     first = c1(lam, rho, alpha)
     second = c2(lam, rho, alpha, L)
-    mu = modulus(lam, alpha, least)
+    mu = alpha * (lam + least)  # the strong convexity of L_i in θ_i
     mean = second / (first * known.cohort * max(known.rounds, 1)) if first > 0 else math.nan
     sound = first > 0 and divisor(lam, rho, alpha, L) > 0
     accuracy = 2 + second * c0(lam, rho, alpha, L) / first if sound else math.nan
@@ -78,7 +73,7 @@ def certificate(options: Any, known: Known) -> Certificate:
             lemma,
             of("ρ >= λα", rho, ">=", pull, "Theorem 2"),
             of("(1/ρ² − 1)λ²α² > (Lα + ρ)/2", young, ">", (L * alpha + rho) / 2, why),
-            of("μ = α(λ + least curvature) > 0", modulus(lam, alpha, least), ">", 0.0, "Theorem 1"),
+            of("μ = α(λ + least curvature) > 0", alpha * (lam + least), ">", 0.0, "Theorem 1"),
             of("centre of θ_i is the client's own w_i (1: yes)", local, "=", 1.0, "(9), Algorithm 1"),
             of("unbiased selection (1: yes)", unbiased, "=", 1.0, "Theorem 2, 1)"),
         ],

@@ -12,16 +12,6 @@ WHY = (
 )
 
 
-def sublinear(gap: float, distance: float, gamma: float, L: float, rounds: int) -> float:
-    """f(x^R) − f* for γ < 2/L: 2(f⁰ − f*)‖x⁰ − x*‖²/(2‖x⁰ − x*‖² + Rγ(2 − Lγ)(f⁰ − f*)).  (Theorem 2.1.14)"""
-    return 2 * gap * distance / (2 * distance + rounds * gamma * (2 - L * gamma) * gap) if gap > 0 else 0.0
-
-
-def linear(gamma: float, L: float, mu: float) -> float:
-    """The factor of ‖x − x*‖² for γ <= 2/(μ + L): 1 − 2γμL/(μ + L).  (Theorem 2.1.15)"""
-    return 1 - 2 * gamma * mu * L / (mu + L)
-
-
 def gd(options: Any, known: Known) -> Certificate:
     """Gradient descent of all clients, with the step given or 1/max r_i."""
     if known.cohort < known.m:
@@ -40,13 +30,15 @@ def fedavg(options: Any, known: Known) -> Certificate:
 
 
 def descent(known: Known, gamma: float) -> Certificate:
-    """x⁺ = x − γ∇f(x)."""
+    """x⁺ = x − γ∇f(x): what Theorem 2.1.14 says of f where γ < 2/L, and 2.1.15 of x where γ <= 2/(μ + L)."""
     L = known.most
     mu = known.least
+    convexity = max(mu, 0)
     gap = known.f0 - known.f if known.convex else math.nan
     fall = "2(f⁰ − f*)‖x⁰ − x*‖²/(2‖x⁰ − x*‖² + Rγ(2 − Lγ)(f⁰ − f*))"
-    value = sublinear(gap, known.distance, gamma, L, known.rounds)
-    rate = linear(gamma, L, max(mu, 0))
+    twice = 2 * known.distance
+    value = 2 * gap * known.distance / (twice + known.rounds * gamma * (2 - L * gamma) * gap) if gap > 0 else 0.0
+    rate = 1 - 2 * gamma * convexity * L / (convexity + L)
     column = "objective_gap"
     return Certificate(
         "gradient descent, Theorems 2.1.14 and 2.1.15 of Nesterov (2004), doi:10.1007/978-1-4419-8853-9",

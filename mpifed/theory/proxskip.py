@@ -7,11 +7,6 @@ from typing import Any
 from mpifed.theory.statements import Bound, Certificate, Condition, Known, nothing, smooth, strongly
 
 
-def rate(gamma: float, p: float, mu: float) -> float:
-    """The factor of E Ψ a local step: 1 − min(γμ, p²)."""
-    return 1 - min(gamma * mu, p * p)
-
-
 def certificate(options: Any, known: Known) -> Certificate:
     """Linear convergence of Ψ = Σ ‖x_i − x*‖² + (γ/p)² Σ ‖h_i − ∇f_i(x*)‖² in expectation."""
     if known.cohort < known.m or options.batch_size:
@@ -28,6 +23,6 @@ def certificate(options: Any, known: Known) -> Certificate:
             strongly(known, source),
             Condition.of("γ <= 1/max r_i", gamma, "<=", 1 / L, source),
         ],
-        [Bound("E Ψ per local step", "1 − min(γμ, p²)", rate(gamma, p, mu), source)],
+        [Bound("E Ψ per local step", "1 − min(γμ, p²)", 1 - min(gamma * mu, p * p), source)],
         ["a round is 1/p local steps on average; the rate holds for the mean over coins, not for each run"],
     )

@@ -3,16 +3,10 @@
 import numpy as np
 import pytest
 
-from mpifed.algorithms.fedavg import FedAvg
-from mpifed.algorithms.fednova import FedNova
-from mpifed.algorithms.fedopt import FedOpt
-from mpifed.algorithms.local_gd import LocalGD
+from mpifed import Compressor, Pool, UserError, stream
+from mpifed.algorithms import FedAvg, FedNova, FedOpt, LocalGD
 from mpifed.algorithms.parts.server_optimizers import FedExP
 from mpifed.algorithms.parts.step_sizes import Constant
-from mpifed.compressors.base import Compressor
-from mpifed.core.errors import UserError
-from mpifed.core.streams import stream
-from mpifed.data.pool import Pool
 from mpifed.experiment.compatibility import RULES, refuse
 from mpifed.experiment.config import experiment
 from mpifed.experiment.matching import matrix
@@ -23,6 +17,7 @@ from tests.helpers.algorithm_runs import M, N, Run, build, distance, gradients, 
 from tests.helpers.devices import devices
 from tests.oracles import fednova as oracle
 from tests.oracles.problems import LeastSquares
+from tests.oracles.synchronous import rounds
 
 
 def limit(Q, b, gamma, counts, weights):
@@ -72,7 +67,7 @@ def test_unequal_work_of_fednova_is_the_oracle_to_rounding(momentum):
         chosen.append(run.fed.selected.tolist())
         assert run.fed.local_steps.tolist() == [steps[i] for i in run.fed.selected]
     clients = [LeastSquares(A, b) for A, b in run.samples()]
-    right = np.array([x for x, _ in oracle.run(clients, chosen, steps=steps, **options)])[1:]
+    right = np.array([x for x, _ in rounds(oracle.Method(clients, steps=steps, **options), chosen)])[1:]
     assert np.abs(np.array(models) - right).max() <= 1e-12 * np.abs(right).max()
 
 

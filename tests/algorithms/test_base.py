@@ -1,6 +1,6 @@
 """What every algorithm says of itself: its work, the option to change where it diverges, what it inherits from."""
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -8,19 +8,10 @@ import pytest
 from msgspec import Meta
 
 import mpifed
-from mpifed import Algorithm, Array, UserError
-from mpifed.algorithms.bases.algorithm import passes
-from mpifed.federation.local import Local
+from mpifed import Algorithm, Local, UserError
+from mpifed.algorithms.bases.algorithm import Client, Server, passes
 from tests.helpers import traits
 from tests.helpers.algorithm_runs import Run, build
-
-
-class Client(NamedTuple):
-    pass
-
-
-class Server(NamedTuple):
-    x: Array
 
 
 class Descent(Algorithm):

@@ -12,26 +12,13 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from mpifed.core.errors import UserError
-from mpifed.data.pool import Pool
+from mpifed import Pool, UserError
 from mpifed.experiment.compatibility import RULES, refuse
 from mpifed.experiment.config import experiment
 from mpifed.federation.ledger import Ledger
+from tests.helpers import algorithm_cases as given
 from tests.helpers import traits
-from tests.helpers.algorithm_cases import (
-    AGAIN,
-    BEFORE,
-    CASES,
-    CHOSEN,
-    EXCHANGES,
-    GRAPH_CASES,
-    PROBLEMS,
-    Still,
-    called,
-    members,
-    start,
-    traffic,
-)
+from tests.helpers.algorithm_cases import CASES, CHOSEN, EXCHANGES, GRAPH_CASES, members, start, traffic
 from tests.helpers.algorithm_runs import SOURCES, M, N, Run, build, lowest, minimiser, same
 
 ROUNDS = 4
@@ -63,28 +50,20 @@ class Path(NamedTuple):
     states: list  # after every round
     absent: list[np.ndarray]  # (m,) clients that a round did not select
     servers: list  # before every round, with copies of that time
-    ledger: Ledger
-    times_selected: np.ndarray  # (m,)
 
 
 @cache
 def path(place, dtype="float64"):
     algorithm, graph = EVERY[place]
     run = start(algorithm, dtype=dtype, graph=graph)
-    begun = copy(run.fed.ledger)
-    models = []
-    states = []
-    absent = []
-    servers = []
-    f, g = run.measure()
+    found = Path(run, copy(run.fed.ledger), *run.measure(), [], [], [], [])
     for _ in range(ROUNDS):
-        servers.append((run.server, [np.array(value) for value in run.server]))
-        models.append(run.rounds(1)[-1])
-        states.append([field.copy() for field in run.states()])
-        absent.append(~run.fed.mask(run.fed.selected) if graph is None else None)
+        found.servers.append((run.server, [np.array(value) for value in run.server]))
+        found.models.append(run.rounds(1)[-1])
+        found.states.append([field.copy() for field in run.states()])
+        found.absent.append(~run.fed.mask(run.fed.selected) if graph is None else None)
     run.measure()
-    times = run.fed.times_selected.copy()
-    return Path(run, begun, f, g, models, states, absent, servers, copy(run.fed.ledger), times)
+    return found
 
 
 def least_value(run):
@@ -135,17 +114,17 @@ def test_the_ledger_is_the_count_by_hand(place, dtype):
     found = path(place, dtype)
     algorithm = EVERY[place][0]
     size = np.dtype(dtype).itemsize
-    before = BEFORE.get(algorithm.label(), 0)
+    before = given.BEFORE.get(algorithm.label(), 0)
     assert any(vars(found.begun).values()) == (before > 0)  # mostly what is told before round one is not charged
     exchanges = ROUNDS * EXCHANGES.get(algorithm.label(), 1)
-    clients = exchanges * called(algorithm)
+    clients = exchanges * given.called(algorithm)
     up, down = (clients * count for count in traffic(algorithm, size))
     if before:
         exchanges += 1
         clients += M
         up += M * before * size
         down += M * N * size
-    ledger, times = found.ledger, 1 + (algorithm.label() in AGAIN)
+    ledger, times = found.run.fed.ledger, 1 + (algorithm.label() in given.AGAIN)
     assert (ledger.exchanges, ledger.uploads, ledger.downloads) == (times * exchanges, clients, times * clients)
     assert (ledger.bytes_up, ledger.bytes_down) == (up, times * down)
 
@@ -156,7 +135,7 @@ def test_the_ledger_is_what_the_method_says_along_every_edge_that_is_there(place
     found, size = path(place, dtype), np.dtype(dtype).itemsize
     assert not any(vars(found.begun).values())  # what nodes agree on before round one is not charged
     ends = sum(2 * found.run.fed.weights.at(round).edges for round in range(1, ROUNDS + 1))
-    ledger = found.ledger
+    ledger = found.run.fed.ledger
     down, up = traits.said_traffic(EVERY[place][0], N)
     assert (ledger.bytes_down, ledger.bytes_up) == (ends * down * size, ends * up * size)
     assert (ledger.bits_down, ledger.bits_up) == (8 * ledger.bytes_down, 8 * ledger.bytes_up)
@@ -179,7 +158,7 @@ def test_every_draw_counts_who_was_chosen(place):
     for round in range(1, ROUNDS + 1):
         for again in range(selections):
             times += found.run.fed.mask(found.run.selector.select(round, again))
-    assert np.array_equal(found.times_selected, times)
+    assert np.array_equal(found.run.fed.times_selected, times)
     assert times.sum() == ROUNDS * CHOSEN * selections
 
 
@@ -208,7 +187,7 @@ def test_one_node_alone_ends_at_its_own_minimiser(place):
     [
         case
         for case in CASES
-        if case[0] not in PROBLEMS
+        if case[0] not in given.PROBLEMS
         and not case[1].get("weight_decay")
         and case[1].get("noise", "none") == "none"
         and not {"epsilon", "noise_multiplier"} & case[1].keys()
@@ -216,6 +195,6 @@ def test_one_node_alone_ends_at_its_own_minimiser(place):
 )
 def test_where_nothing_pulls_the_model_of_the_start_stays(algorithm):
     """Also for the share of those who have not trained yet."""
-    run = Run(algorithm, Still(), data=SOURCES["least-squares"].load(0, "float64"))
+    run = Run(algorithm, given.Still(), data=SOURCES["least-squares"].load(0, "float64"))
     assert np.allclose(run.server.x, np.linspace(-1, 2, N), rtol=1e-14)
     assert np.allclose(run.rounds(4), np.linspace(-1, 2, N), rtol=1e-12)

@@ -60,22 +60,19 @@ def test_theorem_4_1_the_local_models_and_the_random_one_near_the_minimiser(plac
     E‖w_i − w*‖² <= rate^T ‖y*‖²/(Nα²), and its source (38) in every run.
     """
     dual = duals()[place]
-    tau = 3
-    rounds = 8
-    runs = 60
     algorithm = build("feddcd", {"model": "random"})
-    every, random = np.zeros((2, runs, rounds))
-    for seed in range(runs):
-        run = Run(algorithm, "quadratic", data=dual.data, selection=Uniform(count=tau), seed=seed)
-        for k in range(rounds):
+    every, random = np.zeros((2, 60, 8))
+    for seed in range(60):
+        run = Run(algorithm, "quadratic", data=dual.data, selection=Uniform(count=3), seed=seed)
+        for k in range(8):
             y = run.states().y
             W = np.matvec(dual.inverse, y + dual.b)  # all of them, also of those who do not train
             every[seed, k] = np.mean(np.sum((W - dual.w) ** 2, axis=1))
             assert every[seed, k] <= 2 / (dual.m * dual.alpha) * dual.gap(y) * (1 + 1e-9) + 1e-12
             random[seed, k] = np.sum((run.rounds(1)[-1] - dual.w) ** 2)
-    bound = factor(dual, tau) ** np.arange(rounds) * np.sum(dual.y**2) / (dual.m * dual.alpha**2)
+    bound = factor(dual, 3) ** np.arange(8) * np.sum(dual.y**2) / (dual.m * dual.alpha**2)
     for distance in (every, random):
-        error = distance.std(axis=0) / math.sqrt(runs)
+        error = distance.std(axis=0) / math.sqrt(60)
         assert (distance.mean(axis=0) <= bound + 5 * error + 1e-12).all()
 
 
@@ -83,19 +80,16 @@ def test_theorem_4_1_the_local_models_and_the_random_one_near_the_minimiser(plac
 def test_theorem_5_2_inexact_gradients_still_contract(place):
     """(8) with δ = (1 − κ)/4, η = ¼: the mean over 40 runs, never above the bound beyond sampling error."""
     dual = duals()[place]
-    tau = 3
-    rounds = 15
-    runs = 40
-    kappa = (tau - 1) * dual.alpha / (32 * (dual.m - 1) * dual.beta)
+    kappa = 2 * dual.alpha / (32 * (dual.m - 1) * dual.beta)
     algorithm = build("feddcd", {"eta": 0.25, "solver": {"name": "gd", "delta": "theorem"}})
-    gaps = np.zeros((runs, rounds + 1))
-    for seed in range(runs):
-        run = Run(algorithm, "quadratic", data=dual.data, selection=Uniform(count=tau), seed=seed)
-        for k in range(rounds + 1):
+    gaps = np.zeros((40, 16))
+    for seed in range(40):
+        run = Run(algorithm, "quadratic", data=dual.data, selection=Uniform(count=3), seed=seed)
+        for k in range(16):
             gaps[seed, k] = dual.gap(run.states().y)
             run.rounds(1)
-    bound = (1 - kappa) ** np.arange(rounds + 1) * gaps[0, 0]
-    assert (gaps.mean(axis=0) <= bound + 5 * gaps.std(axis=0) / math.sqrt(runs) + 1e-12).all()
+    bound = (1 - kappa) ** np.arange(16) * gaps[0, 0]
+    assert (gaps.mean(axis=0) <= bound + 5 * gaps.std(axis=0) / math.sqrt(40) + 1e-12).all()
 
 
 @pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])
@@ -150,16 +144,13 @@ def test_asynchronously_the_dual_objective_falls_in_every_round_and_the_sum_of_t
 @every_dual
 def test_asynchronously_it_is_exact_coordinate_descent_on_those_that_arrive(place):
     """The synchronous method with the arrivals for its selections makes the same models and duals, to rounding."""
-    dual, rounds = duals()[place], 25
+    dual = duals()[place]
     run = asynchronous(dual, 3)
-    came = []
-    models = []
-    for _ in range(rounds):
-        models.append(run.rounds(1)[0])
-        came.append(tuple(run.fed.selected.tolist()))
+    seen = [(run.rounds(1)[0], tuple(run.fed.selected.tolist())) for _ in range(25)]
+    models, came = zip(*seen, strict=True)
     assert len(set(map(len, came))) == 1
-    plain = begun(dual, Given(tuple(came)))
-    np.testing.assert_allclose(plain.rounds(rounds), models, rtol=0, atol=1e-12 * (1 + np.abs(models).max()))
+    plain = begun(dual, Given(came))
+    np.testing.assert_allclose(plain.rounds(25), models, rtol=0, atol=1e-12 * (1 + np.abs(models).max()))
     np.testing.assert_allclose(plain.states().y, run.states().y, rtol=0, atol=1e-11 * (1 + abs(dual.y).max()))
 
 

@@ -56,16 +56,14 @@ def test_by_importance_the_expected_dual_gap_falls_by_its_factor(tau, scaling):
 @pytest.mark.parametrize("scaling", ["common", "own"])
 def test_the_selection_draws_from_that_law(scaling):
     dual = Dual(uneven(own=scaling == "own"))
-    tau = 2
-    rounds = 4000
     a, beta = spectra(dual, scaling)
-    run = begun(dual, Importance(count=tau), scaling=scaling)
+    run = begun(dual, Importance(count=2), scaling=scaling)
     run.rounds(1)
     select, times = run.fed.participants.selector.select, np.zeros((dual.m, dual.m))
-    for round in range(1, rounds + 1):
+    for round in range(1, 4001):
         times[tuple(select(round, 0))] += 1
     pairs = np.array([[(a[i] + a[j]) * beta[i] / a[i] * beta[j] / a[j] * (i < j) for j in range(5)] for i in range(5)])
-    expected = rounds * pairs / pairs.sum()
+    expected = 4000 * pairs / pairs.sum()
     assert (abs(times - expected) <= 5 * np.sqrt(expected)).all()
 
 
@@ -102,18 +100,13 @@ def test_whoever_is_ahead_one_uniform_client_keeps_a_linear_rate(tau):
 @pytest.mark.parametrize("scaling", ["common", "own"])
 def test_greedy_feddcd_is_a_plain_loop(scaling, solver):
     """Candidates solve (1), keep w_i and reply with √a_i‖w_i − x‖; those ahead and one other solve again; (2)."""
-    m = 6
-    n = 3
-    tau = 3
-    seed = 4
-    dual = Dual(uneven(m, own=True))
+    dual = Dual(uneven(6, own=True))
     table = {"name": "newton"} if solver is None else {"name": "gd", "steps": solver}
     algorithm = build("feddcd", {"scaling": scaling, "solver": table})
-    run = Run(algorithm, "quadratic", data=dual.data, seed=seed, selection=Greedy(count=tau, candidates=5))
+    run = Run(algorithm, "quadratic", data=dual.data, seed=4, selection=Greedy(count=3, candidates=5))
     a, beta = spectra(dual, scaling)
-    y = np.zeros((m, n))
-    w = np.zeros((m, n))
-    x = np.zeros(n)
+    y, w = np.zeros((2, 6, 3))
+    x = np.zeros(3)
 
     def solve(i):
         if solver is None:
@@ -124,13 +117,13 @@ def test_greedy_feddcd_is_a_plain_loop(scaling, solver):
         return found
 
     for round in range(1, 9):
-        pool = np.sort(stream(seed, "selection", round, 0).choice(m, 5, replace=False, shuffle=False))
+        pool = np.sort(stream(4, "selection", round, 0).choice(6, 5, replace=False, shuffle=False))
         for i in pool:
             w[i] = solve(i)
-        own = a if scaling == "own" else np.ones(m)
+        own = a if scaling == "own" else np.ones(6)
         score = [-np.sqrt(own[i]) * np.linalg.norm(w[i] - x) for i in pool]
-        ahead = np.sort(pool[np.argsort(score, kind="stable")[: tau - 1]])
-        place = stream(seed, "selection", round, 0, UNIFORM).choice(m - len(ahead), 1, replace=False, shuffle=False)
+        ahead = np.sort(pool[np.argsort(score, kind="stable")[:2]])
+        place = stream(4, "selection", round, 0, UNIFORM).choice(4, 1, replace=False, shuffle=False)
         chosen = [*ahead.tolist(), *nth_other(ahead, place).tolist()]
         for i in chosen:
             w[i] = solve(i)

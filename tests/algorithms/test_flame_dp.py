@@ -81,9 +81,8 @@ def test_noise_of_the_systems_entropy_is_not_repeated_and_that_of_a_seed_is():
     assert (free[0] != free[1]).any()
     assert tied[0].x.tobytes() == tied[1].x.tobytes()
     assert tied[0].attrs["privacy"].startswith("none: ")
-    assert run().attrs["privacy"] == (
-        "guaranteed: each upload is ρ-zCDP with ρ = 2 (neighbours: all data of a client replaced)"
-    )
+    promise = "guaranteed: each upload is ρ-zCDP with ρ = 2 (neighbours: all data of a client replaced)"
+    assert run().attrs["privacy"] == promise
 
 
 def test_the_budget_is_that_of_the_client_with_most_uploads():

@@ -52,15 +52,6 @@ def test_a_tenth_of_the_step_brings_dgd_about_ten_times_closer():
     assert ratio.max() < 12
 
 
-def test_with_mixing_first_the_complete_graph_is_no_server():
-    """x_i⁺ = x̄ − γ∇f_i(x_i): gradients are those of the nodes' own models, which differ."""
-    run, X = begun("dgd", "complete", gamma=0.01), np.zeros((M, N))
-    for x in run.rounds(10):
-        X = X.mean(axis=0) - 0.01 * gradients(run, X)
-        assert np.allclose(x, X.mean(axis=0), rtol=1e-12, atol=1e-14)
-    assert np.ptp(X, axis=0).max() > 1e-3
-
-
 def test_the_default_step_of_dgd_is_half_the_bound():
     least = np.linalg.eigvalsh(weights({"name": "torus", "rows": 3}))[0]
     gamma = begun("dgd", {"name": "torus", "rows": 3}).server.gamma

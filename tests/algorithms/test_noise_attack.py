@@ -11,8 +11,7 @@ import pytest
 from scipy.optimize import brentq
 
 import mpifed
-from mpifed.algorithms.fedepm import FedEPM
-from mpifed.algorithms.sfedavg import SFedAvg
+from mpifed.algorithms import FedEPM, SFedAvg
 from mpifed.core.discrete_noise import discrete_laplace, laplace_steps, seeded
 from mpifed.core.streams import stream
 
@@ -51,6 +50,12 @@ def observed(monkeypatch, path, algorithm, **settings):
     return mpifed.load(path), seen
 
 
+def twice(monkeypatch, folder, algorithm, epsilon):
+    """What travelled with ε and with 2ε."""
+    every = (epsilon, 2 * epsilon)
+    return [observed(monkeypatch, folder / f"{one}.h5", algorithm | {"epsilon": one})[1] for one in every]
+
+
 def unit(result, client, round):
     """Laplace noise of scale 1 from the seed in the file."""
     return stream(int(result.attrs["seed"]), "clients", client, round, 0).laplace(0.0, 1.0, FEATURES)
@@ -83,9 +88,8 @@ def guesses(algorithm, z, x, noise):
 
     scales = np.geomspace(1e-9, 1e6, 4000)
     signs = np.sign([excess(s) for s in scales])
-    return [
-        z - brentq(excess, *scales[k : k + 2], xtol=1e-300, rtol=1e-15) * noise for k in np.flatnonzero(np.diff(signs))
-    ]
+    changes = np.flatnonzero(np.diff(signs))
+    return [z - brentq(excess, *scales[k : k + 2], xtol=1e-300, rtol=1e-15) * noise for k in changes]
 
 
 @pytest.mark.parametrize("noise", ["released", "matched"])
@@ -104,10 +108,7 @@ def test_noise_from_the_seed_in_the_file_is_subtracted(algorithm, noise, monkeyp
 @pytest.mark.parametrize("noise", ["released", "matched"])
 def test_two_runs_with_one_seed_and_two_epsilons_give_the_model_away(noise, monkeypatch, tmp_path):
     """z = w + s u and z' = w + s u/2 in the first round, where both runs have the same x: w = 2 z' − z."""
-    (_, one), (_, two) = (
-        observed(monkeypatch, tmp_path / f"{epsilon}.h5", EPM | {"noise": noise, "epsilon": epsilon})
-        for epsilon in (8.0, 16.0)
-    )
+    one, two = twice(monkeypatch, tmp_path, EPM | {"noise": noise}, 8.0)
     assert np.allclose(2 * two[0].z - one[0].z, one[0].w, rtol=1e-12, atol=1e-12)
 
 
@@ -143,33 +144,24 @@ def test_a_noise_seed_in_the_file_is_subtracted_to_half_a_step(monkeypatch, tmp_
 
 
 def test_noise_from_entropy_cannot_be_subtracted(monkeypatch, tmp_path):
-    """With no seed that the attacker can read or guess does a guess come much nearer to w_i than the upload itself."""
+    """With no seed that the attacker can read or guess does a guess come much nearer to w_i than the upload itself.
+
+    Neither the clients' models nor the noise are anywhere in the file, as numbers of eight bytes.
+    """
     path = tmp_path / "out.h5"
-    result, seen = observed(monkeypatch, path, CLIPPED)
+    result, seen = observed(monkeypatch, path, CLIPPED, record={"models": 1})
+    content = path.read_bytes()
     assert str(result.attrs["privacy"]).startswith("guaranteed: ")
     assert "noise_seed" not in result.config["algorithm"]
+    assert seen[-1].x.tobytes()[:8] in content  # models are published
     for round, (_, z, w) in enumerate(seen, 1):
+        assert not any(value.tobytes() in content for value in np.concatenate([w, z - w]).ravel())
         for seed in (11, *range(30)):
             error = [np.abs(guess - w[i]).mean() for i in range(5) for guess in subtracted(z[i], i, round, seed)[0]]
-            assert (
-                np.mean(error) > 0.25 * reach(round)[0]
-            )  # 1.5 ± 0.24 are expected: Laplace numbers of scale 1, less others
+            assert np.mean(error) > 0.25 * reach(round)[0]  # 1.5 ± 0.24 expected: numbers of scale 1, less others
 
 
 def test_two_runs_with_entropy_and_two_epsilons_do_not_give_the_model_away(monkeypatch, tmp_path):
-    (_, one), (_, two) = (
-        observed(monkeypatch, tmp_path / f"{epsilon}.h5", CLIPPED | {"epsilon": epsilon}) for epsilon in (1.0, 2.0)
-    )
+    one, two = twice(monkeypatch, tmp_path, CLIPPED, 1.0)
     assert np.array_equal(one[0].x, two[0].x)
     assert np.abs(2 * two[0].z - one[0].z - one[0].w).mean() > 0.25 * reach(1)[0]  # 1.5 ± 0.24 expected
-
-
-def test_neither_the_file_nor_its_models_hold_the_noise(monkeypatch, tmp_path):
-    """As numbers of eight bytes: neither the clients' models nor the noise are anywhere in the file."""
-    path = tmp_path / "out.h5"
-    _, seen = observed(monkeypatch, path, CLIPPED, record={"models": 1})
-    content = path.read_bytes()
-    assert seen[-1].x.tobytes()[:8] in content  # models are published
-    for _, z, w in seen:
-        for value in np.concatenate([w, z - w]).ravel():
-            assert value.tobytes() not in content

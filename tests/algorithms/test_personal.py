@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from mpifed.algorithms.apfl import APFL
-from mpifed.algorithms.ditto import Ditto
-from mpifed.algorithms.flame import Flame
+from mpifed.algorithms import APFL, Ditto, Flame
 from mpifed.algorithms.parts.step_sizes import Constant
 from mpifed.federation.participation.selection import All
 from mpifed.problems.softmax import Softmax

@@ -40,11 +40,10 @@ def brute_force(Z, lam, eta):
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 9])
 def test_the_elastic_net_mean_is_the_minimiser(m, lam, ties):
     rng, n = np.random.default_rng([m, int(1000 * lam), ties]), 200  # 50 cases of 200 columns
-    Z = (
-        rng.integers(-2, 3, (m, n)).astype(float)
-        if ties
-        else rng.standard_normal((m, n)) * rng.choice([0.1, 1.0, 10.0], n)
-    )
+    if ties:
+        Z = rng.integers(-2, 3, (m, n)).astype(float)
+    else:
+        Z = rng.standard_normal((m, n)) * rng.choice([0.1, 1.0, 10.0], n)
     eta = rng.choice([0.3, 1.0, 2.0])
     x, (best, value) = elastic_net_mean(Z, lam, eta), brute_force(Z, lam, eta)
     assert x.shape == (n,)

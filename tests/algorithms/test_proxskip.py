@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 import mpifed
+from mpifed import Local, UserError, stream
 from mpifed.algorithms.proxskip import ProxSkip
-from mpifed.core.errors import UserError
-from mpifed.core.streams import stream
-from mpifed.federation.local import Local
 from mpifed.federation.participation.selection import All
 from tests.helpers.algorithm_runs import M, Run, build, distance, quadratics, systems
 
-QUADRATIC = {"data": {"name": "quadratic", "clients": 6, "features": 5}, "selection": "all"}
+CERTIFIED = {"data": {"name": "quadratic", "clients": 6, "features": 5}, "selection": "all", "rounds": 1}
+CERTIFIED["algorithm"] = {"name": "proxskip", "certify": True}
 
 
 def test_it_is_as_fast_as_the_theorem_says_and_needs_fewer_rounds_than_gradient_descent():
@@ -55,6 +54,7 @@ def test_the_steps_of_a_round_are_geometric_and_drawn_once_for_all_clients(monke
         assert rest == 0
         assert steps == stream(0, "server", round).geometric(p)
         counts.append(steps)
+    assert run.fed.ledger.uploads == run.fed.ledger.downloads == 400 * M  # the mean comes with the next round
     assert np.mean(counts) == pytest.approx(1 / p, rel=0.2)
     assert np.mean(np.array(counts) == 1) == pytest.approx(p, abs=0.07)
 
@@ -62,20 +62,15 @@ def test_the_steps_of_a_round_are_geometric_and_drawn_once_for_all_clients(monke
 def test_a_round_lasts_as_long_as_its_steps():
     system = {"speed": 100, "latency": 0.5, "bandwidth_up": 1000, "bandwidth_down": 2000}
     table = {"data": {"clients": 3, "features": 5}, "selection": "all", "rounds": 6, "system": system}
-    result = mpifed.run(table | {"algorithm": {"name": "proxskip", "p": 0.3}})
+    table["algorithm"] = {"name": "proxskip", "p": 0.3}
+    result = mpifed.run(table)
     d = result.clients["samples"].max()
     steps = [int(stream(0, "server", round).geometric(0.3)) for round in range(1, 7)]
     assert len(set(steps)) > 1
     expected = [1 + 40 / 1000 + 40 / 2000 + count * d / 100 for count in steps]
     np.testing.assert_allclose(np.diff(result.rounds["simulated_seconds"]), expected, rtol=1e-12)
-    given = mpifed.run(table | {"algorithm": {"name": "proxskip", "p": 0.3}, "system": system | {"passes": 2}})
+    given = mpifed.run(table | {"system": system | {"passes": 2}})
     np.testing.assert_allclose(np.diff(given.rounds["simulated_seconds"]), 1.06 + 2 * d / 100, rtol=1e-12)
-
-
-def test_with_all_clients_the_mean_comes_with_the_next_round():
-    run = Run(ProxSkip(p=0.3), selection=All())
-    run.rounds(7)
-    assert run.fed.ledger.uploads == run.fed.ledger.downloads == 7 * M
 
 
 def test_without_strong_convexity_it_needs_p():
@@ -98,9 +93,8 @@ def test_mini_batches_end_near_the_minimiser():
 
 
 def test_the_certificate_states_its_rate_a_step():
-    certificate = mpifed.run(QUADRATIC | {"algorithm": {"name": "proxskip", "certify": True}, "rounds": 1}).certificate
+    certificate = mpifed.run(CERTIFIED).certificate
     assert certificate.holds is True
     (bound,) = certificate.bounds
     assert bound.value == pytest.approx(1 - certificate.constants.mu_min / certificate.constants.L_max)
-    few = QUADRATIC | {"selection": {"count": 3}, "algorithm": {"name": "proxskip", "certify": True}, "rounds": 1}
-    assert mpifed.run(few).certificate.conditions == []
+    assert mpifed.run(CERTIFIED | {"selection": {"count": 3}}).certificate.conditions == []

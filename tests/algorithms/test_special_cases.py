@@ -44,24 +44,21 @@ BATCHES = {"epochs": 2, "batch_size": 5}
 MOMENTUM = {"name": "momentum", "beta": 0.0}
 STEP = {"step": constant(0.01)}
 FOUR = {"k0": 4, **STEP}
+PLAIN = {"mu": 0.0, "inner": 1}
+ADAPT = {"order": "adapt-combine"}
 SILENT = {"noise": "none", "k0": 3, **STEP}
 EPM = {"step_scale": "one", "mu0": 15.0, "k0": 3, "lam": 0.05, "eta": 0.2}
-NOISES = [
-    {"noise": "none"},
-    {"noise": "released", "epsilon": 50.0},
-    {"noise": "clipped", "noise_seed": 3, "clip": 20.0, "epsilon": 1e3},
-]
+CLIPPED = {"noise": "clipped", "noise_seed": 3, "clip": 20.0, "epsilon": 1e3}
+NOISES = [{"noise": "none"}, {"noise": "released", "epsilon": 50.0}, CLIPPED]
 METRICS = [{"t": 0.4}, {"k0": 3, "H": "gram", "t": 0.3}, {"k0": 1, "H": "zero", "t": 1.5}]
-MATRIX_FREE = {"mixes": 1, "H": "zero", "t": 10 / smoothness()}
+FREE = {"mixes": 1, "H": "zero", "t": 10 / smoothness(), "average": "plain"}  # of matrices
 INEXACT = {"mu": 1e30, "memory": 0.0, "c": 1e-300, "inner_max": 3}  # a test as strict as ε = 0
 
 EQUAL = [
     # FedAvg, to the bit where rtol is 0
     *same("ditto is fedavg", [{}, {"aggregate": "all"}, BATCHES], rtol=0.0),
     *same("apfl is fedavg", [{}, {"aggregate": "all"}, BATCHES], rtol=0.0),
-    *same(
-        "fedprox is fedavg", [{}, {"aggregate": "all"}, {"scale": "1/m", "k0": 1}], {"mu": 0.0, "inner": 1}, rtol=0.0
-    ),
+    *same("fedprox is fedavg", [{}, {"aggregate": "all"}, {"scale": "1/m", "k0": 1}], PLAIN, rtol=0.0),
     *same("local-gd is fedavg", [{"k0": 4}], {"gamma": 0.01}, STEP, rtol=0.0),
     *same("fednova is fedavg", [{}, {"batch_size": 4}, {"scale": "1/m", "epochs": 2}], rtol=1e-13),
     *same("fednova is fedavg", [{"optimizer": MOMENTUM | {"beta": 0.8}}], rtol=1e-13),
@@ -71,8 +68,8 @@ EQUAL = [
     *same("sfedavg is fedavg", [FOUR], {"noise": "none"}),
     # FedProx and SFedAvg
     *same("sfedprox is fedprox", [FOUR | {"mu": 0.3, "inner": 3}], {"noise": "none"}),
-    *same("sfedprox is sfedavg", [SILENT, SILENT | {"average": "new"}], {"mu": 0.0, "inner": 1}, rtol=0.0),
-    *same("sfedprox is sfedavg", [SILENT | {"noise": "matched", "epsilon": 50.0}], {"mu": 0.0, "inner": 1}, rtol=0.0),
+    *same("sfedprox is sfedavg", [SILENT, SILENT | {"average": "new"}], PLAIN, rtol=0.0),
+    *same("sfedprox is sfedavg", [SILENT | {"noise": "matched", "epsilon": 50.0}], PLAIN, rtol=0.0),
     # gradient descent
     *same("fedavg is gd", one={"k0": 1, **STEP}, other={"gamma": 0.01}),
     *same("local-gd is gd", one={"k0": 1}, rounds=10),
@@ -81,12 +78,10 @@ EQUAL = [
     *same("diana is gd", [{"gamma": 0.02}], {"compressor": "identity"}, rounds=20, **ALL),
     *same("marina is gd", [{"gamma": 0.02}], {"compressor": "identity"}, rounds=20, **ALL),
     *same("dgd is gd", [{"gamma": 0.1}], rounds=30, own=RING, **ONE_NODE),
-    *same("dgd is gd", [{"gamma": 0.1}], {"order": "adapt-combine"}, rounds=30, own=RING, **ONE_NODE),
+    *same("dgd is gd", [{"gamma": 0.1}], ADAPT, rounds=30, own=RING, **ONE_NODE),
     *same("extra is gd", [{"gamma": 0.1}], rounds=30, rtol=1e-11, own=RING, **ONE_NODE),
     *same("gradient-tracking is gd", [{"gamma": 0.1}], rounds=30, rtol=1e-11, own=RING, **ONE_NODE),
-    *same(
-        "dgd is local-gd", [{"gamma": 0.01, "k0": k} for k in (1, 4)], {"order": "adapt-combine"}, own=COMPLETE, **ALL
-    ),
+    *same("dgd is local-gd", [{"gamma": 0.01, "k0": k} for k in (1, 4)], ADAPT, own=COMPLETE, **ALL),
     # ADMM, also of networks
     *same("fedgia-async is fedgia", [{}, {"H": "gram"}, {"start": "-gradient", "k0": 3}], rtol=1e-10, **ALL),
     *same("ad-admm is ad-admm", own=ARRIVALS, **ALL),
@@ -107,16 +102,7 @@ EQUAL = [
     *same("lt-admm is extra", [{"gamma": 0.05}], {"tau": 1, "beta": 1 / 6}, rounds=40, rtol=1e-9, **RING, **NODES),
     *same("lt-admm is extra", [{"gamma": 0.05}], {"tau": 1, "beta": 1 / 10}, rounds=40, rtol=1e-9, **TORUS, **NODES),
     *same("lt-admm is extra", [{"gamma": 0.05}], {"tau": 1, "beta": 1 / 24}, rounds=40, rtol=1e-9, **COMPLETE, **NODES),
-    *same(
-        "fedgia-graph is dgd",
-        one=MATRIX_FREE | {"average": "plain"},
-        other={"order": "adapt-combine", "gamma": 0.1},
-        rounds=25,
-        rtol=1e-10,
-        **RING,
-        **NODES,
-        **HALF,
-    ),
+    *same("fedgia-graph is dgd", [{}], FREE, ADAPT | {"gamma": 0.1}, rounds=25, rtol=1e-10, **RING, **NODES, **HALF),
     *same("fedgia-graph is fedgia", METRICS, rounds=20, rtol=1e-11, own=COMPLETE, **NODES, **ALL),
     *same("fedgia-graph is fedgia", METRICS, rounds=20, rtol=1e-11, own=COMPLETE, **NODES, **HALF),
     *same("fedgia-graph is fedgia", METRICS, {"average": "plain"}, rtol=1e-11, own=COMPLETE, **NODES, **HALF),

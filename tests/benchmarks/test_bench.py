@@ -45,13 +45,10 @@ def test_printed_numbers_of_flame_stand_beside_the_papers_data_and_steps_or_are_
             assert block.study["data"] == {"name": "mnist", "part": "test"}
 
 
-def test_numbers_of_a_paper_keep_their_digits(tiny):
-    block = benches.read("fedgia/tiny").block[0]
-    assert block.paper["FedGiA"]["rounds"] == [5.0, 4.0]
-    assert [number.text for number in block.paper["FedGiA"]["rounds"]] == ["5.0", "4.0"]
-
-
-def test_a_block_may_have_seeds_and_trials_of_its_own(tiny):
+def test_numbers_of_a_paper_keep_their_digits_and_a_block_may_have_seeds_and_trials_of_its_own(tiny):
+    numbers = benches.read("fedgia/tiny").block[0].paper["FedGiA"]["rounds"]
+    assert numbers == [5.0, 4.0]
+    assert [number.text for number in numbers] == ["5.0", "4.0"]
     tiny.write_text(tiny.read_text().replace("optimum = true", "optimum = true\nseeds = 7\nreport = 5\nassumed = 3"))
     bench = benches.read("fedgia/tiny")
 
@@ -84,12 +81,10 @@ def test_measures_of_a_run():
     f, none = result.rounds["objective"], PaperMeasures({}, {"half": lambda result: result.rounds["objective"] / 2})
     first = np.argmax(f <= f[3])
     assert np.array_equal(result.rounds["objective_gap"], f - 1.0)
-    assert value(result, "objective", none) == f[-1]
-    assert value(result, "max objective", none) == f.max()
-    assert value(result, "half", none) == f[-1] / 2
-    assert value(result, f"rounds at objective <= {f[3]}", none) == first
-    assert value(result, f"exchanges at objective <= {f[3]}", none) == result.rounds["exchanges"][first]
-    assert value(result, "rounds at objective <= -1", none) == math.inf
+    known = {"objective": f[-1], "max objective": f.max(), "half": f[-1] / 2, "rounds at objective <= -1": math.inf}
+    reached = {"rounds": first, "exchanges": result.rounds["exchanges"][first]}
+    known |= {f"{name} at objective <= {f[3]}": number for name, number in reached.items()}
+    assert {text: value(result, text, none) for text in known} == known
     assert math.isnan(value(result, "rounds at accuracy >= 0.5", none))
     assert expressions.censored(result, "rounds")
     assert np.array_equal(expressions.series(result, "iterations", none), 10 * np.arange(9))

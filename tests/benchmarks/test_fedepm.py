@@ -29,7 +29,7 @@ def epsilon(**algorithm):
     return epsilon_of_upload(mpifed.run(NOISY | {"algorithm": options, "stop": {"diverged": 0.0}}))
 
 
-def test_the_penalty_is_exact_from_the_threshold_on():
+def test_the_penalty_is_exact_from_the_threshold_on_and_a_large_one_moves_nothing():
     below, at = fedepm(0.3), fedepm(1.0)
     assert theory.ratio(below) == pytest.approx(0.3)
     assert theory.threshold(below) == theory.threshold(at)
@@ -39,11 +39,7 @@ def test_the_penalty_is_exact_from_the_threshold_on():
     f = theory.setting(theory.Key(at)).known.f
     assert theory.penalised(theory.Key(fedepm(1.5)))[0] == pytest.approx(6 * f)
     assert theory.penalised(theory.Key(below))[0] < 6 * f
-
-
-def test_with_a_large_penalty_no_model_moves():
-    assert theory.unmoved(fedepm(10.0)) == 1
-    assert theory.last_step(fedepm(10.0)) == 0
+    assert (theory.unmoved(fedepm(10.0)), theory.last_step(fedepm(10.0))) == (1, 0)  # with a large one no model moves
 
 
 @pytest.mark.parametrize("algorithm", [{}, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)], ids=str)
@@ -62,24 +58,25 @@ def test_the_elastic_net_mean_is_that_of_the_package():
     assert np.allclose(iterates.elastic_net(s, W), elastic_net_mean(W, s.lam, s.eta), atol=1e-12)
 
 
-@pytest.mark.parametrize(("k0", "times"), [(1, 15), (12, 193)])
-def test_the_fifteenth_upload_with_printed_steps(k0, times):
-    assert np.isclose(epsilon(k0=k0, step_scale="one", eta=M50), 0.1 * times, rtol=0.01)
+SFEDAVG = {"name": "sfedavg", "k0": 3, "step": {"name": "sqrt-samples", "a": 0.01}}  # k0 steps from the model
 
 
-def test_steps_over_the_number_of_samples_cost_that_much_more_and_matched_noise_has_this_factor():
-    released, matched = (epsilon(k0=12, noise=noise, eta=1e-9) for noise in ("released", "matched"))
-    assert np.isclose(released, 4 * matched)
-    assert np.isclose(matched, 0.1 * (1.001**180 - 1) / 0.001, rtol=1e-3)
-
-
-def test_clipped_noise_has_the_epsilon_it_names_and_no_noise_has_none():
-    pytest.importorskip("dp_accounting")
-    assert epsilon(noise="clipped") == 0.1
-    assert np.isnan(epsilon(noise="none"))
-
-
-@pytest.mark.parametrize(("noise", "times"), [("matched", 3), ("released", 3 * 0.05 * 1.001**3 * 0.01 * 4 / 6**0.5)])
-def test_sfedavg_takes_k0_steps_from_the_model(noise, times):
-    step = {"name": "sqrt-samples", "a": 0.01}
-    assert np.isclose(epsilon(name="sfedavg", k0=3, noise=noise, step=step), 0.1 * times)
+@pytest.mark.parametrize(
+    ("algorithm", "times"),
+    [
+        ({"k0": 1, "step_scale": "one", "eta": M50}, 15),
+        ({"k0": 12, "step_scale": "one", "eta": M50}, 193),
+        ({"k0": 12, "noise": "matched", "eta": 1e-9}, (1.001**180 - 1) / 0.001),
+        ({"k0": 12, "noise": "released", "eta": 1e-9}, 4 * (1.001**180 - 1) / 0.001),  # steps over 4 samples
+        (SFEDAVG | {"noise": "matched"}, 3),
+        (SFEDAVG | {"noise": "released"}, 3 * 0.05 * 1.001**3 * 0.01 * 4 / 6**0.5),
+        ({"noise": "clipped"}, 1),  # the ε that it names
+        ({"noise": "none"}, np.nan),
+    ],
+    ids=str,
+)
+def test_the_epsilon_of_the_fifteenth_upload(algorithm, times):
+    if algorithm.get("noise") == "clipped":
+        pytest.importorskip("dp_accounting")
+    rel = 0.01 if "step_scale" in algorithm else 1e-3
+    assert epsilon(**algorithm) == pytest.approx(0.1 * times, rel=rel, nan_ok=True)

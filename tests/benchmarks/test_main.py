@@ -104,26 +104,24 @@ def test_one_command_runs_prints_draws_and_reports_and_counts_run_nothing(tiny, 
         assert f'id="{target}"' in web
 
 
-def test_quick_has_a_folder_of_its_own_and_a_smaller_grid(results, command):
+def test_quick_has_a_folder_of_its_own_and_a_block_for_an_array_job_is_run_in_parts(tiny, results, command):
     assert command("report", "--quick", "--processes", "1")[0] == 0
-    names = sorted(path.name for path in stored(results / "quick/fedgia/tiny"))
-    assert names == ["example-v.1-fedavg-k0-5-seed-0.h5", "example-v.1-fedgia-k0-5-seed-0.h5"]
-
-
-def test_a_block_for_an_array_job_is_not_run_by_the_report_and_its_parts_make_the_whole(tiny, results, command):
+    files = stored(results / "quick/fedgia/tiny")
+    names = ["example-v.1-fedavg-k0-5-seed-0.h5", "example-v.1-fedgia-k0-5-seed-0.h5"]
+    assert sorted(path.name for path in files) == names
     name, one = 'name = "Example V.1"', ["--seeds", "1", "--processes", "1"]
     tiny.write_text(tiny.read_text().replace(name, f"{name}\narray = true"))
     page = results / "report.md"
     assert command("report", *one)[0] == 0
     assert "too long for the report: python -m benchmarks run fedgia/tiny --slurm" in page.read_text()
-    assert not stored(results)
+    assert stored(results) == files
     code, shown, _ = command("run", "fedgia/tiny", "--slurm", "--tasks", "3")
     assert (code, shown.splitlines()[-1]) == (0, "sbatch results/sweep.sbatch")
     script = (results / "sweep.sbatch").read_text()
     assert 'python -m benchmarks run fedgia/tiny --to=results \\\n    --part "$SLURM_ARRAY_TASK_ID/' in script
     for part in ("0/2", "1/2"):
         assert command("run", "fedgia/tiny", "--part", part, *one)[0] == 0
-    assert len(stored(results)) == 4
+    assert len(stored(results)) == 4 + len(files)
     assert command("report", *one)[0] == 0
     assert "too long for the report" not in page.read_text()
 

@@ -41,15 +41,13 @@ def test_a_claim_is_a_sentence_with_its_numbers(yes, no, ties, open, text):
     assert text in sentence(Finding(CLAIM, yes, no, ties, ["runs hit a limit"] * open), "k₀")
 
 
-def test_cases_on_other_data_do_not_count_beside_those_on_the_papers():
+def test_cases_on_other_data_do_not_count_beside_those_on_the_papers_and_what_fails_says_why():
     other = [case._replace(other=True) for case in NO]
     assert Finding(CLAIM, YES, other).kind == HOLDS
     assert sentence(Finding(CLAIM, YES[:1], other), "").startswith(f"✓ {SAID}holds in 1 of 2 cases")
     assert Finding(CLAIM, [], other).kind == OTHER
     assert Finding(CLAIM, [case._replace(other=True) for case in YES], NO).kind == FAILS
-
-
-def test_a_claim_that_does_not_hold_says_why():
+    # a claim that does not hold says why
     claim = Claim(text="A is fast.", measure="rounds", order=["A", "B"], why="B is a gradient method.")
     assert sentence(Finding(claim, [], NO), "").endswith("(A 7, B never). Why: B is a gradient method.")
     assert "Why" not in sentence(Finding(claim, YES), "")

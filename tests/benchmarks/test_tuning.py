@@ -33,7 +33,7 @@ def test_values_are_multiples_of_units():
     assert {text: UNITS.scaled(text) for text in texts} == texts
 
 
-def test_no_method_is_forgotten_and_every_one_may_try_the_same_number_of_settings():
+def test_no_method_is_forgotten_and_every_one_may_try_the_same_number_of_settings_on_the_same_devices():
     assert set(SERVED) - LEFT_OUT <= {table["name"] for table in TUNING.method}
     labels = [table["label"] for table in TUNING.method]
     assert len(set(labels)) == len(labels)
@@ -43,10 +43,7 @@ def test_no_method_is_forgotten_and_every_one_may_try_the_same_number_of_setting
         assert len(tries) == TUNING.settings if ranges else 1 < len(tries) < TUNING.settings, table["label"]
         for one in tries:
             config.experiment({"algorithm": one.algorithm})  # names and values are right
-
-
-def test_a_round_costs_messages_and_passes():
-    """Equal clients of 10 samples: 0.2 s for a pass, 0.2 s for a model one way, 0.1 s for a message one way."""
+    # equal clients of 10 samples: 0.2 s for a pass, 0.2 s for a model one way, 0.1 s for a message one way
     system = plan.devices(UNITS)
     assert 10 / system["speed"] == pytest.approx(0.2)
     assert 8 * 20 / system["bandwidth_up"] == 8 * 20 / system["bandwidth_down"] == pytest.approx(0.2)

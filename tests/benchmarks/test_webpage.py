@@ -40,11 +40,8 @@ def test_the_contents_lead_to_every_benchmark_under_its_paper_by_the_anchors_of_
     assert "aria-sort" in text  # a click on a head sorts its table
 
 
-def test_a_link_survives_any_folder(tmp_path):
+def test_a_link_survives_any_folder_and_without_the_parser_there_is_no_page(tmp_path, monkeypatch):
     made = webpage(link("file", tmp_path / "a b (c)" / "x.toml", tmp_path / "my results (new)"))
     assert '<a href="../a%20b%20%28c%29/x.toml">file</a>' in made
-
-
-def test_without_the_parser_there_is_no_page(monkeypatch):
     monkeypatch.setitem(sys.modules, "markdown_it", None)
     assert webpage(PAGE) is None

@@ -1,7 +1,9 @@
-"""The command compare."""
+"""The commands compare, list, describe, schema and completion, and --version."""
 
+import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 
@@ -10,6 +12,12 @@ import pytest
 from tests.helpers.commands import ROOT, mpifed
 from tests.helpers.compared_runs import BOLD, cells
 from tests.helpers.recorded_runs import recorded
+
+PROBE = """
+source ./completion
+complete() {{ COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _shtab_mpifed; echo "${{COMPREPLY[@]}}"; }}
+complete
+"""
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +55,8 @@ def test_bold_is_for_terminals(folder):
 
 
 def test_mistakes_are_sentences(folder):
-    (folder / "study.toml").write_text("seed = 1")
     for words, told in {
         "nowhere.h5": "nowhere.h5 cannot be read: no such file or directory",
-        "study.toml": "study.toml is not a result file: it is not HDF5",
-        "fedgia-0.h5 --format html": "unknown format 'html'; the choices are terminal, markdown, latex, csv",
         "fedgia-0.h5 --sort objectve": "unknown column 'objectve'; did you mean 'objective'?",
         "": "the following arguments are required: result",
     }.items():
@@ -63,3 +68,50 @@ def test_settings_cannot_send_commands_to_the_terminal(folder, tmp_path):
     done = mpifed("compare", tmp_path / "evil.h5", folder / "fedgia-0.h5")
     assert "\033" not in done.out
     assert r"\x1b[2Jfed" in done.out
+
+
+def test_list_describe_and_version_and_the_matrix_fits_on_a_screen():
+    assert "fedgia" in mpifed("list", "algorithms").out
+    told = mpifed("describe", "fedadmm").out
+    for word in ("k0", "r0", "nu", "eps0", "inner_max", "0.95", "(3.3)"):
+        assert word in told
+    for word in ("mpifed", "Python", "numpy", "mpi4py", "MPI", "HDF5"):
+        assert word in mpifed("--version").out
+    lines = mpifed("list", "matrix").out.splitlines()
+    assert max(map(len, lines)) <= 100
+    (row,) = (line.split() for line in lines if line.startswith("fedgia "))
+    assert row[1] == "yes"
+    assert [cell.rstrip("¹²³⁴⁵⁶⁷⁸⁹") for cell in row[-2:]] == ["no", "yes"]
+    assert any(" the algorithm needs lipschitz (an upper bound" in line for line in lines)
+    assert mpifed("list", "matrx").err == "mpifed: unknown kind 'matrx'; did you mean 'matrix'?\n"
+
+
+def test_the_schema_is_printed_or_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    printed = mpifed("schema")
+    assert mpifed("schema", "-o", "mpifed.schema.json").out.endswith("written to mpifed.schema.json\n")
+    assert json.loads((tmp_path / "mpifed.schema.json").read_text("utf-8")) == json.loads(printed.out)
+    again = mpifed("schema", "-o", "mpifed.schema.json")
+    assert again.code == 2
+    assert "mpifed.schema.json exists" in again.err
+    assert mpifed("schema", "-o", "mpifed.schema.json", "--force").code == 0
+
+
+def test_there_is_a_script_for_every_shell_that_completes_commands_and_options(tmp_path):
+    pytest.importorskip("shtab")
+    for shell in ("tcsh", "zsh", "bash"):
+        done = mpifed("completion", shell)
+        assert done.code == 0
+        assert "mpifed" in done.out
+        assert "resume" in done.out
+    (tmp_path / "completion").write_text(done.out, "utf-8")
+    for words, found in (("mpifed res", "resume"), ("mpifed plot --tit", "--title")) if shutil.which("bash") else ():
+        done = subprocess.run(["bash", "-c", PROBE.format(words=words)], cwd=tmp_path, capture_output=True, text=True)
+        assert done.stdout.split() == [found]
+
+
+def test_completion_without_shtab_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    done = mpifed("completion", "bash")
+    assert done.code == 2
+    assert done.err == 'mpifed: completion needs shtab: pip install "mpifed[completion]"\n'

@@ -112,21 +112,3 @@ def test_a_picture_is_overwritten_only_by_force(tmp_path):
     assert (tmp_path / "p.svg").read_text() == "mine"
     assert mpifed(*words, "--force").code == 0
     assert "linreg-noniid: 4 clients, features = 3, seed = 0" in (tmp_path / "p.svg").read_text()
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["info", "digits", "mnist"], "'mnist' is not an override: after 'digits' write KEY=VALUE"),
-        (["info", "digits", "data.klients=3"], "data.klients"),
-        (["info", "digits", "-o", "x.gif"], "x.gif does not name a picture: it must end in .png, .pdf, .svg"),
-        (["get", "qot", "data.clients=3"], "data.clients=3 is for data info: data get takes the name of a data set"),
-        (["get", "qot", "-o", "x.png"], "-o is for data info"),
-        (["info", "none.toml"], "experiment file 'none.toml' cannot be read"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(words, sentence, tmp_path):
-    done = mpifed("data", *words, cwd=tmp_path)
-    assert (done.code, done.out) == (2, "")
-    assert sentence in done.err
-    assert done.err.count("\n") == 1

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpifed.compressors.base import Compressor
-from mpifed.core.errors import UserError
-from mpifed.core.streams import stream
+from mpifed import Compressor, UserError, stream
 from tests.compressors import codec
 
 MANY = 600  # draws of an expectation

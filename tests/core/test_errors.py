@@ -3,23 +3,7 @@
 import errno
 import os
 
-import pytest
-
-from mpifed.core.errors import LONGEST, UserError, failure, printable, reason, sentence, unknown
-
-
-@pytest.mark.parametrize(
-    ("name", "known", "path", "message"),
-    [
-        ("fedadm", ["fedavg", "fedadmm"], "", "unknown algorithm 'fedadm'; did you mean 'fedadmm'?"),
-        ("xyz", ["fedavg", "fedadmm"], "", "unknown algorithm 'xyz'; the choices are fedavg, fedadmm"),
-        ("k1", [], "algorithm", "unknown algorithm 'algorithm.k1'; there are none here"),
-    ],
-)
-def test_an_unknown_name_is_answered_with_what_there_is(name, known, path, message):
-    with pytest.raises(UserError) as caught:
-        unknown("algorithm", name, known, path)
-    assert str(caught.value) == message
+from mpifed.core.errors import LONGEST, UserError, failure, printable, reason, sentence
 
 
 def test_a_sentence_is_one_line_of_bounded_length():
@@ -28,12 +12,9 @@ def test_a_sentence_is_one_line_of_bounded_length():
     assert printable("ü\t\n", keep="\n") == "ü\\t\n"
 
 
-def test_the_reason_of_an_error_of_the_system_is_that_of_the_system():
+def test_the_reason_of_an_error_of_the_system_is_that_of_the_system_and_a_failure_says_where_it_happened():
     assert reason(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "x.h5")) == "no such file or directory"
     assert reason(ValueError("Bad Value")) == "bad value"
-
-
-def test_a_failure_of_a_rank_says_where_it_happened():
     assert failure(2, UserError("k0 = 0 is wrong")) == "k0 = 0 is wrong"
     try:
         _ = 1 // 0

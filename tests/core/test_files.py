@@ -39,18 +39,15 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(path, error):
     assert os.listdir(path.parent) == ["out.txt"]
 
 
-def test_replacing_keeps_a_file_without_force(path):
+def test_replacing_keeps_a_file_without_force_and_passes_errors_of_the_caller_on(path):
     with pytest.raises(UserError, match=r"out\.txt exists; say --force"), replacing(path, force=False) as part:
         part.write_text("new")
+    with pytest.raises(ValueError, match="mine"), replacing(path.parent / "new.txt", force=False):
+        raise ValueError("mine")
     with replacing(path, force=True) as part:
         part.write_text("new")
     assert path.read_text() == "new"
-
-
-def test_an_error_of_the_caller_is_not_taken_for_one_of_the_disk(tmp_path):
-    with pytest.raises(ValueError, match="mine"), replacing(tmp_path / "out.txt", force=False):
-        raise ValueError("mine")
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(path.parent) == ["out.txt"]
 
 
 def test_a_claimed_name_is_the_first_that_is_free_and_is_taken_from_then_on(tmp_path):

@@ -27,16 +27,13 @@ def file(tmp_path):
         yield opened
 
 
-def test_arrays_and_texts_are_read_whole_and_what_leads_elsewhere_is_refused(file):
+def test_arrays_and_texts_are_read_whole_without_groups_and_what_leads_elsewhere_is_refused(file):
     assert values(entry(file, "numbers", "file"), "numbers").tolist() == [0, 1, 2, 3]
     assert values(entry(file, "words", "file"), "words").tolist() == ["a", "é"]
     assert entry(file, "missing", "file") is None
     for name in ("soft", "outside", "virtual"):
         with pytest.raises(UserError, match=f"^{name} of file "):
             entry(file, name, "file")
-
-
-def test_datasets_of_a_group_leave_out_groups_and_what_is_empty(file):
     assert [name for name, _ in datasets(entry(file, "group", "file"), "file")] == ["numbers"]
     with pytest.raises(UserError, match="of file is a link"):
         dict(datasets(file, "file"))

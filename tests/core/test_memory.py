@@ -6,15 +6,12 @@ from mpifed.core import memory
 from mpifed.core.errors import UserError
 
 
-def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
+def test_what_does_not_fit_into_memory_or_declares_more_than_its_file_can_hold_is_refused(monkeypatch):
     assert 0 < memory.free() < 2**60
     monkeypatch.setattr(memory, "free", lambda: 10**9)
     memory.check_memory(10**9, "X")
     with pytest.raises(UserError, match=r"^X would take 2,000 MB of memory, but only 1,000 MB are free$"):
         memory.check_memory(2 * 10**9, "X")
-
-
-def test_a_file_cannot_declare_more_than_it_can_hold():
     memory.check_declared(memory.MOST_PACKED * 10**6, 10**6, "X")
     with pytest.raises(UserError, match=r"^X declares 1,100,000,001 bytes, but its 1,000,000 bytes"):
         memory.check_declared(memory.MOST_PACKED * 10**6 + 1, 10**6, "X")

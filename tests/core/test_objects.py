@@ -1,5 +1,6 @@
 """Values of a Python program become plain values of an experiment; classes get names by which they are found."""
 
+import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,6 @@ from mpifed.algorithms.parts.step_sizes import Constant, Step
 from mpifed.core import plugins
 from mpifed.core.errors import UserError
 from mpifed.core.objects import plain, reference
-from tests.helpers.commands import execute
 
 
 @pytest.fixture(autouse=True)
@@ -77,13 +77,14 @@ def test_a_class_of_a_module_is_named_by_it_and_found_again():
     assert issubclass(plugins.find(Step, name), Harmonic)
 
 
-def test_a_class_of_a_file_is_named_by_the_file(tmp_path):
+def test_a_class_of_a_file_is_named_by_the_file(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text("from mpifed import Step\nclass Half(Step):\n    pass\n")
-    words = "from mpifed.core.objects import reference; import mine; print(reference(mine.Half))"
-    inside = execute([sys.executable, "-c", f"import sys; sys.path.insert(0, ''); {words}"], cwd=tmp_path)
-    assert inside.out == "mine.py:Half\n"
-    outside = execute([sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {words}"])
-    assert outside.out == f"{tmp_path}/mine.py:Half\n"
+    monkeypatch.syspath_prepend(tmp_path)
+    half = importlib.import_module("mine").Half
+    assert reference(half) == f"{tmp_path}/mine.py:Half"
+    monkeypatch.chdir(tmp_path)
+    assert reference(half) == "mine.py:Half"
+    del sys.modules["mine"]
 
 
 def local_step(name):
@@ -108,17 +109,15 @@ def test_a_class_that_nobody_else_can_name_is_found_in_this_program_alone():
         reference(local_step("Twin"))
 
 
-class Net:
-    """A class that is no component."""
-
-
 def test_another_class_or_a_function_becomes_the_text_that_names_it():
     """A network in torch and its loss, for example."""
+
+    class Net:
+        pass
 
     def focal(scores, targets):
         return scores - targets
 
-    table = {"module": Net, "loss": focal}
-    assert plain(table, "problem") == {"module": f"{__name__}:Net", "loss": "__main__:focal"}
+    assert plain({"module": Net, "loss": focal}, "problem") == {"module": "__main__:Net", "loss": "__main__:focal"}
     assert plugins.load("__main__:focal", "function", Callable) is focal
-    assert plain(reference, "key") == "mpifed.core.objects:reference"
+    assert plain([reference, UserError], "key") == ["mpifed.core.objects:reference", "mpifed.core.errors:UserError"]

@@ -126,20 +126,17 @@ def test_the_study_of_the_guide_runs_from_another_folder_with_the_same_bits(fold
     assert re.search(r"^features n +20$", told, re.M)
 
 
-def test_the_guide_names_what_each_kind_must_define_and_its_group():
+def abstract(cls):
+    return [key for key in dir(cls) if getattr(getattr(cls, key), "__isabstractmethod__", False)]
+
+
+def test_the_guide_names_what_each_kind_must_define_and_its_group_and_classes_of_mpifed_define_it():
     for family in describe.KINDS.values():
-        abstract = [key for key in dir(family) if getattr(getattr(family, key), "__isabstractmethod__", False)]
         row = re.search(rf"\| `mpifed.{family.__name__}`[^|]* \| (.*) \|", GUIDE).group(1)
-        assert abstract
-        assert all(f"`{key}`" in row for key in abstract)
+        assert abstract(family)
+        assert all(f"`{key}`" in row for key in abstract(family))
         assert f"`mpifed.{family.kind}`" in GUIDE
-
-
-@pytest.mark.parametrize("family", describe.KINDS.values(), ids=describe.KINDS)
-def test_every_class_of_mpifed_defines_what_it_must(family):
-    for name in family.choices:
-        cls = family.member(name, "name")
-        assert not [key for key in dir(cls) if getattr(getattr(cls, key), "__isabstractmethod__", False)]
+        assert not [name for name in family.choices if abstract(family.member(name, "name"))]
 
 
 def test_parts_of_an_algorithm_come_from_outside_too(folder):
@@ -185,33 +182,22 @@ WRONG = {
 }
 
 
-@pytest.fixture
-def wrong(folder):
-    files = {"broken": BROKEN, "fails": "\n\n1 / 0\n", "leaves": "raise SystemExit(3)\n", "text": "no code\n"}
-    for name, text in files.items():
-        (folder / f"{name}.py").write_text(text)
-
-
 def refused(sentence, *assignments):
     with pytest.raises(UserError) as caught:
         config.experiment(config.override({}, assignments))
     assert str(caught.value) == sentence
 
 
-@pytest.mark.parametrize("assignment", WRONG)
-def test_what_is_missing_is_told_in_one_sentence(wrong, assignment):
-    key, name = assignment.split("=")
-    for _ in range(2):  # a file that failed is tried again
-        refused(f'{key} = "{name}" is wrong: {WRONG[assignment]}', assignment)
-
-
-def test_options_are_refused_like_those_of_mpifed(wrong):
+def test_what_is_missing_is_told_in_one_sentence(folder):
+    files = {"broken": BROKEN, "fails": "\n\n1 / 0\n", "leaves": "raise SystemExit(3)\n", "text": "no code\n"}
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text)
+    for assignment, sentence in [*WRONG.items()] * 2:  # a file that failed is tried again
+        key, name = assignment.split("=")
+        refused(f'{key} = "{name}" is wrong: {sentence}', assignment)
     name = "algorithm=my_methods.py:GradientDescent"
     refused("unknown key 'algorithm.gama'; did you mean 'gamma'?", name, "algorithm.gama=1")
     refused("algorithm.gamma = 0 is wrong: it must be a number > 0.0", name, "algorithm.gamma=0")
-
-
-def test_describe_refuses_what_is_none_of_mpifeds_kinds(wrong):
     underived = "JSONDecoder of json is not derived from mpifed.core.component.Component"
     for name, sentence in {"json:JSONDecoder": underived, "nowhere.py:X": "there is no file nowhere.py"}.items():
         with pytest.raises(UserError, match=rf'^name = "{name}" is wrong: {sentence}$'):

@@ -48,7 +48,6 @@ def test_a_block_takes_half_of_the_l2_cache_of_a_core_within_bounds(machine, sib
     found = block_size()
     assert found.bytes == expected
     assert "KiB of L2 cache" in found.reason
-    assert block_size(12345) == (12345, "the experiment says so")
 
 
 @pytest.mark.parametrize("caches", [[], [L1, L3], [L1, (2, "Unified", "much", "4")], [L1, (2, "Unified", "", "")]])
@@ -76,7 +75,5 @@ def test_a_mac_is_asked_by_sysctl(said, expected, monkeypatch):
     monkeypatch.setattr(processor.sys, "platform", "darwin")
     monkeypatch.setattr(processor.subprocess, "run", sysctl)
     assert processor.l2_of_a_core() == expected
-
-
-def test_this_machine_has_a_size_within_bounds():
-    assert LEAST <= block_size().bytes <= MOST
+    monkeypatch.undo()
+    assert LEAST <= block_size().bytes <= MOST  # on this machine

@@ -40,14 +40,11 @@ def test_absent_files_are_told_as_loading_would_tell_them(name, place, root, mon
     assert str(caught.value) == str(loading.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "there", "absent"),
-    [
-        ("qot", "toxicity.mat", "toxicityclass.mat"),
-        ("adult", "adult.data", "adult.test"),
-        ("mnist", "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"),
-    ],
-)
+IMAGES = ("mnist", "train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz")
+MAT, TEXT = ("qot", "toxicity.mat", "toxicityclass.mat"), ("adult", "adult.data", "adult.test")
+
+
+@pytest.mark.parametrize(("name", "there", "absent"), [IMAGES, MAT, TEXT])
 def test_the_second_file_of_a_pair_is_looked_for_too(root, name, there, absent):
     (root / name).mkdir()
     (root / name / there).touch()
@@ -68,13 +65,4 @@ def test_a_file_is_looked_for_and_must_be_readable(tmp_path, monkeypatch):
     source.check()  # whatever is in it
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(UserError, match=r"fed\.npz cannot be read: permission denied$"):
-        source.check()
-
-
-def test_images_need_pillow_before_the_first_one_is_read(root, monkeypatch):
-    (root / "medical-mnist").mkdir()
-    source = Data.build({"name": "medical-mnist"}, "data")
-    source.check()
-    monkeypatch.setattr("mpifed.data.sources.public_images.find_spec", lambda name: None)
-    with pytest.raises(UserError, match='needs Pillow to read images: pip install "mpifed'):
         source.check()

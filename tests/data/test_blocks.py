@@ -6,8 +6,9 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpifed.core.symmetric import pack
 from mpifed.data.blocks import dense_block, padded, plan
-from mpifed.data.sparse_block import sparse_block
+from mpifed.data.sparse_block import products, sparse_block
 from mpifed.problems import gram as spectral
 from mpifed.problems.base import Problem
 from mpifed.problems.logistic import Logistic
@@ -64,9 +65,8 @@ def test_a_block_keeps_rows_labels_weights_and_type(kind, dtype):
     clients = samples(4, 7, 3)
     block = block_of(clients, kind, dtype)
     assert (len(block), block.n) == (4, 3)
-    assert {a.dtype for a in (block.b, block.w, block.matvec(np.zeros(3, dtype)), block.vecmat(block.b))} == {
-        np.dtype(dtype)
-    }
+    found = (block.b, block.w, block.matvec(np.zeros(3, dtype)), block.vecmat(block.b))
+    assert all(array.dtype == dtype for array in found)
     for i, (A, b) in enumerate(clients):
         assert np.array_equal(block.dense(i), A.astype(dtype))
         assert np.array_equal(block.b[i], np.pad(b, (0, 8 - len(b))).astype(dtype))
@@ -118,16 +118,10 @@ def answers(problem, clients, kind, dtype, X):
     }
 
 
-def few(names):
-    """Of all products of settings, those that run by default; the others are slow."""
-    cases = [(name, dtype, kind, shape) for name in names for dtype in DTYPES for kind in KINDS for shape in SHAPES]
-    usual = [case for k, case in enumerate(cases) if case[0] == "logistic" or k % 5 == 0]
-    return [pytest.param(*case, marks=[] if case in usual else pytest.mark.slow) for case in cases]
-
-
-@pytest.mark.parametrize(
-    ("name", "dtype", "kind", "shape"), few(["least-squares", "logistic", "nonconvex-logistic", "quadratic"])
-)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["least-squares", "logistic", "nonconvex-logistic", "quadratic"])
 def test_the_bits_of_a_client_depend_neither_on_its_neighbours_nor_on_its_place(name, dtype, kind, shape):
     problem = Problem.build(name, "problem")
     clients = samples(*shape, labels="real" if name == "least-squares" else "binary")
@@ -158,10 +152,7 @@ def test_nor_do_they_where_matrices_are_too_large_to_be_formed(dtype, kind, monk
 
 
 @given(
-    sizes=st.lists(st.integers(1, 400), min_size=1, max_size=80),
-    n=st.integers(1, 5000),
-    itemsize=st.sampled_from([4, 8]),
-    block=st.integers(1, 1 << 23),
+    st.lists(st.integers(1, 400), min_size=1), st.integers(1, 5000), st.sampled_from([4, 8]), st.integers(1, 1 << 23)
 )
 def test_the_plan_puts_every_client_in_one_block_of_one_padded_size_and_about_so_many_bytes(sizes, n, itemsize, block):
     sizes = np.array(sizes)
@@ -180,3 +171,50 @@ def test_the_plan_makes_few_blocks_and_of_large_matrices_small_ones_with_clients
     for matrix, groups in ((100, [[1, 5, 6], [0, 2, 3, 4]]), (400, [[0], [1], [2, 3], [4], [5, 6]])):
         assert [list(group) for group in plan(sizes, 3, 8, 6400, matrix)] == groups, matrix
     assert [list(group) for group in plan(sizes, 3, 8, 6400, 10**9)] == [[i] for i in range(7)]
+
+
+def few_numbers(d=40, n=30, share=0.1, seed=0, dtype="float64"):
+    """A few random numbers a row, the last column being 1; the fourth row has none."""
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((d, n)) < share, rng.standard_normal((d, n)), 0)
+    X[:, -1] = 1
+    X[3] = 0
+    return sp.csr_array(X.astype(dtype))
+
+
+def csr_block(parts):
+    return block_of([(X.toarray(), np.zeros(X.shape[0])) for X in parts], "csr")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_one_sparse_product_gives_the_upper_triangle(dtype):
+    A = few_numbers(dtype=dtype)
+    P, w = products(A), np.linspace(-1, 2, 40).astype(dtype)
+    dense = A.toarray()
+    assert (P.shape, (P @ w).dtype) == ((30 * 31 // 2, 40), dtype)
+    assert np.allclose(P @ w, pack((dense.T * w) @ dense), rtol=1e-5 if dtype == "float32" else 1e-13, atol=1e-6)
+    data, columns = np.repeat(A.data, 2) / 2, np.repeat(A.indices, 2)  # a number that is stored in parts counts once
+    assert np.allclose(products(sp.csr_array((data, columns, 2 * A.indptr), A.shape)).toarray(), P.toarray())
+
+
+def test_rows_with_many_numbers_are_left_to_a_product_of_dense_rows():
+    assert products(few_numbers(share=0.6)) is None
+    assert products(few_numbers(n=12)) is None
+    parts, W = [few_numbers(), few_numbers(share=0.9, seed=1)], np.random.default_rng(2).random((2, 40))
+    whole = csr_block(parts)  # of clients with and without products
+    assert [P is None for P in whole.products()] == [False, True]
+    assert np.allclose(whole.packed_gram(W), pack(whole.gram(W)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.6])
+def test_a_client_has_the_same_bits_in_every_block_and_those_of_weights_below_0_are_right(share):
+    parts = [few_numbers(share=share, seed=seed) for seed in range(5)]
+    whole, W = csr_block(parts), np.random.default_rng(9).standard_normal((5, 40))
+    found = whole.packed_gram(W)
+    assert np.allclose(found, pack(whole.gram(W)), rtol=1e-12, atol=1e-12)
+    for picked in ([0, 3], [4], [1, 2, 4]):
+        assert whole.take(np.array(picked)).packed_gram(W[picked]).tobytes() == found[picked].tobytes()
+        assert csr_block([parts[i] for i in picked]).packed_gram(W[picked]).tobytes() == found[picked].tobytes()
+    first = whole.products()  # computed once for the whole block
+    assert whole.products() is first
+    assert whole.take(np.array([2])).products()[0] is first[2]

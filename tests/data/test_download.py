@@ -29,11 +29,11 @@ def publish(monkeypatch):
 def archive(tmp_path, publish):
     """Publishes a zip archive of these members; its checksum."""
 
-    def write(members=("qsar.csv",), files=("qsar.csv",), sha256="", mode=0):
+    def write(members=("qsar.csv",), files=("qsar.csv",), sha256=""):
         with zipfile.ZipFile(tmp_path / "set.zip", "w") as out:
             for member in members:
                 info = zipfile.ZipInfo(member)
-                info.external_attr = mode << 16
+                info.external_attr = (stat.S_IFLNK | 0o777) << 16  # as if they were links
                 out.writestr(info, f"{member}: 1;0;positive\n")
             out.writestr("../evil.txt", "outside")
         digest = hashlib.sha256((tmp_path / "set.zip").read_bytes()).hexdigest()
@@ -46,16 +46,19 @@ def archive(tmp_path, publish):
 def test_fetch_puts_the_members_wanted_in_place_and_nothing_else(tmp_path, archive):
     digest = archive(members=("a.csv", "b.csv", "c.csv"), files=("a.csv", "c.csv"))
     to = tmp_path / "deep/data"
-    wanted = [f"{to}/qot/{name} (SHA-256 {digest}, as published)" for name in ("a.csv", "c.csv")]
-    assert [str(file) for file in fetch("qot", to)] == wanted
+    (to / "qot").mkdir(parents=True)
+    (to / "qot/c.csv").symlink_to(tmp_path / "outside")
+    assert fetch("qot", to) == {to / "qot" / name: f"SHA-256 {digest}, as published" for name in ("a.csv", "c.csv")}
     assert (to / "qot/c.csv").read_text() == "c.csv: 1;0;positive\n"
+    assert not (to / "qot/c.csv").is_symlink()
+    assert not (tmp_path / "outside").exists()
     assert sorted(p.name for p in (tmp_path / "deep").rglob("*")) == ["a.csv", "c.csv", "data", "qot"]
     (to / "qot/a.csv").write_text("mine")
     (to / "qot/c.csv").unlink()
-    assert [file.note == "exists already" for file in fetch("qot", to)] == [True, False]
+    assert [note == "exists already" for note in fetch("qot", to).values()] == [True, False]
     assert (to / "qot/a.csv").read_text() == "mine"  # what is there is left alone
     digest = archive(sha256=None)
-    assert fetch("qot", tmp_path / "to")[0].note == f"SHA-256 {digest}; none is published to compare it with"
+    assert [*fetch("qot", tmp_path / "to").values()] == [f"SHA-256 {digest}; none is published to compare it with"]
 
 
 def test_fetch_leaves_nothing_behind_when_something_is_wrong(tmp_path, archive, monkeypatch):
@@ -73,16 +76,6 @@ def test_fetch_leaves_nothing_behind_when_something_is_wrong(tmp_path, archive, 
     (tmp_path / "set.zip").write_text("<html>not here any more</html>")
     refused(r"the server did not send a \.zip file")
     assert list((tmp_path / "to/qot").iterdir()) == []
-
-
-def test_fetch_writes_plain_files_in_the_place_of_links(tmp_path, archive):
-    archive(mode=stat.S_IFLNK | 0o777)
-    (tmp_path / "to/qot").mkdir(parents=True)
-    (tmp_path / "to/qot/qsar.csv").symlink_to(tmp_path / "outside")
-    (path,) = (fetched.path for fetched in fetch("qot", tmp_path / "to"))
-    assert not path.is_symlink()
-    assert path.read_text() == "qsar.csv: 1;0;positive\n"
-    assert not (tmp_path / "outside").exists()
 
 
 class Server(http.server.SimpleHTTPRequestHandler):
@@ -124,7 +117,8 @@ def test_fetch_over_http(tmp_path, publish, server):
             fetch("qot", tmp_path / "to")
         assert "\n" not in str(caught.value)
     publish(f"{server}/x.bz2", files=("x.bz2",))
-    assert fetch("qot", tmp_path / "to")[0].path.read_bytes() == (tmp_path / "x.bz2").read_bytes()
+    (path,) = fetch("qot", tmp_path / "to")
+    assert path.read_bytes() == (tmp_path / "x.bz2").read_bytes()
     assert [path.name for path in (tmp_path / "to/qot").iterdir()] == ["x.bz2"]
 
 

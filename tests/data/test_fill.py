@@ -1,15 +1,16 @@
-"""Samples of clients of any size go into blocks, and come out where they belong."""
+"""Samples of clients of any size go into blocks, and clients picked from blocks side by side come out of few blocks."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mpifed.core.errors import UserError
 from mpifed.data import fill as module
 from mpifed.data.blocks import plan
-from mpifed.data.fill import Layout, add_tests, fill
+from mpifed.data.fill import Layout, SameSizeBlocks, add_tests, by_padded_size, dense_blocks, fill
 from mpifed.data.pool import Pool
-from mpifed.data.same_size_blocks import dense_blocks
+from tests.data.test_blocks import KINDS, block_of, normal, samples
 
 SIZES = np.array([5, 1, 9, 4, 12, 3, 8])
 RNG = np.random.default_rng(5)
@@ -38,15 +39,6 @@ def test_every_client_finds_its_samples_in_its_block(matrix, piece, monkeypatch)
             assert np.array_equal(block.b[position, : SIZES[client]], 10 * Y[rows])
 
 
-def test_labels_that_a_problem_refuses_end_it():
-    def refuse(b):
-        raise UserError("labels must be 1")
-
-    data = Pool(X, Y, None, SIZES)
-    with pytest.raises(UserError, match="labels must be 1"):
-        fill(data, data.rows, layout(0, 7), refuse)
-
-
 def test_test_samples_belong_to_the_block_of_their_client():
     data, where = Pool(X, Y, None, SIZES, test=TEST), layout(0, 7)
     blocks = fill(data, data.rows, where, np.asarray)
@@ -69,3 +61,72 @@ def test_clients_of_equal_size_are_copied_together_and_others_one_by_one():
         assert np.array_equal(blocks[k].A[j, :size], rows[end - size : end])
         assert np.array_equal(blocks[k].b[j, :size], rows[end - size : end, 0])
         assert not blocks[k].A[j, size:].any()
+
+
+CLIENTS = samples(11, 12, 10)
+GROUPS = [(0, 4), (4, 8), (8, 11)]  # begin and end of each block
+
+
+def group_of(kind):
+    """Three blocks of the clients as one group."""
+    if kind == "csr":
+        return SameSizeBlocks([block_of(CLIENTS[a:b], kind) for a, b in GROUPS])
+    blocks = dense_blocks([np.array([len(A) for A, _ in CLIENTS[a:b]]) for a, b in GROUPS], 10, float)
+    for block, (a, b) in zip(blocks, GROUPS, strict=True):
+        source = block_of(CLIENTS[a:b], kind)
+        block.A[:], block.b[:] = source.A, source.b
+    return blocks[0].place[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(positions=st.sets(st.integers(0, 10), min_size=1))
+def test_pieces_hold_the_clients_picked_in_order(kind, positions):
+    positions, group, end = np.array(sorted(positions)), group_of(kind), 0
+    for first, last, block in group.pieces(positions):
+        assert first == end
+        assert 0 < len(block) == last - first <= 4
+        end = last
+        wanted = block_of([CLIENTS[i] for i in positions[first:last]], kind)
+        assert all(np.array_equal(getattr(block, name), getattr(wanted, name)) for name in ("b", "d", "w"))
+        assert block.matvec(normal(10)).tobytes() == wanted.matvec(normal(10)).tobytes()
+    assert end == len(positions)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_block_of_which_all_clients_are_picked_is_given_as_it_is_and_neighbours_are_not_copied(kind):
+    group = group_of(kind)
+    found = list(group.pieces(np.array([1, 2, 4, 5, 6, 7, 9, 10])))
+    assert [(first, last) for first, last, _ in found] == [(0, 2), (2, 6), (6, 8)]
+    assert [found[k][2] is group.blocks[k] for k in range(3)] == [False, True, False]
+    if kind == "dense":
+        assert np.shares_memory(group.take(np.array([3, 4, 5])).A, group.whole.A)
+        assert not np.shares_memory(group.take(np.array([3, 5])).A, group.whole.A)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_computed_once_is_computed_for_the_blocks_touched_alone(kind):
+    group, calls = group_of(kind), []
+
+    def twice_the_size(block):
+        calls.append(len(block))
+        return 2 * block.d
+
+    sizes = np.array([2 * len(A) for A, _ in CLIENTS])
+    part = group.take(np.array([1, 2, 9]))
+    assert np.array_equal(part.once("size", twice_the_size), sizes[[1, 2, 9]])
+    assert calls == [4, 3]
+    assert np.array_equal(part.take(np.array([0, 2])).once("size", twice_the_size), sizes[[1, 9]])
+    assert np.array_equal(group.blocks[0].once("size", twice_the_size), sizes[:4])
+    assert calls == [4, 3]
+    assert np.array_equal(group.blocks[1].once("size", twice_the_size), sizes[4:8])
+    assert calls == [4, 3, 4]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_of_one_padded_size_are_grouped(kind):
+    blocks = dense_blocks([np.full(3, 8)], 10, float) + dense_blocks([np.full(5, 12), np.full(6, 11)], 10, float)
+    if kind == "csr":
+        blocks = [block_of(clients, kind) for clients in (samples(3, 8, 10), CLIENTS[:5], CLIENTS[5:])]
+    found = by_padded_size(blocks)
+    assert [len(group) for group in found] == [3, 11]
+    assert [block for group in found for block in group.blocks] == blocks

@@ -19,9 +19,12 @@ def pool(labels, names=(), test=None, dtype="float64"):
     return data
 
 
+ALONE = "with one class there is nothing to tell apart"
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(
-    ("kind", "labels", "wanted", "note"),
+    ("kind", "labels", "wanted", "note"),  # wanted: None where labels stay as they are
     [
         ("classes", [1, 3, 2, 1], [0, 2, 1, 0], "labels 1 … 3 are numbered 0 … 2"),
         ("classes", [2.0, 1.0], [1, 0], "labels 1 … 2 are numbered 0 … 1"),
@@ -29,50 +32,30 @@ def pool(labels, names=(), test=None, dtype="float64"):
         ("binary", [2, 1, 2], [1, 0, 1], "labels 1 and 2 become 0 and 1"),
         ("binary", [0, 2, 0], [0, 1, 0], "labels 0 and 2 become 0 and 1"),
         ("binary", [4, 2, 4], [1, 0, 1], "labels 2 and 4 become 0 and 1"),
+        ("classes", [0, 1, 3], None, "class 2 is empty: no sample has such a label"),
+        ("classes", [0, 5], None, "4 of 6 classes are empty (1, 2, 3, 4): no sample has such a label"),
+        ("classes", [0, 50], None, "49 of 51 classes are empty (1, 2, 3, 4, …, 49): no sample has such a label"),
+        ("classes", [2, 3, 4], None, "2 of 5 classes are empty (0, 1): no sample has such a label"),
+        ("classes", [1, 1], None, f"all labels are 1: {ALONE}"),
+        ("binary", [0, 0], None, f"all labels are 0: {ALONE}"),
+        ("binary", [-1], None, f"all labels are -1: {ALONE}"),
+        *(("classes", labels, None, "") for labels in ([0, 1, 2, 1], [True, False])),
+        *(("binary", labels, None, "") for labels in ([0, 1], [-1, 1])),
+        *(("numbers", labels, None, "") for labels in ([1, 2, 3], [0, 3], [0.5], [1, 1])),
     ],
 )
-def test_labels_that_do_not_count_from_zero_are_mapped_and_it_is_said(kind, labels, wanted, note, dtype):
-    data = fitted(pool(labels, dtype=dtype), kind)
+def test_what_becomes_of_labels_is_said_and_where_nothing_is_said_the_data_stay_as_they_are(
+    kind, labels, wanted, note, dtype
+):
+    plain = pool(labels, dtype=dtype)
+    data = fitted(plain, kind)
     X, y = data.rows(0, 1)
-    assert (data.notes, y.tolist(), y.dtype, data.classes) == ((note,), wanted, dtype, len(set(wanted)))
-    assert data.values().tolist() == sorted(set(wanted))
-    assert np.array_equal(X, pool(labels).rows(0, 1)[0])
-
-
-@pytest.mark.parametrize(
-    ("kind", "labels"),
-    [
-        ("classes", [0, 1, 2, 1]),
-        ("classes", [True, False]),
-        ("binary", [0, 1]),
-        ("binary", [-1, 1]),
-        ("numbers", [1, 2, 3]),
-        ("numbers", [0, 3]),
-        ("numbers", [0.5]),
-        ("numbers", [1, 1]),
-    ],
-)
-def test_labels_that_fit_stay_as_they_are_and_nothing_is_said(kind, labels):
-    data = pool(labels)
-    assert fitted(data, kind) is data
-
-
-@pytest.mark.parametrize(
-    ("kind", "labels", "note"),
-    [
-        ("classes", [0, 1, 3], "class 2 is empty: no sample has such a label"),
-        ("classes", [0, 5], "4 of 6 classes are empty (1, 2, 3, 4): no sample has such a label"),
-        ("classes", [0, 50], "49 of 51 classes are empty (1, 2, 3, 4, …, 49): no sample has such a label"),
-        ("classes", [2, 3, 4], "2 of 5 classes are empty (0, 1): no sample has such a label"),
-        ("classes", [1, 1], "all labels are 1: with one class there is nothing to tell apart"),
-        ("binary", [0, 0], "all labels are 0: with one class there is nothing to tell apart"),
-        ("binary", [-1], "all labels are -1: with one class there is nothing to tell apart"),
-    ],
-)
-def test_empty_classes_and_data_of_one_class_are_said_and_not_changed(kind, labels, note):
-    data = fitted(pool(labels), kind)
-    assert (data.notes, data.classes) == ((note,), pool(labels).classes)
-    assert data.rows(0, 1)[1].tolist() == labels
+    assert (data is plain) == (note == "")
+    assert data.notes == ((note,) if note else ())
+    assert data.classes == (plain.classes if wanted is None else len(set(wanted)))
+    assert (y.tolist(), y.dtype) == (labels if wanted is None else wanted, dtype)
+    assert data.values().tolist() == sorted(set(y))
+    assert np.array_equal(X, plain.rows(0, 1)[0])
 
 
 WHOLE = "labels must be whole numbers 0, 1 … C−1, but there is"
@@ -92,12 +75,7 @@ LONG = tuple(letter * 30 for letter in "abc")
         ("binary", [-1, 0, 1], (), f"{TWO} 3: -1, 0, 1; problem=softmax "),
         ("binary", range(3), LONG, f"{TWO} 3: a{{19}}…, b{{19}}…, c{{19}}…; problem=soft"),
         ("numbers", range(3), LONG, r"text \(a{19}…, b{19}…, c{19}…\), .*; problem=softmax takes them$"),
-        (
-            "numbers",
-            [0, 1],
-            ("cat", "dog"),
-            r"labels are text \(cat, dog\), and it needs numbers; problem=logistic",
-        ),
+        ("numbers", [0, 1], ("cat", "dog"), r"labels are text \(cat, dog\), and it needs numbers; problem=logistic"),
     ],
 )
 def test_labels_that_cannot_be_meant_are_refused(kind, labels, names, sentence):

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.data.partition import Classes, Contiguous, Dirichlet, Iid, Partition, Shards, Sizes
-from tests.helpers.data_files import X, load, write, y
 
 RULES = [
     *(Iid(), Contiguous(), Sizes(), Sizes(least=0.9), Shards(), Shards(per_client=1)),
@@ -32,13 +31,7 @@ def labels(d, classes, seed=0):
     return np.random.default_rng(seed).integers(classes, size=d)
 
 
-@given(
-    rule=st.sampled_from(RULES),
-    m=st.integers(1, 12),
-    d=st.integers(1, 150),
-    classes=st.integers(1, 4),
-    seed=st.integers(0, 99),
-)
+@given(st.sampled_from(RULES), st.integers(1, 12), st.integers(1, 150), st.integers(1, 4), st.integers(0, 99))
 def test_every_sample_has_exactly_one_owner_and_no_client_is_empty(rule, m, d, classes, seed):
     try:
         order, sizes = split(rule, labels(d, classes, seed), m, seed)
@@ -71,13 +64,6 @@ def test_contiguous_parts_are_equal_runs_the_larger_ones_first_and_iid_parts_dif
     assert list(sizes) == [len(part) for part in np.array_split(order, m)] == sorted(sizes, reverse=True)
     assert sizes[0] - sizes[-1] <= 1
     assert np.ptp(split(Iid(), np.zeros(d), m)[1]) <= 1
-
-
-def test_contiguous_keeps_the_order_of_a_file(tmp_path):
-    dataset = load(write(tmp_path / "pool.npz", {"X": X, "y": y}), clients=3, partition="contiguous")
-    assert list(dataset.sizes) == [4, 3, 3]
-    assert np.array_equal(dataset.rows(0, 3)[0], X)
-    assert np.array_equal(dataset.rows(1, 2)[1], y[4:7])
 
 
 def test_random_sizes_stay_above_the_least_share_of_the_mean_and_follow_the_law_of_redrawn_cut_points():
@@ -115,7 +101,6 @@ REAL = np.linspace(0, 1, 50)
         ({"sizes": 7}, PAIRS, 2, r"\.sizes adds up to 14, but there are only 12"),
         ({"sizes": []}, PAIRS, 2, r": sizes must be"),
         ({"least": 0.9}, PAIRS, 9, r"\.least = 0\.9 is too large for 12 samples and data\.clients = 9"),
-        ({"least": 1.5}, PAIRS, 9, r"\.least = 1\.5 is wrong"),
         ({"name": "shards", "per_client": 3}, PAIRS, 5, r"\.per_client = 3 and data\.clients = 5 need 15 shards, but"),
         ({"name": "shards", "per_client": 1, "pure": True}, PAIRS, 5, r"\.pure = true needs .* each of the 6 classes"),
         ({"name": "classes", "per_client": 7}, PAIRS, 5, r"\.per_client = 7 is too large: there are 6 classes"),
@@ -162,11 +147,3 @@ def test_small_alpha_separates_classes_and_large_alpha_mixes_them_and_leaves_nob
     assert np.allclose(shares(1e6), 0.1, atol=0.02)
     y = np.arange(1000) % 20  # 50 of each class for 1000 clients: each class reaches every 20th client
     assert set(split(Dirichlet(alpha=1e8), y, 1000)[1]) == {1}
-
-
-@pytest.mark.slow
-def test_a_million_samples_are_dealt_in_seconds():
-    y = labels(1_000_000, 10)
-    for rule in RULES:
-        order, sizes = split(rule, y, 10_000)
-        assert (len(order), len(sizes)) == (1_000_000, 10_000)

@@ -1,33 +1,100 @@
-"""Pools of samples that are dealt to clients."""
+"""Pools dealt to clients: training and test samples of a client are its own, whatever the rank."""
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpifed.data.pool import DenseRows, Pool, unit_columns
-from tests.helpers.data_files import X, dense, same_rows_however_asked
+from mpifed.core.errors import UserError
+from mpifed.data.base import Dataset
+from mpifed.data.pool import Pool, Samples, WhenRead, deal, split_generated
+from mpifed.data.sources.arrays import Arrays
+from tests.helpers import data_files as files
+from tests.helpers.data_files import DENSE, X, load, write, y
+
+
+class Made(Dataset):
+    """Client i has samples numbered on from those of the clients before it."""
+
+    def __init__(self, sizes, seed=0):
+        self.m, self.n, self.sizes, self.seed = len(sizes), 1, np.array(sizes), seed
+
+    def rows(self, lo, hi):
+        numbers = np.arange(self.sizes[:lo].sum(), self.sizes[:hi].sum())
+        return numbers[:, None], numbers
+
+
+def split(form, sizes, order, share, seed):
+    if form == "made":
+        return split_generated(Made(sizes, seed), share)
+    numbers = np.arange(sum(sizes))
+    matrix = sp.csr_array(numbers[:, None] + 1.0) if form == "csr" else numbers[:, None] + 1.0
+    return deal(Arrays(test=share), Samples(matrix, numbers, order, np.array(sizes)), None, seed, "float64", "x")
 
 
 @given(
-    sizes=st.lists(st.integers(1, 5), min_size=1, max_size=6),
-    kind=st.sampled_from(["dense", "csr", "densified"]),
+    sizes=st.lists(st.integers(1, 9), min_size=1, max_size=6),
+    share=st.sampled_from([0.1, 0.2, 0.5, 0.99]),
     seed=st.integers(0, 9),
+    form=st.sampled_from(["pool", "csr", "as it lies", "made"]),
 )
+def test_the_parts_of_a_client_are_disjoint_and_complete(sizes, share, seed, form):
+    shuffled = np.random.default_rng(seed).permutation(sum(sizes))
+    order = None if form == "as it lies" else shuffled
+    if max(sizes) == 1 or share * max(sizes) < 0.5:
+        with pytest.raises(UserError, match=f"^data.test = {share} leaves no client a test sample"):
+            split(form, sizes, order, share, seed)
+        return
+    dataset = split(form, sizes, order, share, seed)
+    assert np.array_equal(dataset.sizes + dataset.sizes_test, sizes)
+    assert dataset.sizes.min() >= 1
+    wanted = np.array(sizes) * share
+    assert np.all((np.abs(dataset.sizes_test - wanted) <= 0.5 + 1e-9) | (dataset.sizes_test == np.array(sizes) - 1))
+    files.same_rows_however_asked(dataset)
+    files.same_tests_however_asked(dataset)
+    whose = np.arange(sum(sizes)) if form in ("as it lies", "made") else order
+    for i, own in enumerate(np.split(whose, np.cumsum(sizes)[:-1])):
+        assert sorted([*dataset.rows(i, i + 1)[1], *dataset.rows_test(i, i + 1)[1]]) == sorted(own)
+
+
+def test_the_split_is_drawn_from_the_seed_and_not_the_first_or_last_rows():
+    first, again, other = (split("pool", [50, 50], None, 0.2, seed).rows_test(0, 2)[1] for seed in (1, 1, 2))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert not np.array_equal(first[:10], first[10:] - 50)
+
+
+@pytest.mark.parametrize("suffix", [".h5", ".npz", ".mat"])
+def test_a_share_of_a_file_is_kept_for_testing(tmp_path, suffix):
+    dataset = load(write(tmp_path / f"fed{suffix}", DENSE), test=0.5)
+    assert (list(dataset.sizes_test), list(dataset.sizes)) == ([1, 2, 0, 2], [1, 1, 1, 2])
+    table = np.concatenate([dataset.rows(0, 4)[0], dataset.rows_test(0, 4)[0]])
+    assert np.array_equal(table[np.lexsort(table.T)], X[np.lexsort(X.T)])
+    files.same_rows_however_asked(dataset)
+    path = write(tmp_path / f"pool{suffix}", {"X": X, "y": y})
+    assert list(load(path, clients=2, test=0.2).sizes_test) == [1, 1]
+
+
+def test_a_bad_number_among_the_tests_is_named_by_its_place_in_the_file(tmp_path):
+    bad = X.copy()
+    bad[1, 2] = np.inf
+    dataset = load(write(tmp_path / "fed.npz", {"X": bad[:2], "y": y[:2], "sizes": [2]}), test=0.5)
+    kept = dataset.rows if dataset.train.order[0] == 1 else dataset.rows_test
+    with pytest.raises(UserError, match=r"row 1 of X of .*fed\.npz is not finite"):
+        kept(0, 1)
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=6), st.sampled_from(["dense", "csr", "late"]), st.integers(0))
 def test_rows_of_a_pool_do_not_depend_on_the_range_asked(sizes, kind, seed):
     rng = np.random.default_rng(seed)
     matrix, d = rng.integers(0, 3, size=(30, 4)), sum(sizes)
     order = rng.permutation(30)[:d]
-    source = matrix if kind == "dense" else sp.csr_array(matrix)
-    pool = Pool(DenseRows(source) if kind == "densified" else source, np.arange(30), order, np.array(sizes))
-    same_rows_however_asked(pool)
+    csr = sp.csr_array(matrix)
+    X = {"dense": matrix, "csr": csr, "late": WhenRead(csr, sp.csr_array.toarray)}[kind]
+    pool = Pool(X, np.arange(30), order, np.array(sizes))
+    files.same_rows_however_asked(pool)
     rows, labels = pool.rows(0, pool.m)
     assert sp.issparse(rows) == (kind == "csr") == pool.sparse
-    assert np.array_equal(dense(rows), matrix[order])
+    assert np.array_equal(files.dense(rows), matrix[order])
     assert np.array_equal(labels, order)
-
-
-def test_unit_columns_have_norm_one_and_zero_columns_stay():
-    column = X[:, [1]] * [1, 0]
-    for matrix in (column, sp.csr_array(column)):
-        assert np.allclose(dense(unit_columns(matrix)), column / np.linalg.norm(X[:, 1]), atol=1e-15)

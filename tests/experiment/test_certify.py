@@ -10,7 +10,7 @@ import mpifed
 from mpifed.cli.main import main
 from mpifed.experiment import certify, config
 from mpifed.report.certificate import measured
-from tests.helpers.commands import execute, mpirun
+from tests.experiment.conftest import run
 
 STUDY = {"data.clients": 6, "data.features": 5, "rounds": 8, "algorithm.t": 6.0, "seed": 2}
 QUADRATIC = {"data": "quadratic", "data.clients": 6, "data.features": 4, "rounds": 120, "selection": "uniform"}
@@ -20,20 +20,28 @@ def bits(result):
     return {name: values.tobytes() for name, values in result.rounds.items() if "seconds" not in name}
 
 
+@pytest.fixture(scope="module")
+def certified(tmp_path_factory):
+    """The result of a certified run, and its file, which no test changes."""
+    path = tmp_path_factory.mktemp("certified") / "out.h5"
+    return mpifed.run(STUDY, {"algorithm.certify": True}, path=path), path
+
+
 @pytest.mark.parametrize("name", ["fedgia", "fedavg", "feddcd", "fedepm"])
 def test_a_run_is_the_same_with_and_without_a_certificate(name):
     study = QUADRATIC | {"rounds": 5, "algorithm": name}
     without, with_ = (mpifed.run(study, {"algorithm.certify": wish}) for wish in (False, True))
     assert bits(without) == bits(with_)
     assert without.certificate is None
+    assert "certificate" not in without.summary()
     assert with_.certificate.constants.at == "the minimum x*"
 
 
-def test_the_record_holds_what_the_command_prints(tmp_path, capsys):
-    path = tmp_path / "out.h5"
-    result = mpifed.run(STUDY, {"algorithm.certify": True}, path=path)
+def test_the_record_and_a_copy_hold_what_the_command_prints(certified, tmp_path, capsys):
+    result, path = certified
+    result.save(tmp_path / "copy.h5")
     found = mpifed.load(path).certificate
-    assert repr(found) == repr(result.certificate)  # nan is not equal to nan
+    assert repr(found) == repr(mpifed.load(tmp_path / "copy.h5").certificate) == repr(result.certificate)  # nan
     again = certify.study(config.experiment(result.config), result.x, result.cr)
     for one, other in zip(found.conditions, again.conditions, strict=True):  # other kernels may differ in the last bits
         assert (one.name, one.holds, one.left) == (other.name, other.holds, pytest.approx(other.left))
@@ -46,26 +54,13 @@ def test_the_record_holds_what_the_command_prints(tmp_path, capsys):
     assert "in this run" not in told
 
 
-def test_a_result_in_memory_has_its_certificate_and_keeps_it_in_a_file(tmp_path):
-    result = mpifed.run(STUDY, {"algorithm.certify": True})
-    result.save(tmp_path / "copy.h5")
-    assert repr(mpifed.load(tmp_path / "copy.h5").certificate) == repr(result.certificate)
-
-
-def test_a_summary_without_a_certificate_needs_no_file(tmp_path):
-    path = tmp_path / "out.h5"
-    result = mpifed.run(STUDY, path=path)
-    path.unlink()
-    assert "certificate" not in result.summary()
-
-
 @pytest.mark.slow
-def test_ranks_agree_to_the_bit(tmp_path):
-    words = ["-m", "mpifed", "run", "algorithm.certify=true", *(f"{key}={value}" for key, value in STUDY.items())]
-    done = execute(mpirun(2, *words, "-q", "-o", tmp_path / "two.h5"), 120)
-    assert done.code == 0, done.err
-    two, one = mpifed.load(tmp_path / "two.h5"), mpifed.run(STUDY, {"algorithm.certify": True})
-    assert repr(two.certificate) == repr(one.certificate)
+def test_ranks_agree_to_the_bit_and_every_rank_can_certify_before_the_first_round(certified, tmp_path):
+    study = [f"{key}={value}" for key, value in STUDY.items()]
+    for rounds in (8, 0):
+        run("run", *study, "algorithm.certify=true", f"rounds={rounds}", "-q", "-o", tmp_path / f"{rounds}.h5", ranks=2)
+    assert repr(mpifed.load(tmp_path / "8.h5").certificate) == repr(certified[0].certificate)
+    assert mpifed.load(tmp_path / "0.h5").certificate.constants.at == "the minimum x*"
 
 
 def test_the_optimum_is_that_of_normal_equations():
@@ -116,8 +111,9 @@ def test_a_study_that_starts_from_the_model_of_another_run_is_certified_there(tm
 
 
 def test_a_problem_without_constants_says_so(capsys):
-    data = ["data=gaussian", "data.clients=4", "data.features=3", "data.classes=2"]
-    assert main(["certify", "algorithm=flame", "problem=svm", *data[:3]]) == 0
+    assert (
+        main(["certify", "algorithm=flame", "problem=svm", "data=gaussian", "data.clients=4", "data.features=3"]) == 0
+    )
     told = capsys.readouterr().out
     assert "the problem does not tell" in told
     assert "cannot be decided" in told
@@ -131,13 +127,10 @@ def test_a_run_is_at_least_as_fast_as_its_theorem(name):
     assert 0 < measured(found.bounds[0], found, result).value <= found.bounds[0].value < 1
 
 
-def test_fedgia_stays_below_its_bounds():
+def test_fedgia_stays_below_its_bounds_and_is_faster_than_its_linear_rate():
     result = mpifed.run(STUDY, {"algorithm.certify": True, "rounds": 40})
     for bound in result.certificate.bounds[:2]:
         assert 0 < measured(bound, result.certificate, result).value <= bound.value
-
-
-def test_fedgia_is_faster_than_its_linear_rate():
     study = QUADRATIC | {"rounds": 300, "algorithm": {"name": "fedgia", "t": 6.0, "certify": True}}
     result = mpifed.run(study)
     linear = result.certificate.bounds[2]
@@ -182,31 +175,20 @@ def test_a_run_that_diverges_says_which_condition_failed(tmp_path):
     assert "no   σ >= 6 r/m" in result.summary()
 
 
-def test_a_resumed_run_has_the_same_certificate(tmp_path):
+def test_a_resumed_run_has_the_same_certificate_and_a_damaged_one_is_refused(tmp_path):
     path = tmp_path / "out.h5"
-    before = mpifed.run(STUDY, {"algorithm.certify": True}, path=path)
-    conditions = before.certificate.conditions
-    after = mpifed.resume(path, rounds=12)
-    assert after.certificate.conditions == conditions
-    assert after.certificate.bounds[0].value == pytest.approx(before.certificate.bounds[0].value * 8 / 12)
-
-
-@pytest.mark.parametrize("key", ["left", "holds", "bound_source"])
-def test_a_damaged_certificate_is_refused(tmp_path, key):
-    path = tmp_path / "out.h5"
-    mpifed.run(STUDY, {"algorithm.certify": True}, path=path)
-    with h5py.File(path, "r+") as file:
-        del file["certificate"][key]
-    with pytest.raises(mpifed.UserError):
-        _ = mpifed.load(path).certificate
-
-
-@pytest.mark.slow
-def test_every_rank_can_certify_before_the_first_round(tmp_path):
-    words = ["-m", "mpifed", "run", "algorithm.certify=true", "rounds=0", "data.clients=6", "-q", "-o"]
-    done = execute(mpirun(3, *words, tmp_path / "none.h5"), 120)
-    assert done.code == 0, done.err
-    assert mpifed.load(tmp_path / "none.h5").certificate.constants.at == "the minimum x*"
+    before = mpifed.run(STUDY, {"algorithm.certify": True}, path=path).certificate
+    after = mpifed.resume(path, rounds=12).certificate
+    assert after.conditions == before.conditions
+    assert after.bounds[0].value == pytest.approx(before.bounds[0].value * 8 / 12)
+    for key in ("left", "holds", "bound_source"):
+        with h5py.File(path, "r+") as file:
+            part = file["certificate"][key][()]
+            del file["certificate"][key]
+        with pytest.raises(mpifed.UserError):
+            _ = mpifed.load(path).certificate
+        with h5py.File(path, "r+") as file:
+            file["certificate"][key] = part
 
 
 class Mine(mpifed.algorithms.FedAvg, tag="mine"):

@@ -1,43 +1,11 @@
-"""[graph] in a study: what is refused, what is recorded, and that a run goes on to the bit."""
+"""[graph] in a study: what is recorded."""
 
-import numpy as np
 import pytest
 
 import mpifed
-from mpifed.core.errors import UserError
-from tests.helpers.algorithm_cases import GRAPHED
-from tests.helpers.killed_runs import content
 
 DATA = {"name": "linreg-noniid", "clients": 12, "features": 5}
 STUDY = {"data": DATA, "algorithm": "dgd", "graph": "ring", "rounds": 6, "stop": {"gradient": 0.0}}
-SYSTEM = {"speed": 1e3, "latency": 0.1, "bandwidth_up": 1e3, "jitter": 0.3}
-REDRAWN = {"name": "erdos-renyi", "redraw": True, "loss": 0.2}
-CHANGING = [name for name in GRAPHED if name != "extra"]  # it needs the same weights in all rounds
-
-REFUSED = {
-    "a torus of a prime": (
-        {"graph": "torus", "data": DATA | {"clients": 7}},
-        'graph = "torus" is wrong for 7 clients: they make one row only, which is graph = "ring"',
-    ),
-    "rows that do not divide": (
-        {"graph": {"name": "torus", "rows": 5}},
-        "graph.rows = 5 is wrong: it must divide the number of clients, 12",
-    ),
-    "a certain loss": (
-        {"graph": {"name": "ring", "loss": 1.0}},
-        "graph.loss = 1.0 is wrong: it must be a number < 1.0",
-    ),
-    "a misspelt graph": ({"graph": "rng"}, "unknown graph 'rng'; did you mean 'ring'"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_a_graph_that_cannot_be_is_refused_in_one_sentence(name):
-    changed, sentence = REFUSED[name]
-    with pytest.raises(UserError) as caught:
-        mpifed.run(STUDY | changed)
-    assert str(caught.value).startswith(sentence)
-    assert "\n" not in str(caught.value)
 
 
 def test_the_model_is_the_mean_of_the_nodes_and_consensus_says_how_far_they_are():
@@ -65,37 +33,6 @@ def test_a_graph_in_parts_runs_and_the_run_says_so(tmp_path, capsys):
         "the graph is not connected: it has 4 parts, and only nodes of the same part can agree" in result.attrs["notes"]
     )
     assert result.attrs["spectral_gap"] == pytest.approx(0, abs=1e-12)
-
-
-def test_paths_of_a_study_are_relative_to_its_file(tmp_path, monkeypatch):
-    (tmp_path / "edges.txt").write_text("".join(f"{i},{i + 1}\n" for i in range(11)))
-    (tmp_path / "study.toml").write_text(
-        'rounds = 2\nalgorithm = "dgd"\n'
-        '[data]\nclients = 12\nfeatures = 4\n[graph]\nname = "file"\npath = "edges.txt"\n'
-    )
-    assert mpifed.run(str(tmp_path / "study.toml")).attrs["graph_edges"] == 11
-
-
-@pytest.mark.parametrize(
-    "table",
-    [
-        {},
-        {"algorithm": "extra", "graph": "star"},
-        *(pytest.param({"algorithm": name, "graph": REDRAWN}, marks=pytest.mark.slow) for name in CHANGING),
-        {"graph": {"name": "complete", "loss": 0.4}, "system": SYSTEM, "evaluate": {"every": 4}},
-    ],
-    ids=["dgd", "extra", *(f"{name}, redrawn" for name in CHANGING), "with clocks"],
-)
-def test_a_run_that_was_stopped_goes_on_to_the_bit(table, tmp_path):
-    whole, parts = tmp_path / "whole.h5", tmp_path / "parts.h5"
-    mpifed.run(STUDY | table, path=whole)
-    mpifed.run(STUDY | table, rounds=3, path=parts)
-    mpifed.resume(parts, {"rounds": 6})
-    assert content(whole) == content(parts)
-    if "system" in table:
-        one, other = (mpifed.load(path).rounds["simulated_seconds"] for path in (whole, parts))
-        assert np.array_equal(one, other)
-        assert one[-1] > 0
 
 
 def test_a_certificate_says_that_there_is_no_theorem():

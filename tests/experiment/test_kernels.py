@@ -20,7 +20,7 @@ from mpifed.experiment.run import start
 from mpifed.mpi.world import World
 from mpifed.report.summary import show
 from mpifed.results.result import load
-from tests.experiment.conftest import run
+from tests.experiment.conftest import goes_on, run
 from tests.helpers.killed_runs import content
 from tests.helpers.studies import endless
 
@@ -46,11 +46,13 @@ def test_what_computed_is_recorded_and_shown(kernels, tmp_path):
     assert any(line.split()[-2:] == ["kernels", "compiled"] for line in show(result).splitlines())
 
 
-def test_numpy_computes_where_it_is_asked_to():
+def test_numpy_computes_where_it_is_asked_to_and_another_word_is_refused():
     result = public.run(SMALL, kernels="numpy")
     assert result.attrs["kernels"] == "numpy"
     assert "numba" not in result.attrs
     assert any(line.split()[-2:] == ["kernels", "numpy"] for line in show(result).splitlines())
+    with pytest.raises(UserError, match="kernels"):
+        public.run(SMALL, kernels="fortran")
 
 
 @pytest.mark.parametrize("problem", ["softmax", "svm", "mlp", "logistic"])
@@ -79,47 +81,28 @@ def test_matrices_of_sparse_data_have_compiled_kernels_where_the_method_needs_th
     assert public.run(study | {"algorithm": "fedavg"}, data=data).attrs["kernels"] == "numpy"
 
 
-def test_without_numba_auto_is_numpy_and_compiled_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(compiling, "installed", lambda: False)
+@pytest.mark.parametrize(
+    ("installed", "sentence"),
+    [(False, ": pip install 'mpifed[fast]'"), (True, ", but numba cannot be used here: numba needs numpy 1")],
+)
+def test_without_a_numba_that_works_auto_is_numpy_and_compiled_says_why(installed, sentence, monkeypatch):
+    monkeypatch.setattr(compiling, "installed", lambda: installed)
+    monkeypatch.setattr(compiling, "failure", lambda: "numba needs numpy 1")
     assert public.run(SMALL).attrs["kernels"] == "numpy"
     with pytest.raises(UserError) as error:
         public.run(SMALL, kernels="compiled")
-    assert str(error.value) == "kernels = \"compiled\" needs numba: pip install 'mpifed[fast]'"
-
-
-def test_with_a_numba_that_does_not_work_auto_is_numpy_and_says_so(monkeypatch):
-    monkeypatch.setattr(compiling, "installed", lambda: True)
-    monkeypatch.setattr(compiling, "failure", lambda: "numba needs numpy 1.0")
-    with pytest.raises(UserError, match="needs numba, but numba cannot be used here: numba needs numpy 1"):
-        public.run(SMALL, kernels="compiled")
-    assert public.run(SMALL).attrs["kernels"] == "numpy"
-
-
-def test_another_word_is_refused():
-    with pytest.raises(UserError, match="kernels"):
-        public.run(SMALL, kernels="fortran")
+    assert str(error.value) == f'kernels = "compiled" needs numba{sentence}'
 
 
 @fast
 @pytest.mark.parametrize("name", ["fedadmm", *(pytest.param(name, marks=pytest.mark.slow) for name in LINEAR)])
-def test_ranks_do_not_change_a_bit_of_compiled_kernels(name, tmp_path):
-    several, alone = tmp_path / "ranks.h5", tmp_path / "alone.h5"
-    run("run", *endless(name), "rounds=4", "kernels=compiled", "-q", "-o", several, ranks=3)
-    run("run", *endless(name), "rounds=4", "kernels=compiled", "-q", "-o", alone)
+def test_neither_ranks_nor_a_stop_change_a_bit_of_compiled_kernels(name, tmp_path):
+    study = [*endless(name), "kernels=compiled"]
+    several, alone = tmp_path / "ranks.h5", goes_on(tmp_path, study)
+    run("run", *study, "rounds=6", "-q", "-o", several, ranks=3)
     assert content(several) == content(alone)
     assert attributes(several) == attributes(alone)
     assert attributes(alone)["kernels"] == "compiled"
-
-
-@fast
-@pytest.mark.parametrize("name", ["fedadmm", "fedavg, mini-batches"])
-def test_a_resumed_run_has_the_bits_of_one_that_was_not_stopped(name, tmp_path):
-    whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
-    run("run", *endless(name), "kernels=compiled", "rounds=6", "-q", "-o", whole)
-    run("run", *endless(name), "kernels=compiled", "rounds=3", "-q", "-o", part)
-    run("resume", part, "rounds=6", "-q")
-    assert content(part) == content(whole)
-    assert attributes(part)["kernels"] == "compiled"
 
 
 @fast

@@ -8,7 +8,7 @@ import mpifed
 from mpifed.algorithms.fedepm import FedEPM
 from mpifed.core.toml import flat
 from mpifed.experiment.config import experiment
-from mpifed.experiment.privacy import privacy_notes
+from mpifed.experiment.notes import privacy_notes
 from mpifed.report.summary import show
 from tests.helpers.commands import mpifed as command
 from tests.helpers.killed_runs import content
@@ -28,16 +28,13 @@ def told(**settings):
     return " | ".join(privacy_notes(experiment(TABLE | settings)))
 
 
-def test_a_run_with_a_guarantee_says_what_it_is_and_what_it_is_not():
+def test_a_run_with_a_guarantee_says_what_it_is_and_which_stop_rules_and_starts_are_none_of_it():
     text = told()
     assert "each upload is ε-private with ε = 0.5 (neighbours: one sample of one client replaced)" in text
     assert "only models and uploads may be published" in text
     assert "cannot be repeated to the bit" in text
     assert "stop." not in text
     assert "start" not in text
-
-
-def test_stop_rules_on_true_data_and_a_start_from_a_model_are_named():
     assert "stop.rising looks at the true data: the number of rounds is then not private" in told(stop={"rising": True})
     assert "stop.gradient and stop.accuracy look at" in told(stop={"gradient": 1e-9, "accuracy": 0.9, "seconds": 9.0})
     assert "stop" not in told(stop={"seconds": 9.0})
@@ -50,9 +47,6 @@ def test_other_noise_is_said_to_guarantee_nothing(name, noise):
     text = told(algorithm={"name": name, "noise": noise})
     assert text.startswith("no privacy is guaranteed: ")
     assert "|" not in text
-
-
-def test_without_noise_nothing_is_said():
     assert told(algorithm={"name": "fedepm", "noise": "none"}) == told(algorithm={"name": "fedavg"}) == ""
 
 
@@ -96,16 +90,6 @@ def spent(result):
     return np.rint(result.rounds["epsilon"] / 0.5).astype(int).tolist()
 
 
-def test_a_run_that_is_stopped_in_order_goes_on_counting(tmp_path):
-    path = tmp_path / "out.h5"
-    mpifed.run(TABLE | {"rounds": 5}, path=path)
-    result = mpifed.resume(path, rounds=8)
-    assert spent(result) == list(range(9))
-    assert result.attrs["rounds_redrawn"] == 0
-    accounted = result.rounds["epsilon_accounted"]
-    assert np.all(np.diff(accounted) > 0)
-
-
 def test_uploads_that_are_drawn_again_count_again_also_after_several_crashes(monkeypatch, tmp_path):
     """Checkpoints after rounds 3, 6 …; uploads of lost rounds, and of the round under way, may have left the client."""
     path, table = tmp_path / "out.h5", TABLE | {"checkpoint": {"every_rounds": 3}}
@@ -121,15 +105,6 @@ def test_uploads_that_are_drawn_again_count_again_also_after_several_crashes(mon
     assert counts[7:] == [round + 7 for round in range(7, 13)]
 
 
-def test_a_run_that_starts_again_without_a_checkpoint_counts_what_was_lost(monkeypatch, tmp_path):
-    path = tmp_path / "out.h5"
-    table = TABLE | {"checkpoint": {"every_seconds": 0.0}}
-    cut_off(monkeypatch, path, 4, lambda: mpifed.run(table, path=path))
-    result = mpifed.resume(path)
-    assert result.attrs["rounds_redrawn"] == 5
-    assert spent(result) == [round + 5 for round in range(13)]
-
-
 @pytest.mark.parametrize("every", [3, 0])
 def test_the_commands_count_alike(every, monkeypatch, tmp_path):
     """From round 3 on: 4, 5 and the round under way; without a checkpoint from the start: 1 to 5 and that one."""
@@ -138,16 +113,20 @@ def test_the_commands_count_alike(every, monkeypatch, tmp_path):
     cut_off(monkeypatch, path, 5, lambda: mpifed.run(table, path=path))
     assert command("resume", path, "-q").code == 0
     result = mpifed.load(path)
-    assert result.attrs["rounds_redrawn"] == (3 if every else 6)
-    assert spent(result)[-1] == 12 + result.attrs["rounds_redrawn"]
+    again = 3 if every else 6
+    assert result.attrs["rounds_redrawn"] == again
+    assert spent(result)[every + 1 :] == [round + again for round in range(every + 1, 13)]
 
 
-@pytest.mark.slow
-def test_rounds_that_several_ranks_run_again_count_too(tmp_path):
+@pytest.mark.parametrize("ranks", [(None, None), pytest.param((2, 3), marks=pytest.mark.slow)])
+def test_a_run_that_is_stopped_in_order_goes_on_counting(ranks, tmp_path):
     path, words = tmp_path / "out.h5", [f"{key}={value}" for key, value in flat(TABLE).items()]
-    assert command("run", *words, "rounds=4", "-q", "-o", path, ranks=2).code == 0
-    assert command("resume", path, "rounds=6", "-q", ranks=3).code == 0
-    assert spent(mpifed.load(path)) == list(range(7))
+    assert command("run", *words, "rounds=4", "-q", "-o", path, ranks=ranks[0]).code == 0
+    assert command("resume", path, "rounds=6", "-q", ranks=ranks[1]).code == 0
+    result = mpifed.load(path)
+    assert spent(result) == list(range(7))
+    assert result.attrs["rounds_redrawn"] == 0
+    assert np.all(np.diff(result.rounds["epsilon_accounted"]) > 0)
 
 
 def test_noise_that_is_drawn_alike_is_no_second_release(monkeypatch, tmp_path):

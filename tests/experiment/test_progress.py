@@ -10,11 +10,6 @@ from mpifed.experiment.progress import Progress
 ROW = {"objective": 0.5, "grad_norm_sq": 1e-3}
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 @pytest.fixture
 def always(monkeypatch):
     for name in ("SECONDS_TERMINAL", "SECONDS_LOG"):
@@ -34,7 +29,8 @@ def test_a_log_has_a_line_a_round(always):
 
 
 def test_a_terminal_has_one_line_that_is_cleared_at_the_end(always):
-    terminal = Terminal()
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
     shown = Progress(terminal)
     shown.show(1, 4, ROW)
     shown.show(2, 4, ROW)
@@ -54,17 +50,11 @@ def test_the_time_left_of_a_resumed_run_counts_its_own_rounds(always, monkeypatc
     assert [line.rpartition("at most ")[2] for line in log.getvalue().splitlines()] == ["90 s left", "80 s left"]
 
 
-def test_it_is_not_written_too_often():
+def test_without_a_stream_nothing_is_written_and_otherwise_not_too_often(capsys):
     log = io.StringIO()
-    shown = Progress(log)
-    for k in range(100):
-        shown.show(k, 100, ROW)
-    assert log.getvalue() == ""
-
-
-def test_without_a_stream_nothing_is_written(capsys, always):
-    shown = Progress(None)
-    shown.show(1, 4, ROW)
+    for shown in (Progress(log), Progress(None)):
+        for k in range(100):
+            shown.show(k, 100, ROW)
+        shown.close()
     shown.note("x")
-    shown.close()
-    assert capsys.readouterr() == ("", "")
+    assert (log.getvalue(), capsys.readouterr()) == ("", ("", ""))

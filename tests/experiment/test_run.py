@@ -1,69 +1,82 @@
-"""One way to start a run, and the world of a single rank that agrees with itself."""
+"""One way to start a run, its rounds and how they end, and the world of a single rank that agrees with itself."""
 
+import re
+from itertools import pairwise
+
+import h5py
 import numpy as np
 import pytest
 
 from mpifed.core.errors import UserError
+from mpifed.core.processor import block_size
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
+from mpifed.experiment.prepare import housed, prepare
+from mpifed.experiment.resume import resume
 from mpifed.experiment.run import build, start
 from mpifed.mpi.world import World
+from mpifed.results.result import load
+from tests.experiment.conftest import run, status
 from tests.helpers.commands import mpifed
 
 STUDY = {"data": {"clients": 6, "features": 5}, "rounds": 4, "stop": {"gradient": 0.0}}
 
 
 def test_a_job_gives_a_recorder_and_goes_on_from_its_checkpoint(tmp_path):
-    path = tmp_path / "out.h5"
-    whole = start(Job(experiment(STUDY | {"rounds": 7}))).result()
-    short = start(Job(experiment(STUDY), path))
-    assert short.ended == ("finished", "rounds: 4")
-
-    from mpifed.experiment.resume import resume
-
-    table, saved, before = resume(path, ["rounds=7"])
-    longer = start(Job(experiment(table), path, True, saved, before)).result()
-    assert np.array_equal(longer.x, whole.x)
-    assert np.array_equal(longer.rounds["objective"], whole.rounds["objective"])
-
-
-def test_the_size_of_blocks_is_recorded_and_may_change_when_a_run_is_resumed(tmp_path):
-    from mpifed.core.processor import block_size
-    from mpifed.experiment.resume import resume
-
+    """Also with blocks of another size, which is recorded."""
     path, whole = tmp_path / "out.h5", start(Job(experiment(STUDY | {"rounds": 7}))).result()
     assert (whole.attrs["block_bytes"], whole.attrs["block_bytes_because"]) == block_size()
-    first = start(Job(experiment(STUDY | {"block_bytes": 100}), path)).result()
-    assert (first.attrs["block_bytes"], first.attrs["block_bytes_because"]) == (100, "the experiment says so")
+    short = start(Job(experiment(STUDY | {"block_bytes": 100}), path))
+    assert short.ended == ("finished", "rounds: 4")
+    attrs = short.result().attrs
+    assert (attrs["block_bytes"], attrs["block_bytes_because"]) == (100, "the experiment says so")
     table, saved, before = resume(path, ["rounds=7", "block_bytes=1000"])
     longer = start(Job(experiment(table), path, True, saved, before)).result()
     assert longer.attrs["block_bytes"] == 1000
     assert longer.x.tobytes() == whole.x.tobytes()
+    assert np.array_equal(longer.rounds["objective"], whole.rounds["objective"])
 
 
-def test_a_mistake_is_raised_before_anything_is_written(tmp_path):
-    table = {"algorithm": "feddcd", "data": {"name": "quadratic", "clients": 6}, "selection": {"count": 1}}
-    with pytest.raises(UserError, match="needs at least 2"):
-        start(Job(experiment(table), tmp_path / "out.h5"))
-    assert not list(tmp_path.iterdir())
+def test_ranks_that_exchange_vectors_with_each_other_cannot_survive_a_dead_one(monkeypatch):
+    monkeypatch.setattr(World, "survives", lambda world: True)
+    with pytest.raises(UserError, match="--survive cannot be used with graph"):
+        start(Job(experiment(STUDY | {"algorithm": "dgd", "graph": "ring"}), survive=True))
 
 
-def test_survive_is_refused_where_the_launcher_ends_all_ranks():
-    with pytest.raises(UserError, match="--survive needs Open MPI"):
-        start(Job(experiment(STUDY), survive=True))
+NINE = {"data": {"clients": 9, "features": 4}, "dtype": "float32"}
 
 
-def test_a_world_of_one_rank_agrees_with_itself():
+class Rank(World):
+    """One of several ranks, as far as prepare() looks at it."""
+
+    def __init__(self, rank, size):
+        self.rank, self.size = rank, size
+
+
+def test_clients_live_on_the_ranks_above_zero_and_without_mpi_one_host_has_them_all():
+    job = Job(experiment(NINE))
+    parts = [housed(prepare(job, Rank(rank, 4)), job, Rank(rank, 4), "numpy") for rank in range(4)]
+    cuts = parts[0].cuts
+    assert parts[0].host is None
+    assert [(part.host.lo, part.host.hi) for part in parts[1:]] == list(pairwise(cuts))
+    assert (cuts[0], cuts[-1]) == (0, 9)
+    parts = housed(prepare(job, World()), job, World(), "numpy")
+    assert (parts.host.lo, parts.host.hi, parts.setup.m) == (0, 9, 9)
+    assert parts.setup.start.dtype == np.float32
+
+
+def test_more_ranks_than_clients_and_the_server_are_refused():
+    with pytest.raises(UserError, match=r"^11 ranks are too many for 9 clients: start at most 10"):
+        prepare(Job(experiment(NINE)), Rank(0, 11))
+
+
+def test_a_world_of_one_rank_agrees_with_itself_and_a_mistake_is_one_sentence_and_other_errors_pass():
     world = World()
     assert world.first
     assert (world.size, world.library, world.share("value"), world.collect(3)) == (1, "none", "value", [3])
     with world.agreeing():
         config = build(STUDY, world)
     assert config.rounds == 4
-
-
-def test_a_mistake_under_agreeing_is_one_sentence_and_other_errors_pass():
-    world = World()
     with pytest.raises(UserError, match=r"^no such key$"), world.agreeing():
         raise UserError("no such key")
     with pytest.raises(UserError, match=r"^this run does not fit in the memory of rank 0: 9 GB$"), world.agreeing():
@@ -97,3 +110,34 @@ def test_labels_from_one_give_the_bits_of_labels_from_zero(tmp_path):
         models.append(start(Job(experiment({"data": data, "problem": "softmax", "rounds": 5}))).result().x)
     assert np.array_equal(*models)
     assert models[0].any()
+
+
+LOST = r"the (reply|loss or gradient) of client \d+ is not finite in round \d, method \w+: .*"
+
+
+@pytest.mark.parametrize(
+    ("a", "words", "sentence"),
+    [("1e200", ["stop.diverged=0"], LOST), ("3.0", [], r"f diverges: \S+ in round \d after \S+ at the start, so")],
+    ids=["not finite", "diverges"],
+)
+def test_divergence_ends_the_run_unless_told_to_go_on_and_numbers_that_are_not_finite_do(a, words, sentence, tmp_path):
+    path, step = tmp_path / "out.h5", f"algorithm.step={{name='constant',a={a}}}"
+    study = ["run", "algorithm=fedavg", step, "data.clients=13", "rounds=9", "-q", "-o", path, *words]
+    done = run(*study, code=1)
+    assert re.search(rf"^mpifed: {sentence} look at algorithm\.step", done.err, re.M), done.err
+    assert "Warning" not in done.err
+    assert status(path)[0] == "failed"
+    if not words:
+        run(*study, "stop.diverged=0", "--force")
+
+
+def test_models_are_stored_after_every_so_many_rounds_and_the_last(tmp_path):
+    study = ["algorithm=fedavg", "data.clients=13", "stop.gradient=0.0", "-q"]
+    run("run", *study, "rounds=7", "record.models=3", "-o", tmp_path / "models.h5")
+    models = load(tmp_path / "models.h5").models
+    assert models["round"].tolist() == [0, 3, 6, 7]
+    for round, x in zip(models["round"], models["x"], strict=True):
+        run("run", *study, f"rounds={round}", "--force", "-o", tmp_path / "short.h5")
+        assert load(tmp_path / "short.h5").x.tobytes() == x.tobytes()
+    with h5py.File(tmp_path / "short.h5") as file:
+        assert "models" not in file

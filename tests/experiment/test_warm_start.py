@@ -52,30 +52,16 @@ def test_every_method_starts_where_the_other_run_ended(name, tmp_path):
 
 
 def test_a_start_is_the_model_before_the_first_round(tmp_path):
+    """Also of a network."""
     np.savez(tmp_path / "x.npz", x=X)
-    given = result(STUDY | {"rounds": 0, "start": str(tmp_path / "x.npz")})
-    assert given.x.tobytes() == X.tobytes()
-    single = result(STUDY | {"rounds": 0, "dtype": "float32", "start": str(tmp_path / "x.npz")})
-    assert single.x.tobytes() == X.astype(np.float32).tobytes()
-
-
-def test_networks_start_from_it_too(tmp_path):
-    table = {
-        "data": {"name": "synthetic", "clients": 4, "least": 6, "most": 9},
-        "problem": {"name": "mlp", "hidden": [3]},
-        "algorithm": "fedavg",
-        "rounds": 2,
-    }
+    for dtype in ("float64", "float32"):
+        given = result(STUDY | {"rounds": 0, "dtype": dtype, "start": str(tmp_path / "x.npz")})
+        assert given.x.tobytes() == X.astype(dtype).tobytes()
+    data = {"name": "synthetic", "clients": 4, "least": 6, "most": 9}
+    table = {"data": data, "problem": {"name": "mlp", "hidden": [3]}, "algorithm": "fedavg", "rounds": 2}
     first = result(table, tmp_path / "out.h5")
     again = result(table | {"rounds": 0, "start": str(tmp_path / "out.h5")})
     assert again.x.tobytes() == first.x.tobytes()
-
-
-def test_its_bits_do_not_depend_on_the_number_of_ranks(tmp_path):
-    np.savez(tmp_path / "x.npz", x=X)
-    for path, ranks in ((tmp_path / "one.h5", None), (tmp_path / "two.h5", 2)):
-        run("run", *SMALL, f"start={tmp_path / 'x.npz'}", "-o", path, ranks=ranks)
-    assert content(tmp_path / "one.h5") == content(tmp_path / "two.h5")
 
 
 def test_a_mistake_is_one_sentence_on_several_ranks_too(tmp_path):
@@ -85,24 +71,22 @@ def test_a_mistake_is_one_sentence_on_several_ranks_too(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_resumed_run_needs_its_start_no_more(tmp_path):
+def test_a_resumed_run_needs_its_start_no_more_and_its_bits_do_not_depend_on_the_number_of_ranks(tmp_path):
     """The checkpoint has all that it needs; and the file may have become another one by then."""
     np.savez(tmp_path / "x.npz", x=X)
-    words = [*SMALL, f"start={tmp_path / 'x.npz'}"]
-    run("run", *words, "rounds=7", "-o", tmp_path / "whole.h5")
-    run("run", *words, "-o", tmp_path / "part.h5")
+    run("run", *SMALL, f"start={tmp_path / 'x.npz'}", "rounds=7", "-o", tmp_path / "whole.h5")
+    run("run", *SMALL, f"start={tmp_path / 'x.npz'}", "-o", tmp_path / "part.h5", ranks=2)
     (tmp_path / "x.npz").unlink()
     run("resume", tmp_path / "part.h5", "rounds=7", "-q")
     assert content(tmp_path / "part.h5") == content(tmp_path / "whole.h5")
 
 
 def test_its_path_is_relative_to_the_experiment_file(tmp_path, monkeypatch):
-    (tmp_path / "deep").mkdir()
-    np.savez(tmp_path / "deep" / "x.npz", x=X)
-    (tmp_path / "deep" / "study.toml").write_text(
-        'start = "x.npz"\nrounds = 0\n[data]\nclients = 6\nfeatures = 5\n', "utf-8"
-    )
-    assert read(tmp_path / "deep" / "study.toml")["start"] == str(tmp_path / "deep" / "x.npz")
+    deep = tmp_path / "deep"
+    deep.mkdir()
+    np.savez(deep / "x.npz", x=X)
+    (deep / "study.toml").write_text('start = "x.npz"\nrounds = 0\ndata = {clients = 6, features = 5}\n', "utf-8")
+    assert read(deep / "study.toml")["start"] == str(deep / "x.npz")
     run("run", "deep/study.toml", "-q", "-o", "out.h5", cwd=tmp_path)
     assert load(tmp_path / "out.h5").x.tobytes() == X.tobytes()
     shutil.copy(tmp_path / "deep" / "x.npz", tmp_path / "other.npz")
@@ -129,31 +113,22 @@ def test_what_is_no_model_of_the_problem_is_refused(arrays, words, tmp_path):
     assert re.fullmatch(f'start = "{path}" is wrong: {words}.*', sentence(STUDY | {"start": str(path)}))
 
 
-def test_a_result_without_a_model_is_refused(tmp_path):
-    path = tmp_path / "out.h5"
-    result(STUDY, path)
-    with h5py.File(path, "r+") as file:
+def test_a_result_without_a_model_and_other_files_are_refused(tmp_path):
+    result(STUDY, tmp_path / "out.h5")
+    with h5py.File(tmp_path / "out.h5", "r+") as file:
         del file["model/x"]
         file.attrs["status"] = "running"
-    said = sentence(STUDY | {"start": str(path)})
-    assert said.endswith("has no final model, for its status is running: it must be finished or stopped")
     with h5py.File(tmp_path / "other.h5", "w") as file:
         file["x"] = X
-    assert "is an HDF5 file but not a result of mpifed" in sentence(STUDY | {"start": str(tmp_path / "other.h5")})
-
-
-def test_other_files_are_refused(tmp_path):
     (tmp_path / "x.txt").write_text("0.5 1.0", "utf-8")
     (tmp_path / "damaged.npz").write_bytes(b"PK\x03\x04" + bytes(50))
-    assert "is not a result file: it is not HDF5" in sentence(STUDY | {"start": str(tmp_path / "x.txt")})
-    assert "is not a result file: it is not HDF5" in sentence(STUDY | {"start": str(tmp_path / "damaged.npz")})
-    assert "there is no such file" in sentence(STUDY | {"start": str(tmp_path)})
     np.savez(tmp_path / "large.npz", x=1e300 * X)
-    large = STUDY | {"dtype": "float32", "start": str(tmp_path / "large.npz")}
-    assert "numbers of its model are too large for float32" in sentence(large)
-
-
-def test_a_start_cannot_change_when_a_run_is_resumed(tmp_path):
-    run("run", *SMALL, "-o", tmp_path / "out.h5")
-    done = run("resume", tmp_path / "out.h5", "rounds=9", "start=x.npz", code=2)
-    assert 'start = "x.npz" is wrong: ' in done.err
+    for name, said in {
+        "out.h5": "has no final model, for its status is running: it must be finished or stopped",
+        "other.h5": "is an HDF5 file but not a result of mpifed",
+        "x.txt": "is not a result file: it is not HDF5",
+        "damaged.npz": "is not a result file: it is not HDF5",
+        "": "there is no such file",
+        "large.npz": "numbers of its model are too large for float32",
+    }.items():
+        assert said in sentence(STUDY | {"dtype": "float32", "start": str(tmp_path / name)})

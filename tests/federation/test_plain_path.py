@@ -17,7 +17,8 @@ from mpifed.federation.request import Request
 
 ROOT = Path(mpifed.__file__).parent
 OFF = re.compile(  # files of features that a plain run has not
-    r"federation/(wire/(compress|mask|weighted)|timing/(?!schedule\.py)|peers/|participation/(importance|scored|cyclic))"
+    r"federation/(wire/(compress|mask|stage.py: Weighted)|timing/(?!schedule\.py)|peers/|"
+    r"participation/(importance|scored|cyclic))"
 )
 MOST_FUNCTIONS, MOST_FILES = 67, 20
 TRAITS = ("requires", "takes", "mean", "upload", "asynchronous")

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from mpifed.data.sources.linreg_noniid import LinregNoniid
 from mpifed.federation import running_sums
+from mpifed.federation.request import Collected
 from mpifed.federation.running_sums import LONG, Running
 from mpifed.federation.sums import nodes, subtotals
 from tests.helpers.algorithm_runs import M, N, Run, build
@@ -55,6 +56,17 @@ def test_short_replies_are_kept_and_long_ones_not_written_to():
     rows.flags.writeable = False
     found.put(slice(0, 4), (rows,))
     assert (found.close() == 4).all()
+
+
+def test_an_array_is_lent_only_where_it_is_all_there_is_and_others_become_rows_in_client_order():
+    for lend in (True, False):
+        whole, found = np.ones((3, 2)), Collected(3, np.float64, lend)
+        found.put(slice(0, 3), (whole,))
+        assert np.shares_memory(found.rows, whole) == lend
+    found = Collected(3, np.float64, lend=True)
+    found.put(np.array([2, 0]), (np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([10.0, 20.0])))
+    found.put(np.array([1]), (np.array([[5.0, 6.0]]), np.array([30.0])))
+    assert found.rows.tolist() == [[3, 4, 20], [5, 6, 30], [1, 2, 10]]
 
 
 @pytest.mark.parametrize("wrong", [[3], [2, 5], [0]])

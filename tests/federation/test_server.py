@@ -9,11 +9,15 @@ from mpifed.federation.request import HostReport
 from tests.helpers.algorithm_runs import M, N, Run, build
 
 
-def test_the_start_is_charged_to_no_ledger_and_a_round_is():
+def test_the_start_is_charged_to_no_ledger_and_a_round_is_and_selected_clients_are_counted():
     run = Run(build("fedgia"))
     assert set(vars(run.fed.ledger).values()) == {0}
     run.rounds(1)
     assert (run.fed.ledger.exchanges, run.fed.ledger.uploads) == (1, M)
+    run.rounds(2)
+    assert run.fed.times_selected.sum() == 3 * run.fed.cohort
+    assert np.array_equal(np.flatnonzero(run.fed.mask(run.fed.selected)), run.fed.selected)
+    assert run.fed.mask(None).all()
 
 
 def test_verbs_agree_with_the_rows_that_call_brings():
@@ -27,18 +31,11 @@ def test_verbs_agree_with_the_rows_that_call_brings():
     assert np.array_equal(run.fed.max(update, x, 0, to=to), rows.max(axis=0))
 
 
-def test_selected_clients_are_counted_and_masked():
-    run = Run(build("fedavg"))
-    run.rounds(3)
-    assert run.fed.times_selected.sum() == 3 * run.fed.cohort
-    assert np.array_equal(np.flatnonzero(run.fed.mask(run.fed.selected)), run.fed.selected)
-    assert run.fed.mask(None).all()
-
-
-def test_numbers_that_are_not_finite_end_the_run_with_client_round_and_option():
-    run = Run(build("fedavg", {"step": {"name": "constant", "a": 1e200}}))
-    ended = pytest.raises(Trouble, match=r"of client \d+ is not finite in round \d.*look at algorithm\.step$")
-    with np.errstate(over="ignore", invalid="ignore"), ended:
+@pytest.mark.parametrize("options", [{}, {"system": {"speed": 30, "jitter": 0.5}, "asynchronous": {}}], ids=str)
+def test_numbers_that_are_not_finite_end_the_run_with_client_round_method_and_option(options):
+    run = Run(build("fedavg", {"step": {"name": "constant", "a": 1e200}}), **options)
+    told = r"of client \d+ is not finite in round \d, method update: .*look at algorithm\.step$"
+    with np.errstate(all="ignore"), pytest.raises(Trouble, match=told):
         run.rounds(50)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from mpifed.core.errors import UserError
 from mpifed.federation.request import Request
-from mpifed.federation.transport import InProcess, Traffic
+from mpifed.federation.transport import InProcess
 from tests.helpers.algorithm_runs import M, N, Run, build
 
 
@@ -16,13 +16,6 @@ def test_a_sum_is_finished_and_the_only_host_is_the_slowest():
     assert total.shape == (N,)
     assert np.allclose(total, rows.sum(axis=0), rtol=1e-12)
     assert transport.report.computing == transport.report.slowest > 0 == transport.mpi
-
-
-def test_traffic_counts_calls_and_bytes():
-    traffic = Traffic()
-    traffic.count(8, 0)
-    traffic.count(0, 24, 3)
-    assert (traffic.calls, traffic.sent, traffic.received, traffic.messages) == (2, 8, 24, 3)
 
 
 class Careless:

@@ -1,16 +1,20 @@
-"""W of every round: symmetric, rows sum to 1, and what a lost edge does to it."""
+"""W of every round: symmetric, rows sum to 1, and what a lost edge does to it; spectral gaps by three ways."""
 
 import numpy as np
 import pytest
 
+from mpifed.graphs import weights as module
 from mpifed.graphs.base import Graph
-from mpifed.graphs.weights import Weights
+from mpifed.graphs.weights import Spectrum, Weights, spectrum
 from tests.oracles.graphs import matrices
 
 M, ROUNDS = 12, 4
 TABLES = [
     {"name": "ring"},
+    {"name": "torus", "rows": 2},
     {"name": "torus", "rows": 3, "loss": 0.4},
+    {"name": "exponential", "loss": 0.3},
+    {"name": "complete", "loss": 0.2},
     {"name": "star", "loss": 0.2},
     {"name": "erdos-renyi", "p": 0.4},
     {"name": "erdos-renyi", "p": 0.3, "redraw": True},
@@ -22,10 +26,11 @@ def weights(table, seed=3, m=M):
     return Weights(Graph.build(table, "graph"), seed, m)
 
 
+@pytest.mark.parametrize("m", [6, M, 18])
 @pytest.mark.parametrize("table", TABLES, ids=str)
-def test_they_are_those_of_a_plain_loop_in_every_round(table):
-    found = weights(table)
-    for round, right in enumerate(matrices(table, M, ROUNDS, 3), 1):
+def test_they_are_those_of_a_plain_loop_in_every_round_and_do_not_depend_on_the_rounds_before(table, m):
+    found = weights(table, m=m)
+    for round, right in enumerate(matrices(table, m, ROUNDS, 3), 1):
         mixing = found.at(round)
         W = mixing.W.toarray()
         assert np.allclose(W, right, rtol=0, atol=1e-15)
@@ -33,32 +38,16 @@ def test_they_are_those_of_a_plain_loop_in_every_round(table):
         assert np.allclose(W.sum(axis=1), 1, rtol=0, atol=1e-15)
         assert mixing.edges == np.count_nonzero(np.triu(W, 1))
         assert np.array_equal(mixing.degrees, np.count_nonzero(W - np.diag(W.diagonal()), axis=1))
+    assert (weights(table, m=m).at(ROUNDS).W != mixing.W).nnz == 0
 
 
-@pytest.mark.parametrize("table", TABLES, ids=str)
-def test_a_round_does_not_depend_on_the_rounds_before(table):
-    one, other = weights(table), weights(table)
-    one.at(1)
-    one.at(2)
-    assert (one.at(3).W.toarray() == other.at(3).W.toarray()).all()
-
-
-def test_round_0_is_the_graph_without_losses():
-    found = weights({"name": "ring", "loss": 0.9})
-    assert found.at(0) is found.first
-    assert found.first.edges == M
-    assert found.at(1).edges < M
-
-
-def test_edges_are_lost_with_the_probability_that_is_given():
+def test_edges_are_lost_with_the_probability_that_is_given_and_none_in_round_0():
     found = weights({"name": "complete", "loss": 0.25}, m=60)
+    assert found.at(0) is found.first
+    assert found.first.edges == 60 * 59 / 2
     kept = [found.at(round).edges / found.first.edges for round in range(1, 21)]
     assert np.mean(kept) == pytest.approx(0.75, abs=0.01)
     assert len(set(kept)) > 5
-
-
-def test_on_the_complete_graph_mixing_is_the_mean_of_all():
-    assert np.allclose(weights("complete").first.W.toarray(), 1 / M, rtol=0, atol=1e-15)
 
 
 def test_lost_edges_do_not_lower_the_least_eigenvalue():
@@ -66,3 +55,34 @@ def test_lost_edges_do_not_lower_the_least_eigenvalue():
     least = [np.linalg.eigvalsh(found.at(round).W.toarray())[0] for round in range(8)]
     assert min(least) >= least[0] - 1e-12
     assert least[0] - 2e-6 < found.least < least[0]
+
+
+@pytest.mark.parametrize(("name", "m"), [("ring", 11), ("torus", 24), ("exponential", 20), ("complete", 9)])
+def test_closed_forms_are_the_eigenvalues(name, m):
+    W = weights(name, 2, m).first.W
+    assert weights(name, 2, m).spectrum == pytest.approx(spectrum(W, ()), rel=0, abs=1e-12)
+    assert name != "ring" or weights("ring", m=m).spectrum.gap == pytest.approx(2 / 3 * (1 - np.cos(2 * np.pi / m)))
+
+
+@pytest.mark.parametrize("name", ["star", "erdos-renyi"])
+def test_lanczos_method_finds_what_the_dense_solver_finds(name, monkeypatch):
+    W = weights(name, 2, 200).first.W
+    dense = spectrum(W, ())
+    monkeypatch.setattr(module, "DENSE", 10)
+    assert spectrum(W, ()) == pytest.approx(dense, rel=0, abs=1e-5)
+
+
+def test_where_it_does_not_converge_the_gap_is_not_a_number_and_the_bound_is_gershgorins(monkeypatch):
+    monkeypatch.setattr(module, "DENSE", 10)
+    monkeypatch.setattr(module, "ROUNDS", 1)
+    monkeypatch.setattr(type(Graph.build("ring", "graph")), "symmetry", lambda self, m: ())
+    found = weights("ring", m=4000)
+    assert np.isnan(found.spectrum.gap)
+    assert found.least == pytest.approx(-1 / 3, abs=1e-5)
+
+
+def test_a_graph_in_parts_has_no_gap_and_one_node_nothing_to_wait_for(tmp_path):
+    assert weights("ring", m=1).spectrum == Spectrum(1, 0.0, 0.0)
+    (tmp_path / "edges.txt").write_text("0 1\n2 3\n")
+    found = weights({"name": "file", "path": str(tmp_path / "edges.txt")}, m=5).spectrum
+    assert (found.parts, found.gap) == (3, pytest.approx(0, abs=1e-12))

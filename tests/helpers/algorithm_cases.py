@@ -20,20 +20,17 @@ def constant(a):
 
 GRAPHED = [name for name in Algorithm.choices if traits.on_graphs(name)]  # without a server
 SERVED = [name for name in Algorithm.choices if name not in GRAPHED]
-
-
 LOSSY = {"name": "torus", "loss": 0.2}
-GRAPH_SETTINGS = {
-    "fedepm-graph": {"noise": "none", "step_scale": "one", "mu0": 30.0, "k0": 3, "lam": 1e-3, "eta": 2.0},
-}
+PENALTY = {"step_scale": "one", "mu0": 30.0, "k0": 3, "lam": 1e-3}
+GRAPH_SETTINGS = {"fedepm-graph": PENALTY | {"noise": "none", "eta": 2.0}}
+MOREAU = {"lam": 20.0, "lr": 0.01, "rho": 1.0, "batch_size": 0}
+MOMENTUM = {"name": "momentum", "beta": 0.5}
 GRAPH_CASES = [(name, GRAPH_SETTINGS.get(name, {}), {"name": "erdos-renyi", "p": 0.5}) for name in GRAPHED] + [
     ("dgd", {"gamma": 0.02, "order": "adapt-combine", "k0": 2}, LOSSY),
     ("dgd", {"gamma": 0.02}, {"name": "erdos-renyi", "p": 0.3, "redraw": True}),
     ("extra", {"gamma": 0.02}, {"name": "star"}),
     ("gradient-tracking", {"gamma": 0.02}, LOSSY),
 ]
-
-
 # An algorithm that is not named here runs with its defaults.
 SETTINGS = {
     "fedgia": {"k0": 5},
@@ -44,13 +41,13 @@ SETTINGS = {
     "fedprox": {"step": constant(0.004), "mu": 0.1},
     "fedpd": {"eta": 0.5, "step": constant(0.05)},
     "scaffold": {"step": constant(0.01)},
-    "fedepm": {"noise": "none", "step_scale": "one", "mu0": 30.0, "k0": 3, "lam": 1e-3, "eta": 2e-3},
+    "fedepm": PENALTY | {"noise": "none", "eta": 2e-3},
     "sfedavg": {"noise": "none", "step": constant(0.01), "k0": 4},
     "sfedprox": {"noise": "none", "step": constant(0.004), "k0": 4},
     "feddcd": {},
     "accfeddcd": {},
-    "flame": {"lam": 20.0, "lr": 0.01, "rho": 1.0, "batch_size": 0},
-    "flame-dp": {"lam": 20.0, "lr": 0.01, "rho": 1.0, "batch_size": 0, "clip": 5.0, "noise_multiplier": 0.0},
+    "flame": MOREAU,
+    "flame-dp": MOREAU | {"clip": 5.0, "noise_multiplier": 0.0},
     "ditto": {"step": constant(0.02)},
     "apfl": {"step": constant(0.02)},
     "pfedme": {"lam": 5.0, "lr": 0.02, "eta": 0.2, "batch_size": 0},
@@ -65,11 +62,7 @@ SETTINGS = {
     "fedbuff": {"lr": 0.02},
     "fedgia-async": {"k0": 5},
 }
-
-
 PROBLEMS = {"feddcd": "quadratic", "accfeddcd": "quadratic"}  # what it runs on; otherwise least squares
-
-
 CASES = [(name, SETTINGS.get(name, {})) for name in SERVED] + [
     ("fedgia", {"H": "gram"}),
     ("fedgia", {"H": "zero", "k0": 1, "t": 2.0}),
@@ -89,21 +82,12 @@ CASES = [(name, SETTINGS.get(name, {})) for name in SERVED] + [
     ("fedprox", {"step": constant(0.004), "mu": 0.1, "batch_size": 5, "epochs": 1}),
     ("fedpd", {"scale": "1/m", "step": constant(0.2)}),
     ("fedavg", {"step": constant(0.05), "optimizer": "adam", "batch_size": 7, "epochs": 1}),
-    (
-        "fedprox",
-        {
-            "step": constant(0.002),
-            "mu": 0.1,
-            "batch_size": 5,
-            "epochs": 1,
-            "optimizer": {"name": "momentum", "beta": 0.5},
-        },
-    ),
+    ("fedprox", {"step": constant(0.002), "mu": 0.1, "batch_size": 5, "epochs": 1, "optimizer": MOMENTUM}),
     ("flame", {"lam": 20.0, "lr": 0.002, "rho": 1.0, "batch_size": 7, "optimizer": "momentum"}),
     ("scaffold", {"step": constant(0.004), "batch_size": 7, "epochs": 2}),
     ("scaffold", {"step": constant(0.01), "batch_size": 5, "server_lr": 0.5}),
     ("fedepm", {"noise": "none", "mu0": 400.0, "k0": 2, "lam": 1e-2, "eta": 2e-2}),
-    ("fedepm", {"epsilon": 100.0, "step_scale": "one", "mu0": 30.0, "k0": 3, "lam": 1e-3, "eta": 2e-3}),
+    ("fedepm", PENALTY | {"epsilon": 100.0, "eta": 2e-3}),
     (
         "fedepm",
         {"noise": "clipped", "noise_seed": 3, "clip": 50.0, "epsilon": 1e4, "step_scale": "one", "mu0": 30.0, "k0": 2},
@@ -118,11 +102,8 @@ CASES = [(name, SETTINGS.get(name, {})) for name in SERVED] + [
         "flame",
         {"lam": 10.0, "lr": 0.02, "rho": 0.3, "epochs": 10, "batch_size": 5, "center": "local", "weight_decay": 0.01},
     ),
-    (
-        "flame-dp",
-        {"lam": 20.0, "lr": 0.01, "rho": 1.0, "batch_size": 0, "clip": 5.0, "noise_multiplier": 1e-3, "noise_seed": 4},
-    ),
-    ("ditto", {"step": constant(0.004), "batch_size": 4, "optimizer": {"name": "momentum", "beta": 0.5}}),
+    ("flame-dp", MOREAU | {"clip": 5.0, "noise_multiplier": 1e-3, "noise_seed": 4}),
+    ("ditto", {"step": constant(0.004), "batch_size": 4, "optimizer": MOMENTUM}),
     ("apfl", {"step": constant(0.01), "batch_size": 7, "epochs": 2, "aggregate": "all", "alpha": 0.8}),
     ("pfedme", {"lam": 5.0, "lr": 0.02, "eta": 0.2, "batch_size": 5, "epochs": 3, "weight_decay": 0.01}),
     ("fedadmm-deep", {"rho": 5.0, "lr": 0.01, "batch_size": 5, "weight_decay": 0.01}),
@@ -142,8 +123,6 @@ CASES = [(name, SETTINGS.get(name, {})) for name in SERVED] + [
     ("fednl", {"compressor": {"name": "randseqk", "k": "8n"}, "alpha": 0.5}),
     ("fednl-pp", {"compressor": "identity", "alpha": 0.5}),
 ]
-
-
 VECTORS = {"scaffold": 2}  # how many vectors go down and up together, where it is not one
 AGAIN = {"proxskip"}  # clients that trained receive the new model at once where not all of them train
 EXCHANGES = {"accfeddcd": 2, "newton": 2}  # how many a round has, where it is not one

@@ -117,7 +117,7 @@ def post(hosts, request):
         near = NEIGHBOURHOODS[host]
         near.links = near.links or Letters()
         plan = near.plan(request.key[0])
-        rows = near.outgoing(plan, near.rows(request.verb[1:], host.state, host.slot))
+        rows = near.rows(request.verb[1:], host.state, host.slot)[plan.sent]
         parcels.append(np.split(rows, np.cumsum(plan.to)[:-1]))
     for k, host in enumerate(hosts):
         NEIGHBOURHOODS[host].links.come = np.concatenate([parcel[k] for parcel in parcels])

@@ -10,14 +10,8 @@ from mpifed.core.errors import UserError
 from mpifed.data.base import Data
 
 SIZES = np.array([2, 3, 1, 4])
-
-
 X = np.where(np.arange(60).reshape(10, 6) % 3 == 0, 0.0, np.arange(60).reshape(10, 6) / 7)
-
-
 y = np.array([0, 1, 1, 0, 2, 2, 0, 1, 0, 2])
-
-
 X_TEST, Y_TEST, SIZES_TEST = X[:4] + 1, np.array([3, 0, 0, 1]), np.array([1, 0, 2, 1])
 
 
@@ -32,11 +26,7 @@ def csr(name, matrix):
 
 
 DENSE = {"X": X, "y": y, "sizes": SIZES}
-
-
 SPARSE = {**csr("X", X), "y": y, "sizes": SIZES}
-
-
 TEST = {"X_test": X_TEST, "y_test": Y_TEST, "sizes_test": SIZES_TEST}
 
 

@@ -6,8 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from mpifed.data.sources.lower_bound import LowerBound
-from mpifed.data.sources.quadratic import RandomQuadratic
+from mpifed.data.sources.quadratic import LowerBound, RandomQuadratic
 from mpifed.federation.participation.selection import Uniform
 from mpifed.problems.quadratic import Quadratic
 from tests.helpers.algorithm_runs import Given, Run, build, quadratics

@@ -11,18 +11,14 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
+from tests.helpers.data_files import csr
+
 RNG = np.random.default_rng(0)
 X, Y, SIZES = RNG.normal(size=(20, 4)), RNG.integers(0, 2, 20).astype(float), np.array([5, 7, 8])
 GOOD = {"X": X, "y": Y, "sizes": SIZES}
+TEST = {"X_test": X, "y_test": Y, "sizes_test": SIZES}
 CSR = sp.csr_array(X)
-SPARSE = {
-    "X_data": CSR.data,
-    "X_indices": CSR.indices,
-    "X_indptr": CSR.indptr,
-    "X_shape": np.array(CSR.shape),
-    "y": Y,
-    "sizes": SIZES,
-}
+SPARSE = {**csr("X", X), "y": Y, "sizes": SIZES}
 SVM = b"".join(b"%d 1:%.3f 3:%.3f\n" % (y, *x[:2]) for x, y in zip(X, Y, strict=True))
 CSV = b"a,b,y\n" + b"".join(b"%.4f,%.4f,%d\n" % (*x[:2], y) for x, y in zip(X, Y, strict=True))
 IMAGES = b"\0\0\x08\x03" + np.array([20, 2, 2], ">u4").tobytes() + RNG.bytes(80)
@@ -79,10 +75,20 @@ def with_member(member, name="X.npy"):
     return zipped(good | {name: member})
 
 
+def shaped(shape, **options):
+    """A good NPZ file with a member of 640 bytes that says this shape."""
+    return with_member(npy(head(shape=str(shape), **options), bytes(640)))
+
+
 def npy_of(array, pickled=False):
     file = io.BytesIO()
     np.save(file, array, allow_pickle=pickled)
     return file.getvalue()
+
+
+def pickled(shape):
+    """An .npy member of traps."""
+    return npy_of(np.full(shape, Trap(), object), True)
 
 
 def inflated(archive):
@@ -124,32 +130,20 @@ ARRAYS = {  # name -> (arrays beside or in place of the good ones, what is said 
     "huge-sizes": ({"sizes": np.array([1e300, 20])}, "sizes of .* must be whole numbers"),
     "no-sizes": ({"sizes": np.zeros(0)}, "sizes of .* must be whole numbers"),
     "text-sizes": ({"sizes": np.array([b"20"])}, "sizes of .* has the type"),
-    "wrapping-sizes": (
-        {"sizes": np.array([2**62, 2**62, 2**62, 2**62, 20])},
-        "sizes of .* add up to 18446744073709551636",
-    ),
+    "wrapping-sizes": ({"sizes": np.array([2**62] * 4 + [20])}, "sizes of .* add up to 18446744073709551636"),
     "large-sizes": ({"sizes": np.array([2**64 - 1, 21], np.uint64)}, "sizes of .* must be whole numbers"),
     "small-sizes": ({"sizes": np.array([5, 7])}, "sizes of .* add up to 12, but X has 20 rows"),
     "test-alone": ({"X_test": X}, "has test samples but no sizes_test"),
-    "test-sizes": (
-        {"X_test": X, "y_test": Y, "sizes_test": np.array([10, 10])},
-        "sizes_test of .* has 2 entries, but sizes",
-    ),
-    "test-narrow": ({"X_test": X[:, :2], "y_test": Y, "sizes_test": SIZES}, "X_test of .* has 2 columns, but X has 4"),
-    "test-nan": ({"X_test": X, "y_test": Y * np.nan, "sizes_test": SIZES}, "row 0 of y_test of .* is not finite"),
+    "test-sizes": (TEST | {"sizes_test": np.array([10, 10])}, "sizes_test of .* has 2 entries, but sizes"),
+    "test-narrow": (TEST | {"X_test": X[:, :2]}, "X_test of .* has 2 columns, but X has 4"),
+    "test-nan": (TEST | {"y_test": Y * np.nan}, "row 0 of y_test of .* is not finite"),
 }
 MATRICES = {  # the same of CSR
     "columns-beyond": ({"X_indices": CSR.indices + 3}, "cannot be read as .*indices must be < 4"),
     "columns-below": ({"X_indices": CSR.indices - 1}, "cannot be read as .*indices must be"),
-    "columns-half": (
-        {"X_indices": CSR.indices + 0.5},
-        "X_indices of .* has the type float64: it must be an integer type",
-    ),
+    "columns-half": ({"X_indices": CSR.indices + 0.5}, "X_indices of .* the type float64: it must be an integer type"),
     "columns-short": ({"X_indices": CSR.indices[:9]}, r"X_indices of .* has the shape \(9,\), but X_indptr ends at 80"),
-    "falling": (
-        {"X_indptr": CSR.indptr[::-1]},
-        "X_indptr of .* must be 21 whole numbers that start at 0 and never decrease",
-    ),
+    "falling": ({"X_indptr": CSR.indptr[::-1]}, "X_indptr of .* 21 whole numbers that start at 0 and never decrease"),
     "dip": ({"X_indptr": np.where(np.arange(21) == 9, 1, CSR.indptr)}, "X_indptr of .* never decrease"),
     "starts-late": ({"X_indptr": CSR.indptr + 1}, "X_indptr of .* must be 21 whole numbers that start at 0"),
     "fractions": ({"X_indptr": CSR.indptr / 3}, "X_indptr of .* must be 21 whole numbers"),
@@ -169,23 +163,28 @@ MATRICES = {  # the same of CSR
 }
 
 
-def chunked(name, shape, **options):
+def chunked(name, shape, dtype="f8", **options):
     """An HDF5 file in which one dataset declares what nobody wrote."""
 
     def write(out):
         for key, value in GOOD.items():
             if key != name:
                 out[key] = value
-        out.create_dataset(name, shape, "f8", **options)
+        out.create_dataset(name, shape, dtype, **options)
 
     return h5(write)
 
 
-def linked(name, link):
+def linked(name, value):
+    """An HDF5 file with a link or another value in place of a dataset, or what a function makes there."""
+
     def write(out):
-        for key, value in GOOD.items():
-            out[key if key != name else "other"] = value
-        link(out, name)
+        for key, good in GOOD.items():
+            out[key if key != name else "other"] = good
+        if callable(value):
+            value(out, name)
+        else:
+            out[name] = value
 
     return h5(write)
 
@@ -204,69 +203,47 @@ def odd_type(out, name):
     h5py.h5d.create(out.id, name.encode(), h5py.h5t.UNIX_D32LE, h5py.h5s.create_simple((20, 4)))
 
 
+MAT, CSR_MAT = mat(False, X=X, y=Y), mat(False, X=CSR, y=Y)
+NINE = b"\t\0\0\0\x80\x02\0\0"  # the type and the bytes of X
 MORE = {  # file -> (content, what is said of it)
     "endless.h5": (chunked("X", (20, HUGE), chunks=(1, 1024)), "X of .* declares 160,000,000,000,000,000 bytes, but"),
     "endless-y.h5": (chunked("y", (HUGE,), chunks=(1024,)), "y of .* declares 8,000,000,000,000,000 bytes"),
     "endless-sizes.h5": (chunked("sizes", (TB,), chunks=(1024,)), "sizes of .* declares 8,000,000,000,000 bytes"),
-    "zeros.h5": (
-        chunked("X", (TB, 1), chunks=(1024, 1), compression="gzip"),
-        "X of .* declares 8,000,000,000,000 bytes",
-    ),
+    "zeros.h5": (chunked("X", (TB, 1), compression="gzip"), "X of .* declares 8,000,000,000,000 bytes"),
     "unwritten.h5": (chunked("X", (10**6, 10**3)), "X of .* declares 8,000,000,000 bytes, but its 0 bytes in the file"),
-    "soft.h5": (linked("X", lambda out, name: out.__setitem__(name, h5py.SoftLink("/other"))), "X of .* is a link"),
-    "loop.h5": (linked("X", lambda out, name: out.__setitem__(name, h5py.SoftLink("/X"))), "X of .* is a link"),
-    "external.h5": (
-        linked("X", lambda out, name: out.__setitem__(name, h5py.ExternalLink("pipe", "/X"))),
-        "X of .* is a link",
-    ),
+    "soft.h5": (linked("X", h5py.SoftLink("/other")), "X of .* is a link"),
+    "loop.h5": (linked("X", h5py.SoftLink("/X")), "X of .* is a link"),
+    "external.h5": (linked("X", h5py.ExternalLink("pipe", "/X")), "X of .* is a link"),
     "virtual.h5": (linked("X", virtual), "X of .* lies in other files"),
     "outside.h5": (linked("X", outside), "X of .* lies in other files"),
     "group.h5": (linked("X", lambda out, name: out.create_group(name)), "has no X: it needs X, or X_data"),
-    "null.h5": (linked("X", lambda out, name: out.create_dataset(name, data=h5py.Empty("f8"))), "has no X"),
+    "null.h5": (linked("X", h5py.Empty("f8")), "has no X"),
     "odd.h5": (linked("y", odd_type), "y of .* has a type that numpy does not know"),
     "empty.h5": (h5(lambda out: None), "has no X: it needs X, or X_data, X_indices, X_indptr and X_shape"),
-    "vlen.h5": (
-        linked("y", lambda out, name: out.create_dataset(name, (20,), h5py.vlen_dtype("f8"))),
-        "y of .* the type object",
-    ),
-    "words.h5": (
-        linked("y", lambda out, name: out.create_dataset(name, data=["a", ""] * 10)),
-        "a label of .*words.h5 is an empty text",
-    ),
-    "endless.npz": (
-        with_member(npy(head(shape=f"({HUGE}, 4)"), bytes(80))),
-        r"X of .* declares the shape \(1000000000000000, 4\) of float64, 32,000,.* bytes, but holds 80",
-    ),
-    "overflow.npz": (with_member(npy(head(shape=f"({2**62}, {2**62})"), bytes(80))), "X of .* declares the shape"),
-    "negative.npz": (with_member(npy(head(shape="(-20, -4)"), bytes(640))), r"X of .* declares the shape \(-20, -4\)"),
-    "columns-first.npz": (
-        with_member(npy(head(shape=f"({HUGE}, 4)", order="True"), bytes(80))),
-        "X of .* declares the shape",
-    ),
-    "pickle.npz": (
-        with_member(npy_of(np.array([[Trap()]], object), True)),
-        "X of .* has the type object: .* never loaded",
-    ),
-    "pickle-y.npz": (with_member(npy_of(np.array([Trap()] * 20, object), True), "y.npy"), "y of .* never loaded"),
+    "vlen.h5": (chunked("y", (20,), dtype=h5py.vlen_dtype("f8")), "y of .* the type object"),
+    "words.h5": (linked("y", ["a", ""] * 10), "a label of .*words.h5 is an empty text"),
+    "endless.npz": (shaped((HUGE, 4)), r"X of .* the shape \(10{15}, 4\) of float64, 32,000,.* bytes, but holds 640"),
+    "overflow.npz": (shaped((2**62, 2**62)), "X of .* declares the shape"),
+    "negative.npz": (shaped((-20, -4)), r"X of .* declares the shape \(-20, -4\)"),
+    "columns-first.npz": (shaped((HUGE, 4), order="True"), "X of .* declares the shape"),
+    "pickle.npz": (with_member(pickled((1, 1))), "X of .* has the type object: .* never loaded"),
+    "pickle-y.npz": (with_member(pickled(20), "y.npy"), "y of .* never loaded"),
     "bare-pickle.npz": (b"\x80\x04\x95\x0b\0\0\0\0\0\0\0\x8c\x07builtin\x94.", "cannot be read as NPZ"),
     "dates.npz": (with_member(npy_of(np.zeros((20, 4), "M8[s]"))), r"X of .* has the type datetime64\[s\]"),
     "brackets.npz": (with_member(npy("(" * 5000)), "cannot be read as NPZ"),
     "open.npz": (with_member(npy(head()[:40])), "cannot be read as NPZ"),
     "unhashable.npz": (with_member(npy("{[]: 1}")), "cannot be read as NPZ"),
     "code.npz": (with_member(npy("__import__('os').mkdir('evaluated')")), "cannot be read as NPZ"),
-    "odd-type.npz": (with_member(npy(head(descr="'<z9'"), bytes(640))), "cannot be read as NPZ"),
+    "odd-type.npz": (shaped((20, 4), descr="'<z9'"), "cannot be read as NPZ"),
     "long-head.npz": (with_member(npy(b" " * 10**6, version=2)), "cannot be read as NPZ"),
     "no-magic.npz": (with_member(b"NUMPY"), "cannot be read as NPZ"),
     "no-member.npz": (zipped({"y.npy": npy_of(Y)}), "has no X"),
     "empty.npz": (zipped({}), "has no X"),
     "up.npz": (zipped({"../../X.npy": npy_of(X), "y.npy": npy_of(Y)}), "has no X"),
-    "bomb.npz": (
-        inflated(zipped({"X.npy": npy_of(X), "y.npy": npy_of(Y)}, compression=zipfile.ZIP_DEFLATED)),
-        "X of .*bomb.npz declares 4,000,000,000 bytes, but its",
-    ),
+    "bomb.npz": (inflated(npz(X=X, y=Y)), "X of .*bomb.npz declares 4,000,000,000 bytes, but its"),
     "long-line.csv.gz": (
         gzip.compress(b"1" * (1 << 20)) * 65,
-        "is not a table: it has a line of more than 67,108,864 bytes",
+        "table: it has a line of more than 67,108,864 bytes",
     ),
     "bomb.csv.bz2": (bz2.compress(b"0,0\n" * (1 << 20)) * 5, "is not a table: it unpacks to over 500 times its"),
     "bomb.svm.gz": (gzip.compress(b"0 1:0\n" * (1 << 20)) * 3, "is not a table: it unpacks to over 500 times its"),
@@ -288,20 +265,18 @@ MORE = {  # file -> (content, what is said of it)
     "struct.mat": (mat(X={"a": 1}, y=Y), "X of .*struct.mat has the type object"),
     "words.mat": (mat(X="word", y=Y), "X of .*words.mat has the type object"),
     "complex.mat": (mat(X=X * 1j, y=Y), "X of .*complex.mat has the type complex128"),
-    "reserved.mat": (
-        mat(False, X=X, y=Y).replace(b"\t\0\0\0\x80\x02\0\0", b"\x08\0\0\0\x80\x02\0\0"),
-        "reserved.mat cannot be read as MATLAB.*numbers of type 8",
-    ),  # scipy's reader ends the process
+    # scipy's reader ends the process at this one, and at dip.mat
+    "reserved.mat": (MAT.replace(NINE, b"\x08" + NINE[1:]), "reserved.mat cannot be read as MATLAB.*numbers of type 8"),
     "rows.mat": (
-        mat(False, X=CSR, y=Y).replace(RISING, RISING[:4] + b"\xff" * 4 + RISING[8:], 1),
+        CSR_MAT.replace(RISING, RISING[:4] + b"\xff" * 4 + RISING[8:], 1),
         "rows.mat cannot be read as MATLAB.*ind",
     ),
     "dip.mat": (
-        mat(False, X=CSR, y=Y).replace(np.arange(40, 81, 20, "<i4").tobytes(), bytes(12)),
+        CSR_MAT.replace(np.arange(40, 81, 20, "<i4").tobytes(), bytes(12)),
         "dip.mat cannot be read as MATLAB.*column pointers of X must be 5 numbers",
-    ),  # ends the process in scipy
+    ),
     "wide.mat": (
-        mat(False, X=X, y=Y).replace(b"\x14\0\0\0\x04\0\0\0", b"\xff\xff\xff\x7f\xff\xff\xff\x7f"),
+        MAT.replace(b"\x14\0\0\0\x04\0\0\0", b"\xff\xff\xff\x7f" * 2),
         "X of .*wide.mat declares 36,893,488,113,059,364,872 bytes",
     ),
     "none.mat": (mat(a=Y), "none.mat has no X"),
@@ -321,18 +296,14 @@ CUT = {f"cut-{k}.{suffix}": content[: len(content) * k // 8] for suffix, content
 
 def data_files():
     """Name -> (content, what is said of it) of every hostile data file."""
-    found = {}
+    found = MORE | {
+        name: (content, f"{name} cannot be read as|X of .*{name} declares|{name} has no")
+        for name, content in CUT.items()
+        if content or not name.endswith(("csv.gz", "svm.bz2"))
+    }
     for kind, table, rest in (("a", ARRAYS, GOOD), ("s", MATRICES, SPARSE)):
         for name, (arrays, told) in table.items():
             found[f"{kind}-{name}.npz"] = (npz(**rest | arrays), told)
             if name in ("nan", "negative-sizes", "complex", "columns-beyond", "falling", "wrapping-sizes", "record"):
                 found[f"{kind}-{name}.h5"] = (h5_of(**rest | arrays), told)
-    return (
-        found
-        | MORE
-        | {
-            name: (content, f"{name} cannot be read as|X of .*{name} declares|{name} has no")
-            for name, content in CUT.items()
-            if content or not name.endswith(("csv.gz", "svm.bz2"))
-        }
-    )
+    return found

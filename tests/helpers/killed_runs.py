@@ -22,29 +22,14 @@ import h5py
 from mpifed.results.netcdf import mend
 from tests.helpers.commands import ROOT, SETTINGS, mpirun
 
-STUDY = [
-    "algorithm=fedadmm",
-    "data=gaussian",
-    "data.clients=60",
-    "data.samples=1200",
-    "data.features=60",
-    "problem=logistic",
-    "rounds=80",
-    "stop.gradient=0.0",
-    "selection.share=0.4",
-    "checkpoint.every_rounds=7",
-    "record.models=5",
-]
+SIZES = "data=gaussian data.clients=60 data.samples=1200 data.features=60 problem=logistic rounds=80 stop.gradient=0.0"
+KEPT = "checkpoint.every_rounds=7 record.models=5"
+STUDY = f"algorithm=fedadmm {SIZES} selection.share=0.4 {KEPT}".split()
+AWAY = (
+    f"algorithm=fedprox algorithm.aggregate=all {SIZES} {KEPT} system.speed={{name='pareto',scale=1e3,shape=1.5}} "
+    "system.jitter=0.4 asynchronous.arrivals=7 asynchronous.staleness=9"
+).split()
 CLOCKS, SIMULATED = "_seconds", ("simulated_seconds",)
-AWAY = [  # the same, asynchronously
-    "algorithm=fedprox",
-    "algorithm.aggregate=all",
-    *[word for word in STUDY if not word.startswith(("algorithm", "selection"))],
-    "system.speed={name='pareto',scale=1e3,shape=1.5}",
-    "system.jitter=0.4",
-    "asynchronous.arrivals=7",
-    "asynchronous.staleness=9",
-]
 
 
 def content(path: Path) -> dict[str, bytes]:
@@ -52,16 +37,10 @@ def content(path: Path) -> dict[str, bytes]:
     with h5py.File(path) as file:
         assert file.attrs["status"] == "finished", file.attrs["status"]
         assert "checkpoint" not in file
-        names = [name for name in file["rounds"] if name in SIMULATED or not name.endswith(CLOCKS)]
-        found = {name: file["rounds"][name][()].tobytes() for name in names}
-        more = [f"models/{name}" for name in ("round", "x") if "models" in file]
-        more += [
-            "model/x",
-            "selection",
-            "clients/times_selected",
-            *(["model/personal"] * ("personal" in file["model"])),
-        ]
-        return found | {name: file[name][()].tobytes() for name in more}
+        names = [f"rounds/{name}" for name in file["rounds"] if name in SIMULATED or not name.endswith(CLOCKS)]
+        names += ["model/x", "selection", "clients/times_selected"]
+        names += [name for name in ("models/round", "models/x", "model/personal") if name in file]
+        return {name: file[name][()].tobytes() for name in names}
 
 
 def start(ranks: int, *words: str | Path, launch: tuple[str, ...] = ()) -> subprocess.Popen:
@@ -103,16 +82,20 @@ def finish(process: subprocess.Popen, seconds: float = 60) -> int:
 def killed(path: Path, ranks: int, rng: random.Random, words: list[str | Path], longest: float) -> bool:
     """Start a run and kill one of its ranks some time after its file is there; whether it was killed before its end."""
     process = start(ranks, *words)
+    struck(process, path, rng, longest)
+    return finish(process) != 0
+
+
+def struck(process: subprocess.Popen, path: Path, rng: random.Random, longest: float, spared: int = -1) -> None:
+    """Kill a rank of a run some time after its file is there, but not the one that is ``spared``."""
     deadline = time.monotonic() + 30
     while not path.exists() or not path.stat().st_size:
         assert time.monotonic() < deadline, "no result file"
         time.sleep(0.005)
     time.sleep(rng.uniform(0, longest))
-    pids = children(process)
-    if pids:
+    if pids := [pid for pid in children(process) if spared < 0 or rank(pid) != spared]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(rng.choice(pids), signal.SIGKILL)
-    return finish(process) != 0
 
 
 def rank(pid: int) -> int:
@@ -127,13 +110,7 @@ def survivor(folder: Path, seed: int, expected: dict[str, bytes], longest: float
     """Whether a run of four ranks, of which a client rank is killed, ends as it should all the same; its seconds."""
     rng, path, begun = random.Random(seed), folder / f"{seed}.h5", time.monotonic()
     process = start(4, "run", *STUDY, "--survive", "-q", "-o", path, launch=("--with-ft", "ulfm"))
-    while not path.exists() or not path.stat().st_size:
-        assert time.monotonic() < begun + 30, "no result file"
-        time.sleep(0.005)
-    time.sleep(rng.uniform(0, longest))
-    pids = [pid for pid in children(process) if rank(pid)]
-    if pids:
-        os.kill(rng.choice(pids), signal.SIGKILL)
+    struck(process, path, rng, longest, spared=0)
     while process.poll() is None and children(process):
         assert time.monotonic() < begun + 90, "the ranks hang"
         time.sleep(0.05)

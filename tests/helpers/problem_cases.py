@@ -1,7 +1,6 @@
 """Problems, data and sizes on which the tests of problems run."""
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 
 from mpifed.data.base import Dataset
@@ -10,16 +9,10 @@ from mpifed.data.compiled.block import CompiledBlock
 from mpifed.data.fill import Layout, fill
 from mpifed.data.pool import Pool
 from mpifed.problems.base import Problem
-from mpifed.problems.least_squares import LeastSquares
-from mpifed.problems.logistic import LogisticLoss
-from mpifed.problems.quadratic import Quadratic
+from tests.oracles.problems import function
 
 LAYERS = {"hidden": [5, 4]}
-
-
 TORCH = ("cnn", "torch")  # test_torch
-
-
 PROBLEMS = {  # every other problem, some with more than one set of options
     **{name: {"name": name} for name in Problem.choices if name not in TORCH},
     "mlp": {"name": "mlp", **LAYERS},
@@ -29,14 +22,8 @@ PROBLEMS = {  # every other problem, some with more than one set of options
     "svm, lam": {"name": "svm", "lam": 0.3, "bias": False},
     "mlp, lam": {"name": "mlp", "lam": 0.3, **LAYERS},
 }
-
-
 NAMES = list(PROBLEMS)
-
-
 REAL_LABELS = ("least-squares", "quadratic")
-
-
 CLASSES = ("softmax", "svm", "mlp")  # labels 0, 1, 2; of the others 0 and 1
 
 
@@ -80,13 +67,6 @@ def one_block(problem, data: Dataset):
     return block
 
 
-def majorizer(problem, block, i):
-    """H_i of fedgia, Table III, written out."""
-    A, d, n = block.dense(i), block.d[i], block.n
-    if isinstance(problem, Quadratic):
-        return A
-    if isinstance(problem, LeastSquares):
-        return A.T @ A / d
-    if isinstance(problem, LogisticLoss):
-        return A.T @ A / (4 * d) + problem.mu / (1 if getattr(problem, "regulariser", "") == "whole" else d) * np.eye(n)
-    return pytest.fail(f"write H_i of {problem.label()} out here")
+def written_out(name, block):
+    """The f_i of a block's clients as plain formulas."""
+    return [function(PROBLEMS[name], block.dense(i), block.b[i, :d]) for i, d in enumerate(block.d)]

@@ -63,15 +63,22 @@ def recorded(
     attrs = {"config": to_toml(table), "seed": seed, "ranks": ranks, "mpi_library": "none"}
     if path is None and status != "running":
         return in_memory(attrs | {"clients": 4, "status": status, "stop_reason": "rounds: 2"}, rows, on_ranks)
-    with Recorder(path, attrs, 4) as recorder:
-        for i in k:
-            recorder.row({name: values[i] for name, values in rows.items()}, np.array([1, 3]))
-        if status == "running":
+    rows = [{name: values[i] for name, values in rows.items()} for i in k]
+    tables = {"model": [np.arange(3.0)], "ranks": [on_ranks]}
+    return written(Recorder(path, attrs, 4), rows, np.array([1, 3]), tables, (status, "rounds: 2"))
+
+
+def written(recorder, rows, selected, tables, end):
+    """What a recorder makes of these rows, and of the tables of a run that is not running any more."""
+    with recorder:
+        for row in rows:
+            recorder.row(row, selected)
+        if end[0] == "running":
             recorder.flush()
-            return recorder.result()
-        recorder.model(np.arange(3.0))
-        recorder.ranks(on_ranks)
-        recorder.finish(status, "rounds: 2")
+        else:
+            for name, values in tables.items():
+                getattr(recorder, name)(*values)
+            recorder.finish(*end)
         return recorder.result()
 
 
@@ -118,44 +125,37 @@ def detailed(
 ):
     """A recorded run of 8 clients and 6 parameters."""
     recorder = Recorder(path, {"config": config, "seed": 3, "ranks": ranks, "mpi_library": "none"}, 8, **options)
-    with recorder:
-        for k in range(rounds):
-            values = {
-                "objective": 8.0 / 2**k,
-                "grad_norm_sq": 10.0**-k,
-                "exchanges": 2 * k,
-                "uploads": 4 * k,
-                "downloads": 8 * k,
-                "bytes_up": 192_000 * k,
-                "bytes_down": 384_000 * k,
-                "compute_seconds": 0.25 if k else 9.0,
-                "client_seconds": 1.5,
-                "server_seconds": 0.125,
-                "comm_seconds": 0.0625,
-                "evaluate_seconds": 2.0,
-                "elapsed_seconds": 0.5 * k,
-            }
-            recorder.row(values | ({"accuracy": 0.9876} if k == rounds - 1 else {}), np.array([1, 6]))
-        if status != "running":
-            recorder.model(np.arange(6.0), np.ones((8, 6)))
-            recorder.ranks(
-                {
-                    "clients": [0] + [4] * (ranks - 1),
-                    "samples": np.arange(ranks) * 10,
-                    "compute_seconds": np.arange(ranks) / 7,
-                    "comm_seconds": [0.5] * ranks,
-                    "wait_seconds": [12.3456] * ranks,
-                    "evaluate_seconds": [0.0] * ranks,
-                    "io_seconds": [0.0123] + [0.0] * (ranks - 1),
-                    "mpi_calls": [77] * ranks,
-                    "mpi_bytes_sent": [2_500_000] * ranks,
-                    "mpi_bytes_received": [1_000] * ranks,
-                    "max_rss_bytes": [95_240_000] * ranks,
-                    "hostname": [f"node{k % 5:04}.cluster.example" for k in range(ranks)],
-                }
-            )
-            recorder.clients({"samples": np.full(8, 9), "times_selected": np.arange(8)})
-            recorder.finish(status, reason)
-            return recorder.result()
-        recorder.flush()
-        return recorder.result()
+    rows = [
+        {
+            "objective": 8.0 / 2**k,
+            "grad_norm_sq": 10.0**-k,
+            "exchanges": 2 * k,
+            "uploads": 4 * k,
+            "downloads": 8 * k,
+            "bytes_up": 192_000 * k,
+            "bytes_down": 384_000 * k,
+            "compute_seconds": 0.25 if k else 9.0,
+            **SECONDS,
+            "client_seconds": 1.5,
+            "elapsed_seconds": 0.5 * k,
+            **({"accuracy": 0.9876} if k == rounds - 1 else {}),
+        }
+        for k in range(rounds)
+    ]
+    on_ranks = {
+        "clients": [0] + [4] * (ranks - 1),
+        "samples": np.arange(ranks) * 10,
+        "compute_seconds": np.arange(ranks) / 7,
+        "comm_seconds": [0.5] * ranks,
+        "wait_seconds": [12.3456] * ranks,
+        "evaluate_seconds": [0.0] * ranks,
+        "io_seconds": [0.0123] + [0.0] * (ranks - 1),
+        "mpi_calls": [77] * ranks,
+        "mpi_bytes_sent": [2_500_000] * ranks,
+        "mpi_bytes_received": [1_000] * ranks,
+        "max_rss_bytes": [95_240_000] * ranks,
+        "hostname": [f"node{k % 5:04}.cluster.example" for k in range(ranks)],
+    }
+    clients = {"samples": np.full(8, 9), "times_selected": np.arange(8)}
+    tables = {"model": [np.arange(6.0), np.ones((8, 6))], "ranks": [on_ranks], "clients": [clients]}
+    return written(recorder, rows, np.array([1, 6]), tables, (status, reason))

@@ -6,29 +6,18 @@ import numpy as np
 from mpifed.federation.request import EVALUATE, MASKED, WHOLE, Request
 from mpifed.federation.wire.masked_sums import MASKS
 
+
+def kept(k, step, first, to, key):
+    """A sum of what two clients keep, with arguments of all types."""
+    rest = np.array([first, not first])
+    return Request("update", (np.arange(7.0), k, step, None, first), np.array(to), rest, "sum", "z", None, key)
+
+
 REQUESTS = [
-    Request(
-        "update",
-        (np.arange(7.0), 3, 0.1, None, True),
-        np.array([1, 5]),
-        np.array([True, False]),
-        "sum",
-        "z",
-        None,
-        (4, 2),
-    ),
+    kept(3, 0.1, True, [1, 5], (4, 2)),
     Request("update", (np.arange(20_000.0), np.arange(7, dtype=np.float32), -2), reduce="plain sum", key=(1, 0)),
     Request("bound"),
-    Request(
-        "update",
-        (np.arange(7.0), 4, 0.2, None, False),
-        np.array([2, 8]),
-        np.array([False, True]),
-        "sum",
-        "z",
-        None,
-        (5, 0),
-    ),
+    kept(4, 0.2, False, [2, 8], (5, 0)),
     Request(WHOLE, (np.ones(7),), reduce="max", verb=EVALUATE),
     Request("update", (np.ones(7),), np.array([2, 8]), reduce=MASKED, key=(6, 1), stages={MASKS: np.array([1, 2, 8])}),
 ]

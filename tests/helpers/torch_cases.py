@@ -24,6 +24,15 @@ def dataset(targets="classes", dtype="float64", kind="dense", sizes=None):
     return Pool(X, y[:d], None, sizes, dtype, (X_test, y[d:], None, sizes_test))
 
 
+def tables(folder):
+    """The data of ``dataset`` as a file."""
+    data = dataset()
+    (X, y), (X_test, y_test) = data.rows(0, M), data.rows_test(0, M)
+    sizes = {"sizes": data.sizes, "sizes_test": data.sizes_test}
+    np.savez(folder / "clients.npz", X=X, y=y, X_test=X_test, y_test=y_test, **sizes)
+    return {"name": "file", "path": str(folder / "clients.npz")}
+
+
 def network(module, **options):
     return Problem.build({"name": "torch", "module": module, **options}, "problem")
 

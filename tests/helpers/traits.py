@@ -1,11 +1,17 @@
 """What the tests of all methods read of an algorithm: the one place that knows by which names it says so."""
 
+from operator import attrgetter
+
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.experiment.matching import missing
-from mpifed.federation import traits
 from mpifed.federation.method import Personalised
 from mpifed.federation.traits import Takes, steering
+from mpifed.federation.traits import needs as needs  # the optional methods of a problem that an algorithm needs
+
+selections = attrgetter("takes.selections")  # how often a round selects clients; 0 where all of them are called
+columns = attrgetter("watches")  # names of the sums over clients that the algorithm asks evaluations for
+tuning = steering  # the option to change where the iterates diverge, as error messages name it
 
 
 def on_graphs(name):
@@ -15,11 +21,6 @@ def on_graphs(name):
 
 def can_be_asynchronous(name):
     return bool(Algorithm.member(name, "algorithm").asynchronous)
-
-
-def selections(algorithm):
-    """How often a round selects clients; 0 where all of them are called."""
-    return algorithm.takes.selections
 
 
 def all_reply(algorithm):
@@ -62,16 +63,6 @@ def said_local_steps(algorithm, d):
     return algorithm.local_steps(d)
 
 
-def tuning(algorithm):
-    """The option to change where the iterates diverge, as error messages name it."""
-    return steering(algorithm)
-
-
-def columns(algorithm):
-    """Names of the sums over clients that the algorithm asks evaluations for."""
-    return algorithm.watches
-
-
 def bears_absence(algorithm):
     """Whether a round can go on without clients that it called."""
     return not algorithm.takes.everyone
@@ -85,8 +76,3 @@ def bears_change(name):
 def has_personal_models(algorithm):
     """Whether clients keep models of their own."""
     return isinstance(algorithm, Personalised)
-
-
-def needs(algorithm):
-    """The optional methods of a problem that it needs."""
-    return traits.needs(algorithm)

@@ -13,7 +13,7 @@ from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.transport import InProcess
 from mpifed.mpi import communicator
-from mpifed.mpi.channel import Server, Service, serve
+from mpifed.mpi.channel import Server, Service
 from mpifed.mpi.plan import MOST
 from tests.helpers.requests import REQUESTS, equal
 
@@ -23,7 +23,8 @@ pytestmark = pytest.mark.mpi(min_size=3)
 def test_requests_of_any_kind_in_any_order_arrive(world):
     """Also when there are more kinds than plans that are kept."""
     rng = np.random.default_rng(0)
-    order = [*rng.integers(0, len(REQUESTS), 60), *[-n for n in range(1, 300)], *rng.integers(0, len(REQUESTS), 20)]
+    some, others = rng.integers(0, len(REQUESTS), 60), rng.integers(0, len(REQUESTS), 20)
+    order = [*range(len(REQUESTS)), *some, *[-n for n in range(1, 300)], *others]
     sent = [REQUESTS[k] if k >= 0 else Request("many", (np.arange(-k),)) for k in order]
     if world.rank == 0:
         server = Server(world, [0, 5, 10], "float64")
@@ -53,7 +54,7 @@ class Slow:
 def test_a_server_that_shares_its_core_naps_from_the_first_request_of_a_kind_on(crowded, world, monkeypatch):
     cuts = list(range(world.size))
     if world.rank:
-        serve(world, cuts, Slow(world.rank - 1))
+        Service(world, cuts, "float64").serve(Slow(world.rank - 1))
         return
     server = Server(world, cuts, "float64")
     server.crowded = crowded
@@ -75,7 +76,7 @@ def test_in_steady_state_a_request_is_one_broadcast_and_one_gather(world):
         lo, hi = cuts[world.rank - 1], cuts[world.rank]
         host = Host(agreed, data, lo, hi)
         host.join()
-        serve(world, cuts, host)
+        Service(world, cuts, "float64").serve(host)
         return
     server, host = Server(world, cuts, "float64"), Host(agreed, data, 0, data.m)
     host.join()

@@ -115,13 +115,6 @@ def test_numbers_that_are_not_finite_end_the_run_and_name_the_client(world, fold
     refused(world, done, sentence, 1)
 
 
-def test_where_the_launcher_ends_all_ranks_survive_is_refused(world, folder):
-    if world.survives():
-        pytest.skip("this launcher lets the others live")
-    done = mpifed("run", "--survive", "-q", "-o", "out.h5")
-    refused(world, done, "--survive needs Open MPI's mpirun --with-ft ulfm, .*")
-
-
 def test_a_point_of_a_sweep_that_fails_does_not_stop_the_rest(world, folder):
     """One diverges, one has not so many clients to choose; both are failures of these points alone."""
     study = ["algorithm=fedavg", "data.clients=6", "data.features=5", "rounds=4", "stop.gradient=0.0"]

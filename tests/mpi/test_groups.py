@@ -31,7 +31,7 @@ def test_a_report_that_arrives_while_the_first_group_looks_for_a_point_is_told(t
     todo = points({}, ["data.clients=3", "rounds=1"], ["seed=0"])
     mail = Mail((None, None, []), (0, (FINISHED, "1 round", 0.1), ["a note"]))
     runs = Runs(tmp_path, World(), False, Overall(None, [1.0]))
-    ended = list(groups.at_desk(todo, runs, World(), groups.Desk(todo, mail)))
+    ended = list(groups.at_desk(todo, runs, World(), groups.Desk(todo, mail, runs.progress)))
     assert [(one.point, one.what) for one in ended] == [(todo[0], FINISHED)]
     assert mail.sent == [(0, False), (None, False)]
     assert runs.progress.notes == {"a note"}

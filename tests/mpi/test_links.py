@@ -1,5 +1,7 @@
 """Rows between hosts: each travels once, only to hosts that need it, and all arrive in rising number."""
 
+from types import SimpleNamespace as State
+
 import h5py
 import numpy as np
 import pytest
@@ -16,11 +18,6 @@ from tests.helpers.commands import mpifed
 pytestmark = pytest.mark.mpi
 M, N, ROUNDS = 24, 5, 4
 GRAPHS = ["ring", "torus", "star", {"name": "erdos-renyi", "redraw": True, "p": 0.2}, {"name": "complete", "loss": 0.5}]
-
-
-class State:
-    def __init__(self, x):
-        self.x = x
 
 
 @pytest.mark.parametrize("patient", [False, True])
@@ -41,7 +38,7 @@ def test_every_host_mixes_as_one_host_would(graph, dtype, patient, world):
         rows += np.count_nonzero(W[lo:hi].any(axis=0)) - (hi - lo)
         for kind in ("mix", "add"):
             request = Request("", key=(round, 0), verb=(kind, "x"))
-            found, right = own.arrived(request, State(X[lo:hi]), None), alone.arrived(request, State(X), None)
+            found, right = own.arrived(request, State(x=X[lo:hi]), None), alone.arrived(request, State(x=X), None)
             assert found.parts[0].tobytes() == right.parts[0][lo:hi].tobytes()
     assert traffic.received == 2 * rows * N * X.itemsize
     assert traffic.calls == 2 * ROUNDS

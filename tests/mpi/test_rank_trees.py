@@ -54,11 +54,13 @@ def test_sums_in_any_order_have_every_rank_once(nodes, shape):
     assert carried(Route(SHAPES[shape](nodes), own, pile), vectors) == [(1 << len(nodes)) - 2]
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 5, 17, 128, 1024])
-def test_up_the_tree_rank_0_receives_a_message_a_stage(ranks):
-    route = Route(tree([0] * ranks), [[]] * ranks)
+@pytest.mark.parametrize("ranks", [2, 3, 4, 5, 17, 24, 100, 128, 1000, 1024])
+def test_up_the_tree_rank_0_receives_a_message_a_stage_and_uneven_runs_send_a_few(ranks):
+    m = 10 * ranks + 7
+    route = Route(tree([0] * ranks), own_of(ranks, m))
     assert len(route.children[0]) == sums.depth(ranks - 1) + 1
     assert route.height[0] - 1 <= sums.depth(ranks)
+    assert max(len(route.stop(rank).sent) for rank in range(1, ranks)) <= 2 * sums.depth(m)
 
 
 def test_between_nodes_one_message_of_each_node_climbs():
@@ -74,18 +76,13 @@ def test_equal_runs_of_a_power_of_two_of_hosts_send_one_vector_each():
     assert all(len(route.stop(rank).sent) == 1 for rank in range(1, 65))
 
 
-@pytest.mark.parametrize("ranks", [4, 24, 100, 1000])
-def test_uneven_runs_send_a_few(ranks):
-    m = 10 * ranks + 7
-    route = Route(tree([0] * ranks), own_of(ranks, m))
-    assert max(len(route.stop(rank).sent) for rank in range(1, ranks)) <= 2 * sums.depth(m)
-
-
-def test_a_way_that_is_forced_is_taken_but_by_rows_which_have_no_slices():
+def test_a_way_that_is_forced_is_taken_but_by_rows_which_have_no_slices_and_what_was_used_is_told():
     for way in ("star", "tree", "nodes", "slices"):
         choice = Choice([0, 0, 1], own_of(3, 8), way)
         assert choice.way("sum", 80) == way
         assert (choice.way("rows", 0) == way) == (way != "slices")
+    choice.longest |= {"slices": 10**6, "star": 20}
+    assert choice.used() == "star up to 20, slices up to 1000000"
 
 
 def test_a_tree_of_nodes_is_taken_where_the_ranks_of_a_node_follow_each_other_and_vectors_are_short():
@@ -95,9 +92,3 @@ def test_a_tree_of_nodes_is_taken_where_the_ranks_of_a_node_follow_each_other_an
     assert Choice(blocks, own).way("sum", 80) == "nodes"
     assert Choice(turns, own).way("sum", 80) == Choice(turns, own).way("sum", 8000) == "tree"
     assert Choice(blocks, own).way("sum", 10**9) == "slices"
-
-
-def test_what_was_used_is_told_from_short_to_long():
-    choice = Choice([0, 0], own_of(2, 4))
-    choice.longest |= {"slices": 10**6, "star": 20}
-    assert choice.used() == "star up to 20, slices up to 1000000"

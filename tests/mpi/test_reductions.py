@@ -17,7 +17,7 @@ from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.transport import InProcess
 from mpifed.federation.wire.masks import Masks
-from mpifed.mpi.channel import Server, serve
+from mpifed.mpi.channel import Server, Service
 from mpifed.mpi.plan import BIG
 
 pytestmark = pytest.mark.mpi(min_size=2)
@@ -83,7 +83,8 @@ def served(world, way, nodes=None, cuts=None, setup=SETUP):
         world.nodes = lambda: nodes
     cuts = sums.cuts(DATA.sizes, world.size - 1) if cuts is None else cuts
     if world.rank:
-        assert serve(world, cuts, host(cuts[world.rank - 1], cuts[world.rank], setup), way) is not None
+        one = host(cuts[world.rank - 1], cuts[world.rank], setup)
+        assert Service(world, cuts, "float64", way).serve(one) is not None
         return
     server = Server(world, cuts, "float64", way)
     yield federation(server, setup=setup), server

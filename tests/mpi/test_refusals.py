@@ -11,7 +11,7 @@ from tests.hostile.test_refusals import CASES, QUIET, filled, listing
 pytestmark = pytest.mark.mpi(min_size=3)
 SECONDS = 20
 HOSTILE = [name for name in CASES if name.startswith("wrong ")] + [
-    *("key 7", "command 37", "command 43", "command 45", "command 48", "study braces.toml", "replay objects.npz"),
+    *("key 7", "command 33", "command 39", "command 41", "command 44", "study braces.toml", "replay objects.npz"),
     *("run endless.h5", "run external.h5", "run pickle.npz", "run bomb.npz"),
 ]
 

@@ -8,15 +8,17 @@ Subproblems are solved by Newton's method with dense matrices. ρ is a quarter o
 
 import numpy as np
 
-from .problems import zeros
-from .synchronous import Lasting, rounds
+from .synchronous import Lasting
 
 
 class Method(Lasting):
-    def __init__(self, clients, *, rho=None, gamma=0.0, solver=None):
-        super().__init__(clients)
-        self.rho = max(client.lipschitz for client in clients) / 4 if rho is None else rho
-        self.gamma, self.own = gamma, zeros(clients)
+    rho = None
+    gamma = 0.0
+    solver = None  # of mpifed
+    vectors = (*Lasting.vectors, "own")
+
+    def prepare(self):
+        self.rho = self.rho or max(client.lipschitz for client in self.clients) / 4
 
     def begin(self, i):
         client, own = self.clients[i], self.own[i]
@@ -31,6 +33,3 @@ class Method(Lasting):
 
     def mean(self):
         return (sum(self.z) + self.gamma * self.x) / (self.m * self.rho + self.gamma)
-
-
-run = rounds(Method)

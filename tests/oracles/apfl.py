@@ -6,16 +6,11 @@ f_i(α v + (1 − α) w) is α∇f_i at the mixture.
 """
 
 from . import fedavg
-from .problems import zeros
-from .synchronous import rounds
 
 
 class Method(fedavg.Method):
-    def __init__(self, clients, *, alpha=0.5, **options):
-        super().__init__(clients, **options)
-        self.alpha = alpha
-        self.v = zeros(clients)
-        self.mixed = zeros(clients)
+    alpha = 0.5
+    vectors = (*fedavg.Method.vectors, "v", "mixed")
 
     def begin(self, i):
         w = self.x
@@ -31,6 +26,3 @@ class Method(fedavg.Method):
 
     def shows(self):
         return self.personal(self.mixed)
-
-
-run = rounds(Method)

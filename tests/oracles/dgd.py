@@ -8,24 +8,18 @@ A. H. Sayed, arXiv 1205.4220, x_i⁺ = Σ_j W_ij φ_j with φ_j = x_j after k0 g
 import numpy as np
 
 from .graphs import default_step, matrices
+from .problems import gradients
 
 
 def run(clients, rounds, graph, *, gamma=None, order="combine-adapt", k0=1):
-    m, n = len(clients), clients[0].n
     gamma = gamma or default_step(clients, graph)
-    X = np.zeros((m, n))
+    X = np.zeros((len(clients), clients[0].n))
     yield X
-    for W in matrices(graph, m, rounds):
-        new = np.zeros((m, n))
+    for W in matrices(graph, len(clients), rounds):
         if order == "combine-adapt":
-            for i in range(m):
-                new[i] = sum(W[i, j] * X[j] for j in range(m)) - gamma * clients[i].gradient(X[i])
+            X = W @ X - gamma * gradients(clients, X)
         else:
-            stepped = X.copy()
-            for i in range(m):
-                for _ in range(k0):
-                    stepped[i] = stepped[i] - gamma * clients[i].gradient(stepped[i])
-            for i in range(m):
-                new[i] = sum(W[i, j] * stepped[j] for j in range(m))
-        X = new
+            for _ in range(k0):
+                X = X - gamma * gradients(clients, X)
+            X = W @ X
         yield X

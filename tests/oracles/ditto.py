@@ -5,17 +5,13 @@ Source: T. Li, S. Hu, A. Beirami and V. Smith, "Ditto: Fair and robust federated
 """
 
 from . import fedavg
-from .problems import zeros
-from .synchronous import rounds
 
 
 class Method(fedavg.Method):
-    def __init__(self, clients, *, lam=1.0, lr=0.01, inner=5, **options):
-        super().__init__(clients, **options)
-        self.lam = lam
-        self.lr = lr
-        self.inner = inner
-        self.theta = zeros(clients)
+    lam = 1.0
+    lr = 0.01
+    inner = 5
+    vectors = (*fedavg.Method.vectors, "theta")
 
     def begin(self, i):
         theta = self.theta[i]
@@ -26,6 +22,3 @@ class Method(fedavg.Method):
 
     def shows(self):
         return self.personal(self.theta)
-
-
-run = rounds(Method)

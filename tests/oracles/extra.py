@@ -7,6 +7,7 @@ optimization", 2014, arXiv 1404.6264, Algorithm 1 with W̃ = (I + W)/2, all node
 import numpy as np
 
 from .graphs import default_step, matrices
+from .problems import gradients
 
 
 def run(clients, rounds, graph, *, gamma=None):
@@ -15,14 +16,11 @@ def run(clients, rounds, graph, *, gamma=None):
     W = matrices(graph, m, 1)[0]
     tilde = (np.eye(m) + W) / 2
 
-    def gradients(X):
-        return np.array([client.gradient(x) for client, x in zip(clients, X, strict=True)])
-
     before = np.zeros((m, n))
-    last = W @ before - gamma * gradients(before)
+    last = W @ before - gamma * gradients(clients, before)
     yield before
     yield last
     for _ in range(rounds - 1):
-        correction = gradients(last) - gradients(before)
+        correction = gradients(clients, last) - gradients(clients, before)
         before, last = last, (np.eye(m) + W) @ last - tilde @ before - gamma * correction
         yield last

@@ -6,20 +6,23 @@ The inner test (3.5) takes the gradient at the new point; at least one and at mo
 ``start``: π_i⁰ = 0, or minus the gradient at x⁰ = 0.
 """
 
-from .synchronous import Lasting, rounds
+from .synchronous import Lasting
 
 
 class Method(Lasting):
-    def __init__(self, clients, *, k0=10, r0=0.2, nu=0.95, eps0=None, inner_max=3, start="zero"):
-        super().__init__(clients)
-        self.k0 = k0
-        self.nu = nu
-        self.inner_max = inner_max
-        self.steps = 0
-        self.sigma = [r0 * client.lipschitz / self.m for client in clients]
-        self.eps = [k0**2 if eps0 is None else eps0 for _ in clients]
-        if start == "-gradient":
-            self.pi = [-client.gradient(self.x) / self.m for client in clients]
+    k0 = 10
+    r0 = 0.2
+    nu = 0.95
+    eps0 = None
+    inner_max = 3
+    start = "zero"
+    steps = 0
+
+    def prepare(self):
+        self.sigma = [self.r0 * client.lipschitz / self.m for client in self.clients]
+        self.eps = [self.k0**2 if self.eps0 is None else self.eps0] * self.m
+        if self.start == "-gradient":
+            self.pi = [-client.gradient(self.x) / self.m for client in self.clients]
             self.z = list(self.pi)
             self.x = self.mean()
 
@@ -52,6 +55,3 @@ class Method(Lasting):
 
     def shows(self):
         return {"inner_steps": float(self.steps)}
-
-
-run = rounds(Method)

@@ -6,24 +6,19 @@ Moreau envelope", 2023, arXiv 2311.06756, section 5: local training starts at th
 θ + π/rho, and the server averages the last uploads of all m clients.
 """
 
-from .synchronous import Lasting, rounds
+from .synchronous import Lasting
 
 
 class Method(Lasting):
-    def __init__(self, clients, *, rho=0.01, lr=0.01, epochs=5, weight_decay=0.0):
-        super().__init__(clients)
-        self.rho = rho
-        self.lr = lr
-        self.epochs = epochs
-        self.decay = weight_decay
+    rho = 0.01
+    lr = 0.01
+    epochs = 5
+    weight_decay = 0.0
 
     def begin(self, i):
         theta = self.x
         for _ in range(self.epochs):
-            slope = self.clients[i].gradient(theta) + self.decay * theta
+            slope = self.clients[i].gradient(theta) + self.weight_decay * theta
             theta = theta - self.lr * (slope + self.pi[i] + self.rho * (theta - self.x))
         self.pi[i] = self.pi[i] + self.rho * (theta - self.x)
         return theta + self.pi[i] / self.rho
-
-
-run = rounds(Method)

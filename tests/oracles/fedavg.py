@@ -9,21 +9,25 @@ With full batches a local epoch is one gradient step, so ``epochs`` > 0 stands i
 is that of those that arrive, or of the last uploads of all.
 """
 
-from .problems import zeros
 from .step_sizes import LOG2, step_size
-from .synchronous import Server, rounds
+from .synchronous import Server
 
 
 class Method(Server):
-    def __init__(self, clients, *, k0=5, step=LOG2, scale="1", aggregate="chosen", epochs=0):
-        super().__init__(clients)
-        self.k0 = k0
-        self.count = epochs or k0
+    k0 = 5
+    scale = "1"
+    aggregate = "chosen"
+    epochs = 0
+    k = 0
+    vectors = ("last",)
+
+    def __init__(self, clients, step=LOG2, **options):
         self.rule = step
-        self.factor = 1.0 if scale == "1" else 1 / self.m
-        self.all = aggregate == "all"
-        self.k = 0
-        self.last = zeros(clients)
+        super().__init__(clients, **options)
+
+    def prepare(self):
+        self.count = self.epochs or self.k0
+        self.factor = 1.0 if self.scale == "1" else 1 / self.m
 
     def gammas(self, i):
         """The steps of the iterations to come."""
@@ -41,9 +45,6 @@ class Method(Server):
     def step(self, uploads, ages):
         for i, w in uploads.items():
             self.last[i] = w
-        averaged = range(self.m) if self.all else uploads
+        averaged = range(self.m) if self.aggregate == "all" else uploads
         self.x = sum(self.last[i] for i in averaged) / len(averaged)  # (3.14), (3.15)
         self.k += self.count
-
-
-run = rounds(Method)

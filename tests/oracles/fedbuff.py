@@ -4,26 +4,22 @@ Source: J. Nguyen et al., "Federated learning with buffered asynchronous aggrega
 public accounts of it: changes from a model that is s steps old count 1/(1 + s)^a.
 """
 
-from .synchronous import Server, rounds
+from .synchronous import Server
 
 
 class Method(Server):
-    def __init__(self, clients, *, k0=5, lr=0.01, server_lr=1.0, a=0.5, epochs=0):
-        super().__init__(clients)
-        self.steps = epochs or k0
-        self.lr = lr
-        self.rate = server_lr
-        self.a = a
+    k0 = 5
+    lr = 0.01
+    server_lr = 1.0
+    a = 0.5
+    epochs = 0
 
     def begin(self, i):
         w = self.x
-        for _ in range(self.steps):
+        for _ in range(self.epochs or self.k0):
             w = w - self.lr * self.clients[i].gradient(w)
         return w - self.x
 
     def step(self, uploads, ages):
         scaled = sum(change / (1 + s) ** self.a for change, s in zip(uploads.values(), ages, strict=True))
-        self.x = self.x + self.rate * scaled / len(uploads)
-
-
-run = rounds(Method)
+        self.x = self.x + self.server_lr * scaled / len(uploads)

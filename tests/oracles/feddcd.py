@@ -5,22 +5,21 @@ Algorithm 1, equations (1), (2), (7), with Λ = I/α or diag(1/α_i). The record
 """
 
 from .dual_oracle import NEWTON, alphas, conjugates, constants, length, solve
-from .problems import zeros
-from .synchronous import Server, rounds
+from .synchronous import Server
 
 
 class Method(Server):
-    def __init__(self, clients, *, eta=1.0, solver=NEWTON, dual=False, scaling="common", schedule=None):
-        super().__init__(clients)
-        self.eta = eta
-        self.solver = solver
-        self.dual = dual
-        self.schedule = schedule
-        self.alpha, self.beta = constants(clients)
-        self.own = alphas(clients, scaling)
-        self.y = zeros(clients)
-        self.w = zeros(clients)
-        self.t = 0
+    eta = 1.0
+    solver = NEWTON
+    dual = False
+    scaling = "common"
+    schedule = None
+    t = 0
+    vectors = ("y", "w")
+
+    def prepare(self):
+        self.alpha, self.beta = constants(self.clients)
+        self.own = alphas(self.clients, self.scaling)
 
     def begin(self, i):
         """Nothing yet: y_i and w_i, from which client i solves (1), stay as they are until it arrives."""
@@ -36,6 +35,3 @@ class Method(Server):
 
     def shows(self):
         return {"dual_objective": conjugates(self.clients, self.y)} if self.dual else {}
-
-
-run = rounds(Method)

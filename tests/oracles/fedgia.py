@@ -31,11 +31,8 @@ def run(clients, selections, *, k0=10, H="diagonal", t=None, adaptive=False, sta
         for i in range(m):
             g = clients[i].gradient(x) / m
             if i in chosen:
-                system = metric(clients[i], H) / m + sigma * np.eye(n)
-                for _ in range(k0):
-                    own = x - np.linalg.solve(system, g + pi[i])  # (12)
-                    pi[i] = pi[i] + sigma * (own - x)  # (13)
-                    z[i] = own + pi[i] / sigma  # (14)
+                own, pi[i] = trained(x, g, pi[i], metric(clients[i], H) / m, sigma, k0)
+                z[i] = own + pi[i] / sigma  # (14)
             else:
                 pi[i] = -g  # (16)
                 z[i] = x - g / sigma  # (17)
@@ -57,6 +54,14 @@ def run(clients, selections, *, k0=10, H="diagonal", t=None, adaptive=False, sta
                     sigma, last = next_penalty(sigma, wanted), (x, drop, error)
         x = after
         yield x, {"penalty": sigma} if adaptive else {}
+
+
+def trained(x, g, pi, H, sigma, k0):
+    """x_i and π_i after k0 steps from the model x with the gradient g."""
+    for _ in range(k0):
+        own = x - np.linalg.solve(H + sigma * np.eye(len(x)), g + pi)  # (12)
+        pi = pi + sigma * (own - x)  # (13)
+    return own, pi
 
 
 def length(v):

@@ -7,7 +7,7 @@ penalty σW_ij, in the order y, x, π of S. Zhou and G. Y. Li, "FedGiA", 2022, a
 
 import numpy as np
 
-from .fedgia import metric
+from .fedgia import metric, trained
 from .graphs import matrices
 from .problems import zeros
 
@@ -25,10 +25,7 @@ def run(clients, selections, graph, *, k0=10, H="diagonal", t=1.0, average="trac
         for i in range(m):
             g, total = clients[i].gradient(given[i]) / m, pi[i].sum(axis=0)
             if i in chosen:
-                system, new = metric(clients[i], H) / m + sigma * np.eye(n), total
-                for _ in range(k0):
-                    x[i] = given[i] - np.linalg.solve(system, g + new)  # (12)
-                    new = new + sigma * (x[i] - given[i])  # (13)
+                x[i], new = trained(given[i], g, total, metric(clients[i], H) / m, sigma, k0)  # (12), (13)
             else:
                 x[i], new = given[i], -g  # (15), (16)
             for j in range(m):

@@ -8,7 +8,6 @@ part, and τ_eff = Σ p_i ‖a_i‖₁. Where the step varies, it is part of a_i
 import numpy as np
 
 from . import fedavg
-from .synchronous import rounds
 
 
 def weights(gammas, beta):
@@ -17,20 +16,20 @@ def weights(gammas, beta):
 
 
 class Method(fedavg.Method):
-    def __init__(self, clients, *, optimizer=None, steps=None, **options):
-        super().__init__(clients, **options)
-        self.beta, self.steps = (optimizer or {}).get("beta", 0.0), steps
+    optimizer = None
+    steps = None
 
     def begin(self, i):
+        beta = (self.optimizer or {}).get("beta", 0.0)
         gammas = self.gammas(i)[: self.steps[i] if self.steps else None]
         w = self.x
         velocity = np.zeros(len(self.x))
         G = []
         for gamma in gammas:
             G.append(self.clients[i].gradient(w))
-            velocity = self.beta * velocity + G[-1]
+            velocity = beta * velocity + G[-1]
             w = w - gamma * velocity
-        a = np.array(weights(gammas, self.beta))
+        a = np.array(weights(gammas, beta))
         return a @ np.array(G) / a.sum(), a.sum()
 
     def step(self, uploads, ages):
@@ -38,6 +37,3 @@ class Method(fedavg.Method):
         direction = sum(share * d for d, _ in uploads.values())
         self.x = self.x - sum(share * norm for _, norm in uploads.values()) * direction
         self.k += self.k0
-
-
-run = rounds(Method)

@@ -7,15 +7,15 @@ with ``begin`` = "own" it begins at the client's last w_i, as (3.15) of FedADMM 
 """
 
 from . import fedavg
-from .synchronous import rounds
 
 
 class Method(fedavg.Method):
-    def __init__(self, clients, *, mu=1e-4, inner=5, begin="global", **options):
-        super().__init__(clients, **options)
-        self.mu = mu
-        self.inner = inner
+    mu = 1e-4
+    inner = 5
+
+    def __init__(self, clients, begin="global", **options):
         self.own = begin == "own"
+        super().__init__(clients, **options)
 
     def begin(self, i):
         w = self.last[i] if self.own else self.x
@@ -23,6 +23,3 @@ class Method(fedavg.Method):
             for _ in range(self.inner):
                 w = w - gamma * (self.slope(i, w) + self.mu * (w - self.x))
         return w
-
-
-run = rounds(Method)

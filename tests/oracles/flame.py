@@ -5,26 +5,22 @@ Algorithm 1, equations (9)–(12), α_i = 1/m. ``center``: personal models are p
 authors' program, or to the client's own w_i, as printed. θ_i is kept over rounds and the last iterate is taken.
 """
 
-from .problems import zeros
-from .synchronous import Lasting, rounds
+from .synchronous import Lasting
 
 
 class Method(Lasting):
-    def __init__(self, clients, *, rho=0.01, lam=5.0, lr=0.01, epochs=5, center="global", weight_decay=0.0):
-        super().__init__(clients)
-        self.rho = rho
-        self.lam = lam
-        self.lr = lr
-        self.epochs = epochs
-        self.decay = weight_decay
-        self.center = center
-        self.theta = zeros(clients)
-        self.w = zeros(clients)
+    rho = 0.01
+    lam = 5.0
+    lr = 0.01
+    epochs = 5
+    center = "global"
+    weight_decay = 0.0
+    vectors = (*Lasting.vectors, "theta", "w")
 
     def train(self, i, pull):
         """θ_i by gradient steps on f_i(θ) + (λ/2)‖θ − pull‖²: (9)."""
         for _ in range(self.epochs):
-            slope = self.clients[i].gradient(self.theta[i]) + self.decay * self.theta[i]
+            slope = self.clients[i].gradient(self.theta[i]) + self.weight_decay * self.theta[i]
             self.theta[i] = self.theta[i] - self.lr * (slope + self.lam * (self.theta[i] - pull))
         return self.theta[i]
 
@@ -36,6 +32,3 @@ class Method(Lasting):
 
     def shows(self):
         return self.personal(self.theta)
-
-
-run = rounds(Method)

@@ -4,14 +4,8 @@ Source: A. Khaled, K. Mishchenko, P. Richtárik, "First analysis of local GD on 
 1909.04715, Algorithm 1 with a communication after every step. By default the step is 1/L with L = max L_i.
 """
 
-import numpy as np
+from functools import partial
 
+from . import local_gd
 
-def run(clients, selections, *, gamma=None):
-    if gamma is None:
-        gamma = 1 / max(client.lipschitz for client in clients)
-    x = np.zeros(clients[0].n)
-    yield x
-    for chosen in selections:
-        x = x - gamma * sum(clients[i].gradient(x) for i in chosen) / len(chosen)
-        yield x
+run = partial(local_gd.run, k0=1)

@@ -8,20 +8,15 @@ s_i(t+1) = Σ_j w_ij s_j(t) + ∇f_i(x_i(t+1)) − ∇f_i(x_i(t));  s_i(0) = ∇
 import numpy as np
 
 from .graphs import matrices
+from .problems import gradients
 
 
 def run(clients, rounds, graph, *, gamma):
-    m, n = len(clients), clients[0].n
-    X = np.zeros((m, n))
-    S = np.array([client.gradient(x) for client, x in zip(clients, X, strict=True)])
+    X = np.zeros((len(clients), clients[0].n))
+    G = S = gradients(clients, X)
     yield X
-    for W in matrices(graph, m, rounds):
-        new = np.array([sum(W[i, j] * X[j] for j in range(m)) - gamma * S[i] for i in range(m)])
-        S = np.array(
-            [
-                sum(W[i, j] * S[j] for j in range(m)) + clients[i].gradient(new[i]) - clients[i].gradient(X[i])
-                for i in range(m)
-            ]
-        )
-        X = new
+    for W in matrices(graph, len(clients), rounds):
+        X = W @ X - gamma * S
+        before, G = G, gradients(clients, X)
+        S = W @ S + G - before
         yield X

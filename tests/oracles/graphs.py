@@ -10,25 +10,21 @@ from mpifed.core.streams import stream
 def edges(table, m, seed, round):
     """The edges (i, j), i < j, of a table [graph]."""
     name = table["name"]
-    if name == "ring":
-        found = {(min(i, (i + 1) % m), max(i, (i + 1) % m)) for i in range(m)}
-    elif name == "complete":
-        found = {(i, j) for i in range(m) for j in range(i + 1, m)}
-    elif name == "star":
-        found = {(0, j) for j in range(1, m)}
-    elif name == "torus":
+    if name == "star":
+        return [(0, j) for j in range(1, m)]
+    if name == "erdos-renyi":
+        return sorted(random_edges(table["p"], m, stream(seed, "graph", round if table.get("redraw") else 0, 0)))
+    if name == "torus":
         rows = table["rows"]
-        columns, found = m // rows, set()
-        for i in range(m):
-            r, c = divmod(i, columns)
-            for j in ((r + 1) % rows * columns + c, r * columns + (c + 1) % columns):
-                found |= {(min(i, j), max(i, j))} if i != j else set()
-    elif name == "exponential":
-        hops = [2**k for k in range(math.ceil(math.log2(m)))]
-        found = {(min(i, (i + h) % m), max(i, (i + h) % m)) for i in range(m) for h in hops if h % m}
+        columns = m // rows
+        cells = [(i, *divmod(i, columns)) for i in range(m)]
+        found = {(i, (r + 1) % rows * columns + c) for i, r, c in cells}
+        found |= {(i, r * columns + (c + 1) % columns) for i, r, c in cells}
     else:
-        found = random_edges(table["p"], m, stream(seed, "graph", round if table.get("redraw") else 0, 0))
-    return sorted(found)
+        powers = [2**k for k in range(math.ceil(math.log2(m)))]
+        hops = {"ring": [1], "complete": range(1, m), "exponential": powers}[name]
+        found = {(i, (i + hop) % m) for i in range(m) for hop in hops}
+    return sorted({(min(pair), max(pair)) for pair in found if pair[0] != pair[1]})
 
 
 def random_edges(p, m, rng):

@@ -6,16 +6,10 @@ server averages the last w_i of all m clients, and θ_i, trained as in FLAME, is
 """
 
 from . import flame
-from .synchronous import rounds
 
 
 class Method(flame.Method):
-    def __init__(self, clients, *, eta=0.5, **options):
-        super().__init__(clients, **options)
-        self.eta = eta
+    eta = 0.5
 
     def begin(self, i):
         return self.x - self.eta * self.lam * (self.x - self.train(i, self.x))
-
-
-run = rounds(Method)

@@ -27,6 +27,21 @@ class LeastSquares:
         return self.A.T @ (self.A @ x - self.b) / self.d
 
 
+class Quadratic:
+    """f_i(x) = ½ xᵀQx − bᵀx: FedDCD (41), (42)."""
+
+    def __init__(self, Q, b):
+        self.majorant, self.b = Q, b
+        self.d, self.n = Q.shape
+        self.convexity, *_, self.lipschitz = np.linalg.eigvalsh(Q)
+
+    def value(self, x):
+        return x @ self.majorant @ x / 2 - self.b @ x
+
+    def gradient(self, x):
+        return self.majorant @ x - self.b
+
+
 class Logistic:
     """f_i(x) = (1/d) Σ_j [ln(1 + e^⟨a_j, x⟩) − b_j ⟨a_j, x⟩] + weight · (1/2)‖x‖²: FedGiA (3).
 
@@ -49,7 +64,10 @@ class Logistic:
 
     def hessian(self, x):
         p = self.probabilities(x)
-        return (self.A.T * (p * (1 - p))) @ self.A / self.d + self.weight * np.eye(self.n)
+        return (self.A.T * (p * (1 - p))) @ self.A / self.d + self.weight * self.bend(x)
+
+    def bend(self, x):
+        return np.eye(self.n)
 
     def loss(self, x):
         scores = self.A @ x
@@ -74,10 +92,8 @@ class NonconvexLogistic(Logistic):
     def gradient(self, x):
         return self.slope(x) + self.weight * x / (1 + x**2) ** 2
 
-    def hessian(self, x):
-        p = self.probabilities(x)
-        own = self.weight * (1 - 3 * x**2) / (1 + x**2) ** 3
-        return (self.A.T * (p * (1 - p))) @ self.A / self.d + np.diag(own)
+    def bend(self, x):
+        return np.diag((1 - 3 * x**2) / (1 + x**2) ** 3)
 
 
 class Linear:
@@ -158,19 +174,40 @@ class Svm(Linear):
         return S / self.classes
 
 
+PROBLEMS = {
+    "least-squares": LeastSquares,
+    "quadratic": Quadratic,
+    "logistic": Logistic,
+    "nonconvex-logistic": NonconvexLogistic,
+    "softmax": Softmax,
+    "svm": Svm,
+}
+CLASSES = 3
+
+
+def function(problem, A, b):
+    """The f_i of a problem, a table with its name and options."""
+    kind = PROBLEMS[problem["name"]]
+    options = {"classes": CLASSES} if issubclass(kind, Linear) else {}
+    return kind(A, b, **options | {key: value for key, value in problem.items() if key != "name"})
+
+
 def trajectory(clients, models):
     """What is compared: f = (1/m) Σ f_i and ‖∇f‖² at every model, and the models (rounds + 1, n)."""
-    objective, grad_norm_sq = [], []
-    for x in models:
-        objective.append(mean_value(clients, [x] * len(clients)))
-        gradient = sum(client.gradient(x) for client in clients) / len(clients)
-        grad_norm_sq.append(gradient @ gradient)
-    return {"objective": np.array(objective), "grad_norm_sq": np.array(grad_norm_sq), "x": np.array(models)}
+    everywhere = [[x] * len(clients) for x in models]
+    objective = np.array([mean_value(clients, points) for points in everywhere])
+    slopes = np.array([gradients(clients, points).mean(axis=0) for points in everywhere])
+    return {"objective": objective, "grad_norm_sq": np.vecdot(slopes, slopes), "x": np.array(models)}
 
 
 def mean_value(clients, points):
     """(1/m) Σ f_i(θ_i)."""
     return sum(client.value(point) for client, point in zip(clients, points, strict=True)) / len(clients)
+
+
+def gradients(clients, points):
+    """∇f_i(θ_i), a row a client."""
+    return np.array([client.gradient(point) for client, point in zip(clients, points, strict=True)])
 
 
 def zeros(clients):

@@ -4,31 +4,26 @@ Source: S. P. Karimireddy et al., "SCAFFOLD: Stochastic controlled averaging for
 1910.06378, Algorithm 1. Where the local step varies within a round, K η_l of option II is the sum of the steps taken.
 """
 
-import numpy as np
-
-from .problems import zeros
-from .step_sizes import LOG2, step_size
+from . import fedavg
 
 
-def run(clients, selections, *, k0=5, step=LOG2, server_lr=1.0, epochs=0):
-    m = len(clients)
-    iterations = epochs or k0
-    x = np.zeros(clients[0].n)
-    c = np.zeros(clients[0].n)
-    own = zeros(clients)  # c_i
-    yield x
-    for t, chosen in enumerate(selections):
-        model_change, variate_change = [], []
-        for i in chosen:
-            y, length = x, 0.0
-            for k in range(t * iterations, (t + 1) * iterations):
-                gamma = step_size(step, k, k0, clients[i].d)
-                y = y - gamma * (clients[i].gradient(y) - own[i] + c)
-                length += gamma
-            renewed = own[i] - c + (x - y) / length  # option II
-            model_change.append(y - x)
-            variate_change.append(renewed - own[i])
-            own[i] = renewed
-        x = x + server_lr * sum(model_change) / len(chosen)
-        c = c + len(chosen) / m * (sum(variate_change) / len(chosen))
-        yield x
+class Method(fedavg.Method):
+    asynchronous = False
+    server_lr = 1.0
+    c = 0.0
+    vectors = (*fedavg.Method.vectors, "own")  # c_i
+
+    def slope(self, i, w):
+        return super().slope(i, w) - self.own[i] + self.c
+
+    def begin(self, i):
+        y = super().begin(i)
+        change = (self.x - y) / sum(self.gammas(i)) - self.c  # of c_i by option II
+        self.own[i] = self.own[i] + change
+        return y - self.x, change
+
+    def step(self, uploads, ages):
+        models, variates = zip(*uploads.values(), strict=True)
+        self.x = self.x + self.server_lr * sum(models) / len(uploads)
+        self.c = self.c + len(uploads) / self.m * (sum(variates) / len(uploads))
+        self.k += self.count

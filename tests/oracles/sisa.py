@@ -22,10 +22,9 @@ def run(clients, selections, *, sigma=None, gamma=1.0, preconditioner="second-mo
             penalty = first[i] / gamma ** (k + 1)
             u = pi[i] + clients[i].gradient(w)
             moment[i] = beta * moment[i] + (1 - beta) * u**2
-            Q = {
-                "second-moment": np.diag(np.sqrt(moment[i])),
-                "smoothness": clients[i].lipschitz * np.eye(len(w)),
-            }[preconditioner]
+            Q = {"second-moment": np.diag(np.sqrt(moment[i])), "smoothness": clients[i].lipschitz * np.eye(len(w))}[
+                preconditioner
+            ]
             wi = w - np.linalg.solve(penalty * np.eye(len(w)) + rho * Q, u)
             pi[i] = pi[i] + penalty * (wi - w)
             own[i] = wi + pi[i] / penalty

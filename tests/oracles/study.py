@@ -14,18 +14,12 @@ from tests.helpers import traits
 from tests.helpers.algorithm_runs import Given, Run
 
 from .graphs import at_the_mean
-from .problems import LeastSquares, Logistic, NonconvexLogistic, Softmax, Svm, trajectory
+from .problems import CLASSES, function, trajectory
+from .synchronous import rounds
 
 RTOL = 1e-9
 SIZES = (3, 23, 7, 4, 15, 5, 11, 9)
-FEATURES, CLASSES = 5, 3
-PROBLEMS = {
-    "least-squares": LeastSquares,
-    "logistic": Logistic,
-    "nonconvex-logistic": NonconvexLogistic,
-    "softmax": Softmax,
-    "svm": Svm,
-}
+FEATURES = 5
 
 
 class Samples(NamedTuple):
@@ -64,18 +58,27 @@ def draw(counts, seed):
 
 def expected(case, **changed):
     """What the oracle of the case says."""
-    module, clients = oracle(case.method), clients_of(case.problem)
+    clients = clients_of(case.problem)
     draws = [draw(case.counts, 1)]
     if case.method == "accfeddcd":
         draws.append(draw(case.counts, 2))
     if case.graph is not None:
         draws = [draws[0] if selects(case.method) else len(case.counts), case.graph]
-    return known(clients, module.run(clients, *draws, **{**case.options, **changed}), case.graph is not None)
+    seen = run(case.method, clients, *draws, **{**case.options, **changed})
+    return known(clients, seen, case.graph is not None)
 
 
 def oracle(method):
-    """The module of a method."""
+    """The module of a method: it has a class ``Method`` for synchronous.rounds, or a function ``run``."""
     return importlib.import_module(f".{method.replace('-', '_')}", __package__)
+
+
+def run(method, clients, selections, *more, **options):
+    """The model of an oracle at the start and after every round, and further columns where there are some."""
+    module = oracle(method)
+    if hasattr(module, "Method"):
+        return rounds(module.Method(clients, **options), selections)
+    return module.run(clients, selections, *more, **options)
 
 
 def known(clients, seen, nodes=False):
@@ -90,12 +93,9 @@ def known(clients, seen, nodes=False):
 
 def clients_of(problem):
     """The f_i of a problem, a table with its name and options."""
-    data, kind = samples(problem["name"]), PROBLEMS[problem["name"]]
-    ends = np.cumsum(data.sizes)
-    options = {key: value for key, value in problem.items() if key != "name"}
-    if problem["name"] in ("softmax", "svm"):
-        options["classes"] = CLASSES
-    return [kind(data.X[end - d : end], data.y[end - d : end], **options) for d, end in zip(SIZES, ends, strict=True)]
+    X, y, sizes = samples(problem["name"])
+    rows = zip(*(np.split(part, np.cumsum(sizes)[:-1]) for part in (X, y)), strict=True)
+    return [function(problem, A, b) for A, b in rows]
 
 
 def begun(problem, algorithm, **where):

@@ -1,4 +1,4 @@
-"""Rounds of methods that can also be asynchronous: each is a class, as rounds and as the event loop meet it.
+"""Rounds of methods, many of which can also be asynchronous: each is a class, as rounds and as the event loop meet it.
 
 ``begin(i)`` is the upload that client i makes of what the server has now, ``step(uploads, ages)`` moves the server's
 model ``x``, from uploads by client that are so many steps old. In a synchronous round all uploads are new.
@@ -9,26 +9,33 @@ import numpy as np
 from .problems import mean_value, zeros
 
 
-def rounds(kind):
-    """The ``run`` of an oracle: the model at the start and after every round, with what else the method ``shows``."""
-
-    def run(clients, selections, **options):
-        method = kind(clients, **options)
+def rounds(method, selections):
+    """The model at the start and after every round, with what else the method ``shows``."""
+    yield method.x, method.shows()
+    for chosen in selections:
+        method.step({i: method.begin(i) for i in chosen}, [0] * len(chosen))
         yield method.x, method.shows()
-        for chosen in selections:
-            method.step({i: method.begin(i) for i in chosen}, [0] * len(chosen))
-            yield method.x, method.shows()
-
-    return run
 
 
 class Server:
-    """The server's model is 0 at the start."""
+    """The server's model is 0 at the start. The options of a method are attributes of its class."""
 
-    def __init__(self, clients):
+    asynchronous = True
+    vectors = ()  # names of vectors that every client has, 0 at the start
+
+    def __init__(self, clients, **options):
         self.clients = clients
         self.m = len(clients)
         self.x = np.zeros(clients[0].n)
+        for name in self.vectors:
+            setattr(self, name, zeros(clients))
+        for name, value in options.items():
+            assert hasattr(self, name), f"there is no option {name}"
+            setattr(self, name, value)
+        self.prepare()
+
+    def prepare(self):
+        """What follows from the options."""
 
     def shows(self):
         return {}
@@ -41,9 +48,7 @@ class Server:
 class Lasting(Server):
     """The server's model is the mean of the last uploads of all clients, or what ``mean`` makes of them."""
 
-    def __init__(self, clients):
-        super().__init__(clients)
-        self.z, self.pi = zeros(clients), zeros(clients)
+    vectors = ("z", "pi")
 
     def step(self, uploads, ages):
         for i, z in uploads.items():

@@ -29,9 +29,14 @@ def kind(request):
 
 
 @pytest.fixture
-def case(name, size, kind):
+def features():
+    return 6
+
+
+@pytest.fixture
+def case(name, size, kind, features):
     """The problem, a block and a point a client."""
     problem = problem_of(name)
-    data = dataset(name, size, kind)
+    data = dataset(name, size, kind, n=features)
     X = np.random.default_rng(3).standard_normal((data.m, problem.dim(data)))
     return problem, one_block(problem, data), X

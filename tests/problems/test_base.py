@@ -5,6 +5,7 @@ import pytest
 
 import mpifed
 from mpifed import LinearModel, Problem, UserError
+from mpifed.problems import LeastSquares
 
 OPTIONAL = ("predict", "lipschitz", "convexity", "hessian", "majorizer_inverse", "clipped_grad")
 DEFINED = {
@@ -47,16 +48,10 @@ def test_a_problem_with_predict_is_evaluated_by_its_accuracy_too(problem):
     assert ("accuracy" in result.rounds) == (problem is Signs)
 
 
-class Flat(LinearModel):
+class Flat(LeastSquares, tag="flat"):
     """A strongly convex loss that does not say how it bends."""
 
-    curvature = 1.0
-
-    def loss(self, Z, b):
-        return (Z - b) ** 2 / 2
-
-    def slope(self, Z, b):
-        return Z - b
+    bend = LinearModel.bend
 
     def weight(self, d):
         return np.ones(len(d))
@@ -65,9 +60,8 @@ class Flat(LinearModel):
         return self.weight(block.d)
 
 
-class Bent(Flat):
-    def bend(self, Z):
-        return np.ones_like(Z)
+class Bent(Flat, tag="bent"):
+    bend = LeastSquares.bend
 
 
 def test_a_linear_model_has_a_hessian_where_it_has_the_second_derivative_of_its_loss():

@@ -33,37 +33,6 @@ def test_one_class_alone_is_refused_where_a_run_starts(problem):
         problem.initial(data, 0)
 
 
-def softmax_by_loop(W, bias, A, b, lam):
-    scores = [[w @ a + c for w, c in zip(W, bias, strict=True)] for a in A]
-    loss = [np.log(np.sum(np.exp(z))) - z[int(k)] for z, k in zip(scores, b, strict=True)]
-    return np.mean(loss) + lam / 2 * np.sum(W**2)
-
-
-def svm_by_loop(W, bias, A, b, lam):
-    total = 0.0
-    for a, k in zip(A, b.astype(int), strict=True):
-        z = W @ a + bias
-        total += sum(max(0.0, 1 - z[k] + z[j]) for j in range(len(W)) if j != k) / len(W)
-    return total / len(A) + lam / 2 * np.sum(W**2)
-
-
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize(
-    ("kind_of", "by_loop"), [(Softmax, softmax_by_loop), (SVM, svm_by_loop)], ids=["softmax", "svm"]
-)
-def test_a_linear_classifier_is_written_out_right(kind_of, by_loop, bias, size, kind):
-    """Parameters flat, [W row-major (classes × features) | bias]; the bias is not regularised."""
-    data, problem = dataset("softmax", size, kind), kind_of(lam=0.4, bias=bias)
-    block, rng = one_block(problem, data), np.random.default_rng(11)
-    W, c = rng.standard_normal((3, 6)), rng.standard_normal(3) * bias
-    x = np.concatenate([W.ravel(), c]) if bias else W.ravel()
-    assert problem.dim(data) == len(x)
-    wanted = [by_loop(W, c, block.dense(i), block.b[i, :d], 0.4) for i, d in enumerate(data.sizes)]
-    assert np.allclose(problem.value(block, x), wanted, rtol=1e-12)
-    best = [np.argmax(block.dense(i) @ W.T + c, axis=1) for i in range(data.m)]
-    assert all(np.array_equal(problem.predict(block, x)[i, :d], best[i]) for i, d in enumerate(data.sizes))
-
-
 @classifiers
 def test_a_tie_goes_to_the_lowest_class(problem):
     data = dataset("softmax", 6)
@@ -100,17 +69,6 @@ def test_the_slope_of_the_svm_is_one_sided_at_a_kink():
     inside = np.array([1.0 - 1e-6, 0.0])
     assert np.allclose(problem.grad(block, inside), [[-0.5, 0.5]])
     assert np.allclose(problem.value(block, inside), 5e-7)
-
-
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("lam", [0.0, 0.7])
-def test_r_of_softmax_is_what_its_table_says(bias, lam, size, kind):
-    data, problem = dataset("softmax", size, kind), Softmax(lam=lam, bias=bias)
-    block = one_block(problem, data)
-    A = [np.column_stack([block.dense(i), np.ones(d)]) if bias else block.dense(i) for i, d in enumerate(data.sizes)]
-    assert np.allclose(
-        problem.lipschitz(block), [np.linalg.norm(a, 2) ** 2 / (2 * len(a)) + lam for a in A], rtol=1e-10
-    )
 
 
 def test_r_of_softmax_cannot_be_made_smaller():

@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 
 from mpifed.problems import gram as spectral
-from mpifed.problems.least_squares import LeastSquares
-from mpifed.problems.logistic import Logistic
-from mpifed.problems.nonconvex_logistic import NonconvexLogistic
-from tests.helpers.problem_cases import BOUNDED, NAMES, TWICE, dataset, one_block, problem_of
+from mpifed.problems.classifier import Classifier
+from tests.helpers.problem_cases import BOUNDED, NAMES, dataset, one_block, problem_of, written_out
 
 every = pytest.mark.parametrize("name", NAMES)
-bounded = pytest.mark.parametrize("name", BOUNDED)
-twice = pytest.mark.parametrize("name", TWICE)
+LARGE = [(name, 5003) for name in ("softmax, lam", "svm, lam", "mlp, lam")]  # more numbers than numpy adds at a time
+large_too = pytest.mark.parametrize(("name", "features"), [*((name, 6) for name in NAMES), *LARGE])
 
 
 def computed(problem, block, X, V):
     """All that a problem computes of a block at X (n,) or (c, n); V (c, n) are the vectors of products."""
     found = dict(zip(("value", "gradient"), problem.value_grad(block, X), strict=True))
+    if block.n > 1000:
+        return found  # Hessians are too large
     if problem.has("hessian"):
         found["products"] = problem.hessian(block, X)(V)
     if problem.has("hess"):
@@ -36,6 +36,24 @@ def test_the_gradient_is_that_of_the_value(case):
     differences = np.stack([(problem.value(block, X + e) - problem.value(block, X - e)) / 2e-5 for e in step], axis=1)
     assert problem.value(block, X).shape == (len(block),)
     assert np.allclose(problem.grad(block, X), differences, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "mlp" not in name])
+@pytest.mark.parametrize("large", [False, True], ids=["from Gram matrices", "by Lanczos"])
+def test_a_problem_is_what_its_formula_says(case, name, large, monkeypatch):
+    """Parameters of linear classifiers flat, [W row-major (classes × features) | bias]; the bias is not regularised."""
+    monkeypatch.setattr(spectral, "LARGE", 0 if large else spectral.LARGE)
+    problem, block, X = case
+    for i, f in enumerate(written_out(name, block)):
+        assert f.n == X.shape[1]
+        assert np.isclose(problem.value(block, X)[i], f.value(X[i]), rtol=1e-12)
+        assert np.allclose(problem.grad(block, X)[i], f.gradient(X[i]), rtol=1e-11, atol=1e-13)
+        if problem.has("lipschitz"):
+            assert np.isclose(problem.lipschitz(block)[i], f.lipschitz, rtol=1e-10)
+        if name == "quadratic":
+            assert np.isclose(problem.convexity(block)[i], f.convexity)
+        if isinstance(problem, Classifier):
+            assert np.array_equal(problem.predict(block, X)[i, : f.d], f.scores(X[i]).argmax(axis=1))
 
 
 @every
@@ -67,7 +85,7 @@ def test_single_precision_stays_single_and_the_inputs_stay_as_they_are(name, siz
     assert {found.dtype for found in computed(problem, block, X, X).values()} == {np.dtype("float32")}
 
 
-@every
+@large_too
 def test_the_bits_of_a_client_do_not_depend_on_its_neighbours(case):
     """Nor on its place, for classifiers and networks as well (linear models: test_blocks)."""
     problem, block, X = case
@@ -80,7 +98,7 @@ def test_the_bits_of_a_client_do_not_depend_on_its_neighbours(case):
             assert common[what][rows].tobytes() == found.tobytes(), what
 
 
-@every
+@large_too
 def test_a_common_point_is_that_point_in_every_row_to_the_bit(case):
     problem, block, X = case
     rows = computed(problem, block, np.tile(X[1], (len(block), 1)), X)
@@ -91,44 +109,12 @@ def test_a_common_point_is_that_point_in_every_row_to_the_bit(case):
             assert found.tobytes() == rows[what].tobytes(), what
 
 
-@pytest.mark.parametrize("name", ["softmax, lam", "svm, lam", "mlp, lam"])
-def test_nor_do_they_where_there_are_many_parameters(name, kind):
-    """More numbers than numpy adds up at a time; the regulariser is a sum over all of them."""
-    data = dataset(name, 9, kind, n=5003)
-    problem, block = problem_of(name), one_block(problem_of(name), data)
-    X = np.random.default_rng(3).standard_normal((data.m, problem.dim(data)))
-    together, common = problem.value_grad(block, X), problem.value_grad(block, X[1])
-    for i in range(data.m):
-        part = block.take(np.array([i]))
-        for both, alone in zip(together, problem.value_grad(part, X[i : i + 1]), strict=True):
-            assert both[i].tobytes() == alone[0].tobytes()
-    for one, rows in zip(common, problem.value_grad(block, np.tile(X[1], (data.m, 1))), strict=True):
-        assert one.tobytes() == rows.tobytes()
-
-
-@twice
-def test_products_with_the_hessian_are_differences_of_gradients(case):
-    problem, block, X = case
-    V, step = np.random.default_rng(7).standard_normal(X.shape), 1e-5
-    differences = (problem.grad(block, X + step * V) - problem.grad(block, X - step * V)) / (2 * step)
-    product = problem.hessian(block, X)(V)
-    assert product.shape == X.shape
-    assert np.allclose(product, differences, rtol=1e-6, atol=1e-7)
-
-
-@twice
-def test_the_hessian_is_symmetric_and_linear(case):
-    problem, block, X = case
-    rng = np.random.default_rng(8)
-    U, V, H = rng.standard_normal(X.shape), rng.standard_normal(X.shape), problem.hessian(block, X)
-    assert np.allclose(np.vecdot(U, H(V)), np.vecdot(V, H(U)), rtol=1e-10, atol=1e-12)
-    assert np.allclose(H(2 * U - V), 2 * H(U) - H(V), rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", [name for name in TWICE if name in BOUNDED])
+@pytest.mark.parametrize("name", BOUNDED)
 def test_r_bounds_the_hessian(case):
     problem, block, X = case
     r, rng = problem.lipschitz(block), np.random.default_rng(9)
+    assert r.shape == (len(block),)
+    assert (r > 0).all()
     for length in (0.0, 0.1, 3.0):
         H = problem.hessian(block, length * X)
         V = rng.standard_normal(X.shape)
@@ -137,33 +123,3 @@ def test_r_bounds_the_hessian(case):
             norm = np.linalg.norm(V, axis=1)
             V /= np.maximum(norm, 1e-300)[:, None]
         assert (norm <= r * (1 + 1e-9)).all()
-
-
-@bounded
-def test_r_bounds_how_fast_the_gradient_changes(case):
-    problem, block, X = case
-    r = problem.lipschitz(block)
-    rng = np.random.default_rng(4)
-    assert r.shape == (len(block),)
-    assert (r > 0).all()
-    for length in (1e-3, 1.0, 30.0):
-        for _ in range(20):
-            Y = X + length * rng.standard_normal(X.shape)
-            change = np.linalg.norm(problem.grad(block, X) - problem.grad(block, Y), axis=1)
-            assert (change <= r * np.linalg.norm(X - Y, axis=1) * (1 + 1e-6)).all()
-
-
-@pytest.mark.parametrize("large", [False, True], ids=["from the Gram matrix", "by Lanczos"])
-def test_r_of_each_problem_is_what_its_table_says(large, size, kind, monkeypatch):
-    if large:
-        monkeypatch.setattr(spectral, "LARGE", 0)
-    data = dataset("logistic", size, kind)
-    top = [np.linalg.norm(A, 2) ** 2 for A in (one_block(LeastSquares(), data).dense(i) for i in range(data.m))]
-    table = {
-        LeastSquares(): top / data.sizes,
-        Logistic(mu=0.5): top / (4 * data.sizes) + 0.5 / data.sizes,
-        Logistic(mu=0.5, regulariser="whole"): top / (4 * data.sizes) + 0.5,
-        NonconvexLogistic(mu=0.5): top / (4 * data.sizes) + 0.5 / data.sizes,
-    }
-    for problem, r in table.items():
-        assert np.allclose(problem.lipschitz(one_block(problem, data)), r, rtol=1e-10)

@@ -9,7 +9,7 @@ from mpifed.problems import gram as spectral
 from mpifed.problems.gram import conjugate_gradients
 from mpifed.problems.least_squares import LeastSquares
 from tests.helpers.algorithm_runs import systems
-from tests.helpers.problem_cases import dataset, majorizer, one_block
+from tests.helpers.problem_cases import dataset, one_block, written_out
 
 
 @pytest.mark.parametrize("accuracy", [0.1, 1e-6, 1e-12])
@@ -76,6 +76,6 @@ def test_conjugate_gradients_go_on_until_the_hardest_client_is_done(kind, monkey
     block, V = one_block(LeastSquares(), data), np.random.default_rng(5).standard_normal((4, 50))
     V[1] = 0
     U = LeastSquares().majorizer_inverse(block, 1.0, 1e-3)(V)
-    for i in range(4):
-        exact = np.linalg.solve(majorizer(LeastSquares(), block, i) + 1e-3 * np.eye(50), V[i])
+    for i, f in enumerate(written_out("least-squares", block)):
+        exact = np.linalg.solve(f.majorant + 1e-3 * np.eye(50), V[i])
         assert np.linalg.norm(U[i] - exact) <= 1e-10 * np.linalg.norm(exact)

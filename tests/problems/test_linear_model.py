@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from mpifed.data.pool import Pool
 from mpifed.problems import gram as spectral
 from mpifed.problems.least_squares import LeastSquares
-from mpifed.problems.linear_model import LinearModel
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.softmax import Softmax
 from mpifed.problems.svm import SVM
-from tests.helpers.problem_cases import CLIPPED, CURVED, NAMES, dataset, majorizer, one_block, problem_of
+from tests.helpers.problem_cases import CLIPPED, CURVED, dataset, one_block, problem_of, written_out
 
 curved = pytest.mark.parametrize("name", CURVED)
 clipped = pytest.mark.parametrize("name", CLIPPED)
@@ -65,28 +64,23 @@ def test_replacing_one_sample_moves_a_clipped_gradient_by_at_most_twice_the_boun
     assert np.abs(one - other).sum() <= 2 * bound / d * (1 + 1e-12) + 1e-13
 
 
-def test_only_a_loss_of_one_score_clips():
-    linear = {name for name in NAMES if isinstance(problem_of(name), LinearModel)}
-    assert set(CLIPPED) == linear
-
-
 @pytest.mark.parametrize("large", [False, True], ids=["by an inverse", "by conjugate gradients"])
 @curved
-def test_the_majorizer_is_inverted(case, large, monkeypatch):
+def test_the_majorizer_is_inverted(case, name, large, monkeypatch):
     if large:
         monkeypatch.setattr(spectral, "LARGE", 0)
     problem, block, V = case
     for scale, shift in ((1.0, 1.0), (1.0, 0.1), (0.01, 1e-3), (2.0, 50.0)):
         U = problem.majorizer_inverse(block, scale, shift)(V)
-        for i in range(len(block)):
-            M = scale * majorizer(problem, block, i) + shift * np.eye(block.n)
+        for i, f in enumerate(written_out(name, block)):
+            M = scale * f.majorant + shift * np.eye(block.n)
             assert np.allclose(M @ U[i], V[i], rtol=1e-9, atol=1e-9)
 
 
 @curved
-def test_the_majorizer_lies_above_the_function(case):
+def test_the_majorizer_lies_above_the_function(case, name):
     problem, block, X = case
-    H = np.array([majorizer(problem, block, i) for i in range(len(block))])
+    H = np.array([f.majorant for f in written_out(name, block)])
     value, grad = problem.value_grad(block, X)
     for length in (0.1, 1.0, 10.0):
         step = length * np.random.default_rng(6).standard_normal(X.shape)
@@ -97,10 +91,3 @@ def test_the_majorizer_lies_above_the_function(case):
 @pytest.mark.parametrize("problem", [LeastSquares(), Logistic(), Softmax(), SVM()], ids=lambda p: p.label())
 def test_linear_models_start_at_zero(problem):
     assert not problem.initial(dataset(problem.label(), 9), 5).any()
-
-
-def test_least_squares_is_written_out_right():
-    data = dataset("least-squares", 2)
-    block, x = one_block(LeastSquares(), data), np.arange(6.0)
-    wanted = [np.sum((block.dense(i) @ x - block.b[i, :d]) ** 2) / (2 * d) for i, d in enumerate(data.sizes)]
-    assert np.allclose(LeastSquares().value(block, x), wanted)

@@ -7,7 +7,7 @@ from mpifed.core.errors import UserError
 from mpifed.data.pool import Pool
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.nonconvex_logistic import NonconvexLogistic
-from tests.helpers.problem_cases import dataset, one_block
+from tests.helpers.problem_cases import one_block
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -40,19 +40,3 @@ def test_labels_of_minus_one_and_one_become_zero_and_one(problem):
 def test_other_labels_are_refused_by_a_sentence(problem, labels, sentence):
     with pytest.raises(UserError, match=rf"^problem '{problem.label()}' cannot use these data: .*{sentence}"):
         problem.checked_labels(np.array(labels))
-
-
-@pytest.mark.parametrize(
-    ("problem", "extra"),
-    [
-        (Logistic(mu=0.6), lambda x, d: 0.3 * x @ x / d),
-        (Logistic(mu=0.6, regulariser="whole"), lambda x, d: 0.3 * x @ x),
-        (NonconvexLogistic(mu=0.6), lambda x, d: 0.3 * np.sum(x**2 / (1 + x**2)) / d),
-    ],
-    ids=["inside of 1/d_i", "outside of 1/d_i", "non-convex"],
-)
-def test_the_regulariser_stands_inside_or_outside_of_the_mean(problem, extra, size, kind):
-    data, x = dataset("logistic", size, kind), np.linspace(-2, 2, 6)
-    block, bare = (one_block(p, data) for p in (problem, Logistic(mu=0.0)))
-    added = problem.value(block, x) - Logistic(mu=0.0).value(bare, x)
-    assert np.allclose(added, [extra(x, d) for d in data.sizes])

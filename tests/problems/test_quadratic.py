@@ -6,22 +6,7 @@ import pytest
 import mpifed
 from mpifed.core.errors import UserError
 from mpifed.problems.quadratic import Quadratic
-from tests.helpers.problem_cases import dataset, one_block
-
-
-def test_the_quadratic_knows_its_smallest_and_largest_curvature(kind):
-    problem, data = Quadratic(), dataset("quadratic", 6, kind)
-    block = one_block(problem, data)
-    spectra = np.array([np.linalg.eigvalsh(block.dense(i)) for i in range(data.m)])
-    assert np.allclose(problem.convexity(block), spectra[:, 0])
-    assert np.allclose(problem.lipschitz(block), spectra[:, -1])
-
-
-def test_a_quadratic_is_written_out_right():
-    data = dataset("quadratic", 6)
-    block, x = one_block(Quadratic(), data), np.arange(6.0)
-    wanted = [x @ block.dense(i) @ x / 2 - block.b[i, :6] @ x for i in range(data.m)]
-    assert np.allclose(Quadratic().value(block, x), wanted)
+from tests.helpers.problem_cases import dataset
 
 
 def test_a_quadratic_refuses_clients_that_have_no_square_matrix():

@@ -6,7 +6,7 @@ import pytest
 import mpifed as package
 from mpifed.core.errors import UserError
 from mpifed.data.blocks import weights
-from tests.helpers.commands import mpifed
+from tests.helpers import torch_cases
 from tests.helpers.torch_cases import C, M, N, agrees, at, by_torch, dataset, local, network, point, samples, torch
 
 pytestmark = pytest.mark.torch
@@ -35,19 +35,36 @@ class Backbone(nn.Module):
 
 
 class Headed(nn.Module):
-    """A linear layer behind ``before``, which a subclass may define."""
+    """A linear layer behind ``before``, which a subclass may define, and before ``after``."""
 
-    dtype = torch.float32
-
-    def __init__(self):
+    def __init__(self, dtype=torch.float32, before=None, after=None):
         super().__init__()
-        self.head = nn.Linear(N, C, dtype=self.dtype)
+        self.head = nn.Linear(N, C, dtype=dtype)
+        self.before = before or self.before
+        self.after = after or nn.Identity()
 
     def before(self, samples):
         return samples
 
     def forward(self, samples):
-        return self.head(self.before(samples))
+        return self.after(self.head(self.before(samples)))
+
+
+def complex_numbers():
+    return Headed(torch.complex64, lambda samples: samples.to(torch.complex64), torch.abs)
+
+
+def single_precision():
+    """It converts samples to single precision, whatever the study computes in."""
+    return Headed(before=lambda samples: samples.float())
+
+
+def more_than_scores():
+    return Headed(after=lambda scores: {"logits": scores})
+
+
+def all_frozen():
+    return Headed().requires_grad_(False)
 
 
 class Shifted(Headed):
@@ -76,38 +93,12 @@ class Counting(Headed):
         return samples
 
 
-class Complex(Headed):
-    dtype = torch.complex64
-
-    def forward(self, samples):
-        return self.head(samples.to(torch.complex64)).abs()
-
-
 class Half(Headed):
-    dtype = torch.bfloat16
+    def __init__(self):
+        super().__init__(torch.bfloat16)
 
     def forward(self, samples):
         return self.head(samples.to(self.head.weight.dtype)).to(samples.dtype)
-
-
-class Single(Headed):
-    """It converts samples to single precision, whatever the study computes in."""
-
-    def before(self, samples):
-        return samples.float()
-
-
-class Tables(Headed):
-    """It returns more than the scores."""
-
-    def forward(self, samples):
-        return {"logits": self.head(samples)}
-
-
-class Settled(Headed):
-    def __init__(self):
-        super().__init__()
-        self.requires_grad_(False)
 
 
 class Words(nn.Sequential):
@@ -197,7 +188,8 @@ def test_a_client_of_one_sample_is_refused_where_one_cannot_be_normalised():
 
 
 def test_a_mini_batch_of_one_sample_is_refused_in_one_sentence(tmp_path):
-    study = {"problem": {"name": "torch", "module": f"{__name__}:Normed"}, "data": tables(tmp_path), "rounds": 1}
+    problem = {"name": "torch", "module": f"{__name__}:Normed"}
+    study = {"problem": problem, "data": torch_cases.tables(tmp_path), "rounds": 1}
     algorithm = {"name": "fedavg", "epochs": 1, "batch_size": 4}  # the first client has 9 samples
     with pytest.raises(UserError, match=r"one sample of a client: .*; take a batch_size that leaves no mini-b"):
         package.run(study | {"algorithm": algorithm, "selection": "all"})
@@ -259,11 +251,11 @@ SPARSE = {"integers": True, "arguments": {"sparse": True}}
     [
         ("Counting", {}, "must not change its buffers in a call, but it changes calls: f_i would depend on the order"),
         ("Counting", {"arguments": {"in_place": False}}, "must not change its buffers in a call, but it changes calls"),
-        ("Complex", {}, "of one vector of real numbers, but its parameter head.weight is complex, head.bias"),
+        ("complex_numbers", {}, "of one vector of real numbers, but its parameter head.weight is complex, head.bias"),
         ("Words", SPARSE, "0.weight has sparse gradients .write sparse=False"),
         ("Words", {}, "does not take samples of shape .7.: .*; write problem.integers = true where they are whole num"),
-        ("Tables", {}, "the network returns a dict: it must return the scores alone, a tensor$"),
-        ("Settled", {}, "the network has no parameter that is trained$"),
+        ("more_than_scores", {}, "the network returns a dict: it must return the scores alone, a tensor$"),
+        ("all_frozen", {}, "the network has no parameter that is trained$"),
     ],
 )
 def test_what_is_no_function_of_real_parameters_says_why(name, options, sentence):
@@ -274,51 +266,6 @@ def test_what_is_no_function_of_real_parameters_says_why(name, options, sentence
 
 def test_a_module_that_computes_in_single_precision_is_told_where_to_set_it():
     with pytest.raises(UserError, match='; write dtype = "float32" at the top of the study'):
-        local(own("Single"), dataset()).value(np.zeros(C * (N + 1)))
-    f = local(own("Single"), dataset(dtype="float32"))
+        local(own("single_precision"), dataset()).value(np.zeros(C * (N + 1)))
+    f = local(own("single_precision"), dataset(dtype="float32"))
     assert f.value(np.zeros(f.n, np.float32)).dtype == np.float32
-
-
-def tables(folder):
-    """The data of ``dataset`` as a file."""
-    data = dataset()
-    (X, y), (X_test, y_test) = data.rows(0, M), data.rows_test(0, M)
-    sizes = {"sizes": data.sizes, "sizes_test": data.sizes_test}
-    np.savez(folder / "clients.npz", X=X, y=y, X_test=X_test, y_test=y_test, **sizes)
-    return {"name": "file", "path": str(folder / "clients.npz")}
-
-
-NETS = """
-from torch import nn
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.frozen = nn.Linear(7, 6).requires_grad_(False)
-        self.rest = nn.Sequential(nn.BatchNorm1d(6), nn.ReLU(), nn.Dropout(0.3), nn.Linear(6, 3))
-
-    def forward(self, samples):
-        return self.rest(self.frozen(samples))
-"""
-
-
-@pytest.mark.slow
-def test_batch_normalisation_dropout_and_optimisers_have_the_same_bits_on_any_number_of_ranks_and_resumed(tmp_path):
-    (tmp_path / "nets.py").write_text(NETS)
-    words = ["problem=torch", "problem.module=nets.py:Net", "algorithm=fedavg", "algorithm.epochs=2", "rounds=4", "-q"]
-    words += ["algorithm.batch_size=6", "algorithm.optimizer=adam", "stop.gradient=0", "--force"]
-    words += [f"data={tables(tmp_path)['name']}", "data.path=clients.npz"]
-    found = []
-    for ranks in (None, 3):
-        done = mpifed("run", *words, "-o", "out.h5", ranks=ranks, cwd=tmp_path)
-        assert done.code == 0, done.err
-        result = package.load(tmp_path / "out.h5")
-        found.append((result.x.tobytes(), result.rounds["accuracy"].tobytes(), result.rounds["objective"].tobytes()))
-    assert found[0] == found[1]
-    half = [word.replace("rounds=4", "rounds=2") for word in words]
-    assert mpifed("run", *half, "-o", "out.h5", cwd=tmp_path).code == 0
-    assert mpifed("resume", "out.h5", "rounds=4", "-q", cwd=tmp_path).code == 0
-    resumed = package.load(tmp_path / "out.h5")
-    assert resumed.x.tobytes() == result.x.tobytes()
-    assert len(result.x) == 12 + 7 * 3

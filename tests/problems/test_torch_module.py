@@ -12,8 +12,8 @@ from mpifed.data.blocks import weights
 from mpifed.experiment.config import override
 from mpifed.problems.base import Problem
 from mpifed.problems.mlp import MLP
-from tests.helpers.commands import execute, mpifed
-from tests.helpers.torch_cases import C, M, N, dataset, local, torch
+from tests.helpers.commands import ROOT, execute, mpifed
+from tests.helpers.torch_cases import C, M, N, dataset, local, tables, torch
 from tests.helpers.torch_cases import network as built
 
 pytestmark = pytest.mark.torch
@@ -153,19 +153,30 @@ class Own(nn.Sequential):
     def __init__(self, hidden):
         super().__init__(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Dropout(0.3), nn.LazyLinear(hidden), nn.ReLU(),
                          nn.Linear(hidden, 6))
+
+class Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.frozen = nn.Linear(7, 6).requires_grad_(False)
+        self.rest = nn.Sequential(nn.BatchNorm1d(6), nn.ReLU(), nn.Dropout(0.3), nn.Linear(6, 3))
+
+    def forward(self, samples):
+        return self.rest(self.frozen(samples))
 """
 RUNS = {
-    "a CNN": "data.clients=4 data.size=16 data.samples=30 problem=cnn dtype=float32 algorithm=flame algorithm.epochs=2 "
-    "algorithm.batch_size=10 algorithm.lr=0.05 rounds=8",
-    "a network beside the study": "data.size=12 data.channels=1 data.clients=5 problem=torch problem.module=nets:Own "
-    "problem.arguments.hidden=7 problem.shape=[1,12,12] algorithm=fedavg algorithm.epochs=1 algorithm.batch_size=20 "
-    "rounds=3",
+    "a CNN": "data=images data.clients=4 data.size=16 data.samples=30 problem=cnn dtype=float32 algorithm=flame "
+    "algorithm.epochs=2 algorithm.batch_size=10 algorithm.lr=0.05 rounds=8",
+    "a network beside the study": "data=images data.size=12 data.channels=1 data.clients=5 problem=torch "
+    "problem.module=nets:Own problem.arguments.hidden=7 problem.shape=[1,12,12] algorithm=fedavg algorithm.epochs=1 "
+    "algorithm.batch_size=20 rounds=4",
+    "frozen layers, batch normalisation, dropout and an optimiser": "data=file data.path=clients.npz problem=torch "
+    "problem.module=nets.py:Normed algorithm=fedavg algorithm.epochs=2 algorithm.batch_size=6 "
+    "algorithm.optimizer=adam rounds=4",
 }
-IMAGES = ["data=images", "evaluate.every=8", "stop.gradient=0"]
 
 
 def test_a_cnn_learns():
-    result = package.run(override({}, [*IMAGES, *RUNS["a CNN"].split()]))
+    result = package.run(override({}, [*RUNS["a CNN"].split(), "evaluate.every=8", "stop.gradient=0"]))
     objective, accuracy = result.rounds["objective"], result.rounds["accuracy"]
     assert objective[-1] < 0.7 * objective[0]
     assert accuracy[-1] > accuracy[0] + 0.3
@@ -173,16 +184,20 @@ def test_a_cnn_learns():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
-def test_a_network_has_the_same_bits_on_any_number_of_ranks(name, tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(tmp_path)
+def test_a_network_has_the_same_bits_on_any_number_of_ranks_and_resumed(name, tmp_path):
     (tmp_path / "nets.py").write_text(OWN)
-    words = [*IMAGES, *RUNS[name].split()]
-    models = {package.run(override({}, words)).x.tobytes()}
-    for ranks in (2, 3):
-        done = mpifed("run", *words, "-q", "-o", f"{ranks}.h5", ranks=ranks, cwd=tmp_path)
+    tables(tmp_path)
+    words = [*RUNS[name].split(), "evaluate.every=4", "stop.gradient=0", "-q", "--force", "-o", "out.h5"]
+    found = set()
+    for ranks, more in ((None, []), (2, []), (3, []), (None, ["rounds=2"])):
+        done = mpifed("run", *words, *more, ranks=ranks, process=True, cwd=tmp_path, PYTHONPATH=f"{ROOT}:{tmp_path}")
         assert done.code == 0, done.err
-        models.add(package.load(tmp_path / f"{ranks}.h5").x.tobytes())
-    assert len(models) == 1
+        if more:
+            done = mpifed("resume", "out.h5", RUNS[name].split()[-1], "-q", process=True, cwd=tmp_path)
+            assert done.code == 0, done.err
+        result = package.load(tmp_path / "out.h5")
+        found.add((result.x.tobytes(), *(result.rounds[column].tobytes() for column in ("accuracy", "objective"))))
+    assert len(found) == 1
 
 
 def experiment(problem, **data):

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 import mpifed
@@ -31,11 +30,10 @@ def test_what_a_run_had_stands_beside_the_bound():
     study = {"data": "quadratic", "data.clients": 4, "rounds": 60, "algorithm": "feddcd", "algorithm.certify": True}
     result = mpifed.run(study, {"algorithm.dual": True})
     certificate = result.certificate
-    found = measured(certificate.bounds[0], certificate, result)
+    value, how = measured(certificate.bounds[0], certificate, result)
     gaps = result.rounds["dual_objective"] + 4 * certificate.constants.f
-    assert "G − G*" in found.how
-    assert found.value == pytest.approx((gaps[40] / gaps[20]) ** (1 / 20), rel=0.1)
+    assert "G − G*" in how
+    assert value == pytest.approx((gaps[40] / gaps[20]) ** (1 / 20), rel=0.1)
     assert measured(certificate.bounds[1], certificate, result) is None, "it is about no recorded column"
     text = page("feddcd", certificate, 60, result)
-    assert f"in this run: {float(f'{found.value:.4g}'):g}, factor per round of G − G*" in " ".join(text.split())
-    assert np.isfinite(found.value)
+    assert f"in this run: {float(f'{value:.4g}'):g}, factor per round of G − G*" in " ".join(text.split())

@@ -14,13 +14,10 @@ from tests.helpers.compared_runs import BOLD, cells, compare, seeds
 from tests.helpers.recorded_runs import recorded
 
 
-def test_a_file_that_is_named_twice_counts_once(tmp_path):
+def test_a_file_that_is_named_twice_counts_once_and_usual_columns_come_with_units(tmp_path):
     recorded(tmp_path / "a.h5")
     done = mpifed("compare", "a.h5", "./a.h5", "--columns", "rounds", cwd=tmp_path)
     assert cells(done.out) == (["algorithm", "CR"], [["FedGiA", "2"]])
-
-
-def test_usual_columns_come_with_units():
     head, _ = cells(compare(seeds(1.0)))
     assert head == ["algorithm", "objective", "‖∇f‖²", "CR", "exchanges", "up (kB)", "TCT (s)", "LCT (s)"]
     with_accuracy = recorded(columns={"accuracy": (0.1, 0.5, 0.9), "snr": (1.0, 2.0, 3.0)})
@@ -72,6 +69,10 @@ def test_the_lowest_objective_and_the_highest_accuracy_are_bold_but_not_numbers_
     for same in (compare(results, columns=["rounds"], bold=True), compare(results[:1], bold=True)):
         assert BOLD not in same
         assert "tie" not in same
+    pairs = [(k, m) for k in (1, 2) for m in (10, 20)]  # runs on other data do not compete
+    results = [recorded(k0=k, objective=(8.0, k * m), config={"data": {"clients": m}}) for k, m in pairs]
+    text = compare(results, columns=["objective"], form="markdown")
+    assert [line.endswith("** |") for line in text.split("\n")[2:]] == [True, True, False, False]
 
 
 def test_a_lead_that_the_seeds_explain_is_a_tie():
@@ -91,10 +92,8 @@ def test_the_error_is_above_the_best_of_the_same_seed_over_the_seeds_that_all_ro
     assert head[-1] == "f − least f found"
     assert [row[-1] for row in rows] == ["0 ± 0", "1.25 ± 0.35"]
     known = [recorded(k0=k, columns={"objective_gap": (3.0, 2.0, k)}) for k in (1, 2)]
-    assert cells(compare(known, columns=["error"])) == (
-        ["algorithm", "k₀", "f − f*"],
-        [["FedGiA", "1", "1"], ["FedGiA", "2", "2"]],
-    )
+    rows = [["FedGiA", "1", "1"], ["FedGiA", "2", "2"]]
+    assert cells(compare(known, columns=["error"])) == (["algorithm", "k₀", "f − f*"], rows)
     results = [*seeds(3.0, 2.0, 1.0, k0=1), *seeds(2.0, 3.5, k0=2)]
     text = compare(results, columns=["error"])
     assert [row[-1] for row in cells(text.rpartition("\n\n")[0])[1]] == ["0.50 ± 0.71", "0.8 ± 1.1"]
@@ -117,13 +116,6 @@ def test_names_are_as_in_print_or_as_the_user_says_and_raw_in_csv():
     head, first, *_ = compare(results, columns=["objective"], form="csv").split("\n")
     assert (head, first[:9]) == ("algorithm,algorithm.k0,n,objective,objective_sd", "fedgia,1,")
     assert compare(results, columns=["objective"], sort="k₀") == compare(results, columns=["objective"], sort="k0")
-
-
-def test_runs_on_other_data_do_not_compete():
-    pairs = [(k, m) for k in (1, 2) for m in (10, 20)]
-    results = [recorded(k0=k, objective=(8.0, k * m), config={"data": {"clients": m}}) for k, m in pairs]
-    text = compare(results, columns=["objective"], form="markdown")
-    assert [line.endswith("** |") for line in text.split("\n")[2:]] == [True, True, False, False]
 
 
 def test_latex_of_runs_has_cells_and_braces_that_match_and_pandas_reads_the_csv():
@@ -151,10 +143,8 @@ def test_a_run_that_did_not_finish_is_named_and_left_out_unless_all_are_asked_fo
     head, rows = cells(text)
     assert head == ["algorithm", "k₀", "n", "status", "objective"]
     assert rows == [["FedGiA", "5", "2", "2 finished, 1 running", "2.0 ± 1.4"], ["FedGiA", "10", "0", "failed", "–"]]
-    assert text.split("\n")[-2:] == [
-        f"left out: {tmp_path}/died.h5 (running, 0 rounds)",
-        "left out: a result (failed, 1 round)",
-    ]
+    left = [f"left out: {tmp_path}/died.h5 (running, 0 rounds)", "left out: a result (failed, 1 round)"]
+    assert text.split("\n")[-2:] == left
     assert compare(results, columns=["objective"], form="latex").startswith("% left out: ")
     assert "left out" not in compare(results, form="csv")
     results = [*seeds(1.0, 3.0), recorded(seed=2, objective=(8.0,), status="stopped")]

@@ -56,3 +56,5 @@ def test_a_run_is_named_by_what_tells_it_apart():
     assert sorted(label(group, made) for group in made.groups) == ["gradient = 0.001", "gradient = 1e-06"]
     made = study([recorded(k0=5), recorded(k0=10), recorded(name="fedavg", k0=7)])
     assert sorted(label(group, made) for group in made.groups) == ["FedAvg", "FedGiA, k₀ = 10", "FedGiA, k₀ = 5"]
+    made = study([recorded(), recorded(name="fedadmm", config={"data": {"name": "qot"}})])
+    assert sorted(label(group, made) for group in made.groups) == ["FedADMM, qot", "FedGiA, linreg-noniid"]

@@ -31,8 +31,13 @@ def numbers(text):
     return np.frombuffer(base64.b64decode(text), "<f4").tolist()
 
 
-def test_the_page_has_every_run_with_its_columns_and_switches_for_its_settings():
-    found = data(interactive(grid(2.0, 1.0)))
+def test_the_page_has_every_run_with_its_columns_and_switches_for_its_settings_and_loads_nothing_from_elsewhere():
+    page = interactive(grid(2.0, 1.0))
+    shell = page.text.replace(re.search(r"<script>(/\*\*.*?)</script>", page.text, re.DOTALL).group(1), "")
+    assert len(page.text) - len(shell) > 1_000_000  # plotly
+    assert not re.search(r"https?://|src=|<link|@import|url\(", shell)
+    assert "showSendToCloud: false" in shell
+    found = data(page)
     assert [group["label"] for group in found["groups"]] == ["k₀ = 5", "k₀ = 10"]
     assert [run["group"] for run in found["runs"]] == [0, 0, 1, 1]
     run = found["runs"][1]["data"]
@@ -59,14 +64,6 @@ def test_the_pointer_shows_all_settings_and_the_first_axes_are_those_asked_for()
     assert (found["log"], found["title"]) == ({"x": True, "y": False}, "a </script> title")
     with pytest.raises(UserError, match="unknown column 'objectve'; did you mean 'objective'"):
         interactive([recorded()], y=["objectve"])
-
-
-def test_nothing_is_loaded_from_elsewhere():
-    page = interactive(grid(2.0, 1.0)).text
-    shell = page.replace(re.search(r"<script>(/\*\*.*?)</script>", page, re.DOTALL).group(1), "")  # all but plotly
-    assert not re.search(r"https?://|src=|<link|@import|url\(", shell)
-    assert len(page) - len(shell) > 1_000_000
-    assert "showSendToCloud: false" in shell
 
 
 def long(rounds, seed=0):

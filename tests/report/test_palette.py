@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.report import boxplot, names, palette, plot
+from mpifed.report import boxplot, palette, plot
 from tests.helpers.figures import legend
 from tests.helpers.recorded_runs import recorded
 
@@ -29,14 +29,13 @@ def lab(parts):
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
 
-def test_every_method_of_mpifed_has_a_name_and_a_look():
-    assert palette.METHODS.keys() == names.METHODS.keys() == Algorithm.choices.keys()
-
-
-def test_methods_differ_in_colour_and_line():
+def test_every_method_has_a_look_and_methods_differ_in_colour_and_line_and_from_three_more_curves_of_one():
     """Markers are far apart on a curve, so two curves that cross differ by more than a marker."""
+    assert palette.METHODS.keys() == Algorithm.choices.keys()
     looks = palette.looks(list(palette.METHODS))
     assert len({(look["color"], look["linestyle"]) for look in looks}) == len(looks)
+    looks = palette.looks([*palette.METHODS, "fedgia", "fedgia", "fedgia"])
+    assert len({(look["color"], str(look["linestyle"]), look["marker"]) for look in looks}) == len(looks)
 
 
 def test_colours_can_be_told_apart_without_one_kind_of_cone():
@@ -45,7 +44,7 @@ def test_colours_can_be_told_apart_without_one_kind_of_cone():
         assert min(float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2)) > 15, kind
 
 
-def test_a_method_has_one_colour_in_every_picture():
+def test_a_method_has_one_colour_in_every_picture_and_curves_of_it_have_shades_with_lines_and_markers_of_their_own():
     few = [recorded(name="scaffold"), recorded(name="fedavg")]
     many = [*few, *(recorded(name=name) for name in ("fedgia", "flame", "my.module:Mine"))]
 
@@ -59,17 +58,9 @@ def test_a_method_has_one_colour_in_every_picture():
     assert {name: colour for name, colour in colours(boxplot.box(boxes, "k0")).items() if name in first} == first
     assert "Mine" in second
     assert palette.own("my.module:FedAvg") == palette.own("fedavg")  # a variant under the same name
-
-
-def test_curves_of_one_method_are_shades_of_its_colour_with_lines_and_markers_of_their_own():
-    looks = palette.looks(["fedgia"] * 6)
+    looks = palette.looks(["fedgia"] * 6)  # shades of a colour
     for part in ("color", "linestyle", "marker"):
         assert len({str(look[part]) for look in looks}) >= 5
     brightness = [float(lab(linear(look["color"]))[0]) for look in looks]
     assert brightness == sorted(brightness)
     assert palette.looks(["fedavg", "fedgia", "fedavg"])[1]["color"] == palette.own("fedgia").colour
-
-
-def test_curves_of_all_methods_and_three_more_differ():
-    looks = palette.looks([*palette.METHODS, "fedgia", "fedgia", "fedgia"])
-    assert len({(look["color"], str(look["linestyle"]), look["marker"]) for look in looks}) == len(looks)

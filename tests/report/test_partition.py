@@ -56,7 +56,7 @@ def test_many_clients_or_classes_are_a_map(m, C):
     assert len(lower.get_yticks()) <= 31
 
 
-def test_more_than_a_hundred_clients_are_sorted_by_their_most_frequent_class():
+def test_more_than_a_hundred_clients_are_sorted_by_their_most_frequent_class_and_very_many_share_columns():
     counts = np.zeros((150, 2), int)
     counts[np.arange(150), np.arange(150) % 2] = 5
     counts[2, 1] = 2
@@ -67,10 +67,7 @@ def test_more_than_a_hundred_clients_are_sorted_by_their_most_frequent_class():
     assert drawn[1].tolist() == [0] * 74 + [2] + [5] * 75  # the one with other samples is the last of its class
     assert upper.patches[0].get_data().values.tolist() == [5] * 74 + [7] + [5] * 75
     assert lower.get_xlabel() == "clients, sorted by their most frequent class"
-
-
-def test_clients_share_columns_where_there_are_more_than_can_be_drawn():
-    m = 3 * COLUMNS + 7
+    m = 3 * COLUMNS + 7  # clients share columns where there are more than can be drawn
     counts = np.random.default_rng(0).integers(0, 9, (m, 4))
     figure = picture(division(counts), "very many")
     drawn, mesh = mapped(figure)

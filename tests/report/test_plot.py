@@ -1,6 +1,5 @@
 """Pictures: what is drawn, what axes and curves are called, and the command."""
 
-import shutil
 import sys
 
 import numpy as np
@@ -12,7 +11,7 @@ from mpifed.report.axes import BASE, FLOOR
 from mpifed.report.curves import logarithmic
 from mpifed.results.result import load
 from tests.helpers.commands import mpifed
-from tests.helpers.figures import axes_of, curve, legend
+from tests.helpers.figures import axes_of, curve
 from tests.helpers.recorded_runs import recorded
 
 pytest.importorskip("matplotlib")
@@ -43,27 +42,20 @@ def test_a_column_is_drawn_against_any_other_but_for_rounds_that_were_not_measur
 
 
 def test_a_logarithmic_axis_is_for_positive_values_over_two_decades():
-    def scale(*objective, **options):
-        (axis,) = axes_of(plot.lines([recorded(objective=objective)], **options))
-        return axis.get_xscale() + " " + axis.get_yscale()
-
-    assert scale(8.0, 1.0, 0.05) == "linear log"
-    assert scale(8.0, 1.0, 0.5) == "linear linear"
+    wide = {None: ("linear", "log"), "none": ("linear", "linear"), "x": ("symlog", "linear")}
+    for last, scales in ((0.05, wide), (0.5, {None: ("linear", "linear"), "xy": ("symlog", "log")})):
+        for log, found in scales.items():
+            (axis,) = axes_of(plot.lines([recorded(objective=(8.0, 1.0, last))], log=log))
+            assert (axis.get_xscale(), axis.get_yscale()) == found
     assert not any(logarithmic([np.array([8.0, 1.0, last])]) for last in (0.5, -0.01, 0.0))
-    assert scale(8.0, 1.0, 0.05, log="none") == "linear linear"
-    assert scale(8.0, 1.0, 0.5, log="xy") == "symlog log"
-    assert scale(8.0, 1.0, 0.05, log="x") == "symlog linear"
 
 
-def test_counts_have_whole_numbers_also_of_a_single_round():
+def test_counts_have_whole_numbers_also_of_a_single_round_and_a_logarithmic_x_keeps_round_0():
     for x in ("round", "exchanges", "seconds"):
         figure = plot.lines([recorded(objective=(8.0, 4.0))], x=x)
         figure.draw_without_rendering()
         (axis,) = axes_of(figure)
         assert all(tick == round(tick) for tick in axis.get_xticks()) == (x != "seconds")
-
-
-def test_a_logarithmic_x_keeps_round_0():
     (axis,) = axes_of(plot.lines([recorded()], log="x"))
     assert curve(axis)[0] == [0, 1, 2]
     assert axis.get_xlim()[0] == 0
@@ -72,11 +64,10 @@ def test_a_logarithmic_x_keeps_round_0():
     assert axis.get_xscale() == "log"  # there is no 0 to show
 
 
-def arrows(axis):
-    return {line.get_color(): line.get_data()[0].tolist() for line in axis.get_lines() if line.get_gid() == FLOOR}
-
-
 def test_what_is_not_positive_stands_on_a_floor_line_of_a_logarithmic_axis():
+    def arrows(axis):
+        return {line.get_color(): line.get_data()[0].tolist() for line in axis.get_lines() if line.get_gid() == FLOOR}
+
     runs = [recorded(objective=(8.0, 1e-3, 0.0)), recorded(name="fedavg", objective=(8.0, 1e-2, 1e-4))]
     (axis,) = axes_of(plot.lines(runs, log="y"))
     assert arrows(axis) == {palette.own("fedgia").colour: [2]}
@@ -87,21 +78,12 @@ def test_what_is_not_positive_stands_on_a_floor_line_of_a_logarithmic_axis():
     assert not arrows(axes_of(plot.lines(runs, log="none"))[0])
 
 
-def test_labels_have_the_settings_that_differ():
-    runs = [recorded(), recorded(name="fedadmm"), recorded(k0=10, config={"data": {"name": "qot"}})]
-    labels = ["FedADMM, linreg-noniid", "FedGiA, k₀ = 10, qot", "FedGiA, k₀ = 5, linreg-noniid"]
-    assert sorted(legend(plot.lines(runs))) == labels
-
-
 def test_a_page_tells_a_study():
-    def panels(columns):
+    more = {"objective_gap": (3, 2, 1), "accuracy": (0, 0.5, 1)}
+    for columns, error, last in (({}, "‖∇f‖²", ""), (more, "f − f*", "; round accuracy; time (s) accuracy")):
         figure = plot.page([recorded(seed=s, columns=columns) for s in range(2)])
-        return "; ".join(f"{axis.get_xlabel()} {axis.get_ylabel()}" for axis in axes_of(figure))
-
-    assert panels({}) == "round objective; exchanges ‖∇f‖²; up + down (kB) ‖∇f‖²; time (s) ‖∇f‖²"
-    first = "round objective; exchanges f − f*; up + down (kB) f − f*; time (s) f − f*"
-    both = panels({"objective_gap": (3, 2, 1), "accuracy": (0, 0.5, 1)})
-    assert both == f"{first}; round accuracy; time (s) accuracy"
+        panels = "; ".join(f"{axis.get_xlabel()} {axis.get_ylabel()}" for axis in axes_of(figure))
+        assert panels == f"round objective; exchanges {error}; up + down (kB) {error}; time (s) {error}{last}"
 
 
 @pytest.fixture(scope="module")
@@ -113,12 +95,6 @@ def files(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def folder(files, tmp_path):
-    """A folder of its own with the recorded files."""
-    return shutil.copytree(files, tmp_path, dirs_exist_ok=True)
-
-
 @pytest.mark.parametrize(
     ("words", "name"),
     [
@@ -127,22 +103,21 @@ def folder(files, tmp_path):
         (["--box", "k0", "--y", "rounds", "--title", "Rounds"], "box.png"),
     ],
 )
-def test_the_command_draws(folder, words, name):
-    done = mpifed("plot", *sorted(folder.glob("*.h5")), *words, "-o", name, cwd=folder)
-    assert (done.code, done.out, done.err) == (0, f"written to {name}\n", "")
-    assert (folder / name).stat().st_size > 5000
+def test_the_command_draws(files, tmp_path, words, name):
+    done = mpifed("plot", *sorted(files.glob("*.h5")), *words, "-o", name, cwd=tmp_path)
+    assert done == (0, f"written to {name}\n", "")
+    assert (tmp_path / name).stat().st_size > 5000
 
 
-def test_a_picture_is_overwritten_only_by_force(folder):
-    words = ["plot", "--timeline", "k5-0.h5", "-o", "time.svg"]
-    assert mpifed(*words, cwd=folder).out == "written to time.svg\n"
-    before = (folder / "time.svg").read_bytes()
-    done = mpifed(*words, "--width", "5", cwd=folder)
+def test_a_picture_is_overwritten_only_by_force(files, tmp_path):
+    words = ["plot", "--timeline", files / "k5-0.h5", "-o", "time.svg"]
+    assert mpifed(*words, cwd=tmp_path).out == "written to time.svg\n"
+    before = (tmp_path / "time.svg").read_bytes()
     told = "mpifed: time.svg exists; say --force to overwrite it or -o for another name\n"
-    assert (done.code, done.err) == (2, told)
-    assert (folder / "time.svg").read_bytes() == before
-    assert mpifed(*words, "--width", "5", "--force", cwd=folder).code == 0
-    assert (folder / "time.svg").read_bytes() != before
+    assert mpifed(*words, "--width", "5", cwd=tmp_path) == (2, "", told)
+    assert (tmp_path / "time.svg").read_bytes() == before
+    assert mpifed(*words, "--width", "5", "--force", cwd=tmp_path).code == 0
+    assert (tmp_path / "time.svg").read_bytes() != before
 
 
 @pytest.mark.parametrize(
@@ -154,6 +129,7 @@ def test_a_picture_is_overwritten_only_by_force(folder):
         (["--log", "z"], "unknown axis for log 'z'; the choices are x, y, xy, none"),
         (["--band", "iqr"], "unknown band 'iqr'; the choices are none, sd, minmax"),
         (["--rename", "fedgiaours"], "--rename fedgiaours is wrong: it must be OLD=NEW, for example fedgia=ours"),
+        (["--rename", "=ours"], "--rename =ours is wrong: it must be OLD=NEW, for example fedgia=ours"),
         (["--rename", "fedgai=ours"], "unknown name for --rename 'fedgai'; did you mean 'fedgia'?"),
         (["--timeline", "--band", "sd"], "--band has no effect on --timeline: leave it out"),
         (["--width", "wide"], "--width wide is wrong: it must be single, double or a number of inches"),
@@ -173,6 +149,13 @@ def test_mistakes_are_sentences(files, words, told):
     assert {path.suffix for path in files.iterdir()} == {".h5"}
 
 
+def test_boxes_are_of_runs_that_finished_unless_all_are_asked_for(tmp_path):
+    recorded(tmp_path / "a.h5", status="failed")
+    words = ["plot", "a.h5", "--box", "k0", "-o", "a.svg"]
+    assert mpifed(*words, cwd=tmp_path) == (2, "", "mpifed: there is no result to read\n")
+    assert mpifed(*words, "--all", cwd=tmp_path).code == 0
+
+
 def test_without_matplotlib_the_extra_is_named(files, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     told = 'mpifed: pictures need matplotlib: pip install "mpifed[plot]"\n'
@@ -180,13 +163,17 @@ def test_without_matplotlib_the_extra_is_named(files, monkeypatch):
     assert mpifed("compare", "k5-0.h5", cwd=files).code == 0
 
 
-def test_nothing_to_draw_is_told():
-    with pytest.raises(UserError, match="there is nothing to draw: no run has numbers of both round and accuracy"):
-        plot.lines([recorded(columns={"accuracy": (float("nan"),) * 3})], y=["accuracy"])
-    with pytest.raises(UserError, match="objective that a logarithmic axis can show"):
-        plot.lines([recorded(objective=(-1.0, -2.0))], log="y")
-    with pytest.raises(UserError, match="there is no result to read"):
-        plot.lines([])
+@pytest.mark.parametrize(
+    ("runs", "options", "told"),
+    [
+        ([{"columns": {"accuracy": (float("nan"),) * 3}}], {"y": ["accuracy"]}, "numbers of both round and accuracy$"),
+        ([{"objective": (-1.0, -2.0)}], {"log": "y"}, "objective that a logarithmic axis can show"),
+        ([], {}, "there is no result to read"),
+    ],
+)
+def test_nothing_to_draw_is_told(runs, options, told):
+    with pytest.raises(UserError, match=told):
+        plot.lines([recorded(**run) for run in runs], **options)
 
 
 def test_a_real_run_can_be_drawn_in_every_way(tmp_path):
@@ -200,19 +187,3 @@ def test_a_real_run_can_be_drawn_in_every_way(tmp_path):
         timeline.timeline(result),
     ):
         assert axes_of(figure)
-
-
-@pytest.mark.slow
-def test_xarray_draws_a_result_in_two_lines(tmp_path):
-    xarray = pytest.importorskip("xarray")
-    pytest.importorskip("h5netcdf")
-    import matplotlib
-
-    matplotlib.use("Agg")
-    recorded(tmp_path / "out.h5")
-    with xarray.open_dataset(tmp_path / "out.h5", group="rounds", engine="h5netcdf") as data:
-        (line,) = data["objective"].plot()
-        assert line.get_xdata().tolist() == [0, 1, 2]
-        assert line.get_ydata().tolist() == [8, 4, 2]
-        assert "round" in line.axes.get_xlabel().lower()
-        matplotlib.pyplot.close(line.figure)

@@ -1,21 +1,13 @@
-"""`mpifed show`: what the summary of a result says, and that it fits on a screen."""
+"""`mpifed show`: what the summary of a result says, that it fits on a screen, and curves in a line of text."""
 
-import shutil
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
-import pytest
-
-from mpifed.report.sparkline import BLOCKS
-from mpifed.report.summary import show
-from mpifed.results.recorder import Recorder
+from mpifed.report.summary import BLOCKS, gaps, show, sparkline
 from mpifed.results.result import load
 from tests.helpers.recorded_runs import CONFIG
 from tests.helpers.recorded_runs import detailed as run
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "out.h5"
-
 
 STORY = """
 fedgia on least-squares / linreg-noniid: 8 clients, 6 parameters, 3 ranks
@@ -35,7 +27,8 @@ def holds(text, parts):
     return all(part.strip() in words for line in parts.splitlines() for part in line.split(" | "))
 
 
-def test_show_tells_the_whole_story(path):
+def test_show_tells_the_whole_story(tmp_path):
+    path = tmp_path / "out.h5"
     text = show(run(path))
     assert holds(text, STORY)
     assert holds(text, SETTINGS), "every key of a configuration that does not say what is at its default"
@@ -47,12 +40,14 @@ def test_show_tells_the_whole_story(path):
     assert text.split("\n")[-1].split() == row.split()
 
 
-def with_attributes(result, **attrs):
+def shown(everything=False, config=CONFIG, **attrs):
+    """The summary of a run whose file has these attributes."""
+    result = run(config=config)
     result.attrs.update(attrs)
-    return result
+    return show(result, everything)
 
 
-def test_curves_are_lines_of_the_outcome():
+def test_curves_are_lines_of_the_outcome_and_a_gradient_that_is_stopped_by_over_m_squared_is_shown_so():
     for rounds in (1, 2, 300, 41):
         text = show(run(rounds=rounds))
         lines = [line for line in text.split("\n") if any(block in line for block in BLOCKS)]
@@ -62,9 +57,6 @@ def test_curves_are_lines_of_the_outcome():
     assert objective.startswith("outcome        objective  8 → ")
     assert gradient.split()[:4] == ["‖∇f‖²", "1", "→", "1e-40"]
     assert gradient.endswith("▁  log scale")
-
-
-def test_a_gradient_that_is_stopped_by_over_m_squared_is_shown_so():
     text = show(run(config=CONFIG + '[stop]\ngradient_scale = "m^2"\n'))
     assert "‖∇f‖²/m² 0.01562 → 1.56" in " ".join(text.split())
     assert "‖∇f‖²/m²" not in show(run())
@@ -72,8 +64,8 @@ def test_a_gradient_that_is_stopped_by_over_m_squared_is_shown_so():
 
 def test_show_leaves_out_what_is_at_its_default_and_shows_all_on_wish():
     whole = CONFIG + "[stop]\ngradient = 0.5\naccuracy = 0.0\n[evaluate]\nevery = 1\n"
-    result = with_attributes(run(config=whole), changed="seed data.clients stop.gradient")
-    short, whole = (show(result, everything) for everything in (False, True))
+    changed = "seed data.clients stop.gradient"
+    short, whole = (shown(everything, whole, changed=changed) for everything in (False, True))
     always = "seed 3 | data.clients 8 | data.partition iid | algorithm.k0 5 | selection.share 0.5"
     assert holds(short, f"{always} | stop.gradient 0.5")
     assert holds(whole, f"{always} | dtype float64 | stop.accuracy 0.0 | evaluate.every 1")
@@ -82,18 +74,16 @@ def test_show_leaves_out_what_is_at_its_default_and_shows_all_on_wish():
 
 def test_what_the_run_said_of_itself_is_shown_whole():
     note = "fedgia asks all clients; " + "which is a sentence that is longer than a line, " * 3
-    lines = show(with_attributes(run(), notes=note + "\nand another")).split("\n")
+    lines = shown(notes=note + "\nand another").split("\n")
     assert max(map(len, lines)) <= 100
     assert " ".join(note.split()) in " ".join(" ".join(lines).split())
     assert any(line.strip() == "and another" for line in lines)
-    result = with_attributes(run(), block_bytes=1 << 20, block_bytes_because="a core has 2,048 KiB of L2 cache")
-    assert "blocks of 1,048,576 bytes, because a core has 2,048 KiB of L2 cache" in show(result)
-    assert "blocks" not in show(run())
-    result = with_attributes(run(), reduction="star up to 102")
-    assert "sums over clients: star up to 102" in show(result, everything=True)
-    assert "sums over clients" not in show(result)
+    because = "a core has 2,048 KiB of L2 cache"
+    assert f"blocks of 1,048,576 bytes, because {because}" in shown(block_bytes=1 << 20, block_bytes_because=because)
+    assert "sums over clients: star up to 102" in shown(everything=True, reduction="star up to 102")
+    assert "sums over clients" not in shown(reduction="star up to 102")
     result = run()
-    assert "selection has no effect" not in show(result)
+    assert not any(words in show(result) for words in ("blocks", "selection has no effect"))
     result.clients["times_selected"][:] = 0
     assert "fedgia asks all clients; selection has no effect" in show(result)
 
@@ -122,10 +112,51 @@ def test_a_result_fits_on_a_screen_and_many_ranks_are_summed_up():
         assert [line.split()[0] for line in lines[head + 1 :]] == rows
 
 
-def test_a_failed_run_says_why_and_a_running_file_can_be_shown(path):
+def test_a_failed_run_says_why_and_a_running_one_that_it_is():
     text = show(run(status="failed", reason="ValueError: bad things"))
     assert "failed (ValueError: bad things) after 4 rounds" in text
-    recorder = Recorder(path, {"config": CONFIG}, 8)
-    recorder.row({"objective": 1.0}, None)
-    shutil.copy(path, path.with_name("seen.h5"))
-    assert "running, or killed after 0 rounds" in show(load(path.with_name("seen.h5")))
+    assert "running, or killed after 4 rounds" in show(run(status="running"))
+
+
+def test_a_falling_curve_falls_and_decades_are_shown_in_logarithms():
+    assert sparkline(np.arange(8.0)[::-1]) == (BLOCKS[::-1], False)
+    assert sparkline(10.0 ** -np.arange(8.0)) == (BLOCKS[::-1], True)
+    blocks = {(99.0, 1.0): ("█▁", False), (100.0, 1.0): ("█▁", True)}
+    blocks |= {(1e9, 1.0, 0.0): ("█▁▁", False), (-1e9, 1.0): ("▁█", False)}
+    assert {values: sparkline(np.array(values)) for values in blocks} == blocks
+
+
+def test_long_runs_have_the_width_of_short_ones_and_keep_their_ends():
+    for rounds in (2, 40, 41, 1000, 100_000):
+        curve, _ = sparkline(np.linspace(5.0, 1.0, rounds))
+        assert len(curve) == min(rounds, 40)
+        assert (curve[0], curve[-1]) == ("█", "▁")
+        assert list(curve) == sorted(curve, reverse=True)
+
+
+def test_what_does_not_move_has_no_curve_and_rounds_without_a_value_are_left_out():
+    for values in ([], [1.0], [2.0, 2.0], [np.nan, 1.0], [np.inf, -np.inf]):
+        assert sparkline(np.array(values)) == ("", False)
+    assert sparkline(np.array([4.0, np.nan, 2.0, np.inf, 0.0]))[0] == "█▅▁"
+
+
+@given(st.lists(st.floats(), max_size=60), st.integers(2, 50))
+def test_any_values_make_a_line_of_blocks(values, width):
+    curve, _ = sparkline(np.array(values, float), width)
+    assert len(curve) <= width
+    assert set(curve) <= set(BLOCKS)
+
+
+def test_values_that_have_settled_are_shown_by_their_distance_from_the_least_but_not_what_rounding_decides():
+    values = 1.8 + 10.0 ** -np.arange(8.0)
+    np.testing.assert_allclose(gaps(values), [*(values[:-1] - values[-1]), values[-2] - values[-1]])
+    values = np.array([2.0, 1.0, 1.0, 1.0 + 2e-16, 1.0 - 1e-16, 1.0])
+    assert sparkline(gaps(values)) == ("█▁▁▁▁▁", True)
+    for values in (np.arange(8.0), [2.0, 1.5, 1.25, 1.125], 1 + 1e-16 * np.arange(9.0), [], [np.nan, np.inf]):
+        assert gaps(np.array(values)) is None
+
+
+@given(st.lists(st.floats(-1e300, 1e300), max_size=60))
+def test_distances_are_positive(values):
+    found = gaps(np.array(values, float))
+    assert found is None or (found > 0).all()

@@ -1,10 +1,13 @@
-"""Numbers and tables in four formats."""
+"""Numbers and tables in four formats, and the metrics of runs: how they are named, scaled and chosen."""
 
 import csv
 import io
 
 import numpy as np
+import pytest
 
+from mpifed.core.errors import UserError
+from mpifed.report.metrics import available, latex_title, requested, scale, title, unit
 from mpifed.report.tables import Number, Table, comma_separated, digits, escaped, latex, markdown, plain, terminal
 from tests.helpers.compared_runs import BOLD, cells, compare, seeds
 from tests.helpers.recorded_runs import recorded
@@ -70,17 +73,43 @@ def test_a_terminal_has_columns_in_line_and_markdown_and_latex_escape_what_they_
 def test_csv_is_read_back_as_it_was_under_names_that_are_unique():
     results = [*seeds(1.0, 2.5), recorded(k0=10, objective=(8.0, 1 / 3), config={"data": {"path": 'a,"b"'}})]
     rows = list(csv.DictReader(io.StringIO(compare(results, form="csv"))))
-    assert [row["algorithm.k0"] for row in rows] == ["5", "10"]
-    assert [row["n"] for row in rows] == ["2", "1"]
-    assert rows[1]["data.path"] == 'a,"b"'
-    assert float(rows[0]["objective"]) == 1.75
+    first = {"algorithm.k0": "5", "n": "2", "objective": "1.75", "bytes_up": "2000"}
+    second = {"algorithm.k0": "10", "n": "1", "data.path": 'a,"b"', "objective": repr(1 / 3), "objective_sd": ""}
+    assert all(wanted.items() <= row.items() for wanted, row in zip((first, second), rows, strict=True))
     assert float(rows[0]["objective_sd"]) == np.std([1.0, 2.5], ddof=1)
-    assert float(rows[1]["objective"]) == 1 / 3
-    assert rows[1]["objective_sd"] == ""
-    assert rows[0]["bytes_up"] == "2000"
     assert {"tct_seconds", "lct_seconds", "rounds", "rounds_sd"} <= set(rows[0])
     table = Table([("a", "a")], ["a"], [["x"]], [1.0])
     assert comma_separated(table) == "a\nx"
     results = [recorded(config={"rounds": rounds}) for rounds in (100, 200)]
     names = compare(results, form="csv").split("\n")[0].split(",")
     assert len(names) == len(set(names))
+
+
+def test_bytes_have_the_unit_of_the_largest_and_other_units_stay():
+    limits = {0: (1, "B"), 999.9: (1, "B"), 999.95: (1e3, "kB"), 999_949: (1e3, "kB"), 999_950: (1e6, "MB")}
+    limits |= dict.fromkeys((1e15, 1e21), (1e15, "PB"))
+    assert {largest: scale("byte", largest) for largest in limits} == limits
+    assert scale("s", 1e9) == (1, "s")
+    assert scale("1", 1e9) == (1, "")
+
+
+def test_a_title_is_the_symbol_or_the_name_and_the_unit_which_an_algorithm_may_declare():
+    titles = {("grad_norm_sq",): "‖∇f‖²", ("tct", "s"): "TCT (s)", ("inner_steps",): "inner steps"}
+    titles |= {("lap_seconds", "s"): "lap (s)"}
+    assert {words: title(*words) for words in titles} == titles
+    titles = {("epsilon",): r"named $\varepsilon$ $\times$ uploads", ("my_column",): "my column"}
+    titles |= {("bytes", "kB"): "up + down (kB)"}
+    assert {words: latex_title(*words) for words in titles} == titles
+    run = recorded(columns={"lap": (1.0, 2.0, 3.0)})
+    run.about["lap"] = ("m", "Way.")
+    assert unit("lap", [run]) == "m"
+    assert unit("lap") == "1"
+    assert "lap" in available([run])
+
+
+def test_requested_metrics_are_those_named_or_the_usual_ones_that_a_run_has():
+    run = recorded()
+    assert requested([run], ["tct", "objective"]) == ["tct", "objective"]
+    assert "accuracy" not in requested([run], None)
+    with pytest.raises(UserError, match="unknown column 'acuracy'"):
+        requested([recorded(columns={"accuracy": (0, 0, 1)})], ["acuracy"])

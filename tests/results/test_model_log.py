@@ -8,7 +8,7 @@ from mpifed.core.errors import UserError
 from mpifed.results import model_log
 from mpifed.results.recorder import Recorder
 from mpifed.results.result import load
-from tests.results.conftest import ATTRS, Images, row
+from tests.results.conftest import ATTRS, row, written
 
 
 def grown(path, rounds, every=1, **options):
@@ -22,7 +22,7 @@ def grown(path, rounds, every=1, **options):
     return recorder
 
 
-def test_models_are_read_back_with_their_rounds_and_the_last_one_once_from_memory_too(path):
+def test_models_are_read_back_with_their_rounds_and_the_last_one_once_from_memory_too_where_there_are_any(path):
     for rounds, expected in ((7, [0, 3, 6, 7]), (6, [0, 3, 6]), (0, [0])):
         grown(path, rounds, 3, force=True)
         models = load(path).models
@@ -33,13 +33,8 @@ def test_models_are_read_back_with_their_rounds_and_the_last_one_once_from_memor
     assert result.models["round"].tolist() == [0, 2, 4, 5]
     result.save(path, force=True)
     assert load(path).models["x"][:, 0].tolist() == [0, 2, 4, 5]
-
-
-def test_a_run_without_models_has_none(path):
-    with Recorder(path, ATTRS, 4) as recorder:
-        recorder.row(row(0), None)
-    models = load(path).models
-    assert (len(models["round"]), len(models["x"])) == (0, 0)
+    written(path, force=True)  # without models
+    assert [len(values) for values in load(path).models.values()] == [0, 0]
     with h5py.File(path) as file:
         assert "models" not in file
 
@@ -56,42 +51,6 @@ def test_a_long_model_is_stored_in_several_chunks_and_keeps_its_type(path, monke
     assert np.array_equal(found, [0 * x, x, 2 * x])
     with h5py.File(path) as file:
         assert file["models/x"].chunks == (1, 16)
-
-
-def test_xarray_reads_them_with_their_rounds(path):
-    xarray = pytest.importorskip("xarray")
-    pytest.importorskip("h5netcdf")
-    grown(path, 7, 3)
-    with xarray.open_dataset(path, group="models", engine="h5netcdf") as models:
-        assert models["x"].dims == ("round", "parameter")
-        assert models["round"].values.tolist() == [0, 3, 6, 7]
-        assert models["x"].sel(round=6).values.tolist() == [6.0] * 5
-        assert models["x"].attrs["units"] == "1"
-    with xarray.open_dataset(path, group="rounds", engine="h5netcdf") as rounds:
-        assert len(rounds["objective"]) == 8
-
-
-def test_between_any_two_writes_the_file_opens_with_every_model_that_was_stored(path, monkeypatch):
-    """What a kill finds: the models stored so far, each with its round, and never half of one."""
-    images = Images(path, monkeypatch)
-    monkeypatch.setattr(model_log, "CHUNK", 4)  # small, so that the trees of chunks split
-    monkeypatch.setattr(model_log, "LONGEST", 3)
-    recorder = Recorder(path, ATTRS, 4)
-    for k in range(16):
-        recorder.row(row(k), np.array([0, 2]))
-        recorder.snapshot(np.full(5, float(k)), 2)
-        images.done += k % 2 == 0
-    recorder.model(np.full(5, 15.0))
-    recorder.finish("finished", "because")
-    monkeypatch.undo()
-    assert images.done == 8
-    for copy, done in images.files():
-        result = load(copy)
-        rounds, models = result.models["round"].tolist(), result.models["x"].tolist()
-        assert len(rounds) >= done
-        assert rounds == [2 * k for k in range(len(rounds))]
-        assert models == [[k] * 5 for k in rounds]
-        assert result.cr >= max(rounds, default=0)
 
 
 def test_a_file_from_elsewhere_is_refused_where_they_are_no_models_and_so_is_one_that_is_gone(path):

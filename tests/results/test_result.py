@@ -13,27 +13,13 @@ from mpifed.results.result import Result, load
 from tests.helpers.recorded_runs import detailed as run
 
 
-def same(a, b):
-    for part in ("rounds", "ranks", "clients"):
-        assert list(getattr(a, part)) == list(getattr(b, part))
-        for name, values in getattr(a, part).items():
-            assert np.array_equal(values, getattr(b, part)[name], equal_nan=values.dtype.kind == "f")
-    assert np.array_equal(a.selection, b.selection)
-    assert np.array_equal(a.x, b.x)
-    assert np.array_equal(a.personal, b.personal)
-    assert a.attrs == b.attrs
-    assert a.about == b.about
-
-
 def test_a_result_knows_how_the_run_went_and_outlives_its_file(path):
     result = run(path)
     assert result.path == str(path)
     assert (result.status, result.stop_reason) == ("finished", "gradient: 1e-09 <= 1e-07")
-    assert result.config["algorithm"] == {"name": "fedgia", "k0": 5}
-    assert result.m == 8
+    assert (result.m, result.config["algorithm"]) == (8, {"name": "fedgia", "k0": 5})
     assert result.rounds["objective"].tolist() == [8, 4, 2, 1, 0.5]
-    assert result.x.tolist() == [0, 1, 2, 3, 4, 5]
-    assert result.personal.shape == (8, 6)
+    assert (result.x.tolist(), result.personal.shape) == ([0, 1, 2, 3, 4, 5], (8, 6))
     assert result.clients["times_selected"].tolist() == list(range(8))
     assert result.selection.tolist() == [[-1, -1]] + [[1, 6]] * 4
     assert [result.selected(k).tolist() for k in (0, 1)] == [[], [1, 6]]
@@ -42,14 +28,8 @@ def test_a_result_knows_how_the_run_went_and_outlives_its_file(path):
 
 
 def test_the_papers_three_numbers_before_the_first_round_too():
-    result = run()
-    assert result.cr == 4
-    assert result.tct == 2.0
-    assert result.lct == 0.25  # round 0 is no round of work
-    result = run(rounds=0)
-    assert result.cr == 0
-    assert np.isnan(result.tct)
-    assert np.isnan(result.lct)
+    for result, numbers in ((run(), (4, 2.0, 0.25)), (run(rounds=0), (0, np.nan, np.nan))):  # 0 is no round of work
+        np.testing.assert_equal((result.cr, result.tct, result.lct), numbers)
     assert "after 0 rounds" in show(result)
 
 
@@ -64,30 +44,28 @@ def test_memory_file_and_an_open_file_hold_the_same(path):
     result = run()
     assert result.path is None
     result.save(path)
-    same(load(path), result)
+    loaded = load(path)
     with h5py.File(path) as file:
-        result = Result.from_file(file)
-    same(result, load(path))
+        opened = Result.from_file(file)
+    for found in (loaded, opened):
+        for part in ("attrs", "about", "selection", "x", "personal", "rounds", "ranks", "clients"):
+            np.testing.assert_equal(getattr(found, part), getattr(result, part))
+        assert list(found.rounds) == list(result.rounds)
 
 
-def test_a_result_from_a_file_is_saved_as_a_copy_unless_the_file_is_gone(path, tmp_path):
-    result = run(path)
-    result.save(tmp_path / "copy.h5")
-    assert (tmp_path / "copy.h5").read_bytes() == path.read_bytes()
+def test_a_result_is_saved_as_a_copy_of_its_file_unless_that_is_gone_over_others_only_with_force(path, tmp_path):
+    short, copy = run(path, rounds=2), tmp_path / "copy.h5"
+    short.save(copy)
+    assert copy.read_bytes() == path.read_bytes()
+    with pytest.raises(UserError, match=r"copy\.h5 exists; say --force"):
+        run().save(copy)
+    assert load(copy).cr == 1
+    run().save(copy, force=True)
+    assert load(copy).cr == 4
     path.unlink()
     with pytest.raises(UserError, match="cannot be written: no such file"):
-        result.save(tmp_path / "again.h5")
+        short.save(tmp_path / "again.h5")
     assert os.listdir(tmp_path) == ["copy.h5"]
-
-
-def test_save_overwrites_only_with_force(path):
-    run(path, rounds=2)
-    with pytest.raises(UserError, match=r"out\.h5 exists; say --force"):
-        run().save(path)
-    assert load(path).cr == 1
-    run().save(path, force=True)
-    assert load(path).cr == 4
-    assert os.listdir(path.parent) == ["out.h5"]
 
 
 def test_rounds_as_a_data_frame_and_as_a_dataset():

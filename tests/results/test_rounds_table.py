@@ -1,22 +1,26 @@
-"""Columns of rounds: their types, and columns that appear late."""
+"""Rounds in the file: columns, their types, those that appear late, and which clients were selected."""
 
 import h5py
 import numpy as np
 import pytest
 
 from mpifed.results import recorder as record
-from mpifed.results.columns import COLUMNS
-from tests.results.conftest import ATTRS, written
+from mpifed.results.columns import ALL, COLUMNS
+from mpifed.results.result import load
+from tests.results.conftest import ATTRS, row, written
 
 
-def test_rows_are_columns_of_their_kind(path):
+def test_rows_are_columns_of_their_kind(path, memory):
     written(path)
+    memory.row({"objective": 1, "other": 2}, None)
+    about = memory.result().about
+    assert about["objective"] == COLUMNS["objective"][:2]
+    assert about["other"] == ("1", "Reported by the algorithm or the problem.")
     with h5py.File(path) as file:
         rounds = file["rounds"]
         assert rounds["round"][:].tolist() == [0, 1, 2, 3, 4]
         assert rounds["uploads"][:].tolist() == [0, 4, 8, 12, 16]
-        assert rounds["uploads"].dtype == np.int64
-        assert rounds["objective"].dtype == np.float64
+        assert (rounds["uploads"].dtype, rounds["objective"].dtype) == (np.int64, np.float64)
 
 
 def test_a_column_that_appears_late_was_not_a_number_before(memory):
@@ -39,16 +43,6 @@ def test_large_counts_are_exact_and_one_that_turns_out_to_be_a_mean_loses_nothin
     assert len(memory.file["rounds/inner_steps"].dims[0]) == 1
 
 
-def test_an_algorithm_may_say_what_its_column_is(memory):
-    memory.declare("tilt", "rad", "Angle between the last two steps.")
-    memory.declare("objective", "km", "Something else.")
-    memory.row({"tilt": 0.1, "objective": 1, "other": 2}, None)
-    about = memory.result().about
-    assert about["tilt"] == ("rad", "Angle between the last two steps.")
-    assert about["objective"] == COLUMNS["objective"][:2]  # the fixed names mean the same in every file
-    assert about["other"] == ("1", "Reported by the algorithm or the problem.")
-
-
 def test_a_column_cannot_be_called_like_a_path_or_the_round():
     for name in ("a/b", "round"):
         with pytest.raises(ValueError, match=name):
@@ -64,3 +58,29 @@ def test_a_row_may_be_changed_after_it_was_recorded(memory, monkeypatch):
     result = memory.result()
     assert result.rounds["objective"].tolist() == [0, 1, 2]
     assert result.selection.tolist() == [[-1], [1], [2]]
+
+
+def test_selection_has_a_row_a_round_and_grows_in_width_and_is_there_without_rounds(memory, path):
+    for ids in ([0], [1], [0, 2, 3], [], [2, 1]):
+        memory.row({}, np.array(ids, np.int64))
+        memory.flush()
+    assert memory.file["selection"].dtype == np.int32
+    assert memory.result().selection.tolist() == [[-1] * 3, [1, -1, -1], [0, 2, 3], [-1] * 3, [2, 1, -1]]
+    with record.Recorder(path, ATTRS, 4) as recorder:
+        recorder.row(row(0), np.zeros(0, np.int64))
+    assert load(path).selection.tolist() == [[-1]]
+
+
+def test_none_means_all_and_of_very_many_clients_all_are_one_mark(memory):
+    memory.row({}, None)
+    memory.row({}, None)
+    result = memory.result()
+    assert result.selection.tolist() == [[-1] * 4, [0, 1, 2, 3]]
+    assert result.selected(1).tolist() == [0, 1, 2, 3]
+    recorder = record.Recorder(None, ATTRS, 10_000)
+    for ids in (None, None, np.array([7, 9])):
+        recorder.row({}, ids)
+    result = recorder.result()
+    assert result.selection.tolist() == [[-1, -1], [ALL, -1], [7, 9]]
+    assert len(result.selected(1)) == 10_000
+    assert [len(result.selected(k)) for k in (0, 2)] == [0, 2]

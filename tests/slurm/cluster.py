@@ -16,17 +16,8 @@ import pytest
 from tests.helpers.commands import execute
 
 HERE = Path(__file__).parent
-OVER = {
-    "COMPLETED",
-    "FAILED",
-    "CANCELLED",
-    "TIMEOUT",
-    "NODE_FAIL",
-    "OUT_OF_MEMORY",
-    "BOOT_FAIL",
-    "DEADLINE",
-    "PREEMPTED",
-}
+OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"}
+OVER |= {"BOOT_FAIL", "DEADLINE", "PREEMPTED"}
 
 
 class Job(NamedTuple):
@@ -41,7 +32,8 @@ class Cluster:
     """Jobs are submitted from ``folder``, which all nodes see; ``emulated``: the nodes are this machine."""
 
     def __init__(self, folder: Path, emulated: bool, variables: dict[str, str]) -> None:
-        self.folder, self.emulated = folder, emulated
+        self.folder = folder
+        self.emulated = emulated
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         self.variables = {"PATH": path, "VENV": sys.prefix, **variables}
         self.jobs: list[str] = []
@@ -111,7 +103,6 @@ def running(folder: Path) -> Iterator[Cluster]:
         return
     port = 20_000 + 4 * (os.getpid() % 3000)  # those of two sessions differ
     sandbox = {"SLURM_SANDBOX": str(folder / "slurm"), "SLURM_SANDBOX_PORT": str(port)}
-    down = [HERE / "slurm-down.sh", "--purge"]
     try:
         done = execute([HERE / "slurm-up.sh", "2", "4"], 300, **sandbox)
         if done.code:
@@ -120,4 +111,4 @@ def running(folder: Path) -> Iterator[Cluster]:
         name, conf = done.out.removeprefix("export ").strip().split("=", 1)
         yield Cluster(folder, True, {name: conf})
     finally:
-        execute(down, 120, **sandbox)
+        execute([HERE / "slurm-down.sh", "--purge"], 120, **sandbox)

@@ -120,19 +120,18 @@ def completed(count, done):
     assert [job.state for job in done] == ["COMPLETED"] * count, done
 
 
-def written(cluster, folder, grid, *words):
-    """The array job that a sweep writes."""
-    sweep = ["sweep", *STUDY, "rounds=3", "--grid", grid, "-o", folder, "--slurm", *words]
+RANKS = ["--ntasks=3", "--cpus-per-task=1"]
+
+
+@pytest.mark.parametrize(("seeds", "words", "asked"), [(8, ["--whole-node"], []), (3, [], RANKS)])
+def test_array_that_the_sweep_writes(cluster, seeds, words, asked):
+    """It fills nodes with points of one core, or runs one point after another on ranks."""
+    folder = cluster.folder / f"written-{seeds}"
+    sweep = ["sweep", *STUDY, "rounds=3", "--grid", f"seed=0:{seeds}", "-o", folder, "--slurm", "--tasks=2", *words]
     assert f"sbatch {folder}/sweep.sbatch" in cluster.mpifed(*sweep)
-    return folder / "sweep.sbatch"
-
-
-def test_array_fills_a_node_with_points(cluster):
-    folder = cluster.folder / "filled"
-    script = written(cluster, folder, "seed=0:8", "--tasks=2", "--whole-node")
-    completed(2, cluster.wait(cluster.submit(script)))
+    completed(2, cluster.wait(cluster.submit(*asked, folder / "sweep.sbatch", MPIFED_LAUNCH=MPIRUN)))
     files = sorted(folder.glob("*.h5"))
-    assert [file.name for file in files] == [f"seed={seed}.h5" for seed in range(8)]
+    assert [file.name for file in files] == [f"seed={seed}.h5" for seed in range(seeds)]
     for file in files:
         content(file)
 
@@ -154,13 +153,6 @@ def test_array_all_points_are_there(cluster, ranks):
             assert result.attrs["ranks"] == ranks
 
 
-def test_array_that_the_sweep_writes(cluster):
-    folder = cluster.folder / "written"
-    script = written(cluster, folder, "seed=0:3", "--tasks", "2")
-    completed(2, cluster.wait(cluster.submit("--ntasks=3", "--cpus-per-task=1", script, MPIFED_LAUNCH=MPIRUN)))
-    assert len([content(file) for file in folder.glob("*.h5")]) == 3
-
-
 def at_hand(config):
     """Whether the data of an experiment are on this machine."""
     try:
@@ -171,7 +163,8 @@ def at_hand(config):
 
 
 def test_array_that_a_benchmark_writes(cluster):
-    name, folder = "fedgia/limit", cluster.folder / "benchmarks"
+    name = "fedgia/limit"
+    folder = cluster.folder / "benchmarks"
     words = [sys.executable, "-m", "benchmarks", "run", name, "--quick", f"--to={folder}"]
 
     def ask(*more):
@@ -181,7 +174,7 @@ def test_array_that_a_benchmark_writes(cluster):
 
     script = folder / "quick" / "sweep.sbatch"
     assert f"sbatch {script}" in ask("--slurm", "--tasks=2").out
-    completed(2, cluster.wait(cluster.submit("--ntasks=3", "--cpus-per-task=1", script, MPIFED_LAUNCH=MPIRUN)))
+    completed(2, cluster.wait(cluster.submit(*RANKS, script, MPIFED_LAUNCH=MPIRUN)))
     quick = bench.read(name).reduced()
     expected = [run for run in runs(quick, quick.quick.seeds, name) if at_hand(run.config)]
     files = sorted(folder.rglob("*.h5"))

@@ -1,5 +1,6 @@
 """A folder of its own for a sweep, and how to run one."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -10,14 +11,25 @@ from contextlib import contextmanager
 import pytest
 
 from mpifed import load
+from mpifed.algorithms.fedavg import FedAvg
 from mpifed.cli.main import main
 from mpifed.core import signals
 from tests.helpers.commands import ROOT, SETTINGS, mpirun
+from tests.helpers.killed_runs import content
 
-SMALL = ["data.clients=6", "data.features=5", "rounds=4", "algorithm=fedavg"]
+PLAIN = ["data.clients=6", "data.features=5", "rounds=4"]
+SMALL = [*PLAIN, "algorithm=fedavg"]
 ENDLESS = ["data.clients=6", "algorithm=fedavg", "stop.gradient=0.0", "rounds=10000000"]
 GRIDS = ["--grid", "algorithm.k0=1,2", "--grid", "seed=0:2"]
 FILES = [f"k0={k0},seed={seed}.h5" for k0 in (1, 2) for seed in (0, 1)]
+OWN = """
+from mpifed.algorithms.fedavg import FedAvg
+class Mine(FedAvg, tag="mine"):
+    def round(self, fed, server):
+        if self.k0 == 2:
+            raise OSError("a disk is gone")
+        return super().round(fed, server)
+"""
 
 
 @pytest.fixture
@@ -29,6 +41,22 @@ def here(tmp_path, monkeypatch):
 
 def sweep(*words, code=0):
     assert main(["sweep", *SMALL, *map(str, words)]) == code
+
+
+@contextmanager
+def signal_in_round(monkeypatch, number):
+    """A signal comes in this round of FedAvg, counted over all points from 1."""
+    plain = FedAvg.round
+    rounds = itertools.count(1)
+
+    def round_(self, fed, server):
+        if next(rounds) == number:
+            patch.setattr(signals, "stop_signal", "SIGTERM")
+        return plain(self, fed, server)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FedAvg, "round", round_)
+        yield
 
 
 @contextmanager
@@ -62,3 +90,11 @@ def statuses(folder):
 
 def listed(folder):
     return sorted(path.name for path in folder.iterdir() if path.suffix != ".checkpoint")
+
+
+def alike(one, other, names=FILES):
+    """Two folders hold these results with the same bits, and no other."""
+    assert [name for name in listed(one) if name.endswith(".h5")] == names
+    assert listed(other) == listed(one)
+    for name in names:
+        assert content(one / name) == content(other / name)

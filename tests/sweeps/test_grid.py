@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from mpifed.core.errors import UserError
+from mpifed.experiment.config import experiment
 from mpifed.sweeps import grid
+from mpifed.sweeps.cost import POINT, ROUND, cost
 from mpifed.sweeps.grid import named, ordered, points, split, together
-
-SMALL = ["data.clients=6", "data.features=5", "rounds=4", "algorithm=fedavg"]
+from tests.sweeps.conftest import SMALL
 
 
 def test_values_are_comma_separated_and_ranges_leave_out_their_end():
@@ -42,8 +42,6 @@ def test_points_are_the_product_of_all_grids_and_come_once():
         (p.name, p.config.algorithm.label()) for p in points({}, [], ["algorithm=fedavg,fedgia", "algorithm.k0=5"])
     ]
     assert names == [("algorithm=fedavg,k0=5", "fedavg"), ("algorithm=fedgia,k0=5", "fedgia")]
-    with pytest.raises(UserError, match="a sweep needs --grid"):
-        points({}, SMALL, [])
 
 
 def test_names_are_made_of_the_keys_of_the_grids_and_differ_by_their_hash():
@@ -71,3 +69,14 @@ def test_parts_share_the_points_exactly():
         parts = [ordered(found, part=f"{i}/{n}") for i in range(n)]
         assert sorted(point.name for part in parts for point in part) == sorted(point.name for point in found)
         assert parts[0] == ordered(found)[::n]
+
+
+def test_a_round_of_proxskip_costs_as_many_steps_as_its_coin_takes_on_average():
+    def computing(algorithm):
+        """The seconds that are not those of a run or a round with nothing to compute, and evaluations."""
+        table = {"data": {"clients": 8}, "rounds": 10_000, "evaluate": {"every": 10_000}, "algorithm": algorithm}
+        return cost(experiment(table)) - POINT - ROUND * 10_000
+
+    once, often = (computing({"name": "proxskip", "p": p}) for p in (1.0, 0.05))
+    assert often / once == pytest.approx(20, rel=0.01)
+    assert computing("proxskip") == once  # p follows from the data

@@ -15,10 +15,8 @@ from mpifed.mpi import launcher
 from mpifed.sweeps.grid import hosted, points
 from mpifed.sweeps.runner import Layout
 from tests.helpers.commands import mpifed
-from tests.helpers.killed_runs import children, content, rank
-from tests.sweeps.conftest import FILES, GRIDS, SMALL, endless, listed, statuses, sweep
-
-WORDS = [word for word in SMALL if not word.startswith("algorithm")]
+from tests.helpers.killed_runs import children, rank
+from tests.sweeps.conftest import FILES, GRIDS, OWN, PLAIN, SMALL, alike, endless, statuses, sweep
 
 
 @pytest.mark.slow
@@ -32,15 +30,13 @@ def test_groups_write_the_files_and_bits_of_one_process(here, each, ranks, said)
     lines = done.out.splitlines()
     assert sorted(line.split()[0] for line in lines[:-1]) == FILES
     assert lines[-1] == "4 of 4 finished"
-    assert listed(here / "groups") == FILES
-    for name in FILES:
-        assert content(here / "one" / name) == content(here / "groups" / name)
-        assert package.load(here / "groups" / name).attrs["ranks"] == each + 1
+    alike(here / "one", here / "groups")
+    assert {package.load(here / "groups" / name).attrs["ranks"] for name in FILES} == {each + 1}
 
 
 @pytest.mark.slow
 def test_a_point_that_fails_does_so_alone(here):
-    words = [*WORDS, "algorithm=fedavg", "stop.diverged=1.000001", "--grid", "algorithm.step.a=1e-4,1e3,1e4"]
+    words = [*SMALL, "stop.diverged=1.000001", "--grid", "algorithm.step.a=1e-4,1e3,1e4"]
     done = mpifed("sweep", *words, "--each", "1", ranks=4, cwd=here)
     assert done.code == 1
     assert done.err.count("f diverges") == 2
@@ -50,15 +46,8 @@ def test_a_point_that_fails_does_so_alone(here):
 
 
 def test_an_error_of_the_program_ends_all_groups_with_one_message(here):
-    (here / "mine.py").write_text(
-        "from mpifed.algorithms.fedavg import FedAvg\n"
-        "class Mine(FedAvg, tag='mine'):\n"
-        "    def round(self, fed, server):\n"
-        "        if self.k0 == 2:\n"
-        "            raise OSError('a disk is gone')\n"
-        "        return super().round(fed, server)\n"
-    )
-    words = [*WORDS, "rounds=1000000", "algorithm=mine.py:Mine", "--grid", "algorithm.k0=1,2"]
+    (here / "mine.py").write_text(OWN)
+    words = [*PLAIN, "rounds=1000000", "algorithm=mine.py:Mine", "--grid", "algorithm.k0=1,2"]
     begun = time.monotonic()
     done = mpifed("sweep", *words, "--each", "1", "-q", ranks=4, cwd=here)
     assert time.monotonic() - begun < 30

@@ -1,50 +1,18 @@
 """Sweeps: every point gets a file; what is there is skipped, continued, or not overwritten."""
 
+import itertools
 import re
 import signal
-import sys
 
 import h5py
+import numpy as np
 import pytest
 
 import mpifed as package
 from mpifed.cli.main import main
-from mpifed.core import signals
-from tests.helpers.commands import execute
+from tests.helpers.commands import mpifed
 from tests.helpers.killed_runs import content
-from tests.sweeps.conftest import FILES, GRIDS, SMALL, endless, listed, sweep
-
-WRONG = {
-    "": "a sweep needs --grid KEY=VALUES",
-    "--grid seed": "--grid 'seed' is wrong: write KEY=VALUES",
-    "--grid seed=1,,2": "a value is missing",
-    "--grid seed=3:3": "the range 3:3 has no values",
-    "--grid seed=0:3:0": "the range 0:3:0 has no values",
-    "--grid seed=0:1000000000000000": "has more than 100,000 values",
-    "--grid stop.gradient=0.1:0.5": "a range has whole numbers",
-    "--grid seed=0:1000 --grid algorithm.k0=1:1000": "at most 100,000 points, and these grids have 999,000",
-    "--grid seed=1,2 --grid seed=3": "seed is given twice: in two grids",
-    "--grid rounds=1,2": "rounds is given twice: in a grid and an override",
-    "--zip seed=1,2;algorithm.k0=3": "seed has 2, algorithm.k0 has 1",
-    "--grid seed=0,-1": "point seed=-1: seed = -1 is wrong",
-    "--grid algorithm.H=gram": "point H=gram: unknown key 'algorithm.H'",
-    "--grid seed=0:2 --part 2/2": "--part 2/2 is wrong",
-    "--grid seed=0:2 --tasks 2": "--tasks and --whole-node go with --slurm",
-    "--grid seed=0:2 --whole-node": "--tasks and --whole-node go with --slurm",
-    "--grid seed=0:2 --slurm -j 2 --each 1": "--jobs and --each do not go together",
-    "--grid seed=0:2 --slurm --tasks 3": "--tasks 3 is wrong: it must be between 1 and the 2 points",
-    "--grid seed=0:2 -o /dev/null/x": "-o /dev/null/x is wrong: this folder cannot be created",
-    "--grid seed=0:2 -j 0": "--jobs 0 is wrong: it must be at least 1",
-    "--grid seed=0:2 --each -1": "--each -1 is wrong: it must be at least 0",
-    "--grid seed=0:2 --each 1": "--each 1 is wrong without mpirun: say --jobs N",
-}
-
-
-def test_all_points_are_validated_before_anything_runs(here, capsys):
-    for words, sentence in WRONG.items():
-        sweep(*words.split(), code=2)
-        assert sentence in capsys.readouterr().err
-    assert not listed(here)
+from tests.sweeps.conftest import FILES, GRIDS, SMALL, alike, endless, listed, signal_in_round, sweep
 
 
 def test_a_point_has_the_bits_of_a_single_run_and_is_skipped_the_next_time(here, capsys):
@@ -63,70 +31,32 @@ def test_a_point_has_the_bits_of_a_single_run_and_is_skipped_the_next_time(here,
     assert {name: (here / "out" / name).read_bytes() for name in FILES} == before
 
 
-def test_an_error_of_the_program_fails_its_point_alone_in_one_process(here, capsys, monkeypatch):
-    from mpifed.algorithms.fedavg import FedAvg
-
-    update = FedAvg.update
-
-    def broken(self, f, client, x, k):
-        if self.k0 == 2:
-            raise OSError("a disk is gone")
-        return update(self, f, client, x, k)
-
-    broken.__name__ = "update"
-    monkeypatch.setattr(FedAvg, "update", broken)
-    sweep(*GRIDS, "-q", code=1)
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert re.search("k0=2,seed=0.h5  failed: rank 0 on .* failed: OSError: a disk is gone", told.err)
-    assert "mpifed: 2 points failed: rank 0 on " in told.err
-    assert "a disk is gone; first: k0=2,seed=0" in told.err
-    assert told.err.count("a disk is gone") == 2
-    assert "2 of 4 finished, 2 failed: k0=2,seed=0; k0=2,seed=1; run the same command again to continue" in told.err
-
-
 def test_a_signal_ends_the_sweep_after_the_round_and_the_same_command_goes_on(here, capsys, monkeypatch):
-    from mpifed.algorithms.fedavg import FedAvg
-
     sweep(*GRIDS, "-q", "-o", "whole")
-    plain, rounds = FedAvg.round, []
-
-    def round_(self, fed, server):
-        rounds.append(1)
-        if len(rounds) == 6:  # the second of the second point
-            monkeypatch.setattr(signals, "stop_signal", "SIGTERM")
-        return plain(self, fed, server)
-
-    monkeypatch.setattr(FedAvg, "round", round_)
-    sweep(*GRIDS, "-o", "part")
+    with signal_in_round(monkeypatch, 6):  # the second of the second point
+        sweep(*GRIDS, "-o", "part")
     assert "1 of 4 finished; run the same command again to continue" in capsys.readouterr().out
     assert package.load(here / "part" / FILES[1]).status == "stopped"
-    assert not (here / "part" / FILES[2]).exists()
-    monkeypatch.setattr(signals, "stop_signal", "")
     sweep(*GRIDS, "-o", "part", "--dry-run")
-    *rows, _ = capsys.readouterr().out.splitlines()
-    assert [row.split()[1] for row in rows] == ["skip", "resume", "run", "run"]
-    rounds.clear()
-    monkeypatch.setattr(FedAvg, "round", plain)
+    *rows, last = capsys.readouterr().out.splitlines()
+    points = zip(("skip", "resume", "run", "run"), itertools.product((1, 2), (0, 1)), strict=True)
+    words = [f"k0={k0},seed={seed}.h5 {what} 0 s algorithm.k0={k0} seed={seed}" for what, (k0, seed) in points]
+    assert [" ".join(row.split()) for row in rows] == words
+    assert re.match(r"4 points; running them takes at most \d+ s on one core", last)
+    assert not (here / "part" / FILES[2]).exists()
     sweep(*GRIDS, "-o", "part")
     assert re.search(r"^k0=1,seed=1\.h5  4 rounds \(\d before\)  ", capsys.readouterr().out, re.M)
-    assert listed(here / "part") == FILES
-    for name in FILES:
-        assert content(here / "part" / name) == content(here / "whole" / name)
+    alike(here / "whole", here / "part")
 
 
-def test_what_was_killed_without_a_checkpoint_starts_again(here, capsys):
+def test_what_was_killed_starts_again_and_a_file_of_another_configuration_is_in_the_way(here, capsys):
     sweep(*GRIDS, "-q")
     with h5py.File(here / "results" / FILES[0], "a") as file:
-        file.attrs["status"] = "running"
+        file.attrs["status"] = "running"  # killed without a checkpoint
     (here / "results" / FILES[1]).write_bytes(b"")  # killed before anything was written
     sweep(*GRIDS)
     assert capsys.readouterr().out.startswith("2 of 4 points are finished already\nk0=1,seed=0.h5  4 rounds")
     assert all(package.load(here / "results" / name).status == "finished" for name in FILES)
-
-
-def test_a_file_of_another_configuration_is_in_the_way(here, capsys):
-    sweep(*GRIDS, "-q")
     other = [word.replace("rounds=4", "rounds=5") for word in SMALL]
     assert main(["sweep", *other, "--grid", "algorithm.k0=2,3", "--grid", "seed=0:2"]) == 2
     assert "results/k0=2,seed=0.h5 is of another configuration: rounds is 4 there and 5 here" in capsys.readouterr().err
@@ -143,20 +73,10 @@ def test_a_file_that_another_run_writes_is_left_to_it(here, capsys):
     with h5py.File(here / "results" / "seed=0.h5", "r+") as file:
         file.attrs["status"] = "running"
         file.flush()
-        program = "import sys; from mpifed.cli.main import main; sys.exit(main(sys.argv[1:]))"
-        done = execute([sys.executable, "-c", program, "sweep", *SMALL, "--grid", "seed=0:2"], cwd=here)
+        done = mpifed("sweep", *SMALL, "--grid", "seed=0:2", process=True, cwd=here)
     assert done.code == 0, done.err
     assert "seed=0.h5  being written by another run" in done.out
     assert "1 of 2 finished, 1 being written by other runs" in done.out
-
-
-def test_a_dry_run_changes_nothing(here, capsys):
-    sweep(*GRIDS, "--dry-run")
-    *rows, last = capsys.readouterr().out.splitlines()
-    words = [f"k0={k0},seed={s}.h5 run 0 s algorithm.k0={k0} seed={s}" for k0 in (1, 2) for s in (0, 1)]
-    assert [" ".join(row.split()) for row in rows] == words
-    assert re.match(r"4 points; running them takes at most \d+ s on one core", last)
-    assert not listed(here)
 
 
 def test_data_are_looked_for_before_the_first_point_and_after_the_list_of_a_dry_run(here, capsys, monkeypatch):
@@ -181,8 +101,6 @@ def test_data_are_looked_for_before_the_first_point_and_after_the_list_of_a_dry_
 
 
 def test_points_that_are_finished_need_no_data(here, capsys, monkeypatch):
-    import numpy as np
-
     rng = np.random.default_rng(0)
     np.savez(here / "fed.npz", X=rng.standard_normal((40, 3)), y=rng.standard_normal(40), sizes=[20, 20])
     words = ["data=file", "data.path=fed.npz", "rounds=2", "algorithm=fedavg", "--grid", "seed=0:2"]

@@ -30,12 +30,10 @@ def test_the_summary_says_what_failed_and_equal_failures_once():
     ]
 
 
-def test_points_that_were_finished_before_count():
-    found = points({}, SMALL, ["seed=0:2"])
-    tally = Tally(found, Overall(None, [1.0, 1.0]))
-    for point in found:
-        tally.skip(point)
-    assert [line.text for line in (*tally.already(), *tally.summary())] == [
-        "2 of 2 points are finished already",
-        "2 of 2 finished",
-    ]
+def test_the_time_left_follows_from_costs_and_what_they_took():
+    progress = Overall(None, [1.0, 1.0, 2.0])
+    assert progress.head() == "0 of 3"
+    progress.over(1.0, None)
+    assert progress.head() == "1 of 3"
+    progress.over(1.0, 30.0)
+    assert progress.head() == "2 of 3, about 60 s left"

@@ -1,19 +1,17 @@
 """Tuning: the best setting of every method, with the same number of runs for each, and the tries kept."""
 
 import math
-import shlex
+import re
 
 import numpy as np
 import pytest
 
 from mpifed import load
 from mpifed.cli.main import main
-from mpifed.core import signals
 from mpifed.sweeps.search import Try
 from mpifed.sweeps.tune import Score, Tried, edges
 from tests.helpers.commands import mpifed
-from tests.helpers.killed_runs import content
-from tests.sweeps.conftest import listed
+from tests.sweeps.conftest import alike, listed, signal_in_round
 
 TOY = ["data.clients=4", "data.features=5", "selection=all", "rounds=60", "stop.gradient=1e-4"]
 DESCENT = "fedavg k0=1 step.name=constant step.a={}"
@@ -53,34 +51,28 @@ def test_the_best_step_of_gradient_descent_is_found_and_tries_are_kept(tuned):
     assert listed(here / "tuned") == sorted([*files, "best.toml"])
 
 
-def test_the_second_call_runs_nothing(tuned):
+def test_the_second_call_runs_nothing_and_the_best_settings_are_methods_that_sweep_runs(tuned):
     here, first = tuned
     before = {path.name: path.stat().st_mtime_ns for path in (here / "tuned").glob("*.h5")}
     second = mpifed("tune", *TOY, "--method", DESCENT.format("0.001..10"), *WORDS, cwd=here)
     assert second.out.startswith("10 of 10 points are finished already\n10 of 10 finished\n")
     assert second.out.splitlines()[-4:] == first.out.splitlines()[-4:]
     assert {path.name: path.stat().st_mtime_ns for path in (here / "tuned").glob("*.h5")} == before
+    assert "python -m mpifed sweep data.clients=4" in second.out
+    words = ["--methods", "tuned/best.toml", "--grid", "seed=0:2", "-o", "compared", "-q"]
+    assert mpifed("sweep", *TOY, *words, cwd=here).code == 0
+    one, other = (load(path).config["algorithm"] for path in (here / "compared").glob("*.h5"))
+    best = float(re.search(r"step\.a=(\S+)", first.out)[1])
+    assert one == other == one | {"k0": 1, "step": {"name": "constant", "a": best}}
 
 
 def test_after_a_signal_there_is_no_table_and_the_same_command_goes_on(here, capsys, monkeypatch):
-    from mpifed.algorithms.fedavg import FedAvg
-
-    plain, rounds = FedAvg.round, []
-
-    def round_(self, fed, server):
-        rounds.append(1)
-        if len(rounds) == 80:
-            monkeypatch.setattr(signals, "stop_signal", "SIGTERM")
-        return plain(self, fed, server)
-
     words = ["--method", DESCENT.format("0.001..0.1"), "--runs", "3", "--seeds", "3", "-q"]
-    monkeypatch.setattr(FedAvg, "round", round_)
-    tune(*words)
+    with signal_in_round(monkeypatch, 80):
+        tune(*words)
     out = capsys.readouterr().out
     assert "1 of 3 finished; run the same command again to continue" in out
     assert "method" not in out
-    monkeypatch.setattr(signals, "stop_signal", "")
-    monkeypatch.setattr(FedAvg, "round", plain)
     tune(*words)
     assert capsys.readouterr().out.startswith("method  tried  best")
 
@@ -94,9 +86,7 @@ def test_processes_and_groups_of_ranks_tune_alike(here):
     names = listed(here / "one")
     assert len(names) == 3
     for other in ("two", "groups"):
-        assert listed(here / other) == names
-        for name in names[1:]:
-            assert content(here / other / name) == content(here / "one" / name)
+        alike(here / "one", here / other, names[1:])
     assert (here / "groups" / "best.toml").read_text() == (here / "one" / "best.toml").read_text()
 
 
@@ -112,15 +102,6 @@ def test_every_method_has_the_same_number_of_runs_and_what_is_short_is_told(here
     assert len(list((here / "tuned").glob("scaffold,*.h5"))) == 4
 
 
-def test_the_best_settings_are_methods_that_sweep_runs(here, capsys):
-    tune("--method", DESCENT.format("0.01..0.1"), "--runs", "2", "--seeds", "3", "-o", "tuned")
-    assert "python -m mpifed sweep data.clients=4" in capsys.readouterr().out
-    assert main(["sweep", *TOY, "--methods", "tuned/best.toml", "--grid", "seed=0:2", "-o", "compared", "-q"]) == 0
-    found = [load(path).config["algorithm"] for path in (here / "compared").glob("*.h5")]
-    assert len(found) == 2
-    assert all(one["step"] == {"name": "constant", "a": 0.1} and one["k0"] == 1 for one in found)
-
-
 def test_an_end_of_the_range_is_said_in_the_table_too(here, capsys):
     def tried(**options):
         return Tried(Try(options, {}), [Score(1.0, 0.0)], Score(1.0, 0.0), 0)
@@ -131,21 +112,6 @@ def test_an_end_of_the_range_is_said_in_the_table_too(here, capsys):
     assert edges(tried(t=1.0, k0=5, H="gram"), every) == []
     tune("--method", DESCENT.format("0.001..0.01"), "--runs", "3", "--seeds", "3", "-q", "--measure", "objective")
     assert "step.a is at the upper end of what was tried" in capsys.readouterr().out
-
-
-def test_a_mistake_is_said_before_anything_runs(here, capsys):
-    for words, sentence in {
-        "": "tune needs --method 'NAME KEY=VALUES'",
-        "--method fedavg --runs 0": "--runs 0 is wrong",
-        "--method fedavg --seeds x": "--seeds x is wrong: write whole numbers",
-        "--method fedavg --method fedavg": "two methods are called 'fedavg': give each a label",
-        "--method 'fedavg k1=1,2'": "method fedavg: unknown key 'algorithm.k1'",
-        "--method fedavg --measure speed": "unknown measure 'speed'",
-        "--methods none.toml": "--methods none.toml is wrong: it cannot be read",
-    }.items():
-        tune(*shlex.split(words), code=2)
-        assert sentence in capsys.readouterr().err
-        assert not listed(here)
 
 
 def test_a_failure_that_is_not_divergence_is_told(here, capsys):

@@ -1,6 +1,7 @@
 """Points of a sweep in several processes: the same bits, and what happens when processes are killed or interrupted."""
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -16,18 +17,9 @@ from mpifed.sweeps.overall import Overall
 from mpifed.sweeps.runner import Layout
 from mpifed.sweeps.workers import processes
 from tests.helpers.commands import mpifed
-from tests.helpers.killed_runs import content
-from tests.sweeps.conftest import ENDLESS, FILES, GRIDS, SMALL, endless, listed, started, statuses, sweep
+from tests.sweeps.conftest import ENDLESS, FILES, GRIDS, OWN, PLAIN, SMALL, alike, endless, started, statuses, sweep
 
 TWO = ("-j", "2")
-OWN = """
-from mpifed.algorithms.fedavg import FedAvg
-class Mine(FedAvg, tag="mine"):
-    def update(self, f, client, x, k):
-        if self.k0 == 2:
-            raise OSError("a disk is gone")
-        return super().update(f, client, x, k)
-"""
 
 
 def test_two_processes_write_the_files_and_bits_of_one(here, capsys):
@@ -36,9 +28,7 @@ def test_two_processes_write_the_files_and_bits_of_one(here, capsys):
     out = capsys.readouterr().out.splitlines()
     assert sorted(line.split()[0] for line in out[:-1]) == FILES
     assert out[-1] == "4 of 4 finished"
-    assert listed(here / "two") == FILES
-    for name in FILES:
-        assert content(here / "one" / name) == content(here / "two" / name)
+    alike(here / "one", here / "two")
     first, second = (package.load(here / folder / FILES[0]).attrs["command_line"] for folder in ("one", "two"))
     assert first == second
     sweep(*GRIDS, "-j", "2", "-o", "two")
@@ -61,15 +51,17 @@ def test_processes_are_as_many_as_there_are_points_cores_without_threads_and_wor
     assert processes(dear, None) == 1
 
 
-def test_a_class_from_a_file_runs_in_processes_and_its_equal_failures_are_told_once(here, capsys):
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_errors_of_a_class_from_a_file_fail_their_points_alone_and_equal_ones_are_told_once(here, jobs):
     (here / "mine.py").write_text(OWN)
-    words = [word for word in SMALL if not word.startswith("algorithm")]
-    code = mpifed("sweep", *words, "algorithm=mine.py:Mine", *GRIDS, "-j", "2", "-q", process=True, cwd=here)
-    assert code.code == 1
-    assert code.err.count("a disk is gone") == 2
-    assert "mpifed: 2 points failed: rank 0 on " in code.err
-    assert code.err.endswith("run the same command again to continue\n")
-    assert "mpifed: 2 of 4 finished, 2 failed: k0=2,seed=" in code.err
+    words = ["sweep", *PLAIN, "algorithm=mine.py:Mine", *GRIDS, "-j", jobs, "-q"]
+    code, out, err = mpifed(*words, process=True, cwd=here)
+    assert (code, out) == (1, "")
+    first = re.match(r"mpifed: (k0=2,seed=\d).h5  failed: rank 0 on .* failed: OSError: a disk is gone", err)[1]
+    assert re.search(f"mpifed: 2 points failed: rank 0 on .* a disk is gone; first: {first}\n", err)
+    assert err.count("a disk is gone") == 2
+    again = "run the same command again to continue"
+    assert re.search(rf"mpifed: 2 of 4 finished, 2 failed: {first}; k0=2,seed=\d; {again}\n$", err)
 
 
 def workers(pid):

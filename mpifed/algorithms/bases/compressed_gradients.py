@@ -5,13 +5,10 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Positive, tuned
 from mpifed.compressors.base import Compressor
 from mpifed.compressors.sparse import RandK
 from mpifed.core.errors import UserError
-from mpifed.core.typing import Array, Positive
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Mean, Need, Upload
 
 
@@ -23,9 +20,7 @@ class CompressedGradients(Algorithm):
     where C is with ω. Theory is applied to these.
     """
 
-    gamma: Annotated[
-        Positive | None, Meta(description="step size γ (default: that of theory)", extra={"tuned": True})
-    ] = None
+    gamma: Annotated[Positive | None, tuned("step size γ (default: that of theory)")] = None
     compressor: Annotated[Compressor, Meta(description="unbiased compressor C of uploads")] = RandK(k="0.1n")
 
     biased: ClassVar[bool] = False  # whether the compressor may be biased

@@ -6,13 +6,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, tuned
 from mpifed.algorithms.parts.local_solvers import Newton, Solver, newton
 from mpifed.algorithms.parts.step_sizes import Step
 from mpifed.core.errors import UserError
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Mean, Need, Recorded, Sum, Upload, demands
 
 
@@ -23,7 +20,7 @@ class DualMethod(Algorithm):
     α = min α_i for all, and w̄ is the plain mean.
     """
 
-    eta: Annotated[float, Meta(gt=0, description="step size η", extra={"tuned": True})] = 1.0
+    eta: Annotated[float, tuned("step size η", gt=0)] = 1.0
     schedule: Annotated[Step | None, Meta(description="rule for η of round 1, 2 … (k = 0, 1 …), instead of eta")] = None
     solver: Annotated[Solver, Meta(description="how clients solve (1)")] = Newton()
     scaling: Annotated[Literal["common", "own"], Meta(description="Λ of (2): I/α with α = min α_i, or diag(1/α_i)")] = (

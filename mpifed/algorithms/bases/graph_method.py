@@ -1,15 +1,15 @@
 """What methods without a server share: clients are the nodes of a graph, and every node has a model of its own."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from mpifed.algorithms.bases.algorithm import Algorithm
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.peers.network import Network
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, Positive, tuned
+from mpifed.federation.peers.network import Network as Network
 from mpifed.federation.traits import Max, Recorded, Refused, Sum, Takes
+
+StepSize = Annotated[Positive | None, tuned("step size γ (default: (1 + λ)/(2 max r_i))")]
 
 
 class Server(NamedTuple):

@@ -5,11 +5,8 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta, field
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local
 from mpifed.algorithms.parts.curvature import Path
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Recorded, Sum
 
 

@@ -5,15 +5,12 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, tuned
 from mpifed.algorithms.parts.newton_steps import direction
 from mpifed.compressors.base import Compressor
 from mpifed.compressors.sparse import TopK
 from mpifed.core.errors import UserError
 from mpifed.core.symmetric import add_diagonal, entries, order, unpack
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Mean, Upload
 
 REGULAR = "a mean Hessian that is positive definite, so set the problem's regularisation above 0"
@@ -25,9 +22,7 @@ class LearnedHessians(Algorithm):
     compressor: Annotated[Compressor, Meta(description="C, for symmetric matrices of order n")] = TopK(k="8n")
     alpha: Annotated[
         Annotated[float, Meta(gt=0)] | None,
-        Meta(
-            description="learning rate α of H_i (default: 1/(1 + ω) where C is unbiased, else 1)", extra={"tuned": True}
-        ),
+        tuned("learning rate α of H_i (default: 1/(1 + ω) where C is unbiased, else 1)"),
     ] = None
 
     mean = Mean.UNBIASED  # the server has the last g_i of all

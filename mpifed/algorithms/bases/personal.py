@@ -1,28 +1,21 @@
 """What algorithms with a personal model for each client share."""
 
 from abc import abstractmethod
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, tuned
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
-from mpifed.federation.server import Federation
 from mpifed.federation.traits import Recorded, Sum, Upload
-
-
-class Server(NamedTuple):
-    x: Array  # (n,) model w
 
 
 class Personal(Algorithm):
     """Algorithms whose clients keep a personal model ``theta``, which is never uploaded."""
 
     lam: Annotated[float, Meta(gt=0, description="pull λ of personal models to the centre")] = 5.0
-    lr: Annotated[float, Meta(gt=0, description="step size of the local epochs", extra={"tuned": True})] = 0.01
+    lr: Annotated[float, tuned("step size of the local epochs", gt=0)] = 0.01
     epochs: Annotated[int, Meta(ge=1, description="local epochs H")] = 5
     optimizer: LocalOptimizer = SGD()
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 100

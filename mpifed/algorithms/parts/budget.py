@@ -4,9 +4,8 @@ from typing import Any, NamedTuple
 
 from mpifed.core.errors import UserError
 
-GRID = (
-    1 + 1e-6
-)  # how much more ε covers the Rényi divergence of discrete Laplace noise of a scale of 1024 steps or more
+# how much more ε covers the Rényi divergence of discrete Laplace noise of a scale of 1024 steps or more
+GRID = 1 + 1e-6
 
 
 def accounting() -> Any:
@@ -39,7 +38,12 @@ class Budget(NamedTuple):
         """
         if self.releases == 0:
             return 0.0
-        dp_accounting = accounting()
-        accountant = dp_accounting.rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
-        accountant.compose(dp_accounting.LaplaceDpEvent(1 / (self.epsilon * GRID)), self.releases)
-        return min(self.basic(), float(accountant.get_epsilon(delta)))
+        return min(self.basic(), composed("LaplaceDpEvent", 1 / (self.epsilon * GRID), self.releases, delta))
+
+
+def composed(event: str, scale: float, releases: int, delta: float) -> float:
+    """The ε at ``delta`` of releases with noise of a ``scale`` in units of the sensitivity, by Rényi accounting."""
+    library = accounting()
+    accountant = library.rdp.RdpAccountant(neighboring_relation=library.NeighboringRelation.REPLACE_ONE)
+    accountant.compose(getattr(library, event)(scale), releases)
+    return float(accountant.get_epsilon(delta))

@@ -5,11 +5,10 @@ import math
 import numpy as np
 from msgspec import Struct
 
-from mpifed.algorithms.parts.budget import accounting
+from mpifed.algorithms.bases.algorithm import Array, Local
+from mpifed.algorithms.parts.budget import composed
 from mpifed.algorithms.parts.noise import exact
 from mpifed.core.discrete_noise import FINE, discrete_gaussian, power_of_two
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
 
 
 class Gaussian(Struct, frozen=True):
@@ -61,7 +60,4 @@ class Gaussian(Struct, frozen=True):
         """The ε at ``delta`` after so many releases, by Rényi accounting. UserError where dp-accounting is missing."""
         if not releases or not self.multiplier:
             return 0.0 if not releases else math.inf
-        dp_accounting = accounting()
-        accountant = dp_accounting.rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
-        accountant.compose(dp_accounting.GaussianDpEvent(self.multiplier / 2), releases)
-        return float(accountant.get_epsilon(delta))
+        return composed("GaussianDpEvent", self.multiplier / 2, releases, delta)

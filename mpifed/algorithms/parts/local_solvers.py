@@ -86,7 +86,10 @@ class GradientDescent(Solver, tag="gd"):
         return self.steps
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
-        return gradient_descent(f, Y, W, self.count(alpha / beta, share), 1 / beta)
+        rate = 1 / beta
+        for _ in range(self.count(alpha / beta, share)):
+            W = W - rate * (f.grad(W) - Y)
+        return W
 
     def count(self, ratio: float, share: float) -> int:
         """The number of steps at α/β = ``ratio``."""
@@ -150,13 +153,6 @@ def halved(f: Local, Y: Array, W: Array, step: Array, now: tuple[Array, Array]) 
             break
         length = np.where(better[:, None], length, length / 2)
     return found, best, least, better
-
-
-def gradient_descent(f: Local, Y: Array, W: Array, steps: int, rate: float) -> Array:
-    """``steps`` gradient steps of size ``rate`` on f_i(w) − ⟨y_i, w⟩ from W (c, n)."""
-    for _ in range(steps):
-        W = W - rate * (f.grad(W) - Y)
-    return W
 
 
 class Penalised(Local):

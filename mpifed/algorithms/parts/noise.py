@@ -7,12 +7,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from msgspec import Meta, Struct
 
-from mpifed.algorithms.bases.algorithm import Algorithm, Privacy
+from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, Privacy
 from mpifed.algorithms.parts.budget import Budget, accounting
 from mpifed.core.discrete_noise import Words, discrete_laplace, entropy, laplace_steps, seeded, to_grid
 from mpifed.core.errors import UserError
-from mpifed.core.typing import Array
-from mpifed.federation.local import Local
 from mpifed.federation.traits import Max, Recorded
 
 MEANING = "Laplace noise on uploads: released (the printed scale) and matched (times the step) guarantee no privacy"
@@ -30,9 +28,10 @@ NoiseSeed = Annotated[
 class Noise(Struct, frozen=True):
     """Laplace noise on uploads of scale s_i/ε, drawn from each client's own stream. The family differs in s_i.
 
-    s_i is how far a change of one sample moves the upload of client i in the 1-norm, or a stand-in for it. The first
-    uploads, which depend on no data, have noise of standard deviation 1/mu0. ``clip``, ``delta`` and ``seed`` are for
-    ``Clipped`` alone.
+    s_i is how far a change of one sample moves the upload of client i in the 1-norm, or a stand-in for it: here, of
+    "released" noise, the printed 2‖∇f_i(x)‖₁/μ_i, fedepm (39), which depends on the data and bounds nothing; ε is a
+    name only, and Theorem V.1 leaves out how earlier uploads moved w_i: errata. The first uploads, which depend on no
+    data, have noise of standard deviation 1/mu0. ``clip``, ``delta`` and ``seed`` are for ``Clipped`` alone.
     """
 
     epsilon: float
@@ -89,13 +88,6 @@ class Noise(Struct, frozen=True):
     def columns(self, snr: float, releases: int) -> dict[str, float]:
         """The record: the smallest ratio, and the named ε times the ``releases`` of the client with most."""
         return {"snr": snr, "epsilon": Budget(self.epsilon, releases).basic()}
-
-
-class Released(Noise, frozen=True):
-    """The printed s_i = 2‖∇f_i(x)‖₁/μ_i, fedepm (39). ε is a name only.
-
-    s_i depends on the data and bounds nothing, and Theorem V.1 leaves out how earlier uploads moved w_i: errata.
-    """
 
 
 class Matched(Noise, frozen=True):
@@ -162,7 +154,7 @@ class Silent(Noise, frozen=True):
         return {}
 
 
-NOISES: dict[str, type[Noise]] = {"released": Released, "matched": Matched, "clipped": Clipped, "none": Silent}
+NOISES: dict[str, type[Noise]] = {"released": Noise, "matched": Matched, "clipped": Clipped, "none": Silent}
 
 
 class Noisy(Algorithm):

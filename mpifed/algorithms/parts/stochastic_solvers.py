@@ -5,19 +5,18 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mpifed.algorithms.bases.algorithm import passes
+from mpifed.algorithms.bases.algorithm import Array, Local, passes
 from mpifed.algorithms.parts import optimizers
 from mpifed.algorithms.parts.local_solvers import Solver
-from mpifed.core.typing import Array, Count
-from mpifed.federation.local import Local
+from mpifed.core.typing import Count
 
 Rate = Annotated[float, Meta(gt=0, description="step size γ")]
 Epochs = Annotated[int, Meta(ge=1, description="passes over the client's samples")]
 Batch = Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all, so that an epoch is one step")]
 
 
-class Stochastic(Solver):
-    """Steps on mini-batches B of the client's own stream, from W: ∇f_B(w) − y_i, with memory from 0 in every call."""
+class SGD(Solver, tag="sgd"):
+    """w ← w − lr (∇f_B(w) − y_i) on mini-batches B: stochastic gradient descent, section 8.1."""
 
     lr: Rate = 0.1
     epochs: Epochs = 5
@@ -28,7 +27,7 @@ class Stochastic(Solver):
         return passes(d, self.steps or 0, 0 if self.steps else self.epochs, self.batch_size)
 
     def rule(self) -> optimizers.Optimizer:
-        """The direction of a step, given the gradient."""
+        """The direction of a step, given ∇f_B(w) − y_i; its memory begins at 0 in every call."""
         return optimizers.SGD()
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
@@ -39,11 +38,7 @@ class Stochastic(Solver):
         return W
 
 
-class SGD(Stochastic, tag="sgd"):
-    """w ← w − lr (∇f_B(w) − y_i) on mini-batches B: stochastic gradient descent, section 8.1."""
-
-
-class Adam(Stochastic, tag="adam"):
+class Adam(SGD, tag="adam"):
     """ADAM on ∇f_B(w) − y_i, by default 20 steps on all samples as in section 8.1: w ← w − lr m̂/(√v̂ + eps).
 
     m ← beta1 m + (1 − beta1) g, v ← beta2 v + (1 − beta2) g², both from 0 in every call.

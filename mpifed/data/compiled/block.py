@@ -1,4 +1,4 @@
-"""Blocks of dense samples that compiled kernels read."""
+"""Blocks of samples that compiled kernels read."""
 
 from collections.abc import Callable
 from typing import Self
@@ -9,6 +9,7 @@ from mpifed.core.symmetric import unpack
 from mpifed.core.typing import Array
 from mpifed.data.blocks import IDENTITY, LOGISTIC, NONE, PAD, Block
 from mpifed.data.compiled.compiling import kernel
+from mpifed.data.sparse_block import SparseBlock, canonical
 
 SMALL = 1 << 18  # bytes of a client's samples up to which a BLAS is slower; fixed, because the last bits depend on it
 
@@ -52,3 +53,15 @@ class CompiledBlock(Block):
             ridge = self.note("no ridge", lambda block: np.zeros((len(block), 1), block.b.dtype))
         points = np.ascontiguousarray(X if X.ndim == 2 else X[None], self.b.dtype)
         return kernel(self.b.dtype)(self.A, points, q, p, ridge, mean)
+
+
+class CompiledSparseBlock(SparseBlock):
+    """A block whose nonzeros the compiled kernel reads; scores and gradients are scipy's, which are faster."""
+
+    def gram(self, W: Array) -> Array:
+        return unpack(self.packed_gram(W), self.n)
+
+    def packed_gram(self, W: Array) -> Array:
+        A = self.note("rows in order", lambda block: canonical(block.A))
+        W = np.ascontiguousarray(W, A.dtype)
+        return kernel(A.dtype, "pairs")(A.data, A.indices, A.indptr, W, self.n)

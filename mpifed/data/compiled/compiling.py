@@ -15,7 +15,11 @@ import numpy as np
 
 from mpifed.core.errors import reason
 
-MODULES = {"one_pass": "kernels", "pairs": "pair_kernel", "grams": "gram_kernel"}  # kernel -> its module in this folder
+MODULES = {
+    "one_pass": "kernels",
+    "pairs": "gram_kernels",
+    "grams": "gram_kernels",
+}  # kernel -> module here
 OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
 
 Kernel = Callable[..., Any]
@@ -55,7 +59,7 @@ def build(name: str, place: Path | None, which: str) -> Kernel:
 
     module = importlib.import_module(f"mpifed.data.compiled.{MODULES[which]}")
     function = getattr(module, which)
-    signatures = module.signatures(name)
+    signatures = getattr(module, f"{which}_types")(name)
     before = numba.config.CACHE_DIR
     with warnings.catch_warnings(action="ignore"):
         if place is not None:

@@ -90,7 +90,7 @@ def scores(A: Any, first: int, last: int, x: Any, z: Any) -> None:
             four_scores(A, j, x, z, VECTOR)
 
 
-def signatures(dtype: str) -> list[Any]:
+def one_pass_types(dtype: str) -> list[Any]:
     """The types of ``one_pass`` for arrays of numbers of a type."""
     number = getattr(types, dtype)
     read = [types.Array(number, d, "C", readonly=True) for d in (3, 2, 2, 2, 2)]

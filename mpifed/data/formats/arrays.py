@@ -99,7 +99,8 @@ def read_vector(arrays: dict[str, Any], name: str, path: Path, texts: bool = Fal
     if len(shape) == 0 or math.prod(shape) not in shape:
         raise UserError(f"{name} of {path} has the shape {shape}: it must be a vector")
     values = arrays[name][:]
-    return np.asarray(values.toarray() if sp.issparse(values) else values).ravel()
+    vector = np.asarray(values.toarray() if sp.issparse(values) else values).ravel()
+    return np.char.decode(vector, "utf-8") if vector.dtype.kind == "S" else vector
 
 
 def read_sizes(arrays: dict[str, Any], name: str, path: Path, X: Any, least: int) -> Array:

@@ -1,16 +1,18 @@
 """Reader of CSV files, which are dense tables: text, plain, gzip or bzip2."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from mpifed.core.errors import UserError
+from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.data.formats.columns import Column, special_columns
 from mpifed.data.formats.lines import is_number, lines_of
+
+Column = int | str | None  # by name, by number from 0, or by a negative number from the end
 
 
 class Layout(NamedTuple):
@@ -106,19 +108,43 @@ def raise_first_error(path: Path, layout: Layout) -> None:
             continue
         if len(cells) != len(layout.names):
             raise UserError(f"{path}, line {number}: {len(cells)} columns, but the first line has {len(layout.names)}")
-        for wrong in wrong_cells(cells, layout):
-            raise UserError(f"{path}, line {number}: {wrong}")
+        for column, cell in enumerate(cells):
+            where = f"in the column {layout.names[column]!r}" if layout.header else f"in column {column}"
+            if wrong := wrong_in(cell, column, layout, where):
+                raise UserError(f"{path}, line {number}: {wrong}")
 
 
-def wrong_cells(cells: Sequence[str], layout: Layout) -> Iterator[str]:
-    """What is wrong with the cells of a line."""
-    for column, cell in enumerate(cells):
-        where = f" in the column {layout.names[column]!r}" if layout.header else f" in column {column}"
-        if column in layout.words:
-            if not cell.strip():
-                yield f"there is no text{where}"
-            if is_number(cell):
-                yield f"{cell!r}{where} is a number, but the first entry is text: all must be numbers, or all text"
-        elif not is_number(cell):
-            feature = column not in layout.special.values()
-            yield f"{cell!r}{where} is not a number" + (", and features must be numbers" if feature else "")
+def wrong_in(cell: str, column: int, layout: Layout, where: str) -> str:
+    """What is wrong with a cell, or nothing."""
+    if column not in layout.words:
+        also = "" if column in layout.special.values() else ", and features must be numbers"
+        return "" if is_number(cell) else f"{cell!r} {where} is not a number{also}"
+    if is_number(cell):
+        return f"{cell!r} {where} is a number, but the first entry is text: all must be numbers, or all text"
+    return "" if cell.strip() else f"there is no text {where}"
+
+
+def special_columns(path: Path, names: Sequence[str], header: bool, target: Column, client: Column) -> dict[str, int]:
+    """The numbers of the columns of y (None: the last one) and, where one is wanted, of client."""
+    found = {"y": column_of(path, names, header, "target", -1 if target is None else target)}
+    if client is not None:
+        found["client"] = column_of(path, names, header, "client", client)
+        if found["client"] == found["y"]:
+            right = "data.target must be another one" if target is None else "they must be two"
+            raise UserError(f"data.client = {toml_value(client)} is the column of the labels of {path}, too: {right}")
+    return found
+
+
+def column_of(path: Path, names: Sequence[str], header: bool, key: str, wanted: int | str) -> int:
+    """The number of the column that data.``key`` names; UserError where it does not exist."""
+    if isinstance(wanted, str):
+        if not header or wanted not in names:
+            found = "columns " + ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
+            raise UserError(
+                f'data.{key} = "{wanted}" is not a column of {path}, which has {found if header else "no header"}'
+            )
+        return list(names).index(wanted)
+    if not -len(names) <= wanted < len(names):
+        found = f"{len(names)} columns, counted from 0"
+        raise UserError(f"data.{key} = {wanted} is not a column of {path}, which has {found}")
+    return wanted % len(names)

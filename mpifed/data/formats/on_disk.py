@@ -1,11 +1,16 @@
-"""Arrays that stay in an HDF5 or NPZ file: a rank reads the rows of its own clients only."""
+"""Arrays that stay in an HDF5 or NPZ file: a rank reads the rows of its own clients only, and no pickled objects."""
 
+import io
 import lzma
+import os
 import struct
+import tokenize
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -13,12 +18,14 @@ import numpy as np
 
 from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
-from mpifed.core.memory import check_memory, size_of
+from mpifed.core.hdf5 import check_heaps, datasets
+from mpifed.core.memory import check_declared, check_memory, size_of
 from mpifed.core.typing import Array, Matrix
 
 Reader = Callable[[int, int], Any]  # (lo, hi) -> the rows lo <= i < hi
 
 BLOCK_BYTES = 1 << 25  # read at a time
+HEADER = 1 << 14  # bytes of an array in an NPZ file; numpy itself reads no longer headers
 PACKED = (struct.error, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 DAMAGE = (OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, *PACKED)  # what damaged files raise
 
@@ -43,17 +50,17 @@ def at_most(file: IO[bytes], size: int) -> bytearray:
     return data
 
 
+@dataclass(eq=False)
 class Stored:
     """An array in a file: ``[lo:hi]`` or ``[row numbers]`` reads those rows."""
 
-    kind: str
+    kind = ""
     sparse = False
 
-    def __init__(self, path: Path, name: str, shape: tuple[int, ...], dtype: Any) -> None:
-        self.path = path
-        self.name = name
-        self.shape = shape
-        self.dtype = np.dtype(dtype)
+    path: Path
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
 
     def open(self) -> AbstractContextManager[Reader]:
         """A reader of consecutive rows; fastest when row numbers increase from call to call."""
@@ -122,3 +129,98 @@ class StoredCsr(Stored):
                 return part
 
             yield rows
+
+
+class H5Array(Stored):
+    """A dataset of an HDF5 file."""
+
+    kind = "HDF5"
+
+    @contextmanager
+    def open(self) -> Iterator[Reader]:
+        import h5py
+
+        if self.dtype.kind == "U":
+            check_heaps(self.path)
+        with h5py.File(self.path, "r", locking="best-effort") as file:
+            dataset = file[self.name]
+
+            def rows(lo: int, hi: int) -> Array:
+                self.check_memory(hi - lo)
+                if self.dtype.kind == "U":
+                    return np.asarray(dataset.asstr()[lo:hi], dtype=str)
+                return dataset[lo:hi]
+
+            yield rows
+
+
+def open_h5(path: Path) -> dict[str, Any]:
+    """The arrays in the root group of an HDF5 file."""
+    import h5py
+
+    found = {}
+    with h5py.File(path, "r", locking="best-effort") as file:
+        for name, entry in datasets(file, str(path)):
+            about = h5py.check_string_dtype(entry.dtype)
+            text = about is not None and about.length is None  # strings of any length are text in numpy, too
+            found[name] = H5Array(path, name, entry.shape, np.dtype(str if text else entry.dtype))
+    return found
+
+
+class NpzArray(Stored):
+    """An array of an NPZ file."""
+
+    kind = "NPZ"
+
+    def __init__(self, path: Path, name: str, archive: zipfile.ZipFile) -> None:
+        member = archive.getinfo(f"{name}.npy")
+        check_declared(member.file_size, min(member.compress_size, path.stat().st_size), f"{name} of {path}")
+        with archive.open(member) as file:
+            start = io.BytesIO(file.read(HEADER))
+        shape, self.columns_first, dtype = read_header(start)
+        super().__init__(path, name, shape, dtype)
+        self.offset = start.tell()
+        size = size_of(self.shape, self.dtype.itemsize)
+        if min(self.shape, default=0) < 0 or (size > member.file_size - self.offset and not self.dtype.hasobject):
+            declared = f"{name} of {path} declares the shape {self.shape} of {self.dtype}, {size:,} bytes"
+            raise UserError(f"{declared}, but holds {member.file_size - self.offset:,}")
+
+    @contextmanager
+    def open(self) -> Iterator[Reader]:
+        with zipfile.ZipFile(self.path) as archive, archive.open(f"{self.name}.npy") as file:
+
+            def values(first: int, size: int) -> Array:
+                file.seek(self.offset + first, os.SEEK_SET)
+                data = at_most(file, size)
+                if len(data) < size:
+                    raise EOFError(f"{self.name} ends early")
+                return np.frombuffer(data, dtype=self.dtype)
+
+            def rows(lo: int, hi: int) -> Array:
+                self.check_memory(hi - lo)
+                return values(self.size(lo), self.size(hi - lo)).reshape(hi - lo, *self.shape[1:])
+
+            if self.columns_first:  # a row is not contiguous
+                self.check_memory(self.shape[0])
+                whole = values(0, self.size(self.shape[0])).reshape(self.shape, order="F")
+                yield lambda lo, hi: whole[lo:hi]
+            else:
+                yield rows
+
+
+def read_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether in Fortran order, and type of an array; ValueError for an invalid header."""
+    major, _ = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+    try:
+        with warnings.catch_warnings(action="ignore"):  # about headers written by Python 2
+            return read(file)
+    except (TypeError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError) as error:  # of ast.literal_eval
+        raise ValueError(f"{type(error).__name__} in its header") from None
+
+
+def open_npz(path: Path) -> dict[str, Any]:
+    """The arrays of an NPZ file."""
+    with zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+        return {name: NpzArray(path, name, archive) for name in names}

@@ -8,7 +8,7 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory, size_of
 from mpifed.core.typing import Array
-from mpifed.data.formats.columns import Column, special_columns
+from mpifed.data.formats.csv import Column, special_columns
 
 
 def read_parquet(path: Path, target: Column, client: Column) -> dict[str, Array]:

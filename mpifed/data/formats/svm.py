@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ CHUNK = 1 << 24  # bytes of text parsed at a time
 QID = re.compile(rb"\sqid:\S*")
 
 
-def read_svm(path: Path, zero_based: bool | None) -> tuple[sp.csr_array, Array]:
+def read_svm(path: Path, zero_based: bool | None) -> dict[str, Any]:
     """X (d, n) CSR and y (d,) of lines ``label index:value index:value … # comment``; qid:… is ignored.
 
     Labels are numbers or, where the first one is not, text. Indices count from 0 if ``zero_based``, else from 1; with
@@ -46,7 +47,7 @@ def read_svm(path: Path, zero_based: bool | None) -> tuple[sp.csr_array, Array]:
     shape = (len(indptr) - 1, int(index.max(initial=-1)) + 1)
     X = sp.csr_array((np.concatenate(values), index, indptr), shape)
     X.sum_duplicates()
-    return X, np.concatenate(labels or [np.zeros(0)])
+    return {"X": X, "y": np.concatenate(labels or [np.zeros(0)])}
 
 
 def chunks(path: Path) -> Iterator[tuple[int, list[bytes]]]:

@@ -2,7 +2,8 @@
 
 import hashlib
 from collections.abc import Sequence
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -12,34 +13,28 @@ from numpy.typing import ArrayLike
 from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
 from mpifed.core.objects import plain
-from mpifed.core.streams import stream
 from mpifed.core.typing import Array, Count, Matrix
 from mpifed.data.base import Data, Dataset, Test
-from mpifed.data.labels import numbers_of_texts, text_note
 from mpifed.data.partition import Iid, Partition
-from mpifed.data.pool import Samples, check_finite
-from mpifed.data.split import split_pool
+from mpifed.data.pool import Samples, check_finite, deal
 
 CHUNK_BYTES = 1 << 24  # of a matrix that are hashed at a time
 SHORT = 12  # digits of a hash in a message
 
 
+@dataclass(eq=False)
 class Held:
-    """Samples X (d, n), y (d,) and, where given, whose they are; ``test`` likewise. ``sha256`` is of all of them.
+    """Samples X (d, n), y (d,) and, where given, whose they are; without sizes a partition divides the rows."""
 
-    Client i owns the next sizes[i] rows of ``order``; ``sizes`` None: a partition divides the rows.
-    """
-
-    def __init__(self, train: Samples, test: Samples | None) -> None:
-        self.train = train
-        self.test = test
-        self.sha256 = self.digest()
+    train: Samples
+    test: Samples | None
 
     def digest(self) -> str:
         """The hash of the arrays as they are now."""
         found = hashlib.sha256()
-        for samples in (self.train, self.test):
-            for array in () if samples is None else parts(samples):
+        for X, *others in filter(None, (self.train, self.test)):
+            own = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
+            for array in (array for array in [*own, *others] if array is not None):
                 found.update(f"{array.dtype.str} {array.shape};".encode())
                 step = max(1, CHUNK_BYTES // max(1, array[:1].nbytes))
                 for first in range(0, len(array), step):
@@ -59,6 +54,7 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
     shape: Annotated[list[int] | None, Meta(description="samples d and features n")] = None
     sha256: Annotated[str, Meta(description="hash of the arrays, of whose they are, and of test samples")] = ""
     clients: Annotated[Count | None, Meta(description="number of clients m")] = None  # type: ignore[assignment]
+    usual: ClassVar[Partition] = Iid()
     partition: Partition | None = None
     test: Test = 0.0
 
@@ -83,21 +79,8 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
 
     def load(self, seed: int, dtype: str) -> Dataset:
         held = self.held()
-        seed = seed if self.seed is None else self.seed
-        X, y, order, sizes = held.train
-        labels = [y] if held.test is None else [y, held.test.y]
-        (y, *tests), names = numbers_of_texts(labels, "the arrays")
-        division = "by the arrays"
-        if sizes is None:
-            rule = self.partition or Iid()
-            order, sizes = rule.split(y, self.clients or 1, stream(seed, "partition"))
-            division = rule.words()
-        test = self.test if held.test is None else held.test._replace(y=tests[0])
-        pool = split_pool(Samples(X, y, order, sizes), test, seed, dtype, "the arrays")
-        pool.division = division
-        if names:
-            pool.names = names
-            pool.notes = (text_note(names),)
+        pool = deal(self, held.train, held.test, seed, dtype, "the arrays")
+        pool.division = pool.division or "by the arrays"
         return pool
 
 
@@ -130,11 +113,12 @@ def arrays(
         tests = test_samples(test, train, names)
         test = 0.0
     held = Held(train, tests)
-    table = {"shape": list(train.X.shape), "sha256": held.sha256, "clients": m, "test": test}
+    sha256 = held.digest()
+    table = {"shape": list(train.X.shape), "sha256": sha256, "clients": m, "test": test}
     made = Arrays.fill(table if partition is None else table | {"partition": plain(partition, "partition")}, "data")
-    known = HELD.get(held.sha256)
-    if known is None or known.digest() != held.sha256:
-        HELD[held.sha256] = known = held
+    known = HELD.get(sha256)
+    if known is None or known.digest() != sha256:
+        HELD[sha256] = known = held
     made.__dict__["kept"] = known  # as long as this object lives
     return made
 
@@ -145,7 +129,7 @@ def samples_of(X: Any, y: ArrayLike, clients: Any) -> tuple[Samples, Array | Non
     if isinstance(clients, int | np.integer) and not isinstance(clients, bool):
         if not 1 <= clients <= len(y):
             raise UserError(f"clients = {clients} is wrong: {len(y)} samples are for 1 to {len(y)} clients")
-        return Samples(X, y, None, None), None, int(clients)  # type: ignore[arg-type]
+        return Samples(X, y, None, None), None, int(clients)
     given = vector(clients, "clients")
     if given.dtype.kind in "iu" and given.min() >= 1 and given.sum() == len(y):
         return Samples(X, y, None, given.astype(np.int64)), None, len(given)
@@ -206,10 +190,3 @@ def vector(values: Any, name: str) -> Array:
     if found.ndim != 1 or not len(found):
         raise UserError(f"{name} has the shape {found.shape}: it must have one axis and at least one entry")
     return found
-
-
-def parts(samples: Samples) -> list[Array]:
-    """The arrays of samples: those of a CSR matrix, labels, order and sizes where there are any."""
-    X = samples.X
-    own = [X.data, X.indices, X.indptr] if sp.issparse(X) else [X]
-    return own + [array for array in (samples.y, samples.order, samples.sizes) if array is not None]

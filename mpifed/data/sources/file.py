@@ -3,28 +3,23 @@
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from msgspec import Meta
 
 from mpifed.core.errors import UserError
-from mpifed.core.streams import stream
 from mpifed.core.toml import toml_value
-from mpifed.core.typing import Array, Count
+from mpifed.core.typing import Count
 from mpifed.data.base import Data, Dataset, Test
 from mpifed.data.formats.arrays import read_samples, read_sizes, read_test_samples
 from mpifed.data.formats.csv import read_csv
-from mpifed.data.formats.h5 import open_h5
 from mpifed.data.formats.mat import read_mat
-from mpifed.data.formats.npz import open_npz
-from mpifed.data.formats.on_disk import reading
+from mpifed.data.formats.on_disk import open_h5, open_npz, reading
 from mpifed.data.formats.parquet import read_parquet
 from mpifed.data.formats.svm import read_svm
-from mpifed.data.labels import numbers_of_texts, text_note
 from mpifed.data.partition import Iid, Partition
-from mpifed.data.pool import Samples
-from mpifed.data.split import split_pool
+from mpifed.data.pool import Samples, deal
 
 SUFFIXES = {
     "HDF5": (".h5", ".hdf5"),
@@ -52,6 +47,7 @@ class File(Data, kw_only=True, tag="file"):
         Count | None,
         Meta(description="number of clients m (default: that of the file's sizes or client column, else 128)"),
     ] = None  # type: ignore[assignment]
+    usual: ClassVar[Partition] = Iid()
     partition: Partition | None = None
     test: Test = 0.0
     target: Annotated[
@@ -87,30 +83,20 @@ class File(Data, kw_only=True, tag="file"):
             X, y = read_samples(arrays, path, "", texts=True)
             sizes = read_sizes(arrays, "sizes", path, X, 1) if "sizes" in arrays else None
             test = read_test_samples(arrays, path, X, sizes) if any(name in arrays for name in TEST) else None
-            ys, names = numbers_of_texts([y] if test is None else [y, test.y], str(path))
-        seed = seed if self.seed is None else self.seed
-        order, sizes, division = self.owners(arrays, ys[0], sizes, seed, test is not None)
-        train = Samples(X, ys[0], order, sizes)
-        pool = split_pool(train, self.test if test is None else test._replace(y=ys[1]), seed, dtype, str(path))
-        pool.division = division
-        if names:
-            pool.names = names
-            pool.notes = (text_note(names),)
-        return pool
-
-    def owners(
-        self, arrays: dict[str, Any], y: Array, sizes: Array | None, seed: int, tested: bool
-    ) -> tuple[Array | None, Array, str]:
-        """Order and sizes (see ``Samples``) by the file, by its client column or by the partition; which, in words."""
+        order = None
+        division = ""
         if "client" in arrays:
             values, owner = np.unique(arrays["client"], return_inverse=True)
-            self.check_agreement("has a column", len(values), tested)
-            return np.argsort(owner, kind="stable"), np.bincount(owner), f"by the column {toml_value(self.client)}"
-        if sizes is not None:
-            self.check_agreement("has sizes", len(sizes), tested)
-            return None, sizes, "by the sizes in the file"
-        rule = self.partition or Iid()
-        return *rule.split(y, self.clients or 128, stream(seed, "partition")), rule.words()
+            self.check_agreement("has a column", len(values), test is not None)
+            order = np.argsort(owner, kind="stable")
+            sizes = np.bincount(owner)
+            division = f"by the column {toml_value(self.client)}"
+        elif sizes is not None:
+            self.check_agreement("has sizes", len(sizes), test is not None)
+            division = "by the sizes in the file"
+        pool = deal(self, Samples(X, y, order, sizes), test, seed, dtype, str(path))
+        pool.division = pool.division or division
+        return pool
 
     def read(self, path: Path, kind: str) -> dict[str, Any]:
         """The arrays of the file by name; those of HDF5 and NPZ are read later, by rows."""
@@ -123,7 +109,7 @@ class File(Data, kw_only=True, tag="file"):
                     "leave it out"
                 )
         if kind == "LIBSVM":
-            return dict(zip("Xy", read_svm(path, self.zero_based), strict=True))
+            return read_svm(path, self.zero_based)
         if kind == "CSV":
             return read_csv(path, self.target, self.client)
         if kind == "Parquet":

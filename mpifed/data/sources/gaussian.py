@@ -1,8 +1,6 @@
 """Many clients of equal size, generated fast, to measure how runs scale."""
 
-from __future__ import annotations
-
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -10,7 +8,7 @@ from msgspec import Meta
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.base import Data, Dataset, Generated, Test
-from mpifed.data.split import split_generated
+from mpifed.data.pool import split_generated
 
 CHUNK = 1 << 15  # numbers of X from one stream; a new stream costs as much as drawing a thousand numbers
 
@@ -18,7 +16,7 @@ CHUNK = 1 << 15  # numbers of X from one stream; a new stream costs as much as d
 class GaussianClients(Generated):
     """Client i belongs to chunk i // per. Chunks are always drawn whole, so no number depends on lo, hi or m."""
 
-    def __init__(self, source: Gaussian, seed: int, dtype: str) -> None:
+    def __init__(self, source: Any, seed: int, dtype: str) -> None:
         super().__init__(source, seed, dtype)
         self.n = source.features
         self.D = source.samples

@@ -1,8 +1,6 @@
 """Linear regression with non-i.i.d. data, generated from a seed; a rank generates the rows of its own clients only."""
 
-from __future__ import annotations
-
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
@@ -21,7 +19,7 @@ class ThreeDistributions(Generated):
     Every rank draws the distribution of every row, ``kinds`` (d,); each client draws its rows from its own stream.
     """
 
-    def __init__(self, source: LinregNoniid, seed: int, dtype: str) -> None:
+    def __init__(self, source: Any, seed: int, dtype: str) -> None:
         super().__init__(source, seed, dtype)
         rng = stream(self.seed, "data")
         self.n = source.features

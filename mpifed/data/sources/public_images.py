@@ -12,11 +12,10 @@ from mpifed.core.typing import Array
 from mpifed.data.base import Clients, Dataset, Test
 from mpifed.data.download import find
 from mpifed.data.formats.arrays import read_samples
-from mpifed.data.formats.idx import Pixels, read_idx
-from mpifed.data.formats.image_folder import NO_PILLOW, FolderImages, find_images
+from mpifed.data.formats.images import NO_PILLOW, FolderImages, find_images, pixels, read_idx
 from mpifed.data.formats.on_disk import reading
 from mpifed.data.partition import Partition, Shards
-from mpifed.data.split import Pooled
+from mpifed.data.pool import Pooled
 
 LACKING = 'data = "digits" needs scikit-learn, which contains them: pip install "mpifed[data]"'
 
@@ -71,9 +70,8 @@ class IdxImages(ImageSet):
                 "they must come from the same data set"
             )
         X, y = (np.concatenate(arrays) for arrays in list(zip(*read, strict=True))[1:])
-        return self.deal(
-            Pixels(X, *(self.scale if self.pixels == "standardised" else (0.0, 1.0))), y, seed, dtype, str(read[0][0])
-        )
+        scale = self.scale if self.pixels == "standardised" else (0.0, 1.0)
+        return self.deal(pixels(X, *scale), y, seed, dtype, str(read[0][0]))
 
     def locate(self) -> list[Path]:
         kinds = ("images-idx3", "labels-idx1")

@@ -1,4 +1,4 @@
-"""Random quadratic functions ½xᵀQ_i x − b_iᵀx: each client has a matrix and a vector."""
+"""Quadratic functions ½xᵀQ_i x − b_iᵀx, random ones and those of a lower bound: clients have a matrix and a vector."""
 
 from typing import Annotated, Any
 
@@ -57,3 +57,52 @@ class RandomQuadratic(Data, tag="quadratic"):
 
     def load(self, seed: int, dtype: str) -> Dataset:
         return Quadratics(self, seed, dtype)
+
+
+class Chain(Matrices):
+    """The matrices Q_i and vectors b_i of the lower bound; see ``LowerBound``."""
+
+    def draw(self, i: int) -> tuple[Array, Array]:
+        alpha = self.source.alpha
+        scale = (self.source.beta - self.m * alpha) / 4
+        first = np.arange(i, self.n, self.m)
+        second = first[first + 1 < self.n] + 1  # a block cut in two by the border keeps its entry inside
+        M = np.zeros((self.n, self.n))
+        M[first, first] = M[second, second] = 1
+        M[second, second - 1] = M[second - 1, second] = -1
+        b = np.zeros(self.n)
+        if i == 0:
+            M[0, 0] = 2
+            b[0] = scale
+        return scale * M + alpha * np.eye(self.n), b
+
+
+class LowerBound(Data, tag="lower-bound"):
+    """Quadratic functions (41)-(42) of feddcd, which are slow for every first-order method when few clients take part.
+
+    f_i(w) = (β - Nα)/8 · (wᵀM⁽ⁱ⁾w - 1_{i=1} 2⟨e_1, w⟩) + (α/2)‖w‖² with N clients. This is ½wᵀQ_i w - b_iᵀw with
+    Q_i = (β - Nα)/4 · M⁽ⁱ⁾ + αI, b_1 = (β - Nα)/4 · e_1 and b_i = 0 for i > 1. M⁽ⁱ⁾ (42) has a block [[1, -1], [-1, 1]]
+    at (j, j) for j = i, i + N, i + 2N …; the first block of M⁽¹⁾ is [[2, -1], [-1, 1]]. The sum of all M⁽ⁱ⁾ is the
+    tridiagonal matrix (-1, 2, -1). Each f_i is α-strongly convex and β-smooth. The paper's infinite matrices are cut to
+    their leading ``features`` rows and columns; as ``features`` grows, the minimiser of Σ f_i approaches w_j = q^j,
+    q = (√κ - 1)/(√κ + 1), κ = β/(Nα). The paper's second case, α >= β/N, is refused: its f_i are not α-strongly convex.
+    The data are not random.
+    Source: FedDCD (arXiv 2201.11183, 2022), Theorem 7.1 and appendix F.
+    """
+
+    objective = "quadratic"
+
+    features: Annotated[int, Meta(ge=2, le=10**8, description="number of unknowns n")] = 100
+    alpha: Annotated[float, Meta(gt=0, description="strong convexity of each f_i, below beta/clients")] = 1e-3
+    beta: Annotated[float, Meta(gt=0, description="smoothness of each f_i")] = 1.0
+
+    def __post_init__(self) -> None:
+        if self.clients < 2:
+            raise ValueError("clients = 1 is too few: the blocks of (42) would overlap")
+        if self.alpha * self.clients >= self.beta:
+            raise ValueError(
+                f"alpha = {self.alpha} must be below beta/clients = {self.beta / self.clients:g}, as (41) asks"
+            )
+
+    def load(self, seed: int, dtype: str) -> Dataset:
+        return Chain(self, seed, dtype)

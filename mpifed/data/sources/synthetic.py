@@ -1,8 +1,6 @@
 """synthetic(alpha, beta) of FedProx: labels from a linear model and inputs that both differ between clients."""
 
-from __future__ import annotations
-
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
@@ -10,13 +8,13 @@ from msgspec import Meta
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.base import ClientByClient, Clients, Data, Dataset, Test
-from mpifed.data.split import split_generated
+from mpifed.data.pool import split_generated
 
 
 class SyntheticClients(ClientByClient):
     """The samples of all clients; each client has its own random stream."""
 
-    def __init__(self, source: Synthetic, seed: int, dtype: str) -> None:
+    def __init__(self, source: Any, seed: int, dtype: str) -> None:
         super().__init__(source, seed, dtype)
         self.n = source.features
         self.classes = source.classes

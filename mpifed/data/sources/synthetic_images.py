@@ -1,8 +1,6 @@
 """Generated images of classes: data for a CNN without a download."""
 
-from __future__ import annotations
-
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
@@ -10,7 +8,7 @@ from msgspec import Meta
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.base import ClientByClient, Clients, Data, Dataset, Test
-from mpifed.data.split import split_generated
+from mpifed.data.pool import split_generated
 
 WAVES = 4  # number of waves in the pattern of a class
 FINEST = 4  # highest number of periods across the image
@@ -19,7 +17,7 @@ FINEST = 4  # highest number of periods across the image
 class GeneratedImages(ClientByClient):
     """The images of all clients; all ranks have the same patterns, and each client has its own random stream."""
 
-    def __init__(self, source: ImageClasses, seed: int, dtype: str) -> None:
+    def __init__(self, source: Any, seed: int, dtype: str) -> None:
         super().__init__(source, seed, dtype)
         self.classes = source.classes
         self.n = source.channels * source.size**2

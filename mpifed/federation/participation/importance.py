@@ -101,21 +101,13 @@ def inclusions(p: Array, q: Array, size: int) -> Array:
     p_i <= 1/2 and from above elsewhere, so that errors do not grow.
     """
     first, f = counted(p, q)
-    low = p <= 0.5
-    high = p > 0.5
     without = np.zeros(len(p))
-    g = without[low]
-    u = p[low]
-    v = q[low]
-    for k in range(first, size):
-        g = (f[k - first] - u * g) / v
-    without[low] = g
-    g = without[high]
-    u = p[high]
-    v = q[high]
-    for k in range(first + len(f) - 1, size - 1, -1):
-        g = (f[k - first] - v * g) / u
-    without[high] = g
+    upwards, downwards = range(first, size), range(first + len(f) - 1, size - 1, -1)
+    for side, P, Q, counts in ((p <= 0.5, p, q, upwards), (p > 0.5, q, p, downwards)):
+        g, u, v = (each[side] for each in (without, P, Q))
+        for k in counts:
+            g = (f[k - first] - u * g) / v
+        without[side] = g
     return p * without / f[size - first]
 
 

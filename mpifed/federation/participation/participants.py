@@ -3,28 +3,17 @@ replies."""
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
+from mpifed.federation.calls import Calls
 from mpifed.federation.participation.selection import Selector, nth_other
 from mpifed.federation.setup import Setup
-from mpifed.federation.timing.schedule import Schedule
 
 UNIFORM = 2  # the stream of a selection's uniform part
-
-
-class Scoring(Protocol):
-    """What is asked of the server: to have candidates score themselves."""
-
-    m: int
-    round: int
-    dtype: Any
-    schedule: Schedule
-
-    def call(self, method: Any, *args: Any, to: Array) -> Any: ...
 
 
 class Participants:
@@ -38,7 +27,7 @@ class Participants:
         if self.selector.learn is not None:
             self.selector = self.selector.learn(inspect(self.setup.algorithm.importance))
 
-    def select(self, server: Scoring, again: int, x: Array, given: tuple[Any, ...]) -> Array | None:
+    def select(self, server: Calls, again: int, x: Array, given: tuple[Any, ...]) -> Array | None:
         """The clients of a selection, rising, or None for all; those that are scored get x and the numbers ``given``.
 
         Of the candidates the ``size`` with the largest scores, or all but the ``uniform`` that are drawn from the rest.
@@ -59,13 +48,8 @@ class Participants:
         places = rng.choice(server.m - len(ahead), selector.uniform, replace=False, shuffle=False)
         return np.sort(np.concatenate([ahead, nth_other(ahead, places)]))
 
-    def weights(self, to: Array | None) -> Array | None:
-        """1/(m p_i) of the clients ``to``, (c,); None where they are all the same."""
-        weights = self.selector.weights
-        return None if weights is None or to is None else weights[to]
 
-
-def draws(server: Scoring, participants: Participants) -> Callable[[int, Array, tuple[Any, ...]], Array | None]:
+def draws(server: Calls, participants: Participants) -> Callable[[int, Array, tuple[Any, ...]], Array | None]:
     """What makes a selection: number of the selection in the round, x and ``given`` -> the clients."""
     if participants.selector.batch_size is not None:
         return partial(participants.select, server)

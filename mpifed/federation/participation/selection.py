@@ -15,11 +15,8 @@ from msgspec import Meta
 from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
-from mpifed.core.typing import Array
-from mpifed.data.formats.npz import open_npz
-from mpifed.data.formats.on_disk import reading
-from mpifed.federation.method import Method
-from mpifed.problems.base import Problem
+from mpifed.core.typing import Array, Count
+from mpifed.data.formats.on_disk import open_npz, reading
 
 
 class Selector(NamedTuple):
@@ -59,10 +56,6 @@ class Selection(Component):
     @abstractmethod
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         """The selector of a run of ``rounds`` rounds; UserError for what cannot be with m clients."""
-        raise NotImplementedError
-
-    def verify(self, algorithm: Method, problem: Problem, m: int) -> None:
-        """Refuse, before round one, an algorithm on m clients that this selection does not suit (UserError)."""
 
 
 class All(Selection, tag="all"):
@@ -91,13 +84,7 @@ class Uniform(Sampled, tag="uniform"):
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size = self.size(m)
-
-        def select(round: int, again: int) -> Array | None:
-            if size == m:
-                return None
-            return drawn(seed, round, again, m, size)
-
-        return Selector(size, select)
+        return Selector(size, lambda round, again: None if size == m else drawn(seed, round, again, m, size))
 
 
 class Cover(Sampled, tag="cover"):
@@ -108,8 +95,7 @@ class Cover(Sampled, tag="cover"):
     """
 
     s0: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
-        Meta(description="rounds s0 in which every client is selected (default: the fewest)"),
+        Count | None, Meta(description="rounds s0 in which every client is selected (default: the fewest)")
     ] = None
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
@@ -120,7 +106,6 @@ class Cover(Sampled, tag="cover"):
             raise UserError(
                 f"selection.s0 = {s0} is wrong: with {size} of {m} clients a round it takes at least {fewest} rounds"
             )
-
         deals: dict[int, tuple[int, Array]] = {}  # again -> group and its permutation
 
         def select(round: int, again: int) -> Array | None:
@@ -142,9 +127,7 @@ def nth_other(taken: Array, places: Array) -> Array:
 class Scored(Sampled):
     """The best by score of uniformly drawn ``candidates``."""
 
-    candidates: Annotated[
-        Annotated[int, Meta(ge=1)] | None, Meta(description="size of the pool (default: all clients)")
-    ] = None
+    candidates: Annotated[Count | None, Meta(description="size of the pool (default: all clients)")] = None
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size, pool = self.size(m), self.candidates or m

@@ -12,6 +12,7 @@ import numpy as np
 from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
+from mpifed.federation.host import Host
 from mpifed.federation.request import Request
 from mpifed.graphs.weights import Mixing, Weights
 
@@ -75,17 +76,6 @@ class FromNeighbours(NamedTuple):
         return client._replace(**dict(zip(self.names, values, strict=True))), None
 
 
-class Nodes(Protocol):
-    """What is asked of the host."""
-
-    state: Any
-    slot: Array
-    sorted: bool
-
-    @property
-    def algorithm(self) -> Any: ...
-
-
 class Neighbourhood:
     """The nodes lo <= i < hi of a graph, on one of the hosts that ``cuts`` (hosts + 1,) names."""
 
@@ -131,7 +121,7 @@ class Neighbourhood:
         come = np.bincount(self.cuts.searchsorted(others, side="right") - 1, minlength=hosts)
         return Plan(mixing, W, A, below, sent % size, np.bincount(sent // size, minlength=hosts), come)
 
-    def verbs(self, host: Nodes) -> dict[str, Callable[[Request], Callable[..., tuple[Any, Any]]]]:
+    def verbs(self, host: Host) -> dict[str, Callable[[Request], Callable[..., tuple[Any, Any]]]]:
         """What the host does at the verbs of a graph: the exchange, then the client method with what has come."""
 
         def exchange(request: Request) -> Callable[..., tuple[Any, Any]]:
@@ -148,41 +138,24 @@ class Neighbourhood:
         """
         kind, *names = request.verb
         plan = self.plan(request.key[0])
-        rows = self._exchanged(plan, self.rows(names, state, slot))
+        rows = self.rows(names, state, slot)
+        if self.links is not None:
+            come = self.links.carry(rows[plan.sent], plan.to, plan.come)
+            rows = np.concatenate([come[: plan.below], rows, come[plan.below :]])  # in rising number
         if kind == GATHER:
-            return FromNeighbours(
-                tuple(names), near=Near(rows[plan.A.indices], plan.A.indptr, plan.W.data[self._others(plan)])
-            )
+            nodes = np.repeat(np.arange(self.hi - self.lo), np.diff(plan.W.indptr))
+            weights = plan.W.data[plan.W.indices != nodes + plan.below]
+            return FromNeighbours(tuple(names), near=Near(rows[plan.A.indices], plan.A.indptr, weights))
         mixed = (plan.W if kind == MIX else plan.A) @ rows
         return FromNeighbours(tuple(names), tuple(np.split(mixed, len(names), axis=1)))
 
     def rows(self, names: Sequence[str], state: Any, slot: Array | None) -> Array:
         """The fields of the host's own nodes side by side, in rising number: (own, N)."""
-        fields = [self._field(name, state) for name in names]
+        fields: list[Any] = [getattr(state, name, None) for name in names]
+        for name, field in zip(names, fields, strict=True):
+            if field is None or field.ndim != 2:
+                raise UserError(
+                    f"{name!r} cannot travel between nodes: it must be a field of the clients' state of shape (c, n), "
+                    f"one of {', '.join(state._fields)}"
+                )
         return np.concatenate([field if slot is None else field[slot] for field in fields], axis=1)
-
-    def _field(self, name: str, state: Any) -> Array:
-        """A field of the state, a vector a node."""
-        field: Array | None = getattr(state, name, None)
-        if field is None or field.ndim != 2:
-            raise UserError(
-                f"{name!r} cannot travel between nodes: it must be a field of the clients' state of shape (c, n), one "
-                f"of {', '.join(state._fields)}"
-            )
-        return field
-
-    def _others(self, plan: Plan) -> Array:
-        """Which entries of W are those of neighbours."""
-        nodes = np.repeat(np.arange(self.hi - self.lo), np.diff(plan.W.indptr))
-        return plan.W.indices != nodes + plan.below
-
-    def outgoing(self, plan: Plan, rows: Array) -> Array:
-        """The rows that other hosts need, host by host."""
-        return rows[plan.sent]
-
-    def _exchanged(self, plan: Plan, rows: Array) -> Array:
-        """Own rows and those of other hosts, in rising number."""
-        if self.links is None:
-            return rows
-        come = self.links.carry(self.outgoing(plan, rows), plan.to, plan.come)
-        return np.concatenate([come[: plan.below], rows, come[plan.below :]])

@@ -159,7 +159,7 @@ class Arrivals(Schedule):
         if (self.start[slice(None) if of is None else of] >= 0).any():
             ids = np.flatnonzero(self.start >= 0)
             to = None if len(ids) == self.m else ids
-            first = ahead(self.under_way, self.starts, to, self.start[ids])
+            first = Request(self.under_way, table(self.starts), to, self.start[ids], verb=REST)  # they keep uploads
             self.at_once += len(ids)
             self.start[ids] = -1
             self.starts = []
@@ -167,7 +167,7 @@ class Arrivals(Schedule):
 
     def refuse_away(self, request: Request) -> None:
         """UserError where a request calls clients that are under way."""
-        if self.away[request.clients].any():
+        if self.away[slice(None) if request.to is None else request.to].any():
             raise UserError(
                 f"{request.method} calls clients that are under way: in an asynchronous run a method can call only the "
                 "clients that have arrived, to=fed.arrivals()"
@@ -208,8 +208,3 @@ def table(starts: list[Start]) -> tuple[Array, ...]:
     """Round and call of each start (K, 2), then each argument of all of them: (K,) numbers, or arrays (K, …)."""
     keys = np.array([key for key, _ in starts], np.int64).reshape(-1, 2)
     return keys, *[np.array(parts) for parts in zip(*(args for _, args in starts), strict=True)]
-
-
-def ahead(method: str, starts: list[Start], to: Array | None, own: Array) -> Request:
-    """The request that lets the clients ``to`` compute and keep what they upload; ``own`` is each one's start."""
-    return Request(method, table(starts), to, own, verb=REST)

@@ -1,12 +1,13 @@
 """What rests with clients that are under way in an asynchronous run: new states and uploads, until their time comes."""
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from mpifed.core.typing import Array
+from mpifed.federation.host import Host
 from mpifed.federation.request import Request, parts_of
 from mpifed.federation.wire.stage import HostStage, Visit
 
@@ -15,26 +16,13 @@ FIELD = "field "
 UPLOAD = "upload "
 
 
-class Clients(Protocol):
-    """What is asked of the host."""
-
-    stages: dict[str, HostStage]
-    state: Any
-
-    @property
-    def algorithm(self) -> Any: ...
-
-    def places(self, ids: Array) -> Array:
-        """Where the clients ``ids`` are in its arrays."""
-
-
 class ComputedAhead(HostStage):
     """New states and uploads of the clients of a host, in block order; each row counts from computing to arriving.
 
     ``fields`` are those of the clients' state, ``uploads`` the arrays of a reply: name or position -> (count, …).
     """
 
-    def __init__(self, host: Clients, count: int) -> None:
+    def __init__(self, host: Host, count: int) -> None:
         self.host, self.count = host, count
         self.fields: dict[str, Array] = {}
         self.uploads: dict[int, Array] = {}
@@ -47,7 +35,7 @@ class ComputedAhead(HostStage):
         def computed(visit: Visit, keys: Array, *table: Array) -> tuple[Any, None]:
             *columns, own = table
             f = visit.f.keyed((keys[own, 0], keys[own, 1]))
-            places = self.host.places(f.ids)
+            places = self.host.slot[f.ids - self.host.lo]
             for rows, args in starts(tuple(columns), own):
                 state = type(visit.state)(*[field[rows] for field in visit.state])
                 some = Visit(f.take(rows), places[rows], state)
@@ -64,7 +52,7 @@ class ComputedAhead(HostStage):
         """What clients do at an ARRIVE: they go on from the state that rested, and its uploads are their reply."""
 
         def arrived(visit: Visit) -> tuple[Any, Any]:
-            places = self.host.places(visit.f.ids)
+            places = self.host.slot[visit.f.ids - self.host.lo]
             new = type(visit.state)(*[self.fields[name][places] for name in visit.state._fields])
             uploads = [self.uploads[k][places] for k in sorted(self.uploads)]
             return new, tuple(uploads) or None

@@ -50,9 +50,6 @@ class DeviceRounds(Schedule):
         row = {"asked": self.called, "dropped": self.dropped, "late": self.late, "simulated_seconds": self.seconds}
         return row if self.every is None else row | {"shortened": self.shortened}
 
-    def restore(self, seconds: float, under_way: str, arrays: dict[str, Array]) -> None:
-        self.seconds = seconds
-
     def scored(self, candidates: Array, batch: int | None, size: int) -> None:
         devices = self.devices
         work = devices.work if batch is None else np.minimum(batch or np.inf, devices.sizes)
@@ -70,13 +67,6 @@ class DeviceRounds(Schedule):
         short = (steps < every) & (self.system.deadline < T)
         steps = np.where(short, steps, every).astype(np.int64)
         return steps, np.where(short, idle + steps * step, T)
-
-    def keep(self, steps: Array | None, ids: Array, replies: Array) -> None:
-        """Keep the steps of those of the clients ``ids`` that reply, where they are their own."""
-        if steps is None or self.every is None:
-            return
-        self.steps = steps[replies]
-        self.shortened += int((self.steps < self.every[ids[replies]]).sum())
 
     def reply(self, selected: Array | None, units: int) -> Array | None:
         """Those of ``selected`` (rising; None: all) that reply, None for all; the simulated time passes.
@@ -102,14 +92,15 @@ class DeviceRounds(Schedule):
             waited = devices.times(everyone, factor, work, *devices.bytes)
         patience = system.deadline or 0.0 if late.any() else 0.0
         self.seconds += max(float(waited.max()), patience)
-        self.keep(steps, ids, replies)
+        if steps is not None and self.every is not None:
+            self.steps = steps[replies]
+            self.shortened += int((self.steps < self.every[ids[replies]]).sum())
         return selected if replies.all() else ids[replies]
 
     def absent(self, ids: Array, T: Array) -> tuple[Array, Array]:
         """Which of the clients ``ids`` with times T drop out, and which are late: bool (c,) each."""
         system = self.system
-        gone = np.zeros(len(ids), bool)
-        late = np.zeros(len(ids), bool)
+        gone, late = np.zeros((2, len(ids)), bool)
         if system.dropout:
             draws = stream(self.devices.seed, "system", self.round, self.again, DROPOUT)
             gone = draws.random(self.m)[ids] < system.dropout

@@ -7,7 +7,7 @@ import numpy as np
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.federation.setup import Setup
-from mpifed.federation.timing.system import System
+from mpifed.federation.timing.system import KEYS, System
 from mpifed.federation.wire.compressed import traffic
 
 JITTER = 1  # the stream of a round; that of dropping out is 0, and those of the clients are in round 0
@@ -23,10 +23,7 @@ class Devices:
         self.system = system
         self.seed = setup.seed
         self.sizes = sizes
-        self.speed = system.drawn(setup.seed, "speed", len(sizes))
-        self.down = system.drawn(setup.seed, "bandwidth_down", len(sizes))
-        self.up = system.drawn(setup.seed, "bandwidth_up", len(sizes))
-        self.latency = system.drawn(setup.seed, "latency", len(sizes))
+        self.speed, self.down, self.up, self.latency = (system.drawn(setup.seed, key, len(sizes)) for key in KEYS)
         self.work = system.worked(setup.algorithm, sizes)
         self.model, self.bytes = setup.start.nbytes, traffic(setup)
 
@@ -39,13 +36,8 @@ class Devices:
 
     def times(self, ids: Array, factor: Any, work: Array, down: float, up: float) -> Array:
         """T of the clients ``ids`` for ``work`` (m,) sample gradients, times ``factor``, and these bytes: (c,)."""
-        return (
-            self.latency[ids]
-            + down / self.down[ids]
-            + work[ids] / self.speed[ids] * factor
-            + self.latency[ids]
-            + up / self.up[ids]
-        )
+        latency = self.latency[ids]
+        return latency + down / self.down[ids] + work[ids] / self.speed[ids] * factor + latency + up / self.up[ids]
 
     def usual(self, ids: Array, factor: Any) -> Array:
         """T of the clients ``ids`` for the method's own work and bytes: (c,)."""

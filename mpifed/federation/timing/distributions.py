@@ -38,7 +38,6 @@ class Distribution(Component):
     @abstractmethod
     def draw(self, rng: np.random.Generator, m: int) -> Array:
         """The property of m clients: (m,)."""
-        raise NotImplementedError
 
 
 class Constant(Distribution, tag="constant"):

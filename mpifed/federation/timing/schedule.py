@@ -92,3 +92,4 @@ class Schedule:
 
     def restore(self, seconds: float, under_way: str, arrays: dict[str, Array]) -> None:
         """Go on from a checkpoint."""
+        self.seconds = seconds

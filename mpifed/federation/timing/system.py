@@ -14,7 +14,9 @@ from mpifed.core.typing import Array, Positive
 from mpifed.federation.method import Method
 from mpifed.federation.timing.distributions import Distribution
 
-RATES = ("speed", "bandwidth_down", "bandwidth_up")
+KEYS = ("speed", "bandwidth_down", "bandwidth_up", "latency")
+RATES = KEYS[:3]
+Drawn = Distribution | None
 
 
 class System(Table):
@@ -40,16 +42,10 @@ class System(Table):
     Numbers that an algorithm derives from the size of the selection do not change when clients are absent.
     """
 
-    speed: Annotated[
-        Distribution | None, Meta(description="sample gradients a second of a client; absent: no time")
-    ] = None
-    bandwidth_down: Annotated[Distribution | None, Meta(description="bytes a second to a client; absent: no time")] = (
-        None
-    )
-    bandwidth_up: Annotated[Distribution | None, Meta(description="bytes a second from a client; absent: no time")] = (
-        None
-    )
-    latency: Annotated[Distribution | None, Meta(description="seconds of a message, one way; absent: 0")] = None
+    speed: Annotated[Drawn, Meta(description="sample gradients a second of a client; absent: no time")] = None
+    bandwidth_down: Annotated[Drawn, Meta(description="bytes a second to a client; absent: no time")] = None
+    bandwidth_up: Annotated[Drawn, Meta(description="bytes a second from a client; absent: no time")] = None
+    latency: Annotated[Drawn, Meta(description="seconds of a message, one way; absent: 0")] = None
     jitter: Annotated[
         float, Meta(ge=0, description="σ of the logarithm of a factor on computing, new in every selection")
     ] = 0.0
@@ -80,10 +76,10 @@ class System(Table):
 
     def drawn(self, seed: int, key: str, m: int) -> Array:
         """A property of m clients: (m,). UserError for rates that are not above 0."""
-        distribution: Distribution | None = getattr(self, key)
+        distribution: Drawn = getattr(self, key)
         if distribution is None:
             return np.full(m, np.inf if key in RATES else 0.0)
-        values = distribution.draw(stream(seed, "system", 0, (*RATES, "latency").index(key)), m)
+        values = distribution.draw(stream(seed, "system", 0, KEYS.index(key)), m)
         if not np.isfinite(values).all() or (key in RATES and not (values > 0).all()):
             given = toml_value(msgspec.to_builtins(distribution))
             right = "above 0 and finite" if key in RATES else "finite"

@@ -7,7 +7,6 @@ from msgspec import Meta
 from mpifed.compressors.base import Compressor
 from mpifed.core.component import Table
 from mpifed.core.errors import UserError
-from mpifed.federation.method import Method
 
 
 class Compress(Table):
@@ -41,10 +40,6 @@ class Compress(Table):
     def ways(self) -> dict[str, Compressor]:
         """The compressors given: up, down."""
         return {way: C for way, C in (("up", self.up), ("down", self.down)) if C is not None}
-
-    def kept(self, algorithm: Method) -> str:
-        """What is kept of the uploads of an algorithm."""
-        return algorithm.upload.feedback if self.feedback == "auto" else self.feedback
 
     def biased(self) -> bool:
         """Whether uploads have errors that do not cancel and that nothing makes up for."""

@@ -1,6 +1,7 @@
 """The stage [compress]: what the server and the clients make of requests and replies."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -107,20 +108,15 @@ class HostCompression(HostStage):
         self.algorithm = setup.algorithm
         self.count = count
         self.compressor = changed(table.up)
-        self.feedback = table.kept(setup.algorithm)
+        self.feedback = setup.algorithm.upload.feedback if table.feedback == "auto" else table.feedback
         self.kept: dict[str, Array] = {}  # method and position in the reply -> (count, N), in block order
 
     def up(self, request: Request, visit: Visit, new: Any, reply: Any) -> tuple[Any, Any]:
         """The new state and the reply of clients as the server receives them."""
         if self.compressor is None:
             return new, reply
-        f, made = visit.f, list[Generators]()
-
-        def draws() -> Generators:
-            if not made:
-                made.append(f.streams(self.setup.seed, "compression"))
-            return made[0]
-
+        f = visit.f
+        draws = cache(lambda: f.streams(self.setup.seed, "compression"))
         if request.last is not None:
             self.table.refuse_feedback(self.algorithm.label())
             before = getattr(visit.state, request.last)

@@ -10,10 +10,10 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.federation.request import FOR_THE_RECORD, MASKED, Reply, Request
 from mpifed.federation.setup import Setup
-from mpifed.federation.sums import finite
+from mpifed.federation.sums import Reduction, finite
 from mpifed.federation.timing.schedule import Schedule
 from mpifed.federation.wire.masks import Masks
-from mpifed.federation.wire.stage import HostStage, Postage, Reduction, ServerStage
+from mpifed.federation.wire.stage import HostStage, Postage, ServerStage
 
 MASKS = "masked"
 
@@ -119,15 +119,26 @@ def subtotal(setup: Setup, masks: Masks, request: Request, rows: Array, ids: Arr
     Those of ``called`` among them upload now, under masks where the run computes them. Raises UserError where a row
     does not fit into fixed point.
     """
-    fixed, count = masks.fixed, summed(setup, request)
+    fixed = masks.fixed
+    count = setup.m if request.last is not None or request.to is None else len(request.to)
     largest = np.abs(rows).max(axis=1, initial=0.0)
     if (largest > fixed.limit(count)).any():
-        refuse(masks, int(ids[largest.argmax()]), float(largest.max()), count)
+        value = float(largest.max())
+        most = fixed.room(value, count)
+        raise UserError(
+            f"masks.fraction = {fixed.fraction} is wrong: the upload of client {ids[largest.argmax()]} has an entry of "
+            f"size {value:.3g}, and a sum of {count} clients in {fixed.bits} bits takes entries up to "
+            f"{fixed.limit(count):.3g}; "
+            + (f"it must be at most {most}" if most >= 0 else "the iterates diverge, or masks.bits is too small")
+        )
     uploads = fixed.encode(rows)
     if masks.sums == "masked" and rows.shape[1]:
         own = np.flatnonzero(np.isin(ids, called))
         hidden = uploads[own]
-        add_masks(hidden, ids[own], agreed(setup, request), draws(setup, request.key, rows.shape[1]))
+        sent = request.stages.get(MASKS)
+        peers = request.to if sent is None else sent
+        agreed = np.arange(setup.m) if peers is None else peers  # also those that did not reply
+        add_masks(hidden, ids[own], agreed, draws(setup, request.key, rows.shape[1]))
         uploads[own] = fixed.reduced(hidden)
     return uploads.sum(axis=0, keepdims=True, dtype=np.uint64)
 
@@ -143,26 +154,3 @@ def opened(setup: Setup, masks: Masks, request: Request, total: Array) -> Array:
             add_masks(left, np.array([client]), gone, draw)
         total = total - left[0]
     return masks.fixed.decode(total)
-
-
-def summed(setup: Setup, request: Request) -> int:
-    """Over how many clients a request adds up."""
-    return setup.m if request.last is not None or request.to is None else len(request.to)
-
-
-def agreed(setup: Setup, request: Request) -> Array:
-    """The clients that agreed on masks for a request, also those that did not reply to it."""
-    sent = request.stages.get(MASKS)
-    peers = request.to if sent is None else sent
-    return np.arange(setup.m) if peers is None else peers
-
-
-def refuse(masks: Masks, client: int, value: float, count: int) -> None:
-    """UserError for an entry that is too large."""
-    fixed = masks.fixed
-    most = fixed.room(value, count)
-    raise UserError(
-        f"masks.fraction = {fixed.fraction} is wrong: the upload of client {client} has an entry of size {value:.3g}, "
-        f"and a sum of {count} clients in {fixed.bits} bits takes entries up to {fixed.limit(count):.3g}; "
-        + (f"it must be at most {most}" if most >= 0 else "the iterates diverge, or masks.bits is too small")
-    )

@@ -1,15 +1,15 @@
 """What messages between server and clients may pass on their way."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
-from mpifed.federation.request import Reply, Request
+from mpifed.federation.request import Reply, Request, parts_of
+from mpifed.federation.sums import Reduction
 
-Reduction = Callable[[Request, Array, Array | None], Array]  # of the rows of the clients (None: all) of a host
+WEIGHTED = "weighted"
 
 
 class Postage(msgspec.Struct):
@@ -29,8 +29,19 @@ class Visit(NamedTuple):
     state: Any
 
 
-class ServerStage:
-    """The server's side of a stage; what a stage does not do is left as it is here."""
+class Stage:
+    """Either side of a stage; what a stage does not do is left as it is here."""
+
+    def saved(self) -> dict[str, Array]:
+        """What a checkpoint keeps, on hosts of the clients in block order: arrays with a blank in their names."""
+        return {}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Take back what ``saved`` put among the arrays of a checkpoint, on hosts out of them."""
+
+
+class ServerStage(Stage):
+    """The server's side of a stage."""
 
     def down(self, request: Request, postage: Postage) -> None:
         """Put what the hosts need to know into ``stages`` of a request on its way, or change its arrays."""
@@ -41,15 +52,8 @@ class ServerStage:
     def open(self, request: Request, reply: Reply) -> None:
         """Turn the reduced replies into what they stand for."""
 
-    def saved(self) -> dict[str, Array]:
-        """What a checkpoint keeps: arrays with a blank in their names."""
-        return {}
 
-    def restore(self, arrays: dict[str, Array]) -> None:
-        """Take back what ``saved`` put among the arrays of a checkpoint."""
-
-
-class HostStage:
+class HostStage(Stage):
     """The side of the clients of a host."""
 
     def up(self, request: Request, visit: Visit, new: Any, reply: Any) -> tuple[Any, Any]:
@@ -60,9 +64,14 @@ class HostStage:
         """Reductions of replies that hosts with the clients ``own`` do not have without this stage."""
         return {}
 
-    def saved(self) -> dict[str, Array]:
-        """What a checkpoint keeps of the clients, in block order: arrays with a blank in their names."""
-        return {}
 
-    def restore(self, arrays: dict[str, Array]) -> None:
-        """Take it back out of the arrays of a checkpoint, in block order."""
+class Weighted(HostStage):
+    """Uploads are multiplied with the weights (c,) of the clients called, which travel with the request."""
+
+    def up(self, request: Request, visit: Visit, new: Any, reply: Any) -> tuple[Any, Any]:
+        weights = request.stages[WEIGHTED]
+        if reply is None or weights is None or request.to is None:
+            return new, reply
+        own = weights[request.to.searchsorted(visit.f.ids)]
+        parts, _ = parts_of(reply)
+        return new, tuple([part * own.reshape(-1, *[1] * (part.ndim - 1)).astype(part.dtype) for part in parts])

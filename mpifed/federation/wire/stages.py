@@ -4,8 +4,7 @@ from mpifed.federation.setup import Setup
 from mpifed.federation.timing.schedule import Schedule
 from mpifed.federation.wire.compressed import COMPRESSED, HostCompression, ServerCompression
 from mpifed.federation.wire.masked_sums import MASKS, HostMasks, ServerMasks
-from mpifed.federation.wire.stage import HostStage, ServerStage
-from mpifed.federation.wire.weighted import WEIGHTED, Weighted
+from mpifed.federation.wire.stage import WEIGHTED, HostStage, ServerStage, Weighted
 
 
 def server_stages(setup: Setup, schedule: Schedule) -> list[ServerStage]:

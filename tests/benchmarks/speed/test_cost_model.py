@@ -26,10 +26,6 @@ sizes = st.integers(0, 10**8)
 ranks = st.integers(1, 2000)
 
 
-def ways(*cuts):
-    return model.choice(cuts, together=True)
-
-
 def seconds(found, reduce, size, machine):
     return found.seconds(reduce, size, lambda child, parent: machine)
 
@@ -69,7 +65,7 @@ def test_a_gather_ends_when_every_byte_has_come_in(messages, more):
 def test_on_a_star_rank_0_receives_every_subtree_and_a_report_of_every_host(m, hosts):
     cuts = sums.cuts(np.ones(m), min(hosts, m))
     trees = [sums.nodes(lo, hi, m) for lo, hi in pairwise(cuts)]
-    found = ways(*cuts)
+    found = model.choice(tuple(cuts), together=True)
     assert found.vectors("sum") == [0, *map(len, trees)]
     count = sum(map(len, trees))
     assert seconds(found, "sum", 80, BYTES)["star"] == 80 * count + REPORT * len(trees)
@@ -78,27 +74,25 @@ def test_on_a_star_rank_0_receives_every_subtree_and_a_report_of_every_host(m, h
 
 def test_a_tree_has_a_message_a_stage_on_the_way_and_slices_go_to_every_rank():
     message = ALPHA + (1000 + REPORT) * MACHINE.G
-    tree = seconds(ways(*range(65)), "sum", 1000, MACHINE)["tree"]  # 64 hosts, 6 stages
+    tree = seconds(model.choice(range(65), together=True), "sum", 1000, MACHINE)["tree"]  # 64 hosts, 6 stages
     assert tree == pytest.approx(6 * (message + 1000 * MACHINE.gamma))
     size = 64 * BIG
     slices = 3 * size / 4 + 3 * size / 4  # what the busiest rank receives, and the server
     for reduce in ("sum", "plain sum"):
-        found = seconds(ways(0, 1, 2, 3), reduce, size, BYTES)
+        found = seconds(model.choice(range(4), together=True), reduce, size, BYTES)
         assert slices < found["slices"] <= slices + 3 * REPORT
         assert found["star"] == 3 * size + 3 * REPORT
 
 
 def test_a_reduction_goes_from_a_star_over_a_tree_to_slices_and_takes_the_time_of_its_way():
-    few, many = ways(0, 1, 2), ways(*range(129))
-    assert few.way("sum", 80) == "star"
-    assert many.way("sum", 80) == "tree"
-    assert few.way("sum", 10**8) == many.way("sum", 10**8) == "slices"
-    assert ways(0, 8).way("sum", 10**8) == "star"  # a single vector
+    few, many, single = (model.choice(cuts, together=True) for cuts in ((0, 1, 2), range(129), (0, 8)))
+    assert [found.way("sum", 80) for found in (few, many)] == ["star", "tree"]
+    assert [found.way("sum", 10**8) for found in (few, many, single)] == ["slices", "slices", "star"]  # of one vector
     for size, way, stages in ((80, "tree", 7), (10**8, "slices", 7 + 2)):
         assert model.reduction(MACHINE, many, size) == (seconds(many, "sum", size, MACHINE)[way], stages)
 
 
-def test_hosts_divide_the_work_and_the_slowest_decides():
+def test_hosts_divide_the_work_and_the_slowest_decides_and_without_work_there_are_overhead_and_messages():
     alone = model.round_seconds(MACHINE, Study(1, 100, 64, 1000))
     assert alone == (64 * 1000 * MACHINE.compute, 0, 0, MACHINE.o_round)
     assert alone.total == pytest.approx(64e-6 + 1e-4)
@@ -106,6 +100,9 @@ def test_hosts_divide_the_work_and_the_slowest_decides():
     for count, clients in ((5, 16), (4, 24)):
         found = model.round_seconds(MACHINE, Study(count, 100, 64, 1000))
         assert found.compute == pytest.approx(clients * 1000 * MACHINE.compute)
+    free = MACHINE._replace(L=0.0, o=0.0, G=0.0, gamma=0.0)
+    assert model.round_seconds(free, Study(8, 100, 64, 0)) == (0, 0, 0, MACHINE.o_round)
+    assert model.round_seconds(BYTES, Study(2, 100, 64, 0)).total == model.HEAD + 800 + REPORT + 800
 
 
 @pytest.mark.parametrize(("cores", "share"), [(None, 1), (100, 1), (5, 1), (4, 2), (2, 3), (1, 5)])
@@ -125,12 +122,6 @@ def test_ranks_that_share_a_core_wait_for_each_other(cores, share):
     assert found.broadcast == alone.broadcast
 
 
-def test_a_round_with_nothing_to_do_costs_its_overhead_and_its_messages():
-    free = MACHINE._replace(L=0.0, o=0.0, G=0.0, gamma=0.0)
-    assert model.round_seconds(free, Study(8, 100, 64, 0)) == (0, 0, 0, MACHINE.o_round)
-    assert model.round_seconds(BYTES, Study(2, 100, 64, 0)).total == model.HEAD + 800 + REPORT + 800
-
-
 @given(*(st.floats(*ends) for ends in RANGES))
 def test_a_fit_finds_the_machine_that_the_times_were_made_with(alpha, o, G, gamma, o_round, compute):
     k, count, work = np.array([0.0, 1e3, 1e4, 1e5, 1e6]), np.array([1.0, 10.0, 100.0]), np.array([1e3, 1e6, 1e7])
@@ -141,13 +132,10 @@ def test_a_fit_finds_the_machine_that_the_times_were_made_with(alpha, o, G, gamm
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-13)
 
 
-def test_a_fit_gives_nothing_negative_to_times_that_fall():
+def test_a_fit_gives_nothing_negative_to_times_that_fall_and_finds_the_turn_of_ranks_that_share_cores():
     found = model.fit(([0, 100], [2e-6, 1e-6]), ([1, 2], [2e-6, 1e-6]), ([0, 100], [2e-6, 1e-6]))
     assert min(found) >= 0
     assert found.G == found.gamma == 0
-
-
-def test_the_turn_is_found_from_rounds_of_ranks_that_share_cores():
     cases = [Study(p, n, 64, 10, cores=2) for p in (2, 4, 8) for n in (2, 10**5)]
     spent = [model.round_seconds(MACHINE, case).total for case in cases]
     assert model.fit_turn(MACHINE._replace(turn=0.0), cases, spent).turn == pytest.approx(MACHINE.turn)

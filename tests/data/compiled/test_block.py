@@ -2,18 +2,23 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from mpifed.core.symmetric import pack
 from mpifed.data.blocks import Block
-from mpifed.data.compiled.block import CompiledBlock
-from mpifed.data.same_size_blocks import dense_blocks
+from mpifed.data.compiled.block import CompiledBlock, CompiledSparseBlock
+from mpifed.data.compiled.compiling import kernel
+from mpifed.data.fill import SameSizeBlocks, dense_blocks
+from mpifed.data.sparse_block import sparse_block
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
 from mpifed.problems.nonconvex_logistic import NonconvexLogistic
+from mpifed.problems.softmax import Softmax
 
 pytestmark = pytest.mark.fast
 
 SHAPES = [(4, 1), (4, 3), (8, 4), (20, 5), (20, 20), (12, 23), (72, 70), (8, 1027), (100, 130), (4, 9000)]
+SPARSE_SHAPES = [(4, 1), (4, 3), (8, 15), (20, 33), (3, 70)]
 MODELS = [LeastSquares(), Logistic(mu=0.0), Logistic(mu=0.3), NonconvexLogistic(mu=0.7)]
 DTYPES = ["float64", pytest.param("float32", marks=pytest.mark.slow)]  # each type is compiled
 
@@ -26,6 +31,18 @@ def pair(D, n, dtype="float64", c=5, seed=0):
     for i, rows in enumerate(d):
         A[i, rows:], b[i, rows:] = 0, 0
     return Block(A, b, d, n), CompiledBlock(A, b, d, n)
+
+
+def sparse_pair(d, n, dtype="float64", m=5):
+    """Clients with about d samples, some of which have no nonzeros, for numpy and for the kernel."""
+    rng, sizes = np.random.default_rng([d, n]), d - np.arange(m) % 3 % d
+    sizes = np.where(-(-sizes // 4) == -(-d // 4), sizes, d)
+    parts = []
+    for size in sizes:
+        X = rng.standard_normal((size, n)) * (rng.random((size, n)) < 0.3)
+        X[0] = 0
+        parts.append((sp.csr_array(X.astype(dtype)), rng.integers(0, 2, size).astype(dtype)))
+    return [sparse_block(parts, sizes, n, dtype, *kind) for kind in ((), (CompiledSparseBlock,))]
 
 
 def close(one, other, accuracy):
@@ -50,10 +67,15 @@ def test_every_way_to_a_client_gives_the_same_bits(D, n):
     problem, (_, block), (_, more) = Logistic(mu=0.3), pair(D, n), pair(D, n, seed=1)
     X = np.random.default_rng(1).standard_normal((5, n))
     whole = problem.value_grad(block, X)
+    H = problem.packed_hess(block, X) if n < 100 else None
     for rows in (np.array([3]), np.array([4, 1, 2])):
         part = block.take(rows)
         assert type(part) is CompiledBlock
         assert [a.tobytes() for a in problem.value_grad(part, X[rows])] == [a[rows].tobytes() for a in whole]
+        assert H is None or problem.packed_hess(part, X[rows]).tobytes() == H[rows].tobytes()
+    if H is not None:
+        assert problem.packed_hess(block.part(slice(1, 3)), X[1:3]).tobytes() == H[1:3].tobytes()
+        assert problem.packed_hess(block, X[1])[1].tobytes() == H[1].tobytes()
     both = CompiledBlock.gather([(more, np.array([0, 2])), (block, np.array([1]))])
     assert problem.grad(both, X[[3, 4, 1]])[2].tobytes() == whole[1][1].tobytes()
     assert problem.grad(block.part(slice(1, 3)), X[1:3]).tobytes() == whole[1][1:3].tobytes()
@@ -62,26 +84,19 @@ def test_every_way_to_a_client_gives_the_same_bits(D, n):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("D", "n"), [*SHAPES[:-1], (4, 16), (44, 17), (100, 400)])
-def test_the_matrices_are_those_of_numpy_and_symmetric_to_the_bit(D, n, dtype):
+@pytest.mark.parametrize(
+    ("make", "D", "n"),
+    [*((pair, *shape) for shape in (*SHAPES[:-1], (4, 16), (44, 17), (100, 400)))]
+    + [(sparse_pair, *shape) for shape in SPARSE_SHAPES],
+)
+def test_the_matrices_are_those_of_numpy_and_symmetric_to_the_bit(make, D, n, dtype):
     """Also with weights below 0, and of clients that are left to a BLAS."""
-    plain, compiled = pair(D, n, dtype)
+    plain, compiled = make(D, n, dtype)
     W = np.random.default_rng(1).standard_normal(plain.b.shape).astype(dtype) * (plain.w > 0)
     G = compiled.gram(W)
     assert close(G, plain.gram(W), 20 * np.finfo(dtype).eps)
-    assert (G.dtype, G.shape) == (dtype, (5, n, n))
     assert G.tobytes() == G.mT.copy().tobytes()
     assert compiled.packed_gram(W).tobytes() == pack(G).tobytes()
-
-
-def test_the_matrix_of_a_client_depends_on_the_client_alone():
-    (_, block), problem = pair(20, 33), Logistic(mu=0.3)
-    X = np.random.default_rng(2).standard_normal((5, 33))
-    H = problem.packed_hess(block, X)
-    for rows in (np.array([3]), np.array([4, 1, 2])):
-        assert problem.packed_hess(block.take(rows), X[rows]).tobytes() == H[rows].tobytes()
-    assert problem.packed_hess(block.part(slice(1, 3)), X[1:3]).tobytes() == H[1:3].tobytes()
-    assert problem.packed_hess(block, X[1])[1].tobytes() == H[1].tobytes()
 
 
 def test_points_and_weights_of_other_samples_are_refused():
@@ -135,26 +150,45 @@ def test_blocks_of_one_size_keep_the_kernel():
     assert blocks[0].A.ctypes.data % 64 == 0
 
 
-class Doubled(Logistic, tag="doubled"):
-    """A slope of its own."""
-
-    def slope(self, Z, b):
-        return 2 * super().slope(Z, b)
-
-
-class Weighted(Logistic, tag="weighted"):
-    """Residuals of its own."""
-
-    def residual(self, block, Z):
-        return 2 * super().residual(block, Z)
+@pytest.mark.parametrize(("method", "compiles"), [("slope", False), ("residual", False), ("weight", True)])
+def test_a_loss_of_ones_own_stays_with_numpy_and_a_regulariser_does_not(method, compiles):
+    own = type(Logistic)("Own", (Logistic,), {method: lambda self, *words: None}, tag=f"own {method}")
+    assert (own().compiles(), Logistic().compiles()) == (compiles, True)
 
 
-class Renamed(Logistic, tag="renamed"):
-    """Only the regulariser is another."""
+@pytest.mark.parametrize(("d", "n"), SPARSE_SHAPES)
+def test_every_way_to_the_csr_samples_of_a_client_gives_the_same_bits(d, n):
+    _, block = sparse_pair(d, n)
+    problem, X = Logistic(mu=0.3), np.random.default_rng(2).standard_normal((len(block), n))
+    H = problem.hess(block, X)
+    assert problem.packed_hess(block, X).tobytes() == pack(H).tobytes()
+    for rows in (np.array([3]), np.array([4, 1, 2])):
+        part = block.take(rows)
+        assert type(part) is CompiledSparseBlock
+        assert problem.hess(part, X[rows]).tobytes() == H[rows].tobytes()
+    SameSizeBlocks([block])
+    assert problem.hess(block.place[0].take(np.array([1, 2])), X[1:3]).tobytes() == H[1:3].tobytes()
+    assert problem.hess(block, X[1])[1].tobytes() == H[1].tobytes()
 
-    def weight(self, d):
-        return 3 * super().weight(d)
+
+def test_softmax_has_them_as_well():
+    plain, compiled = sparse_pair(20, 7)
+    X = np.random.default_rng(3).standard_normal((5, 16))
+    assert np.allclose(Softmax().hess(compiled, X), Softmax().hess(plain, X), rtol=1e-12, atol=1e-14)
 
 
-def test_a_loss_of_ones_own_stays_with_numpy():
-    assert [kind().compiles() for kind in (Doubled, Weighted, Renamed, Logistic)] == [False, False, True, True]
+def test_rows_that_name_a_column_twice_or_in_any_order_are_those_of_the_matrix():
+    A = sp.csr_array((np.arange(1.0, 8), [4, 0, 4, 3, 1, 0, 2], [0, 3, 3, 5, 7]), shape=(4, 5))
+    block = sparse_block([(A, np.zeros(4))], np.array([4]), 5, float, CompiledSparseBlock)
+    W = np.array([[1.0, 2, 3, -4]])
+    assert np.allclose(block.gram(W)[0], A.toarray().T @ (W[0][:, None] * A.toarray()), rtol=1e-14)
+    assert not block.A.has_canonical_format
+
+
+def test_indices_of_64_bits_are_read_too_and_samples_that_do_not_fit_are_refused():
+    _, block = sparse_pair(8, 15)
+    A, W = block.A, np.ones(block.b.shape)
+    wide = kernel(A.dtype, "pairs")(A.data, A.indices.astype(np.int64), A.indptr.astype(np.int64), W, 15)
+    assert wide.tobytes() == block.packed_gram(W).tobytes()
+    with pytest.raises(ValueError, match="do not go together"):
+        kernel(A.dtype, "pairs")(A.data, A.indices, A.indptr, W[:, :-1].copy(), 15)

@@ -56,8 +56,5 @@ BAD_WORDS = ["1 1:1", "nan 1:1", "1:1 2:2", "a,b 1:1", "spam 1:x"]
 def test_a_bad_line_is_named(tmp_path, first, second, line, end):
     (tmp_path / "x.svm").write_text(f"{first} 1:1\n{second} 2:1\n{line}\n{first} 1:1\n")
     refused(tmp_path / "x.svm", rf"x\.svm, line 3: .* is not of the form 'label index:value …'{end}", clients=1)
-
-
-def test_several_labels_on_a_line_are_refused(tmp_path):
-    (tmp_path / "x.svm").write_text("1,2 1:1\n2,3 2:1\n")
+    (tmp_path / "x.svm").write_text("1,2 1:1\n2,3 2:1\n")  # several labels on a line
     refused(tmp_path / "x.svm", r"x\.svm, line 1: '1,2 1:1' is not of the form", clients=1)

@@ -1,6 +1,7 @@
 """Public tables are read as they are published."""
 
 import bz2
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,9 @@ def test_qot_reads_the_mat_pair_and_uci_s_csv_alike(root):
         assert np.array_equal(dense(rows), from_csv[0])
         assert np.array_equal(y01, from_csv[1])
         assert np.allclose(np.linalg.norm(dense(rows), axis=0), [1, 1, 0])
+        assert rows.min() >= 0  # not centred
+        assert dataset.division == "sizes, least = 0.025"
+        same_rows_however_asked(dataset)
 
 
 def test_sct_reads_kaggle_s_table(root):
@@ -94,19 +98,14 @@ def test_adult_reads_the_mat_pair_and_uci_s_files_alike(people):
         dataset = Adult(clients=2, sparse=sparse).load(0, "float64")
         assert np.array_equal(table_of(dataset), from_text)
         assert dataset.sparse == sparse == sp.issparse(dataset.rows(0, 1)[0])
+        assert dataset.division == "sizes, least = 0.01"
 
 
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        ("1, 2, 3\n", r"adult\.data, line 3: 3 values: it must have 15"),
-        ("1, é", "be read as the data set adult"),
-    ],
-)
-def test_a_bad_line_of_adult_is_named(people, line, sentence):
-    (people / "adult/adult.data").write_text(MORE + line, encoding="utf-8")
-    with pytest.raises(UserError, match=sentence):
-        Adult(clients=2).load(0, "float64")
+def test_a_bad_line_of_adult_is_named(people):
+    for line, sentence in (("1, 2, 3\n", r"adult\.data, line 3: 3 values: it must have 15"), ("1, é", "set adult")):
+        (people / "adult/adult.data").write_text(MORE + line, encoding="utf-8")
+        with pytest.raises(UserError, match=sentence):
+            Adult(clients=2).load(0, "float64")
 
 
 @pytest.mark.parametrize(
@@ -127,41 +126,19 @@ def test_rcv1_stays_sparse_and_its_classes_count_from_0(root, kind, labels, clas
         data.load(0, "float32")
 
 
-def made_qot(root):
-    """A small set in the format of the .mat pair."""
-    rng = np.random.default_rng(0)
-    bits, labels = rng.random((512, 1024)) < 0.1, np.where(rng.random((512, 1)) < 0.1, 1, -1)
-    save(root, "qot", "toxicity", sp.csc_array(bits.astype(float)), labels.astype(np.int16))
-    return 512, 1024, int((labels == 1).sum())
-
-
-def made_adult(root):
-    """The same of the census: integers of 14 very different ranges."""
-    rng = np.random.default_rng(0)
-    most = [90, 6, 1490400, 15, 16, 6, 13, 5, 4, 1, 99999, 4356, 99, 40]
-    labels = rng.integers(0, 2, (600, 1))
-    X = rng.integers(0, most, (600, 14), endpoint=True, dtype=np.int32)
-    save(root, "adult", "adult", X, labels.astype(np.uint8))
-    return 600, 14, int(labels.sum())
-
-
-@pytest.mark.parametrize("where", ["made", "real"])
 @pytest.mark.parametrize(
-    ("kind", "file", "clients", "least", "make", "published"),
+    ("kind", "file", "clients", "least", "published"),
     [
-        (Qot, "qot/toxicity.mat", 128, 0.025, made_qot, (8992, 1024, 741)),
-        (Adult, "adult/adult.mat", 50, 0.01, made_adult, (45222, 14, 11208)),
+        (Qot, "qot/toxicity.mat", 128, 0.025, (8992, 1024, 741)),
+        (Adult, "adult/adult.mat", 50, 0.01, (45222, 14, 11208)),
     ],
     ids=["qot", "adult"],
 )
-def test_columns_have_norm_one_and_clients_are_uneven(
-    where, kind, file, clients, least, make, published, tmp_path, monkeypatch
+def test_the_columns_of_the_published_tables_have_norm_one_and_clients_are_uneven(
+    kind, file, clients, least, published
 ):
-    if where == "real" and not Path(REAL, file).is_file():
+    if not Path(REAL, file).is_file():
         pytest.skip(f"MPIFED_DATA has no {file}")
-    if where == "made":
-        monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
-        published = make(tmp_path)
     dataset = kind().load(0, "float64")
     rows, labels = dataset.rows(0, dataset.m)
     assert (*rows.shape, labels.sum()) == published  # samples, features, ones among the labels
@@ -180,3 +157,64 @@ def test_adult_mat_begins_with_the_first_line_of_adult_test_and_ends_with_the_la
     assert list(X[0]) == [25, 2, 226802, 1, 7, 4, 6, 3, 2, 1, 0, 0, 40, 38]
     assert list(X[-1]) == [52, 3, 287927, 11, 9, 2, 3, 5, 4, 0, 15024, 0, 40, 38]
     assert (y[0], y[-1]) == (0, 1)
+
+
+ROWS = {  # a few lines in each file's own format
+    "a9a": "-1 3:1 5:1 \n+1 1:1 4:1 \n-1 2:1 \n-1 3:1 5:1 \n",
+    "w8a": "+1 1:1 5:1 \n-1 2:1 \n-1 \n-1 4:1 \n",  # a page may have none of the words
+    "phishing": "0 1:0.18257 2:-0.5\n1 1:0.18257 5:1\n0 3:0.18257\n0 4:0.36515\n",
+    "mushrooms": "1 1:1 3:1 \n2 2:1 5:1 \n1 4:1 \n1 1:1 3:1 \n",
+}
+REAL_SIZES = {  # samples, features, samples with the larger label, numbers that are not 0
+    "a9a": (32561, 123, 7841, 451592),
+    "w8a": (49749, 300, 1479, 579586),
+    "phishing": (11055, 68, 6157, 331650),
+    "mushrooms": (8124, 112, 4208, 170604),
+}
+
+
+@pytest.fixture(params=ROWS)
+def name(request, root):
+    """A set with four samples of five features, one of them of the larger label."""
+    (root / request.param).mkdir()
+    (root / request.param / request.param).write_text(ROWS[request.param])
+    return request.param
+
+
+def test_rows_stay_sparse_and_the_larger_label_is_1_with_a_last_column_of_ones_on_wish(name):
+    dataset = build(name, clients=2, sparse=True)
+    assert (dataset.m, dataset.n, dataset.classes, dataset.sparse) == (2, 5, 2, True)
+    X, y = dataset.rows(0, 2)
+    assert sp.issparse(X)
+    assert sorted(y) == [0, 0, 0, 1]
+    same_rows_however_asked(dataset)
+    assert build(name, clients=2).sparse == (name != "phishing")  # nearly half of its numbers are not 0
+    plain = build(name, clients=2, sparse=False)
+    assert isinstance(plain.rows(0, 2)[0], np.ndarray)
+    assert np.array_equal(table_of(plain), table_of(dataset))
+    rows = build(name, clients=2, ones=True).rows(0, 2)[0]
+    assert np.array_equal(dense(rows), np.column_stack([dense(X), np.ones(4)]))
+    assert np.array_equal(build(name, clients=2, ones=True, sparse=False).rows(0, 2)[0], dense(rows))
+    assert list(build(name, clients=3, partition={"name": "sizes", "sizes": 1}).sizes) == [1, 1, 1]
+
+
+def test_the_file_may_be_packed_and_lie_in_the_folder_of_the_collection(name, root):
+    text, before = ROWS[name].encode(), table_of(build(name, clients=2))
+    (root / name / name).unlink()
+    (root / name / f"{name}.bz2").write_bytes(bz2.compress(text))
+    assert np.array_equal(table_of(build(name, clients=2)), before)
+    (root / name / f"{name}.bz2").unlink()
+    (root / "libsvm").mkdir()
+    (root / f"libsvm/{name}.gz").write_bytes(gzip.compress(text))
+    assert np.array_equal(table_of(build(name, clients=2)), before)
+    (root / f"libsvm/{name}.gz").write_bytes(gzip.compress(text.replace(b":", b" ", 1)))
+    with pytest.raises(UserError, match=rf"libsvm/{name}\.gz, line 1: .* is not of the form"):
+        build(name)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_published_tables_have_their_published_sizes(name):
+    if not (Path(REAL, "libsvm", f"{name}.gz").is_file() or Path(REAL, name, name).is_file()):
+        pytest.skip(f"MPIFED_DATA has no {name}")
+    X, y = build(name, clients=1).rows(0, 1)
+    assert (*X.shape, int(y.sum()), np.count_nonzero(dense(X))) == REAL_SIZES[name]

@@ -3,11 +3,9 @@
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpifed.core.errors import UserError
 from mpifed.federation.participation.cyclic import Cyclic
 from tests.federation.participation.test_selection import drawn
 
@@ -31,9 +29,3 @@ def test_turns_follow_the_order_of_the_data():
     assert drawn(Cyclic(count=3), 0, 7, 1, again=1)[0].tolist() == [3, 4, 5]
     shuffled = drawn(Cyclic(count=1, shuffled=True), 1, 30, 30)
     assert np.concatenate(shuffled).tolist() not in ([*range(30)], sorted(range(30), reverse=True))
-
-
-def test_an_overlap_as_large_as_the_set_is_refused():
-    told = r"^selection\.overlap = 3 is wrong: it must be less than the 3 selected clients$"
-    with pytest.raises(UserError, match=told):
-        Cyclic(count=3, overlap=3).selector(0, 9, 1)

@@ -1,12 +1,10 @@
 """What every schedule does with uploads that are asked for after they were sent for."""
 
-import re
-
 import numpy as np
 import pytest
 
-from mpifed.core.errors import UserError
 from mpifed.federation.participation.selection import All, Uniform
+from tests.federation.timing.test_arrivals import refused
 from tests.helpers.algorithm_runs import Run, build
 
 AWAY = {"system": {"speed": {"name": "lognormal", "median": 30}}, "asynchronous": {"arrivals": 3}}
@@ -42,10 +40,6 @@ def test_uploads_are_rows_or_sums_may_have_weights_and_cost_what_they_always_do(
 
 
 def test_uploads_are_asked_for_once_after_send_and_arrivals(run):
-    def refused(call, sentence):
-        with pytest.raises(UserError, match=re.escape(sentence)):
-            call()
-
     fed, x = run.fed, run.server.x
     fed.begin(1)
     refused(fed.arrivals, "no upload can arrive: fed.send must be called before fed.arrivals")

@@ -1,10 +1,7 @@
-"""The table [system]: what it says of itself, and what it refuses by a sentence before round one."""
+"""The table [system]: what it refuses by a sentence before round one."""
 
 import pytest
 
-import mpifed as package
-from mpifed.experiment.config import experiment
-from mpifed.federation.timing.system import System
 from tests.helpers.commands import mpifed
 
 RATE = 'system.speed = {name = "constant", value = 0.0} is wrong: it must be above 0 and finite for every client'
@@ -26,15 +23,3 @@ def test_wrong_values_are_refused_by_a_sentence(word, tmp_path):
     done = mpifed("run", "algorithm=fedavg", "data.clients=6", "rounds=2", f"system{word}", cwd=tmp_path)
     assert (done.code, done.out, done.err) == (2, "", f"mpifed: {WRONG[word]}\n")
     assert not list(tmp_path.iterdir())
-
-
-def test_the_table_describes_itself():
-    told = mpifed("describe", "system").out
-    assert all(key in told for key in (*System.__struct_fields__, "simulated_seconds", "lognormal"))
-
-
-def test_the_complete_file_describes_the_same_system():
-    table = {"speed": {"name": "lognormal", "median": 3}, "latency": 0.1, "bandwidth_up": 50, "dropout": 0.1}
-    small = {"data": {"clients": 9, "features": 5}, "algorithm": "fedavg", "rounds": 1}
-    config = package.run(small | {"system": table}).config
-    assert experiment(config).system == System.build(table, "system")

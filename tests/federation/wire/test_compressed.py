@@ -74,14 +74,10 @@ def test_gradient_descent_with_memory_is_ef21():
     assert one.fed.ledger.bits_up == other.fed.ledger.bits_up
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name in ("fedavg", "scaffold") else pytest.param(name, marks=SLOW)
-        for name in SERVED
-        if name != "flame-dp"
-    ],
-)
+OTHERS = [pytest.param(name, marks=SLOW) for name in SERVED if name not in ("fedavg", "scaffold", "flame-dp")]
+
+
+@pytest.mark.parametrize("name", ["fedavg", "scaffold", *OTHERS])
 def test_identity_changes_no_bit_and_no_charge(name):
     tables = (None, {"up": "identity", "down": "identity"})
     plain, same_thing = (start(build(name, SETTINGS.get(name, {})), compress=table) for table in tables)
@@ -114,15 +110,16 @@ def test_without_feedback_the_largest_numbers_alone_end_elsewhere():
     assert run.measure()[1] > 1e-3
 
 
-SUMS = [
-    ("feddcd", {"scaling": "common"}, TOPK),
-    ("feddcd", {"scaling": "own"}, "natural"),
-    ("accfeddcd", {"scaling": "own"}, RANDK),
-    ("proxskip", {"p": 0.3}, TOPK),
-]
-
-
-@pytest.mark.parametrize(("name", "options", "compressor"), SUMS, ids=str)
+@pytest.mark.parametrize(
+    ("name", "options", "compressor"),
+    [
+        ("feddcd", {"scaling": "common"}, TOPK),
+        ("feddcd", {"scaling": "own"}, "natural"),
+        ("accfeddcd", {"scaling": "own"}, RANDK),
+        ("proxskip", {"p": 0.3}, TOPK),
+    ],
+    ids=str,
+)
 def test_dual_variables_add_up_to_zero_because_clients_know_what_arrived(name, options, compressor):
     run = start(build(name, options), selection=Uniform(share=0.4), compress={"up": compressor})
     run.rounds(30)
@@ -204,15 +201,11 @@ def test_simulated_time_follows_the_bytes_that_travel(algorithm, table, seconds)
 
 @SLOW
 def test_noise_comes_first_so_that_compression_keeps_the_guarantee():
-    algorithm = {"name": "fedepm", "noise": "clipped", "noise_seed": 1}
-    sent = result(algorithm=algorithm, compress={"up": TOPK})
-    assert sent.attrs["privacy"] == result(algorithm=algorithm).attrs["privacy"]
+    noisy = {"algorithm": {"name": "fedepm", "noise": "clipped", "noise_seed": 1}}
+    assert result(**noisy, compress={"up": TOPK}).attrs["privacy"] == result(**noisy).attrs["privacy"]
 
 
-LAST = [case for case in CASES if "aggregate" in case[1] or case[1] == SETTINGS.get(case[0], {})]
-
-
-@pytest.mark.parametrize("case", [case if case in LAST else pytest.param(case, marks=SLOW) for case in CASES], ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_method_says_whether_its_rounds_use_the_last_uploads_of_all_clients(case, monkeypatch):
     algorithm, used = build(*case), []
     run = start(algorithm)

@@ -1,9 +1,9 @@
-"""HDF5 files."""
+"""HDF5, NPZ and MATLAB files."""
 
 import h5py
 import numpy as np
 
-from tests.helpers.data_files import DENSE, load, refused, write
+from tests.helpers.data_files import DENSE, X, load, refused, write
 
 
 def test_hdf5_reads_only_the_rows_asked_for(tmp_path, monkeypatch):
@@ -29,3 +29,16 @@ def test_a_heap_of_labels_without_an_end_is_refused(tmp_path):
     content[entry + 8 : entry + 16] = bytes(8)
     path.write_bytes(content)
     refused(path, "words.h5 cannot be read as HDF5: it is damaged or of another format .a heap is damaged.")
+
+
+def test_columns_first_arrays_of_npz_are_read_right(tmp_path):
+    dataset = load(write(tmp_path / "fed.npz", {**DENSE, "X": np.asfortranarray(X)}))
+    assert np.array_equal(dataset.rows(1, 3)[0], X[2:6])
+
+
+def test_matlab_7_3_is_refused_with_the_way_out(tmp_path):
+    with h5py.File(tmp_path / "x.mat", "w", userblock_size=512) as file:
+        file["X"] = X
+    with (tmp_path / "x.mat").open("r+b") as file:
+        file.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
+    refused(tmp_path / "x.mat", r"x\.mat is a MATLAB 7\.3 file: save it with -v7")

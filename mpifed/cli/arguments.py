@@ -1,0 +1,191 @@
+"""The commands with their options and help texts, and the functions that carry them out, as "file:function".
+
+The files of the commands are imported when they are needed, so that help is there at once.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+Add = Callable[..., Any]  # add_argument of a parser
+Options = Callable[[Add], None]
+OVERWRITE = "overwrite results of other configurations"
+STUDY = {"nargs": "*", "metavar": "study.toml | KEY=VALUE", "help": "experiment file, then overrides: algorithm.k0=5"}
+TUNED, SEEDS = 12, "100:103"
+SHELLS = ("bash", "zsh", "tcsh")
+EVERY: list[tuple[str, str, str, Options]] = []  # name, who carries it out, a line about it, options
+
+
+def command(name: str, act: str, help: str) -> Callable[[Options], Options]:
+    """Make a command of a function that adds its options, and whose docstring is what its help says first."""
+
+    def kept(options: Options) -> Options:
+        EVERY.append((name, act, help, options))
+        return options
+
+    return kept
+
+
+@command("run", "run:run", "run an experiment (the default command)")
+def run(add: Add) -> None:
+    """Run an experiment file with overrides; every key has a default."""
+    add("study", **STUDY)
+    add("-o", "--output", help="result file (default: mpifed-<algorithm>-<data>-<n>.h5)")
+    add("--force", action="store_true", help="overwrite the result file")
+    common(add)
+
+
+@command("resume", "run:run", "continue from the last checkpoint of a result file")
+def resume(add: Add) -> None:
+    """Continue a run that was stopped, was killed or failed, or one that is finished, with more rounds or time: the
+    bits are those of a run that was not interrupted. Only rounds, stop, reduction, block_bytes and checkpoint may
+    change.
+    """
+    add("result", help="result file of the run")
+    add("overrides", nargs="*", metavar="KEY=VALUE", help="rounds=2000, stop.seconds=600 …")
+    common(add)
+
+
+def common(add: Add) -> None:
+    """The options of run and resume."""
+    add("-q", "--quiet", action="store_true", help="print neither progress nor summary")
+    first = "print the complete configuration first, and all settings last"
+    add("-v", "--verbose", action="store_true", help=first)
+    survive = "continue when client ranks die (Open MPI's mpirun --with-ft ulfm)"
+    add("--survive", action="store_true", help=survive)
+
+
+@command("sweep", "sweep:sweep", "many runs in one launch, each with a result file")
+def sweep(add: Add) -> None:
+    """Run every combination of the values given. The same command again skips the runs that finished."""
+    add("study", **STUDY)
+    values = "values with commas, or a range a:b or a:b:step without b: algorithm.k0=1,5,10 seed=0:20"
+    add("--grid", action="append", default=[], metavar="KEY=VALUES", help=values)
+    add("--zip", action="append", default=[], metavar="KEY=VALUES;KEY=VALUES", help="keys that change together")
+    add("-o", "--output", default="results", metavar="FOLDER", help="folder of results (default: results)")
+    order = "cheapest first (default), or the order of the grids"
+    add("--order", choices=("cost", "grid"), default="cost", help=order)
+    add("--methods", metavar="FILE", help="every method in a file, such as best.toml of tune")
+    share(add)
+    add("--part", metavar="I/N", help="only the points I, I + N, I + 2N … of that order, counted from 0")
+    add("--dry-run", action="store_true", help="print what would be run, and run nothing")
+    add("--slurm", action="store_true", help="write sweep.sbatch, an array job, into the folder; run nothing")
+    add("--tasks", type=int, metavar="N", help="tasks of the array job (default: by estimated cost)")
+    add("--whole-node", action="store_true", help="give every task of the array job a node of its own")
+    add("--force", action="store_true", help=OVERWRITE)
+    add("-q", "--quiet", action="store_true", help="print only failures")
+
+
+def share(add: Add) -> None:
+    """How runs share the machine."""
+    jobs = "run N points at a time, each in one process (default: the cores; fewer for a few seconds of work)"
+    add("-j", "--jobs", type=int, metavar="N", help=jobs)
+    each = "under mpirun: groups of R ranks for clients and one for the server run a point each (0: one for all)"
+    add("--each", type=int, metavar="R", help=each)
+
+
+@command("tune", "tune:tune", "the best setting of every method, with the same number of runs for each")
+def tune(add: Add) -> None:
+    """Try settings of methods on one study, and tell the best of each. The same command again goes on."""
+    add("study", **STUDY)
+    method = "a method with values (k0=1,5,10) and ranges (t=0.001..1) to try; without: a range of its step size"
+    add("--method", action="append", default=[], metavar="'NAME KEY=VALUES …'", help=method)
+    add("--methods", metavar="FILE", help='the same in a file: tables [[method]] with t = "0.001..1"')
+    least = 'what the best has least of: rounds (default), bytes, seconds, objective … or "rounds to accuracy >= 0.9"'
+    add("--measure", default="rounds", metavar="TEXT", help=least)
+    add("--runs", type=int, default=TUNED, metavar="N", help=f"settings tried of a method ({TUNED})")
+    add("--seeds", default=SEEDS, metavar="VALUES", help=f"seeds of every setting (default: {SEEDS})")
+    add("--median", action="store_true", help="compare medians over seeds, not means")
+    add("-o", "--output", default="tuned", metavar="FOLDER", help="folder of results (default: tuned)")
+    share(add)
+    add("--force", action="store_true", help=OVERWRITE)
+    add("-q", "--quiet", action="store_true", help="print only the table and failures")
+
+
+@command("show", "compare:show", "summarise result files")
+def show(add: Add) -> None:
+    add("result", nargs="+", help="result files")
+    add("-v", "--verbose", action="store_true", help="show every setting, also those at their defaults")
+
+
+@command("compare", "compare:compare", "runs in a table, mean ± sd over seeds")
+def compare(add: Add) -> None:
+    """One row for all runs that differ in the seed alone, headed by the settings in which rows differ."""
+    add("result", nargs="+", help="result files")
+    add("--by", default="seed", metavar="KEYS", help="settings to take means over, or none (default: seed)")
+    add("--columns", metavar="NAMES", help="objective,error,rounds,tct,lct,bytes … or any recorded column")
+    add("--format", default="terminal", help="terminal, markdown, latex or csv")
+    add("--sort", metavar="COLUMN", help="a setting, from small to large, or a column, best first")
+    rename = "another name for a method, setting or column (repeatable)"
+    add("--rename", action="append", default=[], metavar="OLD=NEW", help=rename)
+    add("--all", action="store_true", help="count runs that did not finish too")
+
+
+@command("certify", "certify:certify", "which conditions of the method's theorem a study meets, and what follows")
+def certify(add: Add) -> None:
+    """Print the constants of a study, each condition of the theorem of its method with both sides, what the theorem
+    proves and, for a result file, what the run had. It is a report: the exit code is 0 whether or not conditions hold.
+    """
+    words = "experiment file, then overrides: algorithm.t=6; or one result file"
+    add("study", nargs="*", metavar="study.toml | out.h5 | KEY=VALUE", help=words)
+
+
+@command("plot", "plot:plot", "pictures of runs")
+def plot(add: Add) -> None:
+    """Curves of recorded columns; runs that differ in the seed alone are one curve with a band."""
+    add("result", nargs="+", help="result files")
+    add("--x", help="round (default), exchanges, bytes, bytes_up, seconds, simulated_seconds or any column")
+    y = "columns, one panel each; error: f − f* (default: objective; error where f differs between seeds)"
+    add("--y", action="append", default=[], help=y)
+    add("--log", help="logarithmic axes: x, y, xy or none (default: y where values span two decades)")
+    add("--box", metavar="KEY", help="boxes of the final value of y over a setting: algorithm.k0")
+    add("--all", action="store_true", help="boxes of runs that did not finish too")
+    add("--timeline", action="store_true", help="where the time of one run went, by round and by rank")
+    add("--page", action="store_true", help="objective, error and accuracy by rounds, bytes, seconds")
+    add("--band", help="around means over seeds: none, sd or minmax (default: minmax up to three curves, else none)")
+    rename = "another name for a method, setting, column or curve: fedgia=ours (repeatable)"
+    add("--rename", action="append", default=[], metavar="OLD=NEW", help=rename)
+    add("--html", action="store_true", help="a page to explore the curves of all runs in a browser")
+    add("--width", metavar="INCHES", help="single (3.4), double (7) or inches")
+    add("--title", help="title of the picture")
+    picture = "picture: .png, .pdf, .svg, or .html, a page to explore (default: figure.png; with --html page.html)"
+    add("-o", "--output", help=picture)
+    add("--force", action="store_true", help="overwrite the picture")
+
+
+@command("list", "describe:told", "list what an experiment file can name")
+def names(add: Add) -> None:
+    every = "algorithms, problems, data, partitions, selections … or matrix: algorithms × problems"
+    add("kind", nargs="?", help=every)
+
+
+@command("describe", "describe:told", "formula, options and source of an algorithm, a problem …")
+def describe(add: Add) -> None:
+    add("name")
+
+
+@command(
+    "data", "data:data", "download a data set (get), or describe data and how they are divided among clients (info)"
+)
+def data(add: Add) -> None:
+    """data get NAME --to DIR downloads a data set. data info NAME-or-FILE [KEY=VALUE …] describes a data set, a data
+    file or the data of an experiment file; the overrides are those of run.
+    """
+    add("action", choices=("get", "info"))
+    add("name", help="get: a data set; info: a data set, a data file or an experiment file")
+    add("overrides", nargs="*", metavar="KEY=VALUE", help="info: data.clients=10 data.partition=iid …")
+    add("--to", default=".", help="get: folder to download into (default: the current one)")
+    add("-o", "--output", help="info: picture of the classes at each client: .png, .pdf or .svg")
+    add("--force", action="store_true", help="info: overwrite the picture")
+
+
+@command("schema", "editors:schema", "JSON schema of experiment files, for editors")
+def schema(add: Add) -> None:
+    """Print the JSON schema of experiment files. With it, an editor completes and checks TOML."""
+    add("-o", "--output", metavar="FILE", help="write it to a file in place of the screen")
+    add("--force", action="store_true", help="overwrite the file")
+
+
+@command("completion", "editors:completion", "completion of the command mpifed, for a shell")
+def completion(add: Add) -> None:
+    """Print a script that completes the command mpifed: eval "$(mpifed completion bash)" loads it."""
+    add("shell", choices=SHELLS, help="bash, zsh or tcsh")

@@ -1,0 +1,106 @@
+"""What an experiment file may hold: tables, keys, types and defaults."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.core.component import Component, Table, fields_of
+from mpifed.core.toml import join, to_toml
+from mpifed.data.base import Data
+from mpifed.experiment.checkpoint import Checkpoint
+from mpifed.experiment.stop import Stop
+from mpifed.federation.participation.selection import Selection
+from mpifed.federation.timing.arrivals import Asynchronous
+from mpifed.federation.timing.system import System
+from mpifed.federation.wire.compress import Compress
+from mpifed.federation.wire.masks import Masks
+from mpifed.graphs.base import Graph
+from mpifed.problems.base import Problem
+
+FAMILIES: dict[str, type[Component]] = {
+    "data": Data,
+    "problem": Problem,
+    "algorithm": Algorithm,
+    "selection": Selection,
+}
+
+
+class Evaluate(Table):
+    """When f and its gradient are evaluated."""
+
+    every: Annotated[
+        int, Meta(ge=1, description="rounds from one evaluation to the next; the last round is evaluated too")
+    ] = 1
+
+
+class Record(Table):
+    """What is recorded beside the rounds."""
+
+    personal: Annotated[bool, Meta(description="store /model/personal, one model for each client")] = False
+    models: Annotated[
+        int, Meta(ge=0, description="rounds from one model stored in /models to the next, and the last; 0: none")
+    ] = 0
+
+
+class Experiment(Table, kw_only=True):
+    """A run, completely described."""
+
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1, description="seed of every random number")] = 0
+    rounds: Annotated[int, Meta(ge=0, description="most communication rounds")] = 1000
+    dtype: Annotated[Literal["float64", "float32"], Meta(description="type of data, models and messages")] = "float64"
+    kernels: Annotated[
+        Literal["auto", "numpy", "compiled"],
+        Meta(description="what computes; auto: compiled kernels where numba is installed and the problem has them"),
+    ] = "auto"
+    reproducible: Annotated[bool, Meta(description="same bits for any number of ranks; false: sums in any order")] = (
+        True
+    )
+    reduction: Annotated[
+        Literal["auto", "star", "tree", "nodes", "slices"],
+        Meta(description="how sums reach rank 0: over a star or a tree of ranks, a tree of nodes, or in slices"),
+    ] = "auto"
+    start: Annotated[
+        str | None, Meta(description="result file, or NPZ file with an array x, whose model the run starts from")
+    ] = None
+    block_bytes: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="bytes of samples that are computed on at a time; by default half of the L2 cache of a core"),
+    ] = None
+    data: Data
+    problem: Problem
+    algorithm: Algorithm
+    selection: Selection
+    stop: Stop
+    evaluate: Evaluate
+    record: Record
+    checkpoint: Checkpoint
+    system: System | None = None
+    asynchronous: Asynchronous | None = None
+    masks: Masks | None = None
+    compress: Compress | None = None
+    graph: Graph | None = None
+
+    def toml(self) -> str:
+        """The complete experiment file."""
+        return to_toml(msgspec.to_builtins(self))
+
+    def changed(self) -> list[str]:
+        """The keys whose values are not the defaults, ``algorithm`` for ``algorithm.name``."""
+        return list(changes(self, ""))
+
+
+def changes(table: Table, path: str) -> Iterator[str]:
+    """The keys of a table, and of the tables in it, whose values are not the defaults of the classes named."""
+    for name, field in fields_of(type(table)).items():
+        value, key = getattr(table, field.name), join(path, name)
+        default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+        if not isinstance(value, Table):
+            yield from [key] if value != default else []
+            continue
+        if isinstance(value, Component):
+            usual = value.label() == FAMILIES[name].default if key in FAMILIES else type(value) is type(default)
+            yield from [] if usual else [key]
+        yield from changes(value, key)

@@ -58,7 +58,8 @@ def binary(data: Dataset, values: Array) -> Dataset:
     """Two labels: 0 and 1 or -1 and 1 as they are; of two other whole numbers the smaller one becomes 0."""
     if len(values) > 2:
         found = listed(data.names or numbers(values))
-        raise ValueError(f"it needs two classes, but there are {len(values)}: {found}; problem=softmax takes them")
+        right = "softmax" if data.names or whole(values) else "least-squares"
+        raise ValueError(f"it needs two classes, but there are {len(values)}: {found}; problem={right} takes them")
     if list(values) in ([0, 1], [-1, 1]) or not whole(values):
         return data
     return Renumbered(data, values, "labels {} and {} become 0 and 1".format(*numbers(values)))

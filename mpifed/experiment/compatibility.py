@@ -67,6 +67,10 @@ TABLES: list[Rule[Experiment]] = [
 RULES: list[Rule[Experiment]] = [
     Rule(findings.mismatch, "{mismatch}"),
     Rule(
+        lambda c: c.stop.accuracy and not c.problem.classifies(),
+        "stop.accuracy = {stop.accuracy} is wrong: {loss} has no classes, so no accuracy is recorded",
+    ),
+    Rule(
         findings.batches,
         "{key}.batch_size = {size} is wrong: {loss} has no samples to draw mini-batches of, so it must be 0",
     ),

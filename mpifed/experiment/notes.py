@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import Saved
 from mpifed.experiment.settings import Experiment
-from mpifed.federation.traits import Takes
+from mpifed.federation.traits import Takes, needs
 from mpifed.graphs.weights import Weights
 from mpifed.results.result import Result
 
@@ -20,6 +21,22 @@ def notes(config: Experiment, m: int) -> list[str]:
     """Sentences about a run with m clients: what theory does not cover, privacy, and what [selection] leaves open."""
     advice = config.algorithm.advice(m)
     return [*([] if advice is None else [advice]), *privacy_notes(config), *compressing(config), *selecting(config)]
+
+
+def without_effect(config: Experiment, sizes: Array, n: int) -> list[str]:
+    """A sentence for each number that is larger than what it is about: a mini-batch, or the entries of a message."""
+    most = int(sizes.max())
+    size = getattr(config.algorithm, "batch_size", 0)
+    found = []
+    if size > most:
+        found.append(f"algorithm.batch_size = {size} is above the {most} samples of the largest client: all are taken")
+    numbers = n * (n + 1) // 2 if "hess" in needs(config.algorithm) else n
+    ways = {} if config.compress is None else {f"compress.{way}": C for way, C in config.compress.ways().items()}
+    for key, C in (ways | {"algorithm.compressor": getattr(config.algorithm, "compressor", None)}).items():
+        k = getattr(C, "k", None)
+        if isinstance(k, int) and k > numbers:
+            found.append(f"{key}.k = {k} is above the {numbers:,} numbers of a message: all are sent")
+    return found
 
 
 def compressing(config: Experiment) -> list[str]:

@@ -15,7 +15,7 @@ from mpifed.experiment.checkpoint import CheckpointWriter
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import called, choose, ready, recorded
-from mpifed.experiment.notes import described, drawn, notes, redrawn, worth_saying
+from mpifed.experiment.notes import described, drawn, notes, redrawn, without_effect, worth_saying
 from mpifed.experiment.prepare import Prepared, begin, housed, prepare
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import collect, tables
@@ -132,7 +132,7 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
         "changed": " ".join(job.config.changed()),
         **private(job.config, again),
         **described(parts.setup.weights),
-        "notes": "\n".join([*notes(job.config, parts.setup.m), *drawn(parts.setup.weights), *parts.data.notes]),
+        "notes": "\n".join([*notes(job.config, parts.setup.m), *of_data(job.config, parts)]),
     }
     last = -1 if job.saved is None else job.saved.round
     if before is not None:
@@ -140,6 +140,12 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
     recorder = Recorder(job.path, attributes, parts.setup.m, job.force or job.before is not None, before, last)
     recorder.at_once = "rounds_redrawn" in attributes  # for the uploads of all rounds to be counted after a crash
     return recorder
+
+
+def of_data(config: Experiment, parts: Prepared) -> list[str]:
+    """Sentences about the data of a run, its graph, and options that are larger than what they are about."""
+    sizes = without_effect(config, parts.data.sizes, parts.setup.start.size)
+    return [*sizes, *drawn(parts.setup.weights), *parts.data.notes]
 
 
 def private(config: Experiment, again: int) -> dict[str, Any]:
@@ -176,7 +182,7 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
         checkpoints = CheckpointWriter(
             config.checkpoint, job.path, job.saved, parts.cuts, redrawn(job.before, job.saved)
         )
-        for note in [*worth_saying(config, fed.m), *drawn(parts.setup.weights), *parts.data.notes]:
+        for note in [*worth_saying(config, fed.m), *of_data(config, parts)]:
             progress.note(note)
         try:
             settled = config.algorithm.certify and certify(config, fed, recorder, sizes)

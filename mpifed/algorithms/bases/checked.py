@@ -1,10 +1,10 @@
 """A method of a user's own: what its functions return is checked where it enters the house."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.algorithm import Algorithm, Client
 from mpifed.core.guards import Guard, Wrong, shown
 from mpifed.core.typing import Array
 from mpifed.federation.checked_replies import refuse_field
@@ -35,7 +35,7 @@ def clients_state(algorithm: Algorithm, result: Any, f: Local) -> Any:
     """The first state of the clients of f."""
     right = "it must return a NamedTuple of arrays, one row for each of the c clients"
     if isinstance(result, tuple) and not result:
-        return Nothing()
+        return Client()
     if not isinstance(result, tuple) or not hasattr(result, "_fields"):
         raise Wrong(f"returns {shown(result)}: {right}")
     for name, value in zip(result._fields, result, strict=True):
@@ -48,10 +48,6 @@ def clients_state(algorithm: Algorithm, result: Any, f: Local) -> Any:
 def first(f: Local, wrong: Array) -> int:
     """The number of the first client of which something is wrong."""
     return int(f.ids[int(wrong.reshape(len(wrong), -1).any(axis=1).argmax())])
-
-
-class Nothing(NamedTuple):
-    """The state of clients that keep nothing."""
 
 
 SERVER: dict[str, Guard] = {"start": server_state, "round": server_state}

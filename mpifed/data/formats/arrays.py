@@ -53,6 +53,11 @@ def csr_of(arrays: dict[str, Any], path: Path, name: str) -> StoredCsr:
     """The CSR matrix stored as name_data, name_indices, name_indptr and name_shape."""
     keys = [f"{name}_{key}" for key in ("data", "indices", "indptr", "shape")]
     missing = [key for key in keys if key not in arrays]
+    if {"data", "indices", "indptr", "shape"} <= set(arrays):
+        raise UserError(
+            f"{path} has a matrix of scipy.sparse.save_npz and no labels: write numpy.savez(file, X_data=A.data, "
+            "X_indices=A.indices, X_indptr=A.indptr, X_shape=A.shape, y=y)"
+        )
     if missing:
         what = f"no {name}" if len(missing) == 4 else f"no {missing[0]}"
         raise UserError(f"{path} has {what}: it needs {name}, or {', '.join(keys[:3])} and {keys[3]}")

@@ -7,9 +7,10 @@ from mpifed import Compressor, Pool, UserError, stream
 from mpifed.algorithms import FedAvg, FedNova, FedOpt, LocalGD
 from mpifed.algorithms.parts.server_optimizers import FedExP
 from mpifed.algorithms.parts.step_sizes import Constant
-from mpifed.experiment.compatibility import RULES, refuse
+from mpifed.experiment.compatibility import RULES
 from mpifed.experiment.config import experiment
 from mpifed.experiment.matching import matrix
+from mpifed.experiment.rule import refuse
 from mpifed.federation.participation.selection import All, Uniform
 from mpifed.federation.timing.device_rounds import DeviceRounds
 from tests.helpers import traits

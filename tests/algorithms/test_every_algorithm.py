@@ -13,8 +13,9 @@ import pytest
 from msgspec.structs import replace
 
 from mpifed import Pool, UserError
-from mpifed.experiment.compatibility import RULES, refuse
+from mpifed.experiment.compatibility import RULES
 from mpifed.experiment.config import experiment
+from mpifed.experiment.rule import refuse
 from mpifed.federation.ledger import Ledger
 from tests.helpers import algorithm_cases as given
 from tests.helpers import traits

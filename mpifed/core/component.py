@@ -117,10 +117,9 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
         able = [name for name in family.choices if name != cls.label() and key in fields_of(family.member(name, path))]
         if not able or difflib.get_close_matches(key, list(fields_of(cls)), 1):
             super().refuse_key(key, value, path)
-        others = ", ".join(able) if len(able) < 6 else f"{', '.join(able[:5])} …"
+        own = f"the choices are {', '.join(fields_of(cls))}" if fields_of(cls) else f"{cls.label()} has none"
         raise UserError(
-            f"{join(path, key)} is no option of {cls.label()}; {others} ha{'s' if len(able) == 1 else 've'} it: write "
-            f"{path}.name = {toml_value(able[0])} too"
+            f"unknown key {join(path, key)!r}; {own}; with {path}.name = {toml_value(able[0])} there is {key}"
         )
 
     @classmethod

@@ -30,9 +30,9 @@ def guarded(cls: type, guards: Mapping[str, Guard]) -> dict[str, Any]:
     """The methods of ``cls`` that a user has written and that have a guard, with their checks: name -> function."""
     found = {}
     for name, guard in guards.items():
-        owner = next((base for base in cls.__mro__ if name in vars(base)), cls)
-        if inspect.isfunction(vars(owner).get(name)) and owner.__module__.partition(".")[0] != HERE:
-            found[name] = checked(vars(owner)[name], guard)
+        method = inspect.getattr_static(cls, name, None)
+        if inspect.isfunction(method) and method.__module__.partition(".")[0] != HERE:
+            found[name] = checked(method, guard)
     return found
 
 

@@ -20,7 +20,7 @@ SENTENCES = {
     "stop.seconds=50ms": r"it must be a number, not a text; in seconds that is 0.05$",
     "system.latency=50ms": r"it must be a number; in seconds that is 0.05$",
     "rounds=1.5": r"rounds = 1.5 is wrong: it must be a whole number",
-    "data=digits problem=softmax data.partition.alpha=0.1": r"dirichlet has it: write data.partition.name = ",
+    "data=digits problem=softmax data.partition.alpha=0.1": r'; with data.partition.name = "dirichlet" there is alpha$',
     "stop.accuracy=0.9": r"stop.accuracy = 0.9 is wrong: least-squares has no classes, so no accuracy is recorded$",
     "data=matrix.npz": r"a matrix of scipy.sparse.save_npz and no labels: write numpy.savez\(file, X_data=A.data",
     "data=none.npz": r'data.path = "none.npz" is not a file',

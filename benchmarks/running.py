@@ -21,12 +21,10 @@ from mpifed.mpi.launcher import announced
 from mpifed.mpi.world import World
 from mpifed.results.result import read
 from mpifed.results.validate import attributes
-from mpifed.sweeps import cost, slurm
-from mpifed.sweeps.grid import Point
-from mpifed.sweeps.overall import Overall
+from mpifed.sweeps import slurm
+from mpifed.sweeps.grid import Point, cost
 from mpifed.sweeps.runner import Layout, carried_out
-from mpifed.sweeps.runs import FAILED, Runs
-from mpifed.sweeps.state import difference
+from mpifed.sweeps.runs import FAILED, Overall, Runs, difference
 
 
 def points(runs: Iterable[Run], folder: Path) -> tuple[list[Point], dict[str, str]]:
@@ -41,7 +39,7 @@ def points(runs: Iterable[Run], folder: Path) -> tuple[list[Point], dict[str, st
             if key in missing:
                 raise UserError(missing[key])
             config = optima.given(run.config) if run.optimum else run.config
-            found.append(Point(run.name, (), config, cost.cost(config)))
+            found.append(Point(run.name, (), config, cost(config)))
         except UserError as reason:
             missing[key] = lacking[run.name] = str(reason)
     return found, lacking

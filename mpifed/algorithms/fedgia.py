@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local, Positive, tuned
 from mpifed.algorithms.bases.inexact_admm import InexactADMM
-from mpifed.algorithms.parts.curvature import Path, begun, followed, lengths
+from mpifed.algorithms.parts.curvature import Path, begun, followed
 from mpifed.algorithms.parts.metric import NEEDS, Metric, inverse
 from mpifed.federation.traits import Look, Takes, Theorem
 
@@ -86,4 +86,7 @@ class FedGiA(OneGradientADMM, tag="fedgia"):
                 pii = pii + sigma * step  # (13)
             pi[i], z[i] = pii, x + step + pii / sigma  # (14)
         state = Client(pi, z - pi / sigma if self.lagrangian else client.w)
-        return state, (z, lengths(g + sigma * (z - x))) if self.adaptive else z
+        if not self.adaptive:
+            return state, z
+        away = g + sigma * (z - x)
+        return state, (z, np.sqrt(np.vecdot(away, away)))

@@ -19,8 +19,7 @@ class GradientTracking(GraphMethod, tag="gradient-tracking"):
 
     x_i⁺ = Σ_j W_ij x_j − γs_i;  s_i⁺ = Σ_j W_ij s_j + ∇f_i(x_i⁺) − ∇f_i(x_i),  s_i = ∇f_i(x_i) at first. The mean of
     all s_i is that of all gradients in every round, also where W changes, so that nodes end at the minimiser. Two
-    vectors travel along each edge.
-    By default γ = (1 + λ)²/(4L), L = max r_i, λ the least eigenvalue of W: half of the
+    vectors travel along each edge. By default γ = (1 + λ)²/(4L), L = max r_i, λ the least eigenvalue of W: half of the
     bound for quadratics of equal curvature.
     Source: public programs for the paper, of which only the abstract was at hand; with changing W: Algorithm 1 of
     A. Nedić, A. Olshevsky, W. Shi, arXiv:1607.03218 (DIGing).

@@ -9,7 +9,7 @@ import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.experiment.progress import Progress
-from mpifed.sweeps.overall import Overall
+from mpifed.sweeps.runs import Overall
 
 Wish = str | bool | None
 Callback = Callable[[int, Mapping[str, float]], object]

@@ -8,10 +8,9 @@ from typing import Any
 
 Add = Callable[..., Any]  # add_argument of a parser
 Options = Callable[[Add], None]
+DATA = "download a data set (get), or describe data and how they are divided among clients (info)"
 OVERWRITE = "overwrite results of other configurations"
 STUDY = {"nargs": "*", "metavar": "study.toml | KEY=VALUE", "help": "experiment file, then overrides: algorithm.k0=5"}
-TUNED, SEEDS = 12, "100:103"
-SHELLS = ("bash", "zsh", "tcsh")
 EVERY: list[tuple[str, str, str, Options]] = []  # name, who carries it out, a line about it, options
 
 
@@ -48,10 +47,8 @@ def resume(add: Add) -> None:
 def common(add: Add) -> None:
     """The options of run and resume."""
     add("-q", "--quiet", action="store_true", help="print neither progress nor summary")
-    first = "print the complete configuration first, and all settings last"
-    add("-v", "--verbose", action="store_true", help=first)
-    survive = "continue when client ranks die (Open MPI's mpirun --with-ft ulfm)"
-    add("--survive", action="store_true", help=survive)
+    add("-v", "--verbose", action="store_true", help="print the complete configuration first, and all settings last")
+    add("--survive", action="store_true", help="continue when client ranks die (Open MPI's mpirun --with-ft ulfm)")
 
 
 @command("sweep", "sweep:sweep", "many runs in one launch, each with a result file")
@@ -62,8 +59,7 @@ def sweep(add: Add) -> None:
     add("--grid", action="append", default=[], metavar="KEY=VALUES", help=values)
     add("--zip", action="append", default=[], metavar="KEY=VALUES;KEY=VALUES", help="keys that change together")
     add("-o", "--output", default="results", metavar="FOLDER", help="folder of results (default: results)")
-    order = "cheapest first (default), or the order of the grids"
-    add("--order", choices=("cost", "grid"), default="cost", help=order)
+    add("--order", choices=("cost", "grid"), default="cost", help="cheapest first (default), or the order of the grids")
     add("--methods", metavar="FILE", help="every method in a file, such as best.toml of tune")
     share(add)
     add("--part", metavar="I/N", help="only the points I, I + N, I + 2N … of that order, counted from 0")
@@ -92,8 +88,8 @@ def tune(add: Add) -> None:
     add("--methods", metavar="FILE", help='the same in a file: tables [[method]] with t = "0.001..1"')
     least = 'what the best has least of: rounds (default), bytes, seconds, objective … or "rounds to accuracy >= 0.9"'
     add("--measure", default="rounds", metavar="TEXT", help=least)
-    add("--runs", type=int, default=TUNED, metavar="N", help=f"settings tried of a method ({TUNED})")
-    add("--seeds", default=SEEDS, metavar="VALUES", help=f"seeds of every setting (default: {SEEDS})")
+    add("--runs", type=int, default=12, metavar="N", help="settings tried of a method (12)")
+    add("--seeds", default="100:103", metavar="VALUES", help="seeds of every setting (default: 100:103)")
     add("--median", action="store_true", help="compare medians over seeds, not means")
     add("-o", "--output", default="tuned", metavar="FOLDER", help="folder of results (default: tuned)")
     share(add)
@@ -154,8 +150,7 @@ def plot(add: Add) -> None:
 
 @command("list", "describe:told", "list what an experiment file can name")
 def names(add: Add) -> None:
-    every = "algorithms, problems, data, partitions, selections … or matrix: algorithms × problems"
-    add("kind", nargs="?", help=every)
+    add("kind", nargs="?", help="algorithms, problems, data, partitions, selections … or matrix: algorithms × problems")
 
 
 @command("describe", "describe:told", "formula, options and source of an algorithm, a problem …")
@@ -163,9 +158,7 @@ def describe(add: Add) -> None:
     add("name")
 
 
-@command(
-    "data", "data:data", "download a data set (get), or describe data and how they are divided among clients (info)"
-)
+@command("data", "data:data", DATA)
 def data(add: Add) -> None:
     """data get NAME --to DIR downloads a data set. data info NAME-or-FILE [KEY=VALUE …] describes a data set, a data
     file or the data of an experiment file; the overrides are those of run.
@@ -188,4 +181,4 @@ def schema(add: Add) -> None:
 @command("completion", "editors:completion", "completion of the command mpifed, for a shell")
 def completion(add: Add) -> None:
     """Print a script that completes the command mpifed: eval "$(mpifed completion bash)" loads it."""
-    add("shell", choices=SHELLS, help="bash, zsh or tcsh")
+    add("shell", choices=("bash", "zsh", "tcsh"), help="bash, zsh or tcsh")

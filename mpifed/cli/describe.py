@@ -36,13 +36,8 @@ from mpifed.results import provenance
 LISTED: list[type[Component]] = [FAMILIES["algorithm"], FAMILIES["problem"], Data, Partition, FAMILIES["selection"]]
 LISTED += [Step, Solver, Optimizer, ServerOptimizer, Compressor, Distribution, Graph]
 KINDS = {family.kind: family for family in LISTED}
-TABLES: dict[str, type[Table]] = {
-    "system": System,
-    "asynchronous": Asynchronous,
-    "masks": Masks,
-    "compress": Compress,
-    "graph": Graph,
-}  # that have a docstring worth showing
+SHOWN: list[type[Table]] = [System, Asynchronous, Masks, Compress, Graph]  # tables with a docstring worth showing
+TABLES = {table.__name__.lower(): table for table in SHOWN}
 MATRIX = "matrix"  # the kind that stands for algorithms × problems
 
 
@@ -160,10 +155,8 @@ def option(field: Any) -> tuple[str, str, str]:
         inner, extra = typing.get_args(kind)
         if isinstance(extra, msgspec.Meta):
             meaning = extra.description or meaning
-            limits = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
-            bounds = ", ".join(
-                f"{sign} {getattr(extra, limit)}" for limit, sign in limits if getattr(extra, limit) is not None
-            )
+            limits = {">=": extra.ge, ">": extra.gt, "<=": extra.le, "<": extra.lt}
+            bounds = ", ".join(f"{sign} {limit}" for sign, limit in limits.items() if limit is not None)
         elif extra is not type(None):
             break
         kind = inner

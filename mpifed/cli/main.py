@@ -1,4 +1,4 @@
-"""The commands of `python -m mpifed`: who carries them out, and the exit codes."""
+"""The commands of `python -m mpifed`: who carries them out, what they print, and the exit codes."""
 
 import argparse
 import importlib
@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 
 from mpifed.cli.options import RUNS, WITHOUT_RANKS, parse
-from mpifed.cli.output import say
 from mpifed.core.errors import Trouble, UserError, printable, sentence
 from mpifed.mpi.launcher import announced, connect
 from mpifed.mpi.world import World
@@ -55,3 +54,9 @@ def command(args: argparse.Namespace, world: World) -> int:
         return code
     say(act(args), keep="\n\033" if args.command == "compare" else "\n")
     return 0
+
+
+def say(text: str, speaks: bool = True, keep: str = "\n") -> None:
+    """Print a line where ``speaks``; control characters but those in ``keep`` are escaped."""
+    if speaks:
+        print(printable(text, keep), flush=True)

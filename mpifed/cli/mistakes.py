@@ -21,10 +21,8 @@ def refuse_words(words: Sequence[str]) -> None:
     """UserError for the first word that is neither an experiment file nor KEY=VALUE, or whose key lacks its table."""
     for word, following in zip(words, [*words, ""][1:], strict=True):
         if is_result(word):
-            raise UserError(
-                f"{word!r} is a result file, not an experiment file: "
-                "`resume` goes on with its run, `show` prints its summary"
-            )
+            hint = "`resume` goes on with its run, `show` prints its summary"
+            raise UserError(f"{word!r} is a result file, not an experiment file: {hint}")
         if not is_study(word):
             refuse_word(word, value="" if "=" in following else following)
         key, equals, value = word.partition("=")

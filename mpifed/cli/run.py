@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from mpifed.cli.main import say
 from mpifed.cli.mistakes import refuse_words
-from mpifed.cli.output import say
 from mpifed.core.errors import UserError
 from mpifed.core.files import claim, unclaim
 from mpifed.experiment import config as configuration

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from mpifed.cli.output import say
+from mpifed.cli.main import say
 from mpifed.cli.run import study
 from mpifed.core.errors import UserError, sentence
 from mpifed.core.toml import toml_value
@@ -14,8 +14,8 @@ from mpifed.mpi import launcher
 from mpifed.mpi.world import World
 from mpifed.sweeps import grid, runner, slurm
 from mpifed.sweeps.grid import Point
-from mpifed.sweeps.overall import Overall
 from mpifed.sweeps.runner import Layout
+from mpifed.sweeps.runs import Overall
 from mpifed.sweeps.search import read
 from mpifed.sweeps.tally import Line
 

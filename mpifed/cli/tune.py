@@ -19,8 +19,7 @@ from mpifed.report.tables import ABSENT, Number, Table, terminal
 from mpifed.sweeps import measure, search
 from mpifed.sweeps import tune as tuning
 from mpifed.sweeps.grid import Point, pairs
-from mpifed.sweeps.overall import Overall
-from mpifed.sweeps.runs import Runs
+from mpifed.sweeps.runs import Overall, Runs
 from mpifed.sweeps.tally import CONTINUE, Line, Tally
 from mpifed.sweeps.tune import Outcome, Plan
 

@@ -1,7 +1,4 @@
-"""Checkpoint files: written atomically, synchronised with the disk, and checked against a checksum when they are read.
-
-What makes a write atomic is in ``files``; this module knows what the files hold.
-"""
+"""Checkpoint files: written atomically, synchronised with the disk, and checked against a checksum when read."""
 
 import io
 import os
@@ -18,7 +15,8 @@ from mpifed.core.files import atomic_file, synchronise
 from mpifed.core.typing import Array
 
 BLOCK = 1 << 20  # bytes read at a time
-LAST_LINE = 10  # bytes of the checksum line at the end of a file
+LAST_LINE = b"\n%08x\n"  # of a file, with its checksum
+LENGTH = len(LAST_LINE % 0)
 
 
 class Checksummed(io.RawIOBase):
@@ -31,11 +29,6 @@ class Checksummed(io.RawIOBase):
     def write(self, data: Any) -> int:
         self.sum = zlib.crc32(data, self.sum)
         return self.file.write(data)
-
-
-def last_line(checksum: int) -> bytes:
-    """The last line of a file with this checksum."""
-    return b"\n%08x\n" % checksum
 
 
 def write(path: Path, arrays: Mapping[str, Array]) -> None:
@@ -65,7 +58,7 @@ def read_text(path: Path) -> bytes | None:
     """The text of a file, None where there is no file. UserError where its checksum is wrong."""
     try:
         check(path)
-        return path.read_bytes()[:-LAST_LINE]
+        return path.read_bytes()[:-LENGTH]
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -75,12 +68,12 @@ def read_text(path: Path) -> bytes | None:
 def check(path: Path) -> None:
     """ValueError where the name or the content of a file does not match its checksum."""
     with open(path, "rb") as file:
-        left = os.fstat(file.fileno()).st_size - LAST_LINE
+        left = os.fstat(file.fileno()).st_size - LENGTH
         total = zlib.crc32(path.name.encode())
         while left > 0 and (block := file.read(min(left, BLOCK))):
             left -= len(block)
             total = zlib.crc32(block, total)
-        if file.read(BLOCK) != last_line(total):
+        if file.read(BLOCK) != LAST_LINE % total:
             raise ValueError("its checksum is wrong")
 
 
@@ -90,6 +83,6 @@ def checksummed_file(path: Path) -> Iterator[Checksummed]:
     with atomic_file(path) as part, open(part, "wb") as file:
         content = Checksummed(file, path.name)
         yield content
-        file.write(last_line(content.sum))
+        file.write(LAST_LINE % content.sum)
         file.flush()
         os.fsync(file.fileno())

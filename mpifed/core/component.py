@@ -89,9 +89,8 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
         if isinstance(table, str):
             table = {"name": table}
         if not isinstance(table, dict):
-            raise UserError(
-                f"{path} = {brief(table)} is wrong: {path} is a table, such as {path}.name = {cls.default!r}"
-            )
+            right = f"{path} is a table, such as {path}.name = {cls.default!r}"
+            raise UserError(f"{path} = {brief(table)} is wrong: {right}")
         table = dict(table)
         name = table.pop("name", cls.default)
         return cls.member(name, path).fill(table, path)

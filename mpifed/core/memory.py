@@ -37,6 +37,5 @@ def size_of(shape: Sequence[int], itemsize: int) -> int:
 def check_declared(size: int, stored: int, what: str) -> None:
     """UserError where ``what`` declares ``size`` bytes, more than ``stored`` compressed bytes can hold."""
     if size > SMALL and size > MOST_PACKED * stored:
-        raise UserError(
-            f"{what} declares {size:,} bytes, but its {stored:,} bytes in the file cannot hold so many, even compressed"
-        )
+        held = f"its {stored:,} bytes in the file cannot hold so many, even compressed"
+        raise UserError(f"{what} declares {size:,} bytes, but {held}")

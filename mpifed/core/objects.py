@@ -24,9 +24,8 @@ def plain(value: Any, key: str) -> Any:
     as a network and its loss, the text that names it.
     """
     if key == "data" and isinstance(value, np.ndarray):
-        raise UserError(
-            "data is an array: write data = mpifed.arrays(X, y, clients), which says whose samples they are"
-        )
+        right = "data = mpifed.arrays(X, y, clients), which says whose samples they are"
+        raise UserError(f"data is an array: write {right}")
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, os.PathLike):
@@ -45,10 +44,9 @@ def plain(value: Any, key: str) -> Any:
     if isinstance(value, bool | int | float | str):
         return value
     kind = type(value).__name__
-    raise UserError(
-        f"{key} = {reprlib.repr(value)} is wrong: a setting is a number, true or false, a text, a list, a table, a "
-        f"component, a class or a function, and this is {'an' if kind[:1].lower() in 'aeiou' else 'a'} {kind}"
-    )
+    given = f"an {kind}" if kind[:1].lower() in "aeiou" else f"a {kind}"
+    right = "a number, true or false, a text, a list, a table, a component, a class or a function"
+    raise UserError(f"{key} = {reprlib.repr(value)} is wrong: a setting is {right}, and this is {given}")
 
 
 def reference(cls: type[Component]) -> str:
@@ -76,9 +74,8 @@ def named(cls: type | FunctionType) -> str:
     else:
         name = f"{file}:{cls.__name__}"
     if plugins.given.setdefault(name, cls) is not cls:
-        raise UserError(
-            f"two classes or functions are called {cls.__name__}: give them different names, which the result records"
-        )
+        right = "give them different names, which the result records"
+        raise UserError(f"two classes or functions are called {cls.__name__}: {right}")
     return name
 
 

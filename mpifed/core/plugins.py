@@ -67,16 +67,11 @@ def load(reference: str, what: str = "class", kind: Any = type) -> Any:
     except (Exception, SystemExit) as error:  # the user's code may raise anything
         raise ValueError(f"{source} cannot be imported: {summary(error)}") from None
     if not isinstance(found, kind) and source == HERE:
-        raise ValueError(
-            f"{name} was defined in a notebook, a script or a function, so only that program can go on: "
-            f"pass {name}(…) to mpifed.resume there"
-        )
+        only = f"only that program can go on: pass {name}(…) to mpifed.resume there"
+        raise ValueError(f"{name} was defined in a notebook, a script or a function, so {only}")
     if not isinstance(found, kind):
-        defined = [
-            key
-            for key, value in vars(module).items()
-            if isinstance(value, kind) and getattr(value, "__module__", None) == module.__name__
-        ]
+        own = {key: value for key, value in vars(module).items() if isinstance(value, kind)}
+        defined = [key for key, value in own.items() if getattr(value, "__module__", None) == module.__name__]
         near = difflib.get_close_matches(name, defined, 1) or defined[:8]
         raise ValueError(f"{source} has no {what} {name}" + (f"; it defines {', '.join(near)}" if near else ""))
     return found
@@ -112,11 +107,9 @@ def from_file(path: str) -> Any:
 
 def summary(error: BaseException) -> str:
     """An error in one line, with the file and line of the user's code where it was raised."""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename not in (__file__, importlib.__file__) and not frame.filename.startswith("<frozen")
-    ]
+    ours = (__file__, importlib.__file__)
+    every = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in every if frame.filename not in ours and not frame.filename.startswith("<frozen")]
     where = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(": ") + where
 

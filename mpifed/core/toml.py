@@ -73,6 +73,5 @@ def shallow(value: Any, what: str) -> None:
         parts = [part.values() if isinstance(part, dict) else part for part in parts if isinstance(part, dict | list)]
         parts = list(itertools.chain.from_iterable(parts))
     if any(isinstance(part, dict | list) for part in parts):
-        raise UserError(
-            f"{what} has tables or lists nested more than {DEEPEST} levels deep: an experiment file needs three"
-        )
+        deep = f"nested more than {DEEPEST} levels deep"
+        raise UserError(f"{what} has tables or lists {deep}: an experiment file needs three")

@@ -155,4 +155,3 @@ class Data(Component):
 
         ``seed`` is that of the run, which ``self.seed`` overrides. UserError for missing files and impossible options.
         """
-        raise NotImplementedError

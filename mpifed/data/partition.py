@@ -52,7 +52,6 @@ class Partition(Component):
     @abstractmethod
     def deal(self, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
         """``order`` and ``sizes`` as split() returns them, for 1 <= m <= d."""
-        raise NotImplementedError
 
 
 class Iid(Partition, tag="iid"):

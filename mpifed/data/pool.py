@@ -30,20 +30,14 @@ class Samples(NamedTuple):
 class Pool(Dataset):
     """Samples X (d, n), y (d,) of which client i owns the next ``sizes[i]`` rows of ``order``; see ``Samples``.
 
-    Rows are converted to ``dtype`` when they are read. ``test`` holds the test samples (X, y, order, sizes).
+    Rows are converted to ``dtype`` when they are read. ``test``: the test samples (X, y, order, sizes), or None.
     ``source`` may be set to what error messages should call the data, such as the path of a file.
     """
 
     source = "X"
 
     def __init__(
-        self,
-        X: Any,
-        y: Array,
-        order: Array | None,
-        sizes: Array,
-        dtype: str = "float64",
-        test: tuple[Any, Array, Array | None, Array] | None = None,
+        self, X: Any, y: Array, order: Array | None, sizes: Array, dtype: str = "float64", test: Any = None
     ) -> None:
         self.dtype = np.dtype(dtype)
         self.sparse = sp.issparse(X) or getattr(X, "sparse", False)

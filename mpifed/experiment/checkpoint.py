@@ -25,7 +25,9 @@ from mpifed.experiment.stop import ran_out
 from mpifed.federation.method import Method
 from mpifed.federation.server import Federation
 
+Name = str | os.PathLike[str]
 STATE = "state.json"
+NUMBERS = {"int": int, "float": float, "bool": bool}
 
 
 class Checkpoint(Table):
@@ -81,18 +83,13 @@ class Saved(msgspec.Struct):
             )
         arrays = self.arrays()
         times = arrays.pop("times selected")
-        values = {name: self.number(name, value) for name, value in arrays.items() if " " not in name}
+        values = {name: value[()] for name, value in arrays.items() if " " not in name}
+        values |= {name: NUMBERS[self.kinds[name]](values[name]) for name in values.keys() & self.kinds}
         return kind(**dict.fromkeys(kind._fields) | values), times
 
     def arrays(self) -> dict[str, Array]:
         """All that rank 0 has written; names with a blank are not those of the server's state."""
         return checksummed.read(piece(self.folder, self.serial, "server"))
-
-    def number(self, name: str, value: Array) -> Any:
-        """A field of the server's state: a number of the type that it had, or an array."""
-        if name in self.kinds:
-            return {"int": int, "float": float, "bool": bool}[self.kinds[name]](value)
-        return value if value.ndim else value[()]
 
 
 class CheckpointWriter:
@@ -102,15 +99,12 @@ class CheckpointWriter:
     """
 
     def __init__(
-        self,
-        options: Checkpoint,
-        path: str | os.PathLike[str] | None,
-        saved: Saved | None,
-        cuts: Sequence[int],
-        redrawn: int = 0,
+        self, options: Checkpoint, path: Name | None, saved: Saved | None, cuts: Sequence[int], redrawn: int = 0
     ) -> None:
+        self.saved = saved
         self.redrawn = redrawn
-        self.options, self.cuts = options, [int(cut) for cut in cuts]
+        self.options = options
+        self.cuts = [int(cut) for cut in cuts]
         self.folder = None if path is None else folder(path)
         self.serial = time.time_ns() // 1000 if saved is None else saved.serial  # unique to this run
         self.round = -1 if saved is None else saved.round  # of the last one
@@ -179,17 +173,17 @@ def rows_of(name: str, part: dict[str, Array], found: list[dict[str, Array]]) ->
     return np.zeros((len(part["compute seconds"]), *like.shape[1:]), like.dtype)
 
 
-def folder(path: str | os.PathLike[str]) -> Path:
+def folder(path: Name) -> Path:
     """Where the checkpoints of a result file are."""
     return Path(os.path.realpath(path) + ".checkpoint")
 
 
-def piece(folder: str | os.PathLike[str], serial: int, owner: int | str) -> Path:
+def piece(folder: Name, serial: int, owner: int | str) -> Path:
     """The file of the host whose first client is ``owner``, or of the server."""
     return Path(folder) / f"{serial}-{owner}.npz"
 
 
-def find(path: str | os.PathLike[str]) -> Saved | None:
+def find(path: Name) -> Saved | None:
     """The last checkpoint of a result file, or None. UserError where it is damaged."""
     file = folder(path) / STATE
     text = checksummed.read_text(file)

@@ -82,9 +82,8 @@ def called(algorithm: Algorithm, data: Dataset) -> tuple[str, ...]:
 def ready(dtype: str, kernels: tuple[str, ...], world: World, progress: Progress) -> None:
     """Load these kernels on every rank with clients.
 
-    The first of them compiles those that are not in the cache, so that the others find them.
-
-    Where there is no folder to keep them in, every rank compiles for itself. Rank 0 says so and needs no numba.
+    The first of them compiles those that are not in the cache, so that the others find them. Where there is no folder
+    to keep them in, every rank compiles for itself. Rank 0 says so and needs no numba.
     """
     number, leads = np.dtype(dtype), world.rank == min(1, world.size - 1)
     found = [compiling.news(number, which) for which in kernels] if leads else []

@@ -19,8 +19,13 @@ SELECTING = {
 
 def notes(config: Experiment, m: int) -> list[str]:
     """Sentences about a run with m clients: what theory does not cover, privacy, and what [selection] leaves open."""
-    advice = config.algorithm.advice(m)
-    return [*([] if advice is None else [advice]), *privacy_notes(config), *compressing(config), *selecting(config)]
+    found = [*filter(None, [config.algorithm.advice(m)]), *privacy_notes(config)]
+    if config.compress is not None and config.compress.up is not None and config.compress.biased():
+        found.append(
+            f'compress.feedback = "none": the errors of {config.compress.up.label()} do not cancel, so the run ends '
+            'elsewhere than without them; "memory" and "error" make up for them'
+        )
+    return found + selecting(config)
 
 
 def without_effect(config: Experiment, sizes: Array, n: int) -> list[str]:
@@ -37,17 +42,6 @@ def without_effect(config: Experiment, sizes: Array, n: int) -> list[str]:
         if isinstance(k, int) and k > numbers:
             found.append(f"{key}.k = {k} is above the {numbers:,} numbers of a message: all are sent")
     return found
-
-
-def compressing(config: Experiment) -> list[str]:
-    """A sentence where compression cannot end at the limit of the method."""
-    if config.compress is None or config.compress.up is None or not config.compress.biased():
-        return []
-    name = config.compress.up.label()
-    return [
-        f'compress.feedback = "none": the errors of {name} do not cancel, so the run ends elsewhere than without them; '
-        '"memory" and "error" make up for them'
-    ]
 
 
 def selecting(config: Experiment) -> list[str]:

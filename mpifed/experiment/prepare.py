@@ -148,14 +148,6 @@ def gathered(config: Experiment, cache: Cache | None = None) -> Prepared:
     return housed(parts, Job(config), World(), parts.setup.kernels)
 
 
-def begin(host: Host | None, job: Job) -> None:
-    """Bring the clients of a host into the state of the start or of the checkpoint."""
-    if host is not None:
-        host.join()
-        if job.saved is not None:
-            host.restore(job.saved.clients(host.lo, host.hi))
-
-
 def refuse_data(problem: Problem, data: Dataset, ranks: int) -> None:
     """UserError for a metric under the name of a column that is none of measures, and for more ranks than clients."""
     for name in problem.measured():

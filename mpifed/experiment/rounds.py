@@ -29,15 +29,11 @@ class Outcome(NamedTuple):
 
 
 def rounds(
-    config: Experiment,
-    fed: Federation,
-    recorder: Recorder,
-    progress: Progress,
-    checkpoints: CheckpointWriter,
-    saved: Saved | None = None,
+    config: Experiment, fed: Federation, recorder: Recorder, progress: Progress, checkpoints: CheckpointWriter
 ) -> Outcome:
-    """Run and record the rounds of ``config`` after those of ``saved``; round 0 is the start. Trouble if f diverges."""
+    """Run and record the rounds of ``config`` after the checkpoint; round 0 is the start. Trouble if f diverges."""
     stop = config.stop
+    saved = checkpoints.saved
     every = config.evaluate.every
     history = recorder.history(every)
     round, elapsed = (-1, 0.0) if saved is None else (saved.round, saved.elapsed)

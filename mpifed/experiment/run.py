@@ -16,7 +16,7 @@ from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import called, choose, ready, recorded
 from mpifed.experiment.notes import described, drawn, notes, redrawn, without_effect, worth_saying
-from mpifed.experiment.prepare import Prepared, begin, housed, prepare
+from mpifed.experiment.prepare import Prepared, housed, prepare
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import collect, tables
 from mpifed.experiment.resume import forget_end
@@ -101,7 +101,10 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
     if kernels == "compiled":
         ready(job.config.dtype, called(job.config.algorithm, parts.data), world, progress)
     with world.agreeing():
-        begin(parts.host, job)
+        if parts.host is not None:
+            parts.host.join()
+        if parts.host is not None and job.saved is not None:
+            parts.host.restore(job.saved.clients(parts.host.lo, parts.host.hi))
     recorder = None
     try:
         with world.agreeing():
@@ -186,7 +189,7 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
             progress.note(note)
         try:
             settled = config.algorithm.certify and certify(config, fed, recorder, sizes)
-            outcome = rounds(config, fed, recorder, progress, checkpoints, job.saved)
+            outcome = rounds(config, fed, recorder, progress, checkpoints)
             if config.algorithm.certify and not settled:
                 certify(config, fed, recorder, sizes, outcome.server.x)
             personal = None
@@ -201,9 +204,9 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
             progress.close()
         transport.stop()
         ranks, clients = tables(*collect(world, parts.host, transport.traffic), parts.data, fed)
-        recorder.clients(clients)
-        recorder.ranks(ranks)
-        recorder.ranks({"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
+        recorder.table("clients", clients)
+        recorder.table("ranks", ranks)
+        recorder.table("ranks", {"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
         recorder.finish(outcome.status, outcome.reason, transport.reduction)
         if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
             checkpoints.drop()

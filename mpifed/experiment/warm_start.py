@@ -23,8 +23,7 @@ def given_start(name: str) -> Array:
     try:
         if not path.is_file():
             raise UserError("there is no such file")
-        x = array_x(path) if zipfile.is_zipfile(path) else read(path, final_model)
-        refuse_shape(x)
+        x = array_x(path) if zipfile.is_zipfile(path) else vector(read(path, final_model))
         if not np.isfinite(x).all():
             raise UserError(f"{np.count_nonzero(~np.isfinite(x))} of its {x.size} numbers are not finite")
     except UserError as error:
@@ -38,15 +37,14 @@ def array_x(path: Path) -> Array:
         arrays = open_npz(path)
     if "x" not in arrays:
         raise UserError(f"it has no array x, but {', '.join(arrays) or 'no array at all'}")
-    stored = arrays["x"]
-    refuse_shape(stored)
-    return np.asarray(stored[:])
+    return np.asarray(vector(arrays["x"])[:])
 
 
-def refuse_shape(x: Any) -> None:
-    """UserError where an array, read or not, is no vector of real numbers."""
+def vector(x: Any) -> Any:
+    """An array, read or not. UserError where it is no vector of real numbers."""
     if len(x.shape) != 1 or x.dtype.kind not in "fiu":
         raise UserError(f"x must be a vector of real numbers, and it has type {x.dtype} and shape {x.shape}")
+    return x
 
 
 def fitting(x: Array, n: int, dtype: str, name: str) -> Array:

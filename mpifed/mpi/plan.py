@@ -13,7 +13,8 @@ from mpifed.federation.request import Request, protected, width
 BIG = 1 << 16  # arrays of more bytes travel on their own, without a copy
 SMALL = 16  # own rows of at most so many bytes a client go to all ranks, larger ones are scattered
 MOST = 256  # most plans at a time
-CODES = {int: "q", float: "d", bool: "?", np.int64: "q", np.float64: "d", np.float32: "d", np.bool_: "?"}
+CODES = dict.fromkeys((float, np.float64, np.float32), "d") | {int: "q", np.int64: "q", bool: "?", np.bool_: "?"}
+CODES[type(None)] = ""
 FRONT = struct.Struct("=3q")
 
 Shape = tuple[int, ...]
@@ -50,16 +51,9 @@ def kind(request: Request) -> tuple[Any, ...]:
 def form(request: Request) -> Form:
     """The form of a request."""
     then = None if request.then is None else request.then.__name__
-    specs = tuple([spec(value) for value in carried(request)])
+    specs = [(a.dtype.str, a.shape) if isinstance(a, np.ndarray) else CODES[type(a)] for a in carried(request)]
     head = request.method, request.reduce, request.last, request.verb
-    return Form(*head, then, tuple(request.stages), len(request.args), specs)
-
-
-def spec(value: Any) -> str | tuple[str, Shape]:
-    """What a message says of a value."""
-    if isinstance(value, np.ndarray):
-        return value.dtype.str, value.shape
-    return "" if value is None else CODES[type(value)]
+    return Form(*head, then, tuple(request.stages), len(request.args), tuple(specs))
 
 
 class Plan:

@@ -109,13 +109,11 @@ def pile(held: dict[Node, int], arrived: dict[Node, int]) -> list[tuple[int, int
     return additions
 
 
-def star(nodes: Sequence[int]) -> list[int]:
-    """The parents where all ranks send to rank 0. Here and below ``nodes`` has the node of every rank."""
-    return [0] * len(nodes)
-
-
 def tree(nodes: Sequence[int]) -> list[int]:
-    """The parents in a binomial tree: host h sends to host h & (h - 1), and those of a power of two to rank 0."""
+    """The parents in a binomial tree: host h sends to host h & (h - 1), and those of a power of two to rank 0.
+
+    Here and below ``nodes`` has the node of every rank.
+    """
     # The lowest bit of h is cleared. So hosts meet as the clients do in the tree of a sum, and few partial sums are
     # left to send on; and rank 0, which has no clients, is nobody's child.
     return [0, *binomial(range(1, len(nodes)), 0)]
@@ -140,4 +138,4 @@ def binomial(ranks: Sequence[int], top: int) -> list[int]:
     return [ranks[h & (h - 1)] if h & (h - 1) else top for h in range(len(ranks))]
 
 
-SHAPES = {"star": star, "tree": tree, "nodes": two_level}
+SHAPES = {"star": lambda nodes: [0] * len(nodes), "tree": tree, "nodes": two_level}

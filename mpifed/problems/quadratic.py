@@ -20,11 +20,10 @@ class Quadratic(Problem, tag="quadratic"):
     sampled: ClassVar[bool] = False
 
     def dim(self, data: Dataset) -> int:
-        if (data.sizes != data.n).any():
-            i = int(np.flatnonzero(data.sizes != data.n)[0])
-            raise ValueError(
-                f"every client needs {data.n} rows, the rows of its matrix, but client {i} has {data.sizes[i]}"
-            )
+        wrong = np.flatnonzero(data.sizes != data.n)
+        if len(wrong):
+            given = f"client {wrong[0]} has {data.sizes[wrong[0]]}"
+            raise ValueError(f"every client needs {data.n} rows, the rows of its matrix, but {given}")
         return data.n
 
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:

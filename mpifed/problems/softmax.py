@@ -89,9 +89,5 @@ def cross_entropy(Z: Array, b: Array) -> tuple[Array, Array]:
 
 def with_ones(block: Block) -> Array:
     """λ_max of [A_i 1]ᵀ[A_i 1], which is that of A_i A_iᵀ + 1 1ᵀ, without padding rows: (c,)."""
-    top = []
-    for i in range(len(block)):
-        A = block.dense(i)
-        A = np.concatenate([A, np.ones((len(A), 1), A.dtype)], axis=1)
-        top.append(np.linalg.eigvalsh(A @ A.T if len(A) < A.shape[1] else A.T @ A)[-1])
-    return np.array(top)
+    rows = (np.pad(block.dense(i), ((0, 0), (0, 1)), constant_values=1) for i in range(len(block)))
+    return np.array([np.linalg.eigvalsh(A @ A.T if len(A) < A.shape[1] else A.T @ A)[-1] for A in rows])

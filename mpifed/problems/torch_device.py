@@ -5,13 +5,9 @@ from typing import Any
 
 from mpifed.core.errors import UserError
 
-LOCAL_RANKS = (
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-    "MPI_LOCALRANKID",
-    "MV2_COMM_WORLD_LOCAL_RANK",
-    "PALS_LOCAL_RANKID",
-    "SLURM_LOCALID",
-)  # environment variables with the number of this rank on its node
+# environment variables with the number of this rank on its node
+LOCAL_RANKS = ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK"]
+LOCAL_RANKS += ["PALS_LOCAL_RANKID", "SLURM_LOCALID"]
 
 
 def device_of(name: str) -> Any:
@@ -19,9 +15,8 @@ def device_of(name: str) -> Any:
     torch = pytorch()
     count = torch.cuda.device_count() if name != "cpu" and torch.cuda.is_available() else 0
     if name == "cuda" and not count:
-        raise UserError(
-            'problem.device = "cuda" is wrong: PyTorch finds no GPU on a node of this run: write "auto" or "cpu"'
-        )
+        wrong = "PyTorch finds no GPU on a node of this run"
+        raise UserError(f'problem.device = "cuda" is wrong: {wrong}: write "auto" or "cpu"')
     if not count:
         return torch.device("cpu")
     torch.cuda.init()

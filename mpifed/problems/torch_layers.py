@@ -75,9 +75,8 @@ def check(module: Any) -> None:
     }
     if wrong:
         parts = ", ".join(f"{name} {what}" for name, what in wrong.items())
-        raise UserError(
-            f"the network of the problem must be a function of one vector of real numbers, but its parameter {parts}"
-        )
+        right = "a function of one vector of real numbers"
+        raise UserError(f"the network of the problem must be {right}, but its parameter {parts}")
 
 
 def marks(module: Any) -> dict[str, tuple[Any, int]]:

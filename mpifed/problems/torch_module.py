@@ -33,9 +33,6 @@ class TorchModule(TorchProblem, tag="torch", kw_only=True):
         False
     )
 
-    def reads_integers(self) -> bool:
-        return self.integers
-
     def make(self, n: int, classes: int) -> Any:
         wrong = f"problem.module = {toml_value(self.module)} is wrong:"
         module = pytorch().nn.Module

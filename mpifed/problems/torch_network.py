@@ -85,9 +85,8 @@ class Network:
             shape = toml_value(self.options.shape)
             raise ValueError(f"the network does not take samples of shape {shape}: {first_line(error)}{hint}") from None
         if not self.torch.is_tensor(scores):
-            raise ValueError(
-                f"the network returns a {type(scores).__name__}: it must return the scores alone, a tensor"
-            )
+            given = type(scores).__name__
+            raise ValueError(f"the network returns a {given}: it must return the scores alone, a tensor")
         return tuple(scores.shape)
 
     def _check_calls(self) -> None:
@@ -175,9 +174,8 @@ class Network:
                 hint = '; write dtype = "float32" at the top of the study where the module computes in float32'
             elif self.norms.live:
                 hint = "; take a batch_size that leaves no mini-batch of one sample"
-            raise UserError(
-                f"the network of the problem fails on {count} of a client: {first_line(error)}{hint}"
-            ) from None
+            failed = f"fails on {count} of a client: {first_line(error)}{hint}"
+            raise UserError(f"the network of the problem {failed}") from None
 
     def parameters(self, x: Array) -> tuple[dict[str, Any], dict[str, Any]]:
         """x as the tensors of the module, by name, and its constants."""

@@ -55,14 +55,9 @@ class TorchProblem(Problem):
     def sample(self, n: int) -> tuple[int, ...]:
         """The shape of a sample with n features; ValueError where ``shape`` does not have n numbers."""
         if self.shape is not None and math.prod(self.shape) != n:
-            raise ValueError(
-                f"samples have {n} features, but shape = {toml_value(self.shape)} needs {math.prod(self.shape)}"
-            )
+            wanted = f"shape = {toml_value(self.shape)} needs {math.prod(self.shape)}"
+            raise ValueError(f"samples have {n} features, but {wanted}")
         return self.shape or (n,)
-
-    def reads_integers(self) -> bool:
-        """Whether the network takes samples of whole numbers."""
-        return False
 
     def dim(self, data: Dataset) -> int:
         return len(self.initial(data, 0))
@@ -187,5 +182,5 @@ class TorchProblem(Problem):
 
     def _make(self, n: int, classes: int, seed: int) -> Network:
         loss = loss_of(self.loss, self.targets)
-        options = Options(self.sample(n), self.reads_integers(), loss, self.lam, self.device)
+        options = Options(self.sample(n), getattr(self, "integers", False), loss, self.lam, self.device)
         return Network(lambda: self.make(n, classes), options, seed)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.report.layout import MARGIN, WIDTH, aligned
-from mpifed.report.numbers import number
+from mpifed.report.layout import MARGIN, WIDTH, aligned, number
 from mpifed.results.result import Result
 from mpifed.theory.fit import TAIL, line
 from mpifed.theory.statements import Bound, Certificate, Condition, Constants

@@ -10,8 +10,8 @@ from mpifed.report import best, tables
 from mpifed.report.best import Ends
 from mpifed.report.curves import axis_title, usual
 from mpifed.report.groups import Group, Study, natural, study
+from mpifed.report.layout import count
 from mpifed.report.metrics import available, column, latex_title, requested, scale, title, unit
-from mpifed.report.numbers import count
 from mpifed.report.tables import ABSENT, Table
 from mpifed.results.result import Result
 
@@ -135,6 +135,4 @@ def leading(groups: Study, results: Sequence[Result], layout: Layout) -> Table:
 def status(group: Group) -> str:
     """How the runs of a group ended: finished, or 2 finished, 1 failed."""
     counts = Counter(printable(run.status) or ABSENT for run in group.runs)
-    if len(counts) == 1:
-        return next(iter(counts))
-    return ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))
+    return next(iter(counts)) if len(counts) == 1 else ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))

@@ -1,12 +1,12 @@
-"""Runs side by side: in which settings they differ, and which of them differ in the seed alone."""
+"""Settings of runs: how they are spelt, which of them a summary shows, and in which of them runs differ."""
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mpifed.core.errors import UserError, printable, unknown
+from mpifed.core.toml import flat, toml_value
 from mpifed.report.names import AS_PRINTED, Names, renames
-from mpifed.report.settings import overrides
 from mpifed.results.result import Result, load
 
 ASIDE = ("checkpoint", "record")  # tables that do not change what is computed
@@ -14,6 +14,8 @@ ENDING = ("stop", "rounds")  # when a run ends: it names runs only where nothing
 OF_SEED = ("stop.optimum",)  # follows from the data, and with them from the seed
 NAMED = ("algorithm", "data", "problem", "selection")  # settings whose value says enough without the key
 THERE = "yes"  # the value that stands for a table without a name, such as [system]
+ALWAYS = ("seed", "rounds", "data", "data.clients")  # shown whatever their values
+WHOLE = ("data.partition", "problem", "algorithm", "selection")  # tables whose keys are all shown
 
 Settings = dict[str, str]
 
@@ -46,6 +48,33 @@ def settings(result: Result) -> Settings:
     return {printable(key): printable(value) for key, value in found.items()}
 
 
+def overrides(table: dict[str, Any]) -> dict[str, str]:
+    """A configuration as command-line overrides spell it: ``algorithm`` for ``algorithm.name``."""
+    plain = {key.removesuffix(".name"): value for key, value in flat(table).items()}
+    return {key: spelling(value) for key, value in plain.items()}
+
+
+def spelling(value: Any) -> str:
+    """A value as TOML has it, but a word without quotes, and 1e+12 for 1000000000000.0."""
+    if isinstance(value, str) and value != "" and " " not in value:
+        return value
+    text = f"{value:e}".replace(".000000", "") if isinstance(value, float) else ""
+    return text if text and len(text) < len(toml_value(value)) and float(text) == value else toml_value(value)
+
+
+def shown(result: Result, everything: bool = False) -> dict[str, str]:
+    """The settings that a summary shows: names, the options of the method, and what is not at its default.
+
+    All of them with ``everything``, and where the file does not say which are at their defaults.
+    """
+    settings = overrides(result.config)
+    if everything or "changed" not in result.attrs:
+        return settings
+    named = (*ALWAYS, *WHOLE, *str(result.attrs["changed"]).split())
+    inside = tuple(f"{table}." for table in WHOLE)
+    return {key: value for key, value in settings.items() if key in named or key.startswith(inside)}
+
+
 def study(
     results: Sequence[Result], by: Sequence[str] = ("seed",), taken: Iterable[str] = (), rename: Sequence[str] = ()
 ) -> Study:
@@ -65,7 +94,12 @@ def study(
     groups: dict[tuple[tuple[str, str], ...], Group] = {}
     for row, result in zip(rows, results, strict=True):
         groups.setdefault(tuple(sorted(row.items())), Group(row, [])).runs.append(result)
-    keys = short(telling([group.settings for group in groups.values()]), taken)
+    rows = [group.settings for group in groups.values()]
+    told = differing(rows)
+    fewer = [key for key in told if key.split(".")[0] not in ENDING]  # when runs end tells only rows that are alike
+    if len({tuple(row.get(key) for key in fewer) for row in rows}) == len(rows):
+        told = fewer
+    keys = short(told, taken)
     order = sorted(groups.values(), key=lambda group: [natural(group.settings.get(key, "")) for key in keys])
     found = Study(keys, order)
     return found._replace(names=renames(rename, callable_by(found, results))) if rename else found
@@ -76,13 +110,6 @@ def differing(rows: Sequence[Settings]) -> list[str]:
     keys = dict.fromkeys(["algorithm", *(key for row in rows for key in row)])
     found = [key for key in keys if key == "algorithm" or varies(key, rows)]
     return sorted(found, key=lambda key: key.split(".")[0] != "algorithm")
-
-
-def telling(rows: Sequence[Settings]) -> list[str]:
-    """The keys that tell rows apart: those that say when a run ends only where the others leave two rows alike."""
-    keys = differing(rows)
-    fewer = [key for key in keys if key.split(".")[0] not in ENDING]
-    return fewer if len({tuple(row.get(key) for key in fewer) for row in rows}) == len(rows) else keys
 
 
 def varies(key: str, rows: Sequence[Settings]) -> bool:

@@ -113,11 +113,11 @@ def thinned(columns: Sequence[Array | None], runs: int) -> Array:
 def described(groups: Study) -> list[dict[str, Any]]:
     """Name, colour and line of each group."""
     looks = palette.looks([group.settings.get("algorithm", "") for group in groups.groups])
-    found = []
-    for group, look in zip(groups.groups, looks, strict=True):
-        dash = DASHES[palette.LINES.index(look["linestyle"])]
-        found.append({"label": label(group, groups) or "all runs", "colour": look["color"], "dash": dash})
-    return found
+    dashes = [DASHES[palette.LINES.index(look["linestyle"])] for look in looks]
+    return [
+        {"label": label(group, groups) or "all runs", "colour": look["color"], "dash": dash}
+        for group, look, dash in zip(groups.groups, looks, dashes, strict=True)
+    ]
 
 
 def switches(results: Sequence[Result], groups: Study) -> list[dict[str, Any]]:

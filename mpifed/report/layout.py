@@ -1,14 +1,43 @@
-"""The layout of the summary: parts with their names on the left, cells in aligned columns."""
+"""The layout of the summary: numbers as text, cells in aligned columns, parts with their names on the left."""
 
 import math
 import textwrap
 from collections.abc import Sequence
+
+import numpy as np
+
+from mpifed.core.typing import Array
+from mpifed.report.metrics import scale
 
 WIDTH = 100
 MARGIN = 15  # characters on the left, for the name of a part
 LONG = 42  # a cell of more characters has a line of its own
 
 Cell = tuple[str, str]
+
+
+def number(value: float) -> str:
+    """Four significant digits."""
+    return f"{float(f'{value:.4g}'):g}"
+
+
+def decimals(values: Array) -> list[str]:
+    """Values with their decimal points in line: four significant digits in the largest, at most four decimals."""
+    most = float(np.max(np.abs(values), initial=0.0))
+    if np.all(values == np.floor(values)) or not most < math.inf:
+        return [f"{value:.0f}" for value in values]
+    digits = min(4, max(0, 3 - math.floor(math.log10(most))))
+    return [f"{value:.{digits}f}" for value in values]
+
+
+def amount(size: float) -> str:
+    """Bytes as B, kB, MB …"""
+    factor, name = scale("byte", size)
+    return f"{number(size / factor)} {name}"
+
+
+def count(number_of: int, what: str) -> str:
+    return f"{number_of:,} {what}" + ("" if number_of == 1 else "s")
 
 
 def part(name: str, lines: list[str]) -> list[str]:

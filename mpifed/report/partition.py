@@ -143,10 +143,9 @@ def draw_spread(axis: Any, spread: Array, edges: Array) -> None:
         mean, deviation = (np.add.reduceat(values, first) / width for values in (mean, deviation))
         low = np.minimum.reduceat(low, first)
         high = np.maximum.reduceat(high, first)
-        axis.fill_between(middle, low, high, color=GREY, alpha=0.5, linewidth=0, label="range")
-        axis.fill_between(
-            middle, mean - deviation, mean + deviation, color=BLUE, alpha=0.5, linewidth=0, label="mean ± sd"
-        )
+        area = {"alpha": 0.5, "linewidth": 0}
+        axis.fill_between(middle, low, high, color=GREY, label="range", **area)
+        axis.fill_between(middle, mean - deviation, mean + deviation, color=BLUE, label="mean ± sd", **area)
         axis.plot(middle, mean, color=VERMILION, label="mean")
     axis.set_ylabel("label")
     axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.report.layout import MARGIN, WIDTH
-from mpifed.report.numbers import aligned, count
+from mpifed.report.layout import MARGIN, WIDTH, count, decimals
 from mpifed.results.columns import RANKS
 from mpifed.results.result import Result
 
@@ -31,7 +30,7 @@ def ranks(result: Result, listed: int) -> list[str]:
     for name, meaning in RANKS.items():
         if name in result.ranks and name not in TOLD and (name != "shared_bytes" or np.any(result.ranks[name])):
             values = result.ranks[name] / (1e6 if meaning.unit == "byte" else 1)
-            table.append([meaning.symbol or name, *aligned(values if few else np.quantile(values, (0, 0.5, 1)))])
+            table.append([meaning.symbol or name, *decimals(values if few else np.quantile(values, (0, 0.5, 1)))])
     widths = [max(map(len, column)) for column in table]
     apart = 2 if sum(widths) + 2 * len(widths) - 2 <= WIDTH else 1
     widths[1] = max(4, min(widths[1], WIDTH - sum(widths) + widths[1] - apart * (len(widths) - 1)))

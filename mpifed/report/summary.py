@@ -8,11 +8,10 @@ import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.report.certificate import brief
-from mpifed.report.layout import MARGIN, WIDTH, Cell, aligned, columns, part
+from mpifed.report.groups import shown
+from mpifed.report.layout import MARGIN, WIDTH, Cell, aligned, amount, columns, count, number, part
 from mpifed.report.metrics import column
-from mpifed.report.numbers import amount, count, number
 from mpifed.report.ranks import ranks
-from mpifed.report.settings import shown
 from mpifed.results.columns import Column
 from mpifed.results.result import Result
 

@@ -1,7 +1,4 @@
-"""What every recorded column is: unit, meaning, how it adds up, which value is better, and what reports call it.
-
-COLUMNS has those of /rounds; RANKS, CLIENTS, MODEL and MODELS those of the other groups.
-"""
+"""What every recorded column is: COLUMNS has those of /rounds; RANKS, CLIENTS, MODEL and MODELS those of others."""
 
 from functools import partial
 from typing import Literal, NamedTuple
@@ -11,10 +8,7 @@ from mpifed.core.typing import Array
 
 
 class Column(NamedTuple):
-    """One column of a result file.
-
-    Everything that the writer, the reports, the pictures and docs/results.md need to know about it.
-    """
+    """A column of a result file: all that the writer, the reports, the pictures and docs/results.md need to know."""
 
     unit: str  # as UDUNITS reads it; "1": a plain number
     description: str  # one sentence, stored with the column
@@ -31,6 +25,7 @@ higher = partial(Column, "1", better=1)  # a state of which more is better
 did = partial(Column, "1", span="round", part="communication")  # what the clients of a round did
 # time, in "s" and not "seconds": xarray would decode the latter as time differences and change the type
 seconds = partial(Column, "s", span="round", better=-1, part="time")
+EVALUATION = "Time spent on evaluating the objective and the other recorded quantities."
 
 
 def sent(description: str, unit: str = "1", symbol: str = "") -> Column:
@@ -99,9 +94,7 @@ COLUMNS: dict[str, Column] = {
     "client_seconds": seconds("Local computation of the round, sum over clients.", symbol="compute, all clients"),
     "server_seconds": seconds("Computation of the server in the round.", symbol="server"),
     "comm_seconds": seconds("Time that the round spent in communication between ranks.", symbol="communication"),
-    "evaluate_seconds": seconds(
-        "Time spent on evaluating the objective and the other recorded quantities.", symbol="evaluation"
-    ),
+    "evaluate_seconds": seconds(EVALUATION, symbol="evaluation"),
     "asked": did("Clients selected in the round, summed over its selections; those that reply train.", True),
     "dropped": did("Selected clients that dropped out in the round.", True, better=-1),
     "late": did("Selected clients whose reply would have come after the round's deadline.", True, better=-1),
@@ -147,9 +140,7 @@ RANKS: dict[str, Column] = {
     "compute_seconds": Column("s", "Local computation of the clients of the rank.", symbol="compute"),
     "comm_seconds": Column("s", "Time in MPI calls.", symbol="mpi"),
     "wait_seconds": Column("s", "Part of the time in MPI calls before the other ranks arrived.", symbol="wait"),
-    "evaluate_seconds": Column(
-        "s", "Time spent on evaluating the objective and the other recorded quantities.", symbol="eval"
-    ),
+    "evaluate_seconds": Column("s", EVALUATION, symbol="eval"),
     "io_seconds": Column("s", "Time spent on writing results.", symbol="io"),
     "mpi_calls": Column("1", "MPI calls.", True, symbol="calls"),
     "mpi_messages_received": Column("1", "Messages received from other ranks.", True, symbol="messages"),

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from itertools import groupby
 
 import h5py.h5
 import numpy as np
@@ -49,13 +50,9 @@ def cpus() -> str:
     """The CPUs that this process may run on, such as 0-3,8; empty where the system does not tell."""
     if not hasattr(os, "sched_getaffinity"):
         return ""
-    runs: list[list[int]] = []
-    for cpu in sorted(os.sched_getaffinity(0)):
-        if runs and runs[-1][-1] == cpu - 1:
-            runs[-1] = [runs[-1][0], cpu]
-        else:
-            runs.append([cpu])
-    return ",".join("-".join(map(str, run)) for run in runs)
+    pairs = enumerate(sorted(os.sched_getaffinity(0)))
+    runs = [[cpu for _, cpu in run] for _, run in groupby(pairs, lambda pair: pair[1] - pair[0])]
+    return ",".join("-".join(map(str, dict.fromkeys((run[0], run[-1])))) for run in runs)
 
 
 def git_commit() -> str:

@@ -16,7 +16,7 @@ from mpifed.core.errors import Trouble, UserError
 from mpifed.core.files import synchronise
 from mpifed.core.typing import Array
 from mpifed.results.certificate_group import write_certificate
-from mpifed.results.columns import CLIENTS, MODEL, RANKS, UNKNOWN, Column
+from mpifed.results.columns import CLIENTS, MODEL, RANKS, UNKNOWN
 from mpifed.results.model_log import ModelLog, stored_models
 from mpifed.results.netcdf import created, dimension, put, scale, text
 from mpifed.results.provenance import now, provenance
@@ -26,8 +26,7 @@ from mpifed.theory.statements import Certificate
 
 FLUSH_SECONDS = 0.5  # rows wait at most this long in memory
 GROUPS = ("rounds", "ranks", "clients", "model")
-
-Table = Mapping[str, ArrayLike]
+TABLES = {"ranks": ("rank", RANKS), "clients": ("client", CLIENTS)}  # group -> its axis and columns
 
 
 class Recorder:
@@ -105,13 +104,18 @@ class Recorder:
                 self._write()
                 self._models.add(round, np.asarray(x).ravel())
 
-    def ranks(self, table: Table) -> None:
-        """Write /ranks: a row a rank."""
-        self._table("ranks", "rank", RANKS, table)
-
-    def clients(self, table: Table) -> None:
-        """Write /clients: a row a client."""
-        self._table("clients", "client", CLIENTS, table)
+    def table(self, name: str, table: Mapping[str, ArrayLike]) -> None:
+        """Write /ranks, a row a rank, or /clients, a row a client."""
+        axis, meanings = TABLES[name]
+        with self._clock():
+            group = self.file[name]
+            columns = {key: np.asarray(values) for key, values in table.items()}
+            length = max((len(values) for values in columns.values()), default=0)
+            self._growing.reserve((len(columns) + 1) * (length * 16 + METADATA))
+            along = scale(group, axis, length)
+            for key, values in columns.items():
+                put(group, key, values, (along,), meanings.get(key, UNKNOWN))
+            self._growing.flush()
 
     def model(self, x: Array, personal: Array | None = None) -> None:
         """Write the server's model x (n,) and, where given, the clients' models personal (m, n)."""
@@ -206,17 +210,6 @@ class Recorder:
         for round, x in zip(numbers.tolist(), models or (), strict=False):
             if round <= last and round % every == 0:
                 self._models.add(round, x)
-
-    def _table(self, name: str, axis: str, meanings: Mapping[str, Column], table: Table) -> None:
-        with self._clock():
-            group = self.file[name]
-            columns = {key: np.asarray(values) for key, values in table.items()}
-            length = max((len(values) for values in columns.values()), default=0)
-            self._growing.reserve((len(columns) + 1) * (length * 16 + METADATA))
-            along = scale(group, axis, length)
-            for key, values in columns.items():
-                put(group, key, values, (along,), meanings.get(key, UNKNOWN))
-            self._growing.flush()
 
 
 def root_attributes(attrs: Mapping[str, Any], clients: int, before: Result | None, last: int) -> dict[str, Any]:

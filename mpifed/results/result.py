@@ -45,9 +45,9 @@ class Result:
     @classmethod
     def from_file(cls, file: h5py.File, path: str | os.PathLike[str] | None = None) -> Self:
         """Read an open result file; the image of a file in memory is kept for ``save``."""
-        if path is None and file.driver != "core":
-            path = file.filename
-        name = "this file" if path is None else os.fspath(path)
+        place = file.filename if path is None and file.driver != "core" else path
+        path = None if place is None else os.fspath(place)
+        name = path or "this file"
         attrs = ours(file, name)
         rounds, about, selection = recorded_rounds(file, name)
         # these are written last: a run that was killed while writing them still has its rounds
@@ -57,7 +57,6 @@ class Result:
         if file.driver == "core":
             file.flush()
             image = file.id.get_file_image()
-        path = None if path is None else os.fspath(path)
         final = (model.get("x"), model.get("personal"))
         return cls(path, attrs, rounds, ranks, clients, selection, *final, about, image)
 

@@ -12,38 +12,30 @@ from typing import Any
 from mpifed.core import signals
 from mpifed.mpi.groups import Mailbox, split
 from mpifed.sweeps.grid import Point
-from mpifed.sweeps.overall import Overall
-from mpifed.sweeps.runs import STOP, STOPPED, Ended, Runs, everywhere
+from mpifed.sweeps.runs import STOP, STOPPED, Ended, Overall, Runs, everywhere
 
 ASK, NEXT, HALT = range(1, 4)  # tags of messages
 NAP = 0.002  # seconds between looks where there is nothing else to do
 
 
 class Watched(Overall):
-    """Progress that calls ``look`` in every round, and passes on what it shows to ``whole``, where there is one."""
+    """Progress that calls ``look`` in every round, and passes on what it shows to ``whole``."""
 
-    def __init__(self, look: Callable[[], None], whole: Overall | None) -> None:
+    def __init__(self, look: Callable[[], None], whole: Overall) -> None:
         super().__init__(None, [])
         self.look = look
         self.whole = whole
-        self.fresh: list[str] = []  # notes that the desk has not heard of
 
     def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
         self.look()
-        if self.whole is not None:
-            self.whole.name = self.name
-            self.whole.show(round, rounds, row)
+        self.whole.name = self.name
+        self.whole.show(round, rounds, row)
 
     def note(self, text: str) -> None:
-        if self.whole is not None:
-            self.whole.note(text)
-        elif text not in self.notes:
-            self.notes.add(text)
-            self.fresh.append(text)
+        self.whole.note(text)
 
     def close(self) -> None:
-        if self.whole is not None:
-            self.whole.close()
+        self.whole.close()
 
 
 class Desk:
@@ -66,7 +58,7 @@ class Desk:
                 self.progress.note(text)
             if report is not None:
                 self.count(Ended(self.points[index], *report))
-            following = self.take()
+            following = self.left.popleft() if self.left else None
             if following is None:
                 self.open.remove(sender)
             self.mailbox.send((following, self.halted), sender, NEXT)
@@ -84,10 +76,6 @@ class Desk:
         """Yield the points that have ended, each once."""
         yield from self.ended
         self.ended.clear()
-
-    def take(self) -> int | None:
-        """The next point, or None."""
-        return self.left.popleft() if self.left else None
 
     def halt(self, name: str) -> None:
         """Hand out no more points, and ask all groups to stop after their round."""
@@ -150,7 +138,7 @@ def at_desk(points: Sequence[Point], runs: Runs, group: Any, desk: Desk) -> Iter
     own = Runs(runs.folder, group, runs.force, Watched(desk.look, runs.progress))
     while True:
         desk.look()
-        index = group.share(desk.take())
+        index = group.share(desk.left.popleft() if desk.left else None)
         if index is None:
             break
         desk.count(own.one(points[index]))
@@ -163,11 +151,10 @@ def at_desk(points: Sequence[Point], runs: Runs, group: Any, desk: Desk) -> Iter
 
 
 def at_booth(points: Sequence[Point], runs: Runs, group: Any, booth: Booth) -> None:
-    """The first rank of another group."""
-    progress = Watched(booth.look, None)
-    own = Runs(runs.folder, group, runs.force, progress)
+    """The first rank of another group, whose notes the desk tells, each once."""
+    silent = Overall(None, [])
+    own = Runs(runs.folder, group, runs.force, Watched(booth.look, silent))
     index = group.share(booth.ask(None, None, []))
     while index is not None:
         ended = own.one(points[index])
-        index = group.share(booth.ask(index, ended, progress.fresh))
-        progress.fresh.clear()
+        index = group.share(booth.ask(index, ended, silent.notes))

@@ -12,9 +12,7 @@ from mpifed.experiment.progress import duration
 from mpifed.mpi.world import World
 from mpifed.sweeps import workers
 from mpifed.sweeps.grid import Point
-from mpifed.sweeps.overall import Overall
-from mpifed.sweeps.runs import Ended, Runs, in_turn
-from mpifed.sweeps.state import SKIP, state
+from mpifed.sweeps.runs import SKIP, STOP, Ended, Overall, Runs, everywhere, state
 from mpifed.sweeps.tally import Line, Tally
 
 
@@ -107,7 +105,12 @@ def carried_out(todo: Sequence[Point], runs: Runs, layout: Layout) -> Iterator[E
     elif runs.world.size == 1 and (jobs := workers.processes(todo, layout.jobs)) > 1:
         yield from workers.side_by_side(todo, runs, jobs)
     else:
-        yield from in_turn(todo, runs)
+        for point in everywhere(todo, runs.world):
+            ended = runs.one(point)
+            if ended.what == STOP:
+                return
+            if runs.world.first:
+                yield ended
 
 
 def make_folder(folder: Path) -> None:

@@ -1,23 +1,35 @@
-"""The runs of a sweep: one point after another, each with its own result file."""
+"""The runs of a sweep: what there is of a point already, a result file for each, and the progress of all of them."""
 
+import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import msgspec
 
 from mpifed.core import signals
 from mpifed.core.errors import Trouble, UserError, failure
+from mpifed.core.files import being_written
 from mpifed.data.cache import Cache
+from mpifed.experiment import checkpoint
 from mpifed.experiment import config as configuration
+from mpifed.experiment.config import Experiment
 from mpifed.experiment.job import Job
+from mpifed.experiment.progress import Progress, duration
 from mpifed.experiment.resume import resume
 from mpifed.experiment.run import start
 from mpifed.mpi.world import World
+from mpifed.results.result import read
+from mpifed.results.validate import attributes
+from mpifed.results.validate import configuration as recorded
 from mpifed.sweeps.grid import Point
-from mpifed.sweeps.overall import Overall
-from mpifed.sweeps.state import BUSY, RESUME, RUN, SKIP, state
+
+RUN = "run"
+RESUME = "resume"
+AGAIN = "start again"
+SKIP = "skip"
+BUSY = "being written by another run"
 
 FINISHED = "finished"
 STOPPED = "stopped"
@@ -32,6 +44,50 @@ class Ended(NamedTuple):
     what: str
     text: str
     seconds: float
+
+
+class Overall(Progress):
+    """The progress of a sweep: points done, and the time left, estimated from the costs and seconds of those done.
+
+    ``lanes`` points run at a time; ``name`` is the one of which ``show`` tells the round.
+    """
+
+    def __init__(self, stream: TextIO | None, costs: Sequence[float]) -> None:
+        super().__init__(stream)
+        self.total = len(costs)
+        self.done = 0
+        self.left = sum(costs)
+        self.seconds = self.cost = 0.0  # of the points that ran
+        self.lanes = 1
+        self.name = ""
+        self.notes: list[str] = []
+
+    def over(self, cost: float, seconds: float | None) -> None:
+        """Count a point of this cost as done; it took so many seconds (None: there was nothing to run)."""
+        self.done += 1
+        self.left -= cost
+        if seconds is not None:
+            self.seconds += seconds
+            self.cost += cost
+            if self.due():
+                self.put(self.head())
+
+    def head(self) -> str:
+        """12 of 60, about 3 min left."""
+        if not self.cost:
+            return f"{self.done} of {self.total}"
+        left = max(self.left, 0.0) * self.seconds / self.cost / self.lanes
+        return f"{self.done} of {self.total}, about {duration(left)} left"
+
+    def show(self, round: int, rounds: int, row: dict[str, float]) -> None:
+        if self.due():
+            self.put(f"{self.head()}; {self.name}: round {round} of at most {rounds}")
+
+    def note(self, text: str) -> None:
+        """Write a message on a line of its own, once for all points."""
+        if text not in self.notes:
+            self.notes.append(text)
+            super().note(text)
 
 
 class Runs:
@@ -87,16 +143,6 @@ class Runs:
         return status, f"{rounds}  {time.perf_counter() - begun:.3g} s  {status} ({why})"
 
 
-def in_turn(todo: Sequence[Point], runs: Runs) -> Iterator[Ended]:
-    """Run points one after another on all ranks; rank 0 alone has ``todo``, and yields how each of them ended."""
-    for point in everywhere(todo, runs.world):
-        ended = runs.one(point)
-        if ended.what == STOP:
-            return
-        if runs.world.first:
-            yield ended
-
-
 def everywhere(points: Sequence[Point], world: World) -> list[Point]:
     """Rank 0's points, on every rank. UserError where a rank lacks a file that their configurations name."""
     tables = world.share([packed(point) for point in points])
@@ -114,3 +160,36 @@ def packed(point: Point) -> tuple[str, Any, float]:
 def unpacked(name: str, table: Any, cost: float) -> Point:
     """The point that ``packed`` made a tuple of. UserError where this process lacks a file that it names."""
     return Point(name, (), configuration.experiment(table), cost)
+
+
+def state(config: Experiment, path: str, force: bool) -> str:
+    """What to do for a point whose file is ``path``: RUN, RESUME, AGAIN, SKIP or BUSY.
+
+    UserError where the file is not a result, or belongs to another configuration; with ``force``, AGAIN.
+    """
+    if not os.path.lexists(path):
+        return RUN
+    try:
+        if os.path.isfile(path) and not os.path.getsize(path):
+            return BUSY if being_written(Path(path)) else AGAIN
+        attrs = read(path, attributes)
+        if other := difference(config, attrs, path):
+            raise UserError(
+                f"{path} is of another configuration: {other}; say --force to overwrite it or -o for another folder"
+            )
+        if attrs.get("status") == "finished":
+            return SKIP
+        if being_written(Path(path)):
+            return BUSY
+        return AGAIN if checkpoint.find(path) is None else RESUME
+    except UserError:
+        if force:
+            return AGAIN
+        raise
+
+
+def difference(config: Experiment, attrs: dict[str, Any], path: str) -> str:
+    """The first key, except in [checkpoint], in which the configuration of a result differs; empty if there is none."""
+    before = configuration.experiment(recorded(attrs.get("config", ""), path))
+    found = next(configuration.differences(before, config, ("checkpoint",)), None)
+    return "" if found is None else "{} is {} there and {} here".format(*found)

@@ -4,9 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from mpifed.sweeps.grid import Point
-from mpifed.sweeps.overall import Overall
-from mpifed.sweeps.runs import FAILED, FINISHED, Ended
-from mpifed.sweeps.state import BUSY
+from mpifed.sweeps.runs import BUSY, FAILED, FINISHED, Ended, Overall
 
 CONTINUE = "run the same command again to continue"
 NAMES = 5  # most names of failed points in the summary

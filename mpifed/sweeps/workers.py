@@ -16,8 +16,7 @@ from mpifed.core.errors import Trouble
 from mpifed.mpi.launcher import announced
 from mpifed.mpi.world import World
 from mpifed.sweeps.grid import Point
-from mpifed.sweeps.overall import Overall
-from mpifed.sweeps.runs import FAILED, STOP, STOPPED, Ended, Runs, packed, unpacked
+from mpifed.sweeps.runs import FAILED, STOP, STOPPED, Ended, Overall, Runs, packed, unpacked
 
 PROGRAM = "from mpifed.sweeps.workers import main; main()"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
@@ -97,20 +96,23 @@ class Crew:
     def __init__(self, todo: Sequence[Point], runs: Runs) -> None:
         self.left = deque(todo)
         self.runs = runs
-        self.told = ""  # the signal that was passed on
         self.workers: dict[Connection, Worker] = {}
         self.dismissed: list[Worker] = []
 
     def run(self, jobs: int) -> Iterator[Ended]:
-        """Hand out the points, and yield how they ended."""
+        """Hand out the points, and yield how they ended. A signal is passed on, and then no more points begin."""
+        told = False
         for _ in range(jobs):
             self.hire()
         while self.workers:
             for connection in wait(list(self.workers), PAUSE):
                 assert isinstance(connection, Connection)
                 yield from self.hear(self.workers[connection])
-            if signals.stop_signal and not self.told:
-                self.pass_on(signals.stop_signal)
+            if signals.stop_signal and not told:
+                told = True
+                self.left.clear()
+                for worker in self.workers.values():
+                    worker.process.send_signal(getattr(signal, signals.stop_signal))
 
     def hire(self) -> None:
         """Start a process, if there is a point for it."""
@@ -163,13 +165,6 @@ class Crew:
         del self.workers[worker.connection]
         worker.connection.close()
         self.dismissed.append(worker)
-
-    def pass_on(self, name: str) -> None:
-        """After a signal: send it on, and hand out no more points."""
-        self.told = name
-        self.left.clear()
-        for worker in self.workers.values():
-            worker.process.send_signal(getattr(signal, name))
 
     def stop(self) -> None:
         """Let all runs finish their round, for a while, and then kill them."""

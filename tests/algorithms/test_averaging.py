@@ -13,8 +13,7 @@ from mpifed.experiment.matching import matrix
 from mpifed.experiment.rule import refuse
 from mpifed.federation.participation.selection import All, Uniform
 from mpifed.federation.timing.device_rounds import DeviceRounds
-from tests.helpers import traits
-from tests.helpers.algorithm_runs import M, N, Run, build, distance, gradients, quadratics, systems
+from tests.helpers.algorithm_runs import M, N, Run, build, gradients, quadratics, systems
 from tests.helpers.devices import devices
 from tests.oracles import fednova as oracle
 from tests.oracles.problems import LeastSquares
@@ -37,13 +36,8 @@ def test_the_limit_of_local_gradient_descent_on_quadratics_is_in_closed_form_and
     assert np.allclose(run.rounds(1000)[-1], right, rtol=1e-7)
     optimum = np.linalg.solve(Q.sum(axis=0), b.sum(axis=0))
     assert np.linalg.norm(right - optimum) > 1e-3 * np.linalg.norm(optimum)
-
-
-def test_smaller_steps_end_nearer_to_the_minimiser():
-    far, near = (Run(LocalGD(k0=5, gamma=gamma), selection=All()) for gamma in (0.04, 0.004))
-    far.rounds(400)
-    near.rounds(1500)
-    assert 0 < distance(near) < 0.2 * distance(far)
+    nearer = limit(Q, b, 0.002, [4] * 5, np.ones(5))
+    assert 0 < np.linalg.norm(nearer - optimum) < 0.2 * np.linalg.norm(right - optimum)
 
 
 def partial(run, steps):
@@ -51,7 +45,7 @@ def partial(run, steps):
     algorithm, sizes = run.algorithm, run.data.sizes
     table = {"speed": 1.0, "deadline": 1.0, "partial": True}
     schedule = DeviceRounds(devices(sizes, algorithm=algorithm, **table), algorithm, 1)
-    each = traits.said_work(algorithm, sizes) / traits.said_local_steps(algorithm, sizes)
+    each = algorithm.work(sizes) / algorithm.local_steps(sizes)
     schedule.devices.speed = each * (np.array(steps) + 0.5)
     run.fed.schedule = schedule
     return run
@@ -93,7 +87,7 @@ def test_epochs_of_uneven_clients_are_unequal_work():
     options = {"epochs": 2, "batch_size": 1, "step": Constant(a=1e-7)}
     nova, averaging = (Run(kind(**options), selection=All()) for kind in (FedNova, FedAvg))
     steps, g = 2 * nova.data.sizes, gradients(nova, np.zeros(N))
-    assert np.array_equal(traits.said_local_steps(nova.algorithm, nova.data.sizes), steps)
+    assert np.array_equal(nova.algorithm.local_steps(nova.data.sizes), steps)
     assert len(set(steps)) > 3
     assert np.allclose(nova.rounds(1)[-1], -1e-7 * steps.mean() * g.mean(axis=0), rtol=1e-4)
     assert np.allclose(averaging.rounds(1)[-1], -1e-7 * (steps[:, None] * g).mean(axis=0), rtol=1e-4)

@@ -1,17 +1,21 @@
-"""What every algorithm says of itself: its work, the option to change where it diverges, what it inherits from."""
+"""What every algorithm says of itself, and its promises about bits, types and arguments in settings of all kinds."""
 
-from typing import Annotated
+from functools import cache
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
 import pytest
 from msgspec import Meta
 
-import mpifed
-from mpifed import Algorithm, Local, UserError
+from mpifed import Algorithm, Local
 from mpifed.algorithms.bases.algorithm import Client, Server, passes
 from tests.helpers import traits
-from tests.helpers.algorithm_runs import Run, build
+from tests.helpers.algorithm_cases import GRAPHED, SERVED
+from tests.helpers.algorithm_runs import Run, build, same
+from tests.helpers.covering import covering, every_row
+from tests.helpers.settings import ON_GRAPHS, WITH_SERVER, rows, started
+from tests.helpers.watching import Watch
 
 
 class Descent(Algorithm):
@@ -42,8 +46,8 @@ class Tuned(Descent):
 
 def test_nothing_is_guessed_from_the_names_of_options():
     d = np.array([3, 5])
-    assert np.array_equal(traits.said_work(Descent(), d), d)
-    assert np.array_equal(traits.said_work(Tuned(), d), [21, 35])
+    assert np.array_equal(Descent().work(d), d)
+    assert np.array_equal(Tuned().work(d), [21, 35])
     assert (traits.tuning(Descent()), traits.tuning(Tuned())) == ("the step size", "algorithm.lr")
 
 
@@ -79,11 +83,63 @@ def test_passes_counts_the_gradients_of_local_steps(k0, epochs, batch_size, monk
     assert not np.delete(counted, selected).any()
 
 
-@pytest.mark.parametrize("name", ["feddcd", "accfeddcd"])
-def test_dual_methods_refuse_to_select_one_client_and_say_why(name):
-    with pytest.raises(UserError) as refused:
-        mpifed.run({"algorithm": name, "data": "quadratic", "selection": {"count": 1}, "rounds": 1})
-    assert str(refused.value) == (
-        f"selection takes 1 client a round, but {name} needs at least 2: with one client the mean equals its own "
-        "model, so the dual variables never change"
+ROUNDS = 4
+COVER = [*rows(covering, WITH_SERVER), *rows(covering, ON_GRAPHS)]
+covered = pytest.mark.parametrize("place", range(len(COVER)), ids=["-".join(row.values()) for _, row in COVER])
+
+
+class Both(NamedTuple):
+    """The same run on one host, whose client methods cannot write to their arguments, and on several."""
+
+    alone: Run
+    together: Run
+    watch: Watch
+    models: list[np.ndarray]  # of either, (rounds, n)
+    dtype: str
+
+
+def both(algorithm, row):
+    alone, together = started(algorithm, row), started(algorithm, row, together=True)
+    alone.hosts[0].algorithm = watch = Watch(algorithm)
+    return Both(alone, together, watch, [run.rounds(ROUNDS) for run in (alone, together)], row["dtype"])
+
+
+@cache
+def of_the_cover(place):
+    return both(*COVER[place])
+
+
+def same_bits(runs):
+    one, other = runs.alone, runs.together
+    return (
+        runs.models[0].tobytes() == runs.models[1].tobytes()
+        and same(one.states(), other.states())
+        and same(*(run.fed.evaluate(run.server.x).values() for run in (one, other)))
+        and vars(one.fed.ledger) == vars(other.fed.ledger)
+        and np.array_equal(one.fed.times_selected, other.fed.times_selected)
     )
+
+
+def same_types(runs):
+    models = runs.watch.models == {np.dtype(runs.dtype)} and runs.alone.server.x.dtype == runs.dtype
+    return models and runs.watch.kept and all(v.dtype == runs.dtype for v in runs.alone.states() if v.ndim > 1)
+
+
+@covered
+def test_the_bits_do_not_depend_on_hosts_nor_on_blocks_nor_on_arguments_that_can_be_written_to(place):
+    assert same_bits(of_the_cover(place))
+
+
+@covered
+def test_models_and_states_keep_their_type(place):
+    assert same_types(of_the_cover(place))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [*SERVED, *GRAPHED])
+def test_so_it_is_in_every_setting(method):
+    factors = (ON_GRAPHS if method in GRAPHED else WITH_SERVER) | {"method": [method]}
+    for algorithm, row in rows(every_row, factors):
+        runs = both(algorithm, row)
+        assert same_bits(runs), row
+        assert same_types(runs), row

@@ -1,6 +1,6 @@
 """Every method with all its options: it descends and keeps its promises about states and traffic.
 
-What options play no part in, such as the number of hosts, is in test_every_setting.py.
+What options play no part in, such as the number of hosts, is in test_base.py.
 """
 
 from contextlib import nullcontext
@@ -137,7 +137,7 @@ def test_the_ledger_is_what_the_method_says_along_every_edge_that_is_there(place
     assert not any(vars(found.begun).values())  # what nodes agree on before round one is not charged
     ends = sum(2 * found.run.fed.weights.at(round).edges for round in range(1, ROUNDS + 1))
     ledger = found.run.fed.ledger
-    down, up = traits.said_traffic(EVERY[place][0], N)
+    down, up = EVERY[place][0].traffic(N)
     assert (ledger.bytes_down, ledger.bytes_up) == (ends * down * size, ends * up * size)
     assert (ledger.bits_down, ledger.bits_up) == (8 * ledger.bytes_down, 8 * ledger.bytes_up)
     assert ledger.uploads == ledger.downloads == ledger.exchanges // ROUNDS * ends
@@ -149,7 +149,7 @@ def test_what_an_algorithm_says_of_its_traffic_is_what_travels(place):
     algorithm = EVERY[place][0]
     exchanges = EXCHANGES.get(algorithm.label(), 1) / max(1, traits.selections(algorithm))
     up, down = (exchanges * count / 8 for count in traffic(algorithm, 8))
-    assert traits.said_traffic(algorithm, N) == (down, up)
+    assert algorithm.traffic(N) == (down, up)
 
 
 @with_a_server
@@ -168,7 +168,7 @@ def test_a_problem_that_lacks_what_an_algorithm_needs_is_refused_by_name(algorit
     name = algorithm.label()
     for problem in ("least-squares", "svm", "mlp", "softmax"):
         config = replace(experiment({"algorithm": name, "problem": problem}), algorithm=algorithm)
-        lacking = traits.lacking(algorithm, config.problem)
+        lacking = traits.missing(algorithm, type(config.problem))
         sentence = rf"^{name} cannot run on {problem}: it needs {' '.join(lacking[:1])} \("
         with pytest.raises(UserError, match=sentence) if lacking else nullcontext():
             refuse(config, RULES)

@@ -160,29 +160,22 @@ def path_of(f, x, sigma, most, count):
     return paths
 
 
-def test_a_step_that_is_far_too_long_is_taken_back():
-    """f = ½ 8x², σ = 1/4: 1, −31, and back, with σ = 8."""
-    paths = path_of(lambda x: 8 * x, [1.0], 0.25, 100.0, 3)
-    assert [path.x.item() for path in paths] == [1.0, -31.0, 1.0, 0.0]
-    assert [path.sigma for path in paths] == [0.25, 0.25, 8.0, 8.0]
-
-
-def test_a_penalty_that_is_too_large_is_halved_until_it_is_twice_the_curvature():
-    sigmas = [path.sigma for path in path_of(lambda x: 8 * x, [1.0], 512.0, 1e9, 9)]
-    assert sigmas == [512.0, 512.0, 256.0, 128.0, 64.0, 32.0, 16.0, 16.0, 16.0, 16.0]
-
-
-def test_a_penalty_that_is_slightly_too_small_grows_at_once():
-    """c = 8 is not more than 2σ: no step back, and the next σ is 16."""
-    paths = path_of(lambda x: 8 * x, [1.0], 4.0, 1e9, 2)
-    assert [path.sigma for path in paths] == [4.0, 4.0, 16.0]
-    assert paths[2].before == paths[1].x
-
-
-def test_no_curvature_counts_that_the_clients_cannot_have():
-    paths = path_of(lambda x: 8 * x, [1.0], 1.0, 4.0, 2)
-    assert paths[2].sigma == 4.0
-    assert paths[2].x == paths[2].before == [1.0]
+@pytest.mark.parametrize(
+    ("sigma", "most", "models", "sigmas"),
+    [
+        (0.25, 100.0, [1.0, -31.0, 1.0, 0.0], [0.25, 0.25, 8.0, 8.0]),
+        (4.0, 1e9, [1.0, -1.0, 1.0], [4.0, 4.0, 16.0]),
+        (1.0, 4.0, [1.0, -7.0, 1.0], [1.0, 1.0, 4.0]),
+        (512.0, 1e9, [], [512.0, 512.0, 256.0, 128.0, 64.0, 32.0, 16.0, 16.0, 16.0, 16.0]),
+    ],
+    ids=["a step far too long is taken back", "c = 8 <= 2σ: none is", "no curvature above most", "halved down to 2c"],
+)
+def test_a_penalty_comes_to_twice_the_curvature(sigma, most, models, sigmas):
+    """f = ½ 8x²."""
+    paths = path_of(lambda x: 8 * x, [1.0], sigma, most, len(sigmas) - 1)
+    assert [path.sigma for path in paths] == sigmas
+    assert [path.x.item() for path in paths[: len(models)]] == models
+    assert paths[2].before == (1.0 if sigma <= 1 else paths[1].x)
 
 
 def test_errors_make_the_penalty_larger_and_no_step_back():

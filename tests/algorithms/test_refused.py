@@ -23,6 +23,10 @@ GRADIENTS = "ef21 diana marina"
 COMPRESSED = "ef21 diana marina fednl"
 EITHER = r"^algorithm\.solver: the solver gd needs either steps or delta$"
 UNSEEDED = r'^algorithm\.noise_seed = 4 is wrong: only noise = "clipped"'
+ALONE = (
+    "^selection takes 1 client a round, but {name} needs at least 2: with one client the mean equals its own model, so "
+    "the dual variables never change$"
+)
 LINEAR = r"optimizer = \w+ is wrong: fednova divides by the weights of a sum of "
 REFUSED = [
     *wrong("fedgia", [("adaptive", "yes"), ("adaptive", 1), ("adaptive", None)], "it must be true or false"),
@@ -114,12 +118,13 @@ def test_options_that_make_no_sense_are_refused(method, options, sentence):
         *each("diana marina", "compressor", {"name": "topk", "k": 2}, '"topk" is wrong: .* needs an unbiased'),
         *each("fedgia-async", "adaptive", True, r"^algorithm\.adaptive = true is wrong: uploads of fedgia-async "),
         *[("fedepm", {"noise": name, "noise_seed": 4}, UNSEEDED) for name in ("released", "matched", "none")],
+        *[(name, {}, ALONE.format(name=name)) for name in ("feddcd", "accfeddcd")],
     ],
     ids=str,
 )
 def test_what_does_not_go_together_is_refused_before_round_one(method, options, sentence):
     with pytest.raises(UserError, match=sentence):
-        build(method, options).verify(4)
+        build(method, options).verify(1)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from mpifed import Pool, UserError, stream
 from mpifed.algorithms.parts.stochastic_solvers import SGD, SVRG, Adam
 from mpifed.data.sources.synthetic import Synthetic
 from mpifed.problems.softmax import Softmax
-from tests.helpers import traits
 from tests.helpers.algorithm_runs import Run, build, local
 
 LAM = 0.05
@@ -114,7 +113,7 @@ def test_svrg_comes_closer_than_sgd_with_the_same_steps():
 )
 def test_a_solver_knows_its_work(table, gradients):
     """Sample gradients of clients with 9 and 12 samples; an epoch of SVRG takes three passes."""
-    assert traits.said_work(build("feddcd", {"solver": table}), np.array([9, 12])).tolist() == gradients
+    assert build("feddcd", {"solver": table}).work(np.array([9, 12])).tolist() == gradients
 
 
 @pytest.mark.parametrize(

@@ -60,19 +60,17 @@ def test_numbers_of_a_paper_keep_their_digits_and_a_block_may_have_seeds_and_tri
     assert [bench.trials_of(block) for block in bench.block] == [(3, False), (20, True)]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "sentence"),
-    [
+def test_a_wrong_file_is_refused(tiny):
+    text = tiny.read_text()
+    for old, new, sentence in (
         ("seeds = 20", "", "missing required field `seeds`"),
         ("rounds = [5.0, 4.0]", "rounds = [5.0]", "no such row or measure"),
         ('order = ["FedGiA", "FedAvg"]', "", "needs exactly one of order, falls"),
         ("k0", "k1", "k1"),
-    ],
-)
-def test_a_wrong_file_is_refused(old, new, sentence, tiny):
-    tiny.write_text(tiny.read_text().replace(old, new, 1))
-    with pytest.raises(UserError, match=sentence):
-        list(runs(benches.read("fedgia/tiny"), 1, "fedgia/tiny"))
+    ):
+        tiny.write_text(text.replace(old, new, 1))
+        with pytest.raises(UserError, match=sentence):
+            list(runs(benches.read("fedgia/tiny"), 1, "fedgia/tiny"))
 
 
 def test_measures_of_a_run():

@@ -79,7 +79,7 @@ def test_runs_that_ended_early_and_single_seeds_decide_little(a, b, text):
     assert wide == "not decided: the error is too large"
 
 
-def test_runs_with_the_same_seed_are_compared():
+def test_runs_with_the_same_seed_are_compared_and_factors_where_all_numbers_are_positive():
     hard = np.array([10.0, 50.0, 200.0, 400.0])
     assert below(Sample(tuple(hard)), Sample(tuple(hard * [1.1, 1.2, 1.1, 1.2]))) == HOLDS
     assert below(Sample(tuple(hard)), Sample(tuple(hard[::-1] * 1.1))) == TIE
@@ -88,9 +88,6 @@ def test_runs_with_the_same_seed_are_compared():
     assert difference(Sample((1.0,)), Sample((2.0,), seeds=(5,))) == (-INF, INF)
     a, b = Sample((1.0, 2.0, 3.0)), Sample((2.0, 3.5, 4.0))
     assert (below(a, b), below(a, b, 20)) == (HOLDS, TIE)  # more comparisons need more evidence
-
-
-def test_factors_are_compared_where_all_numbers_are_positive():
     small, large = Sample((1e-5, 2e-6, 3e-5, 5e-6)), Sample((1e-3, 1e-2, 2e-4, 6e-4))
     assert below(small, large) == HOLDS
     assert below(Sample((-1e-5, *small.values[1:])), large) == TIE

@@ -39,6 +39,9 @@ def test_the_penalty_is_exact_from_the_threshold_on_and_a_large_one_moves_nothin
     f = theory.setting(theory.Key(at)).known.f
     assert theory.penalised(theory.Key(fedepm(1.5)))[0] == pytest.approx(6 * f)
     assert theory.penalised(theory.Key(below))[0] < 6 * f
+    s = theory.setting(theory.Key(fedepm(0.001)))
+    W = np.random.default_rng(0).standard_normal((6, 4))
+    assert np.allclose(iterates.elastic_net(s, W), elastic_net_mean(W, s.lam, s.eta), atol=1e-12)
     assert (theory.unmoved(fedepm(10.0)), theory.last_step(fedepm(10.0))) == (1, 0)  # with a large one no model moves
 
 
@@ -50,12 +53,6 @@ def test_f_grows_by_no_more_than_the_lemma_allows(algorithm):
     assert found.moved.any()
     assert theory.excess(result) <= 1e-12
     assert theory.above_penalised(result) >= 0
-
-
-def test_the_elastic_net_mean_is_that_of_the_package():
-    s = theory.setting(theory.Key(fedepm(0.001)))
-    W = np.random.default_rng(0).standard_normal((6, 4))
-    assert np.allclose(iterates.elastic_net(s, W), elastic_net_mean(W, s.lam, s.eta), atol=1e-12)
 
 
 SFEDAVG = {"name": "sfedavg", "k0": 3, "step": {"name": "sqrt-samples", "a": 0.01}}  # k0 steps from the model

@@ -21,13 +21,10 @@ def run(rho, clients=CLIENTS, lam=LAM, largest=L, **options):
     return mpifed.run(table | {"stop": {"diverged": 0}})
 
 
-def test_checking_changes_no_iterate():
+def test_checking_changes_no_iterate_and_records_what_14_16_and_19_speak_of():
     options = {"lam": 2.0, "rho": 0.3, "batch_size": 0, "center": "local"}
     plain, checked = (Run(build(name, options)) for name in ("flame", CHECKED))
     assert same(plain.rounds(4), checked.rounds(4))
-
-
-def test_what_is_recorded_is_what_14_16_and_19_speak_of():
     lam, rho = 2.0, 0.3
     run = Run(build(CHECKED, {"lam": lam, "rho": rho, "batch_size": 0, "center": "local"}))
     moved, errors = np.zeros((3, M)), np.zeros(M)

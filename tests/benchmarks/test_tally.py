@@ -48,7 +48,7 @@ def test_cells_and_claims_are_counted(outcome):
     assert seconds.startswith("4 more cells are seconds")
 
 
-def test_what_is_off_has_a_reason_or_says_that_it_has_none(outcome):
+def test_what_is_off_has_a_reason_perhaps_for_one_measure_or_says_that_it_has_none(outcome):
     text = remaining([tally(outcome())])
     assert text.startswith("3 rows and claims are off, open or ties; 1 of them have no reason.")
     assert f"- Example V.1, FedGiA, CR: off (k₀ = 5: +50 %): {UNEXPLAINED}" in text
@@ -58,9 +58,6 @@ def test_what_is_off_has_a_reason_or_says_that_it_has_none(outcome):
     assert f"does not hold in either case: {UNEXPLAINED}" in remaining([tally(outcome(FedAvg=failing))])
     good = outcome('measure = "rounds"', 'measure = "rounds"\nwhy = "FedAvg is good"', FedAvg=failing)
     assert "does not hold in either case: FedAvg is good" in remaining([tally(good)])
-
-
-def test_a_reason_may_belong_to_one_measure(outcome):
     why = 'why = { FedAvg = "it is a test" }'
     assert "3 of 3 seeds): few" in remaining([tally(outcome(why, 'why.FedAvg = { rounds = "few", tct = "busy" }'))])
     with pytest.raises(UserError, match=r"explains unknown rows or measures: .*'round'"):
@@ -84,14 +81,11 @@ def test_other_data_are_marked_and_not_judged(outcome):
     assert tally(judged).cells == {"agrees": 1, "off": 1, "on other data": 1, "seconds": 2}
 
 
-def test_medians_are_told_as_medians(outcome):
+def test_medians_are_told_as_medians_and_how_many_runs_are_behind_a_number(outcome):
     found = outcome("optimum = true", 'optimum = true\ncenter = "median"', FedGiA=[range(20, 71), (6,) * 51])
     table = tables(found, found.bench.block[0])[0]
     assert table.rows[0][1].startswith("45.0, half in 32.0 to 58.0 [5.0] ✗")
     assert "the numbers are medians, with the range of the middle half" in table.notes
-
-
-def test_the_report_says_how_many_runs_are_behind_a_number(outcome):
     assert behind(outcome()) == "our numbers: 3 seeds; the paper's: 20 runs"
     assumed = outcome("trials = 20\n", "")
     assert behind(assumed) == "our numbers: 3 seeds; the paper's: 1 run (assumed, not printed)"

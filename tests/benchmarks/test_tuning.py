@@ -19,17 +19,8 @@ LEFT_OUT |= {"ad-admm", "fedbuff", "fedgia-async"}  # asynchronous: in beyond/as
 
 
 def test_values_are_multiples_of_units():
-    texts = {
-        "1..8 / L": "0.25..2",
-        "0.5 * L": 2.0,
-        "10 / LD": 0.05,
-        "2 * kappa": 0.02,
-        "0.1 * X": 0.05,
-        "0.01 * nXX": 0.05,
-        "5e-4 * LX": 0.001,
-        "constant": "constant",
-        1.5: 1.5,
-    }
+    texts = {"1..8 / L": "0.25..2", "0.5 * L": 2.0, "10 / LD": 0.05, "2 * kappa": 0.02, "0.1 * X": 0.05}
+    texts |= {"0.01 * nXX": 0.05, "5e-4 * LX": 0.001, "constant": "constant", 1.5: 1.5}
     assert {text: UNITS.scaled(text) for text in texts} == texts
 
 

@@ -13,7 +13,7 @@ from benchmarks.verdict import AGREES, NONE, OFF, OPEN, TIME, Sample, interval, 
 TEN = Sample((10.0, 11.0, 12.0, 11.0, 10.5, 11.5, 11.0, 10.0, 12.0, 11.0))
 
 
-def test_a_number_near_the_mean_agrees_one_far_is_off():
+def test_a_number_near_the_mean_up_to_half_a_unit_of_its_last_digit_agrees_and_one_far_is_off():
     assert judge(TEN, 11.2, 20) == (AGREES, "-2 %")
     assert judge(TEN, 12.4, 20) == (OFF, "-11 %")
     assert judge(TEN, 22.0, 20, True) == (TIME, "0.5 × theirs")
@@ -28,9 +28,6 @@ def test_a_number_near_the_mean_agrees_one_far_is_off():
     assert judge(Sample((14.0, 19.0, 22.0)), 18.0, 20) == (OPEN, "+2 %, interval ± 63 %")
     assert judge(Sample((14.0, 19.0, 22.0)), 3.0, 20) == (OFF, "+511 %")
     assert judge(Sample((0.1, -0.1, 0.3)), 0.0, 1).kind == AGREES
-
-
-def test_a_number_is_known_to_half_a_unit_of_its_last_printed_digit():
     assert [printed(Printed(text)) for text in ("3.0", "3.", "0.90", "1e-3")] == [0.05, 0.5, 0.005, 0.0005]
     assert [printed(number) for number in (3, 0.9029, 1.5)] == [0.5, 0.00005, 0.05]
     seeds = Sample((3.3, 3.31, 3.32))
@@ -53,7 +50,7 @@ def test_a_number_never_reached_is_off_where_runs_were_long_enough():
     assert judge(Sample((math.nan,) * 3), 11.0, 20) == (NONE, "no number")
 
 
-def test_counts_that_never_vary_still_have_an_interval():
+def test_counts_that_never_vary_still_have_an_interval_and_medians_are_compared_by_order_statistics():
     wide = {(3, 20): 0.55, (10, 20): 0.3, (3, 1): 1.0, (20, 1): 0.0, (3, math.inf): 0.527}  # seeds, trials
     for (seeds, trials), by in wide.items():
         assert interval(Sample((5.0,) * seeds), trials) == pytest.approx((5 - by, 5 + by), abs=1e-3)
@@ -62,9 +59,6 @@ def test_counts_that_never_vary_still_have_an_interval():
     assert judge(Sample((1.0,) * 3), Printed("1.0"), 20).kind == AGREES
     assert judge(Sample((1.0,) * 3), Printed("1.3"), 20) == (OPEN, "-23 %, interval ± 46 %")
     assert judge(Sample((1.0,) * 3), Printed("1.9"), 20).kind == OFF
-
-
-def test_medians_are_compared_by_order_statistics():
     modes = Sample(tuple(23.0 + k / 10 for k in range(25)) + tuple(38.0 + k / 10 for k in range(26)))
     assert judge(modes, 38.5, 20, center="median").kind == OPEN  # between the modes nothing is known
     one = Sample(tuple(23.0 + k / 10 for k in range(50)))

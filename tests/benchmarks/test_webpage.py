@@ -29,7 +29,7 @@ GIA = [("FedGiA", "", ""), ("", "fedgia-fedgiatable4", "table4")]
 CONTENTS = [("", "report", "Report"), *GIA, ("FLAME", "", ""), ("", "flame-flametable2", "table2")]
 
 
-def test_the_contents_lead_to_every_benchmark_under_its_paper_by_the_anchors_of_github():
+def test_the_contents_lead_to_every_benchmark_and_a_link_survives_any_folder(tmp_path, monkeypatch):
     text = webpage(PAGE)
     ids = re.findall(r'<h\d id="([^"]+)"', text)
     assert ids == ["report", "fedgia-fedgiatable4", "example-v1", "example-v1-1", "flame-flametable2"]
@@ -38,9 +38,6 @@ def test_the_contents_lead_to_every_benchmark_under_its_paper_by_the_anchors_of_
     # and the page loads nothing from elsewhere
     assert not re.search("https?://|src=|<link|@import", text)
     assert "aria-sort" in text  # a click on a head sorts its table
-
-
-def test_a_link_survives_any_folder_and_without_the_parser_there_is_no_page(tmp_path, monkeypatch):
     made = webpage(link("file", tmp_path / "a b (c)" / "x.toml", tmp_path / "my results (new)"))
     assert '<a href="../a%20b%20%28c%29/x.toml">file</a>' in made
     monkeypatch.setitem(sys.modules, "markdown_it", None)

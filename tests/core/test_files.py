@@ -1,11 +1,15 @@
-"""Files appear under their name when they are complete, and never otherwise."""
+"""Files appear when they are complete, are read as they were written or refused, and lead nowhere else."""
 
 import os
 
+import h5py
+import numpy as np
 import pytest
 
+from mpifed.core import checksummed
 from mpifed.core.errors import UserError
 from mpifed.core.files import atomic_file, claim, replacing, unclaim
+from mpifed.core.hdf5 import datasets, entry, values
 
 
 @pytest.fixture
@@ -62,3 +66,54 @@ def test_a_claimed_name_is_the_first_that_is_free_and_is_taken_from_then_on(tmp_
     assert (tmp_path / "d").read_text() == "a result"
     with pytest.raises(UserError, match=r"nowhere/a cannot be written: "):
         claim([str(tmp_path / "nowhere" / "a")])
+
+
+def test_files_are_read_as_they_were_written_and_refused_where_a_byte_or_the_name_has_changed(tmp_path):
+    path = tmp_path / "state.npz"
+    arrays = {"x": np.arange(5.0), "k": np.array(3)}
+    checksummed.write(path, arrays)
+    read = checksummed.read(path)
+    assert read.keys() == arrays.keys()
+    assert all(np.array_equal(read[name], arrays[name]) for name in arrays)
+    content = path.read_bytes()
+    path.write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
+    with pytest.raises(UserError, match=r"state\.npz is damaged or missing \(its checksum is wrong\)"):
+        checksummed.read(path)
+    path.write_bytes(content)
+    path.rename(tmp_path / "other.npz")
+    with pytest.raises(UserError, match=r"other\.npz is damaged or missing"):
+        checksummed.read(tmp_path / "other.npz")
+    with pytest.raises(UserError, match=r"state\.npz is damaged or missing"):
+        checksummed.read(path)
+    assert checksummed.read_text(tmp_path / "state.json") is None
+
+
+@pytest.fixture
+def file(tmp_path):
+    with h5py.File(tmp_path / "other.h5", "w") as other:
+        other["secret"] = [1, 2, 3]
+    with h5py.File(tmp_path / "file.h5", "w") as made:
+        made["numbers"] = np.arange(4.0)
+        made["words"] = ["a", "é"]
+        group = made.create_group("group")
+        group["numbers"], group["empty"] = [1], h5py.Empty("f")
+        group.create_group("inner")
+        made["soft"] = h5py.SoftLink("/numbers")
+        made["outside"] = h5py.ExternalLink("other.h5", "secret")
+        layout = h5py.VirtualLayout((3,), "i8")
+        layout[:] = h5py.VirtualSource("other.h5", "secret", (3,))
+        made.create_virtual_dataset("virtual", layout)
+    with h5py.File(tmp_path / "file.h5") as opened:
+        yield opened
+
+
+def test_arrays_and_texts_are_read_whole_without_groups_and_what_leads_elsewhere_is_refused(file):
+    assert values(entry(file, "numbers", "file"), "numbers").tolist() == [0, 1, 2, 3]
+    assert values(entry(file, "words", "file"), "words").tolist() == ["a", "é"]
+    assert entry(file, "missing", "file") is None
+    for name in ("soft", "outside", "virtual"):
+        with pytest.raises(UserError, match=f"^{name} of file "):
+            entry(file, name, "file")
+    assert [name for name, _ in datasets(entry(file, "group", "file"), "file")] == ["numbers"]
+    with pytest.raises(UserError, match="of file is a link"):
+        dict(datasets(file, "file"))

@@ -1,11 +1,16 @@
-"""The size of blocks follows the L2 cache that a core has to itself."""
+"""What a rank takes of its machine: half of the L2 cache of a core for a block, threads, and memory that is there."""
 
+import os
 import subprocess
+import sys
 
 import pytest
 
-from mpifed.core import processor
+import mpifed
+from mpifed.core import memory, processor, threads
+from mpifed.core.errors import UserError
 from mpifed.core.processor import LEAST, MOST, UNKNOWN, block_size
+from tests.helpers.commands import execute
 
 
 @pytest.fixture
@@ -77,3 +82,51 @@ def test_a_mac_is_asked_by_sysctl(said, expected, monkeypatch):
     assert processor.l2_of_a_core() == expected
     monkeypatch.undo()
     assert LEAST <= block_size().bytes <= MOST  # on this machine
+
+
+@pytest.mark.parametrize(
+    ("variable", "count"), [(None, 1), ("1", 1), ("6", 6), ("4,2", 4), ("", 1), ("0", 1), ("many", 1)]
+)
+def test_networks_use_what_the_job_gives_a_rank(monkeypatch, variable, count):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", variable)
+    assert threads.of_networks() == count
+
+
+def test_kernels_have_one_thread_even_where_the_job_gives_a_rank_more(monkeypatch):
+    for name in threads.KERNELS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    threads.limit()
+    assert os.environ["OMP_NUM_THREADS"] == "4"
+    assert {os.environ[name] for name in threads.KERNELS} == {"1"}
+    program = "import numpy, threadpoolctl as t; print([p['num_threads'] for p in t.threadpool_info()])"
+    assert execute([sys.executable, "-c", program], OMP_NUM_THREADS="4").out.strip() == "[1]"
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")  # the variable of the BLAS itself stays
+    threads.limit()
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "3"
+
+
+@pytest.mark.torch
+def test_a_network_runs_with_the_threads_of_its_rank(monkeypatch):
+    torch = pytest.importorskip("torch")
+    asked = []
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    data, problem = {"name": "images", "clients": 2, "size": 16}, {"name": "cnn", "device": "cpu"}
+    mpifed.run(data=data, problem=problem, algorithm="fedavg", rounds=1)
+    assert set(asked) == {3}
+
+
+def test_what_does_not_fit_into_memory_or_declares_more_than_its_file_can_hold_is_refused(monkeypatch):
+    assert 0 < memory.free() < 2**60
+    monkeypatch.setattr(memory, "free", lambda: 10**9)
+    memory.check_memory(10**9, "X")
+    with pytest.raises(UserError, match=r"^X would take 2,000 MB of memory, but only 1,000 MB are free$"):
+        memory.check_memory(2 * 10**9, "X")
+    memory.check_declared(memory.MOST_PACKED * 10**6, 10**6, "X")
+    with pytest.raises(UserError, match=r"^X declares 1,100,000,001 bytes, but its 1,000,000 bytes"):
+        memory.check_declared(memory.MOST_PACKED * 10**6 + 1, 10**6, "X")
+    memory.check_declared(memory.SMALL, 0, "X")  # too small to matter
+    assert (memory.size_of((2**40, 2**40), 8), memory.size_of((), 8)) == (2**83, 8)

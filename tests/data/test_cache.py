@@ -8,7 +8,7 @@ from mpifed.data.sources.linreg_noniid import LinregNoniid
 from tests.helpers.data_files import write
 
 
-def test_data_sets_are_made_once_as_long_as_there_is_room(monkeypatch):
+def test_data_sets_are_made_once_as_long_as_there_is_room_and_keep_names_notes_and_values(monkeypatch, tmp_path):
     made = []
     plain = LinregNoniid.load
     monkeypatch.setattr(LinregNoniid, "load", lambda self, *words: made.append(words) or plain(self, *words))
@@ -29,9 +29,6 @@ def test_data_sets_are_made_once_as_long_as_there_is_room(monkeypatch):
         small.load(source, seed, "float64").rows(1, 3)
         assert sum(kept.bytes for kept in small.sets.values()) <= small.most
     assert list(Cache(0).sets) == []
-
-
-def test_cached_data_keep_names_notes_and_values(tmp_path):
     path = write(tmp_path / "x.npz", {"X": np.ones((3, 2)), "y": np.array(["b", "a", "c"])})
     source = Data.build({"name": "file", "path": str(path), "clients": 2}, "data")
     cached, plain = Cache().load(source, 0, "float64"), source.load(0, "float64")

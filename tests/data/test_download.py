@@ -14,7 +14,7 @@ import pytest
 from mpifed.core.errors import UserError
 from mpifed.data import download
 from mpifed.data.download import fetch
-from tests.helpers.real_data import REAL
+from tests.helpers.image_files import REAL
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from mpifed.data.base import Data
 from mpifed.data.labels import fitted, numbers_of_texts
 from mpifed.data.pool import Pool
 from mpifed.problems.base import Problem
-from tests.helpers.made_data import build
+from tests.helpers.image_files import build
 
 
 def pool(labels, names=(), test=None, dtype="float64"):
@@ -41,12 +41,13 @@ ALONE = "with one class there is nothing to tell apart"
         ("binary", [-1], None, f"all labels are -1: {ALONE}"),
         *(("classes", labels, None, "") for labels in ([0, 1, 2, 1], [True, False])),
         *(("binary", labels, None, "") for labels in ([0, 1], [-1, 1])),
-        *(("numbers", labels, None, "") for labels in ([1, 2, 3], [0, 3], [0.5], [1, 1])),
+        *(
+            ("numbers", labels, None, "")
+            for labels in ([1, 2, 3], [0, 3, 3, 1], [0.5, 0.25, 0.5], [1, 1], [0, 1 << 21])
+        ),
     ],
 )
-def test_what_becomes_of_labels_is_said_and_where_nothing_is_said_the_data_stay_as_they_are(
-    kind, labels, wanted, note, dtype
-):
+def test_what_becomes_of_labels_is_said_and_without_a_note_the_data_stay_as_they_are(kind, labels, wanted, note, dtype):
     plain = pool(labels, dtype=dtype)
     data = fitted(plain, kind)
     X, y = data.rows(0, 1)
@@ -90,11 +91,6 @@ def test_labels_of_test_samples_count_and_two_texts_are_two_classes():
     assert fitted(pool([0, 2], test=[1]), "classes").notes == ()
     data = pool([0, 1], ("cat", "dog"))
     assert fitted(data, "binary") is data
-
-
-@pytest.mark.parametrize("labels", [[0, 3, 3, 1], [-1, 1, 1], [0.5, 0.25, 0.5], [0, 1 << 21]])
-def test_values_are_the_distinct_labels(labels):
-    assert pool(labels).values().tolist() == sorted(set(labels))
 
 
 @pytest.mark.parametrize("name", ["synthetic", "gaussian", "images", "linreg-noniid", "quadratic", "lower-bound"])

@@ -47,8 +47,7 @@ def test_with_equal_clients_all_compute_at_once():
 
 
 def test_the_theorem_of_uniform_selection_is_not_certified():
-    words = ["algorithm=feddcd", "data=gaussian", "data.clients=5", "problem=logistic", "rounds=3", *SLOW]
-    words += ["system.passes=3"]
+    words = ["algorithm=feddcd", "data=gaussian", "data.clients=5", "problem=logistic", *SLOW, "system.passes=3"]
     plain = certified(experiment(override({}, words)))
     away = certified(experiment(override({}, [*words, "asynchronous.arrivals=2"])))
     told = [{one.name: one.holds for one in found.conditions}["uniform selection (1: yes)"] for found in (plain, away)]

@@ -1,6 +1,7 @@
 """The experiment file: every key has a default, what is written is read back, and mistakes are told in one sentence."""
 
 import tomllib
+from copy import deepcopy
 
 import msgspec
 import pytest
@@ -15,10 +16,7 @@ from mpifed.experiment.config import DEFAULT_STUDY, FAMILIES, experiment, overri
 
 def told(assignment, table=None):
     """The experiment that a table with overrides describes."""
-    return experiment(override(table or {}, [assignment] if isinstance(assignment, str) else assignment))
-
-
-# defaults
+    return experiment(override(deepcopy(table or {}), [assignment] if isinstance(assignment, str) else assignment))
 
 
 def test_no_stop_rule_is_on_but_in_the_default_study():
@@ -43,9 +41,6 @@ def test_options_of_a_problem_do_not_need_its_name_and_a_bare_name_is_a_table():
     assert type(experiment({"stop": {"optimum": 3}}).stop.optimum) is float
 
 
-# every component
-
-
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 def test_every_name_builds_a_component_of_that_name_which_explains_itself_and_its_keys(family):
     for name in family.choices:
@@ -59,8 +54,6 @@ def test_every_name_builds_a_component_of_that_name_which_explains_itself_and_it
             tables = [kind for kind in within(field.type) if isinstance(kind, type) and issubclass(kind, Table)]
             assert tables or "description=" in str(field.type), f"{name}.{field.name} has no description"
 
-
-# writing and reading back
 
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 numbers = st.floats(0, 1e300, exclude_min=True, allow_subnormal=False)
@@ -127,9 +120,10 @@ def test_nested_tables_become_dotted_keys_in_their_order():
     assert list(flat(table).items()) == [("seed", 3), ("data.name", "a"), ("data.partition.name", "iid")]
 
 
-# overrides
-
 SIZES = {"name": "file", "path": "x.h5", "partition": {"name": "sizes", "least": 0.3}}
+AVG, GRAM = {"name": "fedavg"}, {"name": "fedgia", "H": "gram"}
+STEP = {"step": {"name": "constant", "a": 0.1}}
+MU = {"mu": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -140,7 +134,6 @@ SIZES = {"name": "file", "path": "x.h5", "partition": {"name": "sizes", "least":
         ("dtype=float32", "dtype", "float32"),
         ('dtype="float32"', "dtype", "float32"),
         ("stop.gradient=1e-9", "stop.gradient", 1e-9),
-        ("stop.gradient=0", "stop.gradient", 0),
         ("stop.gradient_scale=m^2", "stop.gradient_scale", "m^2"),
         ("record.personal=true", "record.personal", True),
         ("data.partition.sizes=[3, 4]", "data.partition.sizes", [3, 4]),
@@ -149,7 +142,6 @@ SIZES = {"name": "file", "path": "x.h5", "partition": {"name": "sizes", "least":
         ("data.path=C:\\x.h5", "data.path", "C:\\x.h5"),
         ("data.path=1.h5", "data.path", "1.h5"),
         ("algorithm=fedavg", "algorithm.name", "fedavg"),
-        ("selection=all", "selection.name", "all"),
         ("algorithm.step=constant", "algorithm.step", "constant"),
         ("algorithm.step.a=0.1", "algorithm.step.a", 0.1),
     ],
@@ -165,43 +157,26 @@ def test_an_override_is_toml_or_a_bare_word(assignment, place, value):
 @pytest.mark.parametrize(
     ("table", "assignments", "same"),
     [
-        (
-            {"seed": 1, "algorithm": {"k0": 3}},
-            ["seed=2", "algorithm.k0=4", "seed=5", "algorithm.t=0.1"],
-            {"seed": 5, "algorithm": {"k0": 4, "t": 0.1}},
-        ),
-        (
-            {"algorithm": {"name": "fedavg", "step": "constant"}},
-            ["algorithm.step.a=0.1"],
-            {"algorithm": {"name": "fedavg", "step": {"name": "constant", "a": 0.1}}},
-        ),
-        ({"algorithm": "fedavg"}, ["algorithm.k0=3"], {"algorithm": {"name": "fedavg", "k0": 3}}),
+        ({"seed": 1, "algorithm": {"t": 3.0}}, ["seed=2", "algorithm.t=4.0"], {"seed": 2, "algorithm": {"t": 4.0}}),
+        ({"seed": 1}, ["seed=2", "seed=5"], {"seed": 5}),
+        ({"algorithm": {"t": 3.0}}, ["algorithm.k0=4"], {"algorithm": {"t": 3.0, "k0": 4}}),
+        ({"algorithm": AVG | {"step": "constant"}}, ["algorithm.step.a=0.1"], {"algorithm": AVG | STEP}),
+        ({"algorithm": "fedavg"}, ["algorithm.k0=3"], {"algorithm": AVG | {"k0": 3}}),
         *(
-            ({"algorithm": {"name": "fedgia", "H": "gram"}}, [f"algorithm{name}"], {"algorithm": {"name": "fedavg"}})
+            ({"algorithm": GRAM}, [f"algorithm{name}"], {"algorithm": AVG})
             for name in ("=fedavg", ".name=fedavg", '="fedavg"', "={name = 'fedavg'}")
         ),
         ({"algorithm": {"H": "gram"}}, ["algorithm=fedavg"], {"algorithm": "fedavg"}),
         ({"data": SIZES}, ["data.partition=iid"], {"data": SIZES | {"partition": "iid"}}),
         ({"data": SIZES}, ["data.partition.name=iid"], {"data": SIZES | {"partition": "iid"}}),
-        (
-            {"data": "qot", "problem": {"mu": 0.5}},
-            ["problem=logistic"],
-            {"data": "qot", "problem": {"name": "logistic", "mu": 0.5}},
-        ),
-        ({"algorithm": {"H": "gram"}}, ["algorithm=fedgia"], {"algorithm": {"name": "fedgia", "H": "gram"}}),
-        (
-            {"algorithm": {"name": "fedgia", "H": "gram"}},
-            ["algorithm=fedavg", "algorithm.k0=7"],
-            {"algorithm": {"name": "fedavg", "k0": 7}},
-        ),
+        ({"data": "qot", "problem": MU}, ["problem=logistic"], {"data": "qot", "problem": {"name": "logistic"} | MU}),
+        ({"algorithm": {"H": "gram"}}, ["algorithm=fedgia"], {"algorithm": GRAM}),
+        ({"algorithm": GRAM}, ["algorithm=fedavg", "algorithm.k0=7"], {"algorithm": AVG | {"k0": 7}}),
         ({}, ["algorithm = fedavg"], {"algorithm": "fedavg"}),
     ],
 )
 def test_overrides_apply_in_order_and_only_another_name_drops_the_options_of_the_old_one(table, assignments, same):
     assert told(assignments, table) == experiment(same)
-
-
-# files
 
 
 @pytest.mark.parametrize(
@@ -242,8 +217,6 @@ def test_what_is_no_experiment_file_is_refused(tmp_path, text, sentence):
         read(path)
 
 
-# mistakes
-
 HOT = "h" * 500
 
 
@@ -251,15 +224,11 @@ HOT = "h" * 500
     ("assignments", "sentence"),
     [
         ("sede=1", "unknown key 'sede'; did you mean 'seed'?"),
-        ("algoritm=fedgia", "unknown key 'algoritm'; did you mean 'algorithm'?"),
         ("algorithm=fedadm", "unknown algorithm 'fedadm'; did you mean 'fedadmm'?"),
-        ("problem=logistics", "unknown problem 'logistics'; did you mean 'logistic'?"),
-        ("data=qott", "unknown data 'qott'; did you mean 'qot'?"),
         ("selection=unifrom", "unknown selection 'unifrom'; did you mean 'uniform'?"),
         ("selection=zzz", "unknown selection 'zzz'; the choices are all, uniform, cover, cyclic, importance, biased,"),
         ("algorithm.step=constnat", "unknown step 'constnat'; did you mean 'constant'?"),
         ("data.cleints=3", "unknown key 'data.cleints'; did you mean 'clients'?"),
-        ("stop.gradiant=1", "unknown key 'stop.gradiant'; did you mean 'gradient'?"),
         ("algorithm.bogus=1", "unknown key 'algorithm.bogus'; the choices are start, lagrangian, k0, H, t"),
         ("problem.mu=1", "unknown key 'problem.mu'; there are none here"),
         ("algorithm.step.b=1", "unknown key 'algorithm.step.b'; the choices are a"),
@@ -275,24 +244,18 @@ HOT = "h" * 500
         (f"seed={HOT}", f'seed = "{HOT[:99]}…{HOT[:49]}" is wrong: it must be a whole number, not a text'),
         ("seed=true", "seed = true is wrong: it must be a whole number, not true or false"),
         ("record.personal=1", "record.personal = 1 is wrong: it must be true or false, not a whole number"),
-        ("rounds=-1", "rounds = -1 is wrong: it must be a whole number >= 0"),
         ("evaluate.every=0", "evaluate.every = 0 is wrong: it must be a whole number >= 1"),
         ("evaluate=3", "evaluate = 3 is wrong: evaluate is a table, so write evaluate.KEY = VALUE"),
         ("selection.share=0", "selection.share = 0 is wrong: it must be a number > 0"),
         ("selection.share=1.1", "selection.share = 1.1 is wrong: it must be a number <= 1"),
         ("selection.share=nan", "selection.share = nan is wrong: it must be a finite number"),
-        ("stop.accuracy=2", "stop.accuracy = 2 is wrong: it must be a number <= 1"),
         ("stop.objective_gap=0.1", "stop: objective_gap needs optimum"),
         ("selection=replay", "selection.path is missing: it has no default"),
-        ("data=file", "data.path is missing: it has no default"),
         ("compress.up=topk", "compress.up.k is missing"),
         ("compress.feedback=ef", 'compress.feedback = "ef" is wrong: it must be "auto" or "memory"'),
-        ("masks.bits=65", "masks.bits = 65 is wrong"),
         ("graph=rng", "unknown graph 'rng'; did you mean 'ring'"),
         ("graph={name='ring',loss=1.0}", "graph.loss = 1.0 is wrong: it must be a number < 1.0"),
         ("asynchronous.arrivals=0", "asynchronous.arrivals = 0 is wrong: it must be a whole number >= 1"),
-        ("asynchronous.staleness=-1", "asynchronous.staleness = -1 is wrong: it must be a whole"),
-        ("masks.kind=none", 'masks.kind = "none" is wrong: it must be "seeds" or "vectors"'),
         ("data.least=200", "data: least = 200 is more than most = 150"),
         ("data.clients=[4]", "data.clients = [4] is wrong: it must be a whole number, not a list"),
         ("algorithm=5", "algorithm = 5 is wrong: algorithm is a table, such as algorithm.name = 'fedgia'"),

@@ -14,11 +14,8 @@ STUDIES = {
     "fedgia, everything recorded": {"algorithm": "fedgia", "record.models": 40, "evaluate.every": 1},
     "cover and devices": {"algorithm": "fedadmm", "selection": "cover", "system.dropout": 0.2, "system.jitter": 0.1},
     "biased, mini-batches": {
-        "algorithm": "fedavg",
-        "algorithm.batch_size": 2,
-        "selection": "biased",
-        "selection.count": 3,
-        "selection.candidates": 5,
+        "algorithm": {"name": "fedavg", "batch_size": 2},
+        "selection": {"name": "biased", "count": 3, "candidates": 5},
     },
     "checkpoints": {"algorithm": "scaffold", "checkpoint.every_rounds": 100},
 }

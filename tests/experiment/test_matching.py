@@ -68,7 +68,7 @@ def refusal(words):
     return sentence(config.algorithm, config.problem, missing(config.algorithm, type(config.problem)))
 
 
-def test_a_refusal_names_the_algorithms_that_can():
+def test_a_refusal_names_the_algorithms_that_can_and_an_option_that_asks_for_more():
     assert list(TABLE.cells) == list(Algorithm.choices)
     assert TABLE.problems == list(Problem.choices)
     assert {len(row) for row in TABLE.cells.values()} == {len(TABLE.problems)}
@@ -80,9 +80,6 @@ def test_a_refusal_names_the_algorithms_that_can():
     )
     names = others.removesuffix(" can").split(", ")
     assert names == [name for name, row in TABLE.cells.items() if row[TABLE.problems.index("mlp")].startswith("yes")]
-
-
-def test_an_option_that_asks_for_more_is_told_from_the_algorithm():
     text = refusal({"algorithm": {"name": "fedgia", "H": "gram"}, "problem": "softmax"})
     assert "it needs majorizer_inverse (" in text
     assert "; with its default options it can, and so can accfeddcd, " in text

@@ -23,22 +23,16 @@ def started(table):
 FEDGIA = "fedgia asks all clients; selection decides what each computes, not which ones reply"
 
 
-def test_fedgia_says_what_selection_decides_where_the_user_set_it():
+def test_a_method_that_asks_all_clients_says_what_selection_decides_where_the_user_set_it():
     result, said = started({})
     assert (result.attrs["notes"], said) == (FEDGIA, "")
     result, said = started({"selection": {"share": 0.25}})
     assert (result.attrs["notes"], said) == (FEDGIA, f"mpifed: {FEDGIA}\n")
     assert started({"selection": "all"})[1] == f"mpifed: {FEDGIA}\n"
-
-
-def test_a_method_that_never_selects_says_so_where_the_user_set_the_selection():
     result, said = started({"algorithm": "newton", "selection": {"share": 0.25}})
     assert said == "mpifed: newton asks all clients; selection has no effect\n"
     assert result.attrs["notes"] in said
     assert result.cr == 2
-
-
-def test_marina_asks_all_clients_in_some_rounds_and_the_others_leave_it_to_selection_who_replies():
     for name in SERVED:
         said = selecting(experiment({"algorithm": name}))
         if name == "marina":

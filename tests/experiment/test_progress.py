@@ -16,7 +16,7 @@ def always(monkeypatch):
         monkeypatch.setattr(progress, name, 0.0)
 
 
-def test_a_log_has_a_line_a_round(always):
+def test_a_log_has_a_line_a_round_and_a_terminal_one_line_that_is_cleared_at_the_end(always):
     log = io.StringIO()
     shown = Progress(log)
     shown.show(1, 4, ROW)
@@ -27,8 +27,6 @@ def test_a_log_has_a_line_a_round(always):
     for k, line in enumerate(lines, 1):
         assert line.startswith(f"round {k} of at most 4  f 0.5  ‖∇f‖² 1.00e-03  at most ")
 
-
-def test_a_terminal_has_one_line_that_is_cleared_at_the_end(always):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     shown = Progress(terminal)

@@ -66,17 +66,14 @@ def test_any_numbers_of_rounds_one_after_the_other_are_one_run(name, numbers, ev
     assert content(part) == content(whole)
 
 
-@pytest.mark.parametrize(
-    ("study", "more"),
-    [
-        (["stop.seconds=1e-9"], "stop.seconds=0"),
-        (["system.latency=0.1", "stop.simulated_seconds=0.5"], "stop.simulated_seconds=1.2"),
-    ],
-    ids=["seconds", "simulated_seconds"],
-)
-def test_a_run_that_ended_for_lack_of_time_goes_on(study, more, tmp_path):
+TIMES = {"stop.seconds=0": ["stop.seconds=1e-9"]}
+TIMES |= {"stop.simulated_seconds=1.2": ["system.latency=0.1", "stop.simulated_seconds=0.5"]}
+
+
+@pytest.mark.parametrize("more", TIMES)
+def test_a_run_that_ended_for_lack_of_time_goes_on(more, tmp_path):
     path, rule = tmp_path / "part.h5", more.split("=")[0]
-    study = ["algorithm=fedadmm", "data.clients=13", "rounds=9", "stop.gradient=0.0", *study]
+    study = ["algorithm=fedadmm", "data.clients=13", "rounds=9", "stop.gradient=0.0", *TIMES[more]]
     run("run", *study, "-q", "-o", path)
     done, before = load(path), path.read_bytes()
     assert (done.status, f"stop.{done.stop_reason.split(':')[0]}") == ("finished", rule)
@@ -143,11 +140,11 @@ def test_a_run_that_has_converged_keeps_a_checkpoint_only_on_wish_and_others_unl
     assert not folder(path).exists()
     run("run", "data.clients=13", "rounds=2", "checkpoint.keep=false", "-q", "--force", "-o", path)
     assert not folder(path).exists()
+    sentence = run("resume", path, "rounds=4", code=2).err
     assert re.search(
-        r"is finished \(rounds: 2\) and the checkpoint to go on from, \S+out.h5.checkpoint, is not there: .* not kept "
-        r"\(checkpoint.keep = false\), so run it again with more rounds",
-        run("resume", path, "rounds=4", code=2).err,
+        r"is finished \(rounds: 2\) and the checkpoint to go on from, \S+\.h5\.checkpoint, is not there", sentence
     )
+    assert "not kept (checkpoint.keep = false), so run it again with more rounds" in sentence
 
 
 @pytest.mark.slow
@@ -168,23 +165,27 @@ def test_any_number_of_ranks_goes_on_from_the_checkpoint_of_four(name, tmp_path)
 ENDLESS = ["algorithm=fedadmm", "data.clients=13", "rounds=1000000", "stop.gradient=0.0", "evaluate.every=10"]
 
 
+def opened(*words, **pipes):
+    """A process in a session of its own."""
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS}
+    return subprocess.Popen([str(word) for word in words], env=variables, start_new_session=True, text=True, **pipes)
+
+
+def wait(process, done):
+    """Wait until something is done, while the process goes on."""
+    deadline = time.monotonic() + 60
+    while not done():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def started(path, ranks, *words):
     """A run in the background whose result file has rounds."""
     command = [sys.executable] if ranks is None else mpirun(ranks)
-    whole = [*map(str, command), "-m", "mpifed", "run", *ENDLESS, *words, "-q", "-o", str(path)]
-    process = subprocess.Popen(
-        whole,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS},
-        start_new_session=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    deadline = time.monotonic() + 30
-    while not path.exists() or path.stat().st_size < 20_000:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    whole = [*command, "-m", "mpifed", "run", *ENDLESS, *words, "-q", "-o", path]
+    process = opened(*whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait(process, lambda: path.exists() and path.stat().st_size >= 20_000)
     return process
 
 
@@ -220,14 +221,8 @@ def test_a_second_signal_ends_at_once(tmp_path):
         f"fedgia.inverse = lambda *_: pathlib.Path({str(inside)!r}).touch() or time.sleep(60)\n"
         "sys.exit(__main__.entry())\n"
     )
-    process = subprocess.Popen(
-        [sys.executable, str(program), "run", "-q", "-o", str(path)],
-        start_new_session=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS},
-    )
-    while not inside.exists():
-        assert process.poll() is None
-        time.sleep(0.02)
+    process = opened(sys.executable, program, "run", "-q", "-o", path)
+    wait(process, inside.exists)
     process.terminate()
     time.sleep(2.5)
     assert process.poll() is None
@@ -322,11 +317,7 @@ def test_a_run_of_which_a_rank_was_killed_is_resumed_with_the_same_bits(tmp_path
     path, whole = tmp_path / "out.h5", tmp_path / "whole.h5"
     run("run", *KILLED, "rounds=40", "-q", "-o", whole)
     process = start(3, "run", *KILLED, "rounds=40", "-q", "-o", path)
-    deadline = time.monotonic() + 60
-    while (saved := find(path)) is None or not saved.round:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait(process, lambda: getattr(find(path), "round", 0))
     os.kill(children(process)[-1], signal.SIGKILL)
     assert finish(process) != 0
     run("resume", path, "-q")
@@ -348,12 +339,9 @@ def test_twenty_kills(more, tmp_path):
 def test_where_the_launcher_ends_all_ranks_it_is_refused(tmp_path):
     done = mpifed("run", "--survive", "-q", "-o", tmp_path / "out.h5")
     assert done.code == 2
-    assert re.search(
-        r"^mpifed: --survive needs Open MPI's mpirun --with-ft ulfm, for other launchers end all ranks when one "
-        "dies; resume goes on from the last checkpoint everywhere$",
-        done.err,
-        re.M,
-    ), done.err
+    assert (
+        "mpifed: --survive needs Open MPI's mpirun --with-ft ulfm, for other launchers end all ranks when" in done.err
+    )
     assert not list(tmp_path.iterdir())
 
 
@@ -361,6 +349,4 @@ def test_runs_that_survive_a_lost_rank_end_with_the_same_bits(tmp_path):
     if "Open MPI" not in execute([mpirun(1)[0], "--version"]).out:
         pytest.skip("this MPI library does not survive a dead rank")
     done = execute([sys.executable, "-m", KILLS, "--survive", "4"], 200, ROOT, TMPDIR=str(tmp_path))
-    assert "4 of 4 runs of four ranks that lost one equal the undisturbed one to the bit" in done.out, (
-        done.out + done.err
-    )
+    assert "4 of 4 runs of four ranks that lost one equal the undisturbed one to the bit" in done.out, done.err

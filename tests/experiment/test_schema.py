@@ -28,15 +28,11 @@ def test_every_name_is_valid_alone_and_as_a_table_of_its_own_keys(key):
         assert not CHECK.is_valid({key: {"name": name, "no such key": 1}}), name
 
 
-def test_the_complete_configuration_of_a_run_is_valid():
-    table = experiment(
-        {"algorithm": {"name": "feddcd", "solver": {"name": "gd", "steps": 3}}, "system": {"speed": 1e4}}
-    )
+def test_the_complete_configuration_of_a_run_and_experiment_files_in_the_pages_are_valid():
+    solver = {"name": "gd", "steps": 3}
+    table = experiment({"algorithm": {"name": "feddcd", "solver": solver}, "system": {"speed": 1e4}})
     CHECK.validate(msgspec.to_builtins(table))
     CHECK.validate(from_toml(table.toml(), "it"))
-
-
-def test_experiment_files_in_the_pages_are_valid():
     for path in PAGES:
         for block in re.findall(r"<!-- file: \S+\.toml -->\n```toml\n(.*?)```", path.read_text("utf-8"), re.S):
             if not re.search(r"^\[(project|env|tune)", block, re.M):

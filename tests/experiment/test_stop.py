@@ -35,7 +35,8 @@ def test_gradient_of_which_the_relative_one_lowers_the_bound_by_the_error_of_rou
 
 
 @given(values=several, bound=positive, optimum=st.floats(-10, 10))
-def test_objective_gap(values, bound, optimum):
+def test_objective_gap_and_seconds(values, bound, optimum):
+    assert (stops(Stop(seconds=bound), elapsed_seconds=values) == "seconds") == (values[-1] >= bound)
     stop = Stop(objective_gap=bound, optimum=optimum)
     assert (stops(stop, objective=values) == "objective_gap") == (values[-1] - optimum <= bound)
 
@@ -59,11 +60,6 @@ def test_variance_of_the_last_four(values, factor, n):
     assert near or (stops(Stop(variance=factor), n=n, objective=values) == "variance") == holds
 
 
-@given(elapsed=several, most=positive)
-def test_seconds(elapsed, most):
-    assert (stops(Stop(seconds=most), elapsed_seconds=elapsed) == "seconds") == (elapsed[-1] >= most)
-
-
 def test_the_first_rule_that_holds_ends_the_run():
     stop = Stop(gradient=1e-9, accuracy=0.9, seconds=5.0)
     assert stops(stop, accuracy=[0.95], elapsed_seconds=[9.0]) == "accuracy"
@@ -77,25 +73,21 @@ def test_a_run_that_diverges_is_never_taken_for_converged():
     assert stops(stop, objective=nan * 5, grad_norm_sq=nan * 5, accuracy=nan) is None
 
 
+LOWER = {"gradient": 0.5, "gradient_relative": 0.1}
+HIGHER = {"objective": [1.0, 1.0, 1.0, 2.0], "grad_norm_sq": [1.0, 1.0, 1.0, 2.0]}
+
+
 @pytest.mark.parametrize(
     ("stop", "columns", "reason"),
     [
         ({"gradient": 0.5}, {"grad_norm_sq": [0.25]}, "gradient: ‖∇f‖² 0.25 <= 0.5"),
         ({"gradient": 0.5, "gradient_scale": "m^2"}, {"grad_norm_sq": [0.9]}, "gradient: ‖∇f‖²/m² 0.1 <= 0.5"),
-        (
-            {"gradient": 0.5, "gradient_relative": 0.1},
-            {"grad_norm_sq": [4.0, 0.3]},
-            "gradient: ‖∇f‖² 0.3 <= 0.4, 0.1 of round 0",
-        ),
-        ({"gradient": 0.5, "gradient_relative": 0.1}, {"grad_norm_sq": [9.0, 0.3]}, "gradient: ‖∇f‖² 0.3 <= 0.5"),
+        (LOWER, {"grad_norm_sq": [4.0, 0.3]}, "gradient: ‖∇f‖² 0.3 <= 0.4, 0.1 of round 0"),
+        (LOWER, {"grad_norm_sq": [9.0, 0.3]}, "gradient: ‖∇f‖² 0.3 <= 0.5"),
         ({"objective_gap": 0.5, "optimum": 1.0}, {"objective": [1.25]}, "objective_gap: f − f* 0.25 <= 0.5"),
         ({"accuracy": 0.5}, {"accuracy": [0.75]}, "accuracy: 0.75 >= 0.5"),
         ({"variance": 0.5}, {"objective": [1.0] * 4}, "variance: that of the last four f 0 <= 1"),
-        (
-            {"rising": True},
-            {"objective": [1.0, 1.0, 1.0, 2.0], "grad_norm_sq": [1.0, 1.0, 1.0, 2.0]},
-            "rising: f and ‖∇f‖² are above those of the three rounds before",
-        ),
+        ({"rising": True}, HIGHER, "rising: f and ‖∇f‖² are above those of the three rounds before"),
         ({"seconds": 5.0}, {"elapsed_seconds": [6.0]}, "seconds: elapsed time 6 s >= 5 s"),
         ({"simulated_seconds": 5.0}, {"simulated_seconds": [6.0]}, "simulated_seconds: simulated time 6 s >= 5 s"),
     ],
@@ -105,8 +97,5 @@ def test_the_reason_names_its_quantity_and_the_numbers(stop, columns, reason):
 
 
 def test_a_reason_tells_whether_rounds_or_time_ran_out():
-    assert [rule for rule in ("rounds", *Stop.__struct_fields__) if ran_out(f"{rule}: 40")] == [
-        "rounds",
-        "seconds",
-        "simulated_seconds",
-    ]
+    over = [rule for rule in ("rounds", *Stop.__struct_fields__) if ran_out(f"{rule}: 40")]
+    assert over == ["rounds", "seconds", "simulated_seconds"]

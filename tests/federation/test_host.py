@@ -1,4 +1,4 @@
-"""Hosts: what they reply, what they report of a request, and what they say of numbers that are not finite."""
+"""Hosts and the transport to one in the same process: replies, reports, and numbers that are not finite."""
 
 from itertools import pairwise
 
@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from mpifed.core import signals
+from mpifed.core.errors import UserError
 from mpifed.federation.participation.importance import Importance
 from mpifed.federation.participation.scored import Greedy
 from mpifed.federation.participation.selection import Biased
 from mpifed.federation.request import EVALUATE, SAVE, WHOLE, HostReport, Request, together
+from mpifed.federation.transport import InProcess
 from tests.helpers.algorithm_cases import SETTINGS, start
 from tests.helpers.algorithm_runs import M, N, Run, build, same
 
@@ -123,3 +125,36 @@ def test_bits_and_charges_do_not_depend_on_how_many_hosts_there_are(name, option
         assert same(run.states(), runs[0].states())
         assert vars(run.fed.ledger) == vars(runs[0].fed.ledger)
         assert np.array_equal(run.fed.times_selected, runs[0].fed.times_selected)
+
+
+def test_a_sum_is_finished_and_the_only_host_is_the_slowest():
+    transport = InProcess(Run(build("fedavg")).hosts[0])
+    rows = transport.send(Request("update", (np.ones(N), 0))).rows
+    total = transport.send(Request("update", (np.ones(N), 0), reduce="sum")).rows
+    assert total.shape == (N,)
+    assert np.allclose(total, rows.sum(axis=0), rtol=1e-12)
+    assert transport.report.computing == transport.report.slowest > 0 == transport.mpi
+
+
+class Careless:
+    def argument(self, f, client, x):
+        x *= 2
+        return client, x
+
+    def row(self, f, client, own):
+        own[0] = 7
+        return client, own
+
+
+def test_a_client_method_that_writes_into_what_it_received_is_told_to_copy():
+    run, x, own = Run(build("fedavg")), np.ones(N), np.ones((M, N))
+    run.hosts[0].algorithm, transport = Careless(), InProcess(run.hosts[0])
+    with pytest.raises(UserError, match=r"method argument writes .* x\.copy\(\) \(.*test_host.py, line \d+\)$"):
+        transport.send(Request("argument", (x,)))
+    try:
+        transport.send(Request("row", each=own))  # of some clients it is a copy
+    except UserError:
+        assert run.hosts[0].sorted
+    assert (x == 1).all()
+    assert (own == 1).all()
+    x += 1  # the server's own array can still be changed

@@ -1,11 +1,13 @@
-"""The server's side: verbs, rounds and what goes wrong on a host."""
+"""The server's side: verbs, rounds, what goes wrong on a host, and what is charged to the ledger."""
 
 import numpy as np
 import pytest
 
 from mpifed.core import signals
 from mpifed.core.errors import Trouble
-from mpifed.federation.request import HostReport
+from mpifed.federation.ledger import Ledger
+from mpifed.federation.request import HostReport, Request
+from mpifed.federation.wire.stage import Postage
 from tests.helpers.algorithm_runs import M, N, Run, build
 
 
@@ -46,3 +48,24 @@ def test_the_stop_signal_is_that_of_the_server_or_of_a_host(monkeypatch):
     assert run.fed.stop_signal == "SIGUSR1"
     monkeypatch.setattr(signals, "stop_signal", "SIGTERM")
     assert run.fed.stop_signal == "SIGTERM"
+
+
+def test_arrays_are_charged_numbers_and_selections_not_and_bits_are_those_of_the_bytes_or_of_a_compressed_reply():
+    ledger = Ledger()
+    ledger.charge(Request("update", (np.zeros(5), 3, 0.1, np.arange(4))), 6, 40, Postage())
+    assert (ledger.downloads, ledger.bytes_down, ledger.uploads, ledger.bytes_up) == (6, 6 * 40, 6, 6 * 40)
+    assert ledger.exchanges == 1
+    ledger.charge(Request("step", (0.5,)), 6, 0, Postage())
+    assert ledger.exchanges == 1
+    ledger.charge(Request("own", each=np.zeros((6, 3), np.float32)), 6, 0, Postage())
+    assert (ledger.downloads, ledger.bytes_down) == (12, 6 * 40 + 6 * 3 * 4)
+    assert ledger.exchanges == 2
+    ledger = Ledger()
+    ledger.charge(Request("update", (np.zeros(5),), each=np.zeros((6, 3))), 6, 40, Postage())
+    assert (ledger.bits_up, ledger.bits_down) == (8 * ledger.bytes_up, 8 * ledger.bytes_down) == (8 * 240, 8 * 384)
+    ledger.charge(Request("update"), 6, 40, Postage(masked=(1000, 70)))
+    assert (ledger.bits_up, ledger.bits_down) == (8 * 1240, 8 * 454)
+    ledger.charge(Request("update"), 6, 400, Postage(bits=33))
+    assert (ledger.bits_up, ledger.bytes_up, ledger.uploads) == (8 * 1240 + 6 * 33, 1240 + 6 * 5, 18)
+    ledger.charge(Request("update", (np.zeros(5),)), 2, 0, Postage(down=(17, 6)))  # sent to all six
+    assert (ledger.bits_down, ledger.bytes_down, ledger.downloads) == (8 * 454 + 6 * 17, 454 + 6 * 3, 12)

@@ -54,12 +54,6 @@ H = "gram"
 """
 
 
-def words(out):
-    """An HDF5 file with strings of any length as labels."""
-    for name, value in (hostile.GOOD | {"y": WORDS}).items():
-        out[name] = value
-
-
 def parquet():
     """A Parquet file with numbers and a column of text."""
     out = io.BytesIO()
@@ -82,8 +76,8 @@ FILES = {
     "x.csv": hostile.CSV,
     "words.csv": b"a,b,kind\n" + b"1,2,cat\n3,4,dog\n5,6,ant\n" * 4,
     "words.svm": b"cat 1:1 2:5\ndog 2:3\n" * 4,
-    "words.npz": hostile.npz(**{**hostile.GOOD, "y": np.array(WORDS)}),
-    "words.h5": hostile.h5(words),
+    "words.npz": hostile.npz(**hostile.GOOD | {"y": np.array(WORDS)}),
+    "words.h5": hostile.h5_of(**hostile.GOOD | {"y": WORDS}),
     "x.parquet": parquet(),
     "x.svm": hostile.SVM,
     "x.csv.gz": gzip.compress(hostile.CSV),
@@ -143,14 +137,13 @@ READERS = {name: (content, read) for name, content in FILES.items()} | {
     "images": (hostile.IMAGES, lambda path: read_idx(path, 3)),
     "labels": (hostile.LABELS, lambda path: read_idx(path, 1)),
     "packed": (gzip.compress(hostile.IMAGES), lambda path: read_idx(path, 3)),
-    "sel.npz": (hostile.npz(sel=np.arange(12).reshape(4, 3)), lambda path: replay(path).select(1, 0)),
+    "sel.npz": (
+        hostile.npz(sel=np.arange(12).reshape(4, 3)),
+        lambda path: Replay(path=str(path)).selector(0, 12, 4).select(1, 0),
+    ),
     "out.h5": (result(lambda out: None), lambda path: show(load(path))),
     "study.toml": (STUDY.encode(), lambda path: config.experiment(config.read(path)).toml()),
 }
-
-
-def replay(path):
-    return Replay(path=str(path)).selector(0, 12, 4)
 
 
 @pytest.mark.filterwarnings("ignore")

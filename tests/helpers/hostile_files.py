@@ -24,20 +24,24 @@ CSV = b"a,b,y\n" + b"".join(b"%.4f,%.4f,%d\n" % (*x[:2], y) for x, y in zip(X, Y
 IMAGES = b"\0\0\x08\x03" + np.array([20, 2, 2], ">u4").tobytes() + RNG.bytes(80)
 LABELS = b"\0\0\x08\x01" + np.array([20], ">u4").tobytes() + bytes(k % 4 for k in range(20))
 RISING = np.arange(20, dtype="<i4").tobytes()
+FORTY = np.arange(40, 81, 20, "<i4").tobytes()
 HUGE = 10**15
 TB = 10**12
 
 
-def npz(**arrays):
+def saved(save, *content, **options):
+    """What a function writes to a file."""
     file = io.BytesIO()
-    np.savez_compressed(file, **arrays)
+    save(file, *content, **options)
     return file.getvalue()
+
+
+def npz(**arrays):
+    return saved(np.savez_compressed, **arrays)
 
 
 def mat(packed=True, **arrays):
-    file = io.BytesIO()
-    scipy.io.savemat(file, arrays, do_compression=packed)
-    return file.getvalue()
+    return saved(scipy.io.savemat, arrays, do_compression=packed)
 
 
 def h5(write):
@@ -81,9 +85,7 @@ def shaped(shape, **options):
 
 
 def npy_of(array, pickled=False):
-    file = io.BytesIO()
-    np.save(file, array, allow_pickle=pickled)
-    return file.getvalue()
+    return saved(np.save, array, allow_pickle=pickled)
 
 
 def pickled(shape):
@@ -115,8 +117,6 @@ ARRAYS = {  # name -> (arrays beside or in place of the good ones, what is said 
     "no-columns": ({"X": np.zeros((20, 0))}, r"X of .* has the shape \(20, 0\)"),
     "nan": ({"X": np.where(np.arange(80).reshape(20, 4) == 13, np.nan, X)}, "row 3 of X of .* is not finite"),
     "inf": ({"X": np.where(np.arange(80).reshape(20, 4) == 79, np.inf, X)}, "row 19 of X of .* is not finite"),
-    "minus-inf": ({"X": np.full((20, 4), -np.inf)}, "row 0 of X of .* is not finite"),
-    "nan-y": ({"y": np.full(20, np.nan)}, "row 0 of y of .* is not finite"),
     "inf-y": ({"y": np.where(np.arange(20) == 7, -np.inf, Y)}, "row 7 of y of .* is not finite"),
     "short-y": ({"y": Y[:7]}, "y of .* has 7 entries, but X has 20 rows"),
     "long-y": ({"y": np.zeros(2000)}, "y of .* has 2000 entries, but X has 20 rows"),
@@ -149,8 +149,8 @@ MATRICES = {  # the same of CSR
     "fractions": ({"X_indptr": CSR.indptr / 3}, "X_indptr of .* must be 21 whole numbers"),
     "nan-pointers": ({"X_indptr": CSR.indptr * np.nan}, "X_indptr of .* must be 21 whole numbers"),
     "far-pointers": (
-        {"X_indptr": CSR.indptr.astype(np.uint64) * 2**58},
-        "X_indptr of .* must be 21|X_data of .* has the shape",
+        {"X_indptr": CSR.indptr.astype("u8") * 2**58},
+        "X_indptr of .* must be|X_data of .* the shape",
     ),
     "wrong-rows": ({"X_shape": np.array([10**9, 4])}, "X_indptr of .* must be 1000000001 whole numbers"),
     "endless-rows": ({"X_shape": np.array([2.0**62, 4])}, "X_indptr of .* must be 4611686018427387905 whole numbers"),
@@ -161,18 +161,6 @@ MATRICES = {  # the same of CSR
     "text-data": ({"X_data": np.array([b"1"] * 80)}, "X_data of .* has the type"),
     "nan-data": ({"X_data": CSR.data * np.nan}, "row 0 of X of .* is not finite"),
 }
-
-
-def chunked(name, shape, dtype="f8", **options):
-    """An HDF5 file in which one dataset declares what nobody wrote."""
-
-    def write(out):
-        for key, value in GOOD.items():
-            if key != name:
-                out[key] = value
-        out.create_dataset(name, shape, dtype, **options)
-
-    return h5(write)
 
 
 def linked(name, value):
@@ -187,6 +175,11 @@ def linked(name, value):
             out[name] = value
 
     return h5(write)
+
+
+def chunked(name, shape, dtype="f8", **options):
+    """An HDF5 file in which one dataset declares what nobody wrote."""
+    return linked(name, lambda out, name: out.create_dataset(name, shape, dtype, **options))
 
 
 def virtual(out, name):
@@ -212,7 +205,6 @@ MORE = {  # file -> (content, what is said of it)
     "zeros.h5": (chunked("X", (TB, 1), compression="gzip"), "X of .* declares 8,000,000,000,000 bytes"),
     "unwritten.h5": (chunked("X", (10**6, 10**3)), "X of .* declares 8,000,000,000 bytes, but its 0 bytes in the file"),
     "soft.h5": (linked("X", h5py.SoftLink("/other")), "X of .* is a link"),
-    "loop.h5": (linked("X", h5py.SoftLink("/X")), "X of .* is a link"),
     "external.h5": (linked("X", h5py.ExternalLink("pipe", "/X")), "X of .* is a link"),
     "virtual.h5": (linked("X", virtual), "X of .* lies in other files"),
     "outside.h5": (linked("X", outside), "X of .* lies in other files"),
@@ -241,10 +233,7 @@ MORE = {  # file -> (content, what is said of it)
     "empty.npz": (zipped({}), "has no X"),
     "up.npz": (zipped({"../../X.npy": npy_of(X), "y.npy": npy_of(Y)}), "has no X"),
     "bomb.npz": (inflated(npz(X=X, y=Y)), "X of .*bomb.npz declares 4,000,000,000 bytes, but its"),
-    "long-line.csv.gz": (
-        gzip.compress(b"1" * (1 << 20)) * 65,
-        "table: it has a line of more than 67,108,864 bytes",
-    ),
+    "long-line.csv.gz": (gzip.compress(b"1" * (1 << 20)) * 65, "table: it has a line of more than 67,108,864 bytes"),
     "bomb.csv.bz2": (bz2.compress(b"0,0\n" * (1 << 20)) * 5, "is not a table: it unpacks to over 500 times its"),
     "bomb.svm.gz": (gzip.compress(b"0 1:0\n" * (1 << 20)) * 3, "is not a table: it unpacks to over 500 times its"),
     "binary.csv": (RNG.bytes(3000), "binary.csv"),
@@ -267,18 +256,9 @@ MORE = {  # file -> (content, what is said of it)
     "complex.mat": (mat(X=X * 1j, y=Y), "X of .*complex.mat has the type complex128"),
     # scipy's reader ends the process at this one, and at dip.mat
     "reserved.mat": (MAT.replace(NINE, b"\x08" + NINE[1:]), "reserved.mat cannot be read as MATLAB.*numbers of type 8"),
-    "rows.mat": (
-        CSR_MAT.replace(RISING, RISING[:4] + b"\xff" * 4 + RISING[8:], 1),
-        "rows.mat cannot be read as MATLAB.*ind",
-    ),
-    "dip.mat": (
-        CSR_MAT.replace(np.arange(40, 81, 20, "<i4").tobytes(), bytes(12)),
-        "dip.mat cannot be read as MATLAB.*column pointers of X must be 5 numbers",
-    ),
-    "wide.mat": (
-        MAT.replace(b"\x14\0\0\0\x04\0\0\0", b"\xff\xff\xff\x7f" * 2),
-        "X of .*wide.mat declares 36,893,488,113,059,364,872 bytes",
-    ),
+    "rows.mat": (CSR_MAT.replace(RISING, RISING[:4] + b"\xff" * 4 + RISING[8:], 1), "cannot be read as MATLAB.*ind"),
+    "dip.mat": (CSR_MAT.replace(FORTY, bytes(12)), "read as MATLAB.*column pointers of X must be 5 numbers"),
+    "wide.mat": (MAT.replace(b"\x14\0\0\0\x04\0\0\0", b"\xff\xff\xff\x7f" * 2), "declares 36,893,488,113,059,364,872"),
     "none.mat": (mat(a=Y), "none.mat has no X"),
     "no.mat": (b"MATLAB" + bytes(600), "no.mat cannot be read as MATLAB"),
     "odd.xlsx": (b"PK", r"odd.xlsx\" has an unknown suffix: it must be one of .h5"),

@@ -1,10 +1,13 @@
-"""Images in files, and data sets made of them."""
+"""Images in files, data sets made of them and of other tables, and the folder of the real ones."""
 
+import os
 import struct
 
 import numpy as np
 
 from mpifed.data.base import Data
+
+REAL = os.environ.get("MPIFED_DATA", "")
 
 
 def idx(values, lengths=None):
@@ -15,8 +18,10 @@ def idx(values, lengths=None):
     )
 
 
-def build(name, **options):
-    return Data.build({"name": name, **options}, "data").load(0, "float64")
+def build(table, seed=0, dtype="float64", **options):
+    """The data set of a table, or of a name and options."""
+    table = {"name": table, **options} if isinstance(table, str) else table
+    return Data.build(table, "data").load(seed, dtype)
 
 
 def everything(dataset):

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import h5py
@@ -79,13 +78,6 @@ def finish(process: subprocess.Popen, seconds: float = 60) -> int:
     return process.returncode
 
 
-def killed(path: Path, ranks: int, rng: random.Random, words: list[str | Path], longest: float) -> bool:
-    """Start a run and kill one of its ranks some time after its file is there; whether it was killed before its end."""
-    process = start(ranks, *words)
-    struck(process, path, rng, longest)
-    return finish(process) != 0
-
-
 def struck(process: subprocess.Popen, path: Path, rng: random.Random, longest: float, spared: int = -1) -> None:
     """Kill a rank of a run some time after its file is there, but not the one that is ``spared``."""
     deadline = time.monotonic() + 30
@@ -127,18 +119,15 @@ def survivor(folder: Path, seed: int, expected: dict[str, bytes], longest: float
     return content(path) == expected, seconds
 
 
-def trial(
-    folder: Path,
-    seed: int,
-    expected: dict[str, bytes],
-    longest: float,
-    ranks: tuple[int, ...] = (3,),
-    study: Sequence[str] = STUDY,
-) -> tuple[bool, int]:
+def trial(folder: Path, seed: int, expected: dict, longest: float, ranks: tuple, study: list) -> tuple[bool, int]:
     """Whether a run that is killed and resumed until it is done ends as it should, and how often it was killed."""
     rng, path, kills = random.Random(seed), folder / f"{seed}.h5", 0
     words: list[str | Path] = ["run", *study, "-q", "-o", path]
-    while killed(path, rng.choice(ranks), rng, words, longest):
+    while True:
+        process = start(rng.choice(ranks), *words)
+        struck(process, path, rng, longest)
+        if not finish(process):
+            break
         kills += 1
         mend(path)  # as resume does
         with h5py.File(path) as file:
@@ -158,9 +147,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--ranks", default="3", help="numbers of ranks to choose from, comma-separated")
-    parser.add_argument(
-        "--survive", type=int, default=0, help="so many runs that survive a dead client rank (Open MPI)"
-    )
+    parser.add_argument("--survive", type=int, default=0, help="runs that survive a dead client rank (Open MPI)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--asynchronous", action="store_true", help="an asynchronous run")
     args = parser.parse_args()
@@ -174,10 +161,8 @@ def main() -> int:
             same = [survivor(folder, args.seed + k, expected, 0.3 * longest) for k in range(args.survive)]
             lost = sorted(seconds - longest for _, seconds in same)[len(same) // 2]
             equal = sum(ok for ok, _ in same)
-            print(
-                f"{equal} of {len(same)} runs of four ranks that lost one equal the undisturbed one to the bit; "
-                f"median of seconds lost: {lost:.1f}"
-            )
+            runs = f"{equal} of {len(same)} runs of four ranks that lost one"
+            print(f"{runs} equal the undisturbed one to the bit; median of seconds lost: {lost:.1f}")
             return int(equal != len(same))
         kills = trials = equal = 0
         while kills < args.kills:

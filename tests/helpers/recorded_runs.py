@@ -27,13 +27,10 @@ def recorded(
 
     Without a path, the result of a finished run is made without a file, which takes a twentieth of the time.
     """
-    table = {
+    table = {key: value for key, value in TABLE.items() if key != "dtype"} | {
         "seed": seed,
-        "rounds": 100,
         "data": {"name": "linreg-noniid", "clients": 4},
-        "problem": {"name": "least-squares"},
-        "algorithm": {"name": "fedgia", "k0": 5} | algorithm,
-        "selection": {"name": "uniform", "share": 0.5},
+        "algorithm": TABLE["algorithm"] | algorithm,
         "stop": {"gradient": 1e-9},
     }
     for key, value in (config or {}).items():
@@ -52,23 +49,29 @@ def recorded(
         **{name: np.full(len(k), value) for name, value in SECONDS.items()},
         **(columns or {}),
     }
-    on_ranks = {
-        "clients": [0] + [4] * (ranks - 1),
-        "compute_seconds": np.arange(ranks) / 2,
-        "comm_seconds": [0.5] * ranks,
-        "wait_seconds": np.arange(ranks)[::-1] / 2,
-        "evaluate_seconds": [0.25] * ranks,
-        "io_seconds": [0.125] + [0.0] * (ranks - 1),
-    }
+    on_ranks = rank_table(np.arange(ranks) / 2, np.arange(ranks)[::-1] / 2, 0.25, 0.125)
     attrs = {"config": to_toml(table), "seed": seed, "ranks": ranks, "mpi_library": "none"}
     if path is None and status != "running":
         return in_memory(attrs | {"clients": 4, "status": status, "stop_reason": "rounds: 2"}, rows, on_ranks)
     rows = [{name: values[i] for name, values in rows.items()} for i in k]
-    tables = {"model": [np.arange(3.0)], "ranks": [on_ranks]}
-    return written(Recorder(path, attrs, 4), rows, np.array([1, 3]), tables, (status, "rounds: 2"))
+    model = [np.arange(3.0)]
+    return written(Recorder(path, attrs, 4), rows, np.array([1, 3]), model, {"ranks": on_ranks}, (status, "rounds: 2"))
 
 
-def written(recorder, rows, selected, tables, end):
+def rank_table(compute, wait, evaluate, io):
+    """Columns of /ranks, where the first rank has no clients and is the only one that writes."""
+    others = len(compute) - 1
+    return {
+        "clients": [0] + [4] * others,
+        "compute_seconds": compute,
+        "comm_seconds": [0.5] * len(compute),
+        "wait_seconds": wait,
+        "evaluate_seconds": [evaluate] * len(compute),
+        "io_seconds": [io] + [0.0] * others,
+    }
+
+
+def written(recorder, rows, selected, model, tables, end):
     """What a recorder makes of these rows, and of the tables of a run that is not running any more."""
     with recorder:
         for row in rows:
@@ -76,8 +79,9 @@ def written(recorder, rows, selected, tables, end):
         if end[0] == "running":
             recorder.flush()
         else:
+            recorder.model(*model)
             for name, values in tables.items():
-                getattr(recorder, name)(*values)
+                recorder.table(name, values)
             recorder.finish(*end)
         return recorder.result()
 
@@ -95,29 +99,16 @@ def in_memory(attrs, rows, ranks):
     return Result(None, attrs, rounds, on_ranks, Columns(), selection, np.arange(3.0), None, about)
 
 
-CONFIG = """
-seed = 3
-rounds = 100
-dtype = "float64"
-
-[data]
-name = "linreg-noniid"
-clients = 8
-
-[data.partition]
-name = "iid"
-
-[problem]
-name = "least-squares"
-
-[algorithm]
-name = "fedgia"
-k0 = 5
-
-[selection]
-name = "uniform"
-share = 0.5
-"""
+TABLE = {
+    "seed": 3,
+    "rounds": 100,
+    "dtype": "float64",
+    "data": {"name": "linreg-noniid", "clients": 8, "partition": {"name": "iid"}},
+    "problem": {"name": "least-squares"},
+    "algorithm": {"name": "fedgia", "k0": 5},
+    "selection": {"name": "uniform", "share": 0.5},
+}
+CONFIG = to_toml(TABLE) + "\n"
 
 
 def detailed(
@@ -142,14 +133,8 @@ def detailed(
         }
         for k in range(rounds)
     ]
-    on_ranks = {
-        "clients": [0] + [4] * (ranks - 1),
+    on_ranks = rank_table(np.arange(ranks) / 7, [12.3456] * ranks, 0.0, 0.0123) | {
         "samples": np.arange(ranks) * 10,
-        "compute_seconds": np.arange(ranks) / 7,
-        "comm_seconds": [0.5] * ranks,
-        "wait_seconds": [12.3456] * ranks,
-        "evaluate_seconds": [0.0] * ranks,
-        "io_seconds": [0.0123] + [0.0] * (ranks - 1),
         "mpi_calls": [77] * ranks,
         "mpi_bytes_sent": [2_500_000] * ranks,
         "mpi_bytes_received": [1_000] * ranks,
@@ -157,5 +142,5 @@ def detailed(
         "hostname": [f"node{k % 5:04}.cluster.example" for k in range(ranks)],
     }
     clients = {"samples": np.full(8, 9), "times_selected": np.arange(8)}
-    tables = {"model": [np.arange(6.0), np.ones((8, 6))], "ranks": [on_ranks], "clients": [clients]}
-    return written(recorder, rows, np.array([1, 6]), tables, (status, reason))
+    model = [np.arange(6.0), np.ones((8, 6))]
+    return written(recorder, rows, np.array([1, 6]), model, {"ranks": on_ranks, "clients": clients}, (status, reason))

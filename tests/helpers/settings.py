@@ -68,7 +68,7 @@ OPTIONS = [(name, options) for name, options, *_ in [*CASES, *GRAPH_CASES]]
 def cases(name, problem):
     """The cases of a method that a problem is enough for."""
     every = [build(*case) for case in OPTIONS if case[0] == name]
-    return [algorithm for algorithm in every if not traits.lacking(algorithm, PROBLEMS[problem][0])]
+    return [algorithm for algorithm in every if not traits.missing(algorithm, type(PROBLEMS[problem][0]))]
 
 
 def forbidden(one, other):
@@ -80,7 +80,7 @@ def forbidden(one, other):
         return False
     name, algorithm = row["method"], cases(row["method"], "logistic")[0]
     refused = {
-        "compressed": bool(traits.exact_ways(algorithm)),
+        "compressed": bool(algorithm.upload.exact),
         "unreliable": not traits.bears_absence(algorithm),
         "asynchronous": not traits.can_be_asynchronous(name),
         "lossy": not traits.bears_change(name),

@@ -4,8 +4,7 @@ from operator import attrgetter
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.bases.graph_method import GraphMethod
-from mpifed.experiment.matching import missing
-from mpifed.federation.method import Personalised
+from mpifed.experiment.matching import missing as missing  # of what an algorithm needs, what a class of problems lacks
 from mpifed.federation.traits import Takes, steering
 from mpifed.federation.traits import needs as needs  # the optional methods of a problem that an algorithm needs
 
@@ -38,31 +37,6 @@ def by_coin(algorithm):
     return algorithm.takes is Takes.SELECTED_OR_ALL
 
 
-def exact_ways(algorithm):
-    """The ways, up or down, on which messages cannot be compressed."""
-    return set(algorithm.upload.exact)
-
-
-def lacking(algorithm, problem):
-    """The methods that it needs and that a problem does not have."""
-    return missing(algorithm, type(problem))
-
-
-def said_traffic(algorithm, n):
-    """Numbers that a selected client downloads and uploads for each selection, as the algorithm says."""
-    return algorithm.traffic(n)
-
-
-def said_work(algorithm, d):
-    """Sample gradients for each selection of clients with d samples, as the algorithm says."""
-    return algorithm.work(d)
-
-
-def said_local_steps(algorithm, d):
-    """Local steps in a round of clients with d samples, as the algorithm says."""
-    return algorithm.local_steps(d)
-
-
 def bears_absence(algorithm):
     """Whether a round can go on without clients that it called."""
     return not algorithm.takes.everyone
@@ -71,8 +45,3 @@ def bears_absence(algorithm):
 def bears_change(name):
     """Whether the edges of a graph may differ between rounds."""
     return not getattr(Algorithm.member(name, "algorithm"), "fixed_weights", "")
-
-
-def has_personal_models(algorithm):
-    """Whether clients keep models of their own."""
-    return isinstance(algorithm, Personalised)

@@ -156,21 +156,18 @@ COMMANDS = [
 NEITHER = "neither an experiment file nor KEY=VALUE, such as algorithm.k0=5"
 MEANT = {  # a word that is no command, no option, no file and no override is answered by what was meant
     "--rounds 5": "--rounds is a key of the experiment, not an option: write rounds=5",
-    "run --rounds=5": "--rounds is a key of the experiment, not an option: write rounds=5",
     "run -rounds 5": "-rounds is a key of the experiment, not an option: write rounds=5",
     "run --rounds": "--rounds is a key of the experiment, not an option: write rounds=VALUE",
     "run --rounds -q": "--rounds is a key of the experiment, not an option: write rounds=VALUE",
     "run --algorithm.k0 5": "--algorithm.k0 is a key of the experiment, not an option: write algorithm.k0=5",
     "run --k0 5": "--k0 is a key of the experiment, not an option: write algorithm.k0=5",
     "run --clients 5 seed=1": "--clients is a key of the experiment, not an option: write data.clients=5",
-    "sweep --seed 5": "--seed is a key of the experiment, not an option: write seed=5",
     "resume out.h5 --rounds 9": "--rounds is a key of the experiment, not an option: write rounds=9",
     "run --forse": "run has no option --forse; did you mean --force?",
     "run -x": "run has no option -x; `python -m mpifed run --help` lists the options",
     "show --rounds 5 x.h5": "show has no option --rounds; `python -m mpifed show --help` lists the options",
     "list data problems": "list takes no argument 'problems': `python -m mpifed list --help` says what it takes",
     "runn study.toml": "unknown command 'runn'; did you mean 'run'?",
-    "shwo out.h5": "unknown command 'shwo'; did you mean 'show'?",
     "help": "unknown command 'help'; did you mean '--help'?",
     "run runn": f"'runn' is {NEITHER}",
     "sweep study --grid seed=0:3": f"'study' is {NEITHER}",
@@ -319,7 +316,7 @@ def put(name, target=None, **how):
     return spoil
 
 
-MANY = 10**12
+MANY, ZEROS = 10**12, [("/dev/zero", 0, h5py.h5f.UNLIMITED)]
 RESULTS = {
     "config": (attrs(config="a = = 1"), "the attribute config of result-config.h5 is not valid TOML"),
     "config-type": (attrs(config=3), "its attribute config must be a text"),
@@ -352,10 +349,7 @@ RESULTS = {
     "soft": (put("rounds", h5py.SoftLink("/ranks")), "rounds of .* is a link"),
     "external": (put("rounds", h5py.ExternalLink("pipe", "/rounds")), "rounds of .* is a link"),
     "external-model": (put("model/x", h5py.ExternalLink("/dev/zero", "/")), "x of .* is a link"),
-    "outside": (
-        put("model/x", shape=(5,), dtype="f8", external=[("/dev/zero", 0, h5py.h5f.UNLIMITED)]),
-        "x of .* lies in other files",
-    ),
+    "outside": (put("model/x", shape=(5,), dtype="f8", external=ZEROS), "x of .* lies in other files"),
 }
 IMAGES = {
     "magic": (b"\0\0\x0d\x03" + hostile.IMAGES[4:], hostile.LABELS, "is not an IDX file of unsigned bytes in 3 dim"),
@@ -404,23 +398,19 @@ KEYS = [name for name in CASES if name.startswith("key ")]
 
 def filled(place):
     """Fill a folder with all the files of this module."""
-    for name, (content, _) in (DATA | STUDIES).items():
-        (place / name).write_bytes(content)
-    for name, (content, _) in SELECTIONS.items():
-        (place / f"replay-{name}").write_bytes(content)
-    for name, (spoil, _) in RESULTS.items():
-        (place / f"result-{name}.h5").write_bytes(result(spoil))
+    rows = {"sel": np.array([[0, 1], [1, 2]]), "far": np.array([[0, 99]] * 9), "half": np.array([[0.5]] * 9)}
+    files = {name: content for name, (content, _) in (DATA | STUDIES).items()}
+    files |= {f"replay-{name}": content for name, (content, _) in SELECTIONS.items()}
+    files |= {f"result-{name}.h5": result(spoil) for name, (spoil, _) in RESULTS.items()}
+    files |= {f"good.{suffix}": hostile.WHOLE[suffix] for suffix in ("h5", "npz")}
+    files |= {"halves.npz": hostile.npz(**hostile.GOOD | {"y": hostile.Y / 2}), "rows.npz": hostile.npz(**rows)}
+    files |= {"odd.toml": b"[algoritm]\nname = 'fedgia'", "there.h5": b"mine"}
     for name, (images, labels, _) in IMAGES.items():
         (place / name / "mnist").mkdir(parents=True)
-        (place / name / "mnist/train-images-idx3-ubyte.gz").write_bytes(images)
-        (place / name / "mnist/train-labels-idx1-ubyte.gz").write_bytes(labels)
-    for suffix in ("h5", "npz"):
-        (place / f"good.{suffix}").write_bytes(hostile.WHOLE[suffix])
-    (place / "halves.npz").write_bytes(hostile.npz(**hostile.GOOD | {"y": hostile.Y / 2}))
-    rows = {"sel": np.array([[0, 1], [1, 2]]), "far": np.array([[0, 99]] * 9), "half": np.array([[0.5]] * 9)}
-    (place / "rows.npz").write_bytes(hostile.npz(**rows))
-    (place / "odd.toml").write_text("[algoritm]\nname = 'fedgia'")
-    (place / "there.h5").write_text("mine")
+        files[f"{name}/mnist/train-images-idx3-ubyte.gz"] = images
+        files[f"{name}/mnist/train-labels-idx1-ubyte.gz"] = labels
+    for name, content in files.items():
+        (place / name).write_bytes(content)
     for name in ("folder", "folder.h5"):
         (place / name).mkdir()
     for name in ("pipe", "pipe.csv"):
@@ -453,18 +443,11 @@ def listing(folder):
     return found
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        pytest.param(KEYS[::3], id="a third of the keys"),
-        pytest.param(KEYS, id="keys", marks=pytest.mark.slow),
-        *(
-            pytest.param([name], id=name, marks=pytest.mark.slow if costly(name) else ())
-            for name in CASES
-            if name not in KEYS
-        ),
-    ],
-)
+SINGLE = [pytest.param([k], id=k, marks=[pytest.mark.slow] * costly(k)) for k in CASES if k not in KEYS]
+TOGETHER = [pytest.param(KEYS[::3], id="a third of the keys"), pytest.param(KEYS, id="keys", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("names", TOGETHER + SINGLE)
 def test_a_sentence_and_nothing_else(names, folder, monkeypatch, capsys):
     before = listing(folder)
     monkeypatch.chdir(folder)

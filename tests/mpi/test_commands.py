@@ -1,6 +1,7 @@
-"""The commands on several ranks: rank 0 speaks and writes, all end together."""
+"""The commands on several ranks: rank 0 speaks and writes, all end together, also of wrong and hostile input."""
 
 import re
+import time
 
 import h5py
 import numpy as np
@@ -11,6 +12,7 @@ from mpifed.experiment.checkpoint import folder as checkpoint_of
 from tests.core.test_plugins import METHODS, STUDY_PY, STUDY_TOML
 from tests.helpers.commands import alone, mpifed
 from tests.helpers.killed_runs import content
+from tests.hostile.test_refusals import CASES, QUIET, filled, listing
 
 pytestmark = pytest.mark.mpi(min_size=3)
 SMALL = ["data.clients=6", "data.features=5", "rounds=4"]
@@ -147,3 +149,37 @@ def test_more_ranks_than_a_point_can_use_are_one_sentence(world, folder):
     done = mpifed("sweep", "data.features=5", "--grid", f"data.clients=9,{few}")
     refused(world, done, f"{world.size} ranks are too many for point clients={few} of {few} clients?: start at most .*")
     assert not (folder / "results").exists()
+
+
+SECONDS = 20
+HOSTILE = [name for name in CASES if name.startswith("wrong ")] + [
+    *("key 7", "command 33", "command 39", "command 41", "command 44", "study braces.toml", "replay objects.npz"),
+    *("run endless.h5", "run external.h5", "run pickle.npz", "run bomb.npz"),
+]
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A folder of hostile files, the same one on every rank."""
+    from mpifed.mpi.communicator import Communicator
+
+    world = Communicator()
+    return world.share(filled(tmp_path_factory.mktemp("hostile")) if world.rank == 0 else None)
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "more ranks than clients"])
+def test_wrong_and_hostile_input(name, world, hostile):
+    few = [*QUIET, f"data.clients={world.size - 2}"], "ranks are too many for .*start at most"
+    words, told = few if name == "more ranks than clients" else CASES[name]
+    world.meet()  # until rank 0 has removed the file that claimed a name
+    before = listing(hostile)
+    world.meet()
+    begun = time.monotonic()
+    done = mpifed(*words, cwd=hostile)
+    assert time.monotonic() - begun < SECONDS
+    world.meet()
+    assert done.code == 2, done.err
+    refused(world, done, r"[^\n]*")
+    assert world.rank or re.search(told, done.err), done.err
+    world.meet()  # rank 0 may still give back the name that it had claimed
+    assert listing(hostile) == before

@@ -5,8 +5,7 @@ import pytest
 from mpifed.mpi.world import World
 from mpifed.sweeps import groups
 from mpifed.sweeps.grid import points
-from mpifed.sweeps.overall import Overall
-from mpifed.sweeps.runs import FINISHED, Runs
+from mpifed.sweeps.runs import FINISHED, Overall, Runs
 
 pytestmark = pytest.mark.mpi
 
@@ -34,4 +33,4 @@ def test_a_report_that_arrives_while_the_first_group_looks_for_a_point_is_told(t
     ended = list(groups.at_desk(todo, runs, World(), groups.Desk(todo, mail, runs.progress)))
     assert [(one.point, one.what) for one in ended] == [(todo[0], FINISHED)]
     assert mail.sent == [(0, False), (None, False)]
-    assert runs.progress.notes == {"a note"}
+    assert runs.progress.notes == ["a note"]

@@ -15,6 +15,8 @@ NOISELESS = {"noise": "none"}
 SMALL = {**WHOLE, "mu": 1e-3}  # so that steps are long
 FLAT = {**UNBIASED, "lam": 0.01}  # so that learned Hessians are not always positive definite
 THEOREM = {**WHOLE, "mu": 0.27}  # the κ of Theorem 5.2 asks for 4 gradient steps, without its factor 32 for 5
+ONE = {"lam": 0.05, "eta": 0.1, "step_scale": "one"}
+GRADIENT = {"name": "gd", "delta": 0.01}
 EXACT = {"name": "newton", "tol": 1e-13}
 
 
@@ -66,16 +68,12 @@ CASES = [
     Case("fedprox", LEAST_SQUARES, {"k0": 3, "mu": 0.3, "step": step("log2", 0.05)}),
     Case("fedprox", LOGISTIC, {"k0": 2, "mu": 0.2, "inner": 2, "aggregate": "all", "step": step("constant", 0.5)}),
     Case("fedprox", SOFTMAX, {"epochs": 3, "mu": 0.5, "inner": 3, "scale": "1/m", "step": step("log2", 1.0)}, FULL),
-    Case(
-        "fedprox", LOGISTIC, {"k0": 3, "mu": 0.5, "inner": 1, "scale": "1/m", "begin": "own", "step": step("log2", 2.0)}
-    ),
+    Case("fedprox", LOGISTIC, {"k0": 3, "mu": 0.5, "inner": 1, "begin": "own", "step": step("log2", 0.3)}),
     Case("fedpd", LEAST_SQUARES, {"k0": 3, "eta": 0.8, "step": step("log2", 0.1)}),
     Case("fedpd", NONCONVEX, {"k0": 2, "eta": 2.0, "inner": 3, "scale": "1/m", "step": step("constant", 0.4)}),
     Case("scaffold", LOGISTIC, {"k0": 4, "server_lr": 0.8, "step": step("log2", 0.8)}),
     Case("scaffold", LEAST_SQUARES, {"epochs": 3, "step": step("constant", 0.05)}, FULL),
-    Case(
-        "fedopt", LEAST_SQUARES, {"k0": 3, "step": step("log2", 0.05), "server": server("momentum", lr=0.9, beta=0.6)}
-    ),
+    Case("fedopt", LEAST_SQUARES, {"step": step("log2", 0.05), "server": server("momentum", lr=0.9, beta=0.6)}),
     Case("fedopt", LOGISTIC, {"k0": 2, "scale": "1/m", "step": step("log2", 2.0), "server": adaptive("adagrad")}),
     Case("fedopt", SOFTMAX, {"epochs": 4, "step": step("constant", 0.2), "server": adaptive("adam")}, FULL),
     Case("fedopt", SVM, {"k0": 4, "step": step("sqrt-samples", 0.05), "server": adaptive("yogi")}),
@@ -97,7 +95,7 @@ CASES = [
     Case("fedgia", LOGISTIC, {"k0": 3, "t": 0.5, "start": "-gradient"}),
     Case("fedepm", LOGISTIC, {"k0": 4, "mu0": 30.0}, NOISELESS, SAME),
     Case("fedepm", LOGISTIC, {"k0": 3, "lam": 0.02, "eta": 0.3, "mu0": 2.0, "alpha": 1.05, "c": 0.7}, NOISELESS),
-    Case("fedepm", WHOLE, {"k0": 5, "lam": 0.05, "eta": 0.1, "mu0": 0.5, "step_scale": "one"}, NOISELESS),
+    Case("fedepm", WHOLE, {"k0": 5, **ONE, "mu0": 0.5}, NOISELESS),
     Case("sfedavg", LOGISTIC, {"k0": 3, "step": step("sqrt-samples", 0.1)}, NOISELESS),
     Case("sfedavg", LEAST_SQUARES, {"k0": 2, "step": step("constant", 0.05), "average": "new"}, NOISELESS),
     Case("sfedprox", LOGISTIC, {"k0": 3, "step": step("sqrt-samples", 0.05), "mu": 0.5}, NOISELESS),
@@ -109,9 +107,7 @@ CASES = [
     Case("feddcd", LOGISTIC, {"scaling": "own", "schedule": step("log2", 0.9), "solver": EXACT}, None, PAIRS),
     Case("accfeddcd", UNBIASED, {"solver": EXACT, "dual": True}, None, SAME),
     Case("accfeddcd", LOGISTIC, {"scaling": "own", "eta": 0.8, "kappa": 0.3, "solver": EXACT}, None, SAME),
-    Case(
-        "accfeddcd", WHOLE, {"eta": 0.7, "r": 0.4, "kappa": 0.03, "solver": {"name": "gd", "delta": 0.01}}, None, SAME
-    ),
+    Case("accfeddcd", WHOLE, {"eta": 0.7, "r": 0.4, "kappa": 0.03, "solver": GRADIENT}, None, SAME),
     Case("flame", SOFTMAX, {"rho": 0.03, "lam": 1.5, "lr": 0.1, "epochs": 4, "weight_decay": 0.1}, FULL),
     Case("flame", SOFTMAX, {"rho": 0.1, "lam": 0.8, "lr": 0.2, "epochs": 3, "center": "local"}, FULL),
     Case("flame", SVM, {"epochs": 2}),
@@ -181,11 +177,5 @@ CASES = [
     Case("fedgia-graph", LEAST_SQUARES, {"k0": 1, "H": "zero", "t": 1.5}, graph=RING),
     Case("fedgia-graph", NONCONVEX, {"k0": 4, "t": 0.6, "average": "plain"}, graph=RING),
     Case("fedepm-graph", LOGISTIC, {"k0": 3, "mu0": 9.0, "c": 0.1, "lam": 0.01, "eta": 0.05}, NOISELESS, graph=RING),
-    Case(
-        "fedepm-graph",
-        LEAST_SQUARES,
-        {"k0": 2, "mu0": 4.0, "lam": 0.05, "eta": 0.3, "step_scale": "one", "alpha": 1.1},
-        NOISELESS,
-        graph=GRID,
-    ),
+    Case("fedepm-graph", LEAST_SQUARES, {"k0": 2, **ONE, "mu0": 4.0, "alpha": 1.1}, NOISELESS, graph=GRID),
 ]

@@ -27,8 +27,6 @@ def run(clients, selections, *, compressor, gamma=None, p=None):
         if stream(0, "server", round).random() < p:
             g = sum(client.gradient(x) for client in clients) / m
         else:
-            changes = [
-                compress(compressor, clients[i].gradient(x) - clients[i].gradient(before), i, round, 0) for i in chosen
-            ]
-            g = g + sum(changes) / len(chosen)
+            changes = {i: clients[i].gradient(x) - clients[i].gradient(before) for i in chosen}
+            g = g + sum(compress(compressor, v, i, round, 0) for i, v in changes.items()) / len(chosen)
         yield x

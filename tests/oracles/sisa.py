@@ -22,10 +22,8 @@ def run(clients, selections, *, sigma=None, gamma=1.0, preconditioner="second-mo
             penalty = first[i] / gamma ** (k + 1)
             u = pi[i] + clients[i].gradient(w)
             moment[i] = beta * moment[i] + (1 - beta) * u**2
-            Q = {"second-moment": np.diag(np.sqrt(moment[i])), "smoothness": clients[i].lipschitz * np.eye(len(w))}[
-                preconditioner
-            ]
-            wi = w - np.linalg.solve(penalty * np.eye(len(w)) + rho * Q, u)
+            steep = {"second-moment": np.sqrt(moment[i]), "smoothness": clients[i].lipschitz * np.ones(len(w))}
+            wi = w - np.linalg.solve(np.diag(penalty + rho * steep[preconditioner]), u)
             pi[i] = pi[i] + penalty * (wi - w)
             own[i] = wi + pi[i] / penalty
         w = sum(s * v for s, v in zip(first, own, strict=True)) / sum(first)

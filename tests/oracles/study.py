@@ -8,6 +8,7 @@ import numpy as np
 import mpifed
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.data.pool import Pool
+from mpifed.federation.method import Personalised
 from mpifed.federation.participation.selection import All
 from mpifed.problems.base import Problem
 from tests.helpers import traits
@@ -110,7 +111,7 @@ def computed(case):
     draws = Given(tuple(map(tuple, draw(case.counts, 1))), tuple(map(tuple, draw(case.counts, 2))))
     selection = draws if case.graph is None or selects(case.method) else All()
     run = begun(case.problem, algorithm_of(case), selection=selection, graph=case.graph)
-    personal = traits.has_personal_models(run.algorithm)
+    personal = isinstance(run.algorithm, Personalised)
     rows = []
     for round in range(len(case.counts) + 1):
         if round:
@@ -126,7 +127,7 @@ def algorithm_of(case):
 
 def recorded(case, folder):
     """What the file of a whole run says of the same study."""
-    personal = traits.has_personal_models(Algorithm.member(case.method, "algorithm"))
+    personal = issubclass(Algorithm.member(case.method, "algorithm"), Personalised)
     np.savez(folder / "fed.npz", **samples(case.problem["name"])._asdict())
     np.savez(folder / "sel.npz", sel=padded(draw(case.counts, 1)), sel2=padded(draw(case.counts, 2)))
     study = {

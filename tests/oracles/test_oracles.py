@@ -1,5 +1,7 @@
 """mpifed against plain loops over clients: every method, to 1e-9."""
 
+import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -7,17 +9,16 @@ import numpy as np
 import pytest
 
 from mpifed.algorithms.bases.algorithm import Algorithm
+from tests.helpers.commands import SHARED, execute
 
 from .cases import CASES
 from .study import RTOL, computed, deviations, expected, oracle, recorded
 
 FOLDER = Path(__file__).parent
-THRESHOLDS = {
-    "fedadmm": ("eps0", "nu"),
-    "fedadmm-insa": ("mu", "c"),
-    "marina": ("p",),
-    "newton": ("c",),
-}  # inner tests, a coin, line searches
+SECOND = SHARED / "oracles"
+STUDIES = sorted(SECOND.glob("*/study.toml"))
+# of inner tests, a coin, line searches
+THRESHOLDS = {"fedadmm": ("eps0", "nu"), "fedadmm-insa": ("mu", "c"), "marina": ("p",), "newton": ("c",)}
 NUMBERS = ("objective", "grad_norm_sq", "x", "personal")  # what constants move
 every = pytest.mark.parametrize("case", CASES, ids=str)
 
@@ -73,8 +74,19 @@ def test_every_method_has_an_oracle_and_two_cases():
     cases = Counter(case.method for case in CASES)
     for name in Algorithm.choices:
         module = name.replace("-", "_")
-        assert (FOLDER / f"{module}.py").exists(), (
-            f"write tests/oracles/{module}.py: {name} as a plain loop, from its paper"
-        )
+        wanted = f"write tests/oracles/{module}.py: {name} as a plain loop, from its paper"
+        assert (FOLDER / f"{module}.py").exists(), wanted
         assert {"run", "Method"} & set(vars(oracle(name)))
         assert cases[name] >= 2, f"{name} needs two cases in tests/oracles/cases.py"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not STUDIES, reason=f"{SECOND} is missing: the second opinion is kept outside the repository")
+@pytest.mark.parametrize("ranks", [None, 4])
+def test_known_trajectories(ranks, tmp_path):
+    """A second opinion: small cases with exactly known trajectories, kept outside the repository."""
+    cases = [s.parent for s in STUDIES if tomllib.loads(s.read_text())["algorithm"]["name"] in Algorithm.choices]
+    options = [] if ranks is None else ["--ranks", str(ranks)]
+    done = execute([sys.executable, SECOND / "check.py", *cases, "--rtol", str(RTOL), *options], 300, tmp_path)
+    assert done.code == 0, done.out
+    assert done.out.count(": pass") == len(cases)

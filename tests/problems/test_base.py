@@ -1,28 +1,12 @@
-"""What a problem may define, and how a run asks for it."""
+"""What a problem may define, how a run asks for it, and a problem without samples."""
 
 import numpy as np
 import pytest
 
 import mpifed
 from mpifed import LinearModel, Problem, UserError
-from mpifed.problems import LeastSquares
-
-OPTIONAL = ("predict", "lipschitz", "convexity", "hessian", "majorizer_inverse", "clipped_grad")
-DEFINED = {
-    "least-squares": {"lipschitz", "hessian", "majorizer_inverse", "clipped_grad"},
-    "logistic": set(OPTIONAL),
-    "softmax": {"predict", "lipschitz", "convexity", "hessian"},
-    "svm": {"predict"},
-    "mlp": {"predict"},
-    "quadratic": {"lipschitz", "convexity", "hessian", "majorizer_inverse"},
-}
-
-
-@pytest.mark.parametrize("name", DEFINED)
-def test_a_problem_has_the_optional_methods_that_it_defines(name):
-    problem = Problem.member(name, "problem")
-    assert {optional for optional in OPTIONAL if problem.has(optional)} == DEFINED[name]
-    assert not problem.has("no_such_method")
+from mpifed.problems import LeastSquares, Quadratic
+from tests.helpers.problem_cases import dataset
 
 
 class Bowl(Problem):
@@ -66,9 +50,31 @@ class Bent(Flat, tag="bent"):
 
 def test_a_linear_model_has_a_hessian_where_it_has_the_second_derivative_of_its_loss():
     assert not LinearModel.has("hessian")
+    assert not LinearModel.has("no_such_method")
     assert not Flat.has("hessian")
     assert Bent.has("hessian")
     table = {"algorithm": "feddcd", "data": {"clients": 4, "features": 3}, "rounds": 1}
     with pytest.raises(UserError, match=r"cannot run on .*:Flat: it needs hessian \(products with ∇²f_i\), which"):
         mpifed.run(table | {"problem": f"{__file__}:Flat"})
     assert len(mpifed.run(table | {"problem": f"{__file__}:Bent"}).x) == 3
+
+
+def test_a_quadratic_refuses_clients_that_have_no_square_matrix():
+    with pytest.raises(ValueError, match="every client needs 6 rows, the rows of its matrix, but client 0 has 9"):
+        Quadratic().dim(dataset("logistic", 9))
+
+
+@pytest.mark.parametrize("size", [3, 6, 100])
+def test_a_quadratic_has_no_samples_to_be_drawn(size):
+    """On a "mini-batch" it is what it is, or the pair is refused before round one."""
+
+    def model(batch_size):
+        algorithm = {"name": "flame", "lr": 0.1, "batch_size": batch_size}
+        data = {"name": "quadratic", "clients": 4, "features": 6}
+        return mpifed.run({"data": data, "rounds": 3, "algorithm": algorithm}).x
+
+    try:
+        found = model(size)
+    except UserError:
+        return
+    assert np.allclose(found, model(0))

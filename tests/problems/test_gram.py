@@ -13,7 +13,7 @@ from tests.helpers.problem_cases import dataset, one_block, written_out
 
 
 @pytest.mark.parametrize("accuracy", [0.1, 1e-6, 1e-12])
-def test_conjugate_gradients_solve_to_the_accuracy_of_each_client(accuracy):
+def test_conjugate_gradients_solve_to_the_accuracy_of_each_client_and_with_the_same_bits_alone(accuracy):
     H, B = systems(6, 8)
     B[2] = 0
     wanted = accuracy * np.array([1.0, 0.1, 1.0, 1.0, 0.5, 1.0])
@@ -21,15 +21,8 @@ def test_conjugate_gradients_solve_to_the_accuracy_of_each_client(accuracy):
     residual = np.linalg.norm(np.matvec(H, X) - B, axis=1)
     assert (residual <= wanted * np.linalg.norm(B, axis=1) * 1.01 + 1e-14).all()
     assert not X[2].any()
-
-
-def test_conjugate_gradients_have_the_same_bits_whoever_else_solves():
-    H, B = systems(6, 8)
-    accuracy = np.full(6, 1e-9)
-    together = conjugate_gradients(lambda V: np.matvec(H, V), B, accuracy, 100)
-    for i in range(6):
-        alone = conjugate_gradients(lambda V, i=i: np.matvec(H[i : i + 1], V), B[i : i + 1], accuracy[:1], 100)
-        assert together[i].tobytes() == alone[0].tobytes()
+    for i in np.arange(6)[:, None]:
+        assert X[i].tobytes() == conjugate_gradients(lambda V, i=i: np.matvec(H[i], V), B[i], wanted[i], 100).tobytes()
 
 
 def test_conjugate_gradients_keep_the_type_and_the_input():
@@ -41,13 +34,16 @@ def test_conjugate_gradients_keep_the_type_and_the_input():
     assert np.allclose(np.matvec(H, X), B, rtol=1e-2, atol=1e-2)
 
 
-@pytest.mark.parametrize("large", [False, True], ids=["from the Gram matrix", "by Lanczos"])
-def test_r_of_a_client_without_any_feature_is_zero(large, kind, monkeypatch):
-    if large:
-        monkeypatch.setattr(spectral, "LARGE", 0)
-    X = np.zeros((3, 2))
-    data = Pool(sp.csr_array(X) if kind == "csr" else X, np.ones(3), None, np.array([3]))
-    assert LeastSquares().lipschitz(one_block(LeastSquares(), data)) == [0.0]
+def r(X, kind):
+    """r of one client with these samples."""
+    data = Pool(sp.csr_array(X) if kind == "csr" else X, np.ones(len(X)), None, np.array([len(X)]))
+    return LeastSquares().lipschitz(one_block(LeastSquares(), data))[0]
+
+
+def test_r_of_a_client_without_any_feature_is_zero(kind, monkeypatch):
+    for large in (spectral.LARGE, 0):  # from the Gram matrix, by Lanczos
+        monkeypatch.setattr(spectral, "LARGE", large)
+        assert r(np.zeros((3, 2)), kind) == 0.0
 
 
 def test_r_by_lanczos_has_the_same_bits_in_every_run(kind, monkeypatch):
@@ -56,8 +52,7 @@ def test_r_by_lanczos_has_the_same_bits_in_every_run(kind, monkeypatch):
     X[:10, :10], X[10:, 10:] = np.random.default_rng(0).standard_normal((10, 10)), 2.0
     X[10:, 10:] *= np.random.default_rng(1).standard_normal((50, 40))
     X[0] *= 10
-    data = Pool(sp.csr_array(X) if kind == "csr" else X, np.ones(60), None, np.array([60]))
-    found = np.array([LeastSquares().lipschitz(one_block(LeastSquares(), data))[0] for _ in range(30)])
+    found = [r(X, kind) for _ in range(30)]
     assert np.allclose(found, np.linalg.norm(X, 2) ** 2 / 60, rtol=1e-12)
     assert len(set(found)) == 1
 
@@ -66,8 +61,7 @@ def test_r_by_lanczos_is_not_misled_by_the_longest_row(kind, monkeypatch):
     monkeypatch.setattr(spectral, "LARGE", 0)
     X = np.zeros((30, 20))
     X[0, 0], X[1:, 1] = 2.0, 1.0  # λ_max = 29 lies across the longest row
-    data = Pool(sp.csr_array(X) if kind == "csr" else X, np.ones(30), None, np.array([30]))
-    assert np.isclose(LeastSquares().lipschitz(one_block(LeastSquares(), data))[0], 29 / 30, rtol=1e-10)
+    assert np.isclose(r(X, kind), 29 / 30, rtol=1e-10)
 
 
 def test_conjugate_gradients_go_on_until_the_hardest_client_is_done(kind, monkeypatch):

@@ -1,14 +1,16 @@
-"""Linear models: strong convexity, clipped gradients, the quadratic that lies above them, and least squares."""
+"""Linear models: strong convexity, clipped gradients, the quadratic that lies above them, and logistic losses."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpifed.core.errors import UserError
 from mpifed.data.pool import Pool
 from mpifed.problems import gram as spectral
 from mpifed.problems.least_squares import LeastSquares
 from mpifed.problems.logistic import Logistic
+from mpifed.problems.nonconvex_logistic import NonconvexLogistic
 from mpifed.problems.softmax import Softmax
 from mpifed.problems.svm import SVM
 from tests.helpers.problem_cases import CLIPPED, CURVED, dataset, one_block, problem_of, written_out
@@ -91,3 +93,25 @@ def test_the_majorizer_lies_above_the_function(case, name):
 @pytest.mark.parametrize("problem", [LeastSquares(), Logistic(), Softmax(), SVM()], ids=lambda p: p.label())
 def test_linear_models_start_at_zero(problem):
     assert not problem.initial(dataset(problem.label(), 9), 5).any()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("z", [1e4, -1e4, 30.0, 0.0])
+@pytest.mark.parametrize("problem", [Logistic(mu=0.0), NonconvexLogistic(mu=0.0)], ids=lambda p: p.label())
+def test_logistic_losses_are_right_and_silent_at_any_score(problem, z, dtype):
+    data = Pool(np.ones((2, 1)), np.array([0.0, 1.0]), None, np.array([1, 1]), dtype)
+    with np.errstate(all="raise", under="ignore"):
+        value, grad = problem.value_grad(one_block(problem, data), np.array([z], dtype))
+    exact = np.logaddexp(0, z)  # ln(1 + e^z)
+    assert np.allclose(value, [exact, exact - z], rtol=1e-6, atol=1e-7)
+    assert np.allclose(grad[:, 0], [np.exp(z - exact), np.exp(z - exact) - 1], rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("problem", [Logistic(), NonconvexLogistic()], ids=lambda p: p.label())
+def test_labels_of_minus_one_and_one_become_zero_and_one_and_others_are_refused_by_a_sentence(problem):
+    for labels in ([-1.0, 1.0, 1.0, -1.0], [0.0, 1.0, 1.0, 0.0]):
+        assert list(problem.checked_labels(np.array(labels))) == [0, 1, 1, 0]
+    wrong = f"^problem '{problem.label()}' cannot use these data: labels must be 0 and 1 or -1 and 1, but there "
+    for labels, told in (([0.0, 2.0], "is 2$"), ([0.5], "is 0.5$"), ([-1.0, 0.0, 1.0], "are -1, 0 and 1$")):
+        with pytest.raises(UserError, match=wrong + told):
+            problem.checked_labels(np.array(labels))

@@ -1,5 +1,7 @@
 """Frozen parameters, buffers and batch normalisation: what a network in torch is a function of."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -50,17 +52,9 @@ class Headed(nn.Module):
         return self.after(self.head(self.before(samples)))
 
 
-def complex_numbers():
-    return Headed(torch.complex64, lambda samples: samples.to(torch.complex64), torch.abs)
-
-
-def single_precision():
-    """It converts samples to single precision, whatever the study computes in."""
-    return Headed(before=lambda samples: samples.float())
-
-
-def more_than_scores():
-    return Headed(after=lambda scores: {"logits": scores})
+complex_numbers = partial(Headed, torch.complex64, lambda samples: samples.to(torch.complex64), torch.abs)
+single_precision = partial(Headed, before=lambda samples: samples.float())  # whatever the study computes in
+more_than_scores = partial(Headed, after=lambda scores: {"logits": scores})
 
 
 def all_frozen():

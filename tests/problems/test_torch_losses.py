@@ -53,10 +53,6 @@ def without_gradient(scores, targets):
     return (scores.argmax(1) != targets).double()
 
 
-def a_number(scores, targets):
-    return 3.0
-
-
 def too_few(scores, targets):
     return focal(scores, targets)[:1]
 
@@ -70,12 +66,12 @@ def worst(scores, targets):
     return focal(scores, targets).max()
 
 
-def undefined(scores, targets):
-    return float("nan")
+def always(number):
+    """A function that gives this number."""
+    return lambda scores, targets: number
 
 
-def objective(scores, targets):
-    return 0.0
+a_number, undefined, objective = map(always, (3.0, float("nan"), 0.0))
 
 
 def here(name):

@@ -40,11 +40,6 @@ class Thinned(nn.Module):
         return torch.stack([score, 2 * score, 4 * score], 1)
 
 
-def three(classes=6):
-    """A function that returns a module."""
-    return nn.Linear(48, classes)
-
-
 def number():
     return 3
 
@@ -233,11 +228,6 @@ def test_what_is_no_network_for_these_data_is_refused_before_round_one(problem, 
     with pytest.raises(UserError, match=sentence) as refused:
         package.run(experiment(problem, size=size))
     assert "\n" not in str(refused.value)
-
-
-def test_a_function_may_return_the_module():
-    problem = {"name": "torch", "module": f"{__name__}:three", "arguments": {"classes": 6}}
-    assert len(package.run(experiment(problem) | {"rounds": 2}).x) == 49 * 6
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -102,14 +102,6 @@ def test_the_command_writes_a_page_or_says_what_is_wrong(tmp_path, monkeypatch, 
         assert capsys.readouterr().out.startswith(f"written to {name} (4.")
         assert main(["plot", "a.h5", *words]) == 2
         assert "exists; say --force" in capsys.readouterr().err
-    for words, told in (
-        (["--html", "-o", "a.png"], "a.png does not name a page: with --html it must end in .html"),
-        (["--page", "-o", "a.html"], "--page draws no page: a.html must end in .png, .pdf, .svg"),
-        (["--html", "--page"], "--page and --html are two pictures: draw them one at a time"),
-        (["--html", "--band", "sd"], "--band has no effect on --html: leave it out"),
-    ):
-        assert main(["plot", "a.h5", *words]) == 2
-        assert capsys.readouterr().err == f"mpifed: {told}\n"
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(UserError, match=re.escape('an interactive page needs plotly: pip install "mpifed[plot]"')):
         interactive([recorded()])

@@ -11,7 +11,7 @@ from mpifed.report.axes import BASE, FLOOR
 from mpifed.report.curves import logarithmic
 from mpifed.results.result import load
 from tests.helpers.commands import mpifed
-from tests.helpers.figures import axes_of, curve
+from tests.helpers.figures import axes_of, curve, legend
 from tests.helpers.recorded_runs import recorded
 
 pytest.importorskip("matplotlib")
@@ -109,7 +109,7 @@ def test_the_command_draws(files, tmp_path, words, name):
     assert (tmp_path / name).stat().st_size > 5000
 
 
-def test_a_picture_is_overwritten_only_by_force(files, tmp_path):
+def test_a_picture_is_overwritten_only_by_force_and_has_boxes_of_runs_that_did_not_finish_only_on_wish(files, tmp_path):
     words = ["plot", "--timeline", files / "k5-0.h5", "-o", "time.svg"]
     assert mpifed(*words, cwd=tmp_path).out == "written to time.svg\n"
     before = (tmp_path / "time.svg").read_bytes()
@@ -118,6 +118,10 @@ def test_a_picture_is_overwritten_only_by_force(files, tmp_path):
     assert (tmp_path / "time.svg").read_bytes() == before
     assert mpifed(*words, "--width", "5", "--force", cwd=tmp_path).code == 0
     assert (tmp_path / "time.svg").read_bytes() != before
+    recorded(tmp_path / "a.h5", status="failed")  # boxes are of runs that finished unless all are asked for
+    words = ["plot", "a.h5", "--box", "k0", "-o", "a.svg"]
+    assert mpifed(*words, cwd=tmp_path) == (2, "", "mpifed: there is no result to read\n")
+    assert mpifed(*words, "--all", cwd=tmp_path).code == 0
 
 
 @pytest.mark.parametrize(
@@ -132,6 +136,10 @@ def test_a_picture_is_overwritten_only_by_force(files, tmp_path):
         (["--rename", "=ours"], "--rename =ours is wrong: it must be OLD=NEW, for example fedgia=ours"),
         (["--rename", "fedgai=ours"], "unknown name for --rename 'fedgai'; did you mean 'fedgia'?"),
         (["--timeline", "--band", "sd"], "--band has no effect on --timeline: leave it out"),
+        (["--html", "--band", "sd"], "--band has no effect on --html: leave it out"),
+        (["--html", "--page"], "--page and --html are two pictures: draw them one at a time"),
+        (["--html", "-o", "a.png"], "a.png does not name a page: with --html it must end in .html"),
+        (["--page", "-o", "a.html"], "--page draws no page: a.html must end in .png, .pdf, .svg"),
         (["--width", "wide"], "--width wide is wrong: it must be single, double or a number of inches"),
         (["-o", "a.jpg"], "a.jpg does not name a picture: it must end in .png, .pdf, .svg"),
         (["-o", "no/a.png"], "no/a.png cannot be written: there is no folder no"),
@@ -147,13 +155,6 @@ def test_mistakes_are_sentences(files, words, told):
     done = mpifed("plot", *(path.name for path in sorted(files.glob("*.h5"))), *words, cwd=files)
     assert done == (2, "", f"mpifed: {told}\n")
     assert {path.suffix for path in files.iterdir()} == {".h5"}
-
-
-def test_boxes_are_of_runs_that_finished_unless_all_are_asked_for(tmp_path):
-    recorded(tmp_path / "a.h5", status="failed")
-    words = ["plot", "a.h5", "--box", "k0", "-o", "a.svg"]
-    assert mpifed(*words, cwd=tmp_path) == (2, "", "mpifed: there is no result to read\n")
-    assert mpifed(*words, "--all", cwd=tmp_path).code == 0
 
 
 def test_without_matplotlib_the_extra_is_named(files, monkeypatch):
@@ -187,3 +188,39 @@ def test_a_real_run_can_be_drawn_in_every_way(tmp_path):
         timeline.timeline(result),
     ):
         assert axes_of(figure)
+
+
+def heights(axis):
+    """part by part: the heights of its bars."""
+    return [[bar.get_height() for bar in container] for container in axis.containers]
+
+
+def test_a_timeline_has_rounds_and_ranks():
+    figure = timeline.timeline(recorded(ranks=3))
+    rounds, ranks = axes_of(figure)
+    assert legend(figure) == ["compute", "server", "communication", "waiting", "evaluation", "writing"]
+    assert (rounds.get_xlabel(), rounds.get_ylabel()) == ("round", "s per round")
+    assert (ranks.get_xlabel(), ranks.get_ylabel()) == ("rank", "s in total")
+    assert heights(rounds) == [[0.25] * 2, [0.125] * 2, [0.0625] * 2, [2.0] * 2]  # round 0 is no round of work
+    assert heights(ranks) == [[0, 0.5, 1], [0.375, 0, 0], [0.5] * 3, [1, 0.5, 0], [0.25] * 3, [0.125, 0, 0]]
+
+
+@pytest.mark.parametrize(("ranks", "rounds"), [(1, 1), (1, 3), (4, 2), (40, 8)])
+def test_ranks_and_rounds_are_counted_in_whole_numbers_without_others_between(ranks, rounds):
+    figure = timeline.timeline(recorded(ranks=ranks, objective=[1.0] * (rounds + 1)))
+    figure.draw_without_rendering()
+    for axis, least, most in zip(axes_of(figure), (1, 0), (rounds, ranks - 1), strict=True):
+        low, high = axis.get_xlim()
+        ticks = [tick for tick in axis.get_xticks() if low <= tick <= high]
+        assert ticks
+        assert all(tick == round(tick) and least <= tick <= most for tick in ticks)
+
+
+def test_many_rounds_are_summed_up_and_a_run_without_ranks_has_its_rounds(tmp_path):
+    figure = timeline.timeline(recorded(tmp_path / "out.h5", objective=[1.0] * 202, status="running"))
+    (axis,) = axes_of(figure)
+    assert axis.get_xlabel() == "round (bars: means of 5)"
+    assert [len(bars) for bars in heights(axis)] == [41] * 4
+    assert set(heights(axis)[0]) == {0.25}
+    with pytest.raises(UserError, match="there is nothing to draw: the result has no times of a round"):
+        timeline.timeline(recorded(objective=[1.0]))

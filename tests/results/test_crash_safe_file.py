@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, example, given, settings
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.files import replacing
 from mpifed.results import crash_safe_file as disk
-from mpifed.results import model_log, netcdf, rounds_table, selection_log
+from mpifed.results import model_log, netcdf, rounds_table
 from mpifed.results import recorder as record
 from mpifed.results.columns import CLIENTS, RANKS
 from mpifed.results.recorder import Recorder
@@ -26,7 +26,7 @@ def test_between_any_two_writes_the_file_opens_with_all_that_was_flushed(path, m
     images = Images(path, monkeypatch)
     monkeypatch.setattr(record, "FLUSH_SECONDS", 1e9)
     monkeypatch.setattr(rounds_table, "CHUNK", chunk)  # small, so that the trees of chunks split
-    monkeypatch.setattr(selection_log, "CHUNK_IDS", 16 * chunk)
+    monkeypatch.setattr(rounds_table, "CHUNK_IDS", 16 * chunk)
     monkeypatch.setattr(model_log, "CHUNK", 4)
     monkeypatch.setattr(model_log, "LONGEST", 3)
     rng = np.random.default_rng(0)
@@ -39,8 +39,8 @@ def test_between_any_two_writes_the_file_opens_with_all_that_was_flushed(path, m
             recorder.flush()
             recorder.snapshot(np.full(5, float(k)), step)
             images.done = k + 1
-    recorder.clients(dict.fromkeys(CLIENTS, np.arange(64)))
-    recorder.ranks({**dict.fromkeys(RANKS, np.arange(40)), "hostname": [f"node{k}" for k in range(40)]})
+    recorder.table("clients", dict.fromkeys(CLIENTS, np.arange(64)))
+    recorder.table("ranks", {**dict.fromkeys(RANKS, np.arange(40)), "hostname": [f"node{k}" for k in range(40)]})
     recorder.model(np.zeros(100))
     recorder.finish("finished", "because")
     monkeypatch.undo()
@@ -172,14 +172,12 @@ def test_a_disk_holds_what_was_written_last(tmp_path, pieces):
     file = disk.CrashSafeFile(path, netcdf.urgency)
     file.publish(path)
     for action, place, value in pieces:
+        file.seek(place)
+        plain.seek(place)
         if action == "write":
-            file.seek(place)
-            plain.seek(place)
             file.write(memoryview(value))
             plain.write(value)
         elif action == "read":
-            file.seek(place)
-            plain.seek(place)
             assert file.read(value)[: max(0, len(plain.getvalue()) - place)] == plain.read(value)
         elif action == "truncate" and place >= len(plain.getvalue()):  # HDF5 that uses no space twice only adds
             file.truncate(place)

@@ -1,4 +1,4 @@
-"""The recorder: its file, how a run ends, when rows reach the disk, and other readers."""
+"""The recorder: its file, where it comes from, how a run ends, when rows reach the disk, and other readers."""
 
 import contextlib
 import os
@@ -9,8 +9,10 @@ import time
 import h5py
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from mpifed.core.errors import UserError
+from mpifed.results import provenance
 from mpifed.results import recorder as record
 from mpifed.results.columns import COLUMNS
 from mpifed.results.recorder import Recorder
@@ -29,6 +31,29 @@ def test_a_new_file_says_that_the_run_is_running_and_what_it_is_given_but_what_h
     assert all(attrs[key] for key in ("mpifed_version", "python", "numpy", "host", "command_line"))
     assert "a" not in attrs
     assert attrs["b"].startswith("stray ")
+
+
+def test_the_commit_is_there_in_a_repository_and_absent_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert "git_commit" not in Recorder(None, ATTRS, 4).file.attrs
+    author = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], [*author, "commit", "-q", "--allow-empty", "-m", "a"]):
+        subprocess.run(["git", *words], check=True)
+    assert len(Recorder(None, ATTRS, 4).file.attrs["git_commit"]) == 40
+
+
+def test_cpus_are_ranges_where_the_system_tells_them(monkeypatch):
+    for cpus, text in (({0}, "0"), ({0, 1, 2, 3}, "0-3"), ({8, 0, 1, 10, 11}, "0-1,8,10-11"), (set(), "")):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda process, cpus=cpus: cpus, raising=False)
+        assert provenance.cpus() == text
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert provenance.cpus() == ""
+
+
+def test_threads_are_those_of_blas():
+    for threads in (1, 2):
+        with threadpool_limits(threads, "blas"):
+            assert provenance.threads() == threads
 
 
 def test_a_finished_file_says_when_and_why_and_is_closed_but_one_in_memory_stays_open(path, memory):
@@ -64,8 +89,11 @@ def test_an_existing_file_is_replaced_only_with_force_and_when_the_new_one_is_ma
 def test_a_place_that_cannot_be_written_is_the_users_mistake(tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
+    (tmp_path / "read-only").mkdir(0o500)
     reasons = {"none/out.h5": "cannot be written: there is no folder .*none", "file/out.h5": "cannot be written: "}
     reasons |= {"folder": "is not a file", "x" * 300: "cannot be written: file name too long"}
+    if os.geteuid():  # root may write everywhere
+        reasons["read-only/out.h5"] = "cannot be written: permission denied"
     for name, reason in reasons.items():
         with pytest.raises(UserError, match=reason) as caught:
             Recorder(tmp_path / name, ATTRS, 4)
@@ -73,25 +101,18 @@ def test_a_place_that_cannot_be_written_is_the_users_mistake(tmp_path):
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_is_read_only_is_the_users_mistake(tmp_path):
-    tmp_path.chmod(0o500)
-    with pytest.raises(UserError, match="cannot be written: permission denied"):
-        Recorder(tmp_path / "out.h5", ATTRS, 4)
-
-
 def test_tables_and_models_are_stored_as_they_are_and_a_table_may_be_written_again(path, memory):
     with Recorder(path, ATTRS, 4) as recorder:
-        recorder.ranks({"clients": [0, 4], "compute_seconds": [0.0, 1.5], "hostname": ["α", "node7"]})
-        recorder.clients({"samples": np.array([5, 6, 7, 8], np.int32), "rank": [1, 1, 1, 1]})
+        recorder.table("ranks", {"clients": [0, 4], "compute_seconds": [0.0, 1.5], "hostname": ["α", "node7"]})
+        recorder.table("clients", {"samples": np.array([5, 6, 7, 8], np.int32), "rank": [1, 1, 1, 1]})
         recorder.model(np.arange(3, dtype=np.float32), np.ones((4, 3)))
     result = load(path)
     assert result.ranks["hostname"].tolist() == ["α", "node7"]
     assert result.ranks["rank"].tolist() == [0, 1]
     assert result.clients["samples"].tolist() == [5, 6, 7, 8]
     assert (result.x.dtype, result.personal.shape) == (np.float32, (4, 3))
-    memory.ranks({"io_seconds": [0.0, 0.0]})
-    memory.ranks({"io_seconds": [1.0, 2.0]})
+    memory.table("ranks", {"io_seconds": [0.0, 0.0]})
+    memory.table("ranks", {"io_seconds": [1.0, 2.0]})
     assert memory.result().ranks["io_seconds"].tolist() == [1, 2]
 
 
@@ -148,6 +169,7 @@ def test_writing_is_cheap(path):
 WRITER = """
 import sys, time
 import numpy as np
+from mpifed.results import provenance
 from mpifed.results import recorder as record
 
 record.FLUSH_SECONDS = 0.01

@@ -18,6 +18,8 @@ from tests.helpers.commands import mpifed
 from tests.helpers.killed_runs import children, rank
 from tests.sweeps.conftest import FILES, GRIDS, OWN, PLAIN, SMALL, alike, endless, statuses, sweep
 
+EACH = ["--each", "1"]
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("each", "ranks", "said"), [(1, 4, ""), (0, 3, ""), (1, 3, "ranks left over: 1 of 3")])
@@ -56,16 +58,16 @@ def test_an_error_of_the_program_ends_all_groups_with_one_message(here):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("hit", [None, 0, 2, 3])
-def test_a_signal_to_the_launcher_or_to_any_rank_stops_all_groups(here, hit):
-    with endless(here, "--each", "1", ranks=4) as process:
+@pytest.mark.parametrize(("words", "running", "hit"), [([], 1, None), *((EACH, 2, hit) for hit in (None, 0, 2, 3))])
+def test_a_signal_to_the_launcher_or_to_any_rank_stops_all_points_after_their_round(here, words, running, hit):
+    with endless(here, *words, ranks=4, running=running) as process:
         if hit is None:
             process.send_signal(signal.SIGUSR1)
         else:
             os.kill(next(pid for pid in children(process) if rank(pid) == hit), signal.SIGUSR1)
         out, err = process.communicate(timeout=20)
     assert process.returncode == 0, err
-    assert out.count("after round") == 2
+    assert out.count("after round") == running
     assert "stopped (SIGUSR1 after round" in out
     assert out.splitlines()[-1] == "0 of 5 finished; run the same command again to continue"
     assert statuses(here / "results") == {"stopped"}

@@ -2,17 +2,18 @@
 
 import itertools
 import re
-import signal
 
 import h5py
 import numpy as np
-import pytest
 
 import mpifed as package
 from mpifed.cli.main import main
+from mpifed.sweeps.grid import points
+from mpifed.sweeps.runs import FAILED, FINISHED, Ended, Overall
+from mpifed.sweeps.tally import Line, Tally
 from tests.helpers.commands import mpifed
 from tests.helpers.killed_runs import content
-from tests.sweeps.conftest import FILES, GRIDS, SMALL, alike, endless, listed, signal_in_round, sweep
+from tests.sweeps.conftest import FILES, GRIDS, SMALL, alike, listed, signal_in_round, sweep
 
 
 def test_a_point_has_the_bits_of_a_single_run_and_is_skipped_the_next_time(here, capsys):
@@ -39,8 +40,8 @@ def test_a_signal_ends_the_sweep_after_the_round_and_the_same_command_goes_on(he
     assert package.load(here / "part" / FILES[1]).status == "stopped"
     sweep(*GRIDS, "-o", "part", "--dry-run")
     *rows, last = capsys.readouterr().out.splitlines()
-    points = zip(("skip", "resume", "run", "run"), itertools.product((1, 2), (0, 1)), strict=True)
-    words = [f"k0={k0},seed={seed}.h5 {what} 0 s algorithm.k0={k0} seed={seed}" for what, (k0, seed) in points]
+    states = zip(("skip", "resume", "run", "run"), itertools.product((1, 2), (0, 1)), strict=True)
+    words = [f"k0={k0},seed={seed}.h5 {what} 0 s algorithm.k0={k0} seed={seed}" for what, (k0, seed) in states]
     assert [" ".join(row.split()) for row in rows] == words
     assert re.match(r"4 points; running them takes at most \d+ s on one core", last)
     assert not (here / "part" / FILES[2]).exists()
@@ -111,12 +112,33 @@ def test_points_that_are_finished_need_no_data(here, capsys, monkeypatch):
     assert capsys.readouterr().out == "2 of 2 points are finished already\n2 of 2 finished\n"
 
 
-@pytest.mark.slow
-def test_ranks_of_a_sweep_are_asked_to_end_together(here):
-    """SIGUSR1 to the launcher of a sweep, which passes it on: the round is finished and the sweep ends with code 0."""
-    with endless(here, seeds=3, ranks=3, running=1) as process:
-        process.send_signal(signal.SIGUSR1)
-        out, err = process.communicate(timeout=20)
-    assert process.returncode == 0, err
-    assert out.splitlines()[-1] == "0 of 3 finished; run the same command again to continue"
-    assert "stopped (SIGUSR1 after round" in out
+def test_the_summary_says_what_failed_and_equal_failures_once():
+    found = points({}, SMALL, ["seed=0:10"])
+    tally = Tally(found, Overall(None, [point.cost for point in found]))
+    lines = []
+    for k, point in enumerate(found):
+        reason = "a disk is gone" if k == 1 else "f diverges"
+        ended = Ended(point, FAILED, reason, 0.1) if k else Ended(point, FINISHED, "4 rounds", 0.1)
+        lines += tally.over(ended)
+    assert lines == [
+        Line("seed=0.h5  4 rounds"),
+        Line("seed=1.h5  failed: a disk is gone", False),
+        Line("seed=2.h5  failed: f diverges", False),
+    ]
+    assert list(tally.summary()) == [
+        Line("8 points failed: f diverges; first: seed=2", False),
+        Line(
+            "1 of 10 finished, 9 failed: seed=1; seed=2; seed=3; seed=4; seed=5 and 4 more; run the same command "
+            "again to continue",
+            False,
+        ),
+    ]
+
+
+def test_the_time_left_follows_from_costs_and_what_they_took():
+    progress = Overall(None, [1.0, 1.0, 2.0])
+    assert progress.head() == "0 of 3"
+    progress.over(1.0, None)
+    assert progress.head() == "1 of 3"
+    progress.over(1.0, 30.0)
+    assert progress.head() == "2 of 3, about 60 s left"

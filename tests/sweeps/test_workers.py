@@ -13,8 +13,8 @@ from mpifed.core import signals
 from mpifed.mpi.world import World
 from mpifed.sweeps import runner
 from mpifed.sweeps.grid import points
-from mpifed.sweeps.overall import Overall
 from mpifed.sweeps.runner import Layout
+from mpifed.sweeps.runs import Overall
 from mpifed.sweeps.workers import processes
 from tests.helpers.commands import mpifed
 from tests.sweeps.conftest import ENDLESS, FILES, GRIDS, OWN, PLAIN, SMALL, alike, endless, started, statuses, sweep
@@ -31,8 +31,6 @@ def test_two_processes_write_the_files_and_bits_of_one(here, capsys):
     alike(here / "one", here / "two")
     first, second = (package.load(here / folder / FILES[0]).attrs["command_line"] for folder in ("one", "two"))
     assert first == second
-    sweep(*GRIDS, "-j", "2", "-o", "two")
-    assert capsys.readouterr().out == "4 of 4 points are finished already\n4 of 4 finished\n"
 
 
 def test_processes_are_as_many_as_there_are_points_cores_without_threads_and_work_is_worth(monkeypatch):
@@ -72,11 +70,9 @@ def workers(pid):
 def gone(pids, seconds=10.0):
     """Whether all these processes end within so many seconds."""
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if not any(alive(pid) for pid in pids):
-            return True
+    while any(map(alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return False
+    return not any(map(alive, pids))
 
 
 def alive(pid):
@@ -144,22 +140,18 @@ def test_processes_stop_when_the_one_that_started_them_is_gone(here):
 def test_an_interrupt_of_a_program_ends_the_processes(here):
     """As in a notebook: KeyboardInterrupt, because nothing listens for signals."""
     found = points({}, ENDLESS, ["seed=0:2"])
-    lines = runner.sweep(found, here, World(), False, Interrupted([point.cost for point in found]), Layout(jobs=2))
+    progress = Overall(None, [point.cost for point in found])
+    seen = set()
+
+    def show(*_):
+        seen.add(progress.name)
+        if len(seen) == 2:  # both points have shown a round
+            raise KeyboardInterrupt
+
+    progress.show = show
+    lines = runner.sweep(found, here, World(), False, progress, Layout(jobs=2))
     before = set(workers(os.getpid()))
     with pytest.raises(KeyboardInterrupt):
         list(lines)
     assert set(workers(os.getpid())) <= before
     assert statuses(here) == {"stopped"}
-
-
-class Interrupted(Overall):
-    """Progress that is interrupted when both points have shown a round."""
-
-    def __init__(self, costs):
-        super().__init__(None, costs)
-        self.seen = set()
-
-    def show(self, round, rounds, row):
-        self.seen.add(self.name)
-        if len(self.seen) == 2:
-            raise KeyboardInterrupt

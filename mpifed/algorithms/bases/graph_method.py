@@ -1,6 +1,5 @@
 """What methods without a server share: clients are the nodes of a graph, and every node has a model of its own."""
 
-from abc import abstractmethod
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,25 +19,15 @@ class Server(NamedTuple):
 class GraphMethod(Algorithm):
     """A method whose rounds use ``net.local``, ``net.mix``, ``net.add`` and ``net.gather`` only.
 
-    ``join`` returns the first state of nodes, with their models in its field ``x``. The state at rank 0 that ``start``
-    returns holds numbers that all nodes know, and a field ``x`` in which rank 0 puts the mean model for the record;
-    ``round`` neither reads nor sets it. Client methods return the new state and None. [selection] needs no place here,
-    because all nodes work in every round: ``takes`` is Takes.ALL, or SELECTED where some of them are selected.
+    ``join`` returns the first state of nodes, with their models in its field ``x`` (c, n). The state at rank 0 that
+    ``start`` returns holds numbers that all nodes know, and a field ``x`` (n,) in which rank 0 puts the mean model for
+    the record; ``round`` neither reads nor sets it. Client methods return the new state and None. [selection] needs no
+    place here, because all nodes work in every round: ``takes`` is Takes.ALL, or SELECTED where some are selected.
     """
 
     asynchronous = Refused("its nodes wait for their neighbours")
     takes = Takes.ALL
     fixed_weights: ClassVar[str] = ""  # why W must be the same in all rounds, where it must
-
-    @abstractmethod
-    def start(self, net: Network) -> Any:
-        """The first state of rank 0: a NamedTuple with the model ``x`` (n,)."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def round(self, net: Network, server: Any) -> Any:
-        """One round of all nodes."""
-        raise NotImplementedError
 
     def model(self, f: Local, client: Any) -> Array:
         """The nodes' models: (c, n)."""

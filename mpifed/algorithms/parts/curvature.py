@@ -46,9 +46,3 @@ def followed(path: Path, x: Array, error: float) -> Path:
 
 def norm(x: Array) -> float:
     return float(np.linalg.norm(x.astype(float)))
-
-
-def lengths(V: Array) -> Array:
-    """The norms of the rows of V: (c,)."""
-    found: Array = np.sqrt(np.vecdot(V, V))
-    return found

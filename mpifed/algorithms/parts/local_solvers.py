@@ -33,14 +33,9 @@ class Solver(Component):
 
     requires: ClassVar[tuple[Need, ...]] = ()  # the optional methods that a problem must define
 
-    def passes(self) -> int | None:
-        """How many gradients of f_i it takes; None: not known in advance."""
-        return None
-
     def work(self, d: Array) -> Array | None:
         """Sample gradients that clients of d samples compute: (m,); None: not known in advance."""
-        count = self.passes()
-        return None if count is None else count * d
+        return None
 
     @abstractmethod
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
@@ -82,8 +77,8 @@ class GradientDescent(Solver, tag="gd"):
         if (self.steps is None) == (self.delta is None):
             raise ValueError("the solver gd needs either steps or delta")
 
-    def passes(self) -> int | None:
-        return self.steps
+    def work(self, d: Array) -> Array | None:
+        return None if self.steps is None else self.steps * d
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         rate = 1 / beta

@@ -67,8 +67,8 @@ class SVRG(Solver, tag="svrg"):
     epochs: Epochs = 5
     batch_size: Batch = 10
 
-    def passes(self) -> int:
-        return 3 * self.epochs
+    def work(self, d: Array) -> Array:
+        return 3 * self.epochs * d
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         epoch = -1

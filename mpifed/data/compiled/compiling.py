@@ -15,11 +15,7 @@ import numpy as np
 
 from mpifed.core.errors import reason
 
-MODULES = {
-    "one_pass": "kernels",
-    "pairs": "gram_kernels",
-    "grams": "gram_kernels",
-}  # kernel -> module here
+MODULES = {"one_pass": "kernels", "pairs": "gram_kernels", "grams": "gram_kernels"}  # kernel -> module here
 OPTIONS: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy", "nogil": True}
 
 Kernel = Callable[..., Any]

@@ -1,7 +1,8 @@
 """Reader of CSV files, which are dense tables: text, plain, gzip or bzip2."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +44,7 @@ def read_csv(path: Path, target: Column, client: Column) -> dict[str, Array]:
                 quotechar='"',
                 comments=None,
                 encoding="utf-8-sig",
-                converters={column: coder(found) for column, found in texts.items()},
+                converters={column: partial(code, found) for column, found in texts.items()},
             ).reshape(-1, len(layout.names))
         except ValueError:
             raise_first_error(path, layout)
@@ -88,16 +89,12 @@ def is_header(names: Sequence[str], second: Sequence[str] | None, special: Seque
     return counted or any(is_number(second[k]) for k in special if not is_number(names[k]))
 
 
-def coder(found: dict[str, int]) -> Callable[[str], float]:
-    """A function that numbers texts in ``found`` as they come; ValueError where one is empty or a number."""
-
-    def code(cell: str) -> float:
-        text = cell.strip()
-        if not text or is_number(text):
-            raise ValueError
-        return found.setdefault(text, len(found))
-
-    return code
+def code(found: dict[str, int], cell: str) -> float:
+    """The number of a text in ``found``, which has them as they came; ValueError where it is empty or a number."""
+    text = cell.strip()
+    if not text or is_number(text):
+        raise ValueError
+    return found.setdefault(text, len(found))
 
 
 def raise_first_error(path: Path, layout: Layout) -> None:

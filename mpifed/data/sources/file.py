@@ -30,6 +30,7 @@ SUFFIXES = {
     "Parquet": (".parquet", ".pq"),
 }
 KINDS = {suffix: kind for kind, suffixes in SUFFIXES.items() for suffix in suffixes}
+TABLES = {"CSV": read_csv, "Parquet": read_parquet}
 TEST = ("X_test", "X_test_data", "y_test", "sizes_test")
 
 
@@ -105,7 +106,7 @@ class File(Data, kw_only=True, tag="file"):
 
     def read(self, path: Path, kind: str) -> dict[str, Any]:
         """The arrays of the file by name; those of HDF5 and NPZ are read later, by rows."""
-        only = {"target": ("CSV", "Parquet"), "client": ("CSV", "Parquet"), "zero_based": ("LIBSVM",)}
+        only = {"target": [*TABLES], "client": [*TABLES], "zero_based": ["LIBSVM"]}
         for key, kinds in only.items():
             value = getattr(self, key)
             if value is not None and kind not in kinds:
@@ -115,10 +116,8 @@ class File(Data, kw_only=True, tag="file"):
                 )
         if kind == "LIBSVM":
             return read_svm(path, self.zero_based)
-        if kind == "CSV":
-            return read_csv(path, self.target, self.client)
-        if kind == "Parquet":
-            return read_parquet(path, self.target, self.client)
+        if kind in TABLES:
+            return TABLES[kind](path, self.target, self.client)
         return {"HDF5": open_h5, "NPZ": open_npz, "MATLAB": read_mat}[kind](path)
 
     def check_agreement(self, has: str, m: int, tested: bool) -> None:

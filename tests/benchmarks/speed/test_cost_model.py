@@ -72,7 +72,7 @@ def test_on_a_star_rank_0_receives_every_subtree_and_a_report_of_every_host(m, h
     assert seconds(found, "sum", 80, BYTES._replace(G=0.0, gamma=1.0))["star"] == 80 * (count - 1)
 
 
-def test_a_tree_has_a_message_a_stage_on_the_way_and_slices_go_to_every_rank():
+def test_a_tree_has_a_message_a_stage_and_slices_go_to_every_rank_and_the_way_depends_on_ranks_and_size():
     message = ALPHA + (1000 + REPORT) * MACHINE.G
     tree = seconds(model.choice(range(65), together=True), "sum", 1000, MACHINE)["tree"]  # 64 hosts, 6 stages
     assert tree == pytest.approx(6 * (message + 1000 * MACHINE.gamma))
@@ -82,9 +82,6 @@ def test_a_tree_has_a_message_a_stage_on_the_way_and_slices_go_to_every_rank():
         found = seconds(model.choice(range(4), together=True), reduce, size, BYTES)
         assert slices < found["slices"] <= slices + 3 * REPORT
         assert found["star"] == 3 * size + 3 * REPORT
-
-
-def test_a_reduction_goes_from_a_star_over_a_tree_to_slices_and_takes_the_time_of_its_way():
     few, many, single = (model.choice(cuts, together=True) for cuts in ((0, 1, 2), range(129), (0, 8)))
     assert [found.way("sum", 80) for found in (few, many)] == ["star", "tree"]
     assert [found.way("sum", 10**8) for found in (few, many, single)] == ["slices", "slices", "star"]  # of one vector

@@ -177,15 +177,12 @@ def test_softmax_has_them_as_well():
     assert np.allclose(Softmax().hess(compiled, X), Softmax().hess(plain, X), rtol=1e-12, atol=1e-14)
 
 
-def test_rows_that_name_a_column_twice_or_in_any_order_are_those_of_the_matrix():
+def test_columns_named_twice_or_in_any_order_or_by_64_bits_are_read_and_samples_that_do_not_fit_are_refused():
     A = sp.csr_array((np.arange(1.0, 8), [4, 0, 4, 3, 1, 0, 2], [0, 3, 3, 5, 7]), shape=(4, 5))
     block = sparse_block([(A, np.zeros(4))], np.array([4]), 5, float, CompiledSparseBlock)
     W = np.array([[1.0, 2, 3, -4]])
     assert np.allclose(block.gram(W)[0], A.toarray().T @ (W[0][:, None] * A.toarray()), rtol=1e-14)
     assert not block.A.has_canonical_format
-
-
-def test_indices_of_64_bits_are_read_too_and_samples_that_do_not_fit_are_refused():
     _, block = sparse_pair(8, 15)
     A, W = block.A, np.ones(block.b.shape)
     wide = kernel(A.dtype, "pairs")(A.data, A.indices.astype(np.int64), A.indptr.astype(np.int64), W, 15)

@@ -6,7 +6,9 @@ import numpy as np
 from tests.helpers.data_files import DENSE, X, load, refused, write
 
 
-def test_hdf5_reads_only_the_rows_asked_for(tmp_path, monkeypatch):
+def test_hdf5_reads_only_the_rows_asked_for_and_columns_first_arrays_of_npz_are_read_right(tmp_path, monkeypatch):
+    columns_first = load(write(tmp_path / "fed.npz", {**DENSE, "X": np.asfortranarray(X)}))
+    assert np.array_equal(columns_first.rows(1, 3)[0], X[2:6])
     dataset, asked = load(write(tmp_path / "fed.h5", DENSE)), []
     read = h5py.Dataset.__getitem__
     monkeypatch.setattr(h5py.Dataset, "__getitem__", lambda self, at: asked.append((self.name, at)) or read(self, at))
@@ -14,13 +16,10 @@ def test_hdf5_reads_only_the_rows_asked_for(tmp_path, monkeypatch):
     assert asked == [("/X", slice(2, 6))]
 
 
-def test_text_in_x_is_refused(tmp_path):
+def test_text_in_x_and_a_heap_of_labels_without_an_end_are_refused(tmp_path):
     for text in (np.full((10, 2), b"cat", dtype="S3"), np.full((10, 2), "cat", dtype=object)):
         refused(write(tmp_path / "text.h5", {"X": text, "y": np.zeros(10)}), "X of .*text.h5 has the type")
-
-
-def test_a_heap_of_labels_without_an_end_is_refused(tmp_path):
-    """The HDF5 library would go over an empty entry of the free space for ever."""
+    # the HDF5 library would go over an empty entry of the free space for ever
     path = write(tmp_path / "words.h5", {"X": np.zeros((4, 2)), "sizes": [2, 2], "y": ["cat", "dog"] * 2})
     content = bytearray(path.read_bytes())
     entry = content.index(b"GCOL") + 16
@@ -29,11 +28,6 @@ def test_a_heap_of_labels_without_an_end_is_refused(tmp_path):
     content[entry + 8 : entry + 16] = bytes(8)
     path.write_bytes(content)
     refused(path, "words.h5 cannot be read as HDF5: it is damaged or of another format .a heap is damaged.")
-
-
-def test_columns_first_arrays_of_npz_are_read_right(tmp_path):
-    dataset = load(write(tmp_path / "fed.npz", {**DENSE, "X": np.asfortranarray(X)}))
-    assert np.array_equal(dataset.rows(1, 3)[0], X[2:6])
 
 
 def test_matlab_7_3_is_refused_with_the_way_out(tmp_path):

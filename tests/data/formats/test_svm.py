@@ -28,16 +28,13 @@ def test_libsvm_stays_sparse(tmp_path, name, monkeypatch):
     assert np.array_equal(table_of(dataset), WANTED[np.lexsort(WANTED.T)])
 
 
-def test_libsvm_indices_count_from_0_if_0_is_there_or_if_told(tmp_path):
+def test_indices_count_from_0_if_0_is_there_or_if_told_and_labels_may_be_words(tmp_path, monkeypatch):
     path = tmp_path / "x.svm"
     path.write_bytes(b"1 0:5 2:6\n0 1:1\n")
     assert load(path, clients=1).n == 3
     refused(path, r"x\.svm has the index 0: .* data\.zero_based = true", zero_based=False, clients=1)
     path.write_bytes(b"1 1:5 2:6\n0 1:1\n")
     assert (load(path, clients=1).n, load(path, clients=1, zero_based=True).n) == (2, 3)
-
-
-def test_labels_may_be_words(tmp_path, monkeypatch):
     monkeypatch.setattr("mpifed.data.formats.svm.CHUNK", 10)
     (tmp_path / "x.svm").write_text("# text\n\nspam 1:1\nham 2:1\nspam 1:2\n")
     dataset = load(tmp_path / "x.svm", clients=1)

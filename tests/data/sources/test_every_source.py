@@ -8,7 +8,7 @@ import pytest
 from mpifed.core.errors import UserError
 from mpifed.data.base import Data
 from tests.helpers.data_files import same_rows_however_asked, same_tests_however_asked
-from tests.helpers.made_data import build
+from tests.helpers.image_files import build
 
 SMALL = {"least": 20, "most": 30}
 TABLES = [

@@ -7,7 +7,6 @@ import scipy.sparse as sp
 
 from mpifed.core.errors import UserError
 from mpifed.data.base import Data
-from mpifed.data.partition import Sizes
 from tests.helpers import data_files as made
 from tests.helpers.data_files import DENSE, SIZES, SPARSE, TEST, X, csr, dense, load, refused, write, y
 
@@ -48,13 +47,11 @@ def test_numbers_of_any_kind_become_those_of_the_run(tmp_path, kind, dtype):
             assert np.array_equal(dense(rows), X.astype(kind).astype(dtype))
 
 
-@pytest.mark.parametrize(
-    ("labels", "classes"), [([0.0, 1.0, 5.0], 6), ([-1, 1, 1], 0), ([0.5, 1, 2], 0), ([True, False, True], 2)]
-)
-def test_classes_are_counted_where_labels_are_whole_and_not_negative(tmp_path, labels, classes):
-    columns = {"X": X[:3], "y": np.array(labels)[:, None], "sizes": np.array([[2, 1]])}  # column vectors will do
-    dataset = load(write(tmp_path / "fed.npz", columns))
-    assert (dataset.classes, dataset.rows(0, 2)[1].tolist()) == (classes, labels)
+def test_classes_are_counted_where_labels_are_whole_and_not_negative(tmp_path):
+    for labels, classes in (([0.0, 1.0, 5.0], 6), ([-1, 1, 1], 0), ([0.5, 1, 2], 0), ([True, False, True], 2)):
+        columns = {"X": X[:3], "y": np.array(labels)[:, None], "sizes": np.array([[2, 1]])}  # column vectors will do
+        dataset = load(write(tmp_path / "fed.npz", columns))
+        assert (dataset.classes, dataset.rows(0, 2)[1].tolist()) == (classes, labels)
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -65,6 +62,8 @@ def test_a_file_without_sizes_is_a_pool_that_the_partition_deals_out(tmp_path, s
     table = np.column_stack([y, X])
     assert np.array_equal(made.table_of(dataset), table[np.lexsort(table.T)])
     assert list(load(path, clients=3, partition={"name": "sizes", "sizes": [1, 2, 3]}).sizes) == [1, 2, 3]
+    with pytest.raises(UserError, match=r"data\.path is missing"):
+        Data.build("file", "data")
 
 
 @pytest.mark.parametrize("suffix", [".h5", ".npz"])
@@ -128,13 +127,6 @@ def test_a_number_that_is_not_finite_or_too_large_for_float32_is_named_by_its_ro
 def test_settings_that_do_not_go_with_the_file_are_refused(tmp_path, name, options, sentence):
     write(tmp_path / "fed.npz", {**DENSE, **TEST})
     refused(tmp_path / name, sentence, **options)
-
-
-def test_path_must_be_given_and_a_partition_is_read_from_its_own_table():
-    with pytest.raises(UserError, match=r"data\.path is missing"):
-        Data.build("file", "data")
-    data = Data.build({"name": "qot", "partition": {"name": "sizes", "least": 0.01}}, "data")
-    assert data.partition == Sizes(least=0.01)
 
 
 @pytest.mark.parametrize(("suffix", "kind"), [(".npz", "U"), (".npz", "S"), (".h5", "S"), (".h5", h5py.string_dtype())])

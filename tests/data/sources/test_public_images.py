@@ -13,8 +13,7 @@ from mpifed.core.errors import UserError
 from mpifed.data.base import Data
 from mpifed.data.formats.images import read_idx
 from tests.helpers.data_files import same_rows_however_asked, same_tests_however_asked
-from tests.helpers.image_files import build, everything, idx
-from tests.helpers.real_data import REAL
+from tests.helpers.image_files import REAL, build, everything, idx
 
 
 def write(folder, part, images, labels, pack=gzip.compress, suffix=".gz"):

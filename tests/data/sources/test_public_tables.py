@@ -13,8 +13,7 @@ from mpifed.core.errors import UserError
 from mpifed.data.base import Data
 from mpifed.data.sources.public_tables import Adult, Qot
 from tests.helpers.data_files import dense, same_rows_however_asked, table_of
-from tests.helpers.image_files import build
-from tests.helpers.real_data import REAL
+from tests.helpers.image_files import REAL, build
 
 
 def save(root, name, pair, X, y):
@@ -69,12 +68,9 @@ MORE = """\
 39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, Cuba, >50K
 50, Private, 83311, Bachelors, 13, Divorced, Sales, Husband, White, Female, 0, 0, 13, United-States, <=50K
 """
+FIRST = [25, 0, 226802, 0, 7, 1, 1, 2, 0, 1, 0, 0, 40, 1]
 CODES = np.array(
-    [
-        [25, 0, 226802, 0, 7, 1, 1, 2, 0, 1, 0, 0, 40, 1],
-        [39, 1, 77516, 1, 13, 1, 0, 1, 1, 1, 2174, 0, 40, 0],
-        [50, 0, 83311, 1, 13, 0, 1, 0, 1, 0, 0, 0, 13, 1],
-    ]
+    [FIRST, [39, 1, 77516, 1, 13, 1, 0, 1, 1, 1, 2174, 0, 40, 0], [50, 0, 83311, 1, 13, 0, 1, 0, 1, 0, 0, 0, 13, 1]]
 )
 
 
@@ -126,22 +122,20 @@ def test_rcv1_stays_sparse_and_its_classes_count_from_0(root, kind, labels, clas
         data.load(0, "float32")
 
 
-@pytest.mark.parametrize(
-    ("kind", "file", "clients", "least", "published"),
-    [
-        (Qot, "qot/toxicity.mat", 128, 0.025, (8992, 1024, 741)),
-        (Adult, "adult/adult.mat", 50, 0.01, (45222, 14, 11208)),
-    ],
-    ids=["qot", "adult"],
-)
-def test_the_columns_of_the_published_tables_have_norm_one_and_clients_are_uneven(
-    kind, file, clients, least, published
-):
+PUBLISHED = {  # the class, clients, their least share of the mean, and samples, features and ones among the labels
+    "qot/toxicity.mat": (Qot, 128, 0.025, (8992, 1024, 741)),
+    "adult/adult.mat": (Adult, 50, 0.01, (45222, 14, 11208)),
+}
+
+
+@pytest.mark.parametrize("file", PUBLISHED)
+def test_the_columns_of_the_published_tables_have_norm_one_and_clients_are_uneven(file):
     if not Path(REAL, file).is_file():
         pytest.skip(f"MPIFED_DATA has no {file}")
+    kind, clients, least, published = PUBLISHED[file]
     dataset = kind().load(0, "float64")
     rows, labels = dataset.rows(0, dataset.m)
-    assert (*rows.shape, labels.sum()) == published  # samples, features, ones among the labels
+    assert (*rows.shape, labels.sum()) == published
     assert (dataset.m, dataset.classes, dataset.sizes_test) == (clients, 2, None)
     assert np.allclose(np.einsum("ij,ij->j", rows, rows), 1)
     assert rows.min() >= 0  # not centred

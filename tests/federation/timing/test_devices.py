@@ -130,8 +130,8 @@ def test_what_an_algorithm_says_of_its_work_is_what_it_does(name, monkeypatch):
     setup = Run(algorithm, "quadratic" if "dcd" in name else "least-squares", selection=All())
     done.clear()
     setup.rounds(1)
-    work = traits.said_work(algorithm, setup.data.sizes)
+    work = algorithm.work(setup.data.sizes)
     if work is not None:
         assert sum(done) == (traits.selections(algorithm) or 1) * work.sum()
     if name == "fedadmm":  # it says at most
-        assert traits.said_work(build("fedadmm", {"k0": 4, "inner_max": 3}), np.array([10])) == 90
+        assert build("fedadmm", {"k0": 4, "inner_max": 3}).work(np.array([10])) == 90

@@ -113,7 +113,7 @@ def test_a_resumed_run_goes_on_counting(tmp_path):
 @pytest.mark.parametrize(
     ("table", "told"),
     [
-        ({"selection": {"name": "biased", "share": 0.5}}, "biased.* send exact scores"),
+        ({"selection": {"name": "biased", "share": 0.5}}, "biased.* asks clients for exact numbers"),
         (
             {"algorithm": {"seen": "sum"}, "selection": {"name": "uniform", "count": 3}},
             'selection = "uniform" is wrong with 3 clients a round: .*noise of all 8 clients, so it must be "all"',

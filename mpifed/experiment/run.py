@@ -175,15 +175,13 @@ def serve(
 ) -> Recorder:
     """Rank 0: the rounds, and what is written when they are over."""
     config = job.config
-    algorithm = config.algorithm
     sizes = parts.data.sizes
     with recorder:
         transport = connected(config, world, parts)
         kind = Federation if config.graph is None else Network
         fed = kind(transport, parts.setup, parts.selector, sizes, parts.schedule, config.reproducible)
-        checkpoints = CheckpointWriter(
-            config.checkpoint, job.path, job.saved, parts.cuts, redrawn(job.before, job.saved)
-        )
+        again = redrawn(job.before, job.saved)
+        checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts, again)
         begun.append(recorder)  # from here on a checkpoint beside it is one of this run
         for note in [*worth_saying(config, fed.m), *drawn(parts.setup.weights), *parts.data.notes]:
             progress.note(note)
@@ -193,8 +191,8 @@ def serve(
             if config.algorithm.certify and not settled:
                 certify(config, fed, recorder, sizes, outcome.server.x)
             personal = None
-            if config.record.personal and isinstance(algorithm, Personalised):
-                personal = fed.inspect(algorithm.personalised)
+            if config.record.personal and isinstance(config.algorithm, Personalised):
+                personal = fed.inspect(config.algorithm.personalised)
             recorder.model(outcome.server.x, personal)
             recorder.snapshot(outcome.server.x, config.record.models, last=True)
         except (UserError, Trouble):

@@ -78,9 +78,9 @@ TOLD = [  # settings -> how the sentence begins
     ),
     (
         PRIVATE | SCORED,
-        'selection = "biased" is wrong: it asks clients for exact numbers of their data, and these and the clients that '
-        "it selects break the privacy that fedepm guarantees here, so it must be one that looks at no data, such as "
-        "uniform, or importance with selection.odds that are known without the data",
+        'selection = "biased" is wrong: it asks clients for exact numbers of their data, and these and the clients '
+        "that it selects break the privacy that fedepm guarantees here, so it must be one that looks at no data, such "
+        "as uniform, or importance with selection.odds that are known without the data",
     ),
     (PRIVATE | {"dtype": "float32"}, 'dtype = "float32" is wrong: the privacy that fedepm guarantees here covers the'),
     ({"algorithm": "diana", "compress": {"up": "natural"}}, 'compress.up = "natural" is wrong: diana needs exact'),

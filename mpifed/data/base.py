@@ -133,6 +133,7 @@ class Data(Component):
     kind: ClassVar[str] = "data"
     checks: ClassVar[str] = "mpifed.data.checked"
     objective: ClassVar[str] = "least-squares"  # default problem for this data
+    common: ClassVar[str] = ""  # what is done to samples with the help of those of other clients
 
     clients: Clients = 128
     seed: Annotated[

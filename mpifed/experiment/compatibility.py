@@ -10,9 +10,10 @@ from mpifed.federation.participation.scored import Greedy
 from mpifed.federation.participation.selection import Scored
 from mpifed.federation.traits import Mean, Refused, Takes
 
-SCORES_LEAK = (
-    "selection = {selected_toml} is wrong: its candidates send exact scores, which break the privacy that {name} "
-    "guarantees here, so it must be one without scores, such as uniform"
+DATA_SHOW = (
+    "selection = {selected_toml} is wrong: it asks clients for exact numbers of their data, and these and the clients "
+    "that it selects break the privacy that {name} guarantees here, so it must be one that looks at no data, such as "
+    "uniform, or importance with selection.odds that are known without the data"
 )
 SCORES_SHOW = (
     "masks cannot be used with selection.name = {selected!r}: candidates send their scores one by one, and masks hide "
@@ -114,7 +115,7 @@ RULES: list[Rule[Experiment]] = [
         'selection.name = "greedy" is wrong: clients of {name} have no dual step to score, so it must be "biased" (by '
         'gradients), "power-of-choice" (by losses) or one without scores',
     ),
-    Rule(lambda c: isinstance(c.selection, Scored) and findings.promises(c), SCORES_LEAK),
+    Rule(lambda c: c.selection.asks and findings.promises(c), DATA_SHOW),
     Rule(
         lambda c: c.dtype != "float64" and findings.promises(c, "double"),
         'dtype = "{dtype}" is wrong: the privacy that {name} guarantees here covers the rounding errors of double '
@@ -196,7 +197,7 @@ COUNTED: list[Rule[Counted]] = [
         "system.least = {system.least} is wrong: with masks.threshold = {masks.threshold:.3g} masks of {selector.size} "
         "selected clients cancel only where {needed} reply, so it must be at least {needed}",
     ),
-    Rule(lambda c: c.selector.batch_size is not None and findings.promises(c), SCORES_LEAK),
+    Rule(lambda c: c.selector.asks and findings.promises(c), DATA_SHOW),
     Rule(
         lambda c: c.selector.size < c.m and findings.promises(c, "sums"),
         "selection = {selected_toml} is wrong with {selector.size} clients a round: " + NOISE_OF_ALL + ", so it must "

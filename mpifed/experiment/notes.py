@@ -75,8 +75,28 @@ def privacy_notes(config: Experiment) -> list[str]:
             f"{' and '.join(rules)} look{'s' if len(rules) == 1 else ''} at the true data: "
             "the number of rounds is then not private"
         )
+    found += elsewhere(config)
     if config.start is not None:
         found.append("start: if this model was trained on the same data, the privacy that it spent is not counted here")
+    return found
+
+
+def elsewhere(config: Experiment) -> list[str]:
+    """Sentences about data and clients that a guarantee takes to be otherwise than they may be."""
+    found = []
+    if config.data.common:
+        found.append(
+            f"{config.data.common}, so each sample changes all others a little: privacy is guaranteed for the data "
+            "after that, not before"
+        )
+    system = config.system
+    if system is not None and system.absence():
+        found.append(
+            f"system.{system.absence()}: clients that do not reply are taken to send nothing, so an upload that leaves "
+            "one all the same is not counted"
+        )
+    if system is not None and system.deadline and system.speed:
+        found.append("system.deadline: who is late follows from the numbers of samples, which are public here")
     return found
 
 

@@ -29,7 +29,6 @@ from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
 from mpifed.mpi.world import World
 from mpifed.results.recorder import Recorder
-from mpifed.results.result import load
 
 
 def build(table: dict[str, Any], world: World) -> Experiment:
@@ -58,15 +57,19 @@ def start(
             "--survive cannot be used with graph: ranks exchange vectors with each other, also with a dead one"
         )
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # numbers that are not finite end the run
-        return surviving(job, world, progress, cache) if job.survive else attempt(job, world, progress, cache)
+        return surviving(job, world, progress, cache) if job.survive else attempt(job, world, progress, cache, [])
 
 
 def surviving(job: Job, world: Any, progress: Progress, cache: Cache | None) -> Recorder | None:
-    """Attempt a job; when ranks die, the others attempt it again from the last checkpoint."""
+    """Attempt a job; when ranks die, the others attempt it again from the last checkpoint, or else from the start.
+
+    Either way the result so far is handed on: it says how many uploads are lost.
+    """
     while True:
         done = None
+        begun: list[Recorder] = []
         try:
-            done = attempt(job, world, progress, cache)
+            done = attempt(job, world, progress, cache, begun)
             if world.unhurt():
                 return done
         except Exception as error:
@@ -76,16 +79,19 @@ def surviving(job: Job, world: Any, progress: Progress, cache: Cache | None) -> 
         world = world.shrink()
         if world.share(done is not None):
             return done
-        found = checkpoint.find(job.path) if world.first and job.path is not None else None
-        before = load(job.path) if found is not None and job.path is not None else None
+        found = checkpoint.find(job.path) if begun and job.path is not None else job.saved
+        before = begun[0].result() if begun else job.before
         job = job._replace(force=True, saved=world.share(found), before=before)
         if world.first:
             after = 0 if job.saved is None else job.saved.round
             progress.note(f"a rank died; {world.size} ranks go on after round {after}")
 
 
-def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> Recorder | None:
-    """Prepare a job on every rank and run it. Raises an error of MPI where a rank dies."""
+def attempt(job: Job, world: World, progress: Progress, cache: Cache | None, begun: list[Recorder]) -> Recorder | None:
+    """Prepare a job on every rank and run it. Raises an error of MPI where a rank dies.
+
+    Rank 0 puts the recorder into ``begun`` before the first round.
+    """
     x = None
     if job.config.start is not None and job.saved is None:
         with world.agreeing():
@@ -117,7 +123,7 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
     if recorder is None:
         host(job, world, parts)
         return None
-    return serve(job, world, parts, recorder, progress)
+    return serve(job, world, parts, recorder, progress, begun)
 
 
 def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
@@ -173,18 +179,19 @@ def host(job: Job, world: Any, parts: Prepared) -> None:
         collect(world, parts.host, traffic)
 
 
-def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: Progress) -> Recorder:
+def serve(
+    job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: Progress, begun: list[Recorder]
+) -> Recorder:
     """Rank 0: the rounds, and what is written when they are over."""
     config = job.config
-    algorithm = config.algorithm
     sizes = parts.data.sizes
     with recorder:
         transport = connected(config, world, parts)
         kind = Federation if config.graph is None else Network
         fed = kind(transport, parts.setup, parts.selector, sizes, parts.schedule, config.reproducible)
-        checkpoints = CheckpointWriter(
-            config.checkpoint, job.path, job.saved, parts.cuts, redrawn(job.before, job.saved)
-        )
+        again = redrawn(job.before, job.saved)
+        checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts, again)
+        begun.append(recorder)  # from here on a checkpoint beside it is one of this run
         for note in [*worth_saying(config, fed.m), *of_data(config, parts)]:
             progress.note(note)
         try:
@@ -193,8 +200,8 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
             if config.algorithm.certify and not settled:
                 certify(config, fed, recorder, sizes, outcome.server.x)
             personal = None
-            if config.record.personal and isinstance(algorithm, Personalised):
-                personal = fed.inspect(algorithm.personalised)
+            if config.record.personal and isinstance(config.algorithm, Personalised):
+                personal = fed.inspect(config.algorithm.personalised)
             recorder.model(outcome.server.x, personal)
             recorder.snapshot(outcome.server.x, config.record.models, last=True)
         except (UserError, Trouble):

@@ -73,7 +73,8 @@ COLUMNS: dict[str, Column] = {
     "epsilon_accounted": Column(
         "1",
         "The ε at algorithm.delta that Rényi accounting gives for all released so far: of the client with most "
-        "uploads, or of sums. It is privacy spent only in a file whose attribute privacy guarantees that of a release.",
+        "uploads, or of sums as algorithm.colluding clients see them. It is privacy spent only in a file whose "
+        "attribute privacy guarantees that of a release.",
         symbol="ε accounted",
         latex=r"$\varepsilon$ accounted",
     ),

@@ -68,7 +68,12 @@ TOLD = [  # settings -> how the sentence begins
     (NODES | {"selection": {"share": 0.3}}, 'selection = "uniform" is wrong: all nodes of dgd work in every round, so'),
     ({"algorithm": "extra", "graph": {"name": "ring", "loss": 0.2}}, "graph.loss = 0.2 is wrong: extra needs a graph"),
     ({"algorithm": "extra", "graph": DRAWN}, "graph.redraw = true is wrong: extra needs a graph that does not change"),
-    (PRIVATE | SCORED, 'selection = "biased" is wrong: its candidates send exact scores, which break the privacy that'),
+    (
+        PRIVATE | SCORED,
+        'selection = "biased" is wrong: it asks clients for exact numbers of their data, and these and the clients '
+        "that it selects break the privacy that fedepm guarantees here, so it must be one that looks at no data, such "
+        "as uniform, or importance with selection.odds that are known without the data",
+    ),
     (PRIVATE | {"dtype": "float32"}, 'dtype = "float32" is wrong: the privacy that fedepm guarantees here covers the'),
     ({"algorithm": "diana"} | NATURAL, 'compress.up = "natural" is wrong: diana needs exact'),
     (NODES | {"system": {"dropout": 0.1}}, "system.dropout = 0.1 is wrong with a table [graph]: nodes do not drop"),

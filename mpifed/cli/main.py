@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from mpifed.cli.options import RUNS, WITHOUT_RANKS, parse
-from mpifed.cli.output import say
+from mpifed.cli.output import Mistakes, say
 from mpifed.core.errors import Trouble, UserError, printable, sentence
 from mpifed.mpi.launcher import announced, connect
 from mpifed.mpi.world import World
@@ -53,5 +53,6 @@ def command(args: argparse.Namespace, world: World) -> int:
     if args.command in RUNS:
         code: int = act(args, world)
         return code
-    say(act(args), keep="\n\033" if args.command == "compare" else "\n")
-    return 0
+    text = act(args)
+    say(text, keep="\n\033" if args.command == "compare" else "\n")
+    return int(isinstance(text, Mistakes))

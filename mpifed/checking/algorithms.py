@@ -34,7 +34,8 @@ def watched(case: Case) -> Trace:
 
 def takes(case: Case) -> str:
     """How often rounds select, and whether they ask other clients too."""
-    algorithm, trace = case.config.algorithm, watched(case)
+    algorithm = case.config.algorithm
+    trace = watched(case)
     says = algorithm.takes
     where = place(algorithm, "round")
     for number, one in enumerate(trace.rounds, 1):
@@ -64,8 +65,10 @@ def asked_besides(one: Round) -> Array:
 
 def travels(case: Case) -> str:
     """The numbers that a client uploads, against ``traffic``, which takes them from ``upload.vectors``."""
-    config, trace = case.config, watched(case)
-    algorithm, n = config.algorithm, trace.fed.n
+    config = case.config
+    trace = watched(case)
+    algorithm = config.algorithm
+    n = trace.fed.n
     if config.compress is not None or config.masks is not None or config.asynchronous is not None:
         raise Open("messages of the study are compressed, masked or late")
     if algorithm.takes is Takes.SELECTED_OR_ALL:
@@ -86,7 +89,8 @@ def travels(case: Case) -> str:
 
 def fields(case: Case) -> str:
     """The fields of the clients' state that ``upload`` names."""
-    algorithm, host = case.config.algorithm, case.prepared.host
+    algorithm = case.config.algorithm
+    host = case.prepared.host
     assert host is not None
     named = {"kept": algorithm.upload.kept, "known": algorithm.upload.known}
     watched(case)
@@ -132,7 +136,8 @@ def carriers(case: Case, trace: Trace, one: Round, number: int) -> int:
 
 def requires(case: Case) -> str:
     """The optional methods of the problem that it called, against ``requires``."""
-    algorithm, called = case.config.algorithm, watched(case).called
+    algorithm = case.config.algorithm
+    called = watched(case).called
     needed = needs(algorithm)
     for name in called:
         if name not in needed:
@@ -168,7 +173,8 @@ def run_all(case: Case, cache: Rearranged, seed: int) -> Result:
 
 def permuted(case: Case) -> str:
     """Clients in the opposite order give the same model, to rounding."""
-    first, seed = quiet(case), case.config.seed
+    first = quiet(case)
+    seed = case.config.seed
     apart = difference(first, run_all(case, Rearranged(seed, lambda m: np.arange(m)[::-1]), seed), ROUNDING)
     if apart:
         raise Found(f"with the clients in the opposite order: {apart}", place(case.config.algorithm, "round"))

@@ -35,7 +35,10 @@ class Case:
     """A component in a study, both as a table and built; ``folder`` is for files that are removed afterwards."""
 
     def __init__(self, name: str, component: Component, place: Place, table: Table, folder: Path) -> None:
-        self.name, self.component, self.place, self.folder = name, component, place, folder
+        self.name = name
+        self.component = component
+        self.place = place
+        self.folder = folder
         self.table = table | FIXED | {"rounds": min(ROUNDS, table.get("rounds", ROUNDS))}
         self.config: Experiment = experiment(copy.deepcopy(self.table))
 

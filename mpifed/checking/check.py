@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from mpifed.checking import algorithms, parts, problems, runs, studies
+from mpifed.checking import algorithms, curvature, parts, problems, runs, studies
 from mpifed.checking.case import case_of
 from mpifed.checking.families import Table
 from mpifed.checking.table import Check, Report, carried_out
@@ -11,7 +11,7 @@ from mpifed.core.component import Component
 
 CHECKS: dict[str, list[Check]] = {
     "algorithms": algorithms.CHECKS,
-    "problems": problems.CHECKS,
+    "problems": [*problems.CHECKS, *curvature.CHECKS],
     **parts.CHECKS,
     **studies.CHECKS,
 }

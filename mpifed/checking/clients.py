@@ -31,7 +31,8 @@ class Rearranged(Cache):
 
     def __init__(self, seed: int, order: Order = np.arange) -> None:
         super().__init__()
-        self.seed, self.order = seed, order
+        self.seed = seed
+        self.order = order
 
     def load(self, data: Data, seed: int, dtype: str) -> Dataset:
         found = data.load(self.seed, dtype)

@@ -135,7 +135,8 @@ def optimizer(case: Case) -> str:
     rule: Any = case.component
 
     def third(rows: Array, ids: Array) -> Array:
-        memory, w = None, np.zeros_like(rows)
+        memory = None
+        w = np.zeros_like(rows)
         for _ in range(3):
             w, memory = rule.step(w, rows - w, 0.1, memory)
         return w
@@ -165,7 +166,8 @@ def solver(case: Case) -> str:
     assert host is not None
     f = max((f for _, f in host.blocks_of(None, (1, 0))), key=len)
     Y = 0.1 * stream(case.config.seed, "check").standard_normal((len(f), f.n))
-    alpha, beta = float(f.convexity().min()), float(f.lipschitz().max())
+    alpha = float(f.convexity().min())
+    beta = float(f.lipschitz().max())
     W = np.zeros_like(Y)
     found = rule.minimise(f, Y, W, alpha, beta, 0.5)
     before, after = (f.value(point) - np.vecdot(Y, point) for point in (W, found))

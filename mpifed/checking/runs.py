@@ -91,7 +91,8 @@ def resumed(case: Case) -> str:
     """Half of the rounds, and the others in another process, have the bits of all rounds in one go."""
     first = case.repeated()
     refuse_unnamed(case)
-    half, out = case.config.rounds // 2, case.folder / "half.h5"
+    half = case.config.rounds // 2
+    out = case.folder / "half.h5"
     if not half:
         raise Open("it takes at least 2 rounds")
     case.run(path=out, rounds=half)

@@ -57,12 +57,14 @@ def dealt(case: Case) -> str:
 def turns(case: Case) -> str:
     """Who is selected in a round does not depend on the rounds that were asked for before."""
     m = case.prepared.setup.m
-    selector, fresh = selectors(case, m), selectors(case, m)
+    selector = selectors(case, m)
+    fresh = selectors(case, m)
     last = max(TURNS) if case.config.rounds >= max(TURNS) or not limited(case) else case.config.rounds
     wanted = [round for round in TURNS if round <= last]
     found = {round: selector.select(round, 0) for round in range(1, last + 1)}
     for round in wanted:
-        ids, again = found[round], fresh.select(round, 0)
+        ids = found[round]
+        again = fresh.select(round, 0)
         if not np.array_equal(named(ids, m), named(again, m)):
             raise Found(
                 f"round {round} selects {named(ids, m)} in turn and {named(again, m)} out of turn: a run that is "
@@ -113,7 +115,8 @@ def odds(case: Case) -> str:
 
 def weights(case: Case) -> str:
     """W follows from the seed alone, and is connected."""
-    seed, m = case.config.seed, case.prepared.setup.m
+    seed = case.config.seed
+    m = case.prepared.setup.m
     graph: Any = case.component
     first, second = (Weights(graph, seed, m) for _ in range(2))
     for round in (1, 2):

@@ -21,7 +21,8 @@ class Spy:
     """A problem that notes which of its optional methods a method calls."""
 
     def __init__(self, problem: Problem, called: dict[str, None]) -> None:
-        self._problem, self._called = problem, called
+        self._problem = problem
+        self._called = called
 
     def __getattr__(self, name: str) -> Any:
         if name in NEEDS:
@@ -65,7 +66,8 @@ class Trace(NamedTuple):
 
 def traced(case: Case, rounds: int = ROUNDS) -> Trace:
     """Watch a method from its start."""
-    config, parts = case.config, case.prepared
+    config = case.config
+    parts = case.prepared
     host = parts.host
     assert host is not None
     called: dict[str, None] = {}
@@ -86,7 +88,8 @@ def traced(case: Case, rounds: int = ROUNDS) -> Trace:
     algorithm: Any = config.algorithm
     fed.begin(0)
     server = algorithm.start(fed)
-    found, sizes = [], []
+    found = []
+    sizes = []
     for number in range(1, rounds + 1):
         before = fed.ledger.bytes_up
         transport.asked.clear()

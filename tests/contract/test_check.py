@@ -123,7 +123,7 @@ def test_a_class_that_is_right_passes(cls):
 def test_what_a_method_hides_from_its_state_is_found_where_another_process_resumes():
     found = failing(rows(wrong.Remembers, but=["1 and 3 ranks"]))
     assert list(found) == ["stopped and resumed"]
-    assert "round: stopped after round 3 and resumed in another process" in found["stopped and resumed"]
+    assert "stopped after round 3 and resumed in another process" in found["stopped and resumed"]
 
 
 def test_what_depends_on_the_hosts_of_clients_is_found_on_ranks():

@@ -113,7 +113,7 @@ def late(case: Case) -> str:
     speed = {"name": "lognormal", "median": 200.0, "sigma": 1.0}
     arrivals = max(2, case.prepared.setup.m // 2)
     found = case.run(
-        system=System.build({"speed": speed}, "system"),
+        system=System.build({"speed": speed, "passes": 2}, "system"),
         asynchronous=Asynchronous.build({"arrivals": arrivals}, "asynchronous"),
         selection=Uniform(),
     )

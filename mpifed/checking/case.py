@@ -66,14 +66,18 @@ class Case:
         return self.run()
 
     def run(self, cache: Cache | None = None, path: Path | None = None, **changes: Any) -> Result:
-        """The result of the study with other settings of the experiment, in this process."""
-        found = start(Job(self.changed(**changes), path, True), cache=cache)
+        """The result of the study with other settings, in this process; Open where these are refused."""
+        config = msgspec.structs.replace(self.config, **changes)
+        try:
+            found = start(Job(config, path, True), cache=cache)
+        except Slip:
+            raise
+        except UserError as refusal:
+            if not changes:
+                raise
+            raise Open(str(refusal)) from None
         assert found is not None
         return found.result()
-
-    def changed(self, **changes: Any) -> Experiment:
-        """The experiment with other settings."""
-        return msgspec.structs.replace(self.config, **changes)
 
     def repeated(self) -> Result:
         """The result, where a second run has the same bits; otherwise nothing can be compared with it."""

@@ -78,7 +78,7 @@ NEEDED = {  # options that a member of mpifed's own cannot do without, or with w
     },
     "algorithms": {**SETTINGS, **GRAPH_SETTINGS},
     "problems": {"mlp": {"hidden": [4]}},
-    "data": {"synthetic": {"clients": 6, "features": 5, "most": 20}, "images": {"clients": 6, "size": 6}},
+    "data": {"synthetic": {"clients": 6, "features": 5, "least": 6, "most": 20}, "images": {"clients": 6, "size": 6}},
 }
 ELSEWHERE = {"cnn", "torch", "file", "arrays", "replay"}  # they need PyTorch, a file or a program
 ELSEWHERE |= {"qot", "sct", "adult", "rcv1", "a9a", "w8a", "phishing", "mushrooms", "mnist", "fmnist", "medical-mnist"}

@@ -125,6 +125,15 @@ def certify(add: Add) -> None:
     add("study", nargs="*", metavar="study.toml | out.h5 | KEY=VALUE", help=words)
 
 
+@command("check", "check:check", "check a class of yours against what it says of itself")
+def check(add: Add) -> None:
+    """Check an algorithm, a problem or another component in a small study: what it returns, derivatives, traits, the
+    same bits on ranks and after a resume. The exit code is 1 where a check failed.
+    """
+    add("name", metavar="my.py:Class", help="class of yours, or a name that list prints")
+    add("study", **STUDY)
+
+
 @command("plot", "plot:plot", "pictures of runs")
 def plot(add: Add) -> None:
     """Curves of recorded columns; runs that differ in the seed alone are one curve with a band."""

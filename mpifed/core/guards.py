@@ -17,6 +17,12 @@ Guard = Callable[..., Any]
 HERE = __name__.partition(".")[0]
 
 
+class Slip(UserError):
+    """A mistake in a class of a user's own, not in an experiment file; ``line`` is where its method begins."""
+
+    line = 0
+
+
 class Wrong(Exception):
     """What a method returned cannot be; the text says what it is and what would be right."""
 
@@ -52,11 +58,13 @@ def checked(method: Callable[..., Any], guard: Guard, kind: str = "") -> Callabl
         except Exception as error:
             if not fault(error, method) or (kind and "read-only" in str(error)):
                 raise
-            raise UserError(failed(error, method, name)) from error
+            raise Slip(failed(error, method, name)) from error
         try:
             return guard(component, result, *args, **named)
         except Wrong as wrong:
-            raise UserError(f"{name} of {file(method)} {wrong}") from None
+            slip = Slip(f"{name} of {file(method)} {wrong}")
+            slip.line = getattr(getattr(inspect.unwrap(method), "__code__", None), "co_firstlineno", 0)
+            raise slip from None
 
     return call
 

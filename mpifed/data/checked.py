@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.component import fields_of
-from mpifed.core.errors import UserError
-from mpifed.core.guards import Guard, Wrong, shown
+from mpifed.core.guards import Guard, Slip, Wrong, shown
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Data, Dataset, Wrapped
 
@@ -22,12 +21,12 @@ class Checked(Wrapped):
         where = f"{'rows_test' if test else 'rows'}({lo}, {hi}) of {type(self.whole).__name__} returns"
         right = f"it must return X {wanted} and y ({wanted[0]},)"
         if not isinstance(found, tuple) or len(found) != 2:
-            raise UserError(f"{where} {shown(found)}: {right}")
+            raise Slip(f"{where} {shown(found)}: {right}")
         X, y = found
         if np.ndim(X) != 2 or X.shape != wanted:
-            raise UserError(f"{where} X as {shown(X)}: {right}")
+            raise Slip(f"{where} X as {shown(X)}: {right}")
         if np.shape(y) != wanted[:1]:
-            raise UserError(f"{where} y as {shown(y)}: {right}")
+            raise Slip(f"{where} y as {shown(y)}: {right}")
         return X, y
 
 

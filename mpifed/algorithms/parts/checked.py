@@ -43,7 +43,7 @@ def rate(optimizer: Any, result: Any, delta: Array, spread: float) -> Any:
     return result
 
 
-def minimise(solver: Any, result: Any, f: Any, Y: Array, *args: Any) -> Any:
+def minimise(solver: Any, result: Any, f: Any, Y: Array, *args: Any, **named: Any) -> Any:
     """Approximate minimisers."""
     if not isinstance(result, np.ndarray) or result.shape != (len(f), f.n):
         raise Wrong(f"returns {shown(result)}: it must be an array (c, n), here ({len(f)}, {f.n})")

@@ -82,8 +82,8 @@ class FlameDP(MoreauADMM, tag="flame-dp"):
         summed = self.seen == "sum"
         if summed and self.colluding >= selected:
             raise UserError(
-                f"algorithm.colluding = {self.colluding} is wrong: it must be less than the {selected} clients, for "
-                "another one is left to protect"
+                f"algorithm.colluding = {self.colluding} is wrong: it must be less than the number of clients, "
+                f"{selected}, for another one is left to protect"
             )
         self.mechanism().verify(selected if summed else 1)
 

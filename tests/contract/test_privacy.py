@@ -242,7 +242,10 @@ def test_the_file_says_whom_the_guarantee_of_sums_is_against(colluding, words):
 
 
 def test_more_colluding_clients_than_there_are_others_are_refused():
-    with pytest.raises(UserError, match=r"^algorithm.colluding = 5 is wrong: it must be less than the 5 clients"):
+    with pytest.raises(
+        UserError,
+        match=r"^algorithm.colluding = 5 is wrong: it must be less than the number of clients, 5, for another one",
+    ):
         mpifed.run(summed(colluding=5), progress=None)
 
 

@@ -15,6 +15,7 @@ from mpifed.experiment.checkpoint import CheckpointWriter
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import called, choose, ready, recorded
+from mpifed.experiment.lost_file import lost_at_the_end
 from mpifed.experiment.notes import described, drawn, notes, redrawn, worth_saying
 from mpifed.experiment.prepare import Prepared, begin, housed, prepare
 from mpifed.experiment.progress import Progress
@@ -199,6 +200,7 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
         recorder.ranks(ranks)
         recorder.ranks({"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
         recorder.finish(outcome.status, outcome.reason, transport.reduction)
+        lost_at_the_end(recorder)
         if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
             checkpoints.drop()
     return recorder

@@ -1,0 +1,113 @@
+"""What happens around a run, not in it: files that go away, machines that differ, and words that nobody meant."""
+
+import re
+import shutil
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import mpifed
+from mpifed.cli.main import main
+from mpifed.experiment.checkpoint import find
+from mpifed.experiment.progress import Progress
+
+LONG = ["rounds=12", "stop.gradient=0", "checkpoint.every_rounds=3", "-o", "o/out.h5"]
+FATES = {  # what happens to the file after round 7: (the sentence, round of the checkpoint left, what resume says)
+    "removed": (
+        "was removed while the run wrote to it, and the run ends after 9 rounds: run it again; ",
+        9,
+        "back, or run",
+    ),
+    "moved": (
+        "was moved to .*moved.h5 while the run wrote to it, .*: move it back, and resume goes on from the",
+        9,
+        "back",
+    ),
+    "replaced": (
+        "was replaced by another file while the run .*: run it again with another -o",
+        6,
+        "is not a result file",
+    ),
+    "folder": (
+        "was removed while the run wrote to it, and the run ends after 9 rounds: run it again$",
+        None,
+        "no such file",
+    ),
+}
+
+
+def lose(fate):
+    file = Path("o/out.h5")
+    if fate == "moved":
+        file.rename("o/moved.h5")
+    elif fate == "folder":
+        shutil.rmtree("o")
+    else:
+        file.unlink()
+        if fate == "replaced":
+            file.write_text("something else")
+
+
+def losing(monkeypatch, fate, last):
+    """Lose the file of a run after round ``last``."""
+    show = Progress.show
+    monkeypatch.setattr(
+        Progress, "show", lambda self, round, *rest: (lose(fate) if round == last else None, show(self, round, *rest))
+    )
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("o").mkdir()
+
+
+@pytest.mark.parametrize("fate", FATES)
+def test_a_run_whose_file_is_lost_ends_with_its_name_and_a_checkpoint(fate, here, monkeypatch, capsys):
+    sentence, saved, resumed = FATES[fate]
+    losing(monkeypatch, fate, 7)
+    assert main(["run", *LONG, "-q"]) == 1
+    said = capsys.readouterr().err
+    assert re.fullmatch(f"mpifed: o/out.h5 {sentence}.*", said.strip()), said
+    left = find("o/out.h5")
+    assert (left and left.round) == saved
+    assert main(["resume", "o/out.h5"]) == 2
+    assert resumed in capsys.readouterr().err
+
+
+def test_a_file_that_was_moved_goes_on_when_it_is_moved_back(here, monkeypatch):
+    assert main(["run", *LONG[:-1], "o/again.h5", "-q"]) == 0
+    losing(monkeypatch, "moved", 7)
+    assert main(["run", *LONG, "-q"]) == 1
+    Path("o/moved.h5").rename("o/out.h5")
+    assert main(["resume", "o/out.h5", "-q"]) == 0
+    assert np.array_equal(mpifed.load("o/out.h5").x, mpifed.load("o/again.h5").x)
+
+
+@pytest.mark.parametrize("fate", ["removed", "moved"])
+def test_a_file_that_is_lost_in_the_last_round_is_told(fate, here, monkeypatch, capsys):
+    losing(monkeypatch, fate, 12)
+    assert main(["run", *LONG, "checkpoint.keep=false", "checkpoint.every_rounds=5", "-q"]) == 1
+    assert (
+        "and the run is over: " + {"removed": "run it again", "moved": "its result is there"}[fate]
+        in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("mode", ["r", "a"])
+def test_a_result_that_the_program_itself_holds_open_is_read(mode, here):
+    mpifed.run(rounds=3, record={"models": 1}, path="o/out.h5", progress=False)
+    with h5py.File("o/out.h5", mode):
+        result = mpifed.load("o/out.h5")
+        assert result.cr == 3
+        assert len(result.models["x"]) == 4
+
+
+def test_a_result_that_xarray_holds_open_is_read(here):
+    xarray = pytest.importorskip("xarray")
+    mpifed.run(rounds=3, path="o/out.h5", progress=False)
+    held = xarray.open_dataset("o/out.h5", group="rounds", engine="h5netcdf")  # as docs/results.md says
+    assert mpifed.load("o/out.h5").cr == 3
+    held.close()

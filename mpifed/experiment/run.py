@@ -16,7 +16,7 @@ from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import called, choose, ready, recorded
 from mpifed.experiment.lost_file import lost_at_the_end
-from mpifed.experiment.notes import described, drawn, notes, redrawn, worth_saying
+from mpifed.experiment.notes import changed, described, different, drawn, notes, redrawn, worth_saying
 from mpifed.experiment.prepare import Prepared, begin, housed, prepare
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import collect, tables
@@ -29,6 +29,7 @@ from mpifed.federation.peers.network import Network
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
 from mpifed.mpi.world import World
+from mpifed.results import provenance
 from mpifed.results.recorder import Recorder
 from mpifed.results.result import load
 
@@ -103,6 +104,7 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
         ready(job.config.dtype, called(job.config.algorithm, parts.data), world, progress)
     with world.agreeing():
         begin(parts.host, job)
+    parts = parts._replace(blas=tuple(world.collect(provenance.blas())))
     recorder = None
     try:
         with world.agreeing():
@@ -133,7 +135,8 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
         "changed": " ".join(job.config.changed()),
         **private(job.config, again),
         **described(parts.setup.weights),
-        "notes": "\n".join([*notes(job.config, parts.setup.m), *drawn(parts.setup.weights), *parts.data.notes]),
+        "blas": parts.blas[0],
+        "notes": "\n".join([*notes(job.config, parts.setup.m), *circumstances(job, parts)]),
     }
     last = -1 if job.saved is None else job.saved.round
     if before is not None:
@@ -141,6 +144,12 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
     recorder = Recorder(job.path, attributes, parts.setup.m, job.force or job.before is not None, before, last)
     recorder.at_once = "rounds_redrawn" in attributes  # for the uploads of all rounds to be counted after a crash
     return recorder
+
+
+def circumstances(job: Job, parts: Prepared) -> list[str]:
+    """What a user should know of the graph, the data and the machines of a run."""
+    kernels = [*different(parts.blas), *changed(parts.blas[0], job.before, job.saved)]
+    return [*drawn(parts.setup.weights), *parts.data.notes, *kernels]
 
 
 def private(config: Experiment, again: int) -> dict[str, Any]:
@@ -177,7 +186,7 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
         checkpoints = CheckpointWriter(
             config.checkpoint, job.path, job.saved, parts.cuts, redrawn(job.before, job.saved)
         )
-        for note in [*worth_saying(config, fed.m), *drawn(parts.setup.weights), *parts.data.notes]:
+        for note in [*worth_saying(config, fed.m), *circumstances(job, parts)]:
             progress.note(note)
         try:
             settled = config.algorithm.certify and certify(config, fed, recorder, sizes)

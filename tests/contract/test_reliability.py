@@ -1,7 +1,9 @@
 """What happens around a run, not in it: files that go away, machines that differ, and words that nobody meant."""
 
+import platform
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import h5py
@@ -12,6 +14,9 @@ import mpifed
 from mpifed.cli.main import main
 from mpifed.experiment.checkpoint import find
 from mpifed.experiment.progress import Progress
+from mpifed.results import provenance
+from tests.helpers.commands import execute, mpirun
+from tests.helpers.commands import mpifed as mpifed_command
 
 LONG = ["rounds=12", "stop.gradient=0", "checkpoint.every_rounds=3", "-o", "o/out.h5"]
 FATES = {  # what happens to the file after round 7: (the sentence, round of the checkpoint left, what resume says)
@@ -111,3 +116,28 @@ def test_a_result_that_xarray_holds_open_is_read(here):
     held = xarray.open_dataset("o/out.h5", group="rounds", engine="h5netcdf")  # as docs/results.md says
     assert mpifed.load("o/out.h5").cr == 3
     held.close()
+
+
+class TestKernelsOfTheProcessor:
+    """OPENBLAS_CORETYPE makes OpenBLAS compute as on another processor."""
+
+    @pytest.fixture(autouse=True)
+    def openblas(self):
+        if platform.machine() != "x86_64" or not provenance.blas().startswith("openblas"):
+            pytest.skip("numpy has no OpenBLAS for x86 here")
+
+    def test_the_file_has_the_blas_of_the_run_and_resume_says_where_it_changes(self, here):
+        done = mpifed_command("run", "rounds=3", "stop.gradient=0", "-q", "-o", "out.h5", OPENBLAS_CORETYPE="Prescott")
+        assert done.code == 0, done.err
+        assert re.fullmatch(r"openblas \S+ (Katmai|Prescott|Core2)", old := mpifed.load("out.h5").attrs["blas"])
+        assert main(["resume", "out.h5", "rounds=4"]) == 0
+        result = mpifed.load("out.h5")
+        assert result.attrs["blas"] == provenance.blas() == result.ranks["blas"][0]
+        assert f"were {old} up to round 3" in result.attrs["notes"]
+
+    def test_ranks_that_differ_are_one_note(self, here):
+        words = ["-m", "mpifed", "run", "rounds=2", "-o", "out.h5"]
+        other = [":", "-n", "2", "env", "OPENBLAS_CORETYPE=Prescott", sys.executable]
+        done = execute([*mpirun(1, *words), *other, *words])
+        assert done.code == 0, done.err
+        assert len(re.findall("differ between the 3 ranks: openblas .* on 1, openblas .* on 2 of them", done.err)) == 1

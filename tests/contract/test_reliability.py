@@ -4,6 +4,7 @@ import platform
 import re
 import shutil
 import sys
+import tracemalloc
 from pathlib import Path
 
 import h5py
@@ -141,3 +142,46 @@ class TestKernelsOfTheProcessor:
         done = execute([*mpirun(1, *words), *other, *words])
         assert done.code == 0, done.err
         assert len(re.findall("differ between the 3 ranks: openblas .* on 1, openblas .* on 2 of them", done.err)) == 1
+
+
+def written(kind, labels):
+    """A data set with these labels in a file of a kind."""
+    X = np.random.default_rng(0).normal(size=(len(labels), 3))
+    path = Path(f"long.{kind}")
+    if kind == "csv":
+        path.write_text("".join(f"{a},{b},{c},{label}\n" for (a, b, c), label in zip(X, labels, strict=True)))
+    elif kind == "npz":
+        np.savez(path, X=X, y=np.array(labels))
+    elif kind == "parquet":
+        table = pytest.importorskip("pyarrow").table({"a": X[:, 0], "y": labels})
+        pytest.importorskip("pyarrow.parquet").write_table(table, path)
+    else:
+        with h5py.File(path, "w") as file:
+            file["X"] = X
+            file.create_dataset("y", data=labels, dtype=h5py.string_dtype())
+    return {"name": "file", "path": str(path), "clients": 2}
+
+
+@pytest.mark.parametrize("kind", ["csv", "npz", "h5", "parquet"])
+def test_texts_that_are_too_long_for_labels_are_refused_before_they_are_copied(kind, here):
+    data = written(kind, [letter * 2_000_000 for letter in "ababab"])
+    tracemalloc.start()
+    with pytest.raises(
+        mpifed.UserError, match=r"long.*has? .*text of 2,000,000 characters.* 1,000|line 1: a text of 2,"
+    ):
+        mpifed.run(data=data, problem="logistic", rounds=2, progress=False)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60e6  # the file has 12 MB
+
+
+@pytest.mark.parametrize("kind", ["csv", "npz", "h5", "parquet"])
+def test_texts_of_a_thousand_characters_are_labels(kind, here):
+    data = written(kind, [letter * 1000 for letter in "ababab"])
+    assert mpifed.run(data=data, problem="logistic", rounds=2, progress=False).cr == 2
+
+
+def test_arrays_have_short_labels_too():
+    y = np.array([letter * 1001 for letter in "ababab"])
+    with pytest.raises(mpifed.UserError, match="has a text of 1,001 characters"):
+        mpifed.run(data=mpifed.arrays(np.eye(6), y, [3, 3]), problem="logistic", rounds=2, progress=False)

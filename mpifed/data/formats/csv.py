@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpifed.core.errors import UserError
+from mpifed.core.memory import LONGEST_TEXT
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.data.formats.lines import is_number, lines_of
@@ -93,7 +94,7 @@ def coder(found: dict[str, int]) -> Callable[[str], float]:
 
     def code(cell: str) -> float:
         text = cell.strip()
-        if not text or is_number(text):
+        if not text or len(text) > LONGEST_TEXT or is_number(text):
             raise ValueError
         return found.setdefault(text, len(found))
 
@@ -116,6 +117,8 @@ def raise_first_error(path: Path, layout: Layout) -> None:
 
 def wrong_in(cell: str, column: int, layout: Layout, where: str) -> str:
     """What is wrong with a cell, or nothing."""
+    if len(cell) > LONGEST_TEXT:
+        return f"a text of {len(cell):,} characters {where}: it may have {LONGEST_TEXT:,}"
     if column not in layout.words:
         also = "" if column in layout.special.values() else ", and features must be numbers"
         return "" if is_number(cell) else f"{cell!r} {where} is not a number{also}"

@@ -16,7 +16,7 @@ from mpifed.cli.main import main
 from mpifed.experiment.checkpoint import find
 from mpifed.experiment.progress import Progress
 from mpifed.results import provenance
-from tests.helpers.commands import execute, mpirun
+from tests.helpers.commands import ROOT, execute, mpirun
 from tests.helpers.commands import mpifed as mpifed_command
 
 LONG = ["rounds=12", "stop.gradient=0", "checkpoint.every_rounds=3", "-o", "o/out.h5"]
@@ -185,3 +185,24 @@ def test_arrays_have_short_labels_too():
     y = np.array([letter * 1001 for letter in "ababab"])
     with pytest.raises(mpifed.UserError, match="has a text of 1,001 characters"):
         mpifed.run(data=mpifed.arrays(np.eye(6), y, [3, 3]), problem="logistic", rounds=2, progress=False)
+
+
+INTERRUPTING = """
+import os, signal, sys
+if any("mpifed.sweeps.workers" in word for word in sys.orig_argv):
+    os.killpg(0, signal.SIGINT)  # before its first import
+"""
+
+
+def test_a_sweep_that_is_interrupted_while_its_workers_import_ends_with_one_line(here):
+    Path("sitecustomize.py").write_text(INTERRUPTING)
+    words = ("sweep", "--grid", "seed=0:4", "-j", "2", "rounds=2", "-o", "points")
+    done = mpifed_command(*words, process=True, PYTHONPATH=f"{Path.cwd()}:{ROOT}")
+    assert (done.out, done.err) == ("0 of 4 finished; run the same command again to continue\n", "")
+
+
+@pytest.mark.parametrize("words", [("-o", "a\necho intruder"), ("--grid=algorithm=fedavg,\nfedgia", "-o", "b")])
+def test_a_line_break_cannot_put_a_command_into_the_script_of_slurm(words, here, capsys):
+    assert main(["sweep", "--grid", "algorithm.k0=1,2", "--slurm", *words]) == 2
+    assert "' is wrong: with --slurm, no word may have a line break" in capsys.readouterr().err
+    assert not list(Path().rglob("*.sbatch"))

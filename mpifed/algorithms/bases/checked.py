@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.gone import GONE as FLAGS
 from mpifed.core.guards import Guard, Wrong, shown
 from mpifed.core.typing import Array
 from mpifed.federation.checked_replies import refuse_field
@@ -55,4 +56,5 @@ class Nothing(NamedTuple):
 
 
 SERVER: dict[str, Guard] = {"start": server_state, "round": server_state}
+GONE = {"algorithms": FLAGS}
 GUARDS = {"algorithms": SERVER | {"join": clients_state}}

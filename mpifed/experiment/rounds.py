@@ -61,8 +61,7 @@ def rounds(
         recorder.snapshot(server.x, config.record.models)
         progress.show(round, config.rounds, row)
         refuse_divergence(stop.diverged, history["objective"], round, config.algorithm)
-        signal = fed.stop_signal or progress.stop
-        if reason is None and (signal or recorder.lost or checkpoints.due(round)):
+        if reason is None and ((signal := fed.stop_signal or progress.stop) or recorder.lost or checkpoints.due(round)):
             written = save(recorder, checkpoints, fed, server, round, elapsed)
             if signal:
                 return Outcome(server, "stopped", f"{signal} after round {round}" + "; resume goes on" * written)

@@ -241,3 +241,12 @@ def test_options_and_client_methods_may_have_names_of_old(here):
         OLD.format(line="coin: float = 0.5\n    def feedback(self, f, client, x): return client, x")
     )
     assert main(["run", "algorithm=new.py:Old", "algorithm.coin=0.25", "rounds=1", "-o", "out.h5", "-q"]) == 0
+
+
+def test_names_of_a_sweep_over_objects_have_what_differs_from_the_defaults(here):
+    methods = [mpifed.algorithms.FedAvg(k0=3), mpifed.algorithms.FedAvg(), mpifed.algorithms.FedGiA(H="gram")]
+    base = {"name": "fedavg", "k0": 7}
+    found = mpifed.sweep({"algorithm": base}, {"algorithm": methods}, path="o", progress=False, rounds=1, jobs=1)
+    names = ["algorithm=fedavg-k0=3.h5", "algorithm=fedavg.h5", "algorithm=fedgia-H=gram.h5"]
+    assert [Path(result.path).name for result in found] == names
+    assert [result.config["algorithm"]["k0"] for result in found[:2]] == [3, 5]  # an object stands for its whole table

@@ -17,8 +17,11 @@ POINT = 0.1  # seconds that a run takes without rounds
 UNKNOWN = 10**6  # numbers in the samples of a data set of unknown size
 CLASSES = 10  # of a data set that does not tell
 SOLVER = 10.0  # gradients that a local solver takes whose steps are not known in advance
-RANGE = (3, 5)  # runs took from a third of the estimate to five times as long
-BASIS = "from rounds × gradients × numbers in the samples, at 10⁹ multiplications a second"
+OFF = 5  # runs took from a fifth of the estimate to five times as long
+BASIS = f"rounds × gradients × numbers in the samples: it may be {OFF} times less or more, and stop rules are not in it"
+PROCESS = 4e8  # bytes of a process with libraries and compiled kernels
+COPIES = 3  # of the samples: as they are made, in blocks, and what is computed from a block
+STATES = 12  # vectors of a client: its state, what it uploads, and what it computes with
 
 OWN = ("samples", "least", "most", "features", "channels", "size", "path")  # keys that tell the size of a data set
 
@@ -43,9 +46,21 @@ def cost(config: Experiment) -> float:
     shape = shape_of(config.data)
     n = parameters(config, shape.n)
     scores = max(1.0, n / shape.n)
-    multiplications = (2 * passes * scores + 10) * shape.numbers
-    matrices = config.rounds * participation * shape.numbers * n / 2 if "hess" in needs(algorithm) else 0.0
-    return POINT + ROUND * config.rounds + multiplications / SPEED + matrices / MATRIX_SPEED
+    vectors = (2 * passes + 10) * shape.numbers
+    matrices = 2 * passes * (scores - 1) * shape.numbers
+    if "hess" in needs(algorithm):
+        matrices += config.rounds * participation * shape.numbers * n / 2
+    return POINT + ROUND * config.rounds + vectors / SPEED + matrices / MATRIX_SPEED
+
+
+def memory(config: Experiment) -> tuple[float, float] | None:
+    """Bytes of any process of a run, and bytes that its hosts share; None where the size of the data is not known."""
+    shape = shape_of(config.data)
+    if not shape.known:
+        return None
+    n = parameters(config, shape.n)
+    held = COPIES * shape.numbers + config.data.clients * n * (n if "hess" in needs(config.algorithm) else STATES)
+    return PROCESS, held * np.dtype(config.dtype).itemsize
 
 
 class Shape(NamedTuple):

@@ -4,6 +4,7 @@ import platform
 import re
 import shutil
 import sys
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -14,8 +15,12 @@ import pytest
 import mpifed
 from mpifed.cli.main import main
 from mpifed.experiment.checkpoint import find
+from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
+from mpifed.experiment.run import start
 from mpifed.results import provenance
+from mpifed.sweeps.cost import OFF, memory, parameters
+from mpifed.sweeps.grid import points
 from tests.helpers.commands import ROOT, execute, mpirun
 from tests.helpers.commands import mpifed as mpifed_command
 
@@ -250,3 +255,40 @@ def test_names_of_a_sweep_over_objects_have_what_differs_from_the_defaults(here)
     names = ["algorithm=fedavg-k0=3.h5", "algorithm=fedavg.h5", "algorithm=fedgia-H=gram.h5"]
     assert [Path(result.path).name for result in found] == names
     assert [result.config["algorithm"]["k0"] for result in found[:2]] == [3, 5]  # an object stands for its whole table
+
+
+def test_the_estimate_of_a_sweep_is_as_near_as_it_says(here, capsys):
+    study = ["data=synthetic", "data.clients=6", "problem=softmax", "algorithm=fedprox", "rounds=6", "stop.gradient=0"]
+    (point,) = points({}, study, ["seed=0"])
+    assert main(["sweep", *study, "--grid", "seed=0", "--dry-run", "-o", "o"]) == 0
+    assert "takes about" in (said := capsys.readouterr().out)
+    assert f"rounds × gradients × numbers in the samples: it may be {OFF} times less or more" in said
+    begun = time.process_time()
+    start(Job(point.config))
+    assert point.cost / OFF / 2 < time.process_time() - begun < point.cost * OFF
+    assert parameters(point.config, 60) == 10 * 61  # ten classes
+
+
+@pytest.mark.parametrize(
+    ("data", "asked", "told"),
+    [
+        ("linreg-noniid", r"--mem-per-cpu=\d00M", "memory of a core"),
+        ("digits", None, "not asked for, because the size of"),
+    ],
+)
+def test_the_script_of_slurm_asks_for_memory_or_says_why_not(data, asked, told, here):
+    kind = {"digits": "softmax"}.get(data, "least-squares")
+    words = [f"data={data}", f"problem={kind}", "algorithm=fedavg", "data.clients=8", "--grid", "seed=0:3", "--slurm"]
+    assert main(["sweep", *words, "-o", "o"]) == 0
+    lines = Path("o/sweep.sbatch").read_text().splitlines()
+    found = [line.split()[1] for line in lines if line.startswith("#SBATCH --mem")]
+    assert not found if asked is None else re.fullmatch(asked, *found)
+    assert any(line.startswith("#   --mem-per-cpu ") and told in line for line in lines)
+
+
+def test_memory_asked_for_is_enough(here):
+    study = ["data.clients=200", "data.features=200", "rounds=2", "stop.gradient=0"]
+    (point,) = points({}, study, ["seed=0"])
+    words = ("run", *study, "-q", "-o", "out.h5")
+    assert mpifed_command(*words, process=True).code == 0
+    assert mpifed.load("out.h5").ranks["max_rss_bytes"][0] < sum(memory(point.config))

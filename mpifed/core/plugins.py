@@ -10,7 +10,7 @@ import traceback
 from functools import cache
 from typing import Any
 
-from mpifed.core.guards import guarded
+from mpifed.core.guards import guarded, written
 
 FILE = re.compile(r".+\.py:\w+", re.DOTALL)  # path.py:Class
 HERE = "__main__"  # the module that a class is said to be from where only the program that defines it can name it
@@ -47,12 +47,16 @@ def adopt(family: Any, found: Any, name: str) -> Any:
     own = f"{found.__name__} of {name.rpartition(':')[0] or found.__module__}"
     if not issubclass(found, family) or found is family:
         raise ValueError(f"{own} is not derived from {public(family)}")
+    module = importlib.import_module(family.checks) if family.checks else None
+    for key, right in getattr(module, "GONE", {}).get(family.kind, {}).items():
+        if written(found, key):
+            raise ValueError(f"{own} defines {key}, which has no effect any more: {right}")
     missing = [key for key in dir(found) if getattr(getattr(found, key), "__isabstractmethod__", False)]
     if missing:
         raise ValueError(f"{own} does not define {', '.join(missing)}")
     body = {key: getattr(found, key) for key in ("__module__", "__qualname__", "__doc__")}
-    if family.checks:
-        body |= guarded(found, importlib.import_module(family.checks).GUARDS[family.kind])
+    if module is not None:
+        body |= guarded(found, module.GUARDS[family.kind])
     return type(family)(found.__name__, (found,), body, tag=name)
 
 

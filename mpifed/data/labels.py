@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from mpifed.core.errors import UserError
+from mpifed.core.memory import characters, check_text
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Dataset, Wrapped
 
@@ -120,6 +121,8 @@ def numbers_of_texts(parts: Sequence[Array], source: str) -> tuple[list[Array], 
         return list(parts), ()
     if not all(texts):
         raise UserError(f"some labels of {source} are text and some are numbers: they must be of one kind")
+    for part in parts:
+        check_text(characters(part.dtype), f"the labels of {source}")
     decoded = [np.char.strip(np.char.decode(part, "utf-8") if part.dtype.kind == "S" else part) for part in parts]
     names, codes = np.unique(np.concatenate(decoded), return_inverse=True)
     if not names[0]:

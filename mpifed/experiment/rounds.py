@@ -9,6 +9,7 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import CheckpointWriter, Saved
+from mpifed.experiment.lost_file import lost
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.settings import Experiment
 from mpifed.federation.server import Federation
@@ -56,7 +57,7 @@ def rounds(
         recorder.snapshot(server.x, config.record.models)
         progress.show(round, config.rounds, row)
         refuse_divergence(stop.diverged, history["objective"], round, config.algorithm)
-        if reason is None and ((signal := fed.stop_signal or progress.stop) or checkpoints.due(round)):
+        if reason is None and ((signal := fed.stop_signal or progress.stop) or recorder.lost or checkpoints.due(round)):
             written = save(recorder, checkpoints, fed, server, round, elapsed)
             if signal:
                 return Outcome(server, "stopped", f"{signal} after round {round}" + "; resume goes on" * written)
@@ -76,8 +77,13 @@ def played(algorithm: Algorithm, fed: Federation, round: int, server: Any, redra
 
 
 def save(recorder: Recorder, checkpoints: CheckpointWriter, *state: Any) -> bool:
-    """Write a checkpoint of this state, and before it the rows that wait: a file has every round of its checkpoint."""
+    """Write a checkpoint of this state, and before it the rows that wait: a file has every round of its checkpoint.
+
+    Raises Trouble where the file is not there any more; the checkpoint is written, where it has a folder, or it stays.
+    """
     recorder.flush()
+    if recorder.lost:
+        raise Trouble(lost(recorder, checkpoints, *state))
     return checkpoints.save(*state)
 
 

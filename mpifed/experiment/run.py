@@ -15,7 +15,8 @@ from mpifed.experiment.checkpoint import CheckpointWriter
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import called, choose, ready, recorded
-from mpifed.experiment.notes import described, drawn, notes, redrawn, without_effect, worth_saying
+from mpifed.experiment.lost_file import lost_at_the_end
+from mpifed.experiment.notes import changed, described, different, drawn, notes, redrawn, without_effect, worth_saying
 from mpifed.experiment.prepare import Prepared, housed, prepare
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import collect, tables
@@ -28,6 +29,7 @@ from mpifed.federation.peers.network import Network
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
 from mpifed.mpi.world import World
+from mpifed.results import provenance
 from mpifed.results.recorder import Recorder
 
 
@@ -111,6 +113,7 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None, beg
             parts.host.join()
         if parts.host is not None and job.saved is not None:
             parts.host.restore(job.saved.clients(parts.host.lo, parts.host.hi))
+    parts = parts._replace(blas=tuple(world.collect(provenance.blas())))
     recorder = None
     try:
         with world.agreeing():
@@ -141,7 +144,8 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
         "changed": " ".join(job.config.changed()),
         **private(job.config, again),
         **described(parts.setup.weights),
-        "notes": "\n".join([*notes(job.config, parts.setup.m), *of_data(job.config, parts)]),
+        "blas": parts.blas[0],
+        "notes": "\n".join([*notes(job.config, parts.setup.m), *circumstances(job, parts)]),
     }
     last = -1 if job.saved is None else job.saved.round
     if before is not None:
@@ -151,10 +155,11 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
     return recorder
 
 
-def of_data(config: Experiment, parts: Prepared) -> list[str]:
-    """Sentences about the data of a run, its graph, and options that are larger than what they are about."""
-    sizes = without_effect(config, parts.data.sizes, parts.setup.start.size)
-    return [*sizes, *drawn(parts.setup.weights), *parts.data.notes]
+def circumstances(job: Job, parts: Prepared) -> list[str]:
+    """What a user should know of a run's options that are too large, of its graph, its data and its machines."""
+    sizes = without_effect(job.config, parts.data.sizes, parts.setup.start.size)
+    kernels = [*different(parts.blas), *changed(parts.blas[0], job.before, job.saved)]
+    return [*sizes, *drawn(parts.setup.weights), *parts.data.notes, *kernels]
 
 
 def private(config: Experiment, again: int) -> dict[str, Any]:
@@ -192,7 +197,7 @@ def serve(
         again = redrawn(job.before, job.saved)
         checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts, again)
         begun.append(recorder)  # from here on a checkpoint beside it is one of this run
-        for note in [*worth_saying(config, fed.m), *of_data(config, parts)]:
+        for note in [*worth_saying(config, fed.m), *circumstances(job, parts)]:
             progress.note(note)
         try:
             settled = config.algorithm.certify and certify(config, fed, recorder, sizes)
@@ -215,6 +220,7 @@ def serve(
         recorder.table("ranks", ranks)
         recorder.table("ranks", {"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
         recorder.finish(outcome.status, outcome.reason, transport.reduction)
+        lost_at_the_end(recorder)
         if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
             checkpoints.drop()
     return recorder

@@ -135,3 +135,4 @@ GUARDS: dict[str, dict[str, Guard]] = {
         "initial": initial,
     }
 }
+GONE = {"problems": {"measure()": "its name is evaluate"}}

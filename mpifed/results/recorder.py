@@ -53,6 +53,7 @@ class Recorder:
         self.before = before
         self.at_once = False  # write a row as soon as it is recorded
         self.ended = ("", "")  # status and reason
+        self.lost = ""  # what has become of a file that is not there any more: "removed", "moved to …"
         self._open = True
         self._flushed = -np.inf  # so that row 0 is written at once
         attributes = root_attributes(attrs, clients, before, last)
@@ -85,7 +86,7 @@ class Recorder:
         """Write the rows that still wait in memory and synchronise the file to disk."""
         with self._clock():
             self._write()
-            if self.path is not None:
+            if self.path is not None and not self.lost:
                 synchronise(self.path)
 
     def history(self, every: int) -> dict[str, list[float]]:
@@ -153,6 +154,7 @@ class Recorder:
                     for name, value in ended.items():
                         self.file.attrs.modify(name, value)
                 self._growing.flush()
+                self.lost = self._growing.fate()
             finally:
                 self._growing.close()
 
@@ -189,6 +191,7 @@ class Recorder:
 
     def _write(self) -> None:
         self._rounds.write()
+        self.lost = self._growing.fate()
         self._flushed = time.perf_counter()
 
     def _copy(self, before: Result, last: int) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Client
+from mpifed.algorithms.bases.gone import GONE as FLAGS
 from mpifed.core.guards import Guard, Wrong, shown
 from mpifed.core.typing import Array
 from mpifed.federation.checked_replies import refuse_field
@@ -51,4 +52,5 @@ def first(f: Local, wrong: Array) -> int:
 
 
 SERVER: dict[str, Guard] = {"start": server_state, "round": server_state}
+GONE = {"algorithms": FLAGS}
 GUARDS = {"algorithms": SERVER | {"join": clients_state}}

@@ -80,11 +80,12 @@ def ranks(case: Case) -> str:
         raise Open("there is no mpirun")
     out = case.folder / "ranks.h5"
     words = [f"{key}={toml_value(value)}" for key, value in case.table.items()]  # paths stay relative to this folder
-    outside([mpirun, "-n", "3", sys.executable, "-m", "mpifed", "run", *words, "-q", "-o", str(out)])
+    count = min(3, case.prepared.setup.m + 1)
+    outside([mpirun, "-n", str(count), sys.executable, "-m", "mpifed", "run", *words, "-q", "-o", str(out)])
     apart = difference(first, load(out))
     if apart:
-        raise Found(f"one process and 3 ranks: {apart}", culprit(case))
-    return "3 ranks: the same bits"
+        raise Found(f"one process and {count} ranks: {apart}", culprit(case))
+    return f"{count} ranks: the same bits"
 
 
 def resumed(case: Case) -> str:
@@ -146,7 +147,7 @@ def outside(words: list[str]) -> None:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         said = next((line.partition("mpifed: ")[2] for line in lines if "mpifed: " in line), "")
         if said:
-            raise Found(f"{'on 3 ranks' if '-n' in words else 'in another process'}: {said}")
+            raise Found(f"{'on ranks' if '-n' in words else 'in another process'}: {said}")
         raise Open(f"{Path(words[0]).name} ended with {done.returncode}: {' '.join(lines[-1:])}")
 
 

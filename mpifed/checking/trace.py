@@ -76,15 +76,7 @@ def traced(case: Case, rounds: int = ROUNDS) -> Trace:
     transport = Watching(host)
     kind = Federation if config.graph is None else Network
     fed = kind(transport, parts.setup, parts.selector, parts.data.sizes, parts.schedule)
-    drawn: list[Array] = []
-    select = fed.select
-
-    def selected(*args: Any, **named: Any) -> Array | None:
-        found = select(*args, **named)
-        drawn.append(fed.mask(found))
-        return found
-
-    setattr(fed, "select", selected)  # noqa: B010 - of this federation alone
+    drawn = selections(fed)
     algorithm: Any = config.algorithm
     fed.begin(0)
     server = algorithm.start(fed)
@@ -95,12 +87,27 @@ def traced(case: Case, rounds: int = ROUNDS) -> Trace:
         transport.asked.clear()
         drawn.clear()
         fed.begin(number)
-        server = algorithm.round(fed, server)
+        server = fed.observed(algorithm.round(fed, server))
         asked = np.zeros(fed.m, bool)
         for request in transport.asked:
             asked |= fed.mask(request.to)
         up = (fed.ledger.bytes_up - before) / fed.dtype.itemsize
         methods = tuple(dict.fromkeys(request.method for request in transport.asked))
         found.append(Round(list(drawn), asked, methods, up))
+        fed.evaluate(server.x)  # what the method records may need more of the problem
         sizes.append({name: np.size(value) for name, value in zip(server._fields, server, strict=True)})
     return Trace(fed, found, tuple(called), sizes)
+
+
+def selections(fed: Federation) -> list[Array]:
+    """A list to which every selection of a federation adds its mask (m,) from here on."""
+    drawn: list[Array] = []
+    select = fed.select
+
+    def selected(*args: Any, **named: Any) -> Array | None:
+        found = select(*args, **named)
+        drawn.append(fed.mask(found))
+        return found
+
+    setattr(fed, "select", selected)  # noqa: B010 - of this federation alone
+    return drawn

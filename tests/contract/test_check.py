@@ -126,6 +126,7 @@ def test_what_a_method_hides_from_its_state_is_found_where_another_process_resum
     assert "stopped after round 3 and resumed in another process" in found["stopped and resumed"]
 
 
+@pytest.mark.slow
 def test_what_depends_on_the_hosts_of_clients_is_found_on_ranks():
     assert "1 and 3 ranks" in failing(rows(wrong.LooksAside, but=["stopped and resumed"]))
 
@@ -152,6 +153,16 @@ def test_a_class_of_a_program_is_checked_as_far_as_this_process_goes():
         assert "put it into a file" in found[name].about
 
 
+def test_steps_that_are_too_long_and_noise_with_a_seed_are_no_mistake_of_the_fixed_point():
+    server = mpifed.server_optimizers.Adagrad(lr=0.05, beta1=0.0)
+    long = rows(mpifed.algorithms.FedOpt(step=mpifed.steps.Constant(a=0.02), server=server))
+    assert (long["fixed point"].outcome, "steps are too long" in long["fixed point"].about) == (OPEN, True)
+    drawn = rows(mpifed.algorithms.FlameDP(noise_seed=4))
+    assert (
+        drawn["fixed point"].about == drawn["permuted clients"].about == "it draws random numbers, or the problem does"
+    )
+
+
 def test_secret_noise_and_methods_that_draw_are_said_to_be_open():
     found = rows(mpifed.algorithms.FlameDP())
     assert found["two runs, same bits"].outcome == OPEN
@@ -164,8 +175,8 @@ def test_secret_noise_and_methods_that_draw_are_said_to_be_open():
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["wrong.py:SelectsNobody"], 1, "round: selects 0 times in round 1"),
-        (["adamw"], 0, "0 failed"),
+        (["wrong.py:SelectsNobody", "rounds=2"], 1, "round: selects 0 times in round 1"),
+        pytest.param(["adamw"], 0, "0 failed", marks=pytest.mark.slow),
         (["wrong.py:Squared"], 2, "wrong.py has no class Squared"),
         (["wrong.py:Server"], 2, "Server"),
         (["fedavgg"], 2, "did you mean 'fedavg'"),

@@ -626,7 +626,7 @@ class Recursive(Spoken):
 class Größe(Spoken):
     """Non-ASCII name."""
 
-    µ: float = 0.1
+    μ: float = 0.1
 
 
 def made(gamma=0.1):

@@ -336,7 +336,7 @@ WORK = {  # what looks odd and works
     "algorithm:StaticRound": ("",),
     "algorithm:SetOption": ("",),
     "algorithm:Recursive": ("",),
-    "algorithm.µ=2 algorithm:Größe": ("",),
+    "algorithm.μ=2 algorithm:Größe": ("",),
     "graph=ring algorithm:Nodes": ("to falling", "of falling", "none"),
 }
 SELF = "class A(Algorithm):\n def __init__(self): pass"

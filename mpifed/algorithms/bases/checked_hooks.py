@@ -52,7 +52,7 @@ def refuse_name(name: Any, taken: set[str], what: str) -> None:
         raise Wrong(f"returns {what} named {name!r}, and mpifed records that itself: take another name")
 
 
-def record(algorithm: Any, result: Any, f: Local, client: Any, x: Array) -> Any:
+def record(algorithm: Algorithm, result: Any, f: Local, client: Any, x: Array) -> Any:
     """Numbers of each client by name."""
     if not isinstance(result, dict):
         raise Wrong(f'returns {shown(result)}: it must return a dict such as {{"snr": Max(v)}}, v (c,)')
@@ -65,7 +65,7 @@ def record(algorithm: Any, result: Any, f: Local, client: Any, x: Array) -> Any:
     return result
 
 
-def report(algorithm: Any, result: Any, *args: Any) -> Any:
+def report(algorithm: Algorithm, result: Any, *args: Any) -> Any:
     """Columns of the record."""
     if not isinstance(result, dict):
         raise Wrong(f"returns {shown(result)}: it must return a dict, a number for each column")
@@ -76,14 +76,14 @@ def report(algorithm: Any, result: Any, *args: Any) -> Any:
     return result
 
 
-def personalised(algorithm: Any, result: Any, f: Local, client: Any) -> Any:
+def personalised(algorithm: Algorithm, result: Any, f: Local, client: Any) -> Any:
     """The clients' own models."""
     if not is_rows(result, len(f)) or result.shape[1:] != (f.n,):
         raise Wrong(f"returns {shown(result)}: it must return an array (c, n), here ({len(f)}, {f.n})")
     return result
 
 
-def of_clients(algorithm: Any, result: Any, d: Array) -> Any:
+def of_clients(algorithm: Algorithm, result: Any, d: Array) -> Any:
     """Numbers of all clients, or None."""
     if result is None:
         return result
@@ -94,7 +94,7 @@ def of_clients(algorithm: Any, result: Any, d: Array) -> Any:
     return result
 
 
-def traffic(algorithm: Any, result: Any, n: int) -> Any:
+def traffic(algorithm: Algorithm, result: Any, n: int) -> Any:
     """The numbers that travel down and up."""
     pair = isinstance(result, tuple | list) and len(result) == 2
     if not pair or not all(isinstance(k, int | float | np.number) and 0 <= k < np.inf for k in result):
@@ -102,35 +102,35 @@ def traffic(algorithm: Any, result: Any, n: int) -> Any:
     return result
 
 
-def advice(algorithm: Any, result: Any, m: int) -> Any:
+def advice(algorithm: Algorithm, result: Any, m: int) -> Any:
     """A warning, or None."""
     if not (result is None or isinstance(result, str)):
         raise Wrong(f"returns {shown(result)}: it must return a text, or None")
     return result
 
 
-def privacy(algorithm: Any, result: Any) -> Any:
+def privacy(algorithm: Algorithm, result: Any) -> Any:
     """What uploads guarantee, or None."""
     if not (result is None or isinstance(result, Privacy)):
         raise Wrong(f"returns {shown(result)}: it must return a Privacy, or None")
     return result
 
 
-def certificate(algorithm: Any, result: Any, known: Any) -> Any:
+def certificate(algorithm: Algorithm, result: Any, known: Any) -> Any:
     """Conditions and rates."""
     if not isinstance(result, Certificate):
         raise Wrong(f"returns {shown(result)}: it must return a mpifed.Certificate")
     return result
 
 
-def redrawn(algorithm: Any, result: Any, server: Any, rounds: int) -> Any:
+def redrawn(algorithm: Algorithm, result: Any, server: Any, rounds: int) -> Any:
     """The server's state as it was, but for its numbers."""
     if type(result) is not type(server):
         raise Wrong(f"returns {shown(result)}: it must return the server's state, a {type(server).__name__}")
     return result
 
 
-def received(algorithm: Any, result: Any, f: Local, client: Any, upload: Any) -> Any:
+def received(algorithm: Algorithm, result: Any, f: Local, client: Any, upload: Any) -> Any:
     """The clients' state with what the server has of their uploads."""
     refuse_state(result, client, len(f))
     return result

@@ -85,7 +85,8 @@ RULES: list[Rule[Experiment]] = [
     ),
     Rule(
         lambda c: c.graph and not isinstance(c.algorithm, GraphMethod),
-        'graph = "{edges}" is wrong: {name} has a server; the methods on graphs are {graph_methods}',
+        'graph = "{edges}" is wrong: {name} has a server; the methods on graphs are {graph_methods}; '
+        "one of your own is derived from mpifed.GraphMethod",
     ),
     Rule(lambda c: c.graph and c.compress, "compress cannot be used with graph: nodes send their vectors as they are"),
     Rule(

@@ -12,13 +12,16 @@ from mpifed.federation.request import Request
 
 def numbers(given: Any, m: int) -> Array:
     """The clients that ``given`` names, in its order: whole numbers 0 … m − 1, each once, or a mask (m,)."""
-    ids = np.asarray(given)
+    right = f"clients are whole numbers from 0 to {m - 1}, or a mask of {m} entries"
+    ids = array(given)
+    if ids is None:
+        raise Wrong(f"is {shown(given)}: {right}")
     if ids.dtype == bool:
         if ids.shape != (m,):
             raise Wrong(f"is {shown(ids)}: a mask has one entry for each of the {m} clients")
         return np.flatnonzero(ids)
     if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-        raise Wrong(f"is {shown(ids)}: clients are whole numbers from 0 to {m - 1}, or a mask of {m} entries")
+        raise Wrong(f"is {shown(ids)}: {right}")
     wrong = ids[(ids < 0) | (ids >= m)]
     if wrong.size:
         raise Wrong(f"names client {wrong[0]}: clients are numbered from 0 to {m - 1}")
@@ -26,6 +29,15 @@ def numbers(given: Any, m: int) -> Array:
     if len(once) < len(ids):
         raise Wrong(f"names client {once[counts.argmax()]} twice")
     return ids.astype(np.int64)
+
+
+def array(given: Any) -> Array | None:
+    """An array of what has a length and an order; None for what no array can be made of, and where some is masked."""
+    try:
+        found = np.asarray(given)
+    except ValueError:  # rows of unequal lengths
+        return None
+    return found if found.ndim and not isinstance(given, np.ma.MaskedArray) else None
 
 
 def named(given: Any, m: int, what: str) -> Array:
@@ -62,11 +74,12 @@ def arranged(request: Request, m: int) -> Array | None:
 
 def with_rows(request: Request, count: int) -> None:
     """Make ``each`` of a request an array; UserError where it has no row for each of the ``count`` clients called."""
-    request.each = np.asarray(request.each)
-    if not request.each.ndim or len(request.each) != count:
+    given = request.each
+    request.each = array(given)
+    if request.each is None or len(request.each) != count or request.each.dtype.kind not in "fiub":
         raise UserError(
-            f"each= in a call of {request.method} is {shown(request.each)}: it must be an array with a row for each of "
-            f"the {count} clients that are called"
+            f"each= in a call of {request.method} is {shown(given)}: it must be an array with a row for each of "
+            f"the {count} clients that are called, of real numbers"
         )
 
 

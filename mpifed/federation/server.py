@@ -42,6 +42,7 @@ class Federation(Calls):
         self.evaluation = Evaluation(setup)
         self.participants = Participants(selector, setup)
         self._draw = draws(self, self.participants)
+        self._rng: np.random.Generator | None = None
         self._first = [self.participants.learn] * (selector.learn is not None)  # what is to be done before round one
 
     def begin(self, round: int) -> None:
@@ -51,13 +52,16 @@ class Federation(Calls):
         self._first = []
         self.round = round
         self.calls = 0
+        self._rng = None
         self.slowest = self.computing = self.mpi = 0.0
         self.schedule.begin(round)
 
     @property
     def rng(self) -> np.random.Generator:
-        """The server's random stream of this round."""
-        return stream(self._setup.seed, "server", self.round)
+        """The server's random stream of this round; it goes on from one use to the next."""
+        if self._rng is None:
+            self._rng = stream(self._setup.seed, "server", self.round)
+        return self._rng
 
     def initial(self) -> Array:
         """The model (n,) that the run starts from: 0, but for networks."""

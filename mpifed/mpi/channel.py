@@ -67,7 +67,12 @@ class Channel:
     def replies(self, plan: Plan, request: Request, mine: Any) -> tuple[Any, Replies]:
         """How replies to ``request`` travel; ranks tell each other their shapes when it comes for the first time."""
         if plan.replies is None:
-            layout = next((found for found in self.comm.allgather(mine) if found is not None), None)
+            layouts = {found for found in self.comm.allgather(mine) if found is not None}
+            if len(layouts) > 1:
+                raise UserError(
+                    f"replies to {request.method} have other names or shapes for some clients than for others"
+                )
+            layout = next(iter(layouts), None)
             rows = self.choice.vectors(request.reduce)
             if request.reduce == "rows":
                 rows = self.counts(None if request.last else request.to)

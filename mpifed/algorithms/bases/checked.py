@@ -5,7 +5,10 @@ from typing import Any
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Client
+from mpifed.algorithms.bases.checked_hooks import HOOKS
+from mpifed.algorithms.bases.checked_hooks import refuse_traits as refuse_traits
 from mpifed.algorithms.bases.gone import GONE as FLAGS
+from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.core.guards import Guard, Wrong, shown
 from mpifed.core.typing import Array
 from mpifed.federation.checked_replies import refuse_field
@@ -25,7 +28,7 @@ def server_state(algorithm: Algorithm, result: Any, fed: Federation, before: Any
         new, old = (", ".join(state._fields) for state in (result, before))
         raise Wrong(f"returns a state with the fields {new}, and before the round it had {old}")
     for name, value in zip(result._fields, result, strict=True):
-        if np.asarray(value).dtype.kind not in "fiub":
+        if not is_number(value):
             raise Wrong(f"returns a state whose field {name} is {shown(value)}: fields are arrays of real numbers")
     if np.shape(result.x) != (fed.n,):
         raise Wrong(f"returns a state whose field x is {shown(result.x)}: the model has shape ({fed.n},)")
@@ -39,6 +42,12 @@ def clients_state(algorithm: Algorithm, result: Any, f: Local) -> Any:
         return Client()
     if not isinstance(result, tuple) or not hasattr(result, "_fields"):
         raise Wrong(f"returns {shown(result)}: {right}")
+    traits = algorithm.upload
+    for trait, name in (("kept", traits.last(algorithm)), ("known", traits.known)):
+        if name and name not in result._fields:
+            raise Wrong(f"returns a state without the field {name}, which upload = Upload({trait}={name!r}, …) names")
+    if isinstance(algorithm, GraphMethod) and type(algorithm).model is GraphMethod.model and "x" not in result._fields:
+        raise Wrong("returns a state without a field x, in which the nodes have their models (c, n)")
     for name, value in zip(result._fields, result, strict=True):
         refuse_field(name, value, len(f))
         if np.isnan(value).any():
@@ -51,6 +60,13 @@ def first(f: Local, wrong: Array) -> int:
     return int(f.ids[int(wrong.reshape(len(wrong), -1).any(axis=1).argmax())])
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number or an array of these."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.dtype.kind in "fiub" and not isinstance(value, np.ma.MaskedArray)
+    return isinstance(value, int | float)
+
+
 SERVER: dict[str, Guard] = {"start": server_state, "round": server_state}
 GONE = {"algorithms": FLAGS}
-GUARDS = {"algorithms": SERVER | {"join": clients_state}}
+GUARDS = {"algorithms": SERVER | {"join": clients_state} | HOOKS}

@@ -10,7 +10,18 @@ from mpifed.cli.mistakes import refuse_command, refuse_options
 from mpifed.core.errors import UserError
 
 RUNS = ("run", "resume", "sweep", "tune")  # a signal lets these finish the round that they are in
-OTHERS = ("show", "compare", "certify", "plot", "list", "describe", "data", "schema", "completion")  # it ends these
+OTHERS = (
+    "show",
+    "compare",
+    "certify",
+    "plot",
+    "list",
+    "describe",
+    "data",
+    "jobs",
+    "schema",
+    "completion",
+)  # it ends these
 COMMANDS = (*RUNS, *OTHERS)
 WITHOUT_RANKS = ("dry_run", "slurm")  # options of sweep with which nothing runs
 ABOUT = ("-h", "--help", "--version")  # options that stand in the place of a command

@@ -29,8 +29,8 @@ SCRIPT = """#!/usr/bin/env bash
 #   --cpus-per-task  points that run at a time, each on a core; --exclusive in its place: as many as the node has cores
 #   --ntasks         above 1, with --cpus-per-task=1: ranks of a task, which work on one point together
 #   --time           wall-clock limit of a task; submit again to run what is left; --partition, --account if needed
-#   --signal         B:USR1@120 stops a task 120 s before its limit, with checkpoints, and puts it back into the queue, at most
-#                    MPIFED_REQUEUE times (20); with --requeue, which the site may not allow, a preempted task comes back too
+#   --signal         B:USR1@120 stops a task 120 s before its limit, with checkpoints, and puts it back into the queue,
+#                    at most MPIFED_REQUEUE times (20); --requeue brings a preempted task back, where the site allows it
 #   MPIFED_ENV       a file with the modules, VENV, MPIFED_LAUNCH and MPIFED_DATA of your site
 #   VENV             the virtual environment that has mpifed (default: .venv)
 #   MPIFED_LAUNCH    the command that starts ranks with your MPI: mpirun, "srun --mpi=pmix", "srun --mpi=pmi2"

@@ -11,7 +11,8 @@ class WithJobs(build_py):
     def run(self) -> None:
         super().run()
         if not self.editable_mode:  # there, mpifed finds jobs/ beside it
-            shutil.copytree("jobs", Path(self.build_lib, "mpifed", "jobs"), dirs_exist_ok=True)
+            target = Path(self.build_lib, "mpifed", "jobs")
+            shutil.copytree("jobs", target, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
 
 
 setup(cmdclass={"build_py": WithJobs})

@@ -18,6 +18,7 @@ from pathlib import Path
 import h5py
 import pytest
 
+import mpifed as package
 from tests.helpers.commands import ROOT, execute, mpifed, mpirun
 
 SCRIPTS = sorted(path for path in (ROOT / "jobs").iterdir() if path.suffix in (".sbatch", ".pbs", ".lsf", ".flux"))
@@ -86,6 +87,17 @@ def test_pbs_one_rank_for_each_line_of_its_file_of_nodes(tmp_path):
     done = execute(script, cwd=Path("/"), MPIFED_ARGS=words, **job, **launcher())
     assert done.code == 0, done
     assert ranks(tmp_path / "out.h5") == ("finished", 3, 2)
+
+
+def test_lsf_one_rank_for_each_slot_and_a_checkpoint_at_its_limit(tmp_path):
+    job = {"LSB_DJOB_NUMPROC": "3", "LSB_JOBID": "12", **launcher()}
+    done = execute(["bash", ROOT / "jobs" / "single.lsf"], cwd=tmp_path, MPIFED_ARGS=STUDY, **job)
+    assert done.code == 0, done
+    assert ranks(tmp_path / "out.h5") == ("finished", 3, 2)
+    words = "algorithm=fedavg data.clients=5 rounds=100000 stop.gradient=0.0 -q -o long.h5"
+    variables = {"MPIFED_ARGS": words, "PYTHONPATH": str(ROOT), **job}
+    stopped(["bash", ROOT / "jobs" / "single.lsf"], tmp_path / "long.h5", signal.SIGUSR2, tmp_path, **variables)
+    assert ranks(tmp_path / "long.h5")[0] == "stopped"
 
 
 def test_flux_one_rank_for_each_core(tmp_path):
@@ -235,6 +247,38 @@ def test_spack_has_the_dependencies_of_the_package():
     assert ("license", PROJECT["license"], {}) in calls
 
 
+def test_easybuild_has_the_dependencies_of_the_package():
+    known = {}
+    exec((RECIPES / f"mpifed-{package.__version__}-gompi-2025b.eb").read_text("utf-8"), known)
+    assert (known["name"], known["version"]) == ("mpifed", package.__version__)
+    given = dict(known["dependencies"]) | {name: version for name, version, _ in known["exts_list"]}
+    needed = {"Python": python()["python"], **required(), "mpifed": package.__version__}
+    assert given.keys() == needed.keys()
+    for name, least in needed.items():
+        assert [*map(int, given[name].split("."))] >= [*map(int, least.split("."))], name
+
+
+MODULES = """
+proc module-whatis {text} {}
+proc conflict {name} {}
+proc prereq {name} {}
+proc setenv {name value} { set ::env($name) $value }
+proc prepend-path {name value} { set ::env($name) $value:$::env($name) }
+"""
+
+
+def test_the_modulefile_leads_to_the_environment(tmp_path):
+    if not shutil.which("tclsh"):
+        pytest.skip("tclsh is not there")
+    module = (RECIPES / "mpifed.tcl").read_text("utf-8")
+    assert module.startswith("#%Module")
+    assert f"mpifed {package.__version__}:" in module
+    (tmp_path / "played.tcl").write_text(MODULES + module + 'puts "$env(PATH) $env(VIRTUAL_ENV)"\n')
+    done = execute([shutil.which("tclsh"), tmp_path / "played.tcl"], PATH="/bin")
+    root = f"/opt/apps/mpifed/{package.__version__}"
+    assert (done.code, done.out) == (0, f"{root}/bin:/bin {root}\n"), done.err
+
+
 def sections():
     """Name -> text of the sections of Apptainer's recipe, and the head under "head"."""
     head, *parts = re.split(r"^%(\w+)\n", (RECIPES / "mpifed.def").read_text("utf-8"), flags=re.M)
@@ -279,7 +323,7 @@ def test_python_in_the_container_gets_the_host_mpi(tmp_path):
 
 
 def test_every_recipe_says_what_was_tried():
-    for name in ("mpifed.def", "environment.yml", "package.py"):
+    for name in ("mpifed.def", "environment.yml", "package.py", "mpifed.tcl", "mpifed-0.1.0-gompi-2025b.eb"):
         text = (RECIPES / name).read_text("utf-8")
         assert re.search(r"^# .*Tried: ", text, re.M), name
         assert "Not tried: " in " ".join(text.split()), name

@@ -18,7 +18,7 @@ def jobs(args: argparse.Namespace) -> str:
     if not Path(args.to).is_dir():
         raise UserError(f"--to {args.to} is wrong: there is no such folder")
     target = Path(args.to, "jobs")
-    names = sorted(path.relative_to(source) for path in source.rglob("*") if path.is_file())
+    names = sorted(path.relative_to(source) for path in source.rglob("*") if path.is_file() and path.suffix != ".pyc")
     there = [name for name in names if (target / name).exists()]
     if there and (not args.force or target.samefile(source)):
         raise UserError(f"{target / there[0]} exists; say --force to overwrite it or --to for another folder")

@@ -180,6 +180,13 @@ def data(add: Add) -> None:
     add("--force", action="store_true", help="info: overwrite the picture")
 
 
+@command("jobs", "jobs:jobs", "copy the scripts for batch systems: SLURM, PBS, LSF, Flux")
+def jobs(add: Add) -> None:
+    """Copy the scripts and recipes for clusters to a folder jobs; the first lines of each say how it is submitted."""
+    add("--to", default=".", metavar="FOLDER", help="where the folder jobs is made (default: the current folder)")
+    add("--force", action="store_true", help="overwrite scripts that are there")
+
+
 @command("schema", "editors:schema", "JSON schema of experiment files, for editors")
 def schema(add: Add) -> None:
     """Print the JSON schema of experiment files. With it, an editor completes and checks TOML."""

@@ -19,6 +19,7 @@ OTHERS = (
     "list",
     "describe",
     "data",
+    "jobs",
     "schema",
     "completion",
 )  # it ends these

@@ -30,6 +30,8 @@ SCRIPT = """#!/usr/bin/env bash
 #   --cpus-per-task  points that run at a time, each on a core; --exclusive in its place: as many as the node has cores
 #   --ntasks         above 1, with --cpus-per-task=1: ranks of a task, which work on one point together
 #   --time           wall-clock limit of a task, {margin} times a rough estimate; submit again to run what is left
+#   --signal         B:USR1@120 stops a task 120 s before its limit, with checkpoints, and puts it back into the queue,
+#                    at most MPIFED_REQUEUE times (20); --requeue brings a preempted task back, where the site allows it
 #   --mem-per-cpu    {memory}
 #   --partition, --account if needed
 #   MPIFED_ENV       a file with the modules, VENV, MPIFED_LAUNCH and MPIFED_DATA of your site
@@ -41,6 +43,9 @@ SCRIPT = """#!/usr/bin/env bash
 #SBATCH --ntasks={ntasks}
 {cores}
 #SBATCH --time={time}
+#SBATCH --signal=B:USR1@120
+#SBATCH --requeue
+#SBATCH --open-mode=append
 #SBATCH --output=mpifed-%A-%a.log
 
 [ -r "${{MPIFED_ENV:=/dev/null}}" ] || {{ echo "MPIFED_ENV=$MPIFED_ENV is wrong: no such file" >&2 && exit 2; }}
@@ -57,10 +62,27 @@ read -ra launch <<< "${{MPIFED_LAUNCH:-mpirun}}"
 sweep=(python -m {program} {words} \\
     --part "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT")
 if [ "$SLURM_NTASKS" -gt 1 ]; then
-    "${{launch[@]}}" -n "$SLURM_NTASKS" "${{sweep[@]}}"
+    sweep=("${{launch[@]}}" -n "$SLURM_NTASKS" "${{sweep[@]}}")
 else
-    "${{sweep[@]}}" {jobs} "${{SLURM_CPUS_PER_TASK:-$SLURM_CPUS_ON_NODE}}"
+    sweep+=({jobs} "${{SLURM_CPUS_PER_TASK:-$SLURM_CPUS_ON_NODE}}")
 fi
+
+run='' stop_signal=''
+forward() {{    # pass a signal on: points that run finish their round and write a checkpoint
+    stop_signal=$1
+    [ -z "$run" ] || kill -s "$1" "$run" || true
+}}
+trap 'forward USR1' USR1
+trap 'forward TERM' TERM
+"${{sweep[@]}}" &
+run=$!
+while kill -0 "$run" 2> /dev/null; do wait "$run" || true; done
+code=0
+wait "$run" || code=$?
+if [ "$stop_signal" = USR1 ] && [ "${{SLURM_RESTART_COUNT:-0}}" -lt "${{MPIFED_REQUEUE:-20}}" ]; then
+    scontrol requeue "$SLURM_JOB_ID"    # the task goes on with the points that are left
+fi
+exit "$code"
 """
 
 

@@ -85,6 +85,16 @@ def surviving(job: Job, world: Any, progress: Progress, cache: Cache | None) -> 
 
 
 def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> Recorder | None:
+    """Carry out a job, with signs of life between machines where there is a file to go on from."""
+    if world.size == 1 or job.path is None or not job.config.patience:
+        return carried_out(job, world, progress, cache)
+    from mpifed.mpi.signs_of_life import watched
+
+    with watched(world, job.config.patience, progress.note) as watch:
+        return carried_out(job, world, progress, cache, watch)
+
+
+def carried_out(job: Job, world: World, progress: Progress, cache: Cache | None, watch: Any = None) -> Recorder | None:
     """Prepare a job on every rank and run it. Raises an error of MPI where a rank dies."""
     x = None
     if job.config.start is not None and job.saved is None:
@@ -107,6 +117,8 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
         with world.agreeing():
             if world.first:
                 recorder = new_recorder(job, world, parts)
+                if watch is not None:
+                    watch.before_end = recorder.abandon
     except Exception:
         if recorder is not None:
             recorder.finish("failed", "a rank died")

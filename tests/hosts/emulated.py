@@ -39,7 +39,7 @@ def ip(*words: str, check: bool = True) -> str:
 
 
 class Hosts:
-    """Two hosts, ``names``; ``down`` and ``up`` pull the cable of one of them and put it back."""
+    """Two hosts, ``names``; ``down`` pulls the cable of one of them and ``up`` puts all back."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -89,8 +89,9 @@ class Hosts:
     def down(self, name: str) -> None:
         ip("link", "set", f"v{name}", "down")
 
-    def up(self, name: str) -> None:
-        ip("link", "set", f"v{name}", "up")
+    def up(self) -> None:
+        for name in self.names:
+            ip("link", "set", f"v{name}", "up")
         here, there = self.names
         reached = [*self.on(here), "bash", "-c", f"until true 2> /dev/null < /dev/tcp/{there}/22; do sleep 0.1; done"]
         subprocess.run(reached, check=True, timeout=30, stderr=subprocess.DEVNULL)
@@ -140,7 +141,8 @@ class Hosts:
         else:
             options = ["-launcher", "ssh", "-launcher-exec", agent, "-hosts", slots]
         command = [*self.on(next(iter(where))), mpirun, *options, "-n", count, sys.executable, "-m", "mpifed"]
-        variables = {**os.environ, **SETTINGS, **OVER_TCP, "PYTHONPATH": str(ROOT), "PRTE_MCA_plm_ssh_agent": agent}
+        network = OVER_TCP if len(where) > 1 else {}
+        variables = {**os.environ, **SETTINGS, **network, "PYTHONPATH": str(ROOT), "PRTE_MCA_plm_ssh_agent": agent}
         return subprocess.Popen(
             [*command, *map(str, words)],
             env=variables,

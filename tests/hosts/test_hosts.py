@@ -36,7 +36,7 @@ def cables(request):
     found = request.getfixturevalue("hosts")
     for name in found.names:
         found.kill(name)
-        found.up(name)
+    found.up()
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_a_cable_that_is_out_for_a_while_costs_nothing_but_time(patience, hosts,
     hosts.down(hosts.names[1])
     time.sleep(5)
     assert process.poll() is None
-    hosts.up(hosts.names[1])
+    hosts.up()
     assert hosts.over(process).code == 0
     assert content(tmp_path / "a.h5") == longer
 

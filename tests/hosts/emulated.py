@@ -19,7 +19,7 @@ from mpifed.mpi.library import library
 from tests.helpers.commands import ROOT, SETTINGS, Outcome
 
 OPEN_MPI = "Open MPI" in library()
-PASSED = ("PYTHONPATH", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # variables that Open MPI takes along
+PASSED = ("PYTHON", "OMP_", "OPENBLAS_")  # how variables begin that a host must have as others do: they choose kernels
 OVER_TCP = {"UCX_TLS": "tcp,self"}  # else MPICH finds the memory that the hosts share, and no cable matters
 PLACES = "/usr/sbin:/usr/bin:/sbin:/bin"
 RSH = "#!/bin/sh\nexec ssh -i {0}/key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR {1}"
@@ -134,15 +134,15 @@ class Hosts:
         count = str(sum(where.values()))
         mpirun = str(Path(sys.executable).parent / "mpirun")
         agent = str(self.folder / "rsh")
+        network = OVER_TCP if len(where) > 1 else {}
+        variables = {**os.environ, **SETTINGS, **network, "PYTHONPATH": str(ROOT), "PRTE_MCA_plm_ssh_agent": agent}
         if OPEN_MPI:
-            passed = [word for name in PASSED for word in ("-x", name)]
+            passed = [word for name in variables if name.startswith(PASSED) for word in ("-x", name)]
             options = ["--host", slots, "--map-by", "slot:oversubscribe", "--bind-to", "none", *passed]
             options += ["--with-ft", "ulfm"] if survive else []
         else:
             options = ["-launcher", "ssh", "-launcher-exec", agent, "-hosts", slots]
         command = [*self.on(next(iter(where))), mpirun, *options, "-n", count, sys.executable, "-m", "mpifed"]
-        network = OVER_TCP if len(where) > 1 else {}
-        variables = {**os.environ, **SETTINGS, **network, "PYTHONPATH": str(ROOT), "PRTE_MCA_plm_ssh_agent": agent}
         return subprocess.Popen(
             [*command, *map(str, words)],
             env=variables,

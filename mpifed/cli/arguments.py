@@ -36,8 +36,8 @@ def run(add: Add) -> None:
 @command("resume", "run:run", "continue from the last checkpoint of a result file")
 def resume(add: Add) -> None:
     """Continue a run that was stopped, was killed or failed, or one that is finished, with more rounds or time: the
-    bits are those of a run that was not interrupted. Only rounds, stop, reduction, block_bytes and checkpoint may
-    change.
+    bits are those of a run that was not interrupted. Only rounds, stop, reduction, block_bytes, patience and
+    checkpoint may change.
     """
     add("result", help="result file of the run")
     add("overrides", nargs="*", metavar="KEY=VALUE", help="rounds=2000, stop.seconds=600 …")

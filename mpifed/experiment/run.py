@@ -90,6 +90,18 @@ def surviving(job: Job, world: Any, progress: Progress, cache: Cache | None) -> 
 
 
 def attempt(job: Job, world: World, progress: Progress, cache: Cache | None, begun: list[Recorder]) -> Recorder | None:
+    """Carry out a job, with signs of life between machines where there is a file to go on from."""
+    if world.size == 1 or job.path is None or not job.config.patience:
+        return carried_out(job, world, progress, cache, begun)
+    from mpifed.mpi.signs_of_life import watched
+
+    with watched(world, job.config.patience, progress.note) as watch:
+        return carried_out(job, world, progress, cache, begun, watch)
+
+
+def carried_out(
+    job: Job, world: World, progress: Progress, cache: Cache | None, begun: list[Recorder], watch: Any = None
+) -> Recorder | None:
     """Prepare a job on every rank and run it. Raises an error of MPI where a rank dies.
 
     Rank 0 puts the recorder into ``begun`` before the first round.
@@ -119,6 +131,8 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None, beg
         with world.agreeing():
             if world.first:
                 recorder = new_recorder(job, world, parts)
+                if watch is not None:
+                    watch.before_end = recorder.abandon
     except Exception:
         if recorder is not None:
             recorder.finish("failed", "a rank died")

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -55,6 +56,7 @@ class Recorder:
         self.ended = ("", "")  # status and reason
         self.lost = ""  # what has become of a file that is not there any more: "removed", "moved to …"
         self._open = True
+        self._mine = threading.RLock()  # held by the thread that writes
         self._flushed = -np.inf  # so that row 0 is written at once
         attributes = root_attributes(attrs, clients, before, last)
         with created(path, force or before is not None, attributes, GROUPS) as self._growing:
@@ -76,11 +78,10 @@ class Recorder:
         Row 0 has no clients selected, whatever is given. A number that a round lacks is NaN there, or 0 in a column of
         integers.
         """
-        begun = time.perf_counter()
-        full = self._rounds.add(values, selected)
-        if full or self.at_once or begun - self._flushed >= FLUSH_SECONDS:
-            self._write()
-        self.io_seconds += time.perf_counter() - begun
+        with self._clock():
+            full = self._rounds.add(values, selected)
+            if full or self.at_once or time.perf_counter() - self._flushed >= FLUSH_SECONDS:
+                self._write()
 
     def flush(self) -> None:
         """Write the rows that still wait in memory and synchronise the file to disk."""
@@ -158,6 +159,11 @@ class Recorder:
             finally:
                 self._growing.close()
 
+    def abandon(self, reason: str) -> None:
+        """Finish as failed, from another thread than that of the rounds, which writes nothing any more."""
+        self._mine.acquire()
+        self.finish("failed", reason)
+
     def result(self) -> Result:
         """What has been recorded so far."""
         if self.path is not None and not self.file:
@@ -183,11 +189,12 @@ class Recorder:
 
     @contextlib.contextmanager
     def _clock(self) -> Iterator[None]:
-        begun = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.io_seconds += time.perf_counter() - begun
+        with self._mine:
+            begun = time.perf_counter()
+            try:
+                yield
+            finally:
+                self.io_seconds += time.perf_counter() - begun
 
     def _write(self) -> None:
         self._rounds.write()

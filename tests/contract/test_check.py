@@ -120,6 +120,7 @@ def test_a_class_that_is_right_passes(cls):
     assert not failing(rows(cls))
 
 
+@pytest.mark.slow
 def test_what_a_method_hides_from_its_state_is_found_where_another_process_resumes():
     found = failing(rows(wrong.Remembers, but=["1 and 3 ranks"]))
     assert list(found) == ["stopped and resumed"]
@@ -131,6 +132,7 @@ def test_what_depends_on_the_hosts_of_clients_is_found_on_ranks():
     assert "1 and 3 ranks" in failing(rows(wrong.LooksAside, but=["stopped and resumed"]))
 
 
+@pytest.mark.slow
 def test_a_report_is_true_where_nothing_failed_and_says_what_could_not_be_checked():
     report = mpifed.check(wrong.Descent(gamma=0.02), rounds=4, data={"clients": 6})
     assert report
@@ -163,6 +165,7 @@ def test_steps_that_are_too_long_and_noise_with_a_seed_are_no_mistake_of_the_fix
     )
 
 
+@pytest.mark.slow
 def test_secret_noise_and_methods_that_draw_are_said_to_be_open():
     found = rows(mpifed.algorithms.FlameDP())
     assert found["two runs, same bits"].outcome == OPEN

@@ -14,16 +14,17 @@ from mpifed.experiment import checkpoint
 from mpifed.experiment.checkpoint import CheckpointWriter
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
-from mpifed.experiment.kernels import called, choose, ready, recorded
+from mpifed.experiment.kernels import called, choose, ready
 from mpifed.experiment.lost_file import lost_at_the_end
-from mpifed.experiment.notes import changed, described, different, drawn, notes, redrawn, without_effect, worth_saying
+from mpifed.experiment.new_result import circumstances, new_recorder
+from mpifed.experiment.notes import redrawn, worth_saying
 from mpifed.experiment.prepare import Prepared, housed, prepare
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import collect, tables
-from mpifed.experiment.resume import forget_end
 from mpifed.experiment.rounds import rounds
 from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import given_start
+from mpifed.federation.host import Host
 from mpifed.federation.method import Personalised
 from mpifed.federation.peers.network import Network
 from mpifed.federation.server import Federation
@@ -121,10 +122,7 @@ def carried_out(
     if kernels == "compiled":
         ready(job.config.dtype, called(job.config.algorithm, parts.data), world, progress)
     with world.agreeing():
-        if parts.host is not None:
-            parts.host.join()
-        if parts.host is not None and job.saved is not None:
-            parts.host.restore(job.saved.clients(parts.host.lo, parts.host.hi))
+        begin(parts.host, job)
     parts = parts._replace(blas=tuple(world.collect(provenance.blas())))
     recorder = None
     try:
@@ -143,45 +141,12 @@ def carried_out(
     return serve(job, world, parts, recorder, progress, begun)
 
 
-def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
-    """The result file of a job, with the rounds up to its checkpoint."""
-    again = redrawn(job.before, job.saved)
-    before = None if job.saved is None else job.before
-    attributes = {
-        "config": job.config.toml(),
-        "seed": job.config.seed,
-        "ranks": world.size,
-        "mpi_library": world.library,
-        "block_bytes": parts.block.bytes,
-        "block_bytes_because": parts.block.reason,
-        **recorded(parts.setup.kernels),
-        "changed": " ".join(job.config.changed()),
-        **private(job.config, again),
-        **described(parts.setup.weights),
-        "blas": parts.blas[0],
-        "notes": "\n".join([*notes(job.config, parts.setup.m), *circumstances(job, parts)]),
-    }
-    last = -1 if job.saved is None else job.saved.round
-    if before is not None:
-        forget_end(before, job.config, last)
-    recorder = Recorder(job.path, attributes, parts.setup.m, job.force or job.before is not None, before, last)
-    recorder.at_once = "rounds_redrawn" in attributes  # for the uploads of all rounds to be counted after a crash
-    return recorder
-
-
-def circumstances(job: Job, parts: Prepared) -> list[str]:
-    """What a user should know of a run's options that are too large, of its graph, its data and its machines."""
-    sizes = without_effect(job.config, parts.data.sizes, parts.setup.start.size)
-    kernels = [*different(parts.blas), *changed(parts.blas[0], job.before, job.saved)]
-    return [*sizes, *drawn(parts.setup.weights), *parts.data.notes, *kernels]
-
-
-def private(config: Experiment, again: int) -> dict[str, Any]:
-    """The root attributes that say what uploads guarantee, where the algorithm has noise; ``again``: rounds redrawn."""
-    privacy = config.algorithm.privacy()
-    if privacy is None:
-        return {}
-    return {"privacy": str(privacy), **({"rounds_redrawn": again} if privacy.holds else {})}
+def begin(host: Host | None, job: Job) -> None:
+    """Bring the clients of a host into the state of the start or of the checkpoint."""
+    if host is not None:
+        host.join()
+        if job.saved is not None:
+            host.restore(job.saved.clients(host.lo, host.hi))
 
 
 def host(job: Job, world: Any, parts: Prepared) -> None:

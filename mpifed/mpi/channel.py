@@ -217,7 +217,10 @@ class Service(Channel):
                 error = mistake
                 reply, report = host.excuse(request)
             self.meet(plan.patient)
-            _, replies = self.replies(plan, request, reply.layout)
+            try:
+                _, replies = self.replies(plan, request, reply.layout)
+            except UserError:
+                continue  # rank 0 has raised it too, and says stop
             rows = reply.rows.astype(replies.dtype, copy=False)
             if rows.shape[1] != replies.columns:  # no client of this host was called
                 rows = np.full((len(rows), replies.columns), -np.inf if request.reduce == "max" else 0, replies.dtype)

@@ -9,7 +9,7 @@ import pytest
 from mpifed.cli.main import main
 from tests.helpers.commands import mpifed
 
-SMALL = ["run", "data.clients=6", "data.features=5", "rounds=3", "-q", "-o", "out.h5"]
+SMALL = ["run", "data.clients=6", "data.features=5", "rounds=3", "kernels=numpy", "-q", "-o", "out.h5"]
 SLIPS = {  # options of a study and the class: slip -> the beginning of the sentence; FILE is more_slips.py
     "algorithm:Method": {
         "join masked": r"^join of FILE returns a state whose field z is a MaskedArray of shape \(\d, 5\),",
@@ -303,7 +303,7 @@ SLIPS = {  # options of a study and the class: slip -> the beginning of the sent
         "to outside": r"^to= in a call of alone names client 9: clients are numbered from 0 to 5",
         "of outside": r"^of= names client 9: clients are numbered from 0 to 5",
         "gather none": r"^round of FILE fails in line \d+: ValueError: setting an array element with a",
-        "gather pair": r"^a call of step has a Near of 3 as an argument: what travels to clients are",
+        "gather pair": r"^the client method step of FILE fails in line \d+: ValueError: setting an array",
         "arguments": r"^the client method alone of FILE fails in line \d+: TypeError: Nodes\.alone\(\)",
         "text": r"^a call of plus has a str as an argument: what travels to clients are arrays",
         "round none": r"^round of FILE returns None: it must return a NamedTuple of arrays with the",

@@ -20,6 +20,7 @@ from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.notes import notes
 from mpifed.experiment.run import start
+from mpifed.federation.host import Host
 from mpifed.mpi.world import World
 from tests.helpers.commands import execute, mpirun
 from tests.helpers.killed_runs import outlived, struck
@@ -166,11 +167,14 @@ def test_a_checkpoint_of_an_earlier_run_of_that_name_is_not_taken_for_one_of_thi
     mpifed.run(TABLE, path=path)
     deaths = [RankDies]
 
-    def begin(*args):
+    joined = Host.join
+
+    def join(host):
         if deaths:
             raise deaths.pop()
+        joined(host)
 
-    monkeypatch.setattr("mpifed.experiment.run.begin", lambda host, job: (begin(), host.join()))
+    monkeypatch.setattr(Host, "join", join)
     result = start(Job(experiment(TABLE | {"rounds": 2}), path, True, survive=True), Mortal()).result()
     assert uploads(result) == [0, 1, 2]
     assert "resumed" not in result.attrs

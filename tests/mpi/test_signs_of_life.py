@@ -159,7 +159,7 @@ def test_without_a_file_or_patience_nothing_is_called(path, patience, asked, mon
     monkeypatch.setattr(run, "carried_out", lambda *job: None)
     world = Machines(0, 0, 0)
     job = Job(experiment({"patience": patience}), path)
-    run.attempt(job, world, SimpleNamespace(note=pytest.fail), None)
+    run.attempt(job, world, SimpleNamespace(note=pytest.fail), None, [])
     assert world.asked == asked
 
 

@@ -22,7 +22,8 @@ from mpifed.mpi.world import World
 from mpifed.results.result import read
 from mpifed.results.validate import attributes
 from mpifed.sweeps import slurm
-from mpifed.sweeps.grid import Point, cost
+from mpifed.sweeps.cost import cost
+from mpifed.sweeps.grid import Point
 from mpifed.sweeps.runner import Layout, carried_out
 from mpifed.sweeps.runs import FAILED, Overall, Runs, difference
 

@@ -18,6 +18,7 @@ from mpifed.api import selections as selections
 from mpifed.api import server_optimizers as server_optimizers
 from mpifed.api import solvers as solvers
 from mpifed.api import steps as steps
+from mpifed.api.check import check as check
 from mpifed.api.many import compare as compare
 from mpifed.api.many import frame as frame
 from mpifed.api.many import plot as plot

@@ -206,6 +206,17 @@ def test_settings_in_the_tables_of_the_pages_are_valid():
             config.experiment(config.override({}, base + words))
 
 
+def test_every_setting_that_stands_for_a_word_of_another_simulator_is_valid():
+    text = (DOCS / "first-hour.md").read_text("utf-8").partition("## From other simulators")[2]
+    found = [cell.split() for cell in re.findall(r"`([\w.]+=[^`(]+)`", text)]
+    assert len(found) > 20
+    for words in found:
+        key = words[0].partition("=")[0].split(".")
+        base = ["algorithm=fedavg"] if key[0] == "algorithm" and len(key) > 1 else []
+        base += ["data=digits"] if key[0] == "data" else []
+        config.experiment(config.override({}, [*base, *words]))
+
+
 def owner(words, paper):
     """The algorithm that has all options of these words, the paper's own first."""
     keys = {word.split("=")[0].split(".")[1] for word in words if word.startswith("algorithm.")}

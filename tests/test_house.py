@@ -23,8 +23,9 @@ ARROWS = {  # room -> the rooms right below it; what lies further down may be im
     "mpi": ("federation",),
     "experiment": ("algorithms", "mpi", "results"),
     "sweeps": ("experiment", "results"),
-    "api": ("sweeps", "report"),
-    "cli": ("sweeps", "report"),
+    "checking": ("experiment", "results"),
+    "api": ("sweeps", "checking", "report"),
+    "cli": ("sweeps", "checking", "report"),
     "mpifed": ("api", "cli"),
 }
 

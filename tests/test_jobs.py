@@ -8,16 +8,20 @@ import ast
 import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
 import h5py
 import pytest
 
-from tests.helpers.commands import ROOT, execute, mpirun
+import mpifed as package
+from tests.helpers.commands import ROOT, execute, mpifed, mpirun
 
-SCRIPTS = sorted(path for path in (ROOT / "jobs").iterdir() if path.suffix in (".sbatch", ".pbs", ".flux"))
+SCRIPTS = sorted(path for path in (ROOT / "jobs").iterdir() if path.suffix in (".sbatch", ".pbs", ".lsf", ".flux"))
 RECIPES = ROOT / "jobs" / "recipes"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 CONDA = {"matplotlib-base": "matplotlib"}  # conda-forge's name -> PyPI's, where they differ
@@ -85,6 +89,17 @@ def test_pbs_one_rank_for_each_line_of_its_file_of_nodes(tmp_path):
     assert ranks(tmp_path / "out.h5") == ("finished", 3, 2)
 
 
+def test_lsf_one_rank_for_each_slot_and_a_checkpoint_at_its_limit(tmp_path):
+    job = {"LSB_DJOB_NUMPROC": "3", "LSB_JOBID": "12", **launcher()}
+    done = execute(["bash", ROOT / "jobs" / "single.lsf"], cwd=tmp_path, MPIFED_ARGS=STUDY, **job)
+    assert done.code == 0, done
+    assert ranks(tmp_path / "out.h5") == ("finished", 3, 2)
+    words = "algorithm=fedavg data.clients=5 rounds=100000 stop.gradient=0.0 -q -o long.h5"
+    variables = {"MPIFED_ARGS": words, "PYTHONPATH": str(ROOT), **job}
+    stopped(["bash", ROOT / "jobs" / "single.lsf"], tmp_path / "long.h5", signal.SIGUSR2, tmp_path, **variables)
+    assert ranks(tmp_path / "long.h5")[0] == "stopped"
+
+
 def test_flux_one_rank_for_each_core(tmp_path):
     (tmp_path / "flux").write_text(
         '#!/usr/bin/env bash\n[ "$1" != resource ] || { echo 3; exit; }\nshift\nexec mpirun "$@"\n'
@@ -98,6 +113,80 @@ def test_flux_one_rank_for_each_core(tmp_path):
     assert ranks(tmp_path / "out.h5") == ("finished", 3, 2)
     done = execute([*script, "rounds=1"], cwd=tmp_path, MPIFED_RANKS="2", MPIFED_LAUNCH="echo run", **variables)
     assert done.out == "run -n 2 python -m mpifed run rounds=1\n"
+
+
+def stopped(command, result, name, tmp_path, **variables):
+    """Start ``command``, send it the signal ``name`` once ``result`` has rounds, and wait for its end."""
+    with subprocess.Popen(command, cwd=tmp_path, env={**os.environ, **variables}) as job:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not begun(result):
+            time.sleep(0.05)
+        job.send_signal(name)
+        job.wait(60)
+
+
+def begun(path):
+    try:
+        with h5py.File(path, locking=False) as file:
+            return len(file["rounds/round"]) > 1
+    except (OSError, KeyError):
+        return False
+
+
+LONG = [
+    "algorithm=fedavg",
+    "data.clients=5",
+    "data.features=5",
+    "rounds=4000",
+    "stop.gradient=0.0",
+    "--grid",
+    "seed=0:2",
+    "-o",
+    "out",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("written", [False, True], ids=["array", "written by sweep"])
+@pytest.mark.parametrize(
+    ("name", "queue"), [(signal.SIGUSR1, "requeue 7\n"), (signal.SIGTERM, "")], ids=["limit", "preempted"]
+)
+def test_a_task_of_an_array_that_is_stopped_writes_checkpoints_and_goes_on(written, name, queue, tmp_path):
+    (tmp_path / "scontrol").write_text('#!/usr/bin/env bash\necho "$*" >> queue\n')
+    (tmp_path / "scontrol").chmod(0o755)
+    variables = launcher() | {"SLURM_NTASKS": "1", "SLURM_CPUS_PER_TASK": "2", "SLURM_JOB_ID": "7"}
+    variables |= {"SLURM_CPUS_ON_NODE": "2", "SLURM_ARRAY_TASK_ID": "0", "SLURM_ARRAY_TASK_COUNT": "1"}
+    variables |= {"PYTHONPATH": str(ROOT), "PATH": f"{tmp_path}:{variables['PATH']}"}
+    command = ["bash", ROOT / "jobs" / "array.sbatch", *LONG]
+    if written:
+        assert mpifed("sweep", *LONG, "--slurm", "--tasks", "1", cwd=tmp_path).code == 0
+        command = ["bash", tmp_path / "out" / "sweep.sbatch"]
+    results = [tmp_path / "out" / f"seed={seed}.h5" for seed in (0, 1)]
+    stopped(command, results[0], name, tmp_path, **variables)
+    assert ranks(results[0])[0] == "stopped"
+    assert ((tmp_path / "queue").read_text() if queue else "") == queue
+    done = execute(command, 120, tmp_path, **variables, SLURM_RESTART_COUNT="1")
+    assert done.code == 0, done
+    assert [ranks(path)[0] for path in results] == ["finished"] * 2
+
+
+def test_scripts_are_copied_once_and_as_they_are(tmp_path):
+    done = mpifed("jobs", "--to", tmp_path)
+    assert done.code == 0, done.err
+    for path in (ROOT / "jobs").rglob("*"):
+        if path.is_file():
+            copy = tmp_path / path.relative_to(ROOT)
+            assert (copy.read_bytes(), os.access(copy, os.X_OK)) == (path.read_bytes(), os.access(path, os.X_OK))
+    (tmp_path / "jobs" / "array.sbatch").write_text("mine")
+    for words, said in (
+        (["--to", tmp_path], "exists; say --force to overwrite it or --to for another folder"),
+        (["--to", tmp_path / "nowhere"], "is wrong: there is no such folder"),
+    ):
+        done = mpifed("jobs", *words)
+        assert (done.code, said in done.err) == (2, True), done.err
+    assert (tmp_path / "jobs" / "array.sbatch").read_text() == "mine"
+    assert mpifed("jobs", "--to", tmp_path, "--force").code == 0
+    assert (tmp_path / "jobs" / "array.sbatch").read_text() != "mine"
 
 
 def test_the_page_on_clusters_names_every_script_and_recipe():
@@ -158,6 +247,38 @@ def test_spack_has_the_dependencies_of_the_package():
     assert ("license", PROJECT["license"], {}) in calls
 
 
+def test_easybuild_has_the_dependencies_of_the_package():
+    known = {}
+    exec((RECIPES / f"mpifed-{package.__version__}-gompi-2025b.eb").read_text("utf-8"), known)
+    assert (known["name"], known["version"]) == ("mpifed", package.__version__)
+    given = dict(known["dependencies"]) | {name: version for name, version, _ in known["exts_list"]}
+    needed = {"Python": python()["python"], **required(), "mpifed": package.__version__}
+    assert given.keys() == needed.keys()
+    for name, least in needed.items():
+        assert [*map(int, given[name].split("."))] >= [*map(int, least.split("."))], name
+
+
+MODULES = """
+proc module-whatis {text} {}
+proc conflict {name} {}
+proc prereq {name} {}
+proc setenv {name value} { set ::env($name) $value }
+proc prepend-path {name value} { set ::env($name) $value:$::env($name) }
+"""
+
+
+def test_the_modulefile_leads_to_the_environment(tmp_path):
+    if not shutil.which("tclsh"):
+        pytest.skip("tclsh is not there")
+    module = (RECIPES / "mpifed.tcl").read_text("utf-8")
+    assert module.startswith("#%Module")
+    assert f"mpifed {package.__version__}:" in module
+    (tmp_path / "played.tcl").write_text(MODULES + module + 'puts "$env(PATH) $env(VIRTUAL_ENV)"\n')
+    done = execute([shutil.which("tclsh"), tmp_path / "played.tcl"], PATH="/bin")
+    root = f"/opt/apps/mpifed/{package.__version__}"
+    assert (done.code, done.out) == (0, f"{root}/bin:/bin {root}\n"), done.err
+
+
 def sections():
     """Name -> text of the sections of Apptainer's recipe, and the head under "head"."""
     head, *parts = re.split(r"^%(\w+)\n", (RECIPES / "mpifed.def").read_text("utf-8"), flags=re.M)
@@ -202,7 +323,7 @@ def test_python_in_the_container_gets_the_host_mpi(tmp_path):
 
 
 def test_every_recipe_says_what_was_tried():
-    for name in ("mpifed.def", "environment.yml", "package.py"):
+    for name in ("mpifed.def", "environment.yml", "package.py", "mpifed.tcl", "mpifed-0.1.0-gompi-2025b.eb"):
         text = (RECIPES / name).read_text("utf-8")
         assert re.search(r"^# .*Tried: ", text, re.M), name
         assert "Not tried: " in " ".join(text.split()), name

@@ -24,7 +24,8 @@ class Diana(CompressedGradients, tag="diana"):
     """Clients upload their gradient less a shift, compressed without bias; the shift learns the gradient.
 
     m_i = C(∇f_i(x) − h_i);  x⁺ = x − γ(h + mean m_i);  h_i ← h_i + α m_i,  h = mean of all h_i, from 0;  α = 1/(1 + ω).
-    By default γ = 1/((1 + 6ω/m) max r_i).  Source: Algorithm 1 without momentum and regulariser, for any unbiased C as
+    By default γ = 1/((1 + 6ω/m) max r_i), with (1 + ω)m/|S| − 1 in the place of ω where |S| < m clients are selected,
+    which is ours.  Source: Algorithm 1 without momentum and regulariser, for any unbiased C as
     in E. Gorbunov, F. Hanzely, P. Richtárik, "A unified theory of SGD", arXiv:1905.11261 (2019), which has this γ.
     """
 

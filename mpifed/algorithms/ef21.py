@@ -28,7 +28,8 @@ class EF21(CompressedGradients, tag="ef21"):
 
     x⁺ = x − γ mean g_i;  g_i ← g_i + C(∇f_i(x⁺) − g_i) of the selected clients, from g_i = C(∇f_i(x)) at the start.
     C is contractive; an unbiased one is divided by 1 + ω. By default γ = 1/(L + L̃√(1 − δ)/(1 − √(1 − δ))), with L the
-    mean of r_i and L̃ the root of the mean of r_i².  Source: Algorithm 2, Theorem 1; partial participation as in
+    mean of r_i and L̃ the root of the mean of r_i², and δ|S|/m in the place of δ where |S| < m clients are selected,
+    which is ours.  Source: Algorithm 2, Theorem 1; partial participation as in
     I. Fatkhullin et al., arXiv:2110.03294 (2021), Algorithm 4.
     """
 

@@ -11,10 +11,11 @@ from mpifed.federation.traits import Look, Refused, Upload
 
 
 class FedBuff(Algorithm, tag="fedbuff"):
-    """The server adds the mean change of the first K uploads to its model; changes from old models count less.
+    """The server adds the mean change of the first uploads to its model; changes from old models count less.
 
     Δ_i = w_i − x_s by local gradient steps from w_i = x_s, the model that client i was sent s rounds ago;
-    x⁺ = x + server_lr (1/K) Σ Δ_i/(1 + s)^a, where K is asynchronous.arrivals. Old uploads are not kept, so clients
+    x⁺ = x + server_lr (1/c) Σ Δ_i/(1 + s)^a over the c uploads that arrive: K = asynchronous.arrivals, or more where
+    asynchronous.staleness waits for old ones too, fewer where fewer are under way. Old uploads are not kept, so clients
     that arrive more often count for more, and with unlike f_i the model has their bias.
     Source: public accounts of the paper, whose text was not at hand, and Meta's simulator FLSim. There clients are
     drawn at random, here one that arrives begins anew; FLSim sums up, and divides the weights by that of a mean s.

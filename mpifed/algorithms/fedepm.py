@@ -48,6 +48,11 @@ class ExactPenalty(Noisy):
     def mechanism(self) -> Noise:
         return NOISES[self.noise](self.epsilon, self.mu0, self.clip, self.delta, self.noise_seed)
 
+    def unreached(self, f: Local) -> Array:
+        """The reach (c,) before the first step, 0. UserError where models are too long for the noise."""
+        self.mechanism().verify_size(f.n)
+        return np.zeros(len(f))
+
 
 class FedEPM(ExactPenalty, tag="fedepm"):
     """Selected clients take k0 proximal steps with one gradient and upload noisily; the server solves an elastic net.
@@ -63,7 +68,7 @@ class FedEPM(ExactPenalty, tag="fedepm"):
     upload = Upload(kept="z", known="z", single={})
 
     def join(self, f: Local) -> Client:
-        return Client(w=f.initial(), z=f.zeros(), reach=np.zeros(len(f)), ratio=np.full(len(f), np.inf))
+        return Client(w=f.initial(), z=f.zeros(), reach=self.unreached(f), ratio=np.full(len(f), np.inf))
 
     def start(self, fed: Federation) -> Server:
         lam, eta = penalties(self, fed.m, fed.cohort)

@@ -40,7 +40,7 @@ class FedEPMGraph(ExactPenalty, GraphMethod, tag="fedepm-graph"):
     upload = Upload(vectors=2)
 
     def join(self, f: Local) -> Client:
-        return Client(f.initial(), f.zeros(), f.initial(), reach=np.zeros(len(f)), ratio=np.full(len(f), np.inf))
+        return Client(f.initial(), f.zeros(), f.initial(), reach=self.unreached(f), ratio=np.full(len(f), np.inf))
 
     def start(self, net: Network) -> Server:
         lam, eta = penalties(self, net.m, net.cohort)

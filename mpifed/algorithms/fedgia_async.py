@@ -24,7 +24,8 @@ class AsynchronousFedGiA(OneGradientADMM, tag="fedgia-async"):
     x_i ← x − (H_i/m + σI)⁻¹(ḡ_i + π_i), π_i ← π_i + σ(x_i − x), k0 times;  z_i = x_i + π_i/σ;  x⁺ = (1/m) Σ z_i over
     all m;  ḡ_i = ∇f_i(x)/m at the model x that the client was sent, σ = t·max r_i/m.  Source: (11)–(14); what (15)–(17)
     ask of the others, a gradient at the new model, cannot be there in time. For many steps k0, or H_i/m = σI, z_i is
-    x − ḡ_i/σ: asynchronous gradient descent with the last gradient of each client, which no delay makes diverge.
+    x − ḡ_i/σ: once every client has uploaded, gradient descent with the last gradient of each, which no delay makes
+    diverge where f_i is strongly convex and t >= ½(1 + α/r).
     """
 
     title = "FedGiA (async)"

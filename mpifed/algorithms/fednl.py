@@ -30,6 +30,7 @@ class FedNL(LearnedHessians, tag="fednl"):
     d = −[H + l I]⁻¹ ∇f(x) (option B), or with H projected onto the matrices ⪰ μI in place of H + l I (option A);
     x ← x + s d with s = 1, or with line search the first s of 1, shrink, shrink² … with
     f(x + s d) <= f(x) + c s ⟨∇f(x), d⟩;  H ← H + α(1/m)Σ S_i.  l is the mean of all l_i, μ that of all α_i.
+    Top-k takes the first of equal entries; on softmax some are equal but for rounding, which then decides.
     H_i⁰ = ∇²f_i(x⁰) travels whole before the first round, and is charged.
     Source: Algorithm 1, whose option 1 is A and 2 is B; with line search Algorithm 3.
     """

@@ -13,6 +13,7 @@ from mpifed.algorithms.flame import Client, MoreauADMM
 from mpifed.algorithms.parts.budget import accounting
 from mpifed.algorithms.parts.gaussian import Gaussian
 from mpifed.algorithms.parts.noise import NoiseSeed, recounted
+from mpifed.core.errors import UserError
 from mpifed.federation.traits import Look, Refused
 
 
@@ -24,11 +25,12 @@ class Server(NamedTuple):
 class FlameDP(MoreauADMM, tag="flame-dp"):
     """FLAME with clipped and noisy uploads, so that its models are differentially private for whole clients.
 
-    θ_i, w_i, π_i and z_i as in flame, exact and never sent;  u_i = z_i − w, shortened to 2-norm ``clip`` C where it is
-    longer;  z̃_i = w + u_i + N(0, s²);  w = mean of the last z̃_i over all m.  s = noise_multiplier·C, or that over √m
-    where only sums are seen.  Neighbours differ in all data of one client: each release is ρ-zCDP with ρ =
-    2/noise_multiplier². A client's own noise never enters its π_i. Where u_i stays longer than C the limit is the Huber
-    mean of the z_i.
+    θ_i, w_i, π_i and z_i as in flame, exact and never sent;  u_i = z_i − w, shortened to 2-norm C(1 − 1e-9), C =
+    ``clip``, where it is longer;  z̃_i = w + u_i + N(0, s²);  w = mean of the last z̃_i over all m.  s =
+    noise_multiplier·C, or that over √m where only sums are seen.  Neighbours differ in all data of one client: each
+    release is ρ-zCDP with ρ = 2/noise_multiplier²; to k = ``colluding`` clients, who subtract their own uploads from a
+    sum, with ρ m/(m − k). A client's own noise never enters its π_i. Where u_i stays longer than C the limit is the
+    Huber mean of the z_i.
     """
 
     title = "FLAME-DP"
@@ -36,11 +38,17 @@ class FlameDP(MoreauADMM, tag="flame-dp"):
     theorem = Refused("its uploads are clipped and have noise, of which the theorems of FLAME say nothing")
 
     clip: Annotated[float, Meta(gt=0, description="bound C of ‖z_i − w‖₂")] = 1.0
-    noise_multiplier: Annotated[float, Meta(ge=0, description="standard deviation of the noise over C; 0: none")] = 1.0
+    noise_multiplier: Annotated[
+        float, Meta(ge=0, le=1e100, description="standard deviation of the noise over C; 0: none")
+    ] = 1.0
     seen: Annotated[
         Literal["uploads", "sum"],
         Meta(description="what others see: every upload, or only sums ([masks], or a trusted server)"),
     ] = "uploads"
+    colluding: Annotated[
+        int,
+        Meta(ge=0, description="other clients k that subtract their own uploads, for the spent budget (seen = sum)"),
+    ] = 1
     delta: Annotated[float, Meta(gt=0, lt=1, description="δ at which the spent budget is reported")] = 1e-5
     noise_seed: NoiseSeed = None
 
@@ -53,12 +61,31 @@ class FlameDP(MoreauADMM, tag="flame-dp"):
         if not self.noise_multiplier or self.noise_seed is not None:
             return Privacy(False, "there is no noise, or whoever knows algorithm.noise_seed can subtract it")
         released = {"uploads": "each upload", "sum": "each model, but no upload by itself,"}[self.seen]
-        text = f"{released} is ρ-zCDP with ρ = {self.mechanism().rho():.3g} (neighbours: all data of a client replaced)"
+        text = f"{released} is ρ-zCDP with {self.promised()} (neighbours: all data of a client replaced)"
         return Privacy(True, text, double=self.seen == "sum", sums=self.seen == "sum")
 
+    def promised(self) -> str:
+        """ρ of one release, and to whom."""
+        rho = f"ρ = {self.mechanism().rho():.3g}"
+        if self.seen == "uploads":
+            return rho
+        outside = f"{rho} to those who are no clients"
+        if not self.colluding:
+            return outside
+        who = "any other client" if self.colluding == 1 else f"any {self.colluding} other clients together"
+        return f"{rho}·m/(m − {self.colluding}) to {who}, and {outside}"
+
     def verify(self, selected: int) -> None:
-        if self.noise_multiplier:
-            accounting()
+        if not self.noise_multiplier:
+            return
+        accounting()
+        summed = self.seen == "sum"
+        if summed and self.colluding >= selected:
+            raise UserError(
+                f"algorithm.colluding = {self.colluding} is wrong: it must be less than the number of clients, "
+                f"{selected}, for another one is left to protect"
+            )
+        self.mechanism().verify(selected if summed else 1)
 
     def start(self, fed: Federation) -> Any:
         return Server(fed.initial(), np.zeros(fed.m))
@@ -77,5 +104,6 @@ class FlameDP(MoreauADMM, tag="flame-dp"):
         return recounted(server, rounds, self.privacy())
 
     def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
-        spent = self.mechanism().spent(int(server.uploads.max()), self.delta)
+        left = (m - self.colluding) / m if self.seen == "sum" else 1.0  # share of the noise that others cannot subtract
+        spent = self.mechanism().spent(int(server.uploads.max()), self.delta, left)
         return super().report(server, row, m) | ({"epsilon_accounted": spent} if self.noise_multiplier else {})

@@ -22,7 +22,8 @@ class Marina(CompressedGradients, tag="marina"):
 
     x⁺ = x − γ g;  with probability p  g = mean ∇f_i(x⁺) over all clients, otherwise, over the selected ones,
     g ← g + mean C(∇f_i(x⁺) − ∇f_i(x)).  The coin is the server's. Clients keep nothing and get x⁺ and x. By default
-    p = 1/(1 + ω), γ = 1/(L̃(1 + √((1 − p)ω/(pm)))) with L̃² the mean of r_i².  Source: Algorithms 1 and 4, Theorem 2.1.
+    p = 1/(1 + ω), γ = 1/(L̃(1 + √((1 − p)ω/(pm)))) with L̃² the mean of r_i²; where |S| < m clients are selected, in γ
+    (1 + ω)m/|S| − 1 is in the place of ω, which is ours.  Source: Algorithms 1 and 4, Theorem 2.1.
     """
 
     title = "MARINA"

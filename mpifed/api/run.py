@@ -48,6 +48,8 @@ def run(
     def job(world: World) -> Job:
         with world.agreeing():
             table = study(experiment, overrides, settings)
+            if world.first and path is not None and not force and os.path.lexists(path):
+                raise UserError(f"{os.fspath(path)} exists: pass force=True to overwrite it, or another path")
         return Job(build(world.share(table), world), path, force)
 
     return carry_out(job, progress, callback)

@@ -75,7 +75,10 @@ def assignments(grid: Mapping[Any, Any]) -> tuple[list[str], list[str]]:
         if any(len(row) != len(keys) for row in rows):
             raise UserError(f"grid[{key!r}] is wrong: every value must be a tuple of {len(keys)}")
         columns = zip(keys, zip(*rows, strict=True), strict=True)
-        texts = [f"{name}={','.join(toml_value(plain(value, name)) for value in column)}" for name, column in columns]
+        texts = [
+            f"{name}={','.join(toml_value(plain(value, name, defaults=False)) for value in column)}"
+            for name, column in columns
+        ]
         (single if alone else together).append(";".join(texts))
     if not grid:
         raise UserError('a sweep needs a grid, for example grid={"algorithm.k0": [1, 5, 10], "seed": range(20)}')

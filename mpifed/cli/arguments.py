@@ -36,8 +36,8 @@ def run(add: Add) -> None:
 @command("resume", "run:run", "continue from the last checkpoint of a result file")
 def resume(add: Add) -> None:
     """Continue a run that was stopped, was killed or failed, or one that is finished, with more rounds or time: the
-    bits are those of a run that was not interrupted. Only rounds, stop, reduction, block_bytes and checkpoint may
-    change.
+    bits are those of a run that was not interrupted. Only rounds, stop, reduction, block_bytes, patience and
+    checkpoint may change.
     """
     add("result", help="result file of the run")
     add("overrides", nargs="*", metavar="KEY=VALUE", help="rounds=2000, stop.seconds=600 …")
@@ -125,6 +125,15 @@ def certify(add: Add) -> None:
     add("study", nargs="*", metavar="study.toml | out.h5 | KEY=VALUE", help=words)
 
 
+@command("check", "check:check", "check a class of yours against what it says of itself")
+def check(add: Add) -> None:
+    """Check an algorithm, a problem or another component in a small study: what it returns, derivatives, traits, the
+    same bits on ranks and after a resume. The exit code is 1 where a check failed.
+    """
+    add("name", metavar="my.py:Class", help="class of yours, or a name that list prints")
+    add("study", **STUDY)
+
+
 @command("plot", "plot:plot", "pictures of runs")
 def plot(add: Add) -> None:
     """Curves of recorded columns; runs that differ in the seed alone are one curve with a band."""
@@ -169,6 +178,13 @@ def data(add: Add) -> None:
     add("--to", default=".", help="get: folder to download into (default: the current one)")
     add("-o", "--output", help="info: picture of the classes at each client: .png, .pdf or .svg")
     add("--force", action="store_true", help="info: overwrite the picture")
+
+
+@command("jobs", "jobs:jobs", "copy the scripts for batch systems: SLURM, PBS, LSF, Flux")
+def jobs(add: Add) -> None:
+    """Copy the scripts and recipes for clusters to a folder jobs; the first lines of each say how it is submitted."""
+    add("--to", default=".", metavar="FOLDER", help="where the folder jobs is made (default: the current folder)")
+    add("--force", action="store_true", help="overwrite scripts that are there")
 
 
 @command("schema", "editors:schema", "JSON schema of experiment files, for editors")

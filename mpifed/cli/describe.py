@@ -10,21 +10,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from mpifed.algorithms.parts.local_solvers import Solver
-from mpifed.algorithms.parts.optimizers import Optimizer
-from mpifed.algorithms.parts.server_optimizers import ServerOptimizer
-from mpifed.algorithms.parts.step_sizes import Step
-from mpifed.compressors.base import Compressor
+from mpifed.checking.families import KINDS as KINDS
+from mpifed.checking.families import outside
 from mpifed.core import plugins
 from mpifed.core.component import Component, Table
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.toml import toml_value
-from mpifed.data.base import Data
-from mpifed.data.partition import Partition
-from mpifed.experiment.config import FAMILIES
 from mpifed.experiment.matching import matrix
 from mpifed.federation.timing.arrivals import Asynchronous
-from mpifed.federation.timing.distributions import Distribution
 from mpifed.federation.timing.system import System
 from mpifed.federation.wire.compress import Compress
 from mpifed.federation.wire.masks import Masks
@@ -33,9 +26,6 @@ from mpifed.mpi.library import library
 from mpifed.report.layout import aligned
 from mpifed.results import provenance
 
-LISTED: list[type[Component]] = [FAMILIES["algorithm"], FAMILIES["problem"], Data, Partition, FAMILIES["selection"]]
-LISTED += [Step, Solver, Optimizer, ServerOptimizer, Compressor, Distribution, Graph]
-KINDS = {family.kind: family for family in LISTED}
 SHOWN: list[type[Table]] = [System, Asynchronous, Masks, Compress, Graph]  # tables with a docstring worth showing
 TABLES = {table.__name__.lower(): table for table in SHOWN}
 MATRIX = "matrix"  # the kind that stands for algorithms × problems
@@ -99,18 +89,6 @@ def component(name: str) -> str:
         return describe("table", name, TABLES[name])
     found = [family for family in KINDS.values() if name in family.names()] or [outside(name)]
     return "\n\n".join(describe(family.kind, name, family.member(name, "name")) for family in found)
-
-
-def outside(name: str) -> type[Component]:
-    """The family of the class that path.py:Class or package.module:Class names."""
-    if ":" not in name:
-        unknown("name", name, [name for family in KINDS.values() for name in family.names()])
-    try:
-        cls = plugins.load(name)
-    except ValueError as error:
-        raise UserError(f"name = {toml_value(name)} is wrong: {error}") from None
-    families = [family for family in KINDS.values() if issubclass(cls, family)]
-    return families[0] if families else Component
 
 
 def describe(kind: str, name: str, cls: type[Table]) -> str:

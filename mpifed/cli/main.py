@@ -52,8 +52,15 @@ def command(args: argparse.Namespace, world: World) -> int:
     if args.command in RUNS:
         code: int = act(args, world)
         return code
-    say(act(args), keep="\n\033" if args.command == "compare" else "\n")
-    return 0
+    text = act(args)
+    say(text, keep="\n\033" if args.command == "compare" else "\n")
+    return int(isinstance(text, Mistakes))
+
+
+class Mistakes(str):
+    """What a command prints that has found mistakes, which is its exit code 1."""
+
+    __slots__ = ()
 
 
 def say(text: str, speaks: bool = True, keep: str = "\n") -> None:

@@ -10,7 +10,19 @@ from mpifed.cli.mistakes import refuse_command, refuse_options
 from mpifed.core.errors import UserError
 
 RUNS = ("run", "resume", "sweep", "tune")  # a signal lets these finish the round that they are in
-OTHERS = ("show", "compare", "certify", "plot", "list", "describe", "data", "schema", "completion")  # it ends these
+OTHERS = (
+    "show",
+    "compare",
+    "certify",
+    "check",
+    "plot",
+    "list",
+    "describe",
+    "data",
+    "jobs",
+    "schema",
+    "completion",
+)  # it ends these
 COMMANDS = (*RUNS, *OTHERS)
 WITHOUT_RANKS = ("dry_run", "slurm")  # options of sweep with which nothing runs
 ABOUT = ("-h", "--help", "--version")  # options that stand in the place of a command
@@ -24,6 +36,7 @@ EXAMPLES = """examples:
   python -m mpifed show out.h5                          configuration, outcome, counters, timers
   python -m mpifed compare results/*.h5                 a table, mean ± sd over seeds
   python -m mpifed certify study.toml algorithm.t=6     the conditions of the method's theorem, both sides
+  python -m mpifed check my_methods.py:MyMethod         a class of yours against what it says of itself
   python -m mpifed plot results/*.h5 --x bytes --y error -o figure.pdf
   python -m mpifed list algorithms
   python -m mpifed describe fedgia                      formula, options, defaults, source

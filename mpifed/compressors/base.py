@@ -34,6 +34,7 @@ class Compressor(Component):
     }
     default: ClassVar[str] = "identity"
     kind: ClassVar[str] = "compressors"
+    checks: ClassVar[str] = "mpifed.compressors.checked"
 
     def compress(self, rows: Array, rngs: Draws, symmetric: bool = False) -> Array:
         """C of each row: (c, N), zeros where nothing is sent. A row that is not finite stays as it is."""

@@ -1,12 +1,13 @@
 """Tables and components of an experiment file: classes whose fields are the keys of a TOML table."""
 
+import difflib
 import importlib
 import math
 import re
 import typing
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import msgspec
 
@@ -15,6 +16,8 @@ from mpifed.core.errors import UserError, unknown
 from mpifed.core.toml import join, toml_value
 
 LONGEST = 200  # characters of a value in a message
+CHOSEN = ("algorithms", "problems", "data")  # what a study is about: nobody takes another one for the sake of an option
+UNITS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}  # in seconds
 TYPES = {
     "int": "a whole number",
     "float": "a number",
@@ -46,7 +49,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             if key not in fields and key in cls.refused:
                 raise UserError(f"{join(path, key)} cannot be set: {cls.refused[key]}")
             if key not in fields:
-                unknown("key", key, fields, path)
+                cls.refuse_key(key, table[key], path)
         values = {key: convert(value, fields[key].type, join(path, key)) for key, value in table.items()}
         missing = [key for key, field in fields.items() if field.required and key not in values]
         if missing:
@@ -55,6 +58,11 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             return cls(**{fields[key].name: value for key, value in values.items()})
         except ValueError as error:
             raise UserError(f"{path}: {error}") from None
+
+    @classmethod
+    def refuse_key(cls, key: str, value: Any, path: str) -> NoReturn:
+        """UserError for a key that this table does not have; it says what would be right."""
+        unknown("key", key, fields_of(cls), path)
 
 
 @cache
@@ -73,6 +81,7 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
     choices: ClassVar[dict[str, str]] = {}
     default: ClassVar[str] = ""
     kind: ClassVar[str] = ""  # plural name of the family; mpifed.KIND is its group of entry points
+    checks: ClassVar[str] = ""  # the module whose GUARDS say what the methods of a user's own class must return
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
@@ -99,6 +108,20 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
         return found or unknown(path.rsplit(".", 1)[-1], name, cls.names())
 
     @classmethod
+    def refuse_key(cls, key: str, value: Any, path: str) -> NoReturn:
+        """The same; where other members of the family have the key, with their names."""
+        family: Any = next((base for base in cls.__mro__ if "choices" in vars(base)), cls)
+        if family.kind in CHOSEN:
+            super().refuse_key(key, value, path)
+        able = [name for name in family.choices if name != cls.label() and key in fields_of(family.member(name, path))]
+        if not able or difflib.get_close_matches(key, list(fields_of(cls)), 1):
+            super().refuse_key(key, value, path)
+        own = f"the choices are {', '.join(fields_of(cls))}" if fields_of(cls) else f"{cls.label()} has none"
+        raise UserError(
+            f"unknown key {join(path, key)!r}; {own}; with {path}.name = {toml_value(able[0])} there is {key}"
+        )
+
+    @classmethod
     def names(cls) -> list[str]:
         """All names of this family: those of mpifed, then those of installed packages."""
         return list(dict.fromkeys([*cls.choices, *plugins.installed(cls.kind)]))
@@ -121,13 +144,21 @@ def convert(value: Any, kind: Any, path: str) -> Any:
         raise UserError(f"{path} = {brief(value)} is wrong: it must be {right}")
     if isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"{path} = {value} is wrong: it must be a finite number")
+    if isinstance(value, float) and value.is_integer() and int in within(kind) and float not in within(kind):
+        value = int(value)
     try:
         converted = msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise UserError(f"{path} = {brief(value)} is wrong: {plain(str(error))}") from None
+        raise UserError(f"{path} = {brief(value)} is wrong: {plain(str(error))}{in_seconds(value)}") from None
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise UserError(f"{path} = {value} is wrong: an integer must fit into 64 bits")
     return converted
+
+
+def in_seconds(value: Any) -> str:
+    """For a text such as 50ms, the number of seconds to write; otherwise nothing."""
+    found = re.fullmatch(r"([0-9.eE+-]*[0-9.]) ?(us|µs|ms|s|min|h)", value) if isinstance(value, str) else None
+    return f"; in seconds that is {float(found[1]) * UNITS[found[2]]:g}" if found else ""
 
 
 def within(kind: Any) -> Iterator[Any]:

@@ -12,12 +12,15 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 
 Words = Callable[[int], Array]  # count -> that many independent uniform words of 64 bits, uint64
 
 TOP = np.uint64(2**64 - 1)
 LARGEST = 2.0**40  # steps from 0 to the last point of a grid: numbers beyond are moved there
+MOST = 2.0**50  # steps of the scale of noise, at most: in 64 bits its law is exact up to there
+UP = 1.005  # so much larger, a bound is not made smaller by writing three digits of it
 FINE = 1024  # steps that a sensitivity, or the scale of noise, has at least
 
 
@@ -70,7 +73,7 @@ def _exp_minus_part(numerator: Array, denominator: Array, words: Words) -> Array
 
 
 def discrete_laplace(scale: Array, words: Words) -> Array:
-    """Whole numbers x with probability proportional to exp(−|x|/scale), scale >= 1 whole: (k,) int64.
+    """Whole numbers x with probability proportional to exp(−|x|/scale), 1 <= scale <= 2^50 whole: (k,) int64.
 
     Source: Algorithm 2.
     """
@@ -135,7 +138,20 @@ def laplace_steps(sensitivity: Array, n: int, epsilon: float) -> tuple[Array, Ar
     ``sensitivity`` (c,) bounds how far one sample moves a row, in the 1-norm. Rounded rows are then at most
     sensitivity/step + n steps apart, and n more where floating-point errors had moved every number by half a step. The
     scale is that distance over ε, rounded up. The step is so short that all of this adds at most 0.3 % to the noise.
+    UserError where the scale is above 2^50 steps.
     """
     step = power_of_two(np.minimum(sensitivity / n, sensitivity / epsilon) / FINE)
     distance = np.ceil(sensitivity / step * (1 + 1e-9)) + 2 * n
-    return step, np.ceil(distance / epsilon * (1 + 1e-9))
+    scale = np.ceil(distance / epsilon * (1 + 1e-9))
+    if not (scale <= MOST).all():
+        raise UserError(
+            f"noise with ε = {epsilon:g} for a sensitivity of {float(np.max(sensitivity)):g} has a scale of more than "
+            "2^50 steps of its grid, with which its law is not exact, so ε must be larger, or the bound of gradients "
+            "smaller"
+        )
+    return step, scale
+
+
+def least_epsilon(n: int) -> float:
+    """The ε from which on the scale of noise on rows of n numbers is at most 2^50 steps, whatever their sensitivity."""
+    return (2 * FINE + 4) * n / MOST

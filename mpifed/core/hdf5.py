@@ -56,12 +56,15 @@ def values(dataset: Any, what: str) -> Array:
     return np.asarray(dataset.asstr()[()] if h5py.check_string_dtype(dataset.dtype) else dataset[()])
 
 
-def check_heaps(path: str | Path) -> None:
-    """Raise ValueError where a heap of texts is damaged: the HDF5 library would never stop reading it.
+def check_heaps(path: str | Path) -> int:
+    """The bytes of the longest text in the heaps of a file.
+
+    Raises ValueError where one is damaged: the HDF5 library would never stop reading it.
 
     A heap is "GCOL", a version, its length, then objects: number (0: the rest is free), references, length, content.
     Source: HDF5 File Format Specification, III.E.
     """
+    longest = 0
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         start = content.find(HEAP)
         while start >= 0:
@@ -74,4 +77,6 @@ def check_heaps(path: str | Path) -> None:
                 if step < OBJECT.size or offset + step > end:
                     raise ValueError("a heap is damaged")
                 offset += step
+                longest = max(longest, length if number else 0)
             start = content.find(HEAP, start + 16)
+    return longest

@@ -5,10 +5,14 @@ import os
 import resource
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from mpifed.core.errors import UserError
 
 SMALL = 1 << 28  # bytes: smaller arrays are not checked
+LONGEST_TEXT = 1000  # characters of a label or of the name of a client: numpy stores every one as long as the longest
 MOST_PACKED = 1100  # bytes that one compressed byte can hold, at most; deflate reaches 1032
 
 
@@ -39,3 +43,16 @@ def check_declared(size: int, stored: int, what: str) -> None:
     if size > SMALL and size > MOST_PACKED * stored:
         held = f"its {stored:,} bytes in the file cannot hold so many, even compressed"
         raise UserError(f"{what} declares {size:,} bytes, but {held}")
+
+
+def check_text(length: int, what: str) -> None:
+    """UserError where ``what`` has a text of more than LONGEST_TEXT characters."""
+    if length > LONGEST_TEXT:
+        raise UserError(
+            f"{what} has a text of {length:,} characters: a label or the name of a client has at most {LONGEST_TEXT:,}"
+        )
+
+
+def characters(dtype: np.dtype[Any]) -> int:
+    """Characters that each text of numpy's type for bytes or text has room for; 0 where that is not fixed."""
+    return dtype.itemsize // (4 if dtype.kind == "U" else 1)

@@ -17,10 +17,11 @@ from mpifed.core.errors import UserError
 from mpifed.core.toml import join
 
 
-def plain(value: Any, key: str) -> Any:
+def plain(value: Any, key: str, defaults: bool = True) -> Any:
     """A value as TOML could hold it, None left out of tables; UserError names ``key`` where it has no such form.
 
-    A component, or its class, becomes a table with its name and all of its options; another class or a function, such
+    A component, or its class, becomes a table with its name and all of its options or, without ``defaults``, those that
+    differ from their defaults; another class or a function, such
     as a network and its loss, the text that names it.
     """
     if key == "data" and isinstance(value, np.ndarray):
@@ -36,11 +37,13 @@ def plain(value: Any, key: str) -> Any:
         return named(value)
     if isinstance(value, Table):
         name = {"name": reference(type(value))} if isinstance(value, Component) else {}
-        return name | plain({k: getattr(value, field.name) for k, field in fields_of(type(value)).items()}, key)
+        own = {k: getattr(value, field.name) for k, field in fields_of(type(value)).items()}
+        usual = {} if defaults else {k: field.default for k, field in fields_of(type(value)).items()}
+        return name | plain({k: part for k, part in own.items() if k not in usual or part != usual[k]}, key, defaults)
     if isinstance(value, Mapping):
-        return {str(k): plain(part, join(key, str(k))) for k, part in value.items() if part is not None}
+        return {str(k): plain(part, join(key, str(k)), defaults) for k, part in value.items() if part is not None}
     if isinstance(value, list | tuple | range):
-        return [plain(part, key) for part in value]
+        return [plain(part, key, defaults) for part in value]
     if isinstance(value, bool | int | float | str):
         return value
     kind = type(value).__name__

@@ -10,6 +10,10 @@ import traceback
 from functools import cache
 from typing import Any
 
+import msgspec
+
+from mpifed.core.guards import guarded, message, written
+
 FILE = re.compile(r".+\.py:\w+", re.DOTALL)  # path.py:Class
 HERE = "__main__"  # the module that a class is said to be from where only the program that defines it can name it
 
@@ -26,7 +30,7 @@ def find(family: Any, name: Any) -> Any:
         return None
     if name in given:
         return adopt(family, given[name], name)
-    reference = name if ":" in name else installed(family.kind).get(name)
+    reference = name if ":" in name or name.endswith(".py") else installed(family.kind).get(name)
     return None if reference is None else adopt(family, load(reference), name)
 
 
@@ -45,11 +49,32 @@ def adopt(family: Any, found: Any, name: str) -> Any:
     own = f"{found.__name__} of {name.rpartition(':')[0] or found.__module__}"
     if not issubclass(found, family) or found is family:
         raise ValueError(f"{own} is not derived from {public(family)}")
+    module = importlib.import_module(family.checks) if family.checks else None
+    for key, right in getattr(module, "GONE", {}).get(family.kind, {}).items():
+        if written(found, key):
+            raise ValueError(f"{own} defines {key}, which has no effect any more: {right}")
     missing = [key for key in dir(found) if getattr(getattr(found, key), "__isabstractmethod__", False)]
     if missing:
         raise ValueError(f"{own} does not define {', '.join(missing)}")
     body = {key: getattr(found, key) for key in ("__module__", "__qualname__", "__doc__")}
+    if module is not None:
+        try:
+            refuse_defaults(found)
+            getattr(module, "refuse_traits", lambda found: None)(found)
+            body |= guarded(found, module.GUARDS[family.kind])
+        except ValueError as error:
+            raise ValueError(f"{own}: {error}") from None
     return type(family)(found.__name__, (found,), body, tag=name)
+
+
+def refuse_defaults(cls: Any) -> None:
+    """ValueError where the default of an option is not of its type; None may be the default of any."""
+    for field in msgspec.structs.fields(cls):
+        if type(field.default) in (str, int, float, bool):
+            try:
+                msgspec.convert(field.default, field.type)
+            except msgspec.ValidationError as error:
+                raise ValueError(f"the default of {field.name}, {field.default!r}, is wrong: {error}") from None
 
 
 def load(reference: str, what: str = "class", kind: Any = type) -> Any:
@@ -107,7 +132,9 @@ def summary(error: BaseException) -> str:
     every = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in every if frame.filename not in ours and not frame.filename.startswith("<frozen")]
     where = f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(": ") + where
+    right = "; options are fields with a type, as in gamma: float = 0.1, and __post_init__ checks them"
+    advice = right if "cannot define __init__" in message(error) else ""
+    return f"{type(error).__name__}: {message(error)}".removesuffix(": ") + where + advice
 
 
 def public(family: Any) -> str:

@@ -9,9 +9,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 HANDLED = ("SIGTERM", "SIGUSR1", "SIGINT")
+NUMBERS = tuple(getattr(signal, name) for name in HANDLED)
 TOGETHER = 2.0  # seconds
 
 stop_signal = ""  # name of the first signal received; empty: none yet
@@ -32,16 +34,31 @@ def listen() -> None:
     """Handle the signals HANDLED from here on; before, each of them ends the process at once."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    for name in HANDLED:
-        signal.signal(getattr(signal, name), lambda *_: None)
+    for number in NUMBERS:
+        signal.signal(number, lambda *_: None)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     threading.Thread(target=_read, args=(reading,), daemon=True).start()
+
+
+@contextmanager
+def blocked() -> Iterator[None]:
+    """Hold the signals HANDLED back here and in processes that are started here, which ``unblock`` when they listen."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, NUMBERS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def unblock() -> None:
+    """Take the signals HANDLED that the process that started this one has held back, and all later ones."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
 
 
 def _read(pipe: int) -> None:
     """Note the first signal; end the process at a later one that is no repetition of it."""
     global stop_signal
-    numbers = {int(getattr(signal, name)): name for name in HANDLED}
+    numbers = dict(zip(NUMBERS, HANDLED, strict=True))
     first = 0.0
     while True:
         for number in os.read(pipe, 64):

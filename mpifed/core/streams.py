@@ -5,6 +5,7 @@ the purpose; its counter starts at the stream key, such as (client, round, call)
 every rank, and a checkpoint need not save the state of any generator.
 """
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,17 @@ NAMES = "data partition split selection server clients model system tuning noise
 PURPOSES = tuple(NAMES.split())
 
 
+def own_number(purpose: str) -> int:
+    """The number of a purpose that is no word of PURPOSES, from a checksum of its text: 2^63 or above."""
+    return int.from_bytes(hashlib.blake2b(purpose.encode(), digest_size=8).digest(), "little") | 1 << 63
+
+
 class PhiloxKey(np.random.bit_generator.ISeedSequence):
     """A key for Philox, given as its seed: with the argument ``key`` numpy asks the system for entropy first (5 µs)."""
 
     def __init__(self, seed: int, purpose: str) -> None:
-        self.words = np.array([seed, PURPOSES.index(purpose)], np.uint64)
+        number = PURPOSES.index(purpose) if purpose in PURPOSES else own_number(purpose)
+        self.words = np.array([seed, number], np.uint64)
 
     def generate_state(self, n_words: int, dtype: Any = np.uint64) -> Array:
         """The key: two words of 64 bits."""
@@ -27,7 +34,10 @@ class PhiloxKey(np.random.bit_generator.ISeedSequence):
 
 
 def stream(seed: int, purpose: str, *key: int) -> np.random.Generator:
-    """The generator for a purpose, one of PURPOSES, and a key of up to three whole numbers: client, round, call."""
+    """The generator for a purpose and a key of up to three whole numbers: client, round, call.
+
+    A purpose is any text. Those of the program are PURPOSES; a text of your own never gives a stream of these.
+    """
     counter = np.array([0, *key, *(0,) * (3 - len(key))], np.uint64)
     words: Any = PhiloxKey(seed, purpose)
     return np.random.Generator(np.random.Philox(words, counter))

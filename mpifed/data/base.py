@@ -1,6 +1,7 @@
 """Base classes of federated data: a Dataset holds the samples of all clients, a Data source loads or generates it."""
 
 import os
+import re
 from abc import abstractmethod
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -15,6 +16,9 @@ from mpifed.core.typing import Array, Matrix
 # types of fields whose defaults differ between sources
 Clients = Annotated[int, Meta(ge=1, le=10**8, description="number of clients m")]
 Test = Annotated[float, Meta(ge=0, lt=1, description="share of each client's samples that is kept for testing")]
+
+
+FILES = re.compile(r"\.(h5|hdf5|npz|mat|svm|libsvm|svmlight|csv|parquet|pq)(\.gz|\.bz2)?$")  # data files by their names
 
 
 class Dataset:
@@ -127,7 +131,9 @@ class Data(Component):
     }
     default: ClassVar[str] = "linreg-noniid"
     kind: ClassVar[str] = "data"
+    checks: ClassVar[str] = "mpifed.data.checked"
     objective: ClassVar[str] = "least-squares"  # default problem for this data
+    common: ClassVar[str] = ""  # what is done to samples with the help of those of other clients
 
     clients: Clients = 128
     seed: Annotated[

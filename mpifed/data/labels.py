@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from mpifed.core.errors import UserError
+from mpifed.core.memory import characters, check_text
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Dataset, Wrapped
 
@@ -58,7 +59,8 @@ def binary(data: Dataset, values: Array) -> Dataset:
     """Two labels: 0 and 1 or -1 and 1 as they are; of two other whole numbers the smaller one becomes 0."""
     if len(values) > 2:
         found = listed(data.names or numbers(values))
-        raise ValueError(f"it needs two classes, but there are {len(values)}: {found}; problem=softmax takes them")
+        right = "softmax" if data.names or whole(values) else "least-squares"
+        raise ValueError(f"it needs two classes, but there are {len(values)}: {found}; problem={right} takes them")
     if list(values) in ([0, 1], [-1, 1]) or not whole(values):
         return data
     return Renumbered(data, values, "labels {} and {} become 0 and 1".format(*numbers(values)))
@@ -119,6 +121,8 @@ def numbers_of_texts(parts: Sequence[Array], source: str) -> tuple[list[Array], 
         return list(parts), ()
     if not all(texts):
         raise UserError(f"some labels of {source} are text and some are numbers: they must be of one kind")
+    for part in parts:
+        check_text(characters(part.dtype), f"the labels of {source}")
     decoded = [np.char.strip(np.char.decode(part, "utf-8") if part.dtype.kind == "S" else part) for part in parts]
     names, codes = np.unique(np.concatenate(decoded), return_inverse=True)
     if not names[0]:

@@ -28,6 +28,7 @@ class Partition(Component):
     }
     default: ClassVar[str] = "iid"
     kind: ClassVar[str] = "partitions"
+    checks: ClassVar[str] = "mpifed.data.checked"
 
     def words(self) -> str:
         """Name and options: dirichlet, alpha = 0.1, least_samples = 1."""

@@ -10,9 +10,10 @@ from mpifed.federation.participation.scored import Greedy
 from mpifed.federation.participation.selection import Scored
 from mpifed.federation.traits import Mean, Refused, Takes
 
-SCORES_LEAK = (
-    "selection = {selected_toml} is wrong: its candidates send exact scores, which break the privacy that {name} "
-    "guarantees here, so it must be one without scores, such as uniform"
+DATA_SHOW = (
+    "selection = {selected_toml} is wrong: it asks clients for exact numbers of their data, and these and the clients "
+    "that it selects break the privacy that {name} guarantees here, so it must be one that looks at no data, such as "
+    "uniform, or importance with selection.odds that are known without the data"
 )
 SCORES_SHOW = (
     "masks cannot be used with selection.name = {selected!r}: candidates send their scores one by one, and masks hide "
@@ -67,6 +68,10 @@ TABLES: list[Rule[Experiment]] = [
 RULES: list[Rule[Experiment]] = [
     Rule(findings.mismatch, "{mismatch}"),
     Rule(
+        lambda c: c.stop.accuracy and not c.problem.classifies(),
+        "stop.accuracy = {stop.accuracy} is wrong: {loss} has no classes, so no accuracy is recorded",
+    ),
+    Rule(
         findings.batches,
         "{key}.batch_size = {size} is wrong: {loss} has no samples to draw mini-batches of, so it must be 0",
     ),
@@ -80,7 +85,8 @@ RULES: list[Rule[Experiment]] = [
     ),
     Rule(
         lambda c: c.graph and not isinstance(c.algorithm, GraphMethod),
-        'graph = "{edges}" is wrong: {name} has a server; the methods on graphs are {graph_methods}',
+        'graph = "{edges}" is wrong: {name} has a server; the methods on graphs are {graph_methods}; '
+        "one of your own is derived from mpifed.GraphMethod",
     ),
     Rule(lambda c: c.graph and c.compress, "compress cannot be used with graph: nodes send their vectors as they are"),
     Rule(
@@ -110,7 +116,7 @@ RULES: list[Rule[Experiment]] = [
         'selection.name = "greedy" is wrong: clients of {name} have no dual step to score, so it must be "biased" (by '
         'gradients), "power-of-choice" (by losses) or one without scores',
     ),
-    Rule(lambda c: isinstance(c.selection, Scored) and findings.promises(c), SCORES_LEAK),
+    Rule(lambda c: c.selection.asks and findings.promises(c), DATA_SHOW),
     Rule(
         lambda c: c.dtype != "float64" and findings.promises(c, "double"),
         'dtype = "{dtype}" is wrong: the privacy that {name} guarantees here covers the rounding errors of double '
@@ -192,7 +198,7 @@ COUNTED: list[Rule[Counted]] = [
         "system.least = {system.least} is wrong: with masks.threshold = {masks.threshold:.3g} masks of {selector.size} "
         "selected clients cancel only where {needed} reply, so it must be at least {needed}",
     ),
-    Rule(lambda c: c.selector.batch_size is not None and findings.promises(c), SCORES_LEAK),
+    Rule(lambda c: c.selector.asks and findings.promises(c), DATA_SHOW),
     Rule(
         lambda c: c.selector.size < c.m and findings.promises(c, "sums"),
         "selection = {selected_toml} is wrong with {selector.size} clients a round: " + NOISE_OF_ALL + ", so it must "

@@ -12,7 +12,7 @@ import msgspec
 from mpifed.core import plugins
 from mpifed.core.errors import UserError
 from mpifed.core.toml import DOTS, flat, from_toml, shallow, toml_value
-from mpifed.data.base import Data
+from mpifed.data.base import FILES, Data
 from mpifed.experiment.compatibility import TABLES
 from mpifed.experiment.rule import refuse
 from mpifed.experiment.settings import FAMILIES as FAMILIES
@@ -62,6 +62,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         table["start"] = str(file.parent / table["start"])
     for name in (*FAMILIES, "graph"):
         part = table.get(name)
+        if name == "data" and isinstance(part, str) and FILES.search(part):
+            part = table[name] = {"name": "file", "path": part}
         if isinstance(part, dict) and isinstance(part.get("path"), str) and not part["path"].startswith("~"):
             part["path"] = str(file.parent / part["path"])
     return beside(table, file.parent)
@@ -105,6 +107,9 @@ def settle(table: dict[str, Any], settings: Iterable[Setting]) -> dict[str, Any]
         if not parents and last in FAMILIES and isinstance(value, str):
             parents = [last]
             last = "name"
+        if parents == ["data"] and last == "name" and FILES.search(str(value)):  # data = fed.npz
+            parsed.append((text, parents, "path", value))
+            value = "file"
         parsed.append((text, parents, last, value))
     for text, parents, last, value in sorted(parsed, key=lambda one: (one[2] != "name", len(one[1]))):
         part = table

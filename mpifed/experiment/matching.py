@@ -1,7 +1,7 @@
 """Which algorithm runs on which problem, and what is missing where it does not."""
 
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mpifed.algorithms.bases.algorithm import Algorithm
@@ -31,7 +31,7 @@ def refusal(algorithm: Algorithm, problem: Problem, lacking: Sequence[str]) -> s
     own = remedy(algorithm, lacking, name in able)
     can = "" if own else " can"
     last = f"; {own}{others}{can}" if others else ""
-    return f"{name} cannot run on {on}: it needs {described(lacking)}, which {on} does not have{last}"
+    return f"{name} cannot run on {on}: it needs {described(lacking, problem.offers)}, which {on} does not have{last}"
 
 
 def remedy(algorithm: Algorithm, lacking: Sequence[str], usual: bool) -> str:
@@ -48,9 +48,9 @@ def missing(algorithm: Algorithm, problem: type[Problem]) -> list[str]:
     return [need for need in needs(algorithm) if not problem.has(need)]
 
 
-def described(needs: Sequence[str]) -> str:
-    """Optional methods of a problem by name and in words."""
-    words = [f"{need} ({Problem.offers[need]})" if need in Problem.offers else need for need in needs]
+def described(needs: Sequence[str], offers: Mapping[str, str] = Problem.offers) -> str:
+    """Optional methods of a problem by name and in the words of ``offers``."""
+    words = [f"{need} ({offers[need]})" if need in offers else need for need in needs]
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 

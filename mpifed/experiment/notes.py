@@ -1,10 +1,13 @@
 """What a user should know of a run before its first round, and what its result says of privacy and of the graph."""
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
+from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import Saved
 from mpifed.experiment.settings import Experiment
-from mpifed.federation.traits import Takes
+from mpifed.federation.traits import Takes, needs
 from mpifed.graphs.weights import Weights
 from mpifed.results.result import Result
 
@@ -14,6 +17,8 @@ SELECTING = {
     Takes.SELECTED_OR_ALL: " in some rounds; selection decides which ones reply in the others",
     Takes.SELECTED_AND_ALL: "; selection decides what each computes, not which ones reply",
 }
+UNEQUAL = "BLAS and its kernels, which depend on the processor,"
+BITS = "the last bits of this run depend"
 
 
 def notes(config: Experiment, m: int) -> list[str]:
@@ -25,6 +30,22 @@ def notes(config: Experiment, m: int) -> list[str]:
             'elsewhere than without them; "memory" and "error" make up for them'
         )
     return found + selecting(config)
+
+
+def without_effect(config: Experiment, sizes: Array, n: int) -> list[str]:
+    """A sentence for each number that is larger than what it is about: a mini-batch, or the entries of a message."""
+    most = int(sizes.max())
+    size = getattr(config.algorithm, "batch_size", 0)
+    found = []
+    if size > most:
+        found.append(f"algorithm.batch_size = {size} is above the {most} samples of the largest client: all are taken")
+    numbers = n * (n + 1) // 2 if "hess" in needs(config.algorithm) else n
+    ways = {} if config.compress is None else {f"compress.{way}": C for way, C in config.compress.ways().items()}
+    for key, C in (ways | {"algorithm.compressor": getattr(config.algorithm, "compressor", None)}).items():
+        k = getattr(C, "k", None)
+        if isinstance(k, int) and k > numbers:
+            found.append(f"{key}.k = {k} is above the {numbers:,} numbers of a message: all are sent")
+    return found
 
 
 def selecting(config: Experiment) -> list[str]:
@@ -58,8 +79,28 @@ def privacy_notes(config: Experiment) -> list[str]:
             f"{' and '.join(rules)} look{'s' if len(rules) == 1 else ''} at the true data: "
             "the number of rounds is then not private"
         )
+    found += elsewhere(config)
     if config.start is not None:
         found.append("start: if this model was trained on the same data, the privacy that it spent is not counted here")
+    return found
+
+
+def elsewhere(config: Experiment) -> list[str]:
+    """Sentences about data and clients that a guarantee takes to be otherwise than they may be."""
+    found = []
+    if config.data.common:
+        found.append(
+            f"{config.data.common}, so each sample changes all others a little: privacy is guaranteed for the data "
+            "after that, not before"
+        )
+    system = config.system
+    if system is not None and system.absence():
+        found.append(
+            f"system.{system.absence()}: clients that do not reply are taken to send nothing, so an upload that leaves "
+            "one all the same is not counted"
+        )
+    if system is not None and system.deadline and system.speed:
+        found.append("system.deadline: who is late follows from the numbers of samples, which are public here")
     return found
 
 
@@ -96,3 +137,20 @@ def drawn(weights: Weights | None) -> list[str]:
     parts = weights.spectrum.parts
     which = "the graph that is drawn first" if weights.graph.drawn_anew else "the graph"
     return [f"{which} is not connected: it has {parts} parts, and only nodes of the same part can agree"]
+
+
+def different(blas: Sequence[str]) -> list[str]:
+    """A sentence where the processors of ranks compute with different kernels, given the BLAS of each rank."""
+    kinds = Counter(blas)
+    if len(kinds) < 2:
+        return []
+    found = ", ".join(f"{kind or 'one that does not tell'} on {number}" for kind, number in kinds.items())
+    return [f"{UNEQUAL} differ between the {len(blas)} ranks: {found} of them; {BITS} on which rank has which clients"]
+
+
+def changed(blas: str, before: Result | None, saved: Saved | None) -> list[str]:
+    """A sentence where a run goes on with another BLAS than that of its file."""
+    was = "" if before is None else str(before.attrs.get("blas", ""))
+    if saved is None or not was or was == blas:
+        return []
+    return [f"{UNEQUAL} are {blas or 'unknown'} from here on, and were {was} up to round {saved.round}: {BITS} on that"]

@@ -1,9 +1,11 @@
 """What a rank needs before the first round: data, setup, selection and, where clients live, their host."""
 
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
+from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import UserError
+from mpifed.core.guards import own
 from mpifed.core.memory import check_memory, size_of
 from mpifed.core.processor import BlockSize, block_size
 from mpifed.core.typing import Array
@@ -16,7 +18,9 @@ from mpifed.experiment.rule import Counted, refuse
 from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import fitting, given_start
 from mpifed.federation import sums
+from mpifed.federation.checked_replies import CheckedAnswers
 from mpifed.federation.host import Host
+from mpifed.federation.method import Method
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.request import ARRIVE, REST
@@ -47,6 +51,7 @@ class Prepared(NamedTuple):
     block: BlockSize
     host: Host | None = None
     neighbourhood: Neighbourhood | None = None  # of the nodes of this rank, with a graph
+    blas: tuple[str, ...] = ()  # of each rank, at rank 0
 
 
 def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None = None) -> Prepared:
@@ -122,6 +127,8 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
         return parts
     lo, hi = parts.cuts[max(world.rank - 1, 0)], parts.cuts[max(world.rank - 1, 0) + 1]
     made = Host(parts.setup, parts.data, lo, hi)
+    if own(type(made.algorithm)):
+        made.algorithm = cast(Method, CheckedAnswers(made.setup.algorithm, Algorithm))
     neighbourhood = None
     if parts.setup.weights is not None:
         neighbourhood = Neighbourhood(parts.setup.weights, lo, hi, parts.cuts, made.dtype)

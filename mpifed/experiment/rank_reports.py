@@ -35,6 +35,7 @@ def report(host: Host | None, traffic: Traffic) -> dict[str, Any]:
         "hostname": socket.gethostname(),
         "threads": provenance.threads(),
         "cpus": provenance.cpus(),
+        "blas": provenance.blas(),
         "io_seconds": 0.0,  # rank 0 fills in its own
     }
 

@@ -11,13 +11,14 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.experiment import config as configuration
 from mpifed.experiment.checkpoint import Saved, find
+from mpifed.experiment.lost_file import missing
 from mpifed.experiment.settings import Experiment
 from mpifed.experiment.stop import Stop, ran_out
 from mpifed.results.columns import COUNTED
 from mpifed.results.netcdf import mend
 from mpifed.results.result import Result, load
 
-FREE = ("rounds", "stop", "reduction", "block_bytes", "checkpoint")  # what may change when a run is resumed
+FREE = ("rounds", "stop", "reduction", "block_bytes", "patience", "checkpoint")  # what may change when a run is resumed
 
 
 def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[dict[str, Any], Saved | None, Result]:
@@ -27,6 +28,8 @@ def resume(path: str | os.PathLike[str], words: Sequence[str]) -> tuple[dict[str
     the checkpoint cannot be read, and for an override that would make it another run.
     """
     name = os.fspath(path)
+    if (gone := missing(path)) is not None:
+        raise UserError(gone)
     with contextlib.suppress(OSError):  # load says what is wrong
         mend(path)
     before = load(path)

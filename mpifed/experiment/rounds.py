@@ -9,6 +9,7 @@ from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.typing import Array
 from mpifed.experiment.checkpoint import CheckpointWriter, Saved
+from mpifed.experiment.lost_file import lost
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.settings import Experiment
 from mpifed.federation.server import Federation
@@ -16,6 +17,7 @@ from mpifed.federation.traits import steering
 from mpifed.results.recorder import Recorder
 
 RECENT = 8  # evaluations that stop rules look back on, beside the first
+ROUNDING = 1e3  # units in the last place that sums over many samples may be wrong by
 NO_CLIENT: Array = np.zeros(0, np.int64)
 
 
@@ -55,7 +57,7 @@ def rounds(
         recorder.snapshot(server.x, config.record.models)
         progress.show(round, config.rounds, row)
         refuse_divergence(stop.diverged, history["objective"], round, config.algorithm)
-        if reason is None and ((signal := fed.stop_signal or progress.stop) or checkpoints.due(round)):
+        if reason is None and ((signal := fed.stop_signal or progress.stop) or recorder.lost or checkpoints.due(round)):
             written = save(recorder, checkpoints, fed, server, round, elapsed)
             if signal:
                 return Outcome(server, "stopped", f"{signal} after round {round}" + "; resume goes on" * written)
@@ -75,8 +77,13 @@ def played(algorithm: Algorithm, fed: Federation, round: int, server: Any, redra
 
 
 def save(recorder: Recorder, checkpoints: CheckpointWriter, *state: Any) -> bool:
-    """Write a checkpoint of this state, and before it the rows that wait: a file has every round of its checkpoint."""
+    """Write a checkpoint of this state, and before it the rows that wait: a file has every round of its checkpoint.
+
+    Raises Trouble where the file is not there any more; the checkpoint is written, where it has a folder, or it stays.
+    """
     recorder.flush()
+    if recorder.lost:
+        raise Trouble(lost(recorder, checkpoints, *state))
     return checkpoints.save(*state)
 
 
@@ -131,8 +138,18 @@ def evaluated(config: Experiment, fed: Federation, server: Any) -> dict[str, flo
     begun = time.perf_counter()
     row = evaluate(config.algorithm, fed, server)
     if config.stop.optimum is not None:
-        row["objective_gap"] = row["objective"] - config.stop.optimum
+        row["objective_gap"] = gap(row["objective"], config.stop.optimum, fed.dtype)
     return row | {"evaluate_seconds": time.perf_counter() - begun}
+
+
+def gap(f: float, optimum: float, dtype: Any) -> float:
+    """f − f*; Trouble where f is below f* by more than rounding can make of it."""
+    below = optimum - f
+    if below > ROUNDING * np.finfo(dtype).eps * max(abs(f), abs(optimum)):
+        raise Trouble(
+            f"stop.optimum = {optimum!r} is not the least f: the run has come to f = {f!r}, {below:.3g} below it"
+        )
+    return f - optimum
 
 
 def remember(history: dict[str, list[float]], row: dict[str, float]) -> None:

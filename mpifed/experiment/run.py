@@ -14,22 +14,24 @@ from mpifed.experiment import checkpoint
 from mpifed.experiment.checkpoint import CheckpointWriter
 from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
-from mpifed.experiment.kernels import called, choose, ready, recorded
-from mpifed.experiment.notes import described, drawn, notes, redrawn, worth_saying
+from mpifed.experiment.kernels import called, choose, ready
+from mpifed.experiment.lost_file import lost_at_the_end
+from mpifed.experiment.new_result import circumstances, new_recorder
+from mpifed.experiment.notes import redrawn, worth_saying
 from mpifed.experiment.prepare import Prepared, housed, prepare
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import collect, tables
-from mpifed.experiment.resume import forget_end
 from mpifed.experiment.rounds import rounds
 from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import given_start
+from mpifed.federation.host import Host
 from mpifed.federation.method import Personalised
 from mpifed.federation.peers.network import Network
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
 from mpifed.mpi.world import World
+from mpifed.results import provenance
 from mpifed.results.recorder import Recorder
-from mpifed.results.result import load
 
 
 def build(table: dict[str, Any], world: World) -> Experiment:
@@ -58,15 +60,19 @@ def start(
             "--survive cannot be used with graph: ranks exchange vectors with each other, also with a dead one"
         )
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # numbers that are not finite end the run
-        return surviving(job, world, progress, cache) if job.survive else attempt(job, world, progress, cache)
+        return surviving(job, world, progress, cache) if job.survive else attempt(job, world, progress, cache, [])
 
 
 def surviving(job: Job, world: Any, progress: Progress, cache: Cache | None) -> Recorder | None:
-    """Attempt a job; when ranks die, the others attempt it again from the last checkpoint."""
+    """Attempt a job; when ranks die, the others attempt it again from the last checkpoint, or else from the start.
+
+    Either way the result so far is handed on: it says how many uploads are lost.
+    """
     while True:
         done = None
+        begun: list[Recorder] = []
         try:
-            done = attempt(job, world, progress, cache)
+            done = attempt(job, world, progress, cache, begun)
             if world.unhurt():
                 return done
         except Exception as error:
@@ -76,16 +82,31 @@ def surviving(job: Job, world: Any, progress: Progress, cache: Cache | None) -> 
         world = world.shrink()
         if world.share(done is not None):
             return done
-        found = checkpoint.find(job.path) if world.first and job.path is not None else None
-        before = load(job.path) if found is not None and job.path is not None else None
+        found = checkpoint.find(job.path) if begun and job.path is not None else job.saved
+        before = begun[0].result() if begun else job.before
         job = job._replace(force=True, saved=world.share(found), before=before)
         if world.first:
             after = 0 if job.saved is None else job.saved.round
             progress.note(f"a rank died; {world.size} ranks go on after round {after}")
 
 
-def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> Recorder | None:
-    """Prepare a job on every rank and run it. Raises an error of MPI where a rank dies."""
+def attempt(job: Job, world: World, progress: Progress, cache: Cache | None, begun: list[Recorder]) -> Recorder | None:
+    """Carry out a job, with signs of life between machines where there is a file to go on from."""
+    if world.size == 1 or job.path is None or not job.config.patience:
+        return carried_out(job, world, progress, cache, begun)
+    from mpifed.mpi.signs_of_life import watched
+
+    with watched(world, job.config.patience, progress.note) as watch:
+        return carried_out(job, world, progress, cache, begun, watch)
+
+
+def carried_out(
+    job: Job, world: World, progress: Progress, cache: Cache | None, begun: list[Recorder], watch: Any = None
+) -> Recorder | None:
+    """Prepare a job on every rank and run it. Raises an error of MPI where a rank dies.
+
+    Rank 0 puts the recorder into ``begun`` before the first round.
+    """
     x = None
     if job.config.start is not None and job.saved is None:
         with world.agreeing():
@@ -101,15 +122,15 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
     if kernels == "compiled":
         ready(job.config.dtype, called(job.config.algorithm, parts.data), world, progress)
     with world.agreeing():
-        if parts.host is not None:
-            parts.host.join()
-        if parts.host is not None and job.saved is not None:
-            parts.host.restore(job.saved.clients(parts.host.lo, parts.host.hi))
+        begin(parts.host, job)
+    parts = parts._replace(blas=tuple(world.collect(provenance.blas())))
     recorder = None
     try:
         with world.agreeing():
             if world.first:
                 recorder = new_recorder(job, world, parts)
+                if watch is not None:
+                    watch.before_end = recorder.abandon
     except Exception:
         if recorder is not None:
             recorder.finish("failed", "a rank died")
@@ -117,40 +138,15 @@ def attempt(job: Job, world: World, progress: Progress, cache: Cache | None) -> 
     if recorder is None:
         host(job, world, parts)
         return None
-    return serve(job, world, parts, recorder, progress)
+    return serve(job, world, parts, recorder, progress, begun)
 
 
-def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
-    """The result file of a job, with the rounds up to its checkpoint."""
-    again = redrawn(job.before, job.saved)
-    before = None if job.saved is None else job.before
-    attributes = {
-        "config": job.config.toml(),
-        "seed": job.config.seed,
-        "ranks": world.size,
-        "mpi_library": world.library,
-        "block_bytes": parts.block.bytes,
-        "block_bytes_because": parts.block.reason,
-        **recorded(parts.setup.kernels),
-        "changed": " ".join(job.config.changed()),
-        **private(job.config, again),
-        **described(parts.setup.weights),
-        "notes": "\n".join([*notes(job.config, parts.setup.m), *drawn(parts.setup.weights), *parts.data.notes]),
-    }
-    last = -1 if job.saved is None else job.saved.round
-    if before is not None:
-        forget_end(before, job.config, last)
-    recorder = Recorder(job.path, attributes, parts.setup.m, job.force or job.before is not None, before, last)
-    recorder.at_once = "rounds_redrawn" in attributes  # for the uploads of all rounds to be counted after a crash
-    return recorder
-
-
-def private(config: Experiment, again: int) -> dict[str, Any]:
-    """The root attributes that say what uploads guarantee, where the algorithm has noise; ``again``: rounds redrawn."""
-    privacy = config.algorithm.privacy()
-    if privacy is None:
-        return {}
-    return {"privacy": str(privacy), **({"rounds_redrawn": again} if privacy.holds else {})}
+def begin(host: Host | None, job: Job) -> None:
+    """Bring the clients of a host into the state of the start or of the checkpoint."""
+    if host is not None:
+        host.join()
+        if job.saved is not None:
+            host.restore(job.saved.clients(host.lo, host.hi))
 
 
 def host(job: Job, world: Any, parts: Prepared) -> None:
@@ -167,19 +163,20 @@ def host(job: Job, world: Any, parts: Prepared) -> None:
         collect(world, parts.host, traffic)
 
 
-def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: Progress) -> Recorder:
+def serve(
+    job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: Progress, begun: list[Recorder]
+) -> Recorder:
     """Rank 0: the rounds, and what is written when they are over."""
     config = job.config
-    algorithm = config.algorithm
     sizes = parts.data.sizes
     with recorder:
         transport = connected(config, world, parts)
         kind = Federation if config.graph is None else Network
         fed = kind(transport, parts.setup, parts.selector, sizes, parts.schedule, config.reproducible)
-        checkpoints = CheckpointWriter(
-            config.checkpoint, job.path, job.saved, parts.cuts, redrawn(job.before, job.saved)
-        )
-        for note in [*worth_saying(config, fed.m), *drawn(parts.setup.weights), *parts.data.notes]:
+        again = redrawn(job.before, job.saved)
+        checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts, again)
+        begun.append(recorder)  # from here on a checkpoint beside it is one of this run
+        for note in [*worth_saying(config, fed.m), *circumstances(job, parts)]:
             progress.note(note)
         try:
             settled = config.algorithm.certify and certify(config, fed, recorder, sizes)
@@ -187,8 +184,8 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
             if config.algorithm.certify and not settled:
                 certify(config, fed, recorder, sizes, outcome.server.x)
             personal = None
-            if config.record.personal and isinstance(algorithm, Personalised):
-                personal = fed.inspect(algorithm.personalised)
+            if config.record.personal and isinstance(config.algorithm, Personalised):
+                personal = fed.inspect(config.algorithm.personalised)
             recorder.model(outcome.server.x, personal)
             recorder.snapshot(outcome.server.x, config.record.models, last=True)
         except (UserError, Trouble):
@@ -202,6 +199,7 @@ def serve(job: Job, world: Any, parts: Prepared, recorder: Recorder, progress: P
         recorder.table("ranks", ranks)
         recorder.table("ranks", {"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
         recorder.finish(outcome.status, outcome.reason, transport.reduction)
+        lost_at_the_end(recorder)
         if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
             checkpoints.drop()
     return recorder

@@ -69,6 +69,12 @@ class Experiment(Table, kw_only=True):
         Annotated[int, Meta(ge=1)] | None,
         Meta(description="bytes of samples that are computed on at a time; by default half of the L2 cache of a core"),
     ] = None
+    patience: Annotated[
+        float,
+        Meta(
+            ge=0, le=1e6, description="seconds without a sign of life of a machine that end a run on several; 0: never"
+        ),
+    ] = 300.0
     data: Data
     problem: Problem
     algorithm: Algorithm

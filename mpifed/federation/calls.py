@@ -7,6 +7,7 @@ import numpy as np
 
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.typing import Array
+from mpifed.federation.ids import arranged, in_order, named, refuse_others, with_rows
 from mpifed.federation.ledger import Ledger
 from mpifed.federation.request import FOR_THE_RECORD, Reply, Request, unpack
 from mpifed.federation.setup import Setup
@@ -46,7 +47,8 @@ class Calls:
         self.slowest = self.computing = self.mpi = 0.0  # seconds of the round: slowest hosts, all hosts, in MPI
         self._transport, self._setup = transport, setup
         self._sum = "sum" if reproducible else "plain sum"
-        self._there = False  # whether ``arrivals`` said whose uploads may be asked for
+        self._count = setup.m  # how many clients the last request called
+        self._there: tuple[Array | None] | None = None  # whose uploads ``arrivals`` said may be asked for
 
     @property
     def selected(self) -> Array | None:
@@ -67,10 +69,10 @@ class Calls:
         of: Array | None = None,
         **rare: Unpack[Rare],
     ) -> Any:
-        """Call a client method on ``to`` (None: all); their replies at the server, a row a client in client order.
+        """Call a client method on ``to`` (None: all); their replies, a row a client in the order of ``to``.
 
-        Row i of ``each`` goes to client to[i] alone. Without a method: what the clients ``of``, those that ``arrivals``
-        returned, have uploaded.
+        ``to`` are numbers of clients, each once, in any order, or a mask (m,). Row i of ``each`` goes to client to[i]
+        alone. Without a method: what the clients ``of``, those that ``arrivals`` returned, have uploaded.
         """
         if method is None:
             return self._arrived("rows", of, None, rare)
@@ -109,8 +111,7 @@ class Calls:
     ) -> Any:
         """The sum over the number of clients added up."""
         total = self.sum(method, *args, to=to, each=each, of=of, last=last, **rare)
-        some = to if method is not None else of
-        count = self.m if last is not None or some is None else len(some)
+        count = self.m if last is not None else self._count
         return tuple([divided(t, count) for t in total]) if isinstance(total, tuple) else divided(total, count)
 
     def solve(
@@ -141,6 +142,8 @@ class Calls:
         and numbers as numbers; ``each`` must be None.
         """
         request = Request(method.__name__, args, to, each, key=(self.round, self.calls))
+        if to is not self.schedule.selected:
+            arranged(request, self.m)
         postage = Postage(bits=bits)
         if self.schedule.send(request, postage):
             self.calls += 1
@@ -154,7 +157,7 @@ class Calls:
         Their uploads must be asked for, once: only then have they finished what they began.
         """
         arrived = self.schedule.arrivals()
-        self._there = True
+        self._there = (arrived,)
         return arrived
 
     @property
@@ -164,9 +167,18 @@ class Calls:
 
     def _arrived(self, reduce: str, of: Array | None, last: str | None, rare: Rare) -> Any:
         """The uploads of the clients ``of``, which have arrived; those that are lacking are computed before."""
-        if not self._there:
+        if self._there is None:
             raise UserError("uploads are asked for without a client method: fed.send and fed.arrivals must come before")
-        self._there = False
+        places = None
+        weights = rare.get("weights")
+        if of is not self._there[0] and of is not None:
+            asked = named(of, self.m, "of=")
+            order = asked.argsort()
+            of = asked[order]
+            places = order.argsort()
+            weights = weights if weights is None else weights[order]
+            refuse_others(of, self._there[0], self.m)
+        self._there = None
         lacking, request, postage = self.schedule.uploads(of)
         if lacking is not None:
             lacking.key = (self.round, self.calls)  # no call of its own: what clients draw does not depend on it
@@ -174,11 +186,11 @@ class Calls:
         request.reduce = reduce
         request.last = last
         postage.charge = rare.get("charge")
-        weights = rare.get("weights")
         if weights is not None:
             request.stages = {WEIGHTED: weights}
             request.to = np.arange(self.m) if request.to is None else request.to
-        return self._ask(request, postage)
+        found = self._ask(request, postage)
+        return found if places is None or reduce != "rows" else in_order(found, places)
 
     def _pass(self, request: Request, postage: Postage) -> Reply:
         """Send a request through the stages to the hosts; their reply."""
@@ -202,15 +214,22 @@ class Calls:
     def _ask(self, request: Request, postage: Postage | None = None) -> Any:
         """Send a request, charge it, and unpack the reply."""
         postage = postage or Postage()
+        places = None
+        if request.to is not None and request.to is not self.schedule.selected:
+            places = arranged(request, self.m)
+        self._count = self.m if request.to is None else len(request.to)
+        if request.each is not None and (type(request.each) is not np.ndarray or len(request.each) != self._count):
+            with_rows(request, self._count)
         request.key = (self.round, self.calls)
         self.calls += 1
         reply = self._pass(request, postage)
         charged = self.round > 0 if postage.charge is None else postage.charge
         if charged and request.verb not in FOR_THE_RECORD:
-            count = self.m if request.to is None else len(request.to)
             for stage in self.stages:
-                stage.cost(request, reply, count, postage)
-            self.ledger.charge(request, count, reply.rows.shape[-1] * self.dtype.itemsize, postage)
+                stage.cost(request, reply, self._count, postage)
+            self.ledger.charge(request, self._count, reply.rows.shape[-1] * self.dtype.itemsize, postage)
         for stage in self.stages:
             stage.open(request, reply)
-        return unpack(reply)
+        if places is None or request.reduce != "rows" or request.last:
+            return unpack(reply)
+        return in_order(unpack(reply), places)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.method import Personalised
@@ -27,6 +28,7 @@ class Evaluation:
         self.algorithm = setup.algorithm
         self.classes = setup.problem.classifies()
         self.measured = setup.problem.measured()
+        self.names: tuple[str, ...] = ()  # of what is recorded, the same for all clients
 
     def clients(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
         """The quantities of each of the clients at the server's model x (n,): (c,) each, the gradient (c, n)."""
@@ -42,6 +44,12 @@ class Evaluation:
             found |= zip(self.measured, f.measure(x), strict=True)
         for name, part in self.algorithm.record(f, client, x).items():
             found[name] = part.values if isinstance(part, Sum) else f.zeros(0)
+        self.names = self.names or tuple(found)
+        if tuple(found) != self.names:
+            raise UserError(
+                f"record of {self.algorithm.label()} returns {', '.join(found)} of some clients and "
+                f"{', '.join(self.names)} of others: the names of what is recorded stay"
+            )
         return found
 
     def maxima(self, f: Local, client: Any, x: Array) -> dict[str, Array]:

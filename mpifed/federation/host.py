@@ -163,7 +163,7 @@ class Host:
     def _evaluation(self, request: Request) -> Answer:
         """A method that returns numbers for the record and leaves the clients' state as it is."""
         own = {WHOLE: self.evaluation.clients, MAXIMA: self.evaluation.maxima}
-        method: Any = own.get(request.method) or getattr(self.algorithm, request.method)
+        method: Any = own.get(request.method) or getattr(self.setup.algorithm, request.method)
         return lambda visit, *args: (visit.state, method(visit.f, visit.state, *args))
 
     def _run(self, request: Request, answer: Answer) -> tuple[Collected, Array | None]:

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from mpifed.core.errors import UserError
+from mpifed.core.guards import shown
 from mpifed.core.memory import SMALL, check_memory
 from mpifed.core.typing import Array
 
@@ -21,6 +22,10 @@ WHOLE = "evaluate"
 MAXIMA = "maxima"  # methods of the verb EVALUATE that hosts have themselves: all that is recorded
 MASKED = "masked sum"  # a reduction: of integers modulo 2^64, in any order
 ANY_ORDER = ("plain sum", MASKED)
+INTEGERS = (int, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32)
+CODES: dict[Any, str] = dict.fromkeys((float, np.float64, np.float32, np.float16), "d") | dict.fromkeys(INTEGERS, "q")
+CODES |= {bool: "?", np.bool_: "?", type(None): ""}  # types of arguments but arrays, and how ``struct`` packs them
+LARGE = 2**63  # whole numbers from here on do not fit into 64 bits
 SCORES = ("score", "score_loss", "score_move")  # client methods that reply with one number, as it is
 
 
@@ -116,6 +121,18 @@ def protected(value: Any) -> Any:
         value = value.view()
         value.flags.writeable = False
     return value
+
+
+def refuse_arguments(method: str, args: tuple[Any, ...]) -> None:
+    """UserError where an argument is none that travels: an array, a number, or None."""
+    for value in args:
+        numbers = isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
+        large = isinstance(value, int) and abs(value) >= LARGE
+        if large or not (numbers or type(value) in CODES):
+            raise UserError(
+                f"a call of {method} has {shown(value)} as an argument: what travels to clients are arrays of real "
+                "numbers, single numbers of at most 64 bits and None"
+            )
 
 
 def refuse_writing(error: ValueError, method: str) -> None:

@@ -10,6 +10,7 @@ from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.federation.calls import Calls, ClientMethod
 from mpifed.federation.evaluation import Evaluation
+from mpifed.federation.ids import named
 from mpifed.federation.participation.participants import Participants, draws, recentred
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.request import EVALUATE, MAXIMA, SAVE, WHOLE, Request
@@ -41,6 +42,7 @@ class Federation(Calls):
         self.evaluation = Evaluation(setup)
         self.participants = Participants(selector, setup)
         self._draw = draws(self, self.participants)
+        self._rng: np.random.Generator | None = None
         self._first = [self.participants.learn] * (selector.learn is not None)  # what is to be done before round one
 
     def begin(self, round: int) -> None:
@@ -50,13 +52,16 @@ class Federation(Calls):
         self._first = []
         self.round = round
         self.calls = 0
+        self._rng = None
         self.slowest = self.computing = self.mpi = 0.0
         self.schedule.begin(round)
 
     @property
     def rng(self) -> np.random.Generator:
-        """The server's random stream of this round."""
-        return stream(self._setup.seed, "server", self.round)
+        """The server's random stream of this round; it goes on from one use to the next."""
+        if self._rng is None:
+            self._rng = stream(self._setup.seed, "server", self.round)
+        return self._rng
 
     def initial(self) -> Array:
         """The model (n,) that the run starts from: 0, but for networks."""
@@ -94,7 +99,8 @@ class Federation(Calls):
         """(m,) bool: which clients are selected."""
         mask = np.full(self.m, selected is None)
         if selected is not None:
-            mask[selected] = True
+            known = selected is self.schedule.selected
+            mask[selected if known else named(selected, self.m, "the array that fed.mask gets")] = True
         return mask
 
     def observed(self, server: Any) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.request import ANY_ORDER, Request
 
@@ -150,6 +151,11 @@ def finish(request: Request, rows: Array, tree: Sequence[Node]) -> Array:
 
 def divided(total: Array, count: int) -> Array:
     """total / count, in place where that saves memory."""
+    if total is None or isinstance(total, dict):
+        raise UserError(
+            f"fed.mean gets {'nothing' if total is None else 'a dict'}: the client method must upload an array or a "
+            "tuple of arrays, and at least one client must be called"
+        )
     return np.divide(total, count, out=total) if total.ndim else total / count
 
 

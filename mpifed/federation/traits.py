@@ -157,7 +157,7 @@ def demands(component: Requiring) -> str:
 
 def tuned(component: Any) -> str:
     """The option to change first where the iterates diverge, marked with extra={"tuned": True}; empty without one."""
-    kind: type[Component] = type(component)
+    kind: type[Component] = component if isinstance(component, type) else type(component)
     for key, field in fields_of(kind).items():
         metas = [meta for one in within(field.type) for meta in getattr(one, "__metadata__", ())]
         if any((getattr(meta, "extra", None) or {}).get("tuned") for meta in metas):

@@ -43,6 +43,7 @@ class Graph(Component):
     }
     default: ClassVar[str] = "ring"
     kind: ClassVar[str] = "graphs"
+    checks: ClassVar[str] = "mpifed.graphs.checked"
 
     loss: Annotated[float, Meta(ge=0, lt=1, description="probability that an edge is lost in a round")] = 0.0
 

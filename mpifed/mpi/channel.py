@@ -67,7 +67,12 @@ class Channel:
     def replies(self, plan: Plan, request: Request, mine: Any) -> tuple[Any, Replies]:
         """How replies to ``request`` travel; ranks tell each other their shapes when it comes for the first time."""
         if plan.replies is None:
-            layout = next((found for found in self.comm.allgather(mine) if found is not None), None)
+            layouts = {found for found in self.comm.allgather(mine) if found is not None}
+            if len(layouts) > 1:
+                raise UserError(
+                    f"replies to {request.method} have other names or shapes for some clients than for others"
+                )
+            layout = next(iter(layouts), None)
             rows = self.choice.vectors(request.reduce)
             if request.reduce == "rows":
                 rows = self.counts(None if request.last else request.to)
@@ -212,7 +217,10 @@ class Service(Channel):
                 error = mistake
                 reply, report = host.excuse(request)
             self.meet(plan.patient)
-            _, replies = self.replies(plan, request, reply.layout)
+            try:
+                _, replies = self.replies(plan, request, reply.layout)
+            except UserError:
+                continue  # rank 0 has raised it too, and says stop
             rows = reply.rows.astype(replies.dtype, copy=False)
             if rows.shape[1] != replies.columns:  # no client of this host was called
                 rows = np.full((len(rows), replies.columns), -np.inf if request.reduce == "max" else 0, replies.dtype)

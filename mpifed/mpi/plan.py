@@ -8,13 +8,11 @@ import msgspec
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.federation.request import Request, protected, width
+from mpifed.federation.request import CODES, Request, protected, refuse_arguments, width
 
 BIG = 1 << 16  # arrays of more bytes travel on their own, without a copy
 SMALL = 16  # own rows of at most so many bytes a client go to all ranks, larger ones are scattered
 MOST = 256  # most plans at a time
-CODES = dict.fromkeys((float, np.float64, np.float32), "d") | {int: "q", np.int64: "q", bool: "?", np.bool_: "?"}
-CODES[type(None)] = ""
 FRONT = struct.Struct("=3q")
 
 Shape = tuple[int, ...]
@@ -49,7 +47,8 @@ def kind(request: Request) -> tuple[Any, ...]:
 
 
 def form(request: Request) -> Form:
-    """The form of a request."""
+    """The form of a request; UserError for an argument that cannot travel."""
+    refuse_arguments(request.method, request.args)
     then = None if request.then is None else request.then.__name__
     specs = [(a.dtype.str, a.shape) if isinstance(a, np.ndarray) else CODES[type(a)] for a in carried(request)]
     head = request.method, request.reduce, request.last, request.verb

@@ -49,6 +49,7 @@ class Problem(Component):
     }
     default: ClassVar[str] = "least-squares"
     kind: ClassVar[str] = "problems"
+    checks: ClassVar[str] = "mpifed.problems.checked"
 
     def dim(self, data: Dataset) -> int:
         """The number of parameters n."""

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from functools import partial
+from inspect import unwrap
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -21,6 +22,9 @@ class LinearModel(Problem):
     """
 
     curvature: ClassVar[float]  # the largest ∂²ℓ/∂z²
+    offers: ClassVar[dict[str, str]] = Problem.offers | {
+        "lipschitz": f"{Problem.offers['lipschitz']}; a LinearModel has it where it sets curvature"
+    }
     mean: ClassVar[Literal["identity", "logistic"] | None] = None  # μ, where ∂ℓ/∂z = μ(z) − b: z or 1/(1 + e^−z)
 
     @abstractmethod
@@ -41,6 +45,8 @@ class LinearModel(Problem):
 
     @classmethod
     def has(cls, name: str) -> bool:
+        if name in ("lipschitz", "majorizer_inverse") and getattr(cls, name) is getattr(LinearModel, name):
+            return hasattr(cls, "curvature")
         if name == "hess" and cls.hessian is not LinearModel.hessian and cls.hess is LinearModel.hess:
             return False  # products of another matrix
         return super().has(name) and (name not in ("hessian", "hess") or cls.bend is not LinearModel.bend)
@@ -48,7 +54,7 @@ class LinearModel(Problem):
     def compiles(self) -> bool:
         """Whether the slope is that of the class that states ``mean``."""
         states = next(base for base in type(self).__mro__ if "mean" in vars(base))
-        same = all(getattr(type(self), name) is getattr(states, name) for name in ("slope", "residual"))
+        same = all(unwrap(getattr(type(self), name)) is getattr(states, name) for name in ("slope", "residual"))
         return self.mean is not None and same
 
     def weight(self, d: Array) -> Array:

@@ -66,6 +66,13 @@ class Network:
         constants = {name: p.detach() for name, p in self.module.named_parameters() if name not in named}
         self.constants = constants | dict(self.module.named_buffers())
         self.converted: dict[Any, dict[str, Any]] = {}  # dtype of x -> the constants
+        with self.torch.enable_grad():
+            scores = self._call({name: p.detach().requires_grad_() for name, p in named.items()}, self._zeros(2))
+        if named and not scores.requires_grad:
+            raise UserError(
+                "the scores of the network have no gradient: its forward must not run under torch.no_grad, nor on "
+                "tensors that are detached"
+            )
 
     def _output_shape(self) -> tuple[int, ...]:
         """The shape of the output for two samples of zeros; ValueError where the module fails."""

@@ -73,7 +73,8 @@ COLUMNS: dict[str, Column] = {
     "epsilon_accounted": Column(
         "1",
         "The ε at algorithm.delta that Rényi accounting gives for all released so far: of the client with most "
-        "uploads, or of sums. It is privacy spent only in a file whose attribute privacy guarantees that of a release.",
+        "uploads, or of sums as algorithm.colluding clients see them. It is privacy spent only in a file whose "
+        "attribute privacy guarantees that of a release.",
         symbol="ε accounted",
         latex=r"$\varepsilon$ accounted",
     ),
@@ -155,6 +156,7 @@ RANKS: dict[str, Column] = {
     ),
     "threads": Column("1", "Threads that the numerical libraries of the process use.", True),
     "cpus": Column("1", "CPUs that the process may run on, such as 0-3,8; empty where the system does not tell."),
+    "blas": Column("1", "BLAS of the process, its version and the kernels that it chose for the processor."),
     "hostname": Column("1", "Name of the machine.", symbol="host"),
 }
 

@@ -106,6 +106,23 @@ class CrashSafeFile:
         self.end = self.length
         self.part.unlink(missing_ok=True)  # left by a run that was killed
 
+    def fate(self) -> str:
+        """What became of a published file: empty where its name leads to it, else "moved to …", "removed" …"""
+        try:
+            named = os.stat(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except OSError:
+            return ""  # the file system does not answer; writing will tell
+        else:
+            return "" if os.path.samestat(named, os.fstat(self.handle)) else "replaced by another file"
+        if not os.fstat(self.handle).st_nlink:
+            return "removed"
+        try:
+            return f"moved to {os.readlink(f'/proc/self/fd/{self.handle}')}"
+        except OSError:
+            return "moved"
+
     @property
     def part(self) -> Path:
         return self.path.with_name(f".{self.path.name}.part")

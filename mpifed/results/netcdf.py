@@ -87,6 +87,10 @@ class Growing:
         """
         return nullcontext() if self.disk is None else self.disk.renewed(self.file.flush, precious)
 
+    def fate(self) -> str:
+        """What has become of the file, as ``CrashSafeFile`` says it; empty where it is there or in memory."""
+        return "" if self.disk is None or not self.disk.public else self.disk.fate()
+
     def close(self) -> None:
         """Close a file on disk; one in memory stays open."""
         if self.disk is not None:

@@ -46,6 +46,17 @@ def threads() -> int:
     return max([1, *pools, torch.get_num_threads() if torch is not None else 1])
 
 
+def blas() -> str:
+    """numpy's BLAS: its name, version and the kernels that it chose for this processor; empty where it does not tell.
+
+    numpy's wheels have one of their own, beside those of scipy; elsewhere all packages load the same one.
+    """
+    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    home = os.path.realpath(os.path.dirname(np.__file__))
+    found = next((pool for pool in pools if os.path.realpath(pool["filepath"]).startswith(home)), (*pools, {})[0])
+    return " ".join(str(found[key]) for key in ("internal_api", "version", "architecture") if found.get(key))
+
+
 def cpus() -> str:
     """The CPUs that this process may run on, such as 0-3,8; empty where the system does not tell."""
     if not hasattr(os, "sched_getaffinity"):

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -53,7 +54,9 @@ class Recorder:
         self.before = before
         self.at_once = False  # write a row as soon as it is recorded
         self.ended = ("", "")  # status and reason
+        self.lost = ""  # what has become of a file that is not there any more: "removed", "moved to …"
         self._open = True
+        self._mine = threading.RLock()  # held by the thread that writes
         self._flushed = -np.inf  # so that row 0 is written at once
         attributes = root_attributes(attrs, clients, before, last)
         with created(path, force or before is not None, attributes, GROUPS) as self._growing:
@@ -75,17 +78,16 @@ class Recorder:
         Row 0 has no clients selected, whatever is given. A number that a round lacks is NaN there, or 0 in a column of
         integers.
         """
-        begun = time.perf_counter()
-        full = self._rounds.add(values, selected)
-        if full or self.at_once or begun - self._flushed >= FLUSH_SECONDS:
-            self._write()
-        self.io_seconds += time.perf_counter() - begun
+        with self._clock():
+            full = self._rounds.add(values, selected)
+            if full or self.at_once or time.perf_counter() - self._flushed >= FLUSH_SECONDS:
+                self._write()
 
     def flush(self) -> None:
         """Write the rows that still wait in memory and synchronise the file to disk."""
         with self._clock():
             self._write()
-            if self.path is not None:
+            if self.path is not None and not self.lost:
                 synchronise(self.path)
 
     def history(self, every: int) -> dict[str, list[float]]:
@@ -153,8 +155,14 @@ class Recorder:
                     for name, value in ended.items():
                         self.file.attrs.modify(name, value)
                 self._growing.flush()
+                self.lost = self._growing.fate()
             finally:
                 self._growing.close()
+
+    def abandon(self, reason: str) -> None:
+        """Finish as failed, from another thread than that of the rounds, which writes nothing any more."""
+        self._mine.acquire()
+        self.finish("failed", reason)
 
     def result(self) -> Result:
         """What has been recorded so far."""
@@ -181,14 +189,16 @@ class Recorder:
 
     @contextlib.contextmanager
     def _clock(self) -> Iterator[None]:
-        begun = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.io_seconds += time.perf_counter() - begun
+        with self._mine:
+            begun = time.perf_counter()
+            try:
+                yield
+            finally:
+                self.io_seconds += time.perf_counter() - begun
 
     def _write(self) -> None:
         self._rounds.write()
+        self.lost = self._growing.fate()
         self._flushed = time.perf_counter()
 
     def _copy(self, before: Result, last: int) -> None:

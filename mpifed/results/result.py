@@ -4,7 +4,8 @@ import io
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
@@ -220,9 +221,20 @@ def read(path: str | os.PathLike[str], wanted: Callable[[h5py.File, str], Any]) 
     for seconds in (*PATIENCE, None):
         try:
             check_heaps(name)
-            with h5py.File(name, "r", locking=False) as file:
+            with opened(name) as file:
                 return wanted(file, name)
         except UNREADABLE:
             if seconds is not None:
                 time.sleep(seconds)
     raise UserError(f"{name} cannot be read: it is damaged or truncated")
+
+
+@contextmanager
+def opened(name: str) -> Iterator[h5py.File]:
+    """Open an HDF5 file without a lock, also one that this program holds open in another way, such as by xarray."""
+    with ExitStack() as stack:
+        try:
+            file = h5py.File(name, "r", locking=False)
+        except OSError:  # HDF5 wants the same flags as of the other opening, but knows nothing of file objects
+            file = h5py.File(stack.enter_context(open(name, "rb")), "r")
+        yield stack.enter_context(file)

@@ -11,6 +11,7 @@ from mpifed.core.errors import UserError, reason
 from mpifed.experiment.progress import duration
 from mpifed.mpi.world import World
 from mpifed.sweeps import workers
+from mpifed.sweeps.cost import BASIS
 from mpifed.sweeps.grid import Point
 from mpifed.sweeps.runs import SKIP, STOP, Ended, Overall, Runs, everywhere, state
 from mpifed.sweeps.tally import Line, Tally
@@ -40,7 +41,9 @@ def listing(points: Sequence[Point], folder: Path, force: bool) -> Iterator[Line
         yield Line("  ".join(map(str.ljust, row, widths)).rstrip())
     todo = [point for point, what in pairs if what != SKIP]
     cost = sum(point.cost for point in todo)
-    yield Line(f"{len(points)} points; running them takes at most {duration(cost)} on one core, by a rough estimate")
+    yield Line(
+        f"{len(points)} points; running them takes about {duration(cost)} on one core, a rough estimate from {BASIS}"
+    )
     look_for_data(todo)
 
 

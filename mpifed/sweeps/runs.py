@@ -189,7 +189,7 @@ def state(config: Experiment, path: str, force: bool) -> str:
 
 
 def difference(config: Experiment, attrs: dict[str, Any], path: str) -> str:
-    """The first key, except in [checkpoint], in which the configuration of a result differs; empty if there is none."""
+    """The first key in which the configuration of a result differs, but for patience and [checkpoint]; empty: none."""
     before = configuration.experiment(recorded(attrs.get("config", ""), path))
-    found = next(configuration.differences(before, config, ("checkpoint",)), None)
+    found = next(configuration.differences(before, config, ("patience", "checkpoint")), None)
     return "" if found is None else "{} is {} there and {} here".format(*found)

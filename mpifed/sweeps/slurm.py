@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from mpifed.core.errors import UserError
 from mpifed.core.files import replacing
+from mpifed.sweeps.cost import OFF, memory
 from mpifed.sweeps.grid import Point, ordered
 from mpifed.sweeps.runner import make_folder
 
@@ -17,7 +18,7 @@ TASKS = 100  # most tasks by default
 SMALL = 60  # estimated seconds of a point that one core is enough for
 RANKS = 5  # of a larger point, or as many as its clients can use
 CORES = 8  # most cores of a task by default, each with a small point
-MARGIN = 2  # time limit over estimate
+MARGIN = OFF  # time limit over estimate
 JOBS = {"mpifed sweep": "--jobs", "benchmarks": "--processes"}  # what a program calls the points that run at a time
 SCRIPT = """#!/usr/bin/env bash
 # A sweep of mpifed, {points} points divided among the tasks of an array.
@@ -28,7 +29,11 @@ SCRIPT = """#!/usr/bin/env bash
 #   --array          {array}: {tasks} tasks, {array}%4: at most four of them at a time; always from 0 on, in steps of 1
 #   --cpus-per-task  points that run at a time, each on a core; --exclusive in its place: as many as the node has cores
 #   --ntasks         above 1, with --cpus-per-task=1: ranks of a task, which work on one point together
-#   --time           wall-clock limit of a task; submit again to run what is left; --partition, --account if needed
+#   --time           wall-clock limit of a task, {margin} times a rough estimate; submit again to run what is left
+#   --signal         B:USR1@120 stops a task 120 s before its limit, with checkpoints, and puts it back into the queue,
+#                    at most MPIFED_REQUEUE times (20); --requeue brings a preempted task back, where the site allows it
+#   --mem-per-cpu    {memory}
+#   --partition, --account if needed
 #   MPIFED_ENV       a file with the modules, VENV, MPIFED_LAUNCH and MPIFED_DATA of your site
 #   VENV             the virtual environment that has mpifed (default: .venv)
 #   MPIFED_LAUNCH    the command that starts ranks with your MPI: mpirun, "srun --mpi=pmix", "srun --mpi=pmi2"
@@ -38,6 +43,9 @@ SCRIPT = """#!/usr/bin/env bash
 #SBATCH --ntasks={ntasks}
 {cores}
 #SBATCH --time={time}
+#SBATCH --signal=B:USR1@120
+#SBATCH --requeue
+#SBATCH --open-mode=append
 #SBATCH --output=mpifed-%A-%a.log
 
 [ -r "${{MPIFED_ENV:=/dev/null}}" ] || {{ echo "MPIFED_ENV=$MPIFED_ENV is wrong: no such file" >&2 && exit 2; }}
@@ -54,10 +62,27 @@ read -ra launch <<< "${{MPIFED_LAUNCH:-mpirun}}"
 sweep=(python -m {program} {words} \\
     --part "$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT")
 if [ "$SLURM_NTASKS" -gt 1 ]; then
-    "${{launch[@]}}" -n "$SLURM_NTASKS" "${{sweep[@]}}"
+    sweep=("${{launch[@]}}" -n "$SLURM_NTASKS" "${{sweep[@]}}")
 else
-    "${{sweep[@]}}" {jobs} "${{SLURM_CPUS_PER_TASK:-$SLURM_CPUS_ON_NODE}}"
+    sweep+=({jobs} "${{SLURM_CPUS_PER_TASK:-$SLURM_CPUS_ON_NODE}}")
 fi
+
+run='' stop_signal=''
+forward() {{    # pass a signal on: points that run finish their round and write a checkpoint
+    stop_signal=$1
+    [ -z "$run" ] || kill -s "$1" "$run" || true
+}}
+trap 'forward USR1' USR1
+trap 'forward TERM' TERM
+"${{sweep[@]}}" &
+run=$!
+while kill -0 "$run" 2> /dev/null; do wait "$run" || true; done
+code=0
+wait "$run" || code=$?
+if [ "$stop_signal" = USR1 ] && [ "${{SLURM_RESTART_COUNT:-0}}" -lt "${{MPIFED_REQUEUE:-20}}" ]; then
+    scontrol requeue "$SLURM_JOB_ID"    # the task goes on with the points that are left
+fi
+exit "$code"
 """
 
 
@@ -87,11 +112,18 @@ def write(
 
     UserError for a wrong number of tasks, and where the script cannot be written.
     """
+    refuse_line_breaks([str(folder), *words])
     n, shape = planned(points, size)
     parts = [ordered(points, order, f"{i}/{n}") for i in range(n)]
     seconds = max(time_of(part, shape.lanes) for part in parts)
     minutes = 10 * max(1, math.ceil(MARGIN * seconds / 600))
     path = folder / "sweep.sbatch"
+    told, asked = memory_of(points, shape)
+    cores = (
+        ["#SBATCH --exclusive", "#SBATCH --mem=0"]
+        if size.whole_node
+        else [f"#SBATCH --cpus-per-task={shape.cores}", *asked]
+    )
     text = SCRIPT.format(
         points=len(points),
         tasks=n,
@@ -102,13 +134,22 @@ def write(
         words=shlex.join(words),
         time=f"{minutes // 60:02}:{minutes % 60:02}:00",
         ntasks=shape.ranks,
-        cores="#SBATCH --exclusive\n#SBATCH --mem=0" if size.whole_node else f"#SBATCH --cpus-per-task={shape.cores}",
+        cores="\n".join(cores),
+        memory=told,
+        margin=MARGIN,
         jobs=JOBS[program],
     )
     make_folder(folder)
     with replacing(path, True) as part:
         part.write_text(text, "utf-8")
     return path
+
+
+def refuse_line_breaks(words: Sequence[str]) -> None:
+    """UserError where a word would end the comment of the script that has it, and what follows be a command."""
+    for word in words:
+        if word.splitlines() not in ([], [word]):
+            raise UserError(f"{word!r} is wrong: with --slurm, no word may have a line break")
 
 
 def planned(points: Sequence[Point], size: Size) -> tuple[int, Shape]:
@@ -131,5 +172,22 @@ def planned(points: Sequence[Point], size: Size) -> tuple[int, Shape]:
 
 
 def time_of(part: Sequence[Point], lanes: int) -> float:
-    """The seconds that a task takes at most, by a rough estimate."""
+    """The seconds that a task takes, by a rough estimate; at most, were that right."""
     return sum(point.cost for point in part) / lanes + (max(point.cost for point in part) if lanes > 1 else 0.0)
+
+
+def memory_of(points: Sequence[Point], shape: Shape) -> tuple[str, list[str]]:
+    """What the script says of memory, and the line that asks for it, where all sizes are known.
+
+    A core has a point of its own or, of ranks, one of the hosts among which the samples are divided, not quite equally.
+    """
+    found = [memory(point.config) for point in points]
+    unknown = next((point for point, size in zip(points, found, strict=True) if size is None), None)
+    if unknown is not None:
+        data = unknown.config.data.label()
+        return f"not asked for, because the size of data {data!r} is known when it is loaded; default: your site's", []
+    share = 1.0 if shape.lanes == shape.ranks * shape.cores else 2 / max(2, shape.ranks // shape.lanes - 1)
+    need = max(process + share * held for process, held in filter(None, found))
+    return "memory of a core, from the sizes of samples, states and matrices", [
+        f"#SBATCH --mem-per-cpu={100 * math.ceil(need / 1e8)}M"
+    ]

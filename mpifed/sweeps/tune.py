@@ -13,7 +13,8 @@ from mpifed.core.toml import toml_value
 from mpifed.experiment import config as configuration
 from mpifed.results.result import load, read
 from mpifed.results.validate import attributes
-from mpifed.sweeps.grid import Point, cost, named
+from mpifed.sweeps.cost import cost
+from mpifed.sweeps.grid import Point, named
 from mpifed.sweeps.measure import FAILED, Measure, Score
 from mpifed.sweeps.runner import Layout, carried_out, missing
 from mpifed.sweeps.runs import FAILED as POINT_FAILED

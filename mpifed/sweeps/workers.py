@@ -69,7 +69,7 @@ class Worker:
         self.ready = False
         self.begun = 0.0
         self.point: Point | None = None
-        with theirs:
+        with theirs, signals.blocked():  # an interrupt would end it in its imports, with a traceback
             self.process = subprocess.Popen(
                 [sys.executable, "-c", PROGRAM, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
@@ -215,6 +215,7 @@ def main() -> None:
     """Run the points that come through the pipe whose number is the argument, until it is closed."""
     connection = Connection(int(sys.argv[1]))
     signals.listen()
+    signals.unblock()
     progress = Remote(connection)
     try:
         folder, force, sys.path[:], sys.orig_argv[:] = connection.recv()

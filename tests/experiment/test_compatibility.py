@@ -58,6 +58,7 @@ TOLD = [  # settings -> how the sentence begins
     ({"algorithm": "fedgia", "problem": "svm"}, "fedgia cannot run on svm: it needs lipschitz"),
     ({"data": "quadratic", "algorithm": "flame"}, "algorithm.batch_size = 100 is wrong: quadratic has no samples to"),
     ({"data": "quadratic"} | SCORED, "selection.batch_size = 100 is wrong: quadratic has no samples"),
+    ({"stop": {"accuracy": 0.9}}, "stop.accuracy = 0.9 is wrong: least-squares has no classes, so no accuracy is"),
     ({"record": {"personal": True}}, "record.personal = true is wrong: fedavg has no personal models"),
     (NODES | {"record": {"personal": True}}, "record.personal = true is wrong: dgd has no personal models"),
     ({"algorithm": "dgd"}, 'graph is missing: dgd has no server, so it needs a graph, such as graph = "ring"'),
@@ -67,7 +68,12 @@ TOLD = [  # settings -> how the sentence begins
     (NODES | {"selection": {"share": 0.3}}, 'selection = "uniform" is wrong: all nodes of dgd work in every round, so'),
     ({"algorithm": "extra", "graph": {"name": "ring", "loss": 0.2}}, "graph.loss = 0.2 is wrong: extra needs a graph"),
     ({"algorithm": "extra", "graph": DRAWN}, "graph.redraw = true is wrong: extra needs a graph that does not change"),
-    (PRIVATE | SCORED, 'selection = "biased" is wrong: its candidates send exact scores, which break the privacy that'),
+    (
+        PRIVATE | SCORED,
+        'selection = "biased" is wrong: it asks clients for exact numbers of their data, and these and the clients '
+        "that it selects break the privacy that fedepm guarantees here, so it must be one that looks at no data, such "
+        "as uniform, or importance with selection.odds that are known without the data",
+    ),
     (PRIVATE | {"dtype": "float32"}, 'dtype = "float32" is wrong: the privacy that fedepm guarantees here covers the'),
     ({"algorithm": "diana"} | NATURAL, 'compress.up = "natural" is wrong: diana needs exact'),
     (NODES | {"system": {"dropout": 0.1}}, "system.dropout = 0.1 is wrong with a table [graph]: nodes do not drop"),
@@ -169,7 +175,7 @@ def test_what_goes_together_breaks_no_rule():
 def test_methods_that_are_named_instead_can(tmp_path):
     for settings, words, able in (
         (AWAY | {"algorithm": "scaffold"}, "call; (.*) can, and without", lambda method: method.asynchronous),
-        ({"graph": "ring"}, "graphs are (.*)$", lambda method: isinstance(method, GraphMethod)),
+        ({"graph": "ring"}, "graphs are (.*); one of", lambda method: isinstance(method, GraphMethod)),
     ):
         named = re.search(words, told(settings, tmp_path))[1].split(", ")
         assert named == [name for name in Algorithm.choices if able(Algorithm.member(name, "algorithm")())]

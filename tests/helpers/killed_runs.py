@@ -103,20 +103,27 @@ def survivor(folder: Path, seed: int, expected: dict[str, bytes], longest: float
     rng, path, begun = random.Random(seed), folder / f"{seed}.h5", time.monotonic()
     process = start(4, "run", *STUDY, "--survive", "-q", "-o", path, launch=("--with-ft", "ulfm"))
     struck(process, path, rng, longest, spared=0)
+    seconds = outlived(process) - begun
+    with h5py.File(path) as file:
+        hit = "resumed" in file.attrs or file.attrs["ranks"] == 3
+    print(f"  seed {seed}: {'a rank died' if hit else 'no rank died in time'}")
+    return content(path) == expected, seconds
+
+
+def outlived(process: subprocess.Popen) -> float:
+    """Wait for the ranks of a run that survives a dead one, then for its launcher; when the ranks were gone."""
+    deadline = time.monotonic() + 90
     while process.poll() is None and children(process):
-        assert time.monotonic() < begun + 90, "the ranks hang"
+        assert time.monotonic() < deadline, "the ranks hang"
         time.sleep(0.05)
-    seconds = time.monotonic() - begun
+    ended = time.monotonic()
     try:
         process.communicate(timeout=5)
     except subprocess.TimeoutExpired:  # now and then Open MPI's mpirun stays when all its ranks are gone
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         print("  mpirun had to be ended")
-    with h5py.File(path) as file:
-        hit = "resumed" in file.attrs or file.attrs["ranks"] == 3
-    print(f"  seed {seed}: {'a rank died' if hit else 'no rank died in time'}")
-    return content(path) == expected, seconds
+    return ended
 
 
 def trial(folder: Path, seed: int, expected: dict, longest: float, ranks: tuple, study: list) -> tuple[bool, int]:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
 import time
 
 import h5py
@@ -204,3 +205,16 @@ def test_a_reader_follows_a_file_that_is_being_written(path):
     finally:
         process.kill()
         process.wait()
+
+
+def test_a_thread_that_ends_a_run_leaves_all_rows_and_nothing_is_written_after_it(path):
+    recorder = Recorder(path, ATTRS, 4)
+    recorder.row(row(0), None)
+    recorder.row(row(1), None)
+    ending = threading.Thread(target=recorder.abandon, args=("h2 is silent",))
+    ending.start()
+    ending.join()
+    threading.Thread(target=recorder.row, args=(row(2), None), daemon=True).start()
+    time.sleep(0.1)
+    result = load(path)
+    assert (result.status, result.stop_reason, result.cr) == ("failed", "h2 is silent", 1)

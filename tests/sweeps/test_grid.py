@@ -6,7 +6,8 @@ import pytest
 
 from mpifed.experiment.config import experiment
 from mpifed.sweeps import grid
-from mpifed.sweeps.grid import POINT, ROUND, cost, named, ordered, points, split, together
+from mpifed.sweeps.cost import POINT, ROUND, cost
+from mpifed.sweeps.grid import named, ordered, points, split, together
 from tests.sweeps.conftest import SMALL
 
 

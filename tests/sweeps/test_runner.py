@@ -43,7 +43,7 @@ def test_a_signal_ends_the_sweep_after_the_round_and_the_same_command_goes_on(he
     states = zip(("skip", "resume", "run", "run"), itertools.product((1, 2), (0, 1)), strict=True)
     words = [f"k0={k0},seed={seed}.h5 {what} 0 s algorithm.k0={k0} seed={seed}" for what, (k0, seed) in states]
     assert [" ".join(row.split()) for row in rows] == words
-    assert re.match(r"4 points; running them takes at most \d+ s on one core", last)
+    assert re.match(r"4 points; running them takes about \d+ s on one core, a rough estimate from rounds × ", last)
     assert not (here / "part" / FILES[2]).exists()
     sweep(*GRIDS, "-o", "part")
     assert re.search(r"^k0=1,seed=1\.h5  4 rounds \(\d before\)  ", capsys.readouterr().out, re.M)

@@ -55,8 +55,9 @@ def test_errors_of_a_class_from_a_file_fail_their_points_alone_and_equal_ones_ar
     words = ["sweep", *PLAIN, "algorithm=mine.py:Mine", *GRIDS, "-j", jobs, "-q"]
     code, out, err = mpifed(*words, process=True, cwd=here)
     assert (code, out) == (1, "")
-    first = re.match(r"mpifed: (k0=2,seed=\d).h5  failed: rank 0 on .* failed: OSError: a disk is gone", err)[1]
-    assert re.search(f"mpifed: 2 points failed: rank 0 on .* a disk is gone; first: {first}\n", err)
+    said = r"of mine.py fails in line \d+: OSError: a disk is gone"
+    first = re.match(rf"mpifed: (k0=2,seed=\d).h5  \w+: .*{said}", err)[1]
+    assert re.search(f"mpifed: 2 points failed: .*{said}; first: {first}\n", err)
     assert err.count("a disk is gone") == 2
     again = "run the same command again to continue"
     assert re.search(rf"mpifed: 2 of 4 finished, 2 failed: {first}; k0=2,seed=\d; {again}\n$", err)

@@ -255,6 +255,8 @@ def certified() -> mpifed.Certificate | None:
 
 def every_family() -> float:
     """Runs of component objects alone, and two without a server: how far nodes are from each other in the end."""
+    report = mpifed.check(Harmonic(a=0.001), {"rounds": 2}, seed=1)
+    assert report, report
     constant = mpifed.distributions.Constant(value=1e4)
     data = mpifed.data.Gaussian(clients=6, samples=20, features=3)
     algorithms: list[Algorithm] = [

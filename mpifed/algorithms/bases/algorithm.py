@@ -2,20 +2,25 @@
 
 import importlib
 from abc import abstractmethod
-from typing import Annotated, Any, ClassVar, NamedTuple, Never
+from typing import Annotated, Any, ClassVar, NamedTuple, Never, NoReturn
 
 import numpy as np
 from msgspec import Meta
 
 from mpifed.core.component import Component
+from mpifed.core.errors import UserError
 from mpifed.core.methods import CHOICES
+from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array as Array
 from mpifed.core.typing import Positive as Positive
 from mpifed.core.typing import Share as Share
+from mpifed.federation import traits
 from mpifed.federation.local import Local as Local
 from mpifed.federation.server import Federation as Federation
 from mpifed.federation.traits import Look, Mean, Need, Recorded, Refused, Takes, Theorem, Upload
 from mpifed.theory.statements import Certificate, Condition, Known, nothing
+
+STEP_SIZES = ("step", "lr", "gamma", "eta", "learning_rate", "step_size")  # what people call it
 
 
 def tuned(description: str, gt: float | None = None, lt: float | None = None) -> Meta:
@@ -137,6 +142,7 @@ class Algorithm(Answers):
     choices: ClassVar[dict[str, str]] = CHOICES
     default: ClassVar[str] = "fedgia"
     kind: ClassVar[str] = "algorithms"
+    checks: ClassVar[str] = "mpifed.algorithms.bases.checked"
 
     title: ClassVar[str] = ""  # as its paper writes it
     look: ClassVar[Look | None] = None  # in pictures; None: from the name of the class
@@ -148,6 +154,17 @@ class Algorithm(Answers):
     upload: ClassVar[Upload] = Upload()
     asynchronous: ClassVar[bool | Refused] = Refused("its rounds wait for all the clients that they call")
     refused: ClassVar[dict[str, str]] = {"optimizer": "it has no local gradient steps with a step size γ"}
+
+    @classmethod
+    def refuse_key(cls, key: str, value: Any, path: str) -> NoReturn:
+        """UserError for an option that this method does not have; for a step size it names that of the method."""
+        own = traits.tuned(cls)
+        if key in STEP_SIZES and own:
+            raise UserError(
+                f"{path}.{key} is no option of {cls.label()}: what to tune first is {path}.{own}, "
+                f"such as {path}.{own} = {toml_value(value)}"
+            )
+        super().refuse_key(key, value, path)
 
     def verify(self, selected: int) -> None:
         """Refuse, before round one, options or a number of selected clients that cannot work (UserError)."""

@@ -8,7 +8,10 @@ from msgspec import Struct
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.parts.budget import composed
 from mpifed.algorithms.parts.noise import exact
-from mpifed.core.discrete_noise import FINE, discrete_gaussian, power_of_two
+from mpifed.core.discrete_noise import FINE, MOST, UP, discrete_gaussian, power_of_two
+from mpifed.core.errors import UserError
+
+SMALLEST = 1e-280  # standard deviation of noise whose grid double precision holds
 
 
 class Gaussian(Struct, frozen=True):
@@ -18,6 +21,8 @@ class Gaussian(Struct, frozen=True):
     all of its data moves the vector by at most 2C, so a vector with noise is ρ-zCDP with ρ = (2C)²/(2 multiplier² C²) =
     2/multiplier². Vectors are rounded towards 0 to a grid, which makes none longer, and the noise is a whole number of
     grid steps from the system's entropy; with a ``seed``, for tests, that of a stream. No noise: multiplier 0.
+
+    They are clipped to C(1 − 1e-9), so that rounding errors of the norm make none longer than C.
 
     Source: C. Canonne, G. Kamath, T. Steinke, "The discrete Gaussian for differential privacy", arXiv:2004.00010
     (2020), Theorem 4. Where the sum of ``parts`` vectors is protected, each has multiplier·C/√parts. Such a sum is as
@@ -29,8 +34,23 @@ class Gaussian(Struct, frozen=True):
     multiplier: float
     seed: int | None = None
 
+    def verify(self, parts: int = 1) -> None:
+        """UserError for noise that a grid of 2^50 steps over a clipped vector cannot have, or double precision."""
+        least = 2 * FINE * math.sqrt(parts) / MOST
+        deviation = self.multiplier * self.clip / math.sqrt(parts)
+        if self.multiplier < least:
+            raise UserError(
+                f"algorithm.noise_multiplier = {self.multiplier} is wrong: a clipped vector would be more than 2^50 "
+                f"steps of the grid of its noise long, so it must be at least {least * UP:.3g}, or 0 for no noise"
+            )
+        if not SMALLEST <= deviation <= 1 / SMALLEST:
+            raise UserError(
+                f"algorithm.noise_multiplier = {self.multiplier} is wrong with algorithm.clip = {self.clip}: the "
+                f"standard deviation of the noise must be between {SMALLEST} and {1 / SMALLEST}"
+            )
+
     def clipped(self, U: Array) -> Array:
-        """U (c, n) in double precision, each row at most C long; a row that is not finite becomes 0."""
+        """U (c, n) in double precision, each row at most C(1 − 1e-9) long; a row that is not finite becomes 0."""
         U = U.astype(np.float64)
         size = np.sqrt(np.vecdot(U, U))
         bad = ~np.isfinite(size)
@@ -54,10 +74,13 @@ class Gaussian(Struct, frozen=True):
 
     def rho(self) -> float:
         """ρ of zero-concentrated privacy of one release."""
-        return 2 / self.multiplier**2
+        return 2 / self.multiplier / self.multiplier  # not over the square, which may be 0 or too large
 
-    def spent(self, releases: int, delta: float) -> float:
-        """The ε at ``delta`` after so many releases, by Rényi accounting. UserError where dp-accounting is missing."""
+    def spent(self, releases: int, delta: float, left: float = 1.0) -> float:
+        """The ε at ``delta`` after so many releases, by Rényi accounting. UserError where dp-accounting is missing.
+
+        ``left`` is the share of the variance that whoever sees them cannot subtract.
+        """
         if not releases or not self.multiplier:
             return 0.0 if not releases else math.inf
-        return composed("GaussianDpEvent", self.multiplier / 2, releases, delta)
+        return composed("GaussianDpEvent", self.multiplier / 2 * math.sqrt(left), releases, delta)

@@ -29,6 +29,7 @@ class Solver(Component):
     }
     default: ClassVar[str] = "newton"
     kind: ClassVar[str] = "solvers"
+    checks: ClassVar[str] = "mpifed.algorithms.parts.checked"
 
     requires: ClassVar[tuple[Need, ...]] = ()  # the optional methods that a problem must define
 

@@ -9,7 +9,16 @@ from msgspec import Meta, Struct
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, Privacy
 from mpifed.algorithms.parts.budget import Budget, accounting
-from mpifed.core.discrete_noise import Words, discrete_laplace, entropy, laplace_steps, seeded, to_grid
+from mpifed.core.discrete_noise import (
+    UP,
+    Words,
+    discrete_laplace,
+    entropy,
+    laplace_steps,
+    least_epsilon,
+    seeded,
+    to_grid,
+)
 from mpifed.core.errors import UserError
 from mpifed.federation.traits import Max, Recorded
 
@@ -49,6 +58,9 @@ class Noise(Struct, frozen=True):
                 f'algorithm.noise_seed = {self.seed} is wrong: only noise = "clipped" has a seed of its own, '
                 "other noise comes from the run's seed"
             )
+
+    def verify_size(self, n: int) -> None:
+        """Refuse, before round one, what cannot be on models of n numbers (UserError)."""
 
     def privacy(self) -> Privacy | None:
         """What the uploads guarantee about single samples; None where there is no noise."""
@@ -112,6 +124,14 @@ class Clipped(Noise, frozen=True):
 
     def verify(self) -> None:
         accounting()
+
+    def verify_size(self, n: int) -> None:
+        least = least_epsilon(n)
+        if self.epsilon < least:
+            raise UserError(
+                f"algorithm.epsilon = {self.epsilon} is wrong: noise on {n} numbers would have a scale of more than "
+                f"2^50 steps of its grid, with which its law is not exact, so it must be at least {least * UP:.3g}"
+            )
 
     def gradient(self, f: Local, x: Array) -> Array:
         return f.clipped_grad(x, self.clip)

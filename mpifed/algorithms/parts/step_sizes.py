@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from msgspec import Meta
 
@@ -22,6 +22,13 @@ class Step(Component):
     }
     default: ClassVar[str] = "log2"
     kind: ClassVar[str] = "steps"
+    checks: ClassVar[str] = "mpifed.algorithms.parts.checked"
+
+    @classmethod
+    def build(cls, table: Any, path: str) -> Self:
+        """The rule that ``table`` names; a number is the constant."""
+        number = isinstance(table, int | float) and not isinstance(table, bool)
+        return super().build({"name": "constant", "a": table} if number else table, path)
 
     @abstractmethod
     def gamma(self, k: int, k0: int, d: Array) -> Array | float:

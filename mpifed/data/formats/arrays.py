@@ -8,7 +8,7 @@ import numpy as np
 
 from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
-from mpifed.core.memory import check_memory
+from mpifed.core.memory import characters, check_memory, check_text
 from mpifed.core.typing import Array
 from mpifed.data.formats.on_disk import Stored, StoredCsr
 from mpifed.data.pool import Samples, check_finite
@@ -53,6 +53,11 @@ def csr_of(arrays: dict[str, Any], path: Path, name: str) -> StoredCsr:
     """The CSR matrix stored as name_data, name_indices, name_indptr and name_shape."""
     keys = [f"{name}_{key}" for key in ("data", "indices", "indptr", "shape")]
     missing = [key for key in keys if key not in arrays]
+    if {"data", "indices", "indptr", "shape"} <= set(arrays):
+        raise UserError(
+            f"{path} has a matrix of scipy.sparse.save_npz and no labels: write numpy.savez(file, X_data=A.data, "
+            "X_indices=A.indices, X_indptr=A.indptr, X_shape=A.shape, y=y)"
+        )
     if missing:
         what = f"no {name}" if len(missing) == 4 else f"no {missing[0]}"
         raise UserError(f"{path} has {what}: it needs {name}, or {', '.join(keys[:3])} and {keys[3]}")
@@ -95,6 +100,8 @@ def read_vector(arrays: dict[str, Any], name: str, path: Path, texts: bool = Fal
         raise UserError(f"{path} has no {name}; it has {', '.join(arrays) or 'no arrays'}")
     if not (texts and getattr(arrays[name], "dtype", np.dtype(object)).kind in TEXT):
         check_real(arrays[name], name, path)
+    else:
+        check_text(characters(arrays[name].dtype), f"{name} of {path}")
     shape = tuple(arrays[name].shape)
     if len(shape) == 0 or math.prod(shape) not in shape:
         raise UserError(f"{name} of {path} has the shape {shape}: it must be a vector")

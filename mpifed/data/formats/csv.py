@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpifed.core.errors import UserError
+from mpifed.core.memory import LONGEST_TEXT
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.data.formats.lines import is_number, lines_of
@@ -92,7 +93,7 @@ def is_header(names: Sequence[str], second: Sequence[str] | None, special: Seque
 def code(found: dict[str, int], cell: str) -> float:
     """The number of a text in ``found``, which has them as they came; ValueError where it is empty or a number."""
     text = cell.strip()
-    if not text or is_number(text):
+    if not text or len(text) > LONGEST_TEXT or is_number(text):
         raise ValueError
     return found.setdefault(text, len(found))
 
@@ -113,6 +114,8 @@ def raise_first_error(path: Path, layout: Layout) -> None:
 
 def wrong_in(cell: str, column: int, layout: Layout, where: str) -> str:
     """What is wrong with a cell, or nothing."""
+    if len(cell) > LONGEST_TEXT:
+        return f"a text of {len(cell):,} characters {where}: it may have {LONGEST_TEXT:,}"
     if column not in layout.words:
         also = "" if column in layout.special.values() else ", and features must be numbers"
         return "" if is_number(cell) else f"{cell!r} {where} is not a number{also}"

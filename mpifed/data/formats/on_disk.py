@@ -19,7 +19,7 @@ import numpy as np
 from mpifed.core import sparse as sp
 from mpifed.core.errors import UserError
 from mpifed.core.hdf5 import check_heaps, datasets
-from mpifed.core.memory import check_declared, check_memory, size_of
+from mpifed.core.memory import check_declared, check_memory, check_text, size_of
 from mpifed.core.typing import Array, Matrix
 
 Reader = Callable[[int, int], Any]  # (lo, hi) -> the rows lo <= i < hi
@@ -140,18 +140,30 @@ class H5Array(Stored):
     def open(self) -> Iterator[Reader]:
         import h5py
 
-        if self.dtype.kind == "U":
-            check_heaps(self.path)
+        longest = max(1, check_heaps(self.path)) if self.dtype.kind == "U" else 0
         with h5py.File(self.path, "r", locking="best-effort") as file:
             dataset = file[self.name]
 
             def rows(lo: int, hi: int) -> Array:
                 self.check_memory(hi - lo)
-                if self.dtype.kind == "U":
-                    return np.asarray(dataset.asstr()[lo:hi], dtype=str)
-                return dataset[lo:hi]
+                return texts(dataset, lo, hi, longest, f"{self.name} of {self.path}") if longest else dataset[lo:hi]
 
             yield rows
+
+
+def texts(dataset: Any, lo: int, hi: int, longest: int, what: str) -> Array:
+    """The texts lo <= i < hi of a file whose longest has so many bytes. UserError where those of ``what`` are too long.
+
+    They are read a few at a time: all of them may refer to a text that the file has once.
+    """
+    step = max(1, BLOCK_BYTES // longest)
+    parts = []
+    for first in range(lo, hi, step):
+        parts.append(dataset.asstr()[first : min(first + step, hi)])
+        check_text(max(map(len, parts[-1].ravel())), what)
+    found = np.concatenate([np.zeros((0, *dataset.shape[1:]), object), *parts])
+    check_memory(4 * found.size * max(map(len, found.ravel()), default=0), f"the texts of {what}")
+    return found.astype(str)
 
 
 def open_h5(path: Path) -> dict[str, Any]:

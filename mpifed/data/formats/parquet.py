@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.errors import UserError
-from mpifed.core.memory import check_memory, size_of
+from mpifed.core.memory import check_memory, check_text, size_of
 from mpifed.core.typing import Array
 from mpifed.data.formats.csv import Column, special_columns
 
@@ -36,7 +36,7 @@ def read_parquet(path: Path, target: Column, client: Column) -> dict[str, Array]
         arrays = {"X": X}
         for name, k in special.items():
             values = column_values(file, schema.names[k], path)
-            found = texts(values)
+            found = texts(values, f"the column {schema.names[k]!r} of {path}")
             if found is None:
                 number_type(schema.field(k), path)
                 found = numbers(values)
@@ -80,11 +80,14 @@ def numbers(values: Any) -> Array:
     return np.asarray(values.cast(pa.float64()) if pa.types.is_decimal(values.type) else values)
 
 
-def texts(values: Any) -> Array | None:
+def texts(values: Any, what: str) -> Array | None:
     """Texts of an Arrow array, also those of a dictionary of categories, as numpy's; None where it has others."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
         return None
-    return np.asarray(values.cast(pa.large_string()).to_pylist(), dtype=str)
+    found = values.cast(pa.large_string())
+    check_text(pc.max(pc.utf8_length(found)).as_py() or 0, what)
+    return np.asarray(found.to_pylist(), dtype=str)

@@ -10,9 +10,9 @@ from msgspec import Meta
 
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
-from mpifed.core.typing import Count
+from mpifed.core.typing import Array, Count
 from mpifed.data.base import Data, Dataset, Test
-from mpifed.data.formats.arrays import read_samples, read_sizes, read_test_samples
+from mpifed.data.formats.arrays import read_samples, read_sizes, read_test_samples, read_vector
 from mpifed.data.formats.csv import read_csv
 from mpifed.data.formats.mat import read_mat
 from mpifed.data.formats.on_disk import open_h5, open_npz, reading
@@ -87,16 +87,21 @@ class File(Data, kw_only=True, tag="file"):
         order = None
         division = ""
         if "client" in arrays:
-            values, owner = np.unique(arrays["client"], return_inverse=True)
+            client = read_vector(arrays, "client", path, texts=True)
+            if len(client) != X.shape[0]:
+                raise UserError(f"client of {path} has {len(client)} entries, but X has {X.shape[0]} rows")
+            values, owner = np.unique(client, return_inverse=True)
             self.check_agreement("has a column", len(values), test is not None)
             order = np.argsort(owner, kind="stable")
             sizes = np.bincount(owner)
-            division = f"by the column {toml_value(self.client)}"
+            division = f"by the column {toml_value('client' if self.client is None else self.client)}"
         elif sizes is not None:
             self.check_agreement("has sizes", len(sizes), test is not None)
             division = "by the sizes in the file"
         pool = deal(self, Samples(X, y, order, sizes), test, seed, dtype, str(path))
         pool.division = pool.division or division
+        if kind in ("CSV", "Parquet"):
+            pool.notes += counting(X, path)
         return pool
 
     def read(self, path: Path, kind: str) -> dict[str, Any]:
@@ -131,6 +136,16 @@ class File(Data, kw_only=True, tag="file"):
             raise UserError(
                 f"data.test = {self.test} contradicts {path}, which has its own test samples X_test: leave it out"
             )
+
+
+def counting(X: Array, path: Path) -> tuple[str, ...]:
+    """A sentence for each feature of a table that counts its rows, as the number of a record does."""
+    rows = np.arange(len(X))
+    found = [j for j in range(X.shape[1]) if len(X) > 2 and np.array_equal(X[:, j] - X[0, j], rows)]
+    return tuple(
+        f"feature {j} of {path} (counted from 0) numbers the rows: take the column out of the file if it is no feature"
+        for j in found
+    )
 
 
 def kind_of(path: Path) -> str:

@@ -49,10 +49,14 @@ class Digits(ImageSet, tag="digits"):
 
 
 class IdxImages(ImageSet):
-    """Images in the four files of MNIST, plain or gzip; pixels are scaled to (x/255 - mean)/deviation."""
+    """Images in the four files of MNIST, plain or gzip; pixels are (x/255 - mean)/deviation, or x/255."""
 
     scale: ClassVar[tuple[float, float]]  # mean and deviation
 
+    pixels: Annotated[
+        Literal["standardised", "unit"],
+        Meta(description="standardised: (x/255 - mean)/deviation of the data set; unit: x/255, as in feddcd"),
+    ] = "standardised"
     part: Annotated[
         Literal["auto", "train", "test", "both"],
         Meta(description="train-*: 60,000 images; test: t10k-*, 10,000; auto: train if it exists, else test"),
@@ -66,7 +70,8 @@ class IdxImages(ImageSet):
                 "they must come from the same data set"
             )
         X, y = (np.concatenate(arrays) for arrays in list(zip(*read, strict=True))[1:])
-        return self.deal(pixels(X, *self.scale), y, seed, dtype, str(read[0][0]))
+        scale = self.scale if self.pixels == "standardised" else (0.0, 1.0)
+        return self.deal(pixels(X, *scale), y, seed, dtype, str(read[0][0]))
 
     def locate(self) -> list[Path]:
         kinds = ("images-idx3", "labels-idx1")

@@ -26,6 +26,7 @@ class UnitColumns(Pooled):
     """A table whose columns are scaled to unit Euclidean norm before its rows are divided among clients (errata)."""
 
     objective = "logistic"
+    common = "columns are scaled to unit norm over the samples of all clients"
     usual: ClassVar[Partition] = Sizes(least=0.025)
 
     sparse: Annotated[bool, Meta(description="keep X as CSR instead of dense rows")] = False

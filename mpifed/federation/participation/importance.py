@@ -31,6 +31,10 @@ class Importance(Sampled, tag="importance"):
     ] = None
     power: Annotated[float, Meta(description="θ_i is raised to this power")] = 1.0
 
+    @property
+    def asks(self) -> bool:
+        return self.odds is None
+
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size = self.size(m)
         if self.odds is not None and len(self.odds) != m:

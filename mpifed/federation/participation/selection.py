@@ -34,6 +34,11 @@ class Selector(NamedTuple):
     learn: Callable[[Any], Selector] | None = None
     weights: Array | None = None  # (m,) 1/(m p_i), with p_i the probability of a client over ``size``
 
+    @property
+    def asks(self) -> bool:
+        """Whether clients are asked for numbers of their data, of which the selection then tells."""
+        return self.batch_size is not None or self.learn is not None
+
 
 class Selection(Component):
     """A rule that selects the clients of every round, at the server."""
@@ -51,6 +56,12 @@ class Selection(Component):
     }
     default: ClassVar[str] = "uniform"
     kind: ClassVar[str] = "selections"
+    checks: ClassVar[str] = "mpifed.federation.participation.checked"
+
+    @property
+    def asks(self) -> bool:
+        """Whether clients are asked for numbers of their data; the ``Selector`` says so too, when it is made."""
+        return False
 
     @abstractmethod
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
@@ -127,6 +138,10 @@ class Scored(Sampled):
     """The best by score of uniformly drawn ``candidates``."""
 
     candidates: Annotated[Count | None, Meta(description="size of the pool (default: all clients)")] = None
+
+    @property
+    def asks(self) -> bool:
+        return True
 
     def selector(self, seed: int, m: int, rounds: int) -> Selector:
         size, pool = self.size(m), self.candidates or m

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.component import Component
+from mpifed.core.component import Component, in_seconds
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
@@ -24,6 +24,7 @@ class Distribution(Component):
     }
     default: ClassVar[str] = "constant"
     kind: ClassVar[str] = "distributions"
+    checks: ClassVar[str] = "mpifed.federation.timing.checked"
 
     @classmethod
     def build(cls, table: Any, path: str) -> Self:
@@ -32,6 +33,9 @@ class Distribution(Component):
             raise UserError(
                 f"{path} = {toml_value(table)} is wrong: it must be a number, or a table that names a distribution"
             )
+        seconds = in_seconds(table)
+        if seconds:
+            raise UserError(f"{path} = {toml_value(table)} is wrong: it must be a number{seconds}")
         return super().build({"value": table} if isinstance(table, int | float) else table, path)
 
     @abstractmethod

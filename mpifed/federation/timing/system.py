@@ -34,11 +34,11 @@ class System(Table):
     - where fewer than ``least`` remain (or than were selected), the server waits for the fastest of the late ones until
       there are that many; where these are too few, for the fastest of those that dropped out, which then reply in T.
 
-    To the algorithm, a client that does not reply looks like one that was not selected; the ledger charges only what
-    the others exchange. A selection lasts as long as the largest T of the clients that reply (FedGiA: of all clients,
-    because it uses all), and at least ``deadline`` if a client is late. All candidates of a selection by scores are
-    awaited, each with the model down, one number up and its samples between (greedy: the work of a selection).
-    simulated_seconds adds these times up.
+    To the algorithm, a client that does not reply looks like one that was not selected: it computes and sends nothing,
+    not even late, and the ledger charges only what the others exchange. A selection lasts as long as the largest T of
+    the clients that reply (FedGiA: of all clients, because it uses all), and at least ``deadline`` if a client is late.
+    All candidates of a selection by scores are awaited, each with the model down, one number up and its samples between
+    (greedy: the work of a selection). simulated_seconds adds these times up.
     Numbers that an algorithm derives from the size of the selection do not change when clients are absent.
     """
 

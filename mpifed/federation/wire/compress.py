@@ -1,12 +1,13 @@
 """The table [compress]: what is compressed on its way between server and clients, and what makes up for the errors."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
 from msgspec import Meta
 
 from mpifed.compressors.base import Compressor
 from mpifed.core.component import Table
 from mpifed.core.errors import UserError
+from mpifed.core.toml import toml_value
 
 
 class Compress(Table):
@@ -36,6 +37,17 @@ class Compress(Table):
         Literal["auto", "memory", "error", "none"],
         Meta(description='what is kept of uploads; auto: "error" where the server adds up changes, else "memory"'),
     ] = "auto"
+
+    @classmethod
+    def build(cls, table: Any, path: str) -> Self:
+        """The table; UserError for a compressor in its place, which names no way."""
+        if isinstance(table, str) or (isinstance(table, dict) and "name" in table):
+            name = toml_value(table if isinstance(table, str) else table["name"])
+            raise UserError(
+                f"{path} = {name} is wrong: it does not say which messages, so write {path}.up = {name} for uploads, "
+                f"{path}.down = {name} for downloads, and options such as {path}.up.k = 10"
+            )
+        return super().build(table, path)
 
     def ways(self) -> dict[str, Compressor]:
         """The compressors given: up, down."""

@@ -9,7 +9,8 @@ WRONG = {
     ".least=5": "system.least = 5 is wrong: it must be at most the 3 clients that a round selects",
     ".speed=lognorml": "unknown speed 'lognorml'; did you mean 'lognormal'?",
     ".speed=lognormal": "system.speed.median is missing: it has no default",
-    ".speed={name='pareto',mean=3}": "unknown key 'system.speed.mean'; the choices are scale, shape",
+    ".speed={name='pareto',mean=3}": "unknown key 'system.speed.mean'; the choices are scale, shape; "
+    'with system.speed.name = "exponential" there is mean',
     ".latency=inf": "system.latency.value = inf is wrong: it must be a finite number",
     ".speed=true": "system.speed = true is wrong: it must be a number, or a table that names a distribution",
     ".speed={name='uniform',low=2,high=1}": "system.speed: low = 2.0 is wrong: it must be at most high = 1.0",

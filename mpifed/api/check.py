@@ -1,0 +1,39 @@
+"""Checks of a class, called by a Python program."""
+
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from mpifed.api.study import Study, study
+from mpifed.checking import check as checking
+from mpifed.checking.families import members
+from mpifed.checking.table import Report
+from mpifed.core.component import Component
+from mpifed.core.errors import UserError
+from mpifed.core.objects import plain
+from mpifed.mpi.launcher import announced
+
+
+def check(component: type[Component] | Component | str, experiment: Study = None, /, **settings: Any) -> Report:
+    """Check a class against what it says of itself, in a small study: ``print(mpifed.check(MyMethod(gamma=0.1)))``.
+
+    ``component``: an algorithm, a problem, a selection …, its class, or text as on the command line, "my.py:Class".
+    ``experiment`` and ``settings`` describe the study as for ``run``; what they leave out is chosen so that it is
+    small, and there are at most six rounds. The report is true where no check failed, and its ``rows`` are the checks:
+    ``check``, ``outcome`` ("passed", "failed" or "could not be checked") and ``about``, the numbers or the reason.
+
+    Raises UserError for a mistake in the study.
+    """
+    if (announced()[0] or 1) > 1:
+        raise UserError("mpifed.check works in one process and starts ranks itself: call it without mpirun")
+    table = study(experiment, None, settings)
+    if isinstance(component, str):
+        found = members(component)[:1]
+        own = {"name": component}
+    else:
+        found = [component if isinstance(component, type) else type(component)]
+        if not issubclass(found[0], Component):
+            raise UserError(f"{found[0].__name__} is no component: check takes an algorithm, a problem, a selection …")
+        own = plain(component, "component")
+    with threadpool_limits(1, "blas"):
+        return checking.check(found[0], own, table)

@@ -1,0 +1,245 @@
+"""Checks of a method: its traits against what it does, its clients in another order, a fixed point, its state."""
+
+from functools import lru_cache
+
+import numpy as np
+from msgspec.structs import replace
+
+from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.checking.case import Case, difference
+from mpifed.checking.clients import Order, Rearranged
+from mpifed.checking.table import Check, Found, Open, place
+from mpifed.checking.trace import ROUNDS, Round, Trace, traced
+from mpifed.core.typing import Array
+from mpifed.experiment.optimum import alone, minimum
+from mpifed.federation.participation.selection import All, Uniform
+from mpifed.federation.timing.arrivals import Asynchronous
+from mpifed.federation.timing.system import System
+from mpifed.federation.traits import Refused, Takes, needs
+from mpifed.graphs.base import Graph
+from mpifed.results.result import Result
+
+STILL = 1e-6  # how far, relative to 1 + ‖x*‖, rounds from x* may take the model
+LEAP = 1e4  # factor by which rounding may grow from round to round where steps are too long
+LEVEL = 1e-7  # norm of ∇f at which a point counts as stationary
+ROUNDING = 1e-7  # relative difference of results whose sums ran in another order
+
+
+@lru_cache(maxsize=1)
+def watched(case: Case) -> Trace:
+    """What the method did in its first rounds; Open where it fails, which is a check of its own."""
+    try:
+        return traced(case)
+    except Exception:
+        raise Open("the run fails") from None
+
+
+def takes(case: Case) -> str:
+    """How often rounds select, and whether they ask other clients too."""
+    algorithm = case.config.algorithm
+    trace = watched(case)
+    says = algorithm.takes
+    where = place(algorithm, "round")
+    for number, one in enumerate(trace.rounds, 1):
+        times = len(one.selections)
+        if times != says.selections:
+            raise Found(f"selects {times} times in round {number}, and takes = {says} says {says.selections}", where)
+    words = f"rounds select {('never', 'once', 'twice')[says.selections]}"
+    if isinstance(algorithm, GraphMethod) or not says.selections:
+        return words
+    if trace.fed.cohort == trace.fed.m:
+        raise Open("the study selects all clients")
+    others = [asked_besides(one) for one in trace.rounds]
+    first = next((k for k, extra in enumerate(others) if extra.any()), None)
+    if says is Takes.SELECTED_AND_ALL and first is None:
+        raise Found(f"asks the selected clients alone in {ROUNDS} rounds, and takes = {says} says others reply", where)
+    if first is not None and says in (Takes.SELECTED, Takes.TWICE):
+        client = int(others[first].argmax())
+        raise Found(f"asks client {client} in round {first + 1}, not selected, and takes = {says} says none is", where)
+    return f"{words} and {'others are asked too' if first is not None else 'ask no other clients'}"
+
+
+def asked_besides(one: Round) -> Array:
+    """Which clients a round asked that it had not selected: (m,)."""
+    mask: Array = one.asked & ~np.any(one.selections, axis=0)
+    return mask
+
+
+def travels(case: Case) -> str:
+    """The numbers that a client uploads, against ``traffic``, which takes them from ``upload.vectors``."""
+    config = case.config
+    trace = watched(case)
+    algorithm = config.algorithm
+    n = trace.fed.n
+    if config.compress is not None or config.masks is not None or config.asynchronous is not None:
+        raise Open("messages of the study are compressed, masked or late")
+    if algorithm.takes is Takes.SELECTED_OR_ALL:
+        raise Open("a coin decides what travels")
+    _, said = algorithm.traffic(n)
+    for number, one in enumerate(trace.rounds, 1):
+        count = carriers(case, trace, one, number)
+        if not count:
+            raise Open("no client is selected")
+        if abs(one.up - count * said) > 1e-9 * max(one.up, count):
+            raise Found(
+                f"{one.up / count:.6g} numbers travel up for each client and selection in round {number}, and "
+                f"traffic({n}) says {said:.6g} (upload.vectors = {algorithm.upload.vectors})",
+                place(algorithm, *one.methods),
+            )
+    return f"{said:.6g} numbers up for each client and selection, n = {n}"
+
+
+def fields(case: Case) -> str:
+    """The fields of the clients' state that ``upload`` names."""
+    algorithm = case.config.algorithm
+    host = case.prepared.host
+    assert host is not None
+    named = {"kept": algorithm.upload.kept, "known": algorithm.upload.known}
+    watched(case)
+    for key, name in named.items():
+        if name and name not in host.state._fields:
+            raise Found(
+                f"upload.{key} = {name!r}, and the clients' state has the fields {', '.join(host.state._fields)}",
+                place(algorithm, "join"),
+            )
+    return ", ".join(f"{key} = {name}" for key, name in named.items() if name) or "it names none"
+
+
+def late(case: Case) -> str:
+    """A method that may be asynchronous runs where uploads are old."""
+    config = case.config
+    if isinstance(config.algorithm.asynchronous, Refused):
+        raise Open(f"it is not asynchronous: {config.algorithm.asynchronous.why}")
+    if config.system is not None or config.masks is not None or config.compress is not None:
+        raise Open("the study has [system], [masks] or [compress]")
+    speed = {"name": "lognormal", "median": 200.0, "sigma": 1.0}
+    arrivals = max(2, case.prepared.setup.m // 2)
+    found = case.run(
+        system=System.build({"speed": speed, "passes": 2}, "system"),
+        asynchronous=Asynchronous.build({"arrivals": arrivals}, "asynchronous"),
+        selection=Uniform(),
+    )
+    return f"{found.cr} rounds of {arrivals} arrivals"
+
+
+def carriers(case: Case, trace: Trace, one: Round, number: int) -> int:
+    """How many times what ``traffic`` says travels in a round."""
+    algorithm = case.config.algorithm
+    if isinstance(algorithm, GraphMethod):
+        if algorithm.takes.selections:
+            raise Open("nodes that are selected alone send")
+        weights = trace.fed._setup.weights
+        assert weights is not None
+        return 2 * weights.at(number).edges
+    if algorithm.takes in (Takes.ALL, Takes.SELECTED_AND_ALL):
+        return int(one.asked.sum())
+    return sum(int(selection.sum()) for selection in one.selections)
+
+
+def requires(case: Case) -> str:
+    """The optional methods of the problem that it called, against ``requires``."""
+    algorithm = case.config.algorithm
+    called = watched(case).called
+    needed = needs(algorithm)
+    for name in called:
+        if name not in needed:
+            raise Found(f'calls f.{name}, and requires does not name it: Need("{name}")', place(algorithm, "round"))
+    for name in needed:
+        if name not in called:
+            raise Found(
+                f"requires names {name}, and {ROUNDS} rounds did not call it: problems without it are refused for "
+                "nothing",
+                place(algorithm, "round"),
+            )
+    return f"calls {', '.join(called)}" if called else "gradients and values alone"
+
+
+@lru_cache(maxsize=1)
+def quiet(case: Case) -> Result:
+    """The result with all clients in every round; Open where the method draws random numbers."""
+    case.repeated()
+    config = case.config
+    if config.asynchronous is not None or config.system is not None:
+        raise Open("when clients reply is drawn")
+    first = run_all(case, np.arange, config.algorithm)
+    other = run_all(case, np.arange, otherwise(config.algorithm), config.seed + 1)
+    if difference(first, other):
+        raise Open("it draws random numbers, or the problem does")
+    return first
+
+
+def otherwise(algorithm: Algorithm) -> Algorithm:
+    """The method with another seed of its noise, where it has one."""
+    seed = getattr(algorithm, "noise_seed", None)
+    return algorithm if seed is None else replace(algorithm, noise_seed=seed + 1)
+
+
+def run_all(case: Case, order: Order, algorithm: Algorithm, seed: int | None = None) -> Result:
+    """The result with all clients, in an order, in every round; all are neighbours where there is a graph."""
+    config = case.config
+    graph = None if config.graph is None else Graph.build("complete", "graph")
+    seed = config.seed if seed is None else seed
+    return case.run(Rearranged(config.seed, order), seed=seed, selection=All(), graph=graph, algorithm=algorithm)
+
+
+def permuted(case: Case) -> str:
+    """Clients in the opposite order give the same model, to rounding."""
+    first = quiet(case)
+    apart = difference(first, run_all(case, lambda m: np.arange(m)[::-1], case.config.algorithm), ROUNDING)
+    if apart:
+        raise Found(f"with the clients in the opposite order: {apart}", place(case.config.algorithm, "round"))
+    return "in the opposite order: the same to rounding"
+
+
+def fixed_point(case: Case) -> str:
+    """Where all clients have the same samples, a run from the minimiser stays there."""
+    quiet(case)
+    config = case.config
+    cache = Rearranged(config.seed, lambda m: np.zeros(m, int))
+    fed, _ = alone(config, cache)
+    best = minimum(fed, config.algorithm, fed.initial())
+    _, total = fed.inspect(config.algorithm.certify_objective, "sum", (best.x,))
+    slope = float(np.linalg.norm(total)) / fed.m
+    if not slope <= LEVEL:
+        raise Open(f"no optimum of the problem is known: the least ‖∇f‖ found is {slope:.2g}")
+    start = case.folder / "optimum.npz"
+    np.savez(start, x=best.x)
+    models = case.run(cache, start=str(start)).models["x"]
+    moved = np.linalg.norm(models - best.x, axis=1)
+    length = float(np.linalg.norm(best.x))
+    if moved.max() <= STILL * (1 + length):
+        return f"from the minimiser x moves by {moved.max():.1g}"
+    if moved[1] <= STILL * (1 + length) and (moved[2:] <= LEAP * moved[1:-1]).all():
+        raise Open(f"rounding drives x away from the minimiser, by {moved[-1]:.1g}: steps are too long here")
+    raise Found(
+        f"all clients have the same samples and x starts at the minimiser, and {config.rounds} rounds take it "
+        f"{moved[-1]:.3g} away, where ‖x*‖ = {length:.3g}; right only for a penalty of the method's own",
+        place(config.algorithm, "round"),
+    )
+
+
+def growth(case: Case) -> str:
+    """The state of the server has the same size after every round."""
+    first, *others = watched(case).sizes
+    for name, size in first.items():
+        sizes = [one[name] for one in others]
+        if sizes != [size] * len(others):
+            raise Found(
+                f"the field {name} of the server's state has {', '.join(map(str, [size, *sizes]))} numbers after "
+                f"rounds 1 to {len(sizes) + 1}",
+                place(case.config.algorithm, "round"),
+            )
+    return f"{sum(first.values())} numbers after every round"
+
+
+CHECKS: list[Check] = [
+    ("takes", takes),
+    ("upload and traffic", travels),
+    ("fields of upload", fields),
+    ("requires", requires),
+    ("asynchronous", late),
+    ("permuted clients", permuted),
+    ("fixed point", fixed_point),
+    ("state that stays in size", growth),
+]

@@ -1,0 +1,166 @@
+"""A class in a small study: the experiment, its runs, and what they found."""
+
+import copy
+import itertools
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mpifed.checking.families import MATRICES, Place, Table, graph_of, of_matrices, place_of, pool, sources
+from mpifed.checking.table import Open
+from mpifed.core.component import Component
+from mpifed.core.errors import UserError
+from mpifed.core.guards import Slip
+from mpifed.data.cache import Cache
+from mpifed.data.partition import Partition
+from mpifed.experiment.config import experiment
+from mpifed.experiment.job import Job
+from mpifed.experiment.prepare import Prepared, gathered
+from mpifed.experiment.run import start
+from mpifed.experiment.settings import Experiment
+from mpifed.results.result import Result
+
+ROUNDS = 6
+FIXED: Table = {  # every round is recorded, and nothing but ``rounds`` ends a run
+    "stop": {"diverged": 0},
+    "record": {"models": 1},
+    "evaluate": {},
+    "checkpoint": {"every_seconds": 0, "keep": True},
+}
+
+
+class Case:
+    """A component in a study, both as a table and built; ``folder`` is for files that are removed afterwards."""
+
+    def __init__(self, name: str, component: Component, place: Place, table: Table, folder: Path) -> None:
+        self.name = name
+        self.component = component
+        self.place = place
+        self.folder = folder
+        self.table = table | FIXED | {"rounds": min(ROUNDS, table.get("rounds", ROUNDS))}
+        self.config: Experiment = experiment(copy.deepcopy(self.table))
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """What the study needs before its first round, with all clients in one host."""
+        return gathered(self.config)
+
+    @property
+    def title(self) -> str:
+        """What was checked, and on what."""
+        config = self.config
+        parts = {"algorithm": config.algorithm, "problem": config.problem, "data": config.data}
+        others = [f"{key} {part.label()}" for key, part in parts.items() if part.label() != self.name]
+        return f"{self.name} with {', '.join(others)}, {config.rounds} rounds"
+
+    @cached_property
+    def result(self) -> Result:
+        """The run of the study, in this process."""
+        return self.run()
+
+    @cached_property
+    def again(self) -> Result:
+        """The same once more."""
+        return self.run()
+
+    def run(self, cache: Cache | None = None, path: Path | None = None, **changes: Any) -> Result:
+        """The result of the study with other settings, in this process; Open where these are refused."""
+        config = msgspec.structs.replace(self.config, **changes)
+        try:
+            found = start(Job(config, path, True), cache=cache)
+        except Slip:
+            raise
+        except UserError as refusal:
+            if not changes:
+                raise
+            raise Open(str(refusal)) from None
+        assert found is not None
+        return found.result()
+
+    def repeated(self) -> Result:
+        """The result, where a second run has the same bits; otherwise nothing can be compared with it."""
+        try:
+            first, second = self.result, self.again
+        except Exception:
+            raise Open("the run fails") from None
+        if difference(first, second):
+            raise Open("two runs with the same seed differ already")
+        return first
+
+
+def difference(one: Result, other: Result, rounding: float = 0.0) -> str:
+    """Where the models of two runs differ by more than ``rounding`` times the largest number; empty: nowhere."""
+    models, others = one.models["x"], other.models["x"]
+    if models.shape != others.shape:
+        return f"{len(models) - 1} and {len(others) - 1} rounds"
+    apart = abs(models - others).max(axis=1)
+    allowed = rounding * (1 + abs(models).max(axis=1))
+    wrong = ((apart > allowed) if rounding else (models != others).any(axis=1)).nonzero()[0]
+    return f"the models differ from round {wrong[0]} on, there by {apart[wrong[0]]:.2g}" if wrong.size else ""
+
+
+def case_of(cls: type[Component], own: Table, table: Table, folder: Path) -> Case:
+    """The case of a class with the options ``own``, in the study that a table describes, as far as it does.
+
+    Raises UserError for what is wrong in the table.
+    """
+    name = str(own["name"])
+    place = place_of(cls)
+    given = within(table, place.key)
+    if isinstance(given, dict) and given.get("name", name) == name:
+        own = own | given
+    component = place.family.build(copy.deepcopy(own), place.key)
+    if of_matrices(component):
+        place = MATRICES
+    wholes = [merged(study | graph_of(component), table) for study in place.studies]
+    data = place.family is Partition and "name" not in table.get("data", {})
+    choices = [pool(folder)] if data else sources(place, component)
+    if place.key == "data" or ("data" in table and not data):
+        choices = [table.get("data", {})]
+    wrong: UserError | None = None
+    for whole, choice in itertools.product(wholes, choices):
+        case = attempted(name, component, place, put(whole | {"data": choice}, place.key, own), folder)
+        if isinstance(case, Case):
+            return case
+        wrong = wrong or case
+    assert wrong is not None
+    raise wrong
+
+
+def attempted(name: str, component: Component, place: Place, table: Table, folder: Path) -> Case | UserError:
+    """The case with one source of data, or why this cannot be; a mistake in a user's class is one to be found."""
+    try:
+        case = Case(name, component, place, table, folder)
+        case.prepared  # noqa: B018 - made here
+    except Slip:
+        pass
+    except UserError as error:
+        return error
+    return case
+
+
+def within(table: Table, key: str) -> Any:
+    """The part of a table at a dotted key, or None."""
+    part: Any = table
+    for name in key.split("."):
+        part = part.get(name) if isinstance(part, dict) else None
+    return part
+
+
+def put(table: Table, key: str, value: Any) -> Table:
+    """The table with a value at a dotted key."""
+    name, _, rest = key.partition(".")
+    part = table.get(name, {})
+    part = {"name": part} if isinstance(part, str) else part
+    return table | {name: put(part, rest, value) if rest else value}
+
+
+def merged(usual: Table, own: Table) -> Table:
+    """A table whose parts that name nothing else go on from ``usual``."""
+    found = dict(usual)
+    for key, value in own.items():
+        more = isinstance(value, dict) and "name" not in value and isinstance(usual.get(key), dict)
+        found[key] = merged(usual[key], value) if more else value
+    return found

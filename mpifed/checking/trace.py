@@ -1,0 +1,113 @@
+"""What a method does in its first rounds: how often it selects, whom it asks, what travels, what it needs."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mpifed.checking.case import Case
+from mpifed.core.typing import Array
+from mpifed.federation.host import Host
+from mpifed.federation.peers.network import Network
+from mpifed.federation.request import FOR_THE_RECORD, SCORES, Reply, Request
+from mpifed.federation.server import Federation
+from mpifed.federation.transport import InProcess
+from mpifed.problems.base import Problem
+
+ROUNDS = 3
+NEEDS = {name: name for name in Problem.offers} | {"packed_hess": "hess"}  # method -> the one that ``requires`` names
+
+
+class Spy:
+    """A problem that notes which of its optional methods a method calls."""
+
+    def __init__(self, problem: Problem, called: dict[str, None]) -> None:
+        self._problem = problem
+        self._called = called
+
+    def __getattr__(self, name: str) -> Any:
+        if name in NEEDS:
+            self._called[NEEDS[name]] = None
+        return getattr(self._problem, name)
+
+
+class Watching(InProcess):
+    """A transport to the host in this process that notes to whom real numbers go, and who sends some."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self.asked: list[Request] = []
+
+    def send(self, request: Request) -> Reply:
+        reply = super().send(request)
+        told = any(isinstance(value, np.ndarray) and value.dtype.kind == "f" for value in (*request.args, request.each))
+        travels = told or reply.rows.size > 0
+        if travels and request.verb not in FOR_THE_RECORD and request.method not in SCORES:
+            self.asked.append(request)
+        return reply
+
+
+class Round(NamedTuple):
+    """A round: its selections, each a mask (m,), the clients asked (m,), by which methods, and the numbers sent up."""
+
+    selections: list[Array]
+    asked: Array
+    methods: tuple[str, ...]
+    up: float
+
+
+class Trace(NamedTuple):
+    """The first rounds of a method, and the methods of the problem that it called; ``sizes`` of the server's state."""
+
+    fed: Federation
+    rounds: list[Round]
+    called: tuple[str, ...]
+    sizes: list[dict[str, int]]
+
+
+def traced(case: Case, rounds: int = ROUNDS) -> Trace:
+    """Watch a method from its start."""
+    config = case.config
+    parts = case.prepared
+    host = parts.host
+    assert host is not None
+    called: dict[str, None] = {}
+    host.setup = host.setup._replace(problem=Spy(parts.setup.problem, called))  # type: ignore[arg-type]
+    host.join()
+    transport = Watching(host)
+    kind = Federation if config.graph is None else Network
+    fed = kind(transport, parts.setup, parts.selector, parts.data.sizes, parts.schedule)
+    drawn = selections(fed)
+    algorithm: Any = config.algorithm
+    fed.begin(0)
+    server = algorithm.start(fed)
+    found = []
+    sizes = []
+    for number in range(1, rounds + 1):
+        before = fed.ledger.bytes_up
+        transport.asked.clear()
+        drawn.clear()
+        fed.begin(number)
+        server = fed.observed(algorithm.round(fed, server))
+        asked = np.zeros(fed.m, bool)
+        for request in transport.asked:
+            asked |= fed.mask(request.to)
+        up = (fed.ledger.bytes_up - before) / fed.dtype.itemsize
+        methods = tuple(dict.fromkeys(request.method for request in transport.asked))
+        found.append(Round(list(drawn), asked, methods, up))
+        fed.evaluate(server.x)  # what the method records may need more of the problem
+        sizes.append({name: np.size(value) for name, value in zip(server._fields, server, strict=True)})
+    return Trace(fed, found, tuple(called), sizes)
+
+
+def selections(fed: Federation) -> list[Array]:
+    """A list to which every selection of a federation adds its mask (m,) from here on."""
+    drawn: list[Array] = []
+    select = fed.select
+
+    def selected(*args: Any, **named: Any) -> Array | None:
+        found = select(*args, **named)
+        drawn.append(fed.mask(found))
+        return found
+
+    setattr(fed, "select", selected)  # noqa: B010 - of this federation alone
+    return drawn

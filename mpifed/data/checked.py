@@ -1,0 +1,80 @@
+"""Data and partitions of a user's own: how many clients there are, and whether their samples fit."""
+
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.component import fields_of
+from mpifed.core.guards import Guard, Slip, Wrong, shown
+from mpifed.core.typing import Array, Matrix
+from mpifed.data.base import Data, Dataset, Wrapped
+
+
+class Checked(Wrapped):
+    """A data set of which every part that is read has the rows, columns and labels that it says."""
+
+    def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
+        found = super().part(lo, hi, test)
+        sizes = self.sizes_test if test else self.sizes
+        assert sizes is not None
+        wanted = (int(sizes[lo:hi].sum()), self.n)
+        where = f"{'rows_test' if test else 'rows'}({lo}, {hi}) of {type(self.whole).__name__} returns"
+        right = f"it must return X {wanted} and y ({wanted[0]},)"
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise Slip(f"{where} {shown(found)}: {right}")
+        X, y = found
+        if np.ndim(X) != 2 or X.shape != wanted:
+            raise Slip(f"{where} X as {shown(X)}: {right}")
+        if np.shape(y) != wanted[:1]:
+            raise Slip(f"{where} y as {shown(y)}: {right}")
+        return X, y
+
+
+def load(source: Any, result: Any, seed: int, dtype: str) -> Dataset:
+    """The data set."""
+    if not isinstance(result, Dataset):
+        raise Wrong(f"returns {shown(result)}: it must return a mpifed.Dataset")
+    for name in ("m", "n", "sizes"):
+        if not hasattr(result, name):
+            raise Wrong(f"returns a data set without {name}")
+    for name in ("sizes", "sizes_test"):
+        sizes = getattr(result, name)
+        least = name == "sizes"
+        if sizes is not None:
+            counts(sizes, int(result.m), name, int(least))
+            setattr(result, name, np.asarray(sizes))
+    kind: type[Data] = type(source)
+    default = fields_of(kind)["clients"].default
+    asked = source.clients
+    if asked is not None and asked not in (default, result.m):
+        raise Wrong(f"returns a data set of {result.m} clients, and data.clients = {asked}")
+    return Checked(result)
+
+
+def counts(sizes: Any, m: int, name: str, least: int) -> None:
+    """Wrong where ``sizes`` are no numbers of samples of m clients."""
+    array = np.asarray(sizes)
+    if array.shape != (m,) or array.dtype.kind not in "iu":
+        raise Wrong(f"returns {name} as {shown(sizes)}: they are whole numbers, one for each of the {m} clients")
+    if (array < least).any():
+        raise Wrong(
+            f"returns {name} with {array.min()} samples for client {array.argmin()}: at least {least} is needed"
+        )
+
+
+def deal(partition: Any, result: Any, y: Array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """The order of the rows and how many each client owns."""
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise Wrong(f"returns {shown(result)}: it must return order, distinct row numbers, and sizes (m,)")
+    order, sizes = np.asarray(result[0]), np.asarray(result[1])
+    counts(sizes, m, "sizes", 1)
+    if order.ndim != 1 or order.dtype.kind not in "iu" or len(order) < sizes.sum():
+        raise Wrong(f"returns order as {shown(result[0])}: it must be {sizes.sum()} row numbers, as many as sizes say")
+    if len(order) and (order.min() < 0 or order.max() >= len(y)):
+        raise Wrong(f"returns row {order.max() if order.min() >= 0 else order.min()}, and there are {len(y)} rows")
+    if len(np.unique(order)) < len(order):
+        raise Wrong("returns a row twice: each row belongs to one client")
+    return order[: sizes.sum()], sizes  # what is left over belongs to nobody
+
+
+GUARDS: dict[str, dict[str, Guard]] = {"data": {"load": load}, "partitions": {"deal": deal}}

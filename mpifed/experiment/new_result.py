@@ -1,0 +1,53 @@
+"""What a run's result file says of it before the first round."""
+
+from typing import Any
+
+from mpifed.experiment.config import Experiment
+from mpifed.experiment.job import Job
+from mpifed.experiment.kernels import recorded
+from mpifed.experiment.notes import changed, described, different, drawn, notes, redrawn, without_effect
+from mpifed.experiment.prepare import Prepared
+from mpifed.experiment.resume import forget_end
+from mpifed.mpi.world import World
+from mpifed.results.recorder import Recorder
+
+
+def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
+    """The result file of a job, with the rounds up to its checkpoint."""
+    again = redrawn(job.before, job.saved)
+    before = None if job.saved is None else job.before
+    attributes = {
+        "config": job.config.toml(),
+        "seed": job.config.seed,
+        "ranks": world.size,
+        "mpi_library": world.library,
+        "block_bytes": parts.block.bytes,
+        "block_bytes_because": parts.block.reason,
+        **recorded(parts.setup.kernels),
+        "changed": " ".join(job.config.changed()),
+        **private(job.config, again),
+        **described(parts.setup.weights),
+        "blas": parts.blas[0],
+        "notes": "\n".join([*notes(job.config, parts.setup.m), *circumstances(job, parts)]),
+    }
+    last = -1 if job.saved is None else job.saved.round
+    if before is not None:
+        forget_end(before, job.config, last)
+    recorder = Recorder(job.path, attributes, parts.setup.m, job.force or job.before is not None, before, last)
+    recorder.at_once = "rounds_redrawn" in attributes  # for the uploads of all rounds to be counted after a crash
+    return recorder
+
+
+def circumstances(job: Job, parts: Prepared) -> list[str]:
+    """What a user should know of a run's options that are too large, of its graph, its data and its machines."""
+    sizes = without_effect(job.config, parts.data.sizes, parts.setup.start.size)
+    kernels = [*different(parts.blas), *changed(parts.blas[0], job.before, job.saved)]
+    return [*sizes, *drawn(parts.setup.weights), *parts.data.notes, *kernels]
+
+
+def private(config: Experiment, again: int) -> dict[str, Any]:
+    """The root attributes that say what uploads guarantee, where the algorithm has noise; ``again``: rounds redrawn."""
+    privacy = config.algorithm.privacy()
+    if privacy is None:
+        return {}
+    return {"privacy": str(privacy), **({"rounds_redrawn": again} if privacy.holds else {})}

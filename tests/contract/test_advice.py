@@ -1,0 +1,98 @@
+"""What people write at first works, or the sentence says what does; what has no effect is said."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mpifed
+from mpifed.cli.main import main
+from mpifed.core.errors import Trouble
+
+SMALL = ["run", "data.clients=6", "data.features=5", "rounds=2", "-o", "out.h5"]
+FILE = ["run", "rounds=2", "-o", "out.h5"]
+SENTENCES = {
+    "algorithm=fedavg algorithm.lr=0.1": r"what to tune first is algorithm.step, such as algorithm.step = 0.1$",
+    "algorithm=gd algorithm.lr=0.1": r"what to tune first is algorithm.gamma, such as algorithm.gamma = 0.1$",
+    "algorithm=pfedme algorithm.step=0.1": r"what to tune first is algorithm.lr, such as algorithm.lr = 0.1$",
+    "compress=topk": r'write compress.up = "topk" for uploads, .* and options such as compress.up.k = 10$',
+    "stop.seconds=50ms": r"it must be a number, not a text; in seconds that is 0.05$",
+    "system.latency=50ms": r"it must be a number; in seconds that is 0.05$",
+    "rounds=1.5": r"rounds = 1.5 is wrong: it must be a whole number",
+    "data=digits problem=softmax data.partition.alpha=0.1": r'; with data.partition.name = "dirichlet" there is alpha$',
+    "stop.accuracy=0.9": r"stop.accuracy = 0.9 is wrong: least-squares has no classes, so no accuracy is recorded$",
+    "data=matrix.npz": r"a matrix of scipy.sparse.save_npz and no labels: write numpy.savez\(file, X_data=A.data",
+    "data=none.npz": r'data.path = "none.npz" is not a file',
+    "data=fed.npz problem=logistic": r"it needs two classes, but there are .*; problem=least-squares takes them$",
+}
+WORKS = {
+    "algorithm=fedavg algorithm.step=0.1": "",
+    "rounds=2e0": "",
+    "data=fed.npz": "",
+    "data=table.csv data.clients=6": r"feature 0 of table.csv \(counted from 0\) numbers the rows: take the column out",
+    "data=digits problem=softmax data.clients=5 data.partition=dirichlet data.partition.alpha=0.1": "",
+    "compress.up=topk compress.up.k=50": r"compress.up.k = 50 is above the 5 numbers of a message: all are sent",
+    "algorithm=ef21 algorithm.compressor=topk algorithm.compressor.k=9": r"algorithm.compressor.k = 9 is above the 5",
+    "algorithm=fedavg algorithm.batch_size=1000": r"batch_size = 1000 is above the \d+ samples of the largest client",
+}
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
+    np.savez("fed.npz", X=X, y=y, client=np.arange(60) % 6)
+    sp.save_npz("matrix.npz", sp.csr_array(X))
+    np.savetxt("table.csv", np.c_[np.arange(60), X[:, :2], y], delimiter=",", header="id,a,b,y", comments="")
+
+
+def command(words):
+    return [*(FILE if "data=" in words else SMALL), *words.split()]
+
+
+@pytest.mark.parametrize("words", SENTENCES)
+def test_what_cannot_work_is_told_with_what_does(words, capsys):
+    assert main(command(words)) == 2
+    said = capsys.readouterr().err.strip().removeprefix("mpifed: ")
+    assert re.search(SENTENCES[words], said), said
+
+
+@pytest.mark.parametrize("words", WORKS)
+def test_what_people_write_at_first_works_and_says_what_has_no_effect(words, capsys):
+    assert main([*command(words), "-q"]) == 0
+    result = mpifed.load("out.h5")
+    assert result.status == "finished"
+    assert re.search(WORKS[words], result.attrs["notes"]), result.attrs["notes"]
+
+
+def test_a_data_file_may_be_named_in_an_experiment_file_and_is_beside_it(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "fed.npz").rename(tmp_path / "sub" / "own.npz")
+    (tmp_path / "sub" / "study.toml").write_text('rounds = 2\ndata = "own.npz"\n')
+    result = mpifed.run("sub/study.toml")
+    assert len(result.clients["samples"]) == 6
+    np.testing.assert_array_equal(result.x, mpifed.run(rounds=2, data=str(tmp_path / "sub" / "own.npz")).x)
+
+
+def test_in_python_a_result_that_exists_asks_for_force(tmp_path):
+    mpifed.run(SMALL_STUDY, path="out.h5")
+    with pytest.raises(mpifed.UserError, match=r"^out.h5 exists: pass force=True to overwrite it, or another path$"):
+        mpifed.run(SMALL_STUDY, path="out.h5")
+    assert mpifed.run(SMALL_STUDY, path="out.h5", force=True).status == "finished"
+
+
+SMALL_STUDY = {"data": {"clients": 6, "features": 5}, "rounds": 1}
+
+
+def test_an_optimum_that_a_run_goes_below_fails_it():
+    with pytest.raises(Trouble, match="is not the least f"):
+        mpifed.run(SMALL_STUDY, stop={"optimum": 1.9, "objective_gap": 1e-3}, rounds=5)
+
+
+def test_a_stream_takes_any_word_and_never_one_of_the_program():
+    own = mpifed.stream(1, "my own word", 2).random(4)
+    np.testing.assert_array_equal(own, mpifed.stream(1, "my own word", 2).random(4))
+    others = [mpifed.stream(1, word, 2).random(4) for word in ("data", "clients", "my other word")]
+    assert all((own != other).any() for other in others)

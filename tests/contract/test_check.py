@@ -1,0 +1,216 @@
+"""What check says of classes with a mistake, and of all of mpifed's own."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import mpifed
+from mpifed.api.study import study
+from mpifed.checking.case import case_of
+from mpifed.checking.check import checks_of
+from mpifed.checking.families import KINDS
+from mpifed.checking.table import FAILED, OPEN, PASSED, carried_out
+from mpifed.core.objects import plain
+from mpifed.mpi.launcher import LAUNCHERS
+from tests.contract import wrong
+from tests.helpers.algorithm_cases import GRAPH_SETTINGS, SETTINGS
+from tests.helpers.commands import mpifed as command
+
+HERE = Path(__file__).parent
+OUTSIDE = ("1 and 3 ranks", "stopped and resumed")  # they start processes
+METHODS = [
+    (wrong.SelectsNobody, "takes", "round: selects 0 times in round 1, and takes = Takes.SELECTED says 1"),
+    (wrong.AsksOthers, "takes", "asks client"),
+    (wrong.AsksNobodyElse, "takes", "asks the selected clients alone in 3 rounds"),
+    (wrong.SendsTwo, "upload and traffic", "10 numbers travel up for each client and selection in round 1"),
+    (wrong.KeepsElsewhere, "fields of upload", "upload.kept = 'z'"),
+    (wrong.NeedsMore, "requires", 'calls f.lipschitz, and requires does not name it: Need("lipschitz")'),
+    (wrong.NeedsLess, "requires", "requires names hessian, and 3 rounds did not call it"),
+    (wrong.LooksAside, "blocks of other sizes", "gradient: with block_bytes = 1"),
+    (wrong.DrawsAnywhere, "two runs, same bits", "random numbers come from f.rng"),
+    (wrong.Grows, "state that stays in size", "the field path of the server's state has 1, 2, 3 numbers"),
+    (wrong.FirstOfAll, "permuted clients", "in the opposite order"),
+    (wrong.Shrinks, "fixed point", "6 rounds take it"),
+    (wrong.Fails, "what it returns", "AttributeError: 'Local' object has no attribute 'gradients'"),
+]
+OTHERS = [
+    (wrong.WrongSlope(), "gradient", "slope: ∂f/∂x_0 of client"),
+    (wrong.WrongBend(), "Hessian", "∇²f v of client 0 is off by 0.1 of its length"),
+    (wrong.LowBound(), "curvature", "lipschitz of client"),
+    (wrong.Written(slip="neighbours"), "a client alone", "alone and in a block of 4: the rows differ"),
+    (wrong.Written(slip="common"), "common point and rows", "for the same point in each of 4 rows"),
+    (wrong.Written(slip="value"), "value and value_grad", "value and value_grad differ by 0.001"),
+    (wrong.Written(slip="convexity"), "curvature", "convexity of client 0 is 1000"),
+    (wrong.Written(slip="clipped"), "clipped gradients", "with the bound 1e12 it differs from grad"),
+    (wrong.Written(slip="hessian"), "Hessian", "hessian: ∇²f v of client 0 is off by 1 of its length"),
+    (
+        wrong.Half(slip="delta"),
+        "errors",
+        "E‖C(x) − x‖² is 1·‖x‖² for a vector of ones, and delta says at most 0.25",
+    ),
+    (wrong.Half(slip="omega"), "errors", "a compressor with an omega is unbiased"),
+    (wrong.Half(slip="rows"), "a row alone", "row 0 alone and among 5 rows differs"),
+    (wrong.InTurn(slip="turn"), "rounds out of turn", "round 5 selects"),
+    (wrong.InTurn(slip="weights"), "odds", "of 2000 rounds, and weights say 0.5"),
+    (wrong.Noise(slip="draws"), "samples", "differ: rows of a client depend on nothing but the seed"),
+    (wrong.Shuffled(slip="draws"), "parts", "two deals from the same generator differ"),
+    (wrong.Relative(slip="d"), "step sizes", "γ of a client with d = 1"),
+    (wrong.Uphill(slip="up"), "minimisers", "up to"),
+    (wrong.Path(slip="grows"), "memory", "numbers after steps 1 to 3"),
+]
+
+
+RIGHT = [wrong.Descent, wrong.Squares, wrong.Written, wrong.Half, wrong.InTurn, wrong.Noise, wrong.Shuffled]
+RIGHT += [wrong.Relative, wrong.Uphill, wrong.Path]
+
+MANY = {"k": 2}
+GENTLE = {"name": "constant", "a": 0.004}
+NEEDED = {  # options that a member of mpifed's own cannot do without, or with which it converges on the small study
+    "compressors": {"topk": MANY, "randk": MANY, "randseqk": MANY},
+    "solvers": {"gd": {"steps": 3}},
+    "distributions": {
+        "constant": {"value": 100.0},
+        "uniform": {"low": 1.0, "high": 100.0},
+        "lognormal": {"median": 100.0},
+        "exponential": {"mean": 100.0},
+        "pareto": {"scale": 10.0},
+    },
+    "algorithms": {**SETTINGS, **GRAPH_SETTINGS},
+    "problems": {"mlp": {"hidden": [4]}},
+    "data": {"synthetic": {"clients": 6, "features": 5, "least": 6, "most": 20}, "images": {"clients": 6, "size": 6}},
+}
+ELSEWHERE = {"cnn", "torch", "file", "arrays", "replay"}  # they need PyTorch, a file or a program
+ELSEWHERE |= {"qot", "sct", "adult", "rcv1", "a9a", "w8a", "phishing", "mushrooms", "mnist", "fmnist", "medical-mnist"}
+MEMBERS = [(kind, name) for kind, family in KINDS.items() for name in family.choices if name not in ELSEWHERE]
+FIRST = list({kind: (kind, name) for kind, name in reversed(MEMBERS)}.values())  # one of each family
+
+
+def rows(component, but=OUTSIDE, options=None):
+    """The rows of all checks of a component, without those ``but``, by name."""
+    cls = component if isinstance(component, type) else type(component)
+    table = study(None, None, {})
+    own = plain(component, "component") | (options or {})
+    with tempfile.TemporaryDirectory() as folder:
+        case = case_of(cls, own, table, Path(folder))
+        return {row.check: row for row in carried_out([one for one in checks_of(cls) if one[0] not in but], case)}
+
+
+def failing(found):
+    return {name: row.about for name, row in found.items() if row.outcome == FAILED}
+
+
+@pytest.mark.parametrize(("method", "check", "words"), METHODS, ids=lambda value: getattr(value, "__name__", ""))
+def test_a_mistake_of_a_method_is_found_by_its_check_alone(method, check, words):
+    found = failing(rows(method))
+    assert list(found) == [check]
+    assert words in found[check]
+    assert "wrong.py" in found[check]
+
+
+@pytest.mark.parametrize(("component", "check", "words"), OTHERS, ids=lambda value: str(value)[:40])
+def test_a_mistake_of_another_component_is_found_by_its_check(component, check, words):
+    found = failing(rows(component))
+    assert words in found[check]
+    assert found[check].startswith("wrong.py:")
+
+
+@pytest.mark.parametrize("cls", RIGHT)
+def test_a_class_that_is_right_passes(cls):
+    assert not failing(rows(cls))
+
+
+@pytest.mark.slow
+def test_what_a_method_hides_from_its_state_is_found_where_another_process_resumes():
+    found = failing(rows(wrong.Remembers, but=["1 and 3 ranks"]))
+    assert list(found) == ["stopped and resumed"]
+    assert "stopped after round 3 and resumed in another process" in found["stopped and resumed"]
+
+
+@pytest.mark.slow
+def test_what_depends_on_the_hosts_of_clients_is_found_on_ranks():
+    assert "1 and 3 ranks" in failing(rows(wrong.LooksAside, but=["stopped and resumed"]))
+
+
+@pytest.mark.slow
+def test_a_report_is_true_where_nothing_failed_and_says_what_could_not_be_checked():
+    report = mpifed.check(wrong.Descent(gamma=0.02), rounds=4, data={"clients": 6})
+    assert report
+    assert {row.outcome for row in report.rows} == {PASSED, OPEN}
+    found = {row.check: row for row in report.rows}
+    assert found["1 and 3 ranks"].about == "3 ranks: the same bits"
+    assert found["stopped and resumed"].about == "stopped after round 2 of 4: the same bits"
+    assert found["asynchronous"].about.startswith("it is not asynchronous")
+    assert "11 passed, 0 failed" in str(report) or "12 passed, 0 failed" in str(report)
+
+
+def test_a_class_of_a_program_is_checked_as_far_as_this_process_goes():
+    class Mine(wrong.Descent):
+        """Of this function alone."""
+
+    found = {row.check: row for row in mpifed.check(Mine).rows}
+    assert not failing(found)
+    for name in OUTSIDE:
+        assert found[name].outcome == OPEN
+        assert "put it into a file" in found[name].about
+
+
+def test_steps_that_are_too_long_and_noise_with_a_seed_are_no_mistake_of_the_fixed_point():
+    server = mpifed.server_optimizers.Adagrad(lr=0.05, beta1=0.0)
+    long = rows(mpifed.algorithms.FedOpt(step=mpifed.steps.Constant(a=0.02), server=server))
+    assert (long["fixed point"].outcome, "steps are too long" in long["fixed point"].about) == (OPEN, True)
+    drawn = rows(mpifed.algorithms.FlameDP(noise_seed=4))
+    assert (
+        drawn["fixed point"].about == drawn["permuted clients"].about == "it draws random numbers, or the problem does"
+    )
+
+
+@pytest.mark.slow
+def test_secret_noise_and_methods_that_draw_are_said_to_be_open():
+    found = rows(mpifed.algorithms.FlameDP())
+    assert found["two runs, same bits"].outcome == OPEN
+    assert "noise is secret" in found["two runs, same bits"].about
+    found = rows(mpifed.algorithms.Marina())
+    assert "draws random numbers" in found["fixed point"].about
+    assert not failing(found)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["wrong.py:SelectsNobody", "rounds=2"], 1, "round: selects 0 times in round 1"),
+        pytest.param(["adamw"], 0, "0 failed", marks=pytest.mark.slow),
+        (["wrong.py:Squared"], 2, "wrong.py has no class Squared"),
+        (["wrong.py:Server"], 2, "Server"),
+        (["fedavgg"], 2, "did you mean 'fedavg'"),
+        (["fedavg", "algorithm.k=3"], 2, "unknown key 'algorithm.k'"),
+        (["fedavg", "selection.count=99"], 2, "selection.count = 99 is wrong"),
+        (["wrong.py:Descent", "--rounds=3"], 2, "write rounds=3"),
+    ],
+)
+def test_the_exit_code_is_1_where_a_check_failed_and_2_for_a_mistake_in_the_command(words, code, said):
+    done = command("check", *words, cwd=HERE)
+    assert (done.code, said in done.out + done.err) == (code, True), done.out + done.err
+
+
+def test_ranks_are_refused(monkeypatch):
+    monkeypatch.setenv(LAUNCHERS[0], "3")
+    with pytest.raises(mpifed.UserError, match="call it without mpirun"):
+        mpifed.check(wrong.Descent)
+
+
+def passes(kind, name, but):
+    found = rows(KINDS[kind].member(name, "name"), but, NEEDED.get(kind, {}).get(name))
+    assert not failing(found)
+    assert PASSED in {row.outcome for row in found.values()}
+
+
+@pytest.mark.parametrize(("kind", "name"), FIRST)
+def test_one_of_every_family_passes(kind, name):
+    passes(kind, name, OUTSIDE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "name"), MEMBERS)
+def test_all_of_mpifeds_own_pass(kind, name):
+    passes(kind, name, () if kind == "algorithms" else OUTSIDE)

@@ -1,0 +1,110 @@
+"""Clients may be named in any order, as a list or by a mask: the result is that of the numbers in rising order."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import mpifed
+from mpifed import Algorithm, Array, Graph, Selection, Selector
+from mpifed.graphs.base import Edges
+
+STUDY = {"data": {"clients": 7, "features": 5}, "rounds": 2}
+WAYS = {
+    "a list": [1, 4, 6],
+    "not sorted": [6, 1, 4],
+    "an array": np.array([4, 6, 1], np.int32),
+    "a mask": np.isin(np.arange(7), [1, 4, 6]),
+}
+
+
+class Client(NamedTuple):
+    z: Array
+
+
+class Server(NamedTuple):
+    x: Array
+
+
+class Named(Algorithm):
+    """Calls the clients of WAYS[way], with ``each`` in that order."""
+
+    way: str = "a list"
+    kind: str = "call"
+
+    def join(self, f):
+        return Client(f.zeros(f.n))
+
+    def start(self, fed):
+        return Server(fed.initial())
+
+    def round(self, fed, server):
+        to = WAYS[self.way]
+        ids = np.flatnonzero(to) if self.way == "a mask" else np.asarray(to)
+        each = 10.0 * ids[:, None] + np.arange(2)
+        assert fed.mask(to).nonzero()[0].tolist() == [1, 4, 6]
+        if self.kind == "arrivals":
+            fed.send(self.own, server.x, to=to, each=each)
+            fed.arrivals()
+            who, G, named = fed.call(of=to)
+        else:
+            who, G, named = fed.call(self.own, server.x, to=to, each=each)
+        assert (who == ids).all()
+        assert (named == 10 * ids).all()
+        mean = fed.mean(self.gradient, server.x, to=to)
+        np.testing.assert_allclose(mean, G.mean(axis=0), rtol=1e-12)
+        return Server(server.x - 0.1 * mean)
+
+    def own(self, f, client, x, e):
+        assert (e[:, 0] == 10 * f.ids).all()
+        return client, (f.ids.astype(float), f.grad(x), e[:, 0])
+
+    def gradient(self, f, client, x):
+        return client, f.grad(x)
+
+
+class Chosen(Selection):
+    way: str = "a list"
+
+    def selector(self, seed, m, rounds):
+        return Selector(3, lambda round, again: WAYS[self.way])
+
+
+class Ring(Graph):
+    way: str = "edges"
+
+    def edges(self, m, rng):
+        ring = np.array([[i, (i + 1) % m] for i in range(m)])
+        weights = np.arange(1, m + 1) / (3 * m)
+        return {
+            "edges": Edges(np.sort(ring, axis=1)[np.lexsort(np.sort(ring, axis=1).T[::-1])]),
+            "an array": ring[::-1],
+            "both directions": np.vstack([ring, ring[:, ::-1]]),
+            "twice": Edges(np.vstack([ring, ring])),
+            "a list": ring.tolist(),
+            "weighted": Edges(ring, weights),
+            "weighted both ways": Edges(np.vstack([ring[::-1, ::-1], ring]), np.r_[weights[::-1], weights]),
+        }[self.way]
+
+
+@pytest.mark.parametrize("kind", ["call", "arrivals"])
+@pytest.mark.parametrize("way", WAYS)
+def test_replies_come_in_the_order_that_was_asked_for_and_each_goes_along(way, kind):
+    x = mpifed.run(STUDY, algorithm=Named(way=way, kind=kind)).x
+    np.testing.assert_array_equal(x, mpifed.run(STUDY, algorithm=Named()).x)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_selection_may_name_clients_in_any_way(way):
+    x = mpifed.run(STUDY, algorithm="fedavg", selection=Chosen(way=way)).x
+    np.testing.assert_array_equal(x, mpifed.run(STUDY, algorithm="fedavg", selection=Chosen()).x)
+
+
+@pytest.mark.parametrize(
+    ("way", "same"),
+    [(way, "edges") for way in ("an array", "both directions", "twice", "a list")]
+    + [("weighted both ways", "weighted")],
+)
+def test_a_graph_may_name_edges_in_any_order(way, same):
+    x = mpifed.run(STUDY, algorithm="extra", graph=Ring(way=way)).x
+    np.testing.assert_array_equal(x, mpifed.run(STUDY, algorithm="extra", graph=Ring(way=same)).x)

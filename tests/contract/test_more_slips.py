@@ -1,13 +1,15 @@
 """Seldom made slips in methods of a user's own: each is one sentence that names file and method, and exit code 2."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
 from mpifed.cli.main import main
+from tests.contract.sentences import told, words
 from tests.helpers.commands import mpifed
+
+pytestmark = pytest.mark.usefixtures("here")
 
 SMALL = ["run", "data.clients=6", "data.features=5", "rounds=3", "kernels=numpy", "-q", "-o", "out.h5"]
 SLIPS = {  # options of a study and the class: slip -> the beginning of the sentence; FILE is more_slips.py
@@ -359,26 +361,16 @@ ON_RANKS = {  # what only some ranks see
 CASES = [(where, slip, sentence) for where, slips in SLIPS.items() for slip, sentence in slips.items()]
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    shutil.copy(Path(__file__).parent / "more_slips.py", tmp_path)
-    monkeypatch.chdir(tmp_path)
-
-
 def command(where, slip):
     """The run of a study with these options, of which the last names a class of more_slips.py."""
-    *settings, last = where.split()
-    key, _, name = last.partition(":")
-    return [*SMALL, *settings, f"{key}=more_slips.py:{name}", *([f"{key}.slip={slip}"] if slip else [])]
+    return [*SMALL, *words(where, slip, "more_slips.py")]
 
 
 @pytest.mark.parametrize(("where", "slip", "sentence"), CASES, ids=[f"{where}: {slip}" for where, slip, _ in CASES])
 @pytest.mark.filterwarnings("ignore:coroutine")
 def test_a_slip_is_one_sentence_that_names_the_file_and_the_method(where, slip, sentence, capsys):
-    assert main(command(where, slip)) == 2
-    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("mpifed: ")]
-    assert len(said) == 1
-    assert re.search(sentence.replace("FILE", "more_slips.py"), said[0].removeprefix("mpifed: ")), said
+    said = told(command(where, slip), capsys)
+    assert re.search(sentence.replace("FILE", "more_slips.py"), said), said
 
 
 @pytest.mark.parametrize(("where", "slip"), [(where, slip) for where, slips in WORK.items() for slip in slips])

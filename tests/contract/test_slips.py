@@ -1,14 +1,14 @@
 """Each slip in a class of a user's own is one sentence that names the user's file and method, and exit code 2."""
 
 import re
-import shutil
-from pathlib import Path
 
 import pytest
 
-from mpifed.cli.main import main
+from tests.contract.sentences import told, words
 
-SMALL = ["run", "data.clients=6", "data.features=5", "rounds=2", "-o", "out.h5"]
+pytestmark = pytest.mark.usefixtures("here")
+
+SMALL = ["run", "data.clients=6", "data.features=5", "rounds=2", "kernels=numpy", "-o", "out.h5"]
 IDS = r"clients are numbered from 0 to 5$"
 G = "^the client method gradient of slips.py"
 PAIR = r"it must return \(new state, upload\), one row for each of the c clients$"
@@ -72,7 +72,7 @@ METHOD = {
     "writes": r"^the client method gradient writes into an array that it received, .*slips.py, line \d+\)$",
 }
 OTHERS = {  # option of a study: slip -> sentence
-    "algorithm=fedavg selection": {
+    "algorithm=fedavg selection:Chosen": {
         "list": r"^selector of slips.py returns a list of 3: it must return a mpifed.Selector",
         "size": r"^selector of slips.py returns a selector of size 7: it must be a whole number from 1 to the 6",
         "half": r"^selector of slips.py returns a selector of size 2.5: it must be a whole number",
@@ -179,25 +179,15 @@ CASES = [("algorithm:Method", slip, sentence) for slip, sentence in METHOD.items
 CASES += [(where, slip, sentence) for where, slips in OTHERS.items() for slip, sentence in slips.items()]
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    shutil.copy(Path(__file__).parent / "slips.py", tmp_path)
-    monkeypatch.chdir(tmp_path)
-
-
 def command(where, slip):
     """The run of a study in which ``where`` ends with the key and the class of slips.py that it names."""
-    *settings, last = where.split()
-    key, _, name = last.partition(":")
-    named = [f"{key}=slips.py:{name or 'Chosen'}", *([f"{key}.slip={slip}"] if slip else [])]
-    sizes = [] if "Source" in last or "Deal" in last else SMALL[1:3]
-    return [SMALL[0], *sizes, *SMALL[3:], *settings, *named]
+    sizes = [] if "Source" in where or "Deal" in where else SMALL[1:3]
+    return [SMALL[0], *sizes, *SMALL[3:], *words(where, slip, "slips.py")]
 
 
 @pytest.mark.parametrize(("where", "slip", "sentence"), CASES, ids=[f"{where}: {slip}" for where, slip, _ in CASES])
 def test_a_slip_is_one_sentence_that_names_the_file_and_the_method(where, slip, sentence, capsys):
-    assert main(command(where, slip)) == 2
-    said = capsys.readouterr().err.strip().splitlines()[-1].removeprefix("mpifed: ")
+    said = told(command(where, slip), capsys)
     assert re.search(sentence, said), said
 
 

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 from mpifed.checking.case import Case
 from mpifed.checking.table import Check, Found, Open, place
+from mpifed.core.errors import UserError
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array, Matrix
 from mpifed.federation.participation.selection import Selector
@@ -57,9 +58,12 @@ def dealt(case: Case) -> str:
 def turns(case: Case) -> str:
     """Who is selected in a round does not depend on the rounds that were asked for before."""
     m = case.prepared.setup.m
-    selector = selectors(case, m)
-    fresh = selectors(case, m)
-    last = max(TURNS) if case.config.rounds >= max(TURNS) or not limited(case) else case.config.rounds
+    last = max(TURNS)
+    try:
+        selector, fresh = (selectors(case, m, last) for _ in range(2))
+    except UserError:  # a recorded selection has the rounds of the study alone
+        last = case.config.rounds
+        selector, fresh = (selectors(case, m, last) for _ in range(2))
     wanted = [round for round in TURNS if round <= last]
     found = {round: selector.select(round, 0) for round in range(1, last + 1)}
     for round in wanted:
@@ -74,15 +78,10 @@ def turns(case: Case) -> str:
     return f"rounds {', '.join(map(str, wanted))} in turn and out of turn: the same"
 
 
-def limited(case: Case) -> bool:
-    """Whether a selection is made for the rounds of the study alone."""
-    return case.component.label() == "replay"
-
-
-def selectors(case: Case, m: int) -> Selector:
-    """The selector of the study; Open for one that learns from the clients first."""
+def selectors(case: Case, m: int, rounds: int) -> Selector:
+    """The selector of a run of ``rounds`` rounds; Open for one that learns from the clients first."""
     rule: Any = case.component
-    found: Selector = rule.selector(case.config.seed, m, case.config.rounds)
+    found: Selector = rule.selector(case.config.seed, m, rounds)
     if found.learn is not None:
         raise Open("the clients tell it its odds when a run begins")
     return found
@@ -96,7 +95,7 @@ def named(ids: Array | None, m: int) -> list[int]:
 def odds(case: Case) -> str:
     """How often each client is selected, against ``weights``, which are 1/(m p_i)."""
     m = case.prepared.setup.m
-    selector = selectors(case, m)
+    selector = selectors(case, m, case.config.rounds)
     if selector.weights is None:
         raise Open("its selector has no weights")
     counts = np.zeros(m)

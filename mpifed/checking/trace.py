@@ -6,8 +6,8 @@ import numpy as np
 
 from mpifed.checking.case import Case
 from mpifed.core.typing import Array
+from mpifed.experiment.prepare import federation
 from mpifed.federation.host import Host
-from mpifed.federation.peers.network import Network
 from mpifed.federation.request import FOR_THE_RECORD, SCORES, Reply, Request
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess
@@ -74,8 +74,7 @@ def traced(case: Case, rounds: int = ROUNDS) -> Trace:
     host.setup = host.setup._replace(problem=Spy(parts.setup.problem, called))  # type: ignore[arg-type]
     host.join()
     transport = Watching(host)
-    kind = Federation if config.graph is None else Network
-    fed = kind(transport, parts.setup, parts.selector, parts.data.sizes, parts.schedule)
+    fed = federation(config, transport, parts)
     drawn = selections(fed)
     algorithm: Any = config.algorithm
     fed.begin(0)

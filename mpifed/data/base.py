@@ -1,5 +1,6 @@
 """Base classes of federated data: a Dataset holds the samples of all clients, a Data source loads or generates it."""
 
+import itertools
 import os
 import re
 from abc import abstractmethod
@@ -18,7 +19,15 @@ Clients = Annotated[int, Meta(ge=1, le=10**8, description="number of clients m")
 Test = Annotated[float, Meta(ge=0, lt=1, description="share of each client's samples that is kept for testing")]
 
 
-FILES = re.compile(r"\.(h5|hdf5|npz|mat|svm|libsvm|svmlight|csv|parquet|pq)(\.gz|\.bz2)?$")  # data files by their names
+SUFFIXES = {
+    "HDF5": (".h5", ".hdf5"),
+    "NPZ": (".npz",),
+    "MATLAB": (".mat",),
+    "LIBSVM": (".svm", ".libsvm", ".svmlight"),
+    "CSV": (".csv",),
+    "Parquet": (".parquet", ".pq"),
+}  # of data files, by format
+FILES = re.compile(rf"({'|'.join(map(re.escape, itertools.chain(*SUFFIXES.values())))})(\.gz|\.bz2)?$")
 
 
 class Dataset:

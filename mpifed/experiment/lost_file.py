@@ -17,10 +17,8 @@ def lost(recorder: Recorder, checkpoints: CheckpointWriter, *state: Any) -> str:
     if own and place.parent.is_dir():
         with contextlib.suppress(Trouble):  # the previous one stays
             checkpoints.save(*state)
-    said = (
-        f"{recorder.path} was {recorder.lost} while the run wrote to it, and the run ends after {recorder.count - 1} "
-    )
-    said += "rounds: "
+    what = f"{recorder.path} was {recorder.lost} while the run wrote to it"
+    said = f"{what}, and the run ends after {recorder.count - 1} rounds: "
     if not own:
         return said + "run it again with another -o"
     if recorder.lost == "removed":

@@ -23,7 +23,9 @@ from mpifed.federation.host import Host
 from mpifed.federation.method import Method
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.peers.neighbourhood import Neighbourhood
+from mpifed.federation.peers.network import Network
 from mpifed.federation.request import ARRIVE, REST
+from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.timing.arrivals import Arrivals
 from mpifed.federation.timing.computed_ahead import ComputedAhead
@@ -32,6 +34,7 @@ from mpifed.federation.timing.devices import Devices
 from mpifed.federation.timing.node_clocks import NodeClocks
 from mpifed.federation.timing.schedule import Schedule
 from mpifed.federation.traits import Takes, needs
+from mpifed.federation.transport import Transport
 from mpifed.graphs.weights import Weights
 from mpifed.mpi.world import World
 from mpifed.problems.base import Problem
@@ -108,6 +111,12 @@ def schedule_of(config: Experiment, setup: Setup, data: Dataset, selector: Selec
     if config.asynchronous is not None:
         return Arrivals(config.asynchronous, devices)
     return DeviceRounds(devices, setup.algorithm, selector.size)
+
+
+def federation(config: Experiment, transport: Transport, parts: Prepared) -> Federation:
+    """The server's side of a run; with a graph, that of its nodes."""
+    kind = Federation if config.graph is None else Network
+    return kind(transport, parts.setup, parts.selector, parts.data.sizes, parts.schedule, config.reproducible)
 
 
 def refuse_large(setup: Setup) -> None:

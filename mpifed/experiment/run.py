@@ -18,7 +18,7 @@ from mpifed.experiment.kernels import called, choose, ready
 from mpifed.experiment.lost_file import lost_at_the_end
 from mpifed.experiment.new_result import circumstances, new_recorder
 from mpifed.experiment.notes import redrawn, worth_saying
-from mpifed.experiment.prepare import Prepared, housed, prepare
+from mpifed.experiment.prepare import Prepared, federation, housed, prepare
 from mpifed.experiment.progress import Progress
 from mpifed.experiment.rank_reports import collect, tables
 from mpifed.experiment.rounds import rounds
@@ -26,7 +26,6 @@ from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import given_start
 from mpifed.federation.host import Host
 from mpifed.federation.method import Personalised
-from mpifed.federation.peers.network import Network
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess, Transport
 from mpifed.mpi.world import World
@@ -171,8 +170,7 @@ def serve(
     sizes = parts.data.sizes
     with recorder:
         transport = connected(config, world, parts)
-        kind = Federation if config.graph is None else Network
-        fed = kind(transport, parts.setup, parts.selector, sizes, parts.schedule, config.reproducible)
+        fed = federation(config, transport, parts)
         again = redrawn(job.before, job.saved)
         checkpoints = CheckpointWriter(config.checkpoint, job.path, job.saved, parts.cuts, again)
         begun.append(recorder)  # from here on a checkpoint beside it is one of this run

@@ -7,7 +7,7 @@ import numpy as np
 
 from mpifed.core.errors import Trouble, UserError
 from mpifed.core.typing import Array
-from mpifed.federation.ids import arranged, in_order, named, refuse_others, with_rows
+from mpifed.federation.ids import arranged, in_order, there, with_rows
 from mpifed.federation.ledger import Ledger
 from mpifed.federation.request import FOR_THE_RECORD, Reply, Request, unpack
 from mpifed.federation.setup import Setup
@@ -172,12 +172,7 @@ class Calls:
         places = None
         weights = rare.get("weights")
         if of is not self._there[0] and of is not None:
-            asked = named(of, self.m, "of=")
-            order = asked.argsort()
-            of = asked[order]
-            places = order.argsort()
-            weights = weights if weights is None else weights[order]
-            refuse_others(of, self._there[0], self.m)
+            of, weights, places = there(of, weights, self._there[0], self.m)
         self._there = None
         lacking, request, postage = self.schedule.uploads(of)
         if lacking is not None:

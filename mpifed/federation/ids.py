@@ -92,11 +92,18 @@ def in_order(replies: Any, places: Array) -> Any:
     return None if replies is None else replies[places]
 
 
-def refuse_others(of: Array, arrived: Array | None, m: int) -> None:
-    """UserError where uploads are asked for of clients ``of``, rising, other than those that arrived (None: all)."""
-    count = m if arrived is None else len(arrived)
-    if len(of) != count or not (arrived is None or np.array_equal(of, arrived)):
+def there(given: Any, weights: Array | None, arrived: Array | None, m: int) -> tuple[Array, Array | None, Array]:
+    """The clients whose uploads are asked for, rising, their weights, and where the rows of the replies belong.
+
+    UserError where they are not those that ``arrived`` (None: all).
+    """
+    asked = named(given, m, "of=")
+    order = asked.argsort()
+    of = asked[order]
+    if not np.array_equal(of, np.arange(m) if arrived is None else arrived):
+        count = m if arrived is None else len(arrived)
         raise UserError(
             f"of= names {len(of)} clients, and it must name the {count} whose uploads fed.arrivals said are there: "
             "uploads are asked for once, of all of them"
         )
+    return of, None if weights is None else weights[order], order.argsort()

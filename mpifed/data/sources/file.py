@@ -11,7 +11,7 @@ from msgspec import Meta
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array, Count
-from mpifed.data.base import Data, Dataset, Test
+from mpifed.data.base import SUFFIXES, Data, Dataset, Test
 from mpifed.data.formats.arrays import read_samples, read_sizes, read_test_samples, read_vector
 from mpifed.data.formats.csv import read_csv
 from mpifed.data.formats.mat import read_mat
@@ -21,14 +21,6 @@ from mpifed.data.formats.svm import read_svm
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import Samples, deal
 
-SUFFIXES = {
-    "HDF5": (".h5", ".hdf5"),
-    "NPZ": (".npz",),
-    "MATLAB": (".mat",),
-    "LIBSVM": (".svm", ".libsvm", ".svmlight"),
-    "CSV": (".csv",),
-    "Parquet": (".parquet", ".pq"),
-}
 KINDS = {suffix: kind for kind, suffixes in SUFFIXES.items() for suffix in suffixes}
 TABLES = {"CSV": read_csv, "Parquet": read_parquet}
 TEST = ("X_test", "X_test_data", "y_test", "sizes_test")

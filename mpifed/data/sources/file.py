@@ -30,7 +30,8 @@ class File(Data, kw_only=True, tag="file"):
     """Samples from a file: X (d, n) or CSR, y (d,), sizes (m,); also X_test, y_test, sizes_test (HDF5, NPZ, MATLAB).
 
     With ``sizes``, client i owns the next sizes[i] rows. In a table (CSV, Parquet) the column ``client`` may say which
-    client each row belongs to; clients are numbered in the sorted order of its values. Else ``partition`` divides the
+    client each row belongs to, elsewhere an array of the name client; clients are numbered in the sorted order of its
+    values. Else ``partition`` divides the
     rows among ``clients``. Without X_test, ``test`` keeps a share of each client's rows for testing.
     Labels that are text are numbered from 0 in sorted order.
     """

@@ -19,7 +19,7 @@ import h5py
 import pytest
 
 import mpifed as package
-from tests.helpers.commands import ROOT, execute, mpifed, mpirun
+from tests.helpers.commands import ROOT, SETTINGS, execute, mpifed, mpirun
 
 SCRIPTS = sorted(path for path in (ROOT / "jobs").iterdir() if path.suffix in (".sbatch", ".pbs", ".lsf", ".flux"))
 RECIPES = ROOT / "jobs" / "recipes"
@@ -117,7 +117,7 @@ def test_flux_one_rank_for_each_core(tmp_path):
 
 def stopped(command, result, name, tmp_path, **variables):
     """Start ``command``, send it the signal ``name`` once ``result`` has rounds, and wait for its end."""
-    with subprocess.Popen(command, cwd=tmp_path, env={**os.environ, **variables}) as job:
+    with subprocess.Popen(command, cwd=tmp_path, env={**os.environ, **SETTINGS, **variables}) as job:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and not begun(result):
             time.sleep(0.05)

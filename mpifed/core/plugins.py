@@ -56,7 +56,8 @@ def adopt(family: Any, found: Any, name: str) -> Any:
     missing = [key for key in dir(found) if getattr(getattr(found, key), "__isabstractmethod__", False)]
     if missing:
         raise ValueError(f"{own} does not define {', '.join(missing)}")
-    body = {key: getattr(found, key) for key in ("__module__", "__qualname__", "__doc__")}
+    names = ("__module__", "__qualname__", "__doc__", "__firstlineno__")  # the last since Python 3.13
+    body = {key: vars(found)[key] for key in names if key in vars(found)}
     if module is not None:
         try:
             refuse_defaults(found)

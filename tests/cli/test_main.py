@@ -11,7 +11,6 @@ import sys
 import time
 from functools import partial
 
-import h5py
 import numpy as np
 import pytest
 

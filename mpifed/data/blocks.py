@@ -187,8 +187,13 @@ def plan(sizes: Array, n: int, itemsize: int, block_bytes: int = UNKNOWN, matrix
     order = np.arange(len(D)) if large else np.argsort(D, kind="stable")
     for group in np.split(order, np.flatnonzero(np.diff(D[order])) + 1):
         if len(group):
-            step = max(1, round(block_bytes / (itemsize * max(1, int(D[group[0]]) * n, matrix))))
+            step = clients_in(block_bytes, itemsize * max(1, int(D[group[0]]) * n, matrix))
             yield from (group[k : k + step] for k in range(0, len(group), step))
+
+
+def clients_in(block_bytes: int, each: int) -> int:
+    """How many clients of ``each`` bytes a block of about ``block_bytes`` has."""
+    return max(1, round(block_bytes / each))
 
 
 def dense_block(sizes: Array, n: int, dtype: Any, kind: type[Block] = Block) -> Block:

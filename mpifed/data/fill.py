@@ -29,16 +29,37 @@ class SameSizeBlocks:
     """
 
     def __init__(self, blocks: Sequence[Block], whole: Block | None = None) -> None:
-        self.blocks = list(blocks)
         self.whole = whole
-        self.starts = np.cumsum([0, *map(len, blocks)])
-        self.room = max(map(len, blocks))
         self.kept: dict[str, tuple[Array, Array]] = {}  # values of all clients, and of which blocks they are there
-        for k, block in enumerate(self.blocks):
-            block.place = (self, k)
+        self.tests: list[tuple[Array, Block]] = []  # blocks of test samples as they were filled, and their clients
+        self._put(list(blocks))
 
     def __len__(self) -> int:
         return int(self.starts[-1])
+
+    def cut(self, size: int) -> None:
+        """Cut the samples anew into blocks of ``size`` clients; they do not move, and what was computed once stays."""
+        assert self.whole is not None
+        if not self.tests:
+            pairs = zip(self.starts.tolist(), self.blocks, strict=False)
+            self.tests = [(first + rows, test) for first, block in pairs for rows, test in block.tests]
+        there = {key: np.repeat(known, np.diff(self.starts)) for key, (_, known) in self.kept.items()}
+        self._put([self.whole.part(slice(k, k + size)) for k in range(0, len(self), size)])
+        for key, clients in there.items():
+            self.kept[key] = self.kept[key][0], np.logical_and.reduceat(clients, self.starts[:-1])
+        for positions, test in self.tests:
+            for k in np.unique(self._blocks_of(positions)).tolist():
+                a, b = positions.searchsorted(self.starts[[k, k + 1]]).tolist()
+                part = test if b - a == len(positions) else test.part(slice(a, b))
+                part.training = (self.blocks[k], positions[a:b] - self.starts[k])
+                self.blocks[k].tests.append((part.training[1], part))
+
+    def _put(self, blocks: list[Block]) -> None:
+        self.blocks = blocks
+        self.starts = np.cumsum([0, *map(len, blocks)])
+        self.room = max(map(len, blocks))
+        for k, block in enumerate(blocks):
+            block.place = (self, k)
 
     def pieces(self, positions: Array) -> Iterator[tuple[int, int, Block]]:
         """The clients at ``positions``, rising, in blocks: begin and end in ``positions``, and their block.

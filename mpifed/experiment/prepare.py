@@ -136,6 +136,7 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
         return parts
     lo, hi = parts.cuts[max(world.rank - 1, 0)], parts.cuts[max(world.rank - 1, 0) + 1]
     made = Host(parts.setup, parts.data, lo, hi)
+    made.block_size = parts.block
     if own(type(made.algorithm)):
         made.algorithm = cast(Method, CheckedAnswers(made.setup.algorithm, Algorithm))
     neighbourhood = None

@@ -67,7 +67,10 @@ class Experiment(Table, kw_only=True):
     ] = None
     block_bytes: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="bytes of samples that are computed on at a time; by default half of the L2 cache of a core"),
+        Meta(
+            description="bytes of samples that are computed on at a time; by default half of the L2 cache of a core, "
+            "or what the first rounds find to be faster"
+        ),
     ] = None
     patience: Annotated[
         float,

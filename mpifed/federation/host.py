@@ -11,6 +11,7 @@ import numpy as np
 
 from mpifed.core import checksummed, signals
 from mpifed.core.memory import check_memory
+from mpifed.core.processor import BlockSize
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import SPARSE, Block, plan
@@ -54,6 +55,7 @@ class Host:
         self.tree = sums.nodes(lo, hi, setup.m)
         self.evaluation = Evaluation(setup)
         sizes = np.asarray(data.sizes[lo:hi])
+        self.block_size = BlockSize(setup.block_bytes, "it was set up so")
         block_bytes = setup.block_bytes * (SPARSE if data.sparse else 1)
         matrix = setup.start.size**2 if "hess" in needs(setup.algorithm) else 0
         groups = list(plan(sizes, data.n, self.dtype.itemsize, block_bytes, matrix))
@@ -65,12 +67,9 @@ class Host:
         kind = compiled if setup.kernels == "compiled" else Block
         filling = Filling(lo, sizes, groups, self.dtype, block_bytes, kind)
         labels = setup.problem.checked_labels
-        self.blocks = fill(data, data.rows, filling, labels)
-        self.starts = np.cumsum([0, *map(len, groups)])
-        parts = [slice(a, b) for a, b in pairwise(self.starts.tolist())]
-        self.whole = [(part, block, self.ids[part]) for part, block in zip(parts, self.blocks, strict=True)]
-        self.same_size = by_padded_size(self.blocks)
+        self.same_size = by_padded_size(fill(data, data.rows, filling, labels))
         self.edges = np.cumsum([0, *map(len, self.same_size)])  # block order: where they begin
+        self.lay()
         if data.sizes_test is not None and (self.evaluation.classes or self.evaluation.measured):
             add_tests(self.blocks, data, filling, labels)
         self.state: Any = None
@@ -83,6 +82,13 @@ class Host:
         self.checkpoint: Callable[[int], Path] | None = None  # serial number of a checkpoint -> the file of this host
         self.seconds = np.zeros(hi - lo)  # computing, by client in block order
         self.computed = self.evaluated = 0.0  # seconds of all requests
+
+    def lay(self) -> None:
+        """Note which clients each block has, once samples have been cut into blocks."""
+        self.blocks = [block for group in self.same_size for block in group.blocks]
+        self.starts = np.cumsum([0, *map(len, self.blocks)])
+        parts = [slice(a, b) for a, b in pairwise(self.starts.tolist())]
+        self.whole = [(part, block, self.ids[part]) for part, block in zip(parts, self.blocks, strict=True)]
 
     def join(self) -> None:
         """The first state of every client."""

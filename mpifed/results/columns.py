@@ -157,6 +157,8 @@ RANKS: dict[str, Column] = {
     "threads": Column("1", "Threads that the numerical libraries of the process use.", True),
     "cpus": Column("1", "CPUs that the process may run on, such as 0-3,8; empty where the system does not tell."),
     "blas": Column("1", "BLAS of the process, its version and the kernels that it chose for the processor."),
+    "block_bytes": Column("byte", "Samples that are computed on at a time; no result depends on it.", True),
+    "block_bytes_because": Column("1", "The reason for this size: the experiment, the cache, or the first rounds."),
     "hostname": Column("1", "Name of the machine.", symbol="host"),
 }
 

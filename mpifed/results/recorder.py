@@ -138,8 +138,8 @@ class Recorder:
         with self._clock():
             write_certificate(self._growing, certificate)
 
-    def finish(self, status: str, reason: str, reduction: str = "") -> None:
-        """Write the remaining rows, the status, the reason of stopping, and how sums reached rank 0.
+    def finish(self, status: str, reason: str, reduction: str = "", **more: str | int) -> None:
+        """Write the remaining rows, the status, the reason of stopping, how sums reached rank 0, and more attributes.
 
         A file on disk is closed, one in memory stays open.
         """
@@ -154,7 +154,7 @@ class Recorder:
                     if status == "finished" and "checkpoint" in self.file:
                         del self.file["checkpoint"]
                     ended = {"reduction": reduction, "stop_reason": text(reason), "finished": now(), "status": status}
-                    for name, value in ended.items():
+                    for name, value in (more | ended).items():
                         self.file.attrs.modify(name, value)
                 self._growing.flush()
                 self.lost = self._growing.fate()

@@ -80,6 +80,21 @@ RULES: list[Rule[Experiment]] = [
         "record.personal = true is wrong: {name} has no personal models",
     ),
     Rule(
+        lambda c: findings.weighs(c) and findings.promises(c),
+        "objective.weights = {weights} is wrong: the noise of {name} is that of uploads without weights, so it must be "
+        '"clients"',
+    ),
+    Rule(
+        lambda c: findings.weighs(c) and c.algorithm.upload.averaged and findings.own_weights(c),
+        "objective.weights = {weights} is wrong with {own_weights}: {name} averages models with these weights, which "
+        'only plain sums of uploads can have, so it must be "clients"',
+    ),
+    Rule(
+        lambda c: findings.weighs(c) and c.algorithm.upload.averaged and c.algorithm.certify,
+        "algorithm.certify = true is wrong with objective.weights = {weights}: the theorem of {name} is about equal "
+        "weights, so it must be false",
+    ),
+    Rule(
         lambda c: c.graph is None and isinstance(c.algorithm, GraphMethod),
         'graph is missing: {name} has no server, so it needs a graph, such as graph = "ring"',
     ),

@@ -3,6 +3,8 @@
 from functools import partial
 from typing import NamedTuple, cast
 
+import numpy as np
+
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import UserError
 from mpifed.core.guards import own
@@ -20,11 +22,13 @@ from mpifed.experiment.warm_start import fitting, given_start
 from mpifed.federation import sums
 from mpifed.federation.checked_replies import CheckedAnswers
 from mpifed.federation.host import Host
+from mpifed.federation.local import Local
 from mpifed.federation.method import Method
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.peers.network import Network
 from mpifed.federation.request import ARRIVE, REST
+from mpifed.federation.scaled_local import ScaledLocal, mark, shares
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.timing.arrivals import Arrivals
@@ -35,6 +39,8 @@ from mpifed.federation.timing.node_clocks import NodeClocks
 from mpifed.federation.timing.schedule import Schedule
 from mpifed.federation.traits import Takes, needs
 from mpifed.federation.transport import Transport
+from mpifed.federation.weighted_server import WeightedFederation
+from mpifed.federation.wire.stages import averaged
 from mpifed.graphs.weights import Weights
 from mpifed.mpi.world import World
 from mpifed.problems.base import Problem
@@ -77,6 +83,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     setup = Setup(config.problem, config.algorithm, config.seed, data.m, first, block.bytes)
     weights = None if config.graph is None else Weights(config.graph, config.seed, data.m)
     setup = setup._replace(masks=config.masks, compress=config.compress, weights=weights)
+    setup = weighted(setup, config, data.sizes)
     refuse_large(setup)
     if saved is not None and saved.cuts[-1] != data.m:
         raise UserError(
@@ -113,9 +120,25 @@ def schedule_of(config: Experiment, setup: Setup, data: Dataset, selector: Selec
     return DeviceRounds(devices, setup.algorithm, selector.size)
 
 
+def weighted(setup: Setup, config: Experiment, sizes: Array) -> Setup:
+    """The setup with the weights that clients have. UserError where they are of another number of clients."""
+    given = config.objective.weights
+    if not isinstance(given, str) and len(given) != setup.m:
+        raise UserError(
+            f"objective.weights has {len(given)} numbers, and there are {setup.m} clients: it must have one for each"
+        )
+    factors = shares(given, np.asarray(sizes))
+    if factors is None:
+        return setup
+    local = Local if setup.algorithm.upload.averaged else ScaledLocal
+    return setup._replace(factors=factors, local=local)
+
+
 def federation(config: Experiment, transport: Transport, parts: Prepared) -> Federation:
     """The server's side of a run; with a graph, that of its nodes."""
     kind = Federation if config.graph is None else Network
+    if averaged(parts.setup):
+        kind = WeightedFederation
     return kind(transport, parts.setup, parts.selector, parts.data.sizes, parts.schedule, config.reproducible)
 
 
@@ -139,6 +162,8 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     made.block_size = parts.block
     if own(type(made.algorithm)):
         made.algorithm = cast(Method, CheckedAnswers(made.setup.algorithm, Algorithm))
+    if made.setup.factors is not None:
+        mark(made.setup.factors, made.whole)
     neighbourhood = None
     if parts.setup.weights is not None:
         neighbourhood = Neighbourhood(parts.setup.weights, lo, hi, parts.cuts, made.dtype)

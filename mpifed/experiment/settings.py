@@ -36,6 +36,19 @@ class Evaluate(Table):
     ] = 1
 
 
+class Objective(Table):
+    """What f is: Σ p_i f_i with weights p_i of the clients that add up to 1.
+
+    "clients": all the same, f = (1/m) Σ f_i. "samples": p_i = d_i/d, so that f is the mean loss of all samples.
+    Numbers, one for each client, are divided by their sum.
+    """
+
+    weights: Annotated[
+        Literal["clients", "samples"] | tuple[Annotated[float, Meta(gt=0)], ...],
+        Meta(description="clients: all the same; samples: by numbers of samples; or a number above 0 for each"),
+    ] = "clients"
+
+
 class Record(Table):
     """What is recorded beside the rounds."""
 
@@ -83,6 +96,7 @@ class Experiment(Table, kw_only=True):
     algorithm: Algorithm
     selection: Selection
     stop: Stop
+    objective: Objective
     evaluate: Evaluate
     record: Record
     checkpoint: Checkpoint

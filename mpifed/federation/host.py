@@ -19,7 +19,7 @@ from mpifed.data.compiled.block import CompiledBlock, CompiledSparseBlock
 from mpifed.data.fill import Layout as Filling
 from mpifed.data.fill import add_tests, between, by_padded_size, fill
 from mpifed.federation import sums
-from mpifed.federation.evaluation import Evaluation
+from mpifed.federation.evaluation import evaluation_of
 from mpifed.federation.local import Local
 from mpifed.federation.request import (
     CALL,
@@ -53,7 +53,7 @@ class Host:
         self.dtype = setup.start.dtype
         self.lo, self.hi = lo, hi
         self.tree = sums.nodes(lo, hi, setup.m)
-        self.evaluation = Evaluation(setup)
+        self.evaluation = evaluation_of(setup)
         sizes = np.asarray(data.sizes[lo:hi])
         self.block_size = BlockSize(setup.block_bytes, "it was set up so")
         block_bytes = setup.block_bytes * (SPARSE if data.sparse else 1)
@@ -228,11 +228,11 @@ class Host:
         """The clients at ``slots`` (rising, in block order; None: all), one block after the other, and their slots."""
         if slots is None:
             for part, block, ids in self.whole:
-                yield part, Local(block, self.setup, ids, key)
+                yield part, self.setup.local(block, self.setup, ids, key)
             return
         edges = slots.searchsorted(self.edges)
         for k in np.flatnonzero(np.diff(edges)).tolist():
             own = slots[edges[k] : edges[k + 1]]
             for begin, end, block in self.same_size[k].pieces(own - self.edges[k]):
                 picks = between(own[begin:end])
-                yield picks, Local(block, self.setup, self.ids[picks], key)
+                yield picks, self.setup.local(block, self.setup, self.ids[picks], key)

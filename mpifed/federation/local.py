@@ -59,11 +59,11 @@ class Local:
         if len(rows) == len(self):
             return self
         round, call = (part[rows] if isinstance(part, np.ndarray) else part for part in self._key)
-        return Local(self.block.take(rows), self._study, self.ids[rows], (round, call))
+        return type(self)(self.block.take(rows), self._study, self.ids[rows], (round, call))
 
     def keyed(self, key: Key) -> Local:
         """The same clients with the random streams of other rounds and calls."""
-        return Local(self.block, self._study, self.ids, key)
+        return type(self)(self.block, self._study, self.ids, key)
 
     def value(self, X: Array) -> Array:
         """f_i(x_i): (c,)."""
@@ -125,6 +125,10 @@ class Local:
     def convexity(self) -> Array:
         """α_i, the strong convexity of f_i: (c,)."""
         return self.problem.convexity(self.block)
+
+    def least_curvature(self) -> Array:
+        """A lower bound of the eigenvalues of every ∇²f_i(x): (c,)."""
+        return self.problem.least_curvature(self.block)
 
     def hessian(self, X: Array) -> Solve:
         """V -> ∇²f_i(x_i) v_i."""
@@ -208,7 +212,7 @@ class Local:
         for j, order in enumerate(self._orders(epochs or k0, passes * width)):
             for k, (w, has) in enumerate(shares):
                 block = self.block.batch(order[:, k * width : (k + 1) * width], w)
-                yield j, Local(block, self._study, self.ids, self._key), has
+                yield j, type(self)(block, self._study, self.ids, self._key), has
 
     def _orders(self, count: int, length: int) -> Iterator[Array]:
         """``count`` random orders of each client's samples, one after the other: (c, ``length``), the rest 0."""

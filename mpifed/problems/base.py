@@ -18,6 +18,11 @@ from mpifed.data.blocks import Block
 from mpifed.data.labels import Kind, fitted
 
 
+def ones(block: Block) -> float:
+    """The factor 1 of all clients."""
+    return 1.0
+
+
 class Problem(Component):
     """Mathematics without state over a block of c clients; X is a common point (n,) or one row for each client (c, n).
 
@@ -156,8 +161,11 @@ class Problem(Component):
         """The upper triangles of ``hess``, row by row, in an array of their own: (c, n(n+1)/2)."""
         return pack(self.hess(block, X))
 
-    def majorizer_inverse(self, block: Block, scale: float, shift: float) -> Solve:
-        """V -> (scale·H_i + shift·I)⁻¹ v_i for rows V (c, n), where H_i is a majorizer of ∇²f_i. Optional."""
+    def majorizer_inverse(self, block: Block, scale: float, shift: float, factors: Factors = ones) -> Solve:
+        """V -> (scale·s_i·H_i + shift·I)⁻¹ v_i for rows V (c, n), where H_i is a majorizer of ∇²f_i and s_i a factor.
+
+        Optional.
+        """
         raise NotImplementedError
 
     def clipped_grad(self, block: Block, X: Array, bound: float) -> Array:
@@ -166,6 +174,7 @@ class Problem(Component):
 
 
 Solve = Callable[[Array], Array]  # rows (c, n) -> rows (c, n)
+Factors = Callable[[Block], "Array | float"]  # a number for each client of a block: (c,), or one for all
 
 
 def class_count(data: Dataset) -> int:

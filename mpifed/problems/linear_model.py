@@ -10,7 +10,7 @@ import numpy as np
 from mpifed.core.symmetric import add_diagonal, starts
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
-from mpifed.problems.base import Problem, Solve
+from mpifed.problems.base import Factors, Problem, Solve, ones
 from mpifed.problems.gram import gram_inverse, largest_eigenvalue
 
 
@@ -127,11 +127,12 @@ class LinearModel(Problem):
         H[:, starts(block.n)[:-1]] += own
         return H
 
-    def majorizer_inverse(self, block: Block, scale: float, shift: float) -> Solve:
-        """v -> (scale·H_i + shift·I)⁻¹ v with H_i = curvature · A_iᵀA_i/d_i + factor·I (fedgia, Table III)."""
+    def majorizer_inverse(self, block: Block, scale: float, shift: float, factors: Factors = ones) -> Solve:
+        """v -> (scale·s_i·H_i + shift·I)⁻¹ v with H_i = curvature · A_iᵀA_i/d_i + factor·I (fedgia, Table III)."""
 
         def coefficients(block: Block) -> tuple[Array, Array]:
-            return scale * self.curvature / block.d, scale * self.weight(block.d) + shift
+            own = scale * factors(block)
+            return own * self.curvature / block.d, own * self.weight(block.d) + shift
 
         return gram_inverse(block, f"gram inverse {scale!r} {shift!r}", coefficients)
 

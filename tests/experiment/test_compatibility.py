@@ -112,6 +112,22 @@ TOLD = [  # settings -> how the sentence begins
         ({"algorithm": name, "system": {"partial": True, "speed": 9, "deadline": 9}}, STEPS.format(name))
         for name in ("scaffold", "ditto")
     ],
+    *[
+        (
+            {"objective": {"weights": "samples"}, "algorithm": "fedavg"} | more,
+            'objective.weights = "samples" is ' + said,
+        )
+        for more, said in (
+            ({"masks": {}}, "wrong with masks: fedavg averages models with these weights"),
+            ({"compress": {"up": "natural"}}, "wrong with compress: fedavg"),
+            ({"selection": ODDS}, 'wrong with selection.name = "importance": fedavg'),
+            (PRIVATE, "wrong: the noise of fedepm is that of uploads without weights"),
+        )
+    ],
+    (
+        {"objective": {"weights": [3, 1]}, "algorithm": {"name": "fedavg", "certify": True}},
+        "algorithm.certify = true is wrong with objective.weights = [3.0, 1.0]: the theorem of fedavg is about equal",
+    ),
     ({"problem": "mlp", "selection": {"name": "importance", "count": 2}}, "selection.odds is missing: mlp tells no"),
     ({"algorithm": "fednova", "selection": ODDS}, 'selection.name = "importance" is wrong: fednova needs equal'),
     *[

@@ -106,7 +106,7 @@ class Answers(Component, kw_only=True):
 
     def certify_curvature(self, f: Local, client: Any) -> Array:
         """A lower bound of the eigenvalues of ∇²f_i: (c,)."""
-        return f.problem.least_curvature(f.block)
+        return f.least_curvature()
 
     def certify_objective(self, f: Local, client: Any, x: Array) -> tuple[Array, Array]:
         """f_i(x) (c,) and ∇f_i(x) (c, n)."""

@@ -80,6 +80,10 @@ class TorchProblem(Problem):
             )
         return net.start
 
+    def decays(self, data: Dataset) -> Array:
+        """The parameters of two or more dimensions: (n,) bool."""
+        return self._make(data.n, self._scores(data), 0).weights
+
     def _scores(self, data: Dataset) -> int:
         """The number of scores for each sample; ValueError where the labels do not go with the loss."""
         if not self.classifies():

@@ -32,10 +32,10 @@ class FedNova(LocalSteps, tag="fednova"):
 
     def __post_init__(self) -> None:
         linear = isinstance(self.optimizer, SGD | Momentum) and not getattr(self.optimizer, "weight_decay", 0)
-        if not linear:
+        if not linear or self.optimizer.clip:
             raise ValueError(
                 f"optimizer = {self.optimizer.label()} is wrong: fednova divides by the weights of a sum of gradients, "
-                "so it must be sgd, or momentum without weight decay"
+                "so it must be sgd, or momentum without weight decay, and without clip"
             )
 
     def traffic(self, n: int) -> tuple[int, int]:

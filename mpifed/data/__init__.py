@@ -25,5 +25,6 @@ if TYPE_CHECKING:
     from mpifed.data.sources.quadratic import RandomQuadratic as RandomQuadratic
     from mpifed.data.sources.synthetic import Synthetic as Synthetic
     from mpifed.data.sources.synthetic_images import ImageClasses as ImageClasses
+    from mpifed.data.sources.torch_dataset import TorchDataset as TorchDataset
 else:
     __getattr__, __dir__ = members("mpifed.data", "mpifed.data.base:Data")

@@ -137,6 +137,7 @@ class Data(Component):
         "medical-mnist": "mpifed.data.sources.public_images:MedicalMnist",
         "file": "mpifed.data.sources.file:File",
         "arrays": "mpifed.data.sources.arrays:Arrays",
+        "torch-dataset": "mpifed.data.sources.torch_dataset:TorchDataset",
     }
     default: ClassVar[str] = "linreg-noniid"
     kind: ClassVar[str] = "data"

@@ -6,6 +6,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.parts.decay import told
 from mpifed.core.errors import UserError
 from mpifed.core.guards import own
 from mpifed.core.memory import check_memory, size_of
@@ -80,7 +81,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     if x is not None:
         first = fitting(x, first.size, config.dtype, config.start or "")
     block = block_size(config.block_bytes)
-    setup = Setup(config.problem, config.algorithm, config.seed, data.m, first, block.bytes)
+    setup = Setup(config.problem, told(config.algorithm, config.problem, data), config.seed, data.m, first, block.bytes)
     weights = None if config.graph is None else Weights(config.graph, config.seed, data.m)
     setup = setup._replace(masks=config.masks, compress=config.compress, weights=weights)
     setup = weighted(setup, config, data.sizes)

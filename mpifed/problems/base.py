@@ -64,6 +64,10 @@ class Problem(Component):
         """The model (n,) that a run starts from."""
         return np.zeros(self.dim(data))
 
+    def decays(self, data: Dataset) -> Array:
+        """Which parameters decay where those of biases and norms do not: (n,) bool. By default all."""
+        return np.ones(self.dim(data), bool)
+
     def takes(self) -> Kind:
         """Which labels this problem takes: "numbers", "classes" 0, 1 … C−1, or "binary", 0 and 1 or -1 and 1."""
         return "numbers"

@@ -34,6 +34,9 @@ class Classifier(Problem):
         n = self.dim(data)
         return np.zeros(n) if self.start == "zero" else stream(seed, "model").uniform(-1, 1, n) / np.sqrt(data.n)
 
+    def decays(self, data: Dataset) -> Array:
+        return np.arange(self.dim(data)) < class_count(data) * data.n
+
     def takes(self) -> Kind:
         return "classes"
 

@@ -14,6 +14,7 @@ from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array, Count
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
+from mpifed.problems import torch_state
 from mpifed.problems.base import Problem, class_count
 from mpifed.problems.torch_losses import LOSSES, Targets, loss_of, metric_of
 from mpifed.problems.torch_network import Network, Options, Samples
@@ -40,6 +41,10 @@ class TorchProblem(Problem):
     lam: Annotated[
         float, Meta(ge=0, description="regularisation λ of weights: parameters of two or more dimensions")
     ] = 0.0
+    pretrained: Annotated[
+        str | None,
+        Meta(description="file of torch.save(module.state_dict()), or of safetensors, with the first parameters"),
+    ] = None
     device: Annotated[
         Literal["cpu", "cuda", "auto"], Meta(description="cuda: one GPU per rank; auto: a GPU if there is one")
     ] = "cpu"
@@ -78,7 +83,15 @@ class TorchProblem(Problem):
                 f"client {int(np.argmin(data.sizes))} has one sample, but the network takes two or more at a time, "
                 "as batch normalisation does"
             )
-        return net.start
+        return net.start if self.pretrained is None else torch_state.start(net.module, self.pretrained)
+
+    def module_of(self, n: int, x: Array) -> Any:
+        """The torch.nn.Module for samples of n features with the trained parameters x (n,)."""
+        return torch_state.put(self._make(n, self.classes(n, len(x)), 0).module, x)
+
+    def decays(self, data: Dataset) -> Array:
+        """The parameters of two or more dimensions: (n,) bool."""
+        return self._make(data.n, self._scores(data), 0).weights
 
     def _scores(self, data: Dataset) -> int:
         """The number of scores for each sample; ValueError where the labels do not go with the loss."""
@@ -183,4 +196,4 @@ class TorchProblem(Problem):
     def _make(self, n: int, classes: int, seed: int) -> Network:
         loss = loss_of(self.loss, self.targets)
         options = Options(self.sample(n), getattr(self, "integers", False), loss, self.lam, self.device)
-        return Network(lambda: self.make(n, classes), options, seed)
+        return Network(lambda: torch_state.pretrained(self.make(n, classes), self.pretrained), options, seed)

@@ -1,11 +1,12 @@
 """Optimisers of local steps: which direction a client takes, given the gradient."""
 
 from abc import abstractmethod
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from msgspec import Meta
 
+from mpifed.algorithms.parts.clipping import Clip, clipped
 from mpifed.core.component import Component
 from mpifed.core.typing import Array
 
@@ -16,8 +17,12 @@ class Optimizer(Component):
     """A rule for the direction d of a local step w ← w − γ d. The algorithm's step size (``step`` or ``lr``) is γ.
 
     ``direction`` returns d (c, n) and the new memory: a NamedTuple of arrays whose leading axis is clients. A client's
-    memory starts anew in every round, so that nothing but models travels and a resumed run needs nothing more.
+    memory starts anew in every round, so that nothing but models travels and a resumed run needs nothing more. With
+    ``clip`` g is scaled down to that length before anything else: g is what the method gives to the optimiser, with the
+    corrections of FedProx, FedDyn and others in it.
     """
+
+    clip: Clip = 0.0
 
     choices: ClassVar[dict[str, str]] = {
         "sgd": "mpifed.algorithms.parts.optimizers:SGD",
@@ -49,7 +54,7 @@ class Optimizer(Component):
         Clients with γ = 0 rest: w and their memory stay.
         """
         memory = self.begin(g) if memory is None else memory
-        d, new = self.direction(memory, g, w)
+        d, new = self.direction(memory, clipped(g, self.clip) if self.clip else g, w)
         if new and isinstance(gamma, np.ndarray) and not (gamma > 0).all():
             new = type(new)(*(np.where(gamma > 0, after, before) for before, after in zip(memory, new, strict=True)))
         return w - gamma * d, new
@@ -65,11 +70,29 @@ class SGD(Optimizer, tag="sgd"):
         return g, memory
 
 
+class Decaying(Optimizer):
+    """An optimiser with weight decay λ of all parameters, or of the weights alone."""
+
+    weight_decay: Decay = 0.0  # with decay = "weights" in a run: λ for each parameter (n,), see parts/decay.py
+    decay: Annotated[
+        Literal["all", "weights"],
+        Meta(description="what decays; weights: no biases and norms, which have one dimension"),
+    ] = "all"
+
+    def shrink(self, w: Array) -> Array:
+        """λw (c, n)."""
+        return self.weight_decay * w
+
+    def decayed(self, g: Array, w: Array) -> Array:
+        """g + λw."""
+        return g if isinstance(self.weight_decay, float) and not self.weight_decay else g + self.shrink(w)
+
+
 class Buffer(NamedTuple):
     v: Array  # (c, n) velocity
 
 
-class Momentum(Optimizer, tag="momentum"):
+class Momentum(Decaying, tag="momentum"):
     """v ← beta v + g, from v = 0;  d = v, or g + beta v with ``nesterov``.  With weight decay, g is g + λw.
 
     Source: the heavy ball of B. T. Polyak, 1964, as torch.optim.SGD has it.
@@ -77,13 +100,12 @@ class Momentum(Optimizer, tag="momentum"):
 
     beta: Annotated[float, Meta(ge=0, lt=1, description="momentum β")] = 0.9
     nesterov: Annotated[bool, Meta(description="Nesterov's momentum")] = False
-    weight_decay: Decay = 0.0
 
     def begin(self, g: Array) -> Buffer:
         return Buffer(np.zeros_like(g))
 
     def direction(self, memory: Buffer, g: Array, w: Array) -> tuple[Array, Buffer]:
-        g = g + self.weight_decay * w if self.weight_decay else g
+        g = self.decayed(g, w)
         v = self.beta * memory.v + g
         return (g + self.beta * v if self.nesterov else v), Buffer(v)
 
@@ -94,7 +116,7 @@ class Moments(NamedTuple):
     left: Array  # (c, 2) beta1^t and beta2^t after t steps, in double precision
 
 
-class Adam(Optimizer, tag="adam"):
+class Adam(Decaying, tag="adam"):
     """m ← beta1 m + (1 − beta1) g, v ← beta2 v + (1 − beta2) g², from 0;  d = m̂/(√v̂ + eps).
 
     m̂ = m/(1 − beta1^t) and v̂ = v/(1 − beta2^t) at step t of the round. With weight decay, g is g + λw.
@@ -104,13 +126,12 @@ class Adam(Optimizer, tag="adam"):
     beta1: Annotated[float, Meta(ge=0, lt=1, description="β₁, memory of the mean")] = 0.9
     beta2: Annotated[float, Meta(ge=0, lt=1, description="β₂, memory of the squares")] = 0.999
     eps: Annotated[float, Meta(gt=0, description="ε, against division by zero")] = 1e-8
-    weight_decay: Decay = 0.0
 
     def begin(self, g: Array) -> Moments:
         return Moments(np.zeros_like(g), np.zeros_like(g), np.ones((len(g), 2)))
 
     def direction(self, memory: Moments, g: Array, w: Array) -> tuple[Array, Moments]:
-        return self.adapt(memory, g + self.weight_decay * w if self.weight_decay else g)
+        return self.adapt(memory, self.decayed(g, w))
 
     def adapt(self, memory: Moments, g: Array) -> tuple[Array, Moments]:
         """m̂/(√v̂ + eps) without weight decay, and the new memory."""
@@ -131,4 +152,4 @@ class AdamW(Adam, tag="adamw"):
 
     def direction(self, memory: Moments, g: Array, w: Array) -> tuple[Array, Moments]:
         d, memory = self.adapt(memory, g)
-        return d + self.weight_decay * w, memory
+        return d + self.shrink(w), memory

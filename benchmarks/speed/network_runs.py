@@ -9,10 +9,11 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-from benchmarks.speed.models import CLASSES, Case
+from benchmarks.speed.models import CLASSES, Case, parameters
 from benchmarks.speed.plain_networks import ADAM_LR, BATCH, LAM, LR, MU, RHO, Batches, Parts
 from mpifed import stream
 from mpifed.experiment import config
+from mpifed.experiment import rounds as round_loop
 from mpifed.experiment import run as launch
 from mpifed.experiment.job import Job
 from mpifed.results.result import Result
@@ -29,16 +30,14 @@ ALGORITHMS: dict[str, dict[str, Any]] = {
 }
 
 
-def study(
-    case: Case, method: str, rounds: int, problem: str = "torch", overrides: Sequence[str] = ()
-) -> config.Experiment:
-    """The experiment of a case, with overrides KEY=VALUE; evaluated at its start and at its end."""
+def table(case: Case, method: str, rounds: int, problem: str = "torch") -> dict[str, Any]:
+    """The experiment file of a case; evaluated at its start and at its end."""
     channels, side, _ = case.shape
     network: dict[str, Any] = {"name": "mlp", "hidden": [case.hidden]}
     if problem == "torch":
         module = f"{case.make.__module__}:{case.make.__name__}"
         network = {"name": "torch", "module": module, "shape": list(case.shape)}
-    table = {
+    return {
         "rounds": rounds,
         "dtype": "float32",
         "data": {
@@ -57,7 +56,13 @@ def study(
         "algorithm": ALGORITHMS[method],
         "selection": "all" if case.clients == case.all else {"name": "uniform", "count": case.clients},
     }
-    return config.experiment(config.override(table, overrides))
+
+
+def study(
+    case: Case, method: str, rounds: int, problem: str = "torch", overrides: Sequence[str] = ()
+) -> config.Experiment:
+    """The experiment of a case, with overrides KEY=VALUE."""
+    return config.experiment(config.override(table(case, method, rounds, problem), overrides))
 
 
 def start(setup: config.Experiment) -> Any:
@@ -81,10 +86,23 @@ def same_batches(setup: config.Experiment, parts: Parts) -> Batches:
 
     def batches(i: int, round: int) -> Iterable[tuple[Any, Any]]:
         X, y = parts[i]
-        order = torch.from_numpy(stream(setup.seed, "clients", i, round, 0).permutation(len(y)))
+        order = torch.from_numpy(stream(setup.seed, "clients", i, round, 0).permutation(len(y))).to(y.device)
         return ((X[rows], y[rows]) for rows in order.split(BATCH))
 
     return batches
+
+
+def same_clients(setup: config.Experiment, case: Case, round: int) -> Iterable[int]:
+    """The clients that our run selects in a round."""
+    selected = setup.selection.selector(setup.seed, case.all, round).select(round, 0)
+    return range(case.all) if selected is None else selected.tolist()
+
+
+def distance(module: Any, server: dict[str, Any], x: np.ndarray, begin: Any) -> float:
+    """How far the loop's model is from ours, divided by how far it is from the start."""
+    module.load_state_dict(server)
+    found = parameters(module).cpu().numpy()
+    return float(np.linalg.norm(found - x) / np.linalg.norm(found - begin.cpu().numpy()))
 
 
 class Ours(NamedTuple):
@@ -106,7 +124,7 @@ def ours(setup: config.Experiment, clock: Callable[[], float]) -> Ours:
 
     A round lasts until the next one begins, so that it has everything that a run does, and evaluating is not in it.
     """
-    played, evaluated = launch.rounds.__globals__["played"], launch.rounds.__globals__["evaluated"]
+    played, evaluated = round_loop.played, round_loop.evaluated
     rounds: list[float] = []
     evaluations: list[tuple[float, float]] = []
 
@@ -120,11 +138,10 @@ def ours(setup: config.Experiment, clock: Callable[[], float]) -> Ours:
         evaluations.append((begun, clock()))
         return row
 
-    where = "mpifed.experiment.rounds."
     with (
         tempfile.TemporaryDirectory() as folder,
-        patch(f"{where}played", marked),
-        patch(f"{where}evaluated", clocked),
+        patch.object(round_loop, "played", marked),
+        patch.object(round_loop, "evaluated", clocked),
     ):
         recorder = launch.start(Job(setup, os.path.join(folder, "out.h5")))
         assert recorder is not None

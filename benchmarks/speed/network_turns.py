@@ -4,13 +4,13 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from benchmarks.speed.models import Case, parameters
-from benchmarks.speed.network_runs import ours, same_batches, samples, start, study
+from benchmarks.speed.models import Case
+from benchmarks.speed.network_runs import distance, ours, same_batches, samples, start, study
 from benchmarks.speed.plain_networks import LOOPS, batched, loaded, shuffled, sliced
 
 CLOSEST = 1e-2  # deviation of models that differ by rounding, which two rounds of Adam on ResNet-8 carry to 0.002
@@ -64,18 +64,11 @@ def prepare(job: Measured) -> Callable[[], Turn]:
 
     def run() -> Turn:
         mine = ours(setup, time.process_time)
-        turns = [lambda: loop.round(clients)] + ([vmapped] if job.method == "fedavg" else [])
-        round, *rest = (clock(turn, job.rounds - 1) for turn in turns)
-        return Turn(mine.round, round, *(rest or [np.nan]), mine.evaluating, clock(loop.evaluate, 1), deviation)
+        plain = clock(lambda: loop.round(clients), job.rounds - 1)
+        bound = clock(vmapped, job.rounds - 1) if job.method == "fedavg" else np.nan
+        return Turn(mine.round, plain, bound, mine.evaluating, clock(loop.evaluate, 1), deviation)
 
     return run
-
-
-def distance(module: Any, server: dict[str, Any], x: np.ndarray, begin: Any) -> float:
-    """How far the loop's model is from ours, divided by how far it is from the start."""
-    module.load_state_dict(server)
-    found = parameters(module).numpy()
-    return float(np.linalg.norm(found - x) / np.linalg.norm(found - begin.numpy()))
 
 
 def clock(job: Callable[[], object], count: int) -> float:

@@ -204,10 +204,11 @@ def batched(module: Any) -> Callable[[Any, Any, Any], Any]:
     gradients = vmap(grad(loss))
 
     def round(x: dict[str, Any], A: Any, b: Any) -> dict[str, Any]:
-        W = {name: value.expand(len(A), *value.shape) for name, value in x.items()}
+        W = {name: value.expand(len(A), *value.shape).clone() for name, value in x.items()}
         for k in range(A.shape[1]):
             G = gradients(W, A[:, k], b[:, k])
-            W = {name: value - LR * G[name] for name, value in W.items()}
+            for name, value in W.items():
+                value.sub_(G[name], alpha=LR)
         return {name: value.mean(0) for name, value in W.items()}
 
     return round

@@ -2,6 +2,7 @@
 
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.experiment import findings
+from mpifed.experiment.kernels import DEVICES
 from mpifed.experiment.rule import ONE, Counted, Rule
 from mpifed.experiment.settings import Experiment
 from mpifed.federation.method import MovesDuals, Personalised
@@ -74,6 +75,14 @@ RULES: list[Rule[Experiment]] = [
     Rule(
         findings.batches,
         "{key}.batch_size = {size} is wrong: {loss} has no samples to draw mini-batches of, so it must be 0",
+    ),
+    Rule(
+        lambda c: c.kernels in DEVICES and not c.problem.on_devices(),
+        'kernels = "{kernels}" is wrong: {loss} does not compute with tensors on a device, so it must be "auto"',
+    ),
+    Rule(
+        findings.matrices,
+        'kernels = "{kernels}" is wrong: {name} needs {what}, which are computed in memory alone, so it must be "auto"',
     ),
     Rule(
         lambda c: c.record.personal and not isinstance(c.algorithm, Personalised),

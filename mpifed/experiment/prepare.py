@@ -1,7 +1,7 @@
 """What a rank needs before the first round: data, setup, selection and, where clients live, their host."""
 
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.core.errors import UserError
@@ -14,6 +14,7 @@ from mpifed.data.cache import Cache
 from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.compatibility import COUNTED, RULES
 from mpifed.experiment.job import Job
+from mpifed.experiment.kernels import device
 from mpifed.experiment.rule import Counted, refuse
 from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import fitting, given_start
@@ -135,9 +136,13 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     if not world.hosting:
         return parts
     lo, hi = parts.cuts[max(world.rank - 1, 0)], parts.cuts[max(world.rank - 1, 0) + 1]
-    made = Host(parts.setup, parts.data, lo, hi)
-    if own(type(made.algorithm)):
-        made.algorithm = cast(Method, CheckedAnswers(made.setup.algorithm, Algorithm))
+    where = device(kernels)
+    if where is None:
+        made = Host(parts.setup, parts.data, lo, hi)
+    else:
+        made = device_host()(parts.setup, parts.data, lo, hi, where, parts.selector.size)
+    if own(type(parts.setup.algorithm)):
+        made.use(cast(Method, CheckedAnswers(parts.setup.algorithm, Algorithm)))
     neighbourhood = None
     if parts.setup.weights is not None:
         neighbourhood = Neighbourhood(parts.setup.weights, lo, hi, parts.cuts, made.dtype)
@@ -149,6 +154,13 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     if job.path is not None:
         made.checkpoint = partial(piece, folder(job.path), owner=lo)
     return parts._replace(host=made, neighbourhood=neighbourhood)
+
+
+def device_host() -> Any:
+    """The class of hosts on a device, imported when one is made."""
+    from mpifed.federation.device_host import DeviceHost
+
+    return DeviceHost
 
 
 def gathered(config: Experiment, cache: Cache | None = None) -> Prepared:

@@ -20,6 +20,7 @@ from mpifed.data.fill import add_tests, between, by_padded_size, fill
 from mpifed.federation import sums
 from mpifed.federation.evaluation import Evaluation
 from mpifed.federation.local import Local
+from mpifed.federation.method import Method
 from mpifed.federation.request import (
     CALL,
     EVALUATE,
@@ -83,6 +84,10 @@ class Host:
         self.checkpoint: Callable[[int], Path] | None = None  # serial number of a checkpoint -> the file of this host
         self.seconds = np.zeros(hi - lo)  # computing, by client in block order
         self.computed = self.evaluated = 0.0  # seconds of all requests
+
+    def use(self, method: Method) -> None:
+        """Call the client methods of ``method``."""
+        self.algorithm = method
 
     def join(self) -> None:
         """The first state of every client."""
@@ -163,7 +168,7 @@ class Host:
     def _evaluation(self, request: Request) -> Answer:
         """A method that returns numbers for the record and leaves the clients' state as it is."""
         own = {WHOLE: self.evaluation.clients, MAXIMA: self.evaluation.maxima}
-        method: Any = own.get(request.method) or getattr(self.setup.algorithm, request.method)
+        method: Any = own.get(request.method) or getattr(self.algorithm, request.method)
         return lambda visit, *args: (visit.state, method(visit.f, visit.state, *args))
 
     def _run(self, request: Request, answer: Answer) -> tuple[Collected, Array | None]:

@@ -1,8 +1,11 @@
 """Blocks whose samples are tensors on a device: a GPU, or the CPU as PyTorch computes on it.
 
-Products are batched ones (torch.bmm). For at least FEW clients their bits do not depend on who else is in the batch;
-smaller blocks are filled up with zeros for a product. What is computed once for each client (eigenvalues, inverses of
-Gram matrices) numpy computes, from a copy of the samples, so that these constants have the bits that they have there.
+Products are batched ones (torch.bmm), with samples as the left factor and columns as the right: so the bits of a client
+do not depend on its place in memory, which they do on CPUs where samples are the right factor. Nor do they depend on
+who else is in the batch where there are at least FEW clients; smaller blocks are filled up with zeros for a product.
+
+What is computed once for each client, such as eigenvalues and inverses of Gram matrices, numpy computes from a copy of
+the samples. So these constants have the bits that they have in memory.
 """
 
 from __future__ import annotations
@@ -31,8 +34,11 @@ class DeviceBlock(Block):
 
     def __init__(self, tensors: dict[str, Any], sizes: Array, n: int, xp: Namespace, room: int = FEW) -> None:
         vars(self).update(tensors)
-        self.sizes, self.n, self.xp, self.room = sizes, n, xp, room
-        self.source: tuple[DeviceBlock, Any] | None = None  # the block that this is a part of, and the clients there
+        self.sizes = sizes
+        self.n = n
+        self.xp = xp
+        self.room = room
+        self.source: tuple[Any, Any] | None = None  # the block that this is a part of, and the clients there
         self.tests = []
         self.training = None
         self.cache = {}
@@ -108,27 +114,35 @@ class DeviceBlock(Block):
     def batch(self, picks: Any, w: Any) -> Self:
         """A mini-batch: rows ``picks`` (c, B) of each client, with weights ``w`` (c, B)."""
         xp = self.xp
-        c, D = self.b.shape
-        rows = (xp.asarray(picks) + D * xp.arange(c)[:, None]).reshape(-1)
-        A = self.A.reshape(-1, self.n).index_select(0, rows).reshape(c, -1, self.n)
-        b = self.b.reshape(-1).index_select(0, rows).reshape(c, -1)
+        whole, places = self, slice(0, len(self))
+        if self.source is not None:  # the other samples of its clients are not copied for it
+            whole, places = self.source
+        D = whole.b.shape[1]
+        places = xp.arange(places.start, places.stop) if isinstance(places, slice) else places
+        rows: Any = (xp.asarray(picks) + D * places[:, None]).reshape(-1)
+        A = whole.A.reshape(-1, self.n).index_select(0, rows).reshape(len(self), -1, self.n)
+        b = whole.b.reshape(-1).index_select(0, rows).reshape(len(self), -1)
         return type(self)({"A": A, "b": b, "d": self.d, "w": xp.asarray(w)}, self.sizes, self.n, xp, self.room)
 
     def matvec(self, X: Any) -> Any:
-        return products(self.A, self._rows(X)[:, :, None])[:, :, 0]
+        A, X = several(self.A, self._rows(X))
+        return pytorch().bmm(A, X[:, :, None])[: len(self), :, 0]
 
     def vecmat(self, R: Any) -> Any:
-        return products(R[:, None, :], self.A)[:, 0, :]
+        A, R = several(self.A, R)
+        return pytorch().bmm(A.mT, R[:, :, None])[: len(self), :, 0]
 
     def multiply(self, K: Any, V: Any) -> Any:
-        return products(K, self._rows(V)[:, :, None])[:, :, 0]
+        K, V = several(K, self._rows(V))
+        return pytorch().bmm(K, V[:, :, None])[: len(self), :, 0]
 
     def matmat(self, W: Any) -> Any:
-        W = W if W.ndim == 3 else W.expand(len(self), *W.shape)
-        return products(self.A, W.mT)
+        A, W = several(self.A, W if W.ndim == 3 else W.expand(len(self), *W.shape))
+        return pytorch().bmm(A, W.mT)[: len(self)]
 
     def tmatmat(self, R: Any) -> Any:
-        return products(R.mT, self.A)
+        A, R = several(self.A, R.mT.contiguous())  # numbers of a sum side by side, as in the other products
+        return pytorch().bmm(A.mT, R.mT)[: len(self)].mT
 
     def dense(self, i: int) -> Any:
         return self.A[i, : int(self.sizes[i])]
@@ -138,14 +152,12 @@ class DeviceBlock(Block):
         return X if X.ndim == 2 else X.expand(len(self), self.n)
 
 
-def products(left: Any, right: Any) -> Any:
-    """The matrix products of each client, (c, i, k) and (c, k, j): (c, i, j)."""
-    torch = pytorch()
-    count = len(left)
+def several(*parts: Any) -> tuple[Any, ...]:
+    """The same arrays with zeros for further clients where there are fewer than FEW."""
+    count = len(parts[0])
     if count >= FEW:
-        return torch.bmm(left, right)
-    left, right = (torch.cat([part, part.new_zeros((FEW - count, *part.shape[1:]))]) for part in (left, right))
-    return torch.bmm(left, right)[:count]
+        return parts
+    return tuple([pytorch().cat([part, part.new_zeros((FEW - count, *part.shape[1:]))]) for part in parts])
 
 
 class DeviceGroup(SameSizeBlocks):
@@ -165,7 +177,7 @@ class DeviceGroup(SameSizeBlocks):
     def _computed(self, key: str, compute: Callable[[Block], Array], numbers: Array) -> Any:
         missing = numbers if key not in self.kept else numbers[~self.kept[key][1][numbers]]
         for k in missing.tolist():
-            found = self.whole.xp.asarray(compute(self.blocks[k].copied()))  # type: ignore[attr-defined]
+            found = self.whole.xp.asarray(compute(self.blocks[k].copied()))
             if key not in self.kept:
                 room = found.new_empty((len(self), *found.shape[1:]))
                 self.kept[key] = room, np.zeros(len(self.blocks), bool)

@@ -114,7 +114,8 @@ class DeviceBlock(Block):
     def batch(self, picks: Any, w: Any) -> Self:
         """A mini-batch: rows ``picks`` (c, B) of each client, with weights ``w`` (c, B)."""
         xp = self.xp
-        whole, places = self, slice(0, len(self))
+        whole: Any = self
+        places: Any = slice(0, len(self))
         if self.source is not None:  # the other samples of its clients are not copied for it
             whole, places = self.source
         D = whole.b.shape[1]

@@ -107,6 +107,7 @@ def filled(each: bool, answer: Answer, visit: Visit, *args: Any) -> tuple[Any, A
         args = (*args[:-1], args[-1][rows])
     slots = np.arange(picks.start, picks.stop) if isinstance(picks, slice) else picks
     more = Visit(f.take(rows), slots[rows], type(state)(*[field[rows] for field in state]))
+    more.f.block.tests = f.block.tests
     new, reply = answer(more, *args)
     if new is more.state:
         return state, first(reply, count)

@@ -45,7 +45,8 @@ class Local:
 
     def __init__(self, block: Block, study: Study, ids: Array, key: Key) -> None:
         self.block, self.ids = block, ids
-        self.problem, self.m, self.xp = study.problem, study.m, block.xp
+        self.problem, self.m = study.problem, study.m
+        self.xp = block.xp
         self.n, self.d = len(study.start), block.d
         self._study, self._key = study, key
 

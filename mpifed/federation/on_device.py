@@ -109,7 +109,8 @@ def back(result: Any, known: dict[int, Any], name: str) -> Any:
     if isinstance(result, dict):
         return {key: back(value, {}, name) for key, value in result.items()}
     if isinstance(result, tuple) and hasattr(result, "_fields"):
-        return type(result)(*[known[id(field)] if id(field) in known else rows_of(field, name) for field in result])
+        kind: Any = type(result)
+        return kind(*[known[id(field)] if id(field) in known else rows_of(field, name) for field in result])
     if isinstance(result, tuple):
         return tuple([back(part, {} if k else known, name) for k, part in enumerate(result)])
     refuse_array(result, name)

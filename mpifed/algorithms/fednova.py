@@ -3,7 +3,6 @@ problem in heterogeneous federated optimization", arXiv:2007.07481 (2020)."""
 
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
@@ -55,5 +54,5 @@ class FedNova(LocalSteps, tag="fednova"):
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
             w, memory = self.iterate(batch, w, x, gamma, memory)
-            a, own = self.optimizer.step(a, np.ones_like(a), self.rate(f, gamma), own)
+            a, own = self.optimizer.step(a, f.xp.ones_like(a), self.rate(f, gamma), own)
         return client, ((w - x) / -a, -a[:, 0])

@@ -3,7 +3,6 @@ Moreau envelope", arXiv:2311.06756 (2023)."""
 
 from typing import Annotated, Literal, NamedTuple
 
-import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local
@@ -61,7 +60,7 @@ class MoreauADMM(Personal):
             return envelope
         away = client.w - x
         own = (f.value(client.theta) + self.lam / 2 * square(client.theta - client.w)) / f.m
-        return envelope | {"lagrangian": Sum(own + np.vecdot(client.pi, away) + self.rho / 2 * square(away))}
+        return envelope | {"lagrangian": Sum(own + f.xp.vecdot(client.pi, away) + self.rho / 2 * square(away))}
 
 
 class Flame(MoreauADMM, tag="flame"):

@@ -3,7 +3,6 @@ Stochastic controlled averaging for federated learning", arXiv:1910.06378 (2020)
 
 from typing import Annotated, ClassVar, NamedTuple
 
-import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, passes, tuned
@@ -62,7 +61,7 @@ class Scaffold(Algorithm, tag="scaffold"):
 
     def update(self, f: Local, client: Client, x: Array, c: Array, k: int) -> tuple[Client, tuple[Array, Array]]:
         """Local steps and the new control variate."""
-        y, total = np.broadcast_to(x, client.c.shape), f.zeros(1)
+        y, total = f.xp.broadcast_to(x, client.c.shape), f.zeros(1)
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
             y = y - gamma * (batch.grad(y) - client.c + c)

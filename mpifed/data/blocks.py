@@ -31,13 +31,16 @@ class Block:
 
     ``A`` (c, D, n): features. ``b`` (c, D): labels. ``d`` (c,): number of samples d_i without the padding.
     ``w`` (c, D): weights, 1/d_i on the rows of client i and 0 on the padding. ``tests``: blocks with the test samples
-    of these clients, each with the positions of its clients in this block.
+    of these clients, each with the positions of its clients in this block. ``xp`` has the functions of the array-API
+    standard for these arrays; ``sizes`` is ``d`` as an array of numpy, wherever the others are.
     """
+
+    xp: Any = np
 
     def __init__(self, A: Any, b: Array, d: Array, n: int, w: Array | None = None) -> None:
         self.A = A
         self.b = b
-        self.d = d
+        self.d = self.sizes = d
         self.n = n
         self.w = weights(d, b.shape[1], b.dtype) if w is None else w
         self.tests: list[tuple[Array, Block]] = []
@@ -115,6 +118,10 @@ class Block:
         if ridge is not None:
             G += ridge * X
         return Z, G
+
+    def multiply(self, K: Array, V: Array) -> Array:
+        """K_i v_i: (c, n), with K (c, n, n) and V (n,) or (c, n)."""
+        return np.matvec(K, V)
 
     def bent(self, W: Array, V: Array) -> Array:
         """A_iᵀ diag(w_i) A_i v_i: (c, n), with W (c, D)."""

@@ -3,13 +3,14 @@
 from mpifed.compressors.base import Compressor, Identity
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
+from mpifed.experiment.kernels import DEVICES
 from mpifed.experiment.matching import missing, refusal
 from mpifed.experiment.rule import Counted, Found
 from mpifed.experiment.settings import Experiment
 from mpifed.federation.participation.cyclic import Cyclic
 from mpifed.federation.participation.importance import Importance
 from mpifed.federation.timing.system import System
-from mpifed.federation.traits import Mean, Refused, Takes, given
+from mpifed.federation.traits import Mean, Refused, Takes, given, needs
 
 
 def mismatch(c: Experiment) -> Found:
@@ -26,6 +27,12 @@ def batches(c: Experiment) -> Found:
         if size and not c.problem.sampled:
             return {"key": key, "size": size}
     return None
+
+
+def matrices(c: Experiment) -> Found:
+    """The second derivatives that a method needs on a device."""
+    second = {name: c.problem.offers[name] for name in ("hessian", "hess") if name in needs(c.algorithm)}
+    return {"what": " and ".join(second.values())} if second and c.kernels in DEVICES else None
 
 
 def chosen(c: Experiment) -> Found:

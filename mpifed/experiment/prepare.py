@@ -1,7 +1,7 @@
 """What a rank needs before the first round: data, setup, selection and, where clients live, their host."""
 
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from mpifed.data.cache import Cache
 from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.compatibility import COUNTED, RULES
 from mpifed.experiment.job import Job
+from mpifed.experiment.kernels import device
 from mpifed.experiment.rule import Counted, refuse
 from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import fitting, given_start
@@ -29,7 +30,7 @@ from mpifed.federation.participation.selection import Selector
 from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.peers.network import Network
 from mpifed.federation.request import ARRIVE, REST
-from mpifed.federation.scaled_local import ScaledLocal, mark, shares
+from mpifed.federation.scaled_local import ScaledLocal, shares
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.timing.arrivals import Arrivals
@@ -132,7 +133,8 @@ def weighted(setup: Setup, config: Experiment, sizes: Array) -> Setup:
     if factors is None:
         return setup
     local = Local if setup.algorithm.upload.averaged else ScaledLocal
-    return setup._replace(factors=factors, local=local)
+    per_sample = setup.m / int(np.sum(sizes)) if given == "samples" else 0.0
+    return setup._replace(factors=factors, per_sample=per_sample, local=local)
 
 
 def federation(config: Experiment, transport: Transport, parts: Prepared) -> Federation:
@@ -159,12 +161,14 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     if not world.hosting:
         return parts
     lo, hi = parts.cuts[max(world.rank - 1, 0)], parts.cuts[max(world.rank - 1, 0) + 1]
-    made = Host(parts.setup, parts.data, lo, hi)
-    made.block_size = parts.block
-    if own(type(made.algorithm)):
-        made.algorithm = cast(Method, CheckedAnswers(made.setup.algorithm, Algorithm))
-    if made.setup.factors is not None:
-        mark(made.setup.factors, made.whole)
+    where = device(kernels)
+    if where is None:
+        made = Host(parts.setup, parts.data, lo, hi)
+        made.block_size = parts.block
+    else:
+        made = device_host()(parts.setup, parts.data, lo, hi, where, parts.selector.size)
+    if own(type(parts.setup.algorithm)):
+        made.use(cast(Method, CheckedAnswers(parts.setup.algorithm, Algorithm)))
     neighbourhood = None
     if parts.setup.weights is not None:
         neighbourhood = Neighbourhood(parts.setup.weights, lo, hi, parts.cuts, made.dtype)
@@ -176,6 +180,13 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     if job.path is not None:
         made.checkpoint = partial(piece, folder(job.path), owner=lo)
     return parts._replace(host=made, neighbourhood=neighbourhood)
+
+
+def device_host() -> Any:
+    """The class of hosts on a device, imported when one is made."""
+    from mpifed.federation.device_host import DeviceHost
+
+    return DeviceHost
 
 
 def gathered(config: Experiment, cache: Cache | None = None) -> Prepared:

@@ -65,8 +65,11 @@ class Experiment(Table, kw_only=True):
     rounds: Annotated[int, Meta(ge=0, description="most communication rounds")] = 1000
     dtype: Annotated[Literal["float64", "float32"], Meta(description="type of data, models and messages")] = "float64"
     kernels: Annotated[
-        Literal["auto", "numpy", "compiled"],
-        Meta(description="what computes; auto: compiled kernels where numba is installed and the problem has them"),
+        Literal["auto", "numpy", "compiled", "torch", "cuda"],
+        Meta(
+            description="what computes; auto: compiled kernels where numba is installed and the problem has them; "
+            "cuda: PyTorch on a GPU, torch: the same on the CPU"
+        ),
     ] = "auto"
     reproducible: Annotated[bool, Meta(description="same bits for any number of ranks; false: sums in any order")] = (
         True

@@ -21,6 +21,7 @@ from mpifed.data.fill import add_tests, between, by_padded_size, fill
 from mpifed.federation import sums
 from mpifed.federation.evaluation import evaluation_of
 from mpifed.federation.local import Local
+from mpifed.federation.method import Method
 from mpifed.federation.request import (
     CALL,
     EVALUATE,
@@ -89,6 +90,10 @@ class Host:
         self.starts = np.cumsum([0, *map(len, self.blocks)])
         parts = [slice(a, b) for a, b in pairwise(self.starts.tolist())]
         self.whole = [(part, block, self.ids[part]) for part, block in zip(parts, self.blocks, strict=True)]
+
+    def use(self, method: Method) -> None:
+        """Call the client methods of ``method``."""
+        self.algorithm = method
 
     def join(self) -> None:
         """The first state of every client."""
@@ -169,7 +174,7 @@ class Host:
     def _evaluation(self, request: Request) -> Answer:
         """A method that returns numbers for the record and leaves the clients' state as it is."""
         own = {WHOLE: self.evaluation.clients, MAXIMA: self.evaluation.maxima}
-        method: Any = own.get(request.method) or getattr(self.setup.algorithm, request.method)
+        method: Any = own.get(request.method) or getattr(self.algorithm, request.method)
         return lambda visit, *args: (visit.state, method(visit.f, visit.state, *args))
 
     def _run(self, request: Request, answer: Answer) -> tuple[Collected, Array | None]:

@@ -6,18 +6,14 @@ average models (``Upload.averaged``) keep f_i in their local steps; the server's
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mpifed.core.typing import Array
-from mpifed.data.blocks import Block
 from mpifed.federation.local import Local
-from mpifed.problems.base import Solve
-
-FACTORS = "m p_i"
+from mpifed.problems.base import Factors, Solve
 
 
 class ScaledLocal(Local):
@@ -26,7 +22,8 @@ class ScaledLocal(Local):
     @cached_property
     def factors(self) -> Array:
         """m p_i: (c,)."""
-        return factors_of(self._study)[self.ids].astype(self.block.b.dtype)
+        own = factors_of(self._study)[self.ids]
+        return self.xp.asarray(own.astype(self._study.start.dtype))
 
     def value(self, X: Array) -> Array:
         return self.factors * super().value(X)
@@ -65,7 +62,7 @@ class ScaledLocal(Local):
         return self.factors[:, None] * super().packed_hess(X)
 
     def majorizer_inverse(self, scale: float, shift: float) -> Solve:
-        return self.problem.majorizer_inverse(self.block, scale, shift, factors_of_block)
+        return self.problem.majorizer_inverse(self.block, scale, shift, by_samples(self._study))
 
 
 def factors_of(study: Any) -> Array:
@@ -74,15 +71,9 @@ def factors_of(study: Any) -> Array:
     return found
 
 
-def factors_of_block(block: Block) -> Array:
-    """m p_i of the clients of a block that hosts have: (c,)."""
-    return block.once(FACTORS, lambda whole: whole.notes[FACTORS])
-
-
-def mark(factors: Array, blocks: Iterable[tuple[Any, Block, Array]]) -> None:
-    """Tell the blocks of a host (slots, block, numbers of its clients) m p_i of their clients."""
-    for _, block, ids in blocks:
-        block.notes[FACTORS] = factors[ids]
+def by_samples(study: Any) -> Factors:
+    """m p_i of the clients of a block, where weights are numbers of samples."""
+    return lambda block: study.per_sample * block.sizes
 
 
 def shares(weights: Any, sizes: Array) -> Array | None:

@@ -29,4 +29,5 @@ class Setup(NamedTuple):
     compress: Compress | None = None  # compressed messages
     weights: Weights | None = None  # of the graph whose nodes are the clients
     factors: Array | None = None  # (m,) m p_i, where clients have weights
+    per_sample: float = 0.0  # m/d, where these weights are by samples
     local: type[Local] = Local  # what client methods see

@@ -132,6 +132,10 @@ class Problem(Component):
         """Whether compiled kernels can compute this problem on dense samples."""
         return False
 
+    def on_devices(self) -> bool:
+        """Whether it computes with tensors on a device: with operators and ``block.xp`` in place of numpy."""
+        return False
+
     @classmethod
     def has(cls, name: str) -> bool:
         """Whether this problem defines the optional method ``name``."""

@@ -3,8 +3,7 @@ arXiv:2205.01438 (2022)."""
 
 from typing import ClassVar, Literal
 
-import numpy as np
-
+from mpifed.core.arrays import namespace
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.problems.gram import smallest_eigenvalue
@@ -27,7 +26,7 @@ class LeastSquares(LinearModel, tag="least-squares"):
         return Z - b
 
     def bend(self, Z: Array) -> Array:
-        return np.ones_like(Z)
+        return namespace(Z).ones_like(Z)
 
     def least_curvature(self, block: Block) -> Array:
         """λ_min(A_iᵀA_i)/d_i: (c,)."""

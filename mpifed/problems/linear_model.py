@@ -5,8 +5,7 @@ from functools import partial
 from inspect import unwrap
 from typing import ClassVar, Literal
 
-import numpy as np
-
+from mpifed.core.arrays import namespace
 from mpifed.core.symmetric import add_diagonal, starts
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
@@ -57,20 +56,23 @@ class LinearModel(Problem):
         same = all(unwrap(getattr(type(self), name)) is getattr(states, name) for name in ("slope", "residual"))
         return self.mean is not None and same
 
+    def on_devices(self) -> bool:
+        return True
+
     def weight(self, d: Array) -> Array:
         """The factor (c,) in front of the regulariser of a client with d samples."""
-        return np.zeros(len(d))
+        return d * 0.0
 
     def penalty(self, X: Array) -> Array:
         """The regulariser without its factor: (c,) or a number for a common point."""
-        return np.vecdot(X, X) / 2
+        return namespace(X).vecdot(X, X) / 2
 
     def penalty_grad(self, X: Array) -> Array:
         return X
 
     def penalty_hessian(self, X: Array) -> Array:
         """The diagonal of the regulariser's Hessian, without its factor."""
-        return np.ones_like(X)
+        return namespace(X).ones_like(X)
 
     def value(self, block: Block, X: Array) -> Array:
         return self._value(block, X, block.matvec(X))
@@ -83,9 +85,10 @@ class LinearModel(Problem):
 
         Replacing one sample of client i moves it by at most 2·bound/d_i in the 1-norm.
         """
+        xp = block.xp
         R = self.slope(block.matvec(X), block.b)
-        size = np.abs(R) * block.once("1-norms of samples", lambda block: block.norms1())
-        R *= np.minimum(1, bound / np.maximum(size, bound)) * block.w
+        size = xp.abs(R) * block.once("1-norms of samples", lambda block: block.norms1())
+        R *= xp.minimum(bound / xp.maximum(size, bound), 1) * block.w
         factor = self._factor(block)
         return block.vecmat(R) if factor is None else block.vecmat(R) + factor * self.penalty_grad(X)
 
@@ -138,11 +141,11 @@ class LinearModel(Problem):
 
     def _curvature(self, block: Block, X: Array) -> tuple[Array, Array]:
         """ℓ''/d_i (c, D), 0 on the padding, and the diagonal of the regulariser's Hessian (c, n)."""
-        factor = self.weight(block.d).astype(block.b.dtype)[:, None]
+        factor = block.xp.astype(self.weight(block.d), block.b.dtype)[:, None]
         return self.bend(block.matvec(X)) * block.w, factor * self.penalty_hessian(X)
 
     def _value(self, block: Block, X: Array, Z: Array) -> Array:
-        f = np.vecdot(block.w, self.loss(Z, block.b))
+        f = block.xp.vecdot(block.w, self.loss(Z, block.b))
         factor = self._factor(block)
         return f if factor is None else f + factor[:, 0] * self.penalty(X)
 
@@ -160,5 +163,5 @@ class LinearModel(Problem):
         return block.note("factor", self._weights)
 
     def _weights(self, block: Block) -> Array | None:
-        factor = self.weight(block.d).astype(block.b.dtype)[:, None]
-        return factor if factor.any() else None
+        factor = block.xp.astype(self.weight(block.d), block.b.dtype)[:, None]
+        return factor if block.xp.any(factor != 0) else None

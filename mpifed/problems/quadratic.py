@@ -19,6 +19,9 @@ class Quadratic(Problem, tag="quadratic"):
 
     sampled: ClassVar[bool] = False
 
+    def on_devices(self) -> bool:
+        return True
+
     def dim(self, data: Dataset) -> int:
         wrong = np.flatnonzero(data.sizes != data.n)
         if len(wrong):
@@ -29,8 +32,9 @@ class Quadratic(Problem, tag="quadratic"):
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         QX = block.matvec(X)[:, : block.n]
         b = block.b[:, : block.n]
-        X = np.broadcast_to(X, QX.shape)
-        return np.vecdot(QX, X) / 2 - np.vecdot(b, X), QX - b
+        xp = block.xp
+        X = xp.broadcast_to(X, QX.shape)
+        return xp.vecdot(QX, X) / 2 - xp.vecdot(b, X), QX - b
 
     def lipschitz(self, block: Block) -> Array:
         """r_i = λ_max(Q_i): (c,)."""
@@ -51,15 +55,13 @@ class Quadratic(Problem, tag="quadratic"):
 
     def majorizer_inverse(self, block: Block, scale: float, shift: float, factors: Factors = ones) -> Solve:
         """v -> (scale·s_i·Q_i + shift·I)⁻¹ v."""
-        identity = np.eye(block.n, dtype=block.b.dtype)
-        key = f"inverse {scale!r} {shift!r}"
 
-        def inverted(block: Block) -> Array:
+        def inverse(block: Block) -> Array:
             own = np.reshape(scale * factors(block), (-1, 1, 1))
-            return np.linalg.inv(own * matrices(block) + shift * identity)
+            return np.linalg.inv(own * matrices(block) + shift * np.eye(block.n, dtype=block.b.dtype))
 
-        inverse = block.once(key, inverted)
-        return lambda V: np.matvec(inverse, V)
+        K = block.once(f"inverse {scale!r} {shift!r}", inverse)
+        return lambda V: block.multiply(K, V)
 
 
 def matrices(block: Block) -> Array:

@@ -5,6 +5,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
+from mpifed.core.arrays import namespace, put_at
 from mpifed.core.symmetric import add_diagonal
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
@@ -65,7 +66,7 @@ class Softmax(Classifier, tag="softmax"):
 
     def convexity(self, block: Block) -> Array:
         """α_i = lam: (c,); 0 with a bias, which lam does not cover."""
-        return np.full(len(block), 0.0 if self.bias else self.lam)
+        return block.xp.full(len(block), 0.0 if self.bias else self.lam)
 
 
 def probabilities(Z: Array) -> Array:
@@ -77,13 +78,14 @@ def probabilities(Z: Array) -> Array:
 
 def cross_entropy(Z: Array, b: Array) -> tuple[Array, Array]:
     """−ln softmax(z)_b (c, D) and its slope (c, D, C) at scores Z (c, D, C), without overflow at any z."""
-    top = Z.max(axis=-1, keepdims=True)
-    P = np.exp(Z - top)
-    total = P.sum(axis=-1, keepdims=True)
+    xp = namespace(Z)
+    top = xp.max(Z, axis=-1, keepdims=True)
+    P = xp.exp(Z - top)
+    total = xp.sum(P, axis=-1, keepdims=True)
     P /= total
-    true = b.astype(np.intp)[..., None]
-    loss = np.log(total) + top - np.take_along_axis(Z, true, -1)
-    np.put_along_axis(P, true, np.take_along_axis(P, true, -1) - 1, -1)
+    true = xp.astype(b, xp.int64)[..., None]
+    loss = xp.log(total) + top - xp.take_along_axis(Z, true, axis=-1)
+    put_at(P, true, xp.take_along_axis(P, true, axis=-1) - 1)
     return loss[..., 0], P
 
 

@@ -125,6 +125,10 @@ TOLD = [  # settings -> how the sentence begins
         )
     ],
     (
+        {"objective": {"weights": [3, 1]}, "algorithm": {"name": "fedgia", "H": "gram"}},
+        "objective.weights = [3.0, 1.0] is wrong: fedgia needs majorizer_inverse here, which takes weights by samples",
+    ),
+    (
         {"objective": {"weights": [3, 1]}, "algorithm": {"name": "fedavg", "certify": True}},
         "algorithm.certify = true is wrong with objective.weights = [3.0, 1.0]: the theorem of fedavg is about equal",
     ),

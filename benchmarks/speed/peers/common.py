@@ -40,9 +40,9 @@ def task() -> Task:
     if args.device == "cpu" and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     with np.load(args.file) as file:
-        X, y, x = file["X"], file["y"], file["x"]
-        clients, batch, lr = int(file["clients"]), int(file["batch"]), float(file["lr"])
-    return Task(X, y, x, clients, batch, lr, args.network, args.rounds, args.device)
+        arrays = file["X"], file["y"], file["x"]
+        numbers = int(file["clients"]), int(file["batch"]), float(file["lr"])
+    return Task(*arrays, *numbers, args.network, args.rounds, args.device)
 
 
 class Marks:

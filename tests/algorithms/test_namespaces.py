@@ -1,0 +1,46 @@
+"""Client methods do not know where their arrays live: they compute the same with tensors on a device as with numpy."""
+
+import numpy as np
+import pytest
+
+from mpifed.federation.traits import needs
+from tests.helpers.algorithm_cases import CASES, GRAPH_CASES, start
+from tests.helpers.algorithm_runs import build
+
+torch = pytest.importorskip("torch")
+from mpifed.federation.device_host import DeviceHost  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+SECOND = {"hess", "hessian"}  # what devices do not have
+ROUNDS = 3
+EVERY = [(build(*case), None) for case in CASES]
+EVERY += [(build(name, options), graph) for name, options, graph in GRAPH_CASES]
+ABLE = [case for case in EVERY if not SECOND & {*needs(case[0])}]
+IDS = [f"{algorithm.label()}-{k}" for k, (algorithm, _) in enumerate(ABLE)]
+cases = pytest.mark.parametrize("case", ABLE, ids=IDS)
+
+
+def on_device(cohort=8):
+    """Hosts whose arrays are tensors on the CPU."""
+    return lambda setup, data, lo, hi: DeviceHost(setup, data, lo, hi, torch.device("cpu"), cohort)
+
+
+def near(found, right, rtol):
+    """Whether numbers agree relative to the largest of them; infinite ones must be the same."""
+    finite = np.isfinite(right)
+    scale = np.abs(right[finite]).max(initial=0.0)
+    return np.array_equal(found[~finite], right[~finite]) and np.allclose(found[finite], right[finite], 0, rtol * scale)
+
+
+@cases
+def test_a_method_gives_the_same_models_states_and_records_on_a_device(case):
+    algorithm, graph = case
+    here, there = (start(algorithm, graph=graph, **options) for options in ({}, {"host": on_device()}))
+    assert near(there.rounds(ROUNDS), here.rounds(ROUNDS), 1e-12)
+    for name, right in here.states()._asdict().items():
+        found = getattr(there.states(), name)
+        assert found.dtype == right.dtype
+        assert near(found, right, 1e-11), name
+    for name, right in here.row().items():
+        assert there.row()[name] == pytest.approx(right, rel=1e-9), name

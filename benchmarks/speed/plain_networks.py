@@ -16,7 +16,8 @@ from benchmarks.speed.models import load
 
 BATCH = 10
 LR, ADAM_LR = 0.05, 0.001
-MU, LAM, RHO = 0.1, 1.0, 0.05  # of FedProx, and of FLAME
+MU = 0.1  # of FedProx
+LAM, RHO = 1.0, 0.05  # of FLAME
 Parts = list[tuple[Any, Any]]  # samples (d, *shape) and classes (d,) of each client
 Batches = Callable[[int, int], Iterable[tuple[Any, Any]]]  # client and round -> its mini-batches
 
@@ -27,7 +28,8 @@ class Loop:
     lr = LR
 
     def __init__(self, module: Any, x: Any, parts: Parts, batches: Batches) -> None:
-        self.module, self.parts, self.batches = module.to(x.device), parts, batches
+        self.module = module.to(x.device)
+        self.parts, self.batches = parts, batches
         load(self.module, x)
         self.server = self.copy()
         self.rounds = 0

@@ -40,6 +40,8 @@ class Problem(Component):
         "hess": "the matrices ∇²f_i",
         "majorizer_inverse": "solving with a quadratic that lies above f_i",
         "clipped_grad": "gradients of single samples, clipped",
+        "log_likelihood": "the logarithm of the likelihood of the samples",
+        "pearson": "Pearson's statistic, from which a dispersion is estimated",
     }
     choices: ClassVar[dict[str, str]] = {
         "least-squares": "mpifed.problems.least_squares:LeastSquares",
@@ -174,6 +176,14 @@ class Problem(Component):
 
         Optional.
         """
+        raise NotImplementedError
+
+    def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
+        """The log-likelihood of the samples of each client, without a penalty: (c,). Optional."""
+        raise NotImplementedError
+
+    def pearson(self, block: Block, X: Array) -> Array:
+        """Σ_j (b_j − mean)²/variance over the samples of each client, for dispersion 1: (c,). Optional."""
         raise NotImplementedError
 
     def clipped_grad(self, block: Block, X: Array, bound: float) -> Array:

@@ -51,6 +51,8 @@ def fitted(result: Result, config: Experiment, cache: Cache | None = None) -> Fi
     problem = config.problem
     if not problem.has("hess"):
         raise UserError(f"{problem.label()} has no Hessian, from which standard errors are taken")
+    if result.x is None:
+        raise UserError("the result has no final model: the run did not come to its end")
     parts = gathered(msgspec.structs.replace(config, dtype="float64", kernels="numpy"), cache)
     x = result.x.astype(float)
     if len(x) != parts.setup.start.size:

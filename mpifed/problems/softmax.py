@@ -23,6 +23,9 @@ class Softmax(Classifier, tag="softmax"):
     def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:
         return cross_entropy(Z, b)
 
+    def slopes(self, Z: Array, b: Array) -> Array:
+        return sloped(probabilities(Z), b)
+
     def hessian(self, block: Block, X: Array) -> Solve:
         """V -> ∇²f_i(x_i) v_i for rows V (c, n)."""
         P = probabilities(self.scores(block, X))
@@ -77,14 +80,23 @@ def probabilities(Z: Array) -> Array:
 
 def cross_entropy(Z: Array, b: Array) -> tuple[Array, Array]:
     """−ln softmax(z)_b (c, D) and its slope (c, D, C) at scores Z (c, D, C), without overflow at any z."""
-    top = Z.max(axis=-1, keepdims=True)
-    P = np.exp(Z - top)
-    total = P.sum(axis=-1, keepdims=True)
-    P /= total
-    true = b.astype(np.intp)[..., None]
-    loss = np.log(total) + top - np.take_along_axis(Z, true, -1)
-    np.put_along_axis(P, true, np.take_along_axis(P, true, -1) - 1, -1)
-    return loss[..., 0], P
+    top = Z.max(axis=-1)
+    P = np.exp(Z - top[..., None])
+    total = P.sum(axis=-1)
+    P /= total[..., None]
+    return np.log(total) + top - Z.reshape(-1)[true_classes(Z, b)], sloped(P, b)
+
+
+def sloped(P: Array, b: Array) -> Array:
+    """P with 1 subtracted at the classes b, in place."""
+    P = np.ascontiguousarray(P)
+    P.reshape(-1)[true_classes(P, b)] -= 1
+    return P
+
+
+def true_classes(Z: Array, b: Array) -> Array:
+    """Where the numbers of the classes b (c, D) stand in Z (c, D, C), counted row by row: (c, D)."""
+    return b.astype(np.intp) + np.arange(0, Z.size, Z.shape[-1]).reshape(b.shape)
 
 
 def with_ones(block: Block) -> Array:

@@ -30,8 +30,8 @@ Blocks = tuple[int, ...]  # the clients of a block, for each padded size of clie
 class BlockSizes:
     """What tries sizes of blocks on a host that begins with ``host.block_size``, and at the end replaces that.
 
-    A size is as fast as the median of its rounds; a round is judged by the CPU seconds of this thread while clients
-    compute, for each of their samples. Each host decides for itself, and then nothing here is called any more.
+    A round is judged by the CPU seconds of this thread while clients compute, for each of their samples, and a size by
+    the median of some rounds. Each host decides for itself, and then nothing here is called any more.
     """
 
     def __init__(self, host: Host, rounds: int) -> None:
@@ -84,14 +84,14 @@ class BlockSizes:
         self.seconds, self.samples = 0.0, 0
         most = max(1, self.rounds // SHARE)
         if len(self.costs) >= min(ENOUGH, most) and (self.spent >= SECONDS or len(self.costs) >= most):
-            self.next_size(float(np.median(self.costs)))
+            self.next_size(self.costs)
             self.costs = []
             self.spent = 0.0
 
-    def next_size(self, cost: float) -> None:
+    def next_size(self, costs: list[float]) -> None:
         """Cut blocks of the next size, or of the one that stays, whose verbs are the host's own again."""
         try:
-            position = self.trials.send(cost)
+            position = self.trials.send(costs)
         except StopIteration as end:
             position, share = end.value
             self.host.verbs = self.verbs
@@ -122,11 +122,12 @@ def blocks_of(host: Host, size: int) -> Blocks:
     return tuple([min(len(group), clients_in(size, one)) for group, one in zip(host.same_size, each, strict=True)])
 
 
-def search(count: int, start: int) -> Generator[int, float, tuple[int, float]]:
+def search(count: int, start: int) -> Generator[int, list[float], tuple[int, float]]:
     """Walk over positions 0 … count − 1 to one of low cost, from ``start``, in strides of two and then of one.
 
-    Yields positions, is sent their costs, and returns one position and its cost as a part of that of ``start``, which
-    is asked for again at the end: it stays unless the other is clearly better, whatever has changed meanwhile.
+    Yields positions, is sent what each costs, round by round, and returns one position and its cost as a part of that
+    of ``start``. At the end both are asked for again, whatever has changed meanwhile, and ``start`` stays unless three
+    quarters of the other's rounds cost less than three quarters of its own: rounds of few selected clients differ.
     """
     costs = {start: (yield start)}
     best = start
@@ -134,14 +135,17 @@ def search(count: int, start: int) -> Generator[int, float, tuple[int, float]]:
         while 0 <= best + way < count:
             if best + way not in costs:
                 costs[best + way] = yield best + way
-            if costs[best + way] >= costs[best]:
+            if np.median(costs[best + way]) >= np.median(costs[best]):
                 break
             best += way
     if best == start:
         return start, 1.0
     again = yield start
-    share = costs[best] / min(again, costs[start])
-    return (best, share) if share < GAIN else (start, 1.0)
+    more = yield best
+    first, other = costs[start] + again, costs[best] + more
+    share = float(max(np.median(other) / np.median(first), np.median(more) / np.median(again)))
+    clear = np.quantile(other, 0.75) < np.quantile(first, 0.25)
+    return (best, share) if clear and share < GAIN else (start, 1.0)
 
 
 def settled(first: BlockSize, size: int, share: float) -> BlockSize:

@@ -17,6 +17,7 @@ from mpifed.graphs.weights import Weights
 from mpifed.problems.base import Problem, Solve
 
 Key = tuple[int | Array, int | Array]  # round and call, one for all clients or one each: of their random streams
+NOBODY: Array = np.zeros(0, np.intp)
 AHEAD = 1 << 18  # sample numbers of mini-batches that are drawn in advance, 2 MB: every call of a generator costs time
 
 
@@ -117,9 +118,8 @@ class Local:
 
     def _tests(self) -> list[tuple[Array, Block]]:
         """Blocks of test samples, of training samples for clients without any, and the clients of each, by position."""
-        parts, rest = list(self.block.tests), np.arange(len(self))
-        if parts:
-            rest = np.setdiff1d(rest, np.concatenate([rows for rows, _ in parts]))
+        rest = self.block.note("without test samples", untested)
+        parts = list(self.block.tests)
         if len(rest):
             parts.append((rest, self.block if len(rest) == len(self) else self.block.take(rest)))
         return parts
@@ -238,3 +238,8 @@ class Local:
                 own = order[:, :d]
                 rng.permuted(own, axis=1, out=own)  # as permutation(d), drawn again for each row
             yield from orders.swapaxes(0, 1)[:, :, :length]
+
+
+def untested(block: Block) -> Array:
+    """The clients of a block without test samples of their own, by position."""
+    return np.setdiff1d(np.arange(len(block)), np.concatenate([NOBODY, *(rows for rows, _ in block.tests)]))

@@ -27,15 +27,15 @@ TABLE = {  # clients of 512 KB: one in the smallest block, 32 in the largest
 }
 
 
-def walked(costs, first, later=None):
+def walked(costs, first, later=None, spread=()):
     """The position where a search ends, its share, and the positions that it asked for."""
     trials, asked = search(len(costs), first), []
     position = next(trials)
     while True:
         asked.append(position)
-        known = later or costs
+        cost = (later or costs if asked.count(position) > 1 else costs)[position]
         try:
-            position = trials.send((known if asked.count(position) > 1 else costs)[position])
+            position = trials.send([cost * (1 + off) for off in (0, *spread)])
         except StopIteration as end:
             return *end.value, asked
 
@@ -55,10 +55,15 @@ def test_the_first_size_stays_where_another_is_hardly_faster():
 
 
 def test_the_first_size_stays_where_rounds_become_cheaper_by_themselves():
-    """Of a size that is asked for again, the lower cost counts."""
     costs = [1.0, 0.9, 0.8, 0.7]
-    assert walked(costs, 0, later=[0.72] * 4)[:2] == (0, 1.0)
-    assert walked(costs, 0, later=[2.0] * 4)[0] == 3
+    assert walked(costs, 0, later=[0.7] * 4)[:2] == (0, 1.0)
+    assert walked(costs, 0)[:2] == (3, 0.7)
+
+
+def test_the_first_size_stays_where_rounds_differ_more_than_sizes():
+    costs = [1.0, 0.9, 0.8, 0.7]
+    assert walked(costs, 0, spread=[-0.3, 0.3, -0.3, 0.3])[:2] == (0, 1.0)
+    assert walked(costs, 0, spread=[-0.1, 0.1, -0.1, 0.1])[:2] == (3, 0.7)
 
 
 @pytest.fixture
@@ -194,6 +199,6 @@ class Until(Progress):
 def all_of_them(count, start):
     """A search that goes to every position and stays at the last one."""
     for position in (start, *range(count)):
-        cost = yield position
-        assert cost > 0
+        costs = yield position
+        assert costs
     return count - 1, 0.5

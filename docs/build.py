@@ -226,7 +226,7 @@ def results() -> list[str]:
     scales = columns.SCALES
     groups = {
         "ranks": {"rank": scales["rank"], **columns.RANKS},
-        "clients": {"client": scales["client"], **columns.CLIENTS},
+        "clients": {"client": scales["client"], **columns.CLIENTS, **columns.BY_CLIENT},
         "model": {"parameter": scales["parameter"], **columns.MODEL},
         "models": columns.MODELS,
         "selection": {"slot": scales["slot"], "selection": columns.SELECTION},

@@ -73,6 +73,11 @@ RULES: list[Rule[Experiment]] = [
         "stop.accuracy = {stop.accuracy} is wrong: {loss} has no classes, so no accuracy is recorded",
     ),
     Rule(
+        lambda c: c.evaluate.clients and not c.problem.classifies() and not c.problem.measured(),
+        "evaluate.clients = true is wrong: {loss} has neither classes nor a metric, so nothing is evaluated of each "
+        "client",
+    ),
+    Rule(
         findings.batches,
         "{key}.batch_size = {size} is wrong: {loss} has no samples to draw mini-batches of, so it must be 0",
     ),

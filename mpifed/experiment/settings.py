@@ -34,6 +34,9 @@ class Evaluate(Table):
     every: Annotated[
         int, Meta(ge=1, description="rounds from one evaluation to the next; the last round is evaluated too")
     ] = 1
+    clients: Annotated[
+        bool, Meta(description="store accuracy and metric of each client in each evaluation, in /clients of the result")
+    ] = False
 
 
 class Objective(Table):

@@ -180,6 +180,16 @@ MODELS: dict[str, Column] = {
 }
 
 
+BY_CLIENT: dict[str, Column] = {
+    "round": Column("1", "Communication round in which the clients were evaluated.", True),
+    "accuracy": higher("Fraction of the client's samples that the server's model classifies correctly."),
+    "personal_accuracy": higher("Fraction of the client's samples that its own model classifies correctly."),
+    "rmse": lower("Root of the mean squared error of the server's model on the client's samples."),
+    "mae": lower("Mean absolute error of the server's model on the client's samples."),
+    "r2": higher("Share of the variance of the client's labels that the server's model explains."),
+}
+
+
 class Columns(dict[str, Array]):
     """Arrays by name. UserError, with the nearest name, for a column that is not there."""
 

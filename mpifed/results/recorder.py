@@ -19,7 +19,7 @@ from mpifed.core.files import synchronise
 from mpifed.core.typing import Array
 from mpifed.results.certificate_group import write_certificate
 from mpifed.results.columns import CLIENTS, MODEL, RANKS, UNKNOWN
-from mpifed.results.model_log import ModelLog, stored_models
+from mpifed.results.model_log import client_log, model_log, stored_models
 from mpifed.results.netcdf import created, dimension, put, scale, text
 from mpifed.results.provenance import now, provenance
 from mpifed.results.result import FORMAT, FORMAT_VERSION, Result, load, read
@@ -64,7 +64,8 @@ class Recorder:
         with created(path, force or before is not None, attributes, GROUPS) as self._growing:
             self.file = self._growing.file
             self._rounds = RoundsTable(self._growing, clients)
-            self._models = ModelLog(self._growing)
+            self._models = model_log(self._growing)
+            self._by_client = client_log(self._growing)
             if before is not None:
                 self._copy(before, last)
         self.io_seconds = time.perf_counter() - begun
@@ -106,7 +107,13 @@ class Recorder:
         if every and (last or round % every == 0):
             with self._clock():
                 self._write()
-                self._models.add(round, np.asarray(x).ravel())
+                self._models.add(round, {"x": np.asarray(x).ravel()})
+
+    def by_client(self, rows: Mapping[str, Array]) -> None:
+        """Write numbers of each client (m,) in the last row's round to /clients, by name."""
+        with self._clock():
+            self._write()
+            self._by_client.add(self._rounds.last, rows)
 
     def table(self, name: str, table: Mapping[str, ArrayLike]) -> None:
         """Write /ranks, a row a rank, or /clients, a row a client."""
@@ -214,6 +221,11 @@ class Recorder:
             if self._rounds.add(values, None if k and len(ids) == self.m else ids):
                 self._write()
         self._write()
+        if before.config.get("evaluate", {}).get("clients"):
+            numbers = before.by_client["round"].tolist()
+            tables = {name: table for name, table in before.by_client.items() if name != "round"}
+            for k, round in enumerate(number for number in numbers if number <= last):
+                self._by_client.add(round, {name: table[k] for name, table in tables.items()})
         every = before.config.get("record", {}).get("models", 0)
         if every and before.path is not None:
             read(before.path, partial(self._copy_models, every, last))
@@ -223,7 +235,7 @@ class Recorder:
         numbers, models = stored_models(file, name)
         for round, x in zip(numbers.tolist(), models or (), strict=False):
             if round <= last and round % every == 0:
-                self._models.add(round, x)
+                self._models.add(round, {"x": x})
 
 
 def root_attributes(attrs: Mapping[str, Any], clients: int, before: Result | None, last: int) -> dict[str, Any]:

@@ -1,14 +1,19 @@
 """The GPU: whether there is one, arrays on it, and kernels compiled for it."""
 
+import hashlib
 import importlib
+import importlib.metadata
 import importlib.util
+import tempfile
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mpifed.core.errors import reason
+from mpifed.data.compiled.compiling import root
 
 MODULES = {  # kernel -> module here
     "gradients_staged": "kernels",
@@ -81,6 +86,7 @@ def on_device(array: Any) -> Any:
     return cuda.as_cuda_array(array, sync=False)
 
 
+@cache
 def stream(pointer: int) -> Any:
     from numba import cuda
 
@@ -88,12 +94,42 @@ def stream(pointer: int) -> Any:
 
 
 def kernel(which: str, name: str) -> Any:
-    """A kernel for numbers of a type, compiled for the current device."""
+    """A kernel for numbers of a type: loaded from the cache, or compiled for the current device and put there."""
     if (which, name) not in loaded:
-        from numba import cuda
-        from numba.cuda.core import config
-
-        config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # few clients are no mistake
         module = importlib.import_module(f"mpifed.data.cuda.{MODULES[which]}")
-        loaded[which, name] = cuda.jit(module.signature(name))(getattr(module, which))
+        loaded[which, name] = build(getattr(module, which), module.signature(name))
     return loaded[which, name]
+
+
+def build(function: Callable[..., None], signature: Any) -> Any:
+    from numba import cuda
+    from numba.cuda.core import config
+
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # few clients are no mistake
+    place = None if simulated() else folder()
+    before = config.CACHE_DIR
+    if place is not None:
+        try:
+            config.CACHE_DIR = str(place)
+            return cuda.jit(signature, cache=True)(function)
+        except Exception:  # a full disk or a damaged file: the cache saves time and must not end a run
+            pass
+        finally:
+            config.CACHE_DIR = before
+    return cuda.jit(signature)(function)
+
+
+def folder() -> Path | None:
+    """The folder of the machine code of these sources by this numba-cuda, or None where it cannot be written.
+
+    Numba tells devices apart itself.
+    """
+    sources = (path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    digest = hashlib.sha256(b"".join([importlib.metadata.version("numba-cuda").encode(), *sources])).hexdigest()
+    place = root() / f"cuda-{digest[:16]}"
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=place).close()
+    except OSError:
+        return None
+    return place

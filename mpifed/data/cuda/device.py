@@ -48,15 +48,30 @@ class Device(NamedTuple):
     empty: Callable[[tuple[int, ...]], Any]
     stream: int = 0
 
-    def flat(self, array: Any, name: str, dtype: Any = None) -> Any:
-        """The same numbers in one row, as kernels take them; ValueError where type or order are others."""
-        found = np.asarray(array) if simulated() else on_device(array)
+    def pointer(self, array: Any, name: str, dtype: Any = None) -> Any:
+        """Where an array is on the device; ValueError where it is not there, or its type or order are others.
+
+        The simulator has the array itself, flat.
+        """
         wanted = np.dtype(dtype or self.dtype)
-        if found.dtype != wanted:
-            raise ValueError(f"{name}: the numbers must be {wanted}, and are {found.dtype}")
-        if not found.flags["C_CONTIGUOUS"]:
+        if simulated():
+            found, address = array.dtype, array.ravel()
+            contiguous = array.flags.c_contiguous
+        else:
+            facts = getattr(array, "__cuda_array_interface__", None)
+            if facts is None:
+                raise ValueError(f"{name}: the array must be on a GPU, and is a {type(array).__name__}")
+            found, address = np.dtype(facts["typestr"]), facts["data"][0]
+            contiguous = in_order(facts)
+        if found != wanted:
+            raise ValueError(f"{name}: the numbers must be {wanted}, and are {found}")
+        if not contiguous:
             raise ValueError(f"{name}: the array must be contiguous")
-        return found.ravel()
+        return address
+
+    def nothing(self) -> Any:
+        """A pointer that no kernel follows."""
+        return np.zeros(1, self.dtype) if simulated() else 0
 
     def launch(self, which: str, blocks: int, block: tuple[int, int], arguments: tuple[Any, ...]) -> None:
         """Start a kernel with so many blocks, each of so many threads and with so many numbers in shared memory."""
@@ -72,18 +87,14 @@ def simulated() -> bool:
     return bool(config.ENABLE_CUDASIM)
 
 
-@cache
-def integers() -> Any:
-    """An array of one whole number, for kernels that are to read none."""
-    from numba import cuda
-
-    return np.zeros(1, np.int64) if simulated() else cuda.to_device(np.zeros(1, np.int64))
-
-
-def on_device(array: Any) -> Any:
-    from numba import cuda
-
-    return cuda.as_cuda_array(array, sync=False)
+def in_order(facts: dict[str, Any]) -> bool:
+    """Whether the array of a __cuda_array_interface__ has its numbers one after the other."""
+    step = np.dtype(facts["typestr"]).itemsize
+    for count, stride in zip(reversed(facts["shape"]), reversed(facts.get("strides") or ()), strict=False):
+        if count > 1 and stride != step:
+            return False
+        step *= count
+    return True
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Arithmetic of the GPU's kernels: products that are rounded by themselves, and e^t made of additions and products.
+"""What the GPU's kernels compute with: arrays, products rounded by themselves, and e^t made of sums and products.
 
 A compiler may turn a product and a sum into one operation that rounds once, and the libraries of GPUs compute e^t in
 ways of their own. With the functions here neither happens: all bits follow from sums, products and quotients, each
@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from numba.cuda import libdevice
 from numba.cuda.extending import overload, register_jitable
+from numba.cuda.np.numpy_support import carray
 
+LONGEST = 1 << 60  # numbers of an array: no kernel asks for its end
 LEAST = {np.float32: -87.0, np.float64: -708.0}  # the least t of which e^t is a normal number, or nearly
 LN_2 = {  # ln 2 in two parts: products of the first with whole numbers k, as they come up, are exact
     np.float32: (0.693359375, -2.12194440054690583e-4),
@@ -30,6 +32,16 @@ def times(a: Any, b: Any) -> Any:
 def _times(a: Any, b: Any) -> Any:
     product = libdevice.fmul_rn if a.bitwidth == 32 else libdevice.dmul_rn
     return lambda a, b: product(a, b)
+
+
+def view(pointer: Any) -> Any:
+    """The array that begins at a pointer; the simulator has the array itself."""
+    return pointer
+
+
+@overload(view, strict=False, inline="always")
+def _view(pointer: Any) -> Any:
+    return lambda pointer: carray(pointer, (LONGEST,))
 
 
 def formula(number: Any) -> Callable[[Any], Any]:

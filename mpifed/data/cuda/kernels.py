@@ -13,38 +13,59 @@ from numba import cuda
 from numba.cuda import types
 from numba.cuda.extending import register_jitable
 
-from mpifed.data.cuda.arithmetic import times
+from mpifed.data.cuda.arithmetic import times, view
 from mpifed.data.cuda.linear import Client, Samples, Sizes, Vectors, pull, regularised, residuals, scores
 
 
 def gradients_staged(s: Any, samples: Any, vectors: Any) -> None:
     """Scores and gradient of the client of this block, whose samples fit in shared memory."""
-    room = cuda.shared.array(0, samples.A.dtype)
-    gradients(s, samples, vectors, staged(s, samples, vectors.Z, room))
+    a, v = arrays(samples, vectors)
+    room = cuda.shared.array(0, a.A.dtype)
+    gradients(s, a, v, staged(s, a, v.Z, room))
 
 
 def gradients_placed(s: Any, samples: Any, vectors: Any) -> None:
     """The same where they do not."""
-    room = cuda.shared.array(0, samples.A.dtype)
+    a, v = arrays(samples, vectors)
+    room = cuda.shared.array(0, a.A.dtype)
     i = np.uint32(cuda.blockIdx.x)
-    x = part(vectors.room, i, s.model)
-    g = part(vectors.out, i, s.model)
-    gradients(s, samples, vectors, placed(s, samples, vectors.Z, (room, x, g)))
+    x = part(v.room, i, s.model)
+    g = part(v.out, i, s.model)
+    gradients(s, a, v, placed(s, a, v.Z, (room, x, g)))
 
 
 def steps_staged(s: Any, samples: Any, vectors: Any) -> None:
     """Gradient steps of the client of this block, whose samples fit in shared memory."""
-    room = cuda.shared.array(0, samples.A.dtype)
-    steps(s, samples, vectors, staged(s, samples, vectors.Z, room))
+    a, v = arrays(samples, vectors)
+    room = cuda.shared.array(0, a.A.dtype)
+    steps(s, a, v, staged(s, a, v.Z, room))
 
 
 def steps_placed(s: Any, samples: Any, vectors: Any) -> None:
     """The same where they do not."""
-    room = cuda.shared.array(0, samples.A.dtype)
+    a, v = arrays(samples, vectors)
+    room = cuda.shared.array(0, a.A.dtype)
     i = np.uint32(cuda.blockIdx.x)
-    x = part(vectors.out, i, s.model)
-    g = part(vectors.room, i, s.model)
-    steps(s, samples, vectors, placed(s, samples, vectors.Z, (room, x, g)))
+    x = part(v.out, i, s.model)
+    g = part(v.room, i, s.model)
+    steps(s, a, v, placed(s, a, v.Z, (room, x, g)))
+
+
+@register_jitable
+def arrays(samples: Any, vectors: Any) -> Any:
+    """What the caller gave, as arrays."""
+    a = Samples(view(samples.A), view(samples.b), view(samples.w), view(samples.s))
+    v = Vectors(
+        view(vectors.x),
+        view(vectors.gamma),
+        view(vectors.correction),
+        view(vectors.anchor),
+        view(vectors.pull),
+        view(vectors.Z),
+        view(vectors.out),
+        view(vectors.room),
+    )
+    return a, v
 
 
 @register_jitable
@@ -186,6 +207,6 @@ def part(array: Any, i: Any, length: Any) -> Any:
 
 def signature(name: str) -> Any:
     """The types of the kernels for numbers of a type."""
-    flat = types.Array(getattr(types, name), 1, "C")
+    pointer = types.CPointer(getattr(types, name))
     sizes = types.NamedUniTuple(types.uint32, len(Sizes._fields), Sizes)
-    return types.void(sizes, *(types.NamedUniTuple(flat, len(kind._fields), kind) for kind in (Samples, Vectors)))
+    return types.void(sizes, *(types.NamedUniTuple(pointer, len(kind._fields), kind) for kind in (Samples, Vectors)))

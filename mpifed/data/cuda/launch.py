@@ -7,8 +7,8 @@ What a caller has to know:
   ``Device``, in which all is computed.
 - Results and scratch are made by ``Device.empty(shape)``, which the caller gives, such as a torch.empty with type and
   device. Numba allocates nothing, which would stop the device.
-- Launches return at once. They are put on ``Device.stream``: 0 is the default stream, which is torch's too; another one
-  of torch is ``torch.cuda.current_stream().cuda_stream``.
+- Launches return at once. They are put on ``Device.stream``, in which ``empty`` has to give memory: 0 is the default
+  stream, which is torch's too; another one is ``torch.cuda.current_stream().cuda_stream``.
 - The bits of a client depend on its numbers and on the model alone: not on c, nor on its place among the others, nor on
   rows of padding (b = w = 0), nor on where its numbers are kept. Additions have a fixed order, and no product is merged
   with an addition. So the simulator should have the bits of a device; numpy's and those of the kernels for CPUs differ
@@ -46,7 +46,8 @@ class Model(NamedTuple):
 class Clients(NamedTuple):
     """The samples of c clients, as ``Kernels.clients`` makes them."""
 
-    arrays: linear.Samples
+    arrays: tuple[Any, ...]  # kept, for kernels have but pointers to them
+    pointers: linear.Samples
     shape: Shape
     plan: Layout
     c: int
@@ -58,7 +59,6 @@ class Kernels:
     def __init__(self, model: Model, device: Device) -> None:
         self.model = model
         self.device = device
-        self.none = device.flat(device.empty((1,)), "none")
 
     def clients(self, A: Any, b: Any, w: Any, s: Any) -> Clients:
         """Clients with features A (c, D, f), labels b (c, D), weights w (c, D) and factors of the regulariser s (c,).
@@ -73,8 +73,8 @@ class Kernels:
         if max(rows * stride(features), rows * self.model.classes, model) >= 1 << 32 - DEEP:
             raise ValueError(f"A {tuple(A.shape)} has too many numbers for each client: indices have 32 bits")
         shape = Shape(rows, features, self.model.classes, model)
-        flat = (self.device.flat(array, name) for name, array in zip("Abws", (A, b, w, s), strict=True))
-        return Clients(linear.Samples(*flat), shape, layout(shape, self.device.dtype.itemsize), count)
+        pointers = (self.device.pointer(array, name) for name, array in zip("Abws", (A, b, w, s), strict=True))
+        return Clients((A, b, w, s), linear.Samples(*pointers), shape, layout(shape, self.device.dtype.itemsize), count)
 
     def gradients(self, clients: Clients, X: Any) -> tuple[Any, Any]:
         """Scores (c, D), or (c, D, C) of softmax, and gradients (c, n) at X, (n,) or (c, n)."""
@@ -107,11 +107,14 @@ class Kernels:
     def _launch(self, which: str, clients: Clients, terms: dict[str, tuple[Any, int]], out: Any, Z: Any = None) -> None:
         shape, plan = clients.shape, clients.plan
         own = {name: self._own(clients, name, *term) for name, term in terms.items()}
-        given = {name: self.device.flat(array, name) for name, (array, _) in terms.items()}
-        room = self.none if plan.near else self.device.flat(self.device.empty(out.shape), "room")
-        scores = self.none if Z is None else self.device.flat(Z, "scores")
-        given |= {"Z": scores, "out": self.device.flat(out, "out"), "room": room}
-        vectors = linear.Vectors(*(given.get(name, self.none) for name in linear.Vectors._fields))
+        arrays = {name: array for name, (array, _) in terms.items()} | {"out": out}
+        if Z is not None:
+            arrays["Z"] = Z
+        if not plan.near:
+            arrays["room"] = self.device.empty(out.shape)
+        found = {name: self.device.pointer(array, name) for name, array in arrays.items()}
+        nothing = self.device.nothing()
+        vectors = linear.Vectors(*(found.get(name, nothing) for name in linear.Vectors._fields))
         sizes = linear.Sizes(
             **shape._asdict(),
             cut=shape.classes * shape.features,
@@ -127,7 +130,7 @@ class Kernels:
             scored=0 if Z is None else shape.rows * shape.classes,
         )
         name = f"{which}_{'staged' if plan.staged else 'placed'}"
-        self.device.launch(name, clients.c, (plan.threads, plan.shared), (sizes, clients.arrays, vectors))
+        self.device.launch(name, clients.c, (plan.threads, plan.shared), (sizes, clients.pointers, vectors))
 
     def _own(self, clients: Clients, name: str, array: Any, width: int) -> int:
         """How far a client's numbers are from the next one's: 0 where all clients have the same."""

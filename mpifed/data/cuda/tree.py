@@ -11,7 +11,8 @@ from numba import cuda
 from numba.cuda import types
 from numba.cuda.extending import register_jitable
 
-from mpifed.data.cuda.device import Device, integers
+from mpifed.data.cuda.arithmetic import view
+from mpifed.data.cuda.device import Device
 
 LEVELS = 7
 COLUMNS = 32
@@ -35,27 +36,29 @@ def tree_sum(device: Device, rows: Any, where: Any = None, clients: int = 0, cou
     Without ``where`` the rows are those of the clients 0 … c − 1, otherwise ``clients`` says how many there are, the
     absent ones too. With ``count`` the sum is divided by it. Bits: those of sums.subtotals for one subtree.
     """
-    present, width = rows.shape
-    source = device.flat(rows, "rows")
-    places = device.flat(where, "where", np.int64) if where is not None else integers()
+    places = device.nothing() if where is None else device.pointer(where, "where", np.int64)
     gaps = int(where is not None)
-    leaves = max(clients if gaps else present, 1)
-    strips = -(-width // COLUMNS)
+    leaves = clients if gaps else len(rows)
     while True:
-        nodes = -(-leaves >> LEVELS)
+        present, width = rows.shape
+        nodes = max(-(-leaves >> LEVELS), 1)
+        strips = -(-width // COLUMNS)
         out = device.empty((nodes, width))
         sizes = Sizes(leaves, present, width, strips, gaps, count if nodes == 1 else 0)
-        target = device.flat(out, "sums")
-        device.launch("subtree", nodes * strips, (THREADS, COLUMNS << LEVELS), (sizes, source, places, target))
+        arguments = (sizes, device.pointer(rows, "rows"), places, device.pointer(out, "sums"))
+        device.launch("subtree", nodes * strips, (THREADS, COLUMNS << LEVELS), arguments)
         if nodes == 1:
             return out[0]
-        leaves = present = nodes
-        source = target
+        rows = out
+        leaves = nodes
         gaps = 0
 
 
-def subtree(s: Any, rows: Any, where: Any, out: Any) -> None:
-    """The kernel: row j of ``out`` is the sum of the clients from j 2^LEVELS on, before the next 2^LEVELS begin."""
+def subtree(s: Any, source: Any, places: Any, target: Any) -> None:
+    """The kernel: row j of the target is the sum of the clients from j 2^LEVELS on, before the next 2^LEVELS begin."""
+    rows = view(source)
+    where = view(places)
+    out = view(target)
     tile = cuda.shared.array(0, rows.dtype)
     one = np.uint64(1)
     columns = np.uint64(COLUMNS)
@@ -67,7 +70,7 @@ def subtree(s: Any, rows: Any, where: Any, out: Any) -> None:
     first = node << np.uint64(LEVELS)
     count = min(s.clients - first, one << np.uint64(LEVELS))
     k = line
-    while k < count:
+    while k < max(count, one):
         tile[k * columns + lane] = rows.dtype.type(0)
         k += lines
     cuda.syncthreads()
@@ -108,6 +111,6 @@ def lower_bound(s: Any, where: Any, first: Any) -> Any:
 
 def signature(name: str) -> Any:
     """The types of the kernel for numbers of a type."""
-    flat = types.Array(getattr(types, name), 1, "C")
-    places = types.Array(types.int64, 1, "C")
-    return types.void(types.NamedUniTuple(types.uint64, len(Sizes._fields), Sizes), flat, places, flat)
+    pointer = types.CPointer(getattr(types, name))
+    sizes = types.NamedUniTuple(types.uint64, len(Sizes._fields), Sizes)
+    return types.void(sizes, pointer, types.CPointer(types.int64), pointer)

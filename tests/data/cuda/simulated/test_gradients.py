@@ -54,7 +54,7 @@ def test_bits_of_a_client_depend_on_it_alone(name, features):
 PLACES = {  # what is set, and whether then samples are in shared memory, and points and gradients
     "samples in global memory": ({"SHARED": 2200}, (False, True)),
     "vectors too": ({"SHARED": 256, "SUMS": 48}, (False, False)),
-    "chunks of few rows": ({"SUMS": 48}, (True, True)),
+    "chunks of few rows": ({"SUMS": 27}, (True, True)),
     "rows that are cached": ({"SHARED": 2200, "CACHED": 700}, (False, True)),
     "more threads": ({"THREADS": 32}, (True, True)),
     "one thread": ({"THREADS": 1, "WARP": 1}, (True, True)),

@@ -81,7 +81,7 @@ def cross_entropy(Z: Array, b: Array) -> tuple[Array, Array]:
     xp = namespace(Z)
     top = xp.max(Z, axis=-1, keepdims=True)
     P = xp.exp(Z - top)
-    total = xp.sum(P, axis=-1, keepdims=True)
+    total = P.sum(axis=-1, keepdims=True)
     P /= total
     true = xp.astype(b, xp.int64)[..., None]
     loss = xp.log(total) + top - xp.take_along_axis(Z, true, axis=-1)

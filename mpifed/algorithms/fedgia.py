@@ -77,7 +77,7 @@ class FedGiA(OneGradientADMM, tag="fedgia"):
         sigma = float(sigma)
         (i,) = f.xp.nonzero(selected)
         pi, z = -g, x - g / sigma  # (16), (17)
-        if len(i):
+        if i.shape[0]:
             gi = g[i]
             pii = client.pi[i]
             solve = inverse(f.take(i), self.H, sigma)

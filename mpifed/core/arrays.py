@@ -70,6 +70,14 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def is_real(value: Any) -> bool:
+    """Whether a value is an array of real numbers, of numpy or on a device."""
+    if is_tensor(value):
+        return not value.is_complex()
+    plain = isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray)
+    return plain and value.dtype.kind in "fiub"
+
+
 def to_numpy(array: Any) -> Array:
     """A numpy array with the numbers of an array, wherever they are; of numpy, the array itself."""
     if isinstance(array, np.ndarray):

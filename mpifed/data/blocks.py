@@ -119,6 +119,10 @@ class Block:
             G += ridge * X
         return Z, G
 
+    def real(self, numbers: Array) -> Array:
+        """A copy of an array of these clients in the type of their samples."""
+        return numbers.astype(self.b.dtype)
+
     def multiply(self, K: Array, V: Array) -> Array:
         """K_i v_i: (c, n), with K (c, n, n) and V (n,) or (c, n)."""
         return np.matvec(K, V)

@@ -133,6 +133,9 @@ class DeviceBlock(Block):
         A, R = several(self.A, R)
         return pytorch().bmm(A.mT, R[:, :, None])[: len(self), :, 0]
 
+    def real(self, numbers: Any) -> Any:
+        return numbers.to(self.b.dtype)
+
     def multiply(self, K: Any, V: Any) -> Any:
         K, V = several(K, self._rows(V))
         return pytorch().bmm(K, V[:, :, None])[: len(self), :, 0]

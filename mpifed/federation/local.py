@@ -61,9 +61,9 @@ class Local:
 
     def take(self, rows: Array) -> Local:
         """Some of these clients, by position."""
+        rows = to_numpy(rows)
         if len(rows) == len(self):
             return self
-        rows = to_numpy(rows)
         round, call = (part[rows] if isinstance(part, np.ndarray) else part for part in self._key)
         return type(self)(self.block.take(rows), self._study, self.ids[rows], (round, call))
 
@@ -163,7 +163,7 @@ class Local:
     @cached_property
     def samples(self) -> Array:
         """d_i as real numbers: (c, 1)."""
-        return self.xp.astype(self.d[:, None], self.block.b.dtype)
+        return self.block.real(self.d[:, None])
 
     @cached_property
     def neighbours(self) -> Array:

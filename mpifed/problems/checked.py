@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from mpifed.core.arrays import is_real
 from mpifed.core.guards import Guard, Wrong, shown
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
@@ -11,7 +12,7 @@ from mpifed.data.blocks import Block
 
 def refuse(value: Any, shape: tuple[int, ...], what: str) -> None:
     """Wrong where ``value`` is no array of real numbers of this shape."""
-    if not isinstance(value, np.ndarray | np.floating) or value.shape != shape or value.dtype.kind not in "fiub":
+    if not (is_real(value) or isinstance(value, np.floating)) or value.shape != shape:
         raise Wrong(f"returns {shown(value)} for {what}: it must be an array of shape {shape}")
 
 

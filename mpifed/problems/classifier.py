@@ -75,7 +75,7 @@ class Classifier(Problem):
     def _value(self, block: Block, X: Array, loss: Array) -> Array:
         f = block.xp.vecdot(block.w, loss)
         W, _ = self.split(block, X)
-        return f + self.lam / 2 * block.xp.sum(W * W, axis=(-2, -1)) if self.lam else f
+        return f + self.lam / 2 * (W * W).sum(axis=(-2, -1)) if self.lam else f
 
     def pull(self, block: Block, R: Array, X: Array) -> Array:
         """The gradient (c, n) from R = ∂ℓ/∂z (c, D, C) and the regulariser at X."""
@@ -85,7 +85,7 @@ class Classifier(Problem):
         if self.lam:
             G += self.lam * W
         flat = G.reshape(len(block), -1)
-        return block.xp.concat([flat, block.xp.sum(R, axis=1)], axis=1) if self.bias else flat
+        return block.xp.concat([flat, R.sum(axis=1)], axis=1) if self.bias else flat
 
     def split(self, block: Block, X: Array) -> tuple[Array, Array]:
         """W (…, C, features) and bias (…, C), or (…, 0) without."""

@@ -67,8 +67,8 @@ def gram_inverse(block: Block, key: str, coefficients: Callable[[Block], tuple[A
     """
 
     def rows(block: Block) -> tuple[Array, Array]:
-        c, s = (block.xp.astype(part[:, None], block.b.dtype) for part in coefficients(block))
-        return c, s
+        c, s = coefficients(block)
+        return block.real(c[:, None]), block.real(s[:, None])
 
     def inverse(block: Block) -> Array:
         c, s = rows(block)
@@ -105,7 +105,7 @@ def conjugate_gradients(apply: Solve, B: Array, accuracy: Array, most: int) -> A
     stop = rho * xp.astype(accuracy, B.dtype) ** 2
     for _ in range(most):
         going = rho > stop
-        if not xp.any(going):
+        if not going.any():
             break
         Q = apply(P)
         curvature = xp.vecdot(P, Q)

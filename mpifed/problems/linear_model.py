@@ -61,7 +61,7 @@ class LinearModel(Problem):
 
     def weight(self, d: Array) -> Array:
         """The factor (c,) in front of the regulariser of a client with d samples."""
-        return d * 0.0
+        return namespace(d).zeros(d.shape[0])
 
     def penalty(self, X: Array) -> Array:
         """The regulariser without its factor: (c,) or a number for a common point."""
@@ -141,7 +141,7 @@ class LinearModel(Problem):
 
     def _curvature(self, block: Block, X: Array) -> tuple[Array, Array]:
         """ℓ''/d_i (c, D), 0 on the padding, and the diagonal of the regulariser's Hessian (c, n)."""
-        factor = block.xp.astype(self.weight(block.d), block.b.dtype)[:, None]
+        factor = block.real(self.weight(block.d))[:, None]
         return self.bend(block.matvec(X)) * block.w, factor * self.penalty_hessian(X)
 
     def _value(self, block: Block, X: Array, Z: Array) -> Array:
@@ -163,5 +163,5 @@ class LinearModel(Problem):
         return block.note("factor", self._weights)
 
     def _weights(self, block: Block) -> Array | None:
-        factor = block.xp.astype(self.weight(block.d), block.b.dtype)[:, None]
-        return factor if block.xp.any(factor != 0) else None
+        factor = block.real(self.weight(block.d))[:, None]
+        return factor if factor.any() else None

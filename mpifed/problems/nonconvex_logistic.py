@@ -5,7 +5,6 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mpifed.core.arrays import namespace
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.problems.logistic import LogisticLoss
@@ -23,7 +22,7 @@ class NonconvexLogistic(LogisticLoss, tag="nonconvex-logistic"):
         return self.mu / d
 
     def penalty(self, X: Array) -> Array:
-        return namespace(X).sum(X * X / (1 + X * X), axis=-1) / 2
+        return (X * X / (1 + X * X)).sum(axis=-1) / 2
 
     def penalty_grad(self, X: Array) -> Array:
         return X / (1 + X * X) ** 2

@@ -19,5 +19,5 @@ class SVM(Classifier, tag="svm"):
         margin = 1 - xp.take_along_axis(Z, true, axis=-1) + Z
         put_at(margin, true, 0)
         R = xp.astype(margin > 0, Z.dtype) / classes
-        put_at(R, true, -xp.sum(R, axis=-1, keepdims=True))
-        return xp.sum(xp.maximum(margin, 0), axis=-1) / classes, R
+        put_at(R, true, -R.sum(axis=-1, keepdims=True))
+        return xp.maximum(margin, 0).sum(axis=-1) / classes, R

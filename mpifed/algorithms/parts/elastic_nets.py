@@ -63,9 +63,9 @@ def group(nodes: Array, p: int, near: Near, own: Array) -> Group:
     others = near.weights[picks]
     rest = 1 - xp.cumulative_sum(others, axis=1)[:, -1:] if p else xp.ones((len(nodes), 1), dtype=own.dtype)
     weights = xp.concat([rest, others], axis=1)[:, :, None]
-    points = xp.concat([own[nodes][:, None], near.rows[picks]], axis=1)
+    points = xp.concat([own[nodes][:, None, :], near.rows[picks]], axis=1)
     order = xp.argsort(points, axis=1, stable=True)
     rising = xp.cumulative_sum(xp.take_along_axis(xp.broadcast_to(weights, points.shape), order, axis=1), axis=1)
-    below = xp.concat([xp.zeros_like(rising[:, :1]), rising], axis=1)
+    below = xp.concat([xp.zeros_like(rising[:, :1, :]), rising], axis=1)
     mean = xp.cumulative_sum(weights * points, axis=1)[:, -1]
     return Group(nodes, xp.take_along_axis(points, order, axis=1), below, mean)

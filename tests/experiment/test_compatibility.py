@@ -56,8 +56,11 @@ TOLD = [  # settings -> how the sentence begins
     (AWAY | {"system": SLOW | {"least": 2}}, "system.least = 2 is wrong with [asynchronous]"),
     (AWAY | {"system": SLOW | {"partial": True}}, "system.partial = true is wrong with [asynchronous]"),
     ({"algorithm": "fedgia", "problem": "svm"}, "fedgia cannot run on svm: it needs lipschitz"),
-    ({"data": "quadratic", "algorithm": "flame"}, "algorithm.batch_size = 100 is wrong: quadratic has no samples to"),
-    ({"data": "quadratic"} | SCORED, "selection.batch_size = 100 is wrong: quadratic has no samples"),
+    (
+        {"data": "quadratic", "algorithm": "flame"},
+        "algorithm.batch_size = 100 is wrong: quadratic has no mini-batches, ",
+    ),
+    ({"data": "quadratic"} | SCORED, "selection.batch_size = 100 is wrong: quadratic has no mini-batches"),
     ({"stop": {"accuracy": 0.9}}, "stop.accuracy = 0.9 is wrong: least-squares has no classes, so no accuracy is"),
     ({"record": {"personal": True}}, "record.personal = true is wrong: fedavg has no personal models"),
     (NODES | {"record": {"personal": True}}, "record.personal = true is wrong: dgd has no personal models"),

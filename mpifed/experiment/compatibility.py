@@ -79,7 +79,7 @@ RULES: list[Rule[Experiment]] = [
     ),
     Rule(
         findings.batches,
-        "{key}.batch_size = {size} is wrong: {loss} has no samples to draw mini-batches of, so it must be 0",
+        "{key}.batch_size = {size} is wrong: {loss} has no mini-batches, for f_i is no mean over samples: it must be 0",
     ),
     Rule(
         lambda c: c.kernels in DEVICES and not c.problem.on_devices(),

@@ -20,7 +20,7 @@ def mismatch(c: Experiment) -> Found:
 
 
 def batches(c: Experiment) -> Found:
-    """A size of mini-batches, where the problem has no samples."""
+    """A size of mini-batches, where f_i is no mean over samples."""
     solver = getattr(c.algorithm, "solver", None)
     for key, table in {"algorithm": c.algorithm, "algorithm.solver": solver, "selection": c.selection}.items():
         size = getattr(table, "batch_size", 0)

@@ -31,7 +31,7 @@ class Problem(Component):
     before its first round where one is missing. A problem with ``predict`` is evaluated by its accuracy too.
     """
 
-    sampled: ClassVar[bool] = True  # whether rows are samples that can form mini-batches
+    sampled: ClassVar[bool] = True  # whether f_i is a mean over samples, of which mini-batches can be drawn
     logistic_loss: ClassVar[bool] = False  # whether f_i is a logistic loss of a linear score: FedGiA's t (Table III)
     offers: ClassVar[dict[str, str]] = {  # optional methods that algorithms need, in words
         "lipschitz": "an upper bound of the curvature, the norm of ∇²f_i",
@@ -53,6 +53,10 @@ class Problem(Component):
         "cnn": "mpifed.problems.cnn:CNN",
         "torch": "mpifed.problems.torch_module:TorchModule",
         "quadratic": "mpifed.problems.quadratic:Quadratic",
+        "poisson": "mpifed.problems.poisson:Poisson",
+        "gamma": "mpifed.problems.gamma:Gamma",
+        "huber": "mpifed.problems.huber:Huber",
+        "cox": "mpifed.problems.cox:Cox",
     }
     default: ClassVar[str] = "least-squares"
     kind: ClassVar[str] = "problems"
@@ -71,7 +75,8 @@ class Problem(Component):
         return np.ones(self.dim(data), bool)
 
     def takes(self) -> Kind:
-        """Which labels this problem takes: "numbers", "classes" 0, 1 … C−1, or "binary", 0 and 1 or -1 and 1."""
+        """Which labels this problem takes: "numbers", "classes" 0, 1 … C−1, "binary", 0 and 1 or -1 and 1, or
+        "survival", times with a minus where censored."""
         return "numbers"
 
     def fitted(self, data: Dataset) -> Dataset:

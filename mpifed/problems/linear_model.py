@@ -42,13 +42,18 @@ class LinearModel(Problem):
         """∂²ℓ/∂z², elementwise."""
         raise NotImplementedError
 
+    def bends(self, block: Block, Z: Array) -> Array:
+        """∂²ℓ/∂z² divided by d_i, 0 on the padding: (c, D). A loss that bends as its labels say defines this alone."""
+        return self.bend(Z) * block.w
+
     @classmethod
     def has(cls, name: str) -> bool:
         if name in ("lipschitz", "majorizer_inverse") and getattr(cls, name) is getattr(LinearModel, name):
             return hasattr(cls, "curvature")
         if name == "hess" and cls.hessian is not LinearModel.hessian and cls.hess is LinearModel.hess:
             return False  # products of another matrix
-        return super().has(name) and (name not in ("hessian", "hess") or cls.bend is not LinearModel.bend)
+        bends = cls.bend is not LinearModel.bend or cls.bends is not LinearModel.bends
+        return super().has(name) and (name not in ("hessian", "hess") or bends)
 
     def compiles(self) -> bool:
         """Whether the slope is that of the class that states ``mean``."""
@@ -142,7 +147,7 @@ class LinearModel(Problem):
     def _curvature(self, block: Block, X: Array) -> tuple[Array, Array]:
         """ℓ''/d_i (c, D), 0 on the padding, and the diagonal of the regulariser's Hessian (c, n)."""
         factor = block.real(self.weight(block.d))[:, None]
-        return self.bend(block.matvec(X)) * block.w, factor * self.penalty_hessian(X)
+        return self.bends(block, block.matvec(X)), factor * self.penalty_hessian(X)
 
     def _value(self, block: Block, X: Array, Z: Array) -> Array:
         f = block.xp.vecdot(block.w, self.loss(Z, block.b))

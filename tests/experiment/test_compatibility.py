@@ -56,8 +56,11 @@ TOLD = [  # settings -> how the sentence begins
     (AWAY | {"system": SLOW | {"least": 2}}, "system.least = 2 is wrong with [asynchronous]"),
     (AWAY | {"system": SLOW | {"partial": True}}, "system.partial = true is wrong with [asynchronous]"),
     ({"algorithm": "fedgia", "problem": "svm"}, "fedgia cannot run on svm: it needs lipschitz"),
-    ({"data": "quadratic", "algorithm": "flame"}, "algorithm.batch_size = 100 is wrong: quadratic has no samples to"),
-    ({"data": "quadratic"} | SCORED, "selection.batch_size = 100 is wrong: quadratic has no samples"),
+    (
+        {"data": "quadratic", "algorithm": "flame"},
+        "algorithm.batch_size = 100 is wrong: quadratic has no mini-batches, ",
+    ),
+    ({"data": "quadratic"} | SCORED, "selection.batch_size = 100 is wrong: quadratic has no mini-batches"),
     (
         {"evaluate": {"clients": True}},
         "evaluate.clients = true is wrong: least-squares has neither classes nor",

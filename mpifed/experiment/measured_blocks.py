@@ -4,6 +4,7 @@ from typing import Any
 
 from mpifed.core.guards import own
 from mpifed.experiment.job import Job
+from mpifed.experiment.kernels import device
 from mpifed.experiment.prepare import Prepared
 from mpifed.federation.block_sizes import BlockSizes
 from mpifed.federation.traits import needs
@@ -21,12 +22,13 @@ def measure(parts: Prepared, job: Job) -> None:
 def measurable(parts: Prepared, job: Job) -> bool:
     """Whether blocks can be cut anew at no cost, and no bit depends on them, which classes of a user's own may forget.
 
-    Samples are dense; the model is linear; no matrices of second derivatives, which order clients by another rule.
+    Samples are dense and in memory; the model is linear; no matrices of second derivatives, which order clients by another rule.
     """
     problem, algorithm = job.config.problem, job.config.algorithm
     linear = isinstance(problem, LinearModel | Classifier) and "hess" not in needs(algorithm)
+    memory = device(parts.setup.kernels) is None
     written = own(type(problem)) or own(type(algorithm))
-    return linear and not written and not parts.data.sparse and job.config.asynchronous is None
+    return linear and memory and not written and not parts.data.sparse and job.config.asynchronous is None
 
 
 def recorded(ranks: dict[str, Any]) -> dict[str, Any]:

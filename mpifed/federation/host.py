@@ -59,14 +59,15 @@ class Host:
         self.block_size = BlockSize(setup.block_bytes, "it was set up so")
         block_bytes = setup.block_bytes * (SPARSE if data.sparse else 1)
         matrix = setup.start.size**2 if "hess" in needs(setup.algorithm) else 0
-        groups = list(plan(sizes, data.n, self.dtype.itemsize, block_bytes, matrix))
+        together = setup.problem.group()
+        groups = list(plan(sizes, data.n, self.dtype.itemsize, block_bytes, matrix, together))
         self.order = np.concatenate(groups)  # block order -> client, counted from lo
         self.ids = lo + self.order
         self.slot = np.argsort(self.order)  # client, counted from lo -> block order
         self.sorted = bool((np.diff(self.order) > 0).all())
         compiled = CompiledSparseBlock if data.sparse else CompiledBlock
         kind = compiled if setup.kernels == "compiled" else Block
-        filling = Filling(lo, sizes, groups, self.dtype, block_bytes, kind)
+        filling = Filling(lo, sizes, groups, self.dtype, block_bytes, kind, together)
         labels = setup.problem.checked_labels
         self.same_size = by_padded_size(fill(data, data.rows, filling, labels))
         self.edges = np.cumsum([0, *map(len, self.same_size)])  # block order: where they begin

@@ -135,6 +135,10 @@ class Problem(Component):
         """The numbers ``measured`` of each client on the samples of the block, (c,) each. Optional."""
         raise NotImplementedError
 
+    def group(self) -> int:
+        """How many clients are computed at once: blocks have multiples of them. 1: as many as are there."""
+        return 1
+
     def compiles(self) -> bool:
         """Whether compiled kernels can compute this problem on dense samples."""
         return False

@@ -22,7 +22,8 @@ def measure(parts: Prepared, job: Job) -> None:
 def measurable(parts: Prepared, job: Job) -> bool:
     """Whether blocks can be cut anew at no cost, and no bit depends on them, which classes of a user's own may forget.
 
-    Samples are dense and in memory; the model is linear; no matrices of second derivatives, which order clients by another rule.
+    Samples are dense and in memory; the model is linear; no matrices of second derivatives, which order clients by
+    another rule.
     """
     problem, algorithm = job.config.problem, job.config.algorithm
     linear = isinstance(problem, LinearModel | Classifier) and "hess" not in needs(algorithm)

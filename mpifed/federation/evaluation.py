@@ -27,6 +27,7 @@ class Evaluation:
 
     def __init__(self, setup: Setup) -> None:
         self.algorithm = setup.algorithm
+        self.record = self.algorithm.record
         self.classes = setup.problem.classifies()
         self.measured = setup.problem.measured()
         self.names: tuple[str, ...] = ()  # of what is recorded, the same for all clients
@@ -52,10 +53,6 @@ class Evaluation:
                 f"{', '.join(self.names)} of others: the names of what is recorded stay"
             )
         return found
-
-    def record(self, f: Local, client: Any, x: Array) -> Recorded:
-        """What the algorithm records of each of the clients."""
-        return self.algorithm.record(f, client, x)
 
     def maxima(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
         """The recorded numbers of which the largest counts: (c,) each."""
@@ -88,6 +85,7 @@ class WeightedEvaluation(Evaluation):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self.setup = setup
+        self.record = self.recorded_with
 
     def clients(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
         scaled = ScaledLocal(f.block, self.setup, f.ids, (f.round, 0))
@@ -95,7 +93,8 @@ class WeightedEvaluation(Evaluation):
         found["objective_samples"] = found["objective_samples"] / scaled.factors
         return found
 
-    def record(self, f: Local, client: Any, x: Array) -> Recorded:
+    def recorded_with(self, f: Local, client: Any, x: Array) -> Recorded:
+        """What the algorithm records, of clients as its methods meet them."""
         return self.algorithm.record(self.setup.local(f.block, self.setup, f.ids, (f.round, 0)), client, x)
 
 

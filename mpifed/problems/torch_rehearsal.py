@@ -73,7 +73,9 @@ class Rehearsal:
 
     def _moved(self, form: Form, draw: int) -> bool:
         """Whether a client has the same bits at another place, among clients of which some have fewer samples."""
-        torch, compared, places = self.net.torch, slice(0, self.size // 2), self.size // 2 + 1
+        torch = self.net.torch
+        compared = slice(0, self.size // 2)
+        places = self.size // 2 + 1
         arrays = self.arrays(form, draw)
         found = self.one_pass(form, *arrays)
         arrays[3][self.size // 2 :, form.rows // 2 :] = 0  # weights of clients that are not compared
@@ -83,7 +85,8 @@ class Rehearsal:
 
     def arrays(self, form: Form, draw: int) -> list[Any]:
         """Random parameters, samples, targets, weights and seeds of a group."""
-        net, torch, count = self.net, self.net.torch, self.size
+        net = self.net
+        torch, count = net.torch, self.size
         rng = stream(draw, "rehearsal")
         floats = [
             net.start + 0.05 * rng.standard_normal((count, len(net.start))),

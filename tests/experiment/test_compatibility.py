@@ -65,6 +65,8 @@ TOLD = [  # settings -> how the sentence begins
         {"evaluate": {"clients": True}},
         "evaluate.clients = true is wrong: least-squares has neither classes nor",
     ),
+    ({"kernels": "torch", "problem": "mlp"}, 'kernels = "torch" is wrong: mlp does not compute with tensors'),
+    ({"kernels": "cuda", "algorithm": "newton"}, 'kernels = "cuda" is wrong: newton needs '),
     ({"stop": {"accuracy": 0.9}}, "stop.accuracy = 0.9 is wrong: least-squares has no classes, so no accuracy is"),
     ({"record": {"personal": True}}, "record.personal = true is wrong: fedavg has no personal models"),
     (NODES | {"record": {"personal": True}}, "record.personal = true is wrong: dgd has no personal models"),

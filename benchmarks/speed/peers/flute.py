@@ -19,7 +19,8 @@ import numpy as np
 
 from benchmarks.speed.startup import timed
 
-CLIENTS, MEAN, FEATURES, CLASSES = 1000, 69, 784, 10
+CLIENTS, MEAN = 1000, 69
+FEATURES, CLASSES = 784, 10
 LEAST = 12  # samples of a client
 GOAL = 3.0  # CPU seconds
 

@@ -43,6 +43,7 @@ class Sizes(NamedTuple):
     corrected: Any  # whether there is a correction
     pulled: Any
     scored: Any  # scores of a client that are written
+    picked: Any  # whether clients are those at certain positions among the samples
 
 
 class Samples(NamedTuple):
@@ -75,6 +76,7 @@ class Client(NamedTuple):
     a: Any  # rows
     b: Any
     w: Any
+    factor: Any  # of the regulariser
     stride: Any  # from a row to the next
     x: Any
     g: Any  # 2^parts partial sums of each component of the gradient
@@ -201,13 +203,13 @@ def pull(s: Any, c: Any, first: Any, count: Any) -> None:
 
 
 @register_jitable
-def regularised(s: Any, c: Any, k: Any, factor: Any) -> Any:
+def regularised(s: Any, c: Any, k: Any) -> Any:
     """Component k of the gradient with the regulariser; 0 times infinity is not 0, so that no factor adds nothing."""
     g = c.g[k << s.parts]
     x = c.x[k]
-    if k < s.cut and factor != 0:
+    if k < s.cut and c.factor != 0:
         if s.penalty == np.uint32(BOUNDED):
             below = c.x.dtype.type(1) + times(x, x)
             x = x / times(below, below)
-        g += times(factor, x)
+        g += times(c.factor, x)
     return g

@@ -1,6 +1,7 @@
 """What one thread of a GPU's kernel does for a linear model: its share of scores, residuals and gradient of a client.
 
-Indices are numbers without sign: numba does not check these for counting from the end, which more than halves the time.
+Indices are numbers of 32 bits without sign: numba does not check whether these count from the end, and a GPU adds them
+in one instruction. Where they could grow too large, numba makes products of 64 bits.
 """
 
 from typing import Any, NamedTuple
@@ -56,16 +57,16 @@ class Samples(NamedTuple):
 
 
 class Vectors(NamedTuple):
-    """What a launch computes with, flat; arrays of one number where there is none."""
+    """What a launch computes with, flat; what it does not need is not read."""
 
     x: Any  # where clients begin
     gamma: Any
     correction: Any
     anchor: Any
     pull: Any
-    Z: Any  # scores, written where there are as many
+    Z: Any  # scores, written where they are wanted
     out: Any  # gradients, or models after the steps
-    room: Any  # gradients of steps where shared memory is too small for them
+    room: Any  # gradients of steps, or points of gradients, where shared memory is too small for them
 
 
 class Client(NamedTuple):

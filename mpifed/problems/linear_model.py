@@ -61,7 +61,7 @@ class LinearModel(Problem):
 
     def weight(self, d: Array) -> Array:
         """The factor (c,) in front of the regulariser of a client with d samples."""
-        return namespace(d).zeros(d.shape[0])
+        return 0.0 * d
 
     def penalty(self, X: Array) -> Array:
         """The regulariser without its factor: (c,) or a number for a common point."""

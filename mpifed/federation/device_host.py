@@ -11,17 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from mpifed.core.arrays import on
+from mpifed.core.arrays import on, to_numpy
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.data.device_block import FEW, DeviceBlock, coarse, grouped
 from mpifed.data.fill import SameSizeBlocks
+from mpifed.federation.device_sums import DeviceCollected, subtotals
 from mpifed.federation.host import Answer, Host
 from mpifed.federation.method import Method
 from mpifed.federation.on_device import DeviceRows, OnDevice
-from mpifed.federation.request import Collected, Request
+from mpifed.federation.request import Collected, Layout, Reply, Request
 from mpifed.federation.setup import Setup
+from mpifed.federation.sums import finite
 from mpifed.federation.wire.stage import Visit
 
 ROOM = 1 << 28  # bytes of samples that are computed on at a time, at most
@@ -38,6 +40,8 @@ class DeviceHost(Host):
     def __init__(self, setup: Setup, data: Dataset, lo: int, hi: int, device: Any, cohort: int) -> None:
         super().__init__(setup, data, lo, hi)
         self.device = device
+        self.collected = lambda count, dtype, lend: DeviceCollected(count, dtype, on(device))
+        self.running = lambda ids, dtype, tree: DeviceCollected(len(ids), dtype, on(device))
         self.use(setup.algorithm)
         self.evaluation: Any = OnDevice(self.evaluation)
         counts = np.bincount([coarse(int(-(-d // 4) * 4)) for d in data.sizes])
@@ -91,6 +95,21 @@ class DeviceHost(Host):
 
     def _run(self, request: Request, answer: Answer) -> tuple[Collected, Array | None]:
         return super()._run(request, partial(filled, request.each is not None, answer))
+
+    def _closed(self, request: Request, found: Any, ids: Array | None) -> tuple[Reply, int]:
+        tensor = found.tensor
+        layout = found.layout
+        if request.last is not None:
+            field = getattr(self.state, request.last)
+            tensor = (field if self.sorted else field[self.slot]).rows.reshape(len(field), -1)
+            layout = Layout((field.shape[1:],))
+            ids = None
+        if request.reduce == "sum":
+            total = subtotals(tensor, ids, self.lo, self.tree)
+            if finite(total):
+                return Reply(total, layout), 0
+        found.rows = to_numpy(tensor)
+        return super()._closed(request, found, ids)
 
 
 def filled(each: bool, answer: Answer, visit: Visit, *args: Any) -> tuple[Any, Any]:

@@ -49,6 +49,9 @@ Answer = Callable[..., tuple[Any, Any]]  # a visit and the arguments of a reques
 class Host:
     """The clients lo <= i < hi of the data set, in blocks of like size, and the state of each."""
 
+    running: Any = Running  # the replies to be added up as they come …
+    collected: Any = Collected  # … and others
+
     def __init__(self, setup: Setup, data: Dataset, lo: int, hi: int) -> None:
         self.setup, self.algorithm = setup, setup.algorithm
         self.dtype = setup.start.dtype
@@ -183,9 +186,9 @@ class Host:
         ids, slots, index = self.called(request.to)
         found: Collected
         if request.reduce == "sum" and request.last is None and self.sorted:
-            found = Running(np.arange(self.lo, self.hi) if ids is None else ids, self.dtype, self.tree)
+            found = self.running(np.arange(self.lo, self.hi) if ids is None else ids, self.dtype, self.tree)
         else:
-            found = Collected(len(index), self.dtype, request.reduce != "rows")
+            found = self.collected(len(index), self.dtype, request.reduce != "rows")
         first = 0
         for picks, f in self.blocks_of(slots, request.key):
             begun = time.perf_counter()

@@ -98,14 +98,14 @@ def moved(part: Any, xp: Any) -> Any:
 
 
 def back(result: Any, known: dict[int, Any], name: str) -> Any:
-    """What a client method returned, as the host takes it: state as DeviceRows, everything else in memory.
+    """What a client method returned, as the host takes it: arrays as DeviceRows.
 
     ``known``: id of a tensor, or of the state, -> what it was before, which the host knows by its identity.
     """
     if id(result) in known:
         return known[id(result)]
     if is_tensor(result):
-        return to_numpy(result)
+        return DeviceRows(result)
     if isinstance(result, dict):
         return {key: back(value, {}, name) for key, value in result.items()}
     if isinstance(result, tuple) and hasattr(result, "_fields"):

@@ -68,6 +68,14 @@ TOLD = [  # settings -> how the sentence begins
     ({"kernels": "torch", "problem": "mlp"}, 'kernels = "torch" is wrong: mlp does not compute with tensors'),
     ({"kernels": "cuda", "algorithm": "newton"}, 'kernels = "cuda" is wrong: newton needs '),
     ({"stop": {"accuracy": 0.9}}, "stop.accuracy = 0.9 is wrong: least-squares has no classes, so no accuracy is"),
+    (
+        {"kernels": "torch", "problem": "mlp"},
+        'kernels = "torch" is wrong: mlp does not compute with tensors on a device',
+    ),
+    (
+        {"kernels": "cuda", "algorithm": "newton"},
+        'kernels = "cuda" is wrong: newton needs the matrices ∇²f_i, which are',
+    ),
     ({"record": {"personal": True}}, "record.personal = true is wrong: fedavg has no personal models"),
     (NODES | {"record": {"personal": True}}, "record.personal = true is wrong: dgd has no personal models"),
     ({"algorithm": "dgd"}, 'graph is missing: dgd has no server, so it needs a graph, such as graph = "ring"'),

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from mpifed.data.blocks import Block, weights
+from mpifed.federation import sums
 from tests.helpers.algorithm_runs import M, Run, build
 
 torch = pytest.importorskip("torch")
 from mpifed.core.arrays import on, to_numpy  # noqa: E402
 from mpifed.data.device_block import DeviceBlock, coarse  # noqa: E402
 from mpifed.federation.device_host import DeviceHost  # noqa: E402
+from mpifed.federation.device_sums import subtotals  # noqa: E402
 
 pytestmark = pytest.mark.torch
 CPU = torch.device("cpu")
@@ -90,3 +92,17 @@ def test_few_sizes_are_computed_together():
     assert all(D <= size <= 1.25 * D for D, size in zip(range(4, 4000, 4), sizes, strict=True))
     assert len(set(sizes)) < 45
     assert all(size % 4 == 0 for size in sizes)
+
+
+@both
+@pytest.mark.parametrize("m", [1, 2, 7, 64, 100])
+def test_sums_on_a_device_have_the_bits_of_those_in_memory(m, dtype):
+    rng = np.random.default_rng(m)
+    for lo, hi in ((0, m), (m // 3, m), (0, m // 2 + 1)):
+        tree = sums.nodes(lo, hi, m)
+        called = np.flatnonzero(rng.random(hi - lo) < 0.4) + lo
+        for ids in (None, called):
+            count = hi - lo if ids is None else len(ids)
+            rows = rng.standard_normal((count, 3)).astype(dtype)
+            found = subtotals(torch.tensor(rows), ids, lo, tree)
+            assert found.tobytes() == sums.subtotals(rows, ids, lo, tree).tobytes()

@@ -81,6 +81,11 @@ RULES: list[Rule[Experiment]] = [
         "{key}.batch_size = {size} is wrong: {loss} has no samples to draw mini-batches of, so it must be 0",
     ),
     Rule(
+        lambda c: c.problem.augments() and findings.whole_batches(c),
+        "problem.augment is wrong: it changes samples of mini-batches, and {name} takes none here; where a method has "
+        "some, write algorithm.batch_size = 10",
+    ),
+    Rule(
         lambda c: c.record.personal and not isinstance(c.algorithm, Personalised),
         "record.personal = true is wrong: {name} has no personal models",
     ),

@@ -27,6 +27,12 @@ def batches(c: Experiment) -> Found:
     return None
 
 
+def whole_batches(c: Experiment) -> bool:
+    """Whether the method takes no mini-batches, whose samples could be augmented."""
+    parts = (c.algorithm, getattr(c.algorithm, "solver", None))
+    return not any(getattr(part, "batch_size", 0) for part in parts)
+
+
 def chosen(c: Experiment) -> Found:
     """The first key of [selection] that is set, and its value; None also where all clients are selected."""
     for key in c.changed():

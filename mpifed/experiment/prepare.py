@@ -19,6 +19,7 @@ from mpifed.experiment.rule import Counted, refuse
 from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import fitting, given_start
 from mpifed.federation import sums
+from mpifed.federation.augmented import augmenting
 from mpifed.federation.checked_replies import CheckedAnswers
 from mpifed.federation.host import Host
 from mpifed.federation.method import Method
@@ -139,6 +140,8 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     made = Host(parts.setup, parts.data, lo, hi)
     if own(type(made.algorithm)):
         made.algorithm = cast(Method, CheckedAnswers(made.setup.algorithm, Algorithm))
+    if job.config.problem.augments():
+        made.blocks_of = augmenting(made.blocks_of)  # type: ignore[method-assign]
     neighbourhood = None
     if parts.setup.weights is not None:
         neighbourhood = Neighbourhood(parts.setup.weights, lo, hi, parts.cuts, made.dtype)

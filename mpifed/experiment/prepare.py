@@ -76,7 +76,14 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     if x is not None:
         first = fitting(x, first.size, config.dtype, config.start or "")
     block = block_size(config.block_bytes)
-    setup = Setup(config.problem, told(config.algorithm, config.problem, data), config.seed, data.m, first, block.bytes)
+    setup = Setup(
+        config.problem,
+        told(config.algorithm, config.problem, data, config.dtype),
+        config.seed,
+        data.m,
+        first,
+        block.bytes,
+    )
     weights = None if config.graph is None else Weights(config.graph, config.seed, data.m)
     setup = setup._replace(masks=config.masks, compress=config.compress, weights=weights)
     refuse_large(setup)

@@ -81,7 +81,10 @@ class Decaying(Optimizer):
 
     def shrink(self, w: Array) -> Array:
         """λw (c, n)."""
-        return self.weight_decay * w
+        own: Any = self.weight_decay
+        if not isinstance(own, float) and not isinstance(w, np.ndarray):
+            own = w.new_tensor(own)  # on the device of w
+        return own * w
 
     def decayed(self, g: Array, w: Array) -> Array:
         """g + λw."""

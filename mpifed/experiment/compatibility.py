@@ -90,6 +90,11 @@ RULES: list[Rule[Experiment]] = [
         'kernels = "{kernels}" is wrong: {name} needs {what}, which are computed in memory alone, so it must be "auto"',
     ),
     Rule(
+        lambda c: c.problem.augments() and findings.whole_batches(c),
+        "problem.augment is wrong: it changes samples of mini-batches, and {name} takes none here; where a method has "
+        "some, write algorithm.batch_size = 10",
+    ),
+    Rule(
         lambda c: c.record.personal and not isinstance(c.algorithm, Personalised),
         "record.personal = true is wrong: {name} has no personal models",
     ),

@@ -35,6 +35,12 @@ def matrices(c: Experiment) -> Found:
     return {"what": " and ".join(second.values())} if second and c.kernels in DEVICES else None
 
 
+def whole_batches(c: Experiment) -> bool:
+    """Whether the method takes no mini-batches, whose samples could be augmented."""
+    parts = (c.algorithm, getattr(c.algorithm, "solver", None))
+    return not any(getattr(part, "batch_size", 0) for part in parts)
+
+
 def chosen(c: Experiment) -> Found:
     """The first key of [selection] that is set, and its value; None also where all clients are selected."""
     for key in c.changed():

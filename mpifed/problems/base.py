@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -126,6 +126,14 @@ class Problem(Component):
     def classifies(self) -> bool:
         """Whether accuracies are recorded."""
         return self.has("predict")
+
+    def augments(self) -> bool:
+        """Whether the samples of mini-batches are changed at random, by ``augmented``."""
+        return False
+
+    def augmented(self, A: Any, counts: Sequence[int], rngs: Sequence[np.random.Generator]) -> Any:
+        """Samples A (c, B, n) of mini-batches, of which ``counts`` (c,) are there, changed with their streams."""
+        return A
 
     def measured(self) -> tuple[str, ...]:
         """Names of the numbers that ``measure`` returns: further columns of the record."""

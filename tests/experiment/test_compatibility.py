@@ -65,8 +65,7 @@ TOLD = [  # settings -> how the sentence begins
         {"evaluate": {"clients": True}},
         "evaluate.clients = true is wrong: least-squares has neither classes nor",
     ),
-    ({"kernels": "torch", "problem": "mlp"}, 'kernels = "torch" is wrong: mlp does not compute with tensors'),
-    ({"kernels": "cuda", "algorithm": "newton"}, 'kernels = "cuda" is wrong: newton needs '),
+    ({"problem": {"name": "cnn", "augment": "flip"}}, "problem.augment is wrong: it changes samples of mini-batches"),
     ({"stop": {"accuracy": 0.9}}, "stop.accuracy = 0.9 is wrong: least-squares has no classes, so no accuracy is"),
     (
         {"kernels": "torch", "problem": "mlp"},

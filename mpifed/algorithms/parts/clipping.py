@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-import numpy as np
 from msgspec import Meta
 
 from mpifed.core.typing import Array
@@ -17,5 +16,5 @@ def clipped(g: Array, most: float) -> Array:
     Source: torch.nn.utils.clip_grad_norm_ with the 2-norm; R. Pascanu, T. Mikolov, Y. Bengio, "On the difficulty of
     training recurrent neural networks", arXiv:1211.5063 (2013), Algorithm 1.
     """
-    norm = np.sqrt(np.vecdot(g, g))[:, None]
-    return g * np.minimum(most / (norm + EPS), 1.0)
+    norm = (g * g).sum(axis=1, keepdims=True) ** 0.5
+    return g * (most / (norm + EPS)).clip(max=1.0)

@@ -84,7 +84,10 @@ class Decaying(Optimizer):
 
     def shrink(self, w: Array) -> Array:
         """λw (c, n)."""
-        return self.weight_decay * w
+        own: Any = self.weight_decay
+        if not isinstance(own, float):
+            own = namespace(w).asarray(own)
+        return own * w
 
     def decayed(self, g: Array, w: Array) -> Array:
         """g + λw."""

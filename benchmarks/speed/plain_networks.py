@@ -15,8 +15,11 @@ from torch.utils.data import DataLoader, TensorDataset
 from benchmarks.speed.models import load
 
 BATCH = 10
-LR, ADAM_LR = 0.05, 0.001
-MU, LAM, RHO = 0.1, 1.0, 0.05  # of FedProx, and of FLAME
+LR = 0.05
+ADAM_LR = 0.001
+MU = 0.1  # of FedProx
+LAM = 1.0  # of FLAME, as the next
+RHO = 0.05
 Parts = list[tuple[Any, Any]]  # samples (d, *shape) and classes (d,) of each client
 Batches = Callable[[int, int], Iterable[tuple[Any, Any]]]  # client and round -> its mini-batches
 
@@ -27,7 +30,8 @@ class Loop:
     lr = LR
 
     def __init__(self, module: Any, x: Any, parts: Parts, batches: Batches) -> None:
-        self.module, self.parts, self.batches = module.to(x.device), parts, batches
+        self.module = module.to(x.device)
+        self.parts, self.batches = parts, batches
         load(self.module, x)
         self.server = self.copy()
         self.rounds = 0
@@ -161,7 +165,8 @@ class Flame(Loop):
         pull = LAM / len(self.parts)
         w = {name: (pull * theta[name] + RHO * x - before[name]) / (pull + RHO) for name, x in self.server.items()}
         pi = {name: before[name] + RHO * (w[name] - x) for name, x in self.server.items()}
-        self.theta[i], self.pi[i] = theta, pi
+        self.theta[i] = theta
+        self.pi[i] = pi
         return {name: w[name] + pi[name] / RHO for name in w}
 
 

@@ -46,7 +46,8 @@ def parameters(network: str, x: Any) -> list[tuple[Any, Any]]:
         before, after = sizes[:2]
         kernel = sizes[2] if kind == "conv" else 1
         count = before * after * kernel**2
-        W, bias, x = x[:count], x[count : count + after], x[count + after :]
+        W, bias = x[:count], x[count : count + after]
+        x = x[count + after :]
         if kind == "conv":
             W = W.reshape(after, before, kernel, kernel).transpose(2, 3, 1, 0)
         elif last:

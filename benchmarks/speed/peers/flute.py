@@ -19,9 +19,11 @@ import numpy as np
 
 from benchmarks.speed.startup import timed
 
-CLIENTS, MEAN = 1000, 69
-FEATURES, CLASSES = 784, 10
-LEAST = 12  # samples of a client
+CLIENTS = 1000
+FEATURES = 784
+CLASSES = 10
+MEAN = 69  # samples of a client, and the least
+LEAST = 12
 GOAL = 3.0  # CPU seconds
 
 

@@ -35,6 +35,7 @@ STEPS = {
     "scaling-B": [Command("scaling", f"--case B --ranks 1,2,3,4 {SCALING}", f"--case B {FEW} {SCALING}")],
     "picking": [Command("picking", "", "--clients 1e3,1e4 --rounds 5")],
     "startup": [Command("startup", LAUNCHED, f"--repeat 1 {LAUNCHED}")],
+    "flute": [Command("flute", "", "--repeat 1 --rounds 2")],
     "memory": [Command("memory", "", "--clients 1e3 --repeat 1")],
 }
 

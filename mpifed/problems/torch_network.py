@@ -10,6 +10,7 @@ import numpy as np
 
 from mpifed.core import threads
 from mpifed.core.errors import UserError
+from mpifed.core.memory import keep_freed
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.problems import torch_dropout, torch_layers
@@ -52,6 +53,7 @@ class Network:
         self.options = options
         self.device = device_of(options.device)
         self.torch.set_num_threads(threads.of_networks())
+        keep_freed()
         with self.seeded(seed), self.torch.no_grad():
             self.module = make().eval()
             self.masks = torch_dropout.replace(self.module)

@@ -17,8 +17,8 @@ from mpifed.problems import torch_dropout, torch_layers
 from mpifed.problems.torch_device import device_of, first_line, pytorch
 from mpifed.problems.torch_losses import Loss, squeezed
 
-PIECE_BYTES = 1 << 20  # of samples in one pass on a CPU: activations are many times that; 32 times as many on a GPU
-GROUP = {"cpu": 8, "cuda": 32}  # clients in one pass
+PIECE_BYTES = 1 << 22  # of samples in one pass on a CPU: activations are many times that; 8 times as many on a GPU
+GROUP = {"cpu": 16, "cuda": 32}  # clients in one pass
 
 
 class Options(NamedTuple):
@@ -230,7 +230,7 @@ class Network:
 
     def piece(self, size: int) -> int:
         """The samples of a client in one pass, a multiple of 4, for samples of ``size`` bytes."""
-        room = PIECE_BYTES * (1 if self.device.type == "cpu" else 32)
+        room = PIECE_BYTES * (1 if self.device.type == "cpu" else 8)
         return max(4, room // (GROUP[self.device.type] * max(1, size)) // 4 * 4)
 
     def samples(self, A: Array) -> Any:

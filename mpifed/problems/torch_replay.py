@@ -33,6 +33,7 @@ class Replay:
 
             made = make_fx(self.function)(*arrays)
             made.graph.eliminate_dead_code()
+            shorten(made.graph, self.torch.ops.aten)
             in_place(made.graph, self.torch.ops.aten)
             made.recompile()
             if same_bits(made(*arrays), found):
@@ -53,6 +54,21 @@ def bits(values: Any) -> bytes:
     """The bytes of a tensor."""
     found: bytes = values.detach().cpu().contiguous().numpy().tobytes()
     return found
+
+
+def shorten(graph: Any, aten: Any) -> None:
+    """Take out the views that change nothing, and pairs of transpositions."""
+    views = (aten.view.default, aten._unsafe_view.default, aten.expand.default, aten.permute.default)
+    for node in graph.nodes:
+        before = node.args[0] if node.args else None
+        if node.target in views and node.meta["val"].shape == before.meta["val"].shape:
+            moved = node.target is aten.permute.default and list(node.args[1]) != sorted(node.args[1])
+            if not moved:
+                node.replace_all_uses_with(before)
+        elif node.target is aten.transpose.int and before.target is aten.transpose.int:
+            if sorted(node.args[1:]) == sorted(before.args[1:]):
+                node.replace_all_uses_with(before.args[0])
+    graph.eliminate_dead_code()
 
 
 def in_place(graph: Any, aten: Any) -> None:

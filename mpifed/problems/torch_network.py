@@ -10,14 +10,15 @@ import numpy as np
 
 from mpifed.core import threads
 from mpifed.core.errors import UserError
+from mpifed.core.memory import keep_freed
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.problems import torch_dropout, torch_layers
 from mpifed.problems.torch_device import device_of, first_line, pytorch
 from mpifed.problems.torch_losses import Loss, squeezed
 
-PIECE_BYTES = 1 << 20  # of samples in one pass on a CPU: activations are many times that; 32 times as many on a GPU
-GROUP = {"cpu": 8, "cuda": 32}  # clients in one pass
+PIECE_BYTES = 1 << 22  # of samples in one pass on a CPU: activations are many times that; 8 times as many on a GPU
+GROUP = {"cpu": 16, "cuda": 32}  # clients in one pass
 
 
 class Options(NamedTuple):
@@ -52,6 +53,7 @@ class Network:
         self.options = options
         self.device = device_of(options.device)
         self.torch.set_num_threads(threads.of_networks())
+        keep_freed()
         with self.seeded(seed), self.torch.no_grad():
             self.module = make().eval()
             self.masks = torch_dropout.replace(self.module)
@@ -228,7 +230,7 @@ class Network:
 
     def piece(self, size: int) -> int:
         """The samples of a client in one pass, a multiple of 4, for samples of ``size`` bytes."""
-        room = PIECE_BYTES * (1 if self.device.type == "cpu" else 32)
+        room = PIECE_BYTES * (1 if self.device.type == "cpu" else 8)
         return max(4, room // (GROUP[self.device.type] * max(1, size)) // 4 * 4)
 
     def samples(self, A: Array) -> Any:

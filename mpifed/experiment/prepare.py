@@ -116,7 +116,9 @@ def schedule_of(config: Experiment, setup: Setup, data: Dataset, selector: Selec
 def federation(config: Experiment, transport: Transport, parts: Prepared) -> Federation:
     """The server's side of a run; with a graph, that of its nodes."""
     kind = Federation if config.graph is None else Network
-    return kind(transport, parts.setup, parts.selector, parts.data.sizes, parts.schedule, config.reproducible)
+    made = kind(transport, parts.setup, parts.selector, parts.data.sizes, parts.schedule, config.reproducible)
+    made.ledger.before(*parts.data.exchanged)
+    return made
 
 
 def refuse_large(setup: Setup) -> None:

@@ -1,4 +1,4 @@
-"""Two of FLamby's tasks load through options of [data] alone, where MPIFED_DATA has a folder flamby with their files."""
+"""Two of FLamby's tasks load through options of [data] alone, where MPIFED_DATA has their files in flamby."""
 
 import os
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_heart_has_the_samples_and_features_of_flamby():
 
 
 def test_the_optimum_of_heart_is_that_of_its_tables():
-    """f* of the mean logistic loss over all 740 rows, by statsmodels: Logit(y, X).fit().llf/-740 of the same columns."""
+    """f* of the mean logistic loss over all 740 rows, by statsmodels: -Logit(y, X).fit().llf/740 of these columns."""
     data = loaded(**HEART)
     X, y = data.rows(0, 4)
     x = np.zeros(data.n)

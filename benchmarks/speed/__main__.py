@@ -29,7 +29,6 @@ STEPS = {
     "local": [Command("local", "", "--rounds 10 --repeat 1 --sizes small")],
     "networks": [Command("networks", "--busy", "--busy --tiny --rounds 2 --repeat 1 --cases MLP")],
     "gpu_networks": [Command("gpu_networks", "", "--device cpu --tiny --rounds 2 --repeat 1")],
-    "flute": [Command("peers.flute", "", "--clients 100 --rounds 20 --repeat 1")],
     "collectives": [Command("collectives", "", "--most 1000", ranks) for ranks in (2, 3, 4)],
     "scaling-A": [Command("scaling", f"--case A --ranks 1,2,3,4 {SCALING}", f"--case A {FEW} {SCALING}")],
     "scaling-B": [Command("scaling", f"--case B --ranks 1,2,3,4 {SCALING}", f"--case B {FEW} {SCALING}")],

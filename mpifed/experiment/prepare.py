@@ -151,7 +151,9 @@ def federation(config: Experiment, transport: Transport, parts: Prepared) -> Fed
     kind = Federation if config.graph is None else Network
     if averaged(parts.setup):
         kind = WeightedFederation
-    return kind(transport, parts.setup, parts.selector, parts.data.sizes, parts.schedule, config.reproducible)
+    made = kind(transport, parts.setup, parts.selector, parts.data.sizes, parts.schedule, config.reproducible)
+    made.ledger.before(*parts.data.exchanged)
+    return made
 
 
 def refuse_large(setup: Setup) -> None:

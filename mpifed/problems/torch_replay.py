@@ -65,9 +65,9 @@ def shorten(graph: Any, aten: Any) -> None:
             moved = node.target is aten.permute.default and list(node.args[1]) != sorted(node.args[1])
             if not moved:
                 node.replace_all_uses_with(before)
-        elif node.target is aten.transpose.int and before.target is aten.transpose.int:
-            if sorted(node.args[1:]) == sorted(before.args[1:]):
-                node.replace_all_uses_with(before.args[0])
+        twice = node.target is aten.transpose.int and before.target is aten.transpose.int
+        if twice and sorted(node.args[1:]) == sorted(before.args[1:]):
+            node.replace_all_uses_with(before.args[0])
     graph.eliminate_dead_code()
 
 

@@ -19,7 +19,7 @@ from mpifed.data.tables.outcomes import labels
 from mpifed.data.tables.roles import roles_of
 from mpifed.data.tables.table import Key, Matched, Table
 
-Keys = list[int | str]
+Keys = list[int | str] | int | str
 Share = Annotated[float, Meta(ge=0, lt=1)]
 
 

@@ -1,15 +1,13 @@
 """Other simulators beside ours: what is not installed is said, and networks are the same in both frameworks."""
 
 import json
-import re
 import sys
 
 import numpy as np
 import pytest
 
 from benchmarks.speed.peers import __main__ as peers
-from benchmarks.speed.peers import common, flute
-from tests.helpers.commands import ROOT, execute
+from benchmarks.speed.peers import common
 
 TINY = ["--tiny", "--repeat", "1", "--rounds", "2", "--cases", "MLP"]
 
@@ -64,24 +62,3 @@ def test_the_networks_of_fedjax_are_those_of_pytorch(name):
     module, samples = CASES[name].make(), torch.randn(2, *CASES[name].shape)
     found = scores(name, weights(name, parameters(module).numpy()), samples.permute(0, 2, 3, 1).numpy())
     assert np.allclose(found, module(samples).detach(), atol=1e-5)
-
-
-def test_the_samples_of_flute_have_log_normal_sizes(tmp_path):
-    samples = flute.write(tmp_path / "clients.npz", 300)
-    with np.load(tmp_path / "clients.npz") as file:
-        sizes = file["sizes"]
-        assert (len(sizes), sizes.sum(), file["X"].shape) == (300, samples, (samples, flute.FEATURES))
-    assert sizes.min() >= flute.LEAST
-    assert abs(sizes.mean() - flute.MEAN) < 7
-    assert sizes.max() > 3 * flute.MEAN
-
-
-@pytest.mark.slow
-def test_the_command_of_flute_is_timed():
-    words = ["--repeat", "1", "--rounds", "3", "--clients", "20"]
-    done = execute([sys.executable, "-m", "benchmarks.speed.peers.flute", *words], cwd=ROOT)
-    assert done.code == 0, done.err
-    first, wall, cpu = done.out.splitlines()
-    assert re.fullmatch(r"20 clients, \d+ samples, 3 rounds", first)
-    assert re.fullmatch(r"wall s [\d.]+ \([\d.]+\)", wall)
-    assert re.fullmatch(r"CPU s [\d.]+ \([\d.]+\), goal ≤ 3.0", cpu)

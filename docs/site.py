@@ -35,6 +35,7 @@ GROUPS = {
         "compare",
         "plot",
         "arrays",
+        "datasets",
         "Result",
         "UserError",
         "Trouble",

@@ -56,7 +56,7 @@ class FedDyn(Algorithm, tag="feddyn"):
     def round(self, fed: Federation, server: Server) -> Server:
         selected = fed.select(server.x)
         theta = fed.mean(self.update, server.x, server.k, to=selected)
-        share = 1 if selected is None else len(selected) / fed.m
+        share = fed.share(selected)
         h = server.h - self.alpha * share * (theta - server.x)
         return Server(x=theta - h / self.alpha, h=h, k=server.k + (self.epochs or self.k0))
 

@@ -16,7 +16,7 @@ class FedNova(LocalSteps, tag="fednova"):
 
     w_i by the local steps of FedAvg, as many as each client takes;  d_i = (w_i − x)/‖a_i‖₁, where ‖a_i‖₁ is how far the
     same steps would go if all gradients were 1: τ_i γ for τ_i plain steps;  x⁺ = x + mean ‖a_i‖₁ · mean d_i.
-    Source: sections 4.1 and 5 with equal weights, because f is the mean of f_i.
+    Source: sections 4.1 and 5, with the weights that f has (objective.weights); by default they are equal.
     """
 
     title = "FedNova"
@@ -26,15 +26,15 @@ class FedNova(LocalSteps, tag="fednova"):
     aggregate: Annotated[Literal["chosen"], Meta(description="means are over the selected clients")] = "chosen"
 
     mean = Refused("its step is the product of two means over the selected")
-    upload = Upload(kind="change")
+    upload = Upload(kind="change", averaged=True)
     asynchronous = True
 
     def __post_init__(self) -> None:
         linear = isinstance(self.optimizer, SGD | Momentum) and not getattr(self.optimizer, "weight_decay", 0)
-        if not linear:
+        if not linear or self.optimizer.clip:
             raise ValueError(
                 f"optimizer = {self.optimizer.label()} is wrong: fednova divides by the weights of a sum of gradients, "
-                "so it must be sgd, or momentum without weight decay"
+                "so it must be sgd, or momentum without weight decay, and without clip"
             )
 
     def traffic(self, n: int) -> tuple[int, int]:

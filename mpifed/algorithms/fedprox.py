@@ -45,7 +45,7 @@ class FedProx(FedAvg, tag="fedprox"):
         rate = self.rate(f, gamma)
         mu = self.mu * (1 if self.scale == "1" else f.m)
         for _ in range(self.inner):
-            if isinstance(self.optimizer, SGD):
+            if self.optimizer == SGD():
                 w = w - rate * f.grad(w) - gamma * self.mu * (w - x)
             else:
                 w, memory = self.optimizer.step(w, f.grad(w) + mu * (w - x), rate, memory)

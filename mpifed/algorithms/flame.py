@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.bases.personal import Personal, square
-from mpifed.federation.traits import Look, Recorded, Sum, Theorem
+from mpifed.federation.traits import Look, Recorded, Sum, Theorem, Upload
 from mpifed.theory.flame import c1
 
 
@@ -26,6 +26,8 @@ class MoreauADMM(Personal):
         "global"
     )
     lagrangian: Annotated[bool, Meta(description="record the augmented Lagrangian")] = False
+
+    upload = Upload(kept="z")
 
     def advice(self, m: int) -> str | None:
         pull, rho = self.lam / m, self.rho

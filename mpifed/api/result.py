@@ -6,12 +6,18 @@ import os
 from collections.abc import Sequence
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 
 from mpifed.api import html
 from mpifed.api.picture import draw
+from mpifed.core.errors import UserError
+from mpifed.experiment.config import experiment
+from mpifed.experiment.fitted import fitted
+from mpifed.problems.base import Problem
 from mpifed.report.summary import show
 from mpifed.results import result as results
+from mpifed.results.fit import Fit
 
 
 class Result(results.Result):
@@ -41,6 +47,42 @@ class Result(results.Result):
     def plot(self, y: str | Sequence[str] | None = None, x: str = "round", **options: Any) -> Any:
         """A figure of matplotlib with the columns ``y`` against ``x``: see ``mpifed.plot``."""
         return draw([self], y, x, **options)
+
+    def fit(self) -> Fit:
+        """Coefficients with standard errors at the final model, as the command ``fit`` prints them.
+
+        Raises UserError where the problem has no Hessian or it is singular at this model.
+        """
+        return fitted(self, experiment(self.config))
+
+    def module(self, client: int | None = None) -> Any:
+        """The torch.nn.Module of the run with the final model in it, or with the personal model of ``client``.
+
+        Frozen parameters and buffers are those of the run, and so is the precision: ``torch.save(result.module()
+        .state_dict(), "model.pt")``. Batch normalisation that was trained has no running statistics, as in the run.
+        Raises UserError for a problem that is no network of PyTorch, and where the file has no such model.
+        """
+        problem: Any = Problem.build(self.config["problem"], "problem")
+        if not hasattr(problem, "module_of"):
+            raise UserError(
+                f"module() is for networks of PyTorch, the problems torch and cnn: the model of {problem.label()} is "
+                "the array x of the result"
+            )
+        x = self.x if client is None else self._personal(client)
+        if x is None:
+            raise UserError(f"the result has no final model, for its status is {self.status}")
+        problem = msgspec.structs.replace(problem, device="cpu")
+        return problem.module_of(int(self.attrs.get("features", 0)) or math.prod(problem.shape or (0,)), x)
+
+    def _personal(self, client: int) -> Any:
+        """The personal model (n,) of a client. UserError where there is none."""
+        if self.personal is None:
+            raise UserError(
+                "the result has no personal models: a method that has some stores them with record.personal = true"
+            )
+        if not 0 <= client < self.m:
+            raise UserError(f"client = {client} is wrong: there are the clients 0 to {self.m - 1}")
+        return self.personal[client]
 
 
 def headline(result: results.Result) -> str:

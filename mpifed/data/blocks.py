@@ -119,10 +119,6 @@ class Block:
             G += ridge * X
         return Z, G
 
-    def positions(self, rows: Array) -> Array:
-        """Positions of clients as an array of numpy."""
-        return rows
-
     def real(self, numbers: Array) -> Array:
         """A copy of an array of these clients in the type of their samples."""
         return numbers.astype(self.b.dtype)
@@ -186,32 +182,46 @@ def starts_of(sizes: Array) -> Array:
     return np.concatenate([[0], np.cumsum(sizes)])
 
 
-def padded(d: Array) -> Array:
-    """Sizes rounded up to a multiple of 4."""
-    return -(-d // PAD) * PAD
+def padded(d: Array, group: int = 1) -> Array:
+    """Sizes rounded up to a multiple of 4; where clients come in groups, to one of the four sizes between 2^k and
+    2^(k+1): 32, 40, 48, 56, 64, 80 … Then clients of many sizes have few padded ones.
+    """
+    step: Any = PAD
+    if group > 1:
+        step = np.maximum(PAD, np.exp2(np.floor(np.log2(np.maximum(d - 1, 1))) - 2)).astype(int)
+    return -(-d // step) * step
 
 
-def plan(sizes: Array, n: int, itemsize: int, block_bytes: int = UNKNOWN, matrix: int = 0) -> Iterator[Array]:
+def plan(
+    sizes: Array, n: int, itemsize: int, block_bytes: int = UNKNOWN, matrix: int = 0, group: int = 1
+) -> Iterator[Array]:
     """The clients of each block, as positions in ``sizes``, smallest clients first; every client is in one block.
 
     A block has about ``block_bytes`` bytes, or one client; so have the matrices of ``matrix`` numbers that a method
     makes of each client. Where they are large clients stay in order, for hosts to add up their replies as they come.
+    Where a problem computes clients in groups of ``group``, a block has a multiple of them.
     """
-    D = padded(sizes)
+    D = padded(sizes, group)
     large = matrix * itemsize * FEW > block_bytes
     order = np.arange(len(D)) if large else np.argsort(D, kind="stable")
-    for group in np.split(order, np.flatnonzero(np.diff(D[order])) + 1):
-        if len(group):
-            step = max(1, round(block_bytes / (itemsize * max(1, int(D[group[0]]) * n, matrix))))
-            yield from (group[k : k + step] for k in range(0, len(group), step))
+    for alike in np.split(order, np.flatnonzero(np.diff(D[order])) + 1):
+        if len(alike):
+            each = itemsize * max(1, int(D[alike[0]]) * n, matrix)
+            step = clients_in(block_bytes, each, group)
+            yield from (alike[k : k + step] for k in range(0, len(alike), step))
 
 
-def dense_block(sizes: Array, n: int, dtype: Any, kind: type[Block] = Block) -> Block:
+def clients_in(block_bytes: int, each: int, group: int = 1) -> int:
+    """How many clients of ``each`` bytes a block of about ``block_bytes`` has: a multiple of ``group``."""
+    return group * max(1, round(block_bytes / each / group))
+
+
+def dense_block(sizes: Array, n: int, dtype: Any, kind: type[Block] = Block, group: int = 1) -> Block:
     """A block of zeros for clients of these sizes, to be filled.
 
     It begins at a multiple of 64 bytes, as cache lines do: vectors of features are read faster.
     """
-    shape = (len(sizes), int(padded(sizes[:1])[0]), n)
+    shape = (len(sizes), int(padded(sizes[:1], group)[0]), n)
     size = math.prod(shape) * np.dtype(dtype).itemsize
     room = np.zeros(size + LINE, np.uint8)
     begin = -room.ctypes.data % LINE

@@ -133,9 +133,6 @@ class DeviceBlock(Block):
         A, R = several(self.A, R)
         return pytorch().bmm(A.mT, R[:, :, None])[: len(self), :, 0]
 
-    def positions(self, rows: Any) -> Array:
-        return to_numpy(rows)
-
     def real(self, numbers: Any) -> Any:
         return numbers.to(self.b.dtype)
 

@@ -9,7 +9,7 @@ from mpifed.federation.method import MovesDuals, Personalised
 from mpifed.federation.participation.importance import Importance
 from mpifed.federation.participation.scored import Greedy
 from mpifed.federation.participation.selection import Scored
-from mpifed.federation.traits import Mean, Refused, Takes
+from mpifed.federation.traits import Mean, Refused, Takes, needs
 
 DATA_SHOW = (
     "selection = {selected_toml} is wrong: it asks clients for exact numbers of their data, and these and the clients "
@@ -73,8 +73,13 @@ RULES: list[Rule[Experiment]] = [
         "stop.accuracy = {stop.accuracy} is wrong: {loss} has no classes, so no accuracy is recorded",
     ),
     Rule(
+        lambda c: c.evaluate.clients and not c.problem.classifies() and not c.problem.measured(),
+        "evaluate.clients = true is wrong: {loss} has neither classes nor a metric, so nothing is evaluated of each "
+        "client",
+    ),
+    Rule(
         findings.batches,
-        "{key}.batch_size = {size} is wrong: {loss} has no samples to draw mini-batches of, so it must be 0",
+        "{key}.batch_size = {size} is wrong: {loss} has no mini-batches, for f_i is no mean over samples: it must be 0",
     ),
     Rule(
         lambda c: c.kernels in DEVICES and not c.problem.on_devices(),
@@ -87,6 +92,26 @@ RULES: list[Rule[Experiment]] = [
     Rule(
         lambda c: c.record.personal and not isinstance(c.algorithm, Personalised),
         "record.personal = true is wrong: {name} has no personal models",
+    ),
+    Rule(
+        lambda c: findings.weighs(c) and findings.promises(c),
+        "objective.weights = {weights} is wrong: the noise of {name} is that of uploads without weights, so it must be "
+        '"clients"',
+    ),
+    Rule(
+        lambda c: findings.weighs(c) and c.algorithm.upload.averaged and findings.own_weights(c),
+        "objective.weights = {weights} is wrong with {own_weights}: {name} averages models with these weights, which "
+        'only plain sums of uploads can have, so it must be "clients"',
+    ),
+    Rule(
+        lambda c: not isinstance(c.objective.weights, str) and "majorizer_inverse" in needs(c.algorithm),
+        "objective.weights = {weights} is wrong: {name} needs majorizer_inverse here, which takes weights by samples "
+        'only, so it must be "samples" or "clients"; algorithm.H = "diagonal" takes all',
+    ),
+    Rule(
+        lambda c: findings.weighs(c) and c.algorithm.upload.averaged and c.algorithm.certify,
+        "algorithm.certify = true is wrong with objective.weights = {weights}: the theorem of {name} is about equal "
+        "weights, so it must be false",
     ),
     Rule(
         lambda c: c.graph is None and isinstance(c.algorithm, GraphMethod),

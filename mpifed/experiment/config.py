@@ -19,6 +19,7 @@ from mpifed.experiment.settings import FAMILIES as FAMILIES
 from mpifed.experiment.settings import Experiment as Experiment
 
 DEFAULT_STUDY = {"stop": {"gradient": 1e-20}}  # of a run without a file: some twenty rounds of FedGiA, Example V.1
+PATHS = ("path", "pretrained")  # keys of files that an experiment file names
 LARGEST = 1 << 20  # bytes of an experiment file
 
 
@@ -35,7 +36,7 @@ def experiment(table: dict[str, Any]) -> Experiment:
 
     Raises UserError, one sentence that names the key, the value and what would be right.
     """
-    table = {name: {} for name in (*FAMILIES, "stop", "evaluate", "record", "checkpoint")} | table
+    table = {name: {} for name in (*FAMILIES, "stop", "objective", "evaluate", "record", "checkpoint")} | table
     if isinstance(table["problem"], dict) and "name" not in table["problem"] and isinstance(table["data"], dict | str):
         table["problem"] = {"name": default_name(table, ["problem"])} | table["problem"]
     built = Experiment.build(table, "")
@@ -64,9 +65,14 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         part = table.get(name)
         if name == "data" and isinstance(part, str) and FILES.search(part):
             part = table[name] = {"name": "file", "path": part}
-        if isinstance(part, dict) and isinstance(part.get("path"), str) and not part["path"].startswith("~"):
-            part["path"] = str(file.parent / part["path"])
+        if isinstance(part, dict):
+            part.update({key: str(file.parent / part[key]) for key in PATHS if relative(part.get(key))})
     return beside(table, file.parent)
+
+
+def relative(value: Any) -> bool:
+    """Whether a value is a path that begins neither at the home folder nor in a file of classes, path.py:Class."""
+    return isinstance(value, str) and not value.startswith("~") and not plugins.FILE.fullmatch(value)
 
 
 def beside(value: Any, folder: Path) -> Any:

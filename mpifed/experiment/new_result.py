@@ -19,6 +19,7 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
     attributes = {
         "config": job.config.toml(),
         "seed": job.config.seed,
+        "features": parts.data.n,
         "ranks": world.size,
         "mpi_library": world.library,
         "block_bytes": parts.block.bytes,

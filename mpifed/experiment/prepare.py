@@ -3,7 +3,10 @@
 from functools import partial
 from typing import Any, NamedTuple, cast
 
+import numpy as np
+
 from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.algorithms.parts.decay import told
 from mpifed.core.errors import UserError
 from mpifed.core.guards import own
 from mpifed.core.memory import check_memory, size_of
@@ -21,11 +24,13 @@ from mpifed.experiment.warm_start import fitting, given_start
 from mpifed.federation import sums
 from mpifed.federation.checked_replies import CheckedAnswers
 from mpifed.federation.host import Host
+from mpifed.federation.local import Local
 from mpifed.federation.method import Method
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.peers.network import Network
 from mpifed.federation.request import ARRIVE, REST
+from mpifed.federation.scaled_local import ScaledLocal, shares
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.timing.arrivals import Arrivals
@@ -36,6 +41,8 @@ from mpifed.federation.timing.node_clocks import NodeClocks
 from mpifed.federation.timing.schedule import Schedule
 from mpifed.federation.traits import Takes, needs
 from mpifed.federation.transport import Transport
+from mpifed.federation.weighted_server import WeightedFederation
+from mpifed.federation.wire.stages import averaged
 from mpifed.graphs.weights import Weights
 from mpifed.mpi.world import World
 from mpifed.problems.base import Problem
@@ -75,9 +82,10 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     if x is not None:
         first = fitting(x, first.size, config.dtype, config.start or "")
     block = block_size(config.block_bytes)
-    setup = Setup(config.problem, config.algorithm, config.seed, data.m, first, block.bytes)
+    setup = Setup(config.problem, told(config.algorithm, config.problem, data), config.seed, data.m, first, block.bytes)
     weights = None if config.graph is None else Weights(config.graph, config.seed, data.m)
     setup = setup._replace(masks=config.masks, compress=config.compress, weights=weights)
+    setup = weighted(setup, config, data.sizes)
     refuse_large(setup)
     if saved is not None and saved.cuts[-1] != data.m:
         raise UserError(
@@ -114,9 +122,26 @@ def schedule_of(config: Experiment, setup: Setup, data: Dataset, selector: Selec
     return DeviceRounds(devices, setup.algorithm, selector.size)
 
 
+def weighted(setup: Setup, config: Experiment, sizes: Array) -> Setup:
+    """The setup with the weights that clients have. UserError where they are of another number of clients."""
+    given = config.objective.weights
+    if not isinstance(given, str) and len(given) != setup.m:
+        raise UserError(
+            f"objective.weights has {len(given)} numbers, and there are {setup.m} clients: it must have one for each"
+        )
+    factors = shares(given, np.asarray(sizes))
+    if factors is None:
+        return setup
+    local = Local if setup.algorithm.upload.averaged else ScaledLocal
+    per_sample = setup.m / int(np.sum(sizes)) if given == "samples" else 0.0
+    return setup._replace(factors=factors, per_sample=per_sample, local=local)
+
+
 def federation(config: Experiment, transport: Transport, parts: Prepared) -> Federation:
     """The server's side of a run; with a graph, that of its nodes."""
     kind = Federation if config.graph is None else Network
+    if averaged(parts.setup):
+        kind = WeightedFederation
     return kind(transport, parts.setup, parts.selector, parts.data.sizes, parts.schedule, config.reproducible)
 
 
@@ -139,6 +164,7 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     where = device(kernels)
     if where is None:
         made = Host(parts.setup, parts.data, lo, hi)
+        made.block_size = parts.block
     else:
         made = device_host()(parts.setup, parts.data, lo, hi, where, parts.selector.size)
     if own(type(parts.setup.algorithm)):

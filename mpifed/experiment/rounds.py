@@ -18,6 +18,7 @@ from mpifed.results.recorder import Recorder
 
 RECENT = 8  # evaluations that stop rules look back on, beside the first
 ROUNDING = 1e3  # units in the last place that sums over many samples may be wrong by
+ByClient = dict[str, Array]  # numbers of each client (m,), by name
 NO_CLIENT: Array = np.zeros(0, np.int64)
 
 
@@ -48,13 +49,17 @@ def rounds(
         server, spent = played(config.algorithm, fed, round, server, checkpoints.redrawn)
         elapsed += spent
         row = counters(fed, spent) | {"elapsed_seconds": elapsed}
+        by_client: ByClient = {}
         server = fed.observed(server)
         if round % every == 0 or round == config.rounds:
-            row |= evaluated(config, fed, server)
+            found, by_client = evaluated(config, fed, server)
+            row |= found
             remember(history, row)
             reason = stop.reason(history, fed.m, fed.n)
         recorder.row(row, fed.selected if round else NO_CLIENT)
         recorder.snapshot(server.x, config.record.models)
+        if by_client:
+            recorder.by_client(by_client)
         progress.show(round, config.rounds, row)
         refuse_divergence(stop.diverged, history["objective"], round, config.algorithm)
         if reason is None and ((signal := fed.stop_signal or progress.stop) or recorder.lost or checkpoints.due(round)):
@@ -133,13 +138,14 @@ def evaluate(algorithm: Algorithm, fed: Federation, server: Any) -> dict[str, fl
     return fed.evaluation.means(sums, fed.m, fed.samples) | own
 
 
-def evaluated(config: Experiment, fed: Federation, server: Any) -> dict[str, float]:
-    """The same, the gap to the optimum where that is known, and the seconds that evaluation took."""
+def evaluated(config: Experiment, fed: Federation, server: Any) -> tuple[dict[str, float], ByClient]:
+    """The same, the gap to the optimum where that is known, the seconds that it took; numbers of clients if asked."""
     begun = time.perf_counter()
     row = evaluate(config.algorithm, fed, server)
     if config.stop.optimum is not None:
         row["objective_gap"] = gap(row["objective"], config.stop.optimum, fed.dtype)
-    return row | {"evaluate_seconds": time.perf_counter() - begun}
+    by_client = fed.inspect(config.algorithm.by_client, args=(server.x,)) if config.evaluate.clients else {}
+    return row | {"evaluate_seconds": time.perf_counter() - begun}, by_client
 
 
 def gap(f: float, optimum: float, dtype: Any) -> float:

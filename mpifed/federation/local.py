@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from mpifed.core.arrays import to_numpy
 from mpifed.core.errors import UserError
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
@@ -16,6 +17,7 @@ from mpifed.graphs.weights import Weights
 from mpifed.problems.base import Problem, Solve
 
 Key = tuple[int | Array, int | Array]  # round and call, one for all clients or one each: of their random streams
+NOBODY: Array = np.zeros(0, np.intp)
 AHEAD = 1 << 18  # sample numbers of mini-batches that are drawn in advance, 2 MB: every call of a generator costs time
 
 
@@ -59,15 +61,15 @@ class Local:
 
     def take(self, rows: Array) -> Local:
         """Some of these clients, by position."""
-        rows = self.block.positions(rows)
+        rows = rows if isinstance(rows, np.ndarray) else to_numpy(rows)
         if len(rows) == len(self):
             return self
         round, call = (part[rows] if isinstance(part, np.ndarray) else part for part in self._key)
-        return Local(self.block.take(rows), self._study, self.ids[rows], (round, call))
+        return type(self)(self.block.take(rows), self._study, self.ids[rows], (round, call))
 
     def keyed(self, key: Key) -> Local:
         """The same clients with the random streams of other rounds and calls."""
-        return Local(self.block, self._study, self.ids, key)
+        return type(self)(self.block, self._study, self.ids, key)
 
     def value(self, X: Array) -> Array:
         """f_i(x_i): (c,)."""
@@ -116,9 +118,8 @@ class Local:
 
     def _tests(self) -> list[tuple[Array, Block]]:
         """Blocks of test samples, of training samples for clients without any, and the clients of each, by position."""
-        parts, rest = list(self.block.tests), np.arange(len(self))
-        if parts:
-            rest = np.setdiff1d(rest, np.concatenate([rows for rows, _ in parts]))
+        rest = self.block.note("without test samples", untested)
+        parts = list(self.block.tests)
         if len(rest):
             parts.append((rest, self.block if len(rest) == len(self) else self.block.take(rest)))
         return parts
@@ -130,6 +131,10 @@ class Local:
     def convexity(self) -> Array:
         """α_i, the strong convexity of f_i: (c,)."""
         return self.problem.convexity(self.block)
+
+    def least_curvature(self) -> Array:
+        """A lower bound of the eigenvalues of every ∇²f_i(x): (c,)."""
+        return self.problem.least_curvature(self.block)
 
     def hessian(self, X: Array) -> Solve:
         """V -> ∇²f_i(x_i) v_i."""
@@ -219,7 +224,7 @@ class Local:
         for j, order in enumerate(map(put, self._orders(epochs or k0, passes * width))):
             for k, (w, has) in enumerate(shares):
                 block = self.block.batch(order[:, k * width : (k + 1) * width], w)
-                yield j, Local(block, self._study, self.ids, self._key), has
+                yield j, type(self)(block, self._study, self.ids, self._key), has
 
     def _orders(self, count: int, length: int) -> Iterator[Array]:
         """``count`` random orders of each client's samples, one after the other: (c, ``length``), the rest 0."""
@@ -233,3 +238,8 @@ class Local:
                 own = order[:, :d]
                 rng.permuted(own, axis=1, out=own)  # as permutation(d), drawn again for each row
             yield from orders.swapaxes(0, 1)[:, :, :length]
+
+
+def untested(block: Block) -> Array:
+    """The clients of a block without test samples of their own, by position."""
+    return np.setdiff1d(np.arange(len(block)), np.concatenate([NOBODY, *(rows for rows, _ in block.tests)]))

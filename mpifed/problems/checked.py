@@ -22,6 +22,11 @@ def like_scores(problem: Any, result: Any, Z: Array, b: Array | None = None) -> 
     return result
 
 
+def bends(problem: Any, result: Any, block: Block, Z: Array) -> Any:
+    """ℓ'' of every score, weighted."""
+    return like_scores(problem, result, Z)
+
+
 def like_model(problem: Any, result: Any, X: Array) -> Any:
     """A part of the regulariser's gradient or Hessian for every parameter."""
     refuse(result, X.shape, f"X of shape {X.shape}")
@@ -126,6 +131,7 @@ GUARDS: dict[str, dict[str, Guard]] = {
         **dict.fromkeys(("value", "lipschitz", "convexity", "least_curvature"), each),
         **dict.fromkeys(("grad", "clipped_grad"), gradients),
         **dict.fromkeys(("hessian", "majorizer_inverse"), solves),
+        "bends": bends,
         "penalty": penalty,
         "weight": weight,
         "value_grad": value_grad,

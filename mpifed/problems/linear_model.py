@@ -9,7 +9,7 @@ from mpifed.core.arrays import namespace
 from mpifed.core.symmetric import add_diagonal, starts
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
-from mpifed.problems.base import Problem, Solve
+from mpifed.problems.base import Factors, Problem, Solve, ones
 from mpifed.problems.gram import gram_inverse, largest_eigenvalue
 
 
@@ -42,13 +42,18 @@ class LinearModel(Problem):
         """∂²ℓ/∂z², elementwise."""
         raise NotImplementedError
 
+    def bends(self, block: Block, Z: Array) -> Array:
+        """∂²ℓ/∂z² divided by d_i, 0 on the padding: (c, D). A loss that bends as its labels say defines this alone."""
+        return self.bend(Z) * block.w
+
     @classmethod
     def has(cls, name: str) -> bool:
         if name in ("lipschitz", "majorizer_inverse") and getattr(cls, name) is getattr(LinearModel, name):
             return hasattr(cls, "curvature")
         if name == "hess" and cls.hessian is not LinearModel.hessian and cls.hess is LinearModel.hess:
             return False  # products of another matrix
-        return super().has(name) and (name not in ("hessian", "hess") or cls.bend is not LinearModel.bend)
+        bends = cls.bend is not LinearModel.bend or cls.bends is not LinearModel.bends
+        return super().has(name) and (name not in ("hessian", "hess") or bends)
 
     def compiles(self) -> bool:
         """Whether the slope is that of the class that states ``mean``."""
@@ -130,18 +135,19 @@ class LinearModel(Problem):
         H[:, starts(block.n)[:-1]] += own
         return H
 
-    def majorizer_inverse(self, block: Block, scale: float, shift: float) -> Solve:
-        """v -> (scale·H_i + shift·I)⁻¹ v with H_i = curvature · A_iᵀA_i/d_i + factor·I (fedgia, Table III)."""
+    def majorizer_inverse(self, block: Block, scale: float, shift: float, factors: Factors = ones) -> Solve:
+        """v -> (scale·s_i·H_i + shift·I)⁻¹ v with H_i = curvature · A_iᵀA_i/d_i + factor·I (fedgia, Table III)."""
 
         def coefficients(block: Block) -> tuple[Array, Array]:
-            return scale * self.curvature / block.d, scale * self.weight(block.d) + shift
+            own = scale * factors(block)
+            return own * self.curvature / block.d, own * self.weight(block.d) + shift
 
         return gram_inverse(block, f"gram inverse {scale!r} {shift!r}", coefficients)
 
     def _curvature(self, block: Block, X: Array) -> tuple[Array, Array]:
         """ℓ''/d_i (c, D), 0 on the padding, and the diagonal of the regulariser's Hessian (c, n)."""
         factor = block.real(self.weight(block.d))[:, None]
-        return self.bend(block.matvec(X)) * block.w, factor * self.penalty_hessian(X)
+        return self.bends(block, block.matvec(X)), factor * self.penalty_hessian(X)
 
     def _value(self, block: Block, X: Array, Z: Array) -> Array:
         f = block.xp.vecdot(block.w, self.loss(Z, block.b))

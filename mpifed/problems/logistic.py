@@ -31,6 +31,10 @@ class LogisticLoss(LinearModel):
             raise ValueError("labels must be 0 and 1 or -1 and 1, but there are -1, 0 and 1")
         return np.maximum(b, 0)
 
+    def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
+        """−Σ_j ℓ(z_j, b_j): (c,)."""
+        return -block.sizes * block.xp.vecdot(block.w, self.loss(block.matvec(X), block.b))
+
     def predict(self, block: Block, X: Array) -> Array:
         """1 where the score is positive: (c, D)."""
         return self.classes(block.matvec(X))

@@ -33,6 +33,10 @@ class MLP(Problem, tag="mlp"):
         """(in, out) of every layer."""
         return list(pairwise((data.n, *self.hidden, class_count(data))))
 
+    def decays(self, data: Dataset) -> Array:
+        layers = [np.arange((a + 1) * b) < a * b for a, b in self.shapes(data)]
+        return np.concatenate(layers)
+
     def takes(self) -> Kind:
         return "classes"
 

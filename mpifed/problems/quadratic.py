@@ -8,7 +8,7 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
-from mpifed.problems.base import Problem, Solve
+from mpifed.problems.base import Factors, Problem, Solve, ones
 
 
 class Quadratic(Problem, tag="quadratic"):
@@ -53,11 +53,12 @@ class Quadratic(Problem, tag="quadratic"):
         Q = matrices(block)
         return Q / 2 + Q.mT / 2
 
-    def majorizer_inverse(self, block: Block, scale: float, shift: float) -> Solve:
-        """v -> (scale·Q_i + shift·I)⁻¹ v."""
+    def majorizer_inverse(self, block: Block, scale: float, shift: float, factors: Factors = ones) -> Solve:
+        """v -> (scale·s_i·Q_i + shift·I)⁻¹ v."""
 
         def inverse(block: Block) -> Array:
-            return np.linalg.inv(scale * matrices(block) + shift * np.eye(block.n, dtype=block.b.dtype))
+            own = np.reshape(scale * factors(block), (-1, 1, 1))
+            return np.linalg.inv(own * matrices(block) + shift * np.eye(block.n, dtype=block.b.dtype))
 
         K = block.once(f"inverse {scale!r} {shift!r}", inverse)
         return lambda V: block.multiply(K, V)

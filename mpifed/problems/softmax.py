@@ -1,11 +1,12 @@
 """Multinomial logistic regression (MLR), section 8.1 of Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for
 federated learning", arXiv:2201.11183 (2022)."""
 
+import math
 from itertools import combinations_with_replacement
 
 import numpy as np
 
-from mpifed.core.arrays import namespace, put_at
+from mpifed.core.arrays import namespace
 from mpifed.core.symmetric import add_diagonal
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
@@ -23,6 +24,9 @@ class Softmax(Classifier, tag="softmax"):
 
     def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:
         return cross_entropy(Z, b)
+
+    def slopes(self, Z: Array, b: Array) -> Array:
+        return sloped(probabilities(Z), b)
 
     def hessian(self, block: Block, X: Array) -> Solve:
         """V -> ∇²f_i(x_i) v_i for rows V (c, n)."""
@@ -71,22 +75,33 @@ class Softmax(Classifier, tag="softmax"):
 
 def probabilities(Z: Array) -> Array:
     """softmax(z) at scores Z: (c, D, C)."""
-    P = np.exp(Z - Z.max(axis=-1, keepdims=True))
-    P /= P.sum(axis=-1, keepdims=True)
+    xp = namespace(Z)
+    P = xp.exp(Z - xp.max(Z, axis=-1, keepdims=True))
+    P /= xp.sum(P, axis=-1, keepdims=True)
     return P
 
 
 def cross_entropy(Z: Array, b: Array) -> tuple[Array, Array]:
     """−ln softmax(z)_b (c, D) and its slope (c, D, C) at scores Z (c, D, C), without overflow at any z."""
     xp = namespace(Z)
-    top = xp.max(Z, axis=-1, keepdims=True)
-    P = xp.exp(Z - top)
-    total = P.sum(axis=-1, keepdims=True)
-    P /= total
-    true = xp.astype(b, xp.int64)[..., None]
-    loss = xp.log(total) + top - xp.take_along_axis(Z, true, axis=-1)
-    put_at(P, true, xp.take_along_axis(P, true, axis=-1) - 1)
-    return loss[..., 0], P
+    top = xp.max(Z, axis=-1)
+    P = xp.exp(Z - top[..., None])
+    total = xp.sum(P, axis=-1)
+    P /= total[..., None]
+    return xp.log(total) + top - Z.reshape(-1)[true_classes(Z, b)], sloped(P, b)
+
+
+def sloped(P: Array, b: Array) -> Array:
+    """P with 1 subtracted at the classes b, in place where P is contiguous."""
+    flat = P.reshape(-1)
+    flat[true_classes(P, b)] -= 1
+    return flat.reshape(P.shape)
+
+
+def true_classes(Z: Array, b: Array) -> Array:
+    """Where the numbers of the classes b (c, D) stand in Z (c, D, C), counted row by row: (c, D)."""
+    xp = namespace(Z)
+    return xp.astype(b, xp.int64) + xp.arange(0, math.prod(Z.shape), Z.shape[-1]).reshape(b.shape)
 
 
 def with_ones(block: Block) -> Array:

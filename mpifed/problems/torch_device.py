@@ -32,6 +32,7 @@ def device_of(name: str, key: str = "problem.device", other: str = '"auto" or "c
 
 def pytorch() -> Any:
     """The module torch; UserError where it is not installed."""
+    os.environ.setdefault("MKL_CBWR", "AUTO")  # else the last bits of MKL's products depend on places in memory
     try:
         import torch
     except ImportError as error:

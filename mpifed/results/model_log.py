@@ -1,54 +1,80 @@
-"""/models of a result file: the server's model after some of the rounds."""
+"""Tables with a row for some of the rounds: the server's models in /models, and numbers of each client in /clients."""
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from mpifed.core.hdf5 import entry
+from mpifed.core.hdf5 import datasets, entry
 from mpifed.core.typing import Array
-from mpifed.results.columns import MODELS, Columns
-from mpifed.results.netcdf import Dataset, Group, Growing, append, dataset, dimension
+from mpifed.results.columns import BY_CLIENT, MODELS, UNKNOWN, Column, Columns
+from mpifed.results.netcdf import Dataset, Group, Growing, append, dataset, dimension, scale
 from mpifed.results.rounds_table import METADATA
 from mpifed.results.validate import column
 
-LONGEST = 1 << 17  # most numbers of a model that are stored together
+LONGEST = 1 << 17  # most numbers of a row that are stored together
 CHUNK = 256  # numbers of rounds that are stored together
 
 
-class ModelLog:
-    """The datasets round (k,) and x (k, n); they are created with the first model."""
+class RowLog:
+    """The datasets round (k,) and others (k, length) of a group; they are created with the first row.
 
-    def __init__(self, growing: Growing) -> None:
-        self.growing = growing
-        self.last = -1  # round of the last model
+    ``axis`` makes the dimension of so many numbers in the group.
+    """
+
+    def __init__(
+        self, growing: Growing, name: str, axis: Callable[[Group, int], Dataset], meanings: Mapping[str, Column]
+    ) -> None:
+        self.growing, self.name = growing, name
+        self.axis, self.meanings = axis, meanings
+        self.last = -1  # round of the last row
         self.group: Group | None = None
 
-    def add(self, round: int, x: Array) -> None:
-        """Store the model x (n,) after ``round``, unless that is there."""
+    def add(self, round: int, rows: Mapping[str, Array]) -> None:
+        """Store the rows of ``round``, unless they are there."""
         if round <= self.last:
             return
-        chunk = min(max(1, x.size), LONGEST)
-        pieces = -(-x.size // chunk)
-        self.growing.reserve(pieces * (chunk * x.itemsize + 64) + 8 * CHUNK + 4 * METADATA)
+        size = 0
+        for row in rows.values():
+            chunk = min(max(1, row.size), LONGEST)
+            size += -(-row.size // chunk) * (chunk * row.itemsize + 64) + 2 * METADATA
+        self.growing.reserve(size + 8 * CHUNK + 2 * METADATA)
         if self.group is None:
             with self.growing.renewed():
-                self.group = self.growing.file.create_group("models")
-                layout: dict[str, Any] = {"chunks": (CHUNK,), "fillvalue": -1}
-                numbers = dataset(self.group, "round", (0,), np.int64, (), MODELS["round"], **layout)
-                numbers.make_scale("round")
-                layout = {"chunks": (1, chunk), "maxshape": (None, x.size)}
-                axes = (numbers, dimension(self.group, "parameter", x.size))
-                dataset(self.group, "x", (0, x.size), x.dtype, axes, MODELS["x"], **layout)
+                self.group = self._created(rows)
         numbers = self.group["round"]
-        models = self.group["x"]
         count = len(numbers)
-        models.resize((count + 1, x.size))
-        models[count] = x
+        for name, row in rows.items():
+            self.group[name].resize((count + 1, row.size))
+            self.group[name][count] = row
         append(numbers, count, np.array([-1]))
         self.growing.flush()
-        numbers[count] = round  # last: a model that has its round is complete
+        numbers[count] = round  # last: a row that has its round is complete
         self.growing.flush()
         self.last = round
+
+    def _created(self, rows: Mapping[str, Array]) -> Group:
+        """The group with datasets for such rows."""
+        group = self.growing.file.require_group(self.name)
+        layout: dict[str, Any] = {"chunks": (CHUNK,), "fillvalue": -1}
+        numbers = dataset(group, "round", (0,), np.int64, (), self.meanings["round"], **layout)
+        numbers.make_scale("round")
+        for name, row in rows.items():
+            layout = {"chunks": (1, min(max(1, row.size), LONGEST)), "maxshape": (None, row.size)}
+            axes = (numbers, self.axis(group, row.size))
+            dataset(group, name, (0, row.size), row.dtype, axes, self.meanings.get(name, UNKNOWN), **layout)
+        return group
+
+
+def model_log(growing: Growing) -> RowLog:
+    """/models: x (k, n)."""
+    return RowLog(growing, "models", lambda group, n: dimension(group, "parameter", n), MODELS)
+
+
+def client_log(growing: Growing) -> RowLog:
+    """Tables (k, m) in /clients."""
+    return RowLog(growing, "clients", lambda group, m: scale(group, "client", m), BY_CLIENT)
 
 
 def stored_models(file: Group, name: str) -> tuple[Array, Dataset | None]:
@@ -69,3 +95,16 @@ def read_models(file: Group, name: str) -> Columns:
     numbers, stored = stored_models(file, name)
     x = np.zeros((0, 0)) if stored is None else column(stored, "models/x", name)
     return Columns(round=numbers, x=x[: len(numbers)])
+
+
+def read_by_client(file: Group, name: str) -> Columns:
+    """The tables in /clients of the result ``name``: ``round`` (k,), and others (k, m) by name."""
+    group = entry(file, "clients", name)
+    found = {} if group is None else dict(datasets(group, name))
+    if "round" not in found:
+        return Columns(round=np.zeros(0, np.int64))
+    numbers = column(found["round"], "clients/round", name)
+    read = partial(column, name=name, ndim=2)
+    tables = {key: read(stored, f"clients/{key}") for key, stored in found.items() if stored.ndim == 2}
+    count = min(int(np.count_nonzero(numbers >= 0)), *map(len, tables.values()), len(numbers))
+    return Columns(round=numbers[:count], **{key: table[:count] for key, table in tables.items()})

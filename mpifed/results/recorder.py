@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ from mpifed.core.files import synchronise
 from mpifed.core.typing import Array
 from mpifed.results.certificate_group import write_certificate
 from mpifed.results.columns import CLIENTS, MODEL, RANKS, UNKNOWN
-from mpifed.results.model_log import ModelLog, stored_models
+from mpifed.results.model_log import client_log, model_log, stored_models
 from mpifed.results.netcdf import created, dimension, put, scale, text
 from mpifed.results.provenance import now, provenance
 from mpifed.results.result import FORMAT, FORMAT_VERSION, Result, load, read
@@ -34,8 +35,9 @@ class Recorder:
     """The result file of a run, on rank 0; as a context manager it records an exception as status ``failed``.
 
     ``path`` None keeps the file in memory; ``attrs`` are root attributes; ``clients`` is m. An existing file is
-    replaced only with ``force``, and only when the new one is complete. When a run is resumed, the rounds of its result
-    so far, ``before``, are copied up to round ``last``. ``io_seconds`` is the time spent in this class.
+    replaced only with ``force``, and only when the new one is complete. A UserError before the end of round 1 removes
+    the file. When a run is resumed, the rounds of its result so far, ``before``, are copied up to round ``last``.
+    ``io_seconds`` is the time spent in this class.
     Raises UserError where ``path`` cannot be written.
     """
 
@@ -62,7 +64,8 @@ class Recorder:
         with created(path, force or before is not None, attributes, GROUPS) as self._growing:
             self.file = self._growing.file
             self._rounds = RoundsTable(self._growing, clients)
-            self._models = ModelLog(self._growing)
+            self._models = model_log(self._growing)
+            self._by_client = client_log(self._growing)
             if before is not None:
                 self._copy(before, last)
         self.io_seconds = time.perf_counter() - begun
@@ -104,7 +107,13 @@ class Recorder:
         if every and (last or round % every == 0):
             with self._clock():
                 self._write()
-                self._models.add(round, np.asarray(x).ravel())
+                self._models.add(round, {"x": np.asarray(x).ravel()})
+
+    def by_client(self, rows: Mapping[str, Array]) -> None:
+        """Write numbers of each client (m,) in the last row's round to /clients, by name."""
+        with self._clock():
+            self._write()
+            self._by_client.add(self._rounds.last, rows)
 
     def table(self, name: str, table: Mapping[str, ArrayLike]) -> None:
         """Write /ranks, a row a rank, or /clients, a row a client."""
@@ -136,8 +145,8 @@ class Recorder:
         with self._clock():
             write_certificate(self._growing, certificate)
 
-    def finish(self, status: str, reason: str, reduction: str = "") -> None:
-        """Write the remaining rows, the status, the reason of stopping, and how sums reached rank 0.
+    def finish(self, status: str, reason: str, reduction: str = "", **more: str | int) -> None:
+        """Write the remaining rows, the status, the reason of stopping, how sums reached rank 0, and more attributes.
 
         A file on disk is closed, one in memory stays open.
         """
@@ -152,7 +161,7 @@ class Recorder:
                     if status == "finished" and "checkpoint" in self.file:
                         del self.file["checkpoint"]
                     ended = {"reduction": reduction, "stop_reason": text(reason), "finished": now(), "status": status}
-                    for name, value in ended.items():
+                    for name, value in (more | ended).items():
                         self.file.attrs.modify(name, value)
                 self._growing.flush()
                 self.lost = self._growing.fate()
@@ -186,6 +195,8 @@ class Recorder:
             self._growing.full = True
         with contextlib.suppress(OSError, RuntimeError, ValueError):  # a full disk must not hide the error it caused
             self.finish("stopped" if issubclass(kind, KeyboardInterrupt) else "failed", " ".join(reason.split()))
+        if issubclass(kind, UserError) and self.before is None and self.count <= 1 and self.path and not self.lost:
+            Path(self.path).unlink(missing_ok=True)  # a mistake that the first round has found leaves nothing behind
 
     @contextlib.contextmanager
     def _clock(self) -> Iterator[None]:
@@ -210,6 +221,11 @@ class Recorder:
             if self._rounds.add(values, None if k and len(ids) == self.m else ids):
                 self._write()
         self._write()
+        if before.config.get("evaluate", {}).get("clients"):
+            numbers = before.by_client["round"].tolist()
+            tables = {name: table for name, table in before.by_client.items() if name != "round"}
+            for k, round in enumerate(number for number in numbers if number <= last):
+                self._by_client.add(round, {name: table[k] for name, table in tables.items()})
         every = before.config.get("record", {}).get("models", 0)
         if every and before.path is not None:
             read(before.path, partial(self._copy_models, every, last))
@@ -219,7 +235,7 @@ class Recorder:
         numbers, models = stored_models(file, name)
         for round, x in zip(numbers.tolist(), models or (), strict=False):
             if round <= last and round % every == 0:
-                self._models.add(round, x)
+                self._models.add(round, {"x": x})
 
 
 def root_attributes(attrs: Mapping[str, Any], clients: int, before: Result | None, last: int) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from mpifed.core.hdf5 import check_heaps, entry
 from mpifed.core.typing import Array
 from mpifed.results.certificate_group import read_certificate
 from mpifed.results.columns import ALL, COLUMNS, Columns
-from mpifed.results.model_log import read_models
+from mpifed.results.frames import data_frame, data_set
+from mpifed.results.model_log import read_by_client, read_models
 from mpifed.results.validate import UNREADABLE, attributes, column, columns, configuration
 from mpifed.theory.statements import Certificate
 
@@ -84,6 +85,14 @@ class Result:
         return self._stored(read_models)
 
     @cached_property
+    def by_client(self) -> Columns:
+        """What was evaluated of each client, of a run with ``evaluate.clients``: ``round`` (k,), ``accuracy`` (k, m) …
+
+        They are read from the file when they are first asked for. UserError where it is no longer there.
+        """
+        return self._stored(read_by_client)
+
+    @cached_property
     def certificate(self) -> Certificate | None:
         """The conditions of the method's theorem and what it proves, of a run with ``algorithm.certify``; else None.
 
@@ -136,23 +145,15 @@ class Result:
 
     def to_pandas(self) -> Any:
         """The rounds as a pandas DataFrame, with ``round`` as index."""
-        try:
-            import pandas
-        except ImportError:
-            raise UserError("to_pandas needs pandas: pip install pandas") from None
-        frame = pandas.DataFrame({key: values for key, values in self.rounds.items() if key != "round"})
-        frame.index = pandas.Index(self.rounds["round"], name="round")
-        return frame
+        return data_frame(self)
 
     def to_xarray(self) -> Any:
-        """The rounds as an xarray Dataset over ``round``, with units and descriptions."""
-        try:
-            import xarray
-        except ImportError:
-            raise UserError("to_xarray needs xarray: pip install xarray") from None
-        about = {key: {"units": unit, "description": told} for key, (unit, told) in self.about.items()}
-        columns = {key: ("round", values, about[key]) for key, values in self.rounds.items()}
-        return xarray.Dataset(columns, attrs=self.attrs)
+        """The rounds as an xarray Dataset over ``round``, with units and descriptions.
+
+        Of a run with ``evaluate.clients`` also client_accuracy and others over ``round`` and ``client``, NaN where a
+        round was not evaluated.
+        """
+        return data_set(self)
 
 
 def ours(file: h5py.File, name: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.hdf5 import datasets, entry, values
 from mpifed.core.toml import from_toml, toml_value
 from mpifed.core.typing import Array
-from mpifed.results.columns import Columns
+from mpifed.results.columns import CLIENTS, Columns
 from mpifed.results.netcdf import NO_COORDINATE
 
 DAMAGED = (OSError, RuntimeError, MemoryError, OverflowError, struct.error)
@@ -41,12 +41,13 @@ def configuration(text: str, name: str) -> dict[str, Any]:
     return table
 
 
-def column(stored: Any, key: str, name: str) -> Array:
+def column(stored: Any, key: str, name: str, ndim: int | None = None) -> Array:
     """The dataset ``key`` of the file ``name`` as an array. UserError where its type or shape is wrong."""
+    ndim = ndim or DIMENSIONS.get(key, 1)
     array = values(stored, f"{key} of {name}")
     text = array.dtype.kind == "O" and not key.startswith(("rounds", "model"))
-    if array.ndim != DIMENSIONS.get(key, 1) or not (text or array.dtype.kind in "biuf"):
-        what = "a table" if key in DIMENSIONS else "a column"
+    if array.ndim != ndim or not (text or array.dtype.kind in "biuf"):
+        what = "a column" if ndim == 1 else "a table"
         raise UserError(
             f"{name} is not a valid result: {key} has type {array.dtype} and shape {array.shape}, but must be {what} "
             "of numbers"
@@ -60,6 +61,8 @@ def columns(file: Any, part: str, name: str, default: Columns | None = None) -> 
     try:
         group = entry(file, part, name)
         for key, stored in datasets(group, name) if group is not None else ():
+            if part == "clients" and (key == "round" or (stored.ndim == 2 and key not in CLIENTS)):
+                continue  # of some rounds: read_by_client
             if not stored.attrs.get("NAME", b"").startswith(NO_COORDINATE):
                 found[key] = column(stored, f"{part}/{key}", name)
     except UNREADABLE:

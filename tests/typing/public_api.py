@@ -232,6 +232,10 @@ def in_memory(path: str | os.PathLike[str]) -> str:
     assert begun.status == "stopped"
     whole = mpifed.resume(path, {"rounds": 5}, progress=False, data=data)
     assert whole is not None
+    items = mpifed.datasets([[(row, row.sum()) for row in part] for part in (X[:10], X[10:])])
+    own = mpifed.run(data=items, problem="least-squares", rounds=1)
+    assert own is not None
+    assert own.m == 2
     figure = mpifed.plot([begun, whole], y=["objective", "grad_norm_sq"], log="y")
     assert len(figure.axes) == 2
     assert whole.plot("objective") is not None

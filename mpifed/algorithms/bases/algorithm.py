@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Never, NoReturn
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.component import Component
+from mpifed.algorithms.bases.by_client import ByClient
 from mpifed.core.errors import UserError
 from mpifed.core.methods import CHOICES
 from mpifed.core.toml import toml_value
@@ -57,7 +57,7 @@ class Privacy(NamedTuple):
         return f"{'guaranteed' if self.holds else 'none'}: {self.text}"
 
 
-class Answers(Component, kw_only=True):
+class Answers(ByClient, kw_only=True):
     """What the server may ask the clients of any method: constants, scores for selections, numbers for a certificate.
 
     ``certify_…`` are evaluations: method(f, client, *args) returns numbers of each client and is charged to no ledger.
@@ -106,7 +106,7 @@ class Answers(Component, kw_only=True):
 
     def certify_curvature(self, f: Local, client: Any) -> Array:
         """A lower bound of the eigenvalues of ∇²f_i: (c,)."""
-        return f.problem.least_curvature(f.block)
+        return f.least_curvature()
 
     def certify_objective(self, f: Local, client: Any, x: Array) -> tuple[Array, Array]:
         """f_i(x) (c,) and ∇f_i(x) (c, n)."""

@@ -8,7 +8,7 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, tuned
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
 from mpifed.core.arrays import namespace
-from mpifed.federation.traits import Recorded, Sum, Upload
+from mpifed.federation.traits import Recorded, Sum
 
 
 class Personal(Algorithm):
@@ -23,8 +23,6 @@ class Personal(Algorithm):
     envelope: Annotated[
         bool, Meta(description="record (1/m) Σ f_i(θ_i) + (λ/2)‖θ_i − w‖², the objective of personal models")
     ] = False
-
-    upload = Upload(kept="z")
 
     def work(self, d: Array) -> Array:
         return self.epochs * d

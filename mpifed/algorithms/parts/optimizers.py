@@ -1,10 +1,11 @@
 """Optimisers of local steps: which direction a client takes, given the gradient."""
 
 from abc import abstractmethod
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from msgspec import Meta
 
+from mpifed.algorithms.parts.clipping import Clip, clipped
 from mpifed.core.arrays import namespace
 from mpifed.core.component import Component
 from mpifed.core.typing import Array
@@ -16,8 +17,12 @@ class Optimizer(Component):
     """A rule for the direction d of a local step w ← w − γ d. The algorithm's step size (``step`` or ``lr``) is γ.
 
     ``direction`` returns d (c, n) and the new memory: a NamedTuple of arrays whose leading axis is clients. A client's
-    memory starts anew in every round, so that nothing but models travels and a resumed run needs nothing more.
+    memory starts anew in every round, so that nothing but models travels and a resumed run needs nothing more. With
+    ``clip`` g is scaled down to that length before anything else: g is what the method gives to the optimiser, with the
+    corrections of FedProx, FedDyn and others in it.
     """
+
+    clip: Clip = 0.0
 
     choices: ClassVar[dict[str, str]] = {
         "sgd": "mpifed.algorithms.parts.optimizers:SGD",
@@ -49,7 +54,7 @@ class Optimizer(Component):
         Clients with γ = 0 rest: w and their memory stay.
         """
         memory = self.begin(g) if memory is None else memory
-        d, new = self.direction(memory, g, w)
+        d, new = self.direction(memory, clipped(g, self.clip) if self.clip else g, w)
         if new and not isinstance(gamma, int | float):
             xp = namespace(g)
             if not xp.all(gamma > 0):
@@ -68,11 +73,30 @@ class SGD(Optimizer, tag="sgd"):
         return g, memory
 
 
+class Decaying(Optimizer):
+    """An optimiser with weight decay λ of all parameters, or of the weights alone."""
+
+    weight_decay: Decay = 0.0  # with decay = "weights" in a run: λ for each parameter (n,), see parts/decay.py
+    decay: Annotated[
+        Literal["all", "weights"],
+        Meta(description="what decays; weights: no biases and norms, which have one dimension"),
+    ] = "all"
+
+    def shrink(self, w: Array) -> Array:
+        """λw (c, n)."""
+        own = self.weight_decay
+        return own * w if isinstance(own, float) else namespace(w).asarray(own) * w
+
+    def decayed(self, g: Array, w: Array) -> Array:
+        """g + λw."""
+        return g if isinstance(self.weight_decay, float) and not self.weight_decay else g + self.shrink(w)
+
+
 class Buffer(NamedTuple):
     v: Array  # (c, n) velocity
 
 
-class Momentum(Optimizer, tag="momentum"):
+class Momentum(Decaying, tag="momentum"):
     """v ← beta v + g, from v = 0;  d = v, or g + beta v with ``nesterov``.  With weight decay, g is g + λw.
 
     Source: the heavy ball of B. T. Polyak, 1964, as torch.optim.SGD has it.
@@ -80,13 +104,12 @@ class Momentum(Optimizer, tag="momentum"):
 
     beta: Annotated[float, Meta(ge=0, lt=1, description="momentum β")] = 0.9
     nesterov: Annotated[bool, Meta(description="Nesterov's momentum")] = False
-    weight_decay: Decay = 0.0
 
     def begin(self, g: Array) -> Buffer:
         return Buffer(namespace(g).zeros_like(g))
 
     def direction(self, memory: Buffer, g: Array, w: Array) -> tuple[Array, Buffer]:
-        g = g + self.weight_decay * w if self.weight_decay else g
+        g = self.decayed(g, w)
         v = self.beta * memory.v + g
         return (g + self.beta * v if self.nesterov else v), Buffer(v)
 
@@ -97,7 +120,7 @@ class Moments(NamedTuple):
     left: Array  # (c, 2) beta1^t and beta2^t after t steps, in double precision
 
 
-class Adam(Optimizer, tag="adam"):
+class Adam(Decaying, tag="adam"):
     """m ← beta1 m + (1 − beta1) g, v ← beta2 v + (1 − beta2) g², from 0;  d = m̂/(√v̂ + eps).
 
     m̂ = m/(1 − beta1^t) and v̂ = v/(1 − beta2^t) at step t of the round. With weight decay, g is g + λw.
@@ -107,14 +130,13 @@ class Adam(Optimizer, tag="adam"):
     beta1: Annotated[float, Meta(ge=0, lt=1, description="β₁, memory of the mean")] = 0.9
     beta2: Annotated[float, Meta(ge=0, lt=1, description="β₂, memory of the squares")] = 0.999
     eps: Annotated[float, Meta(gt=0, description="ε, against division by zero")] = 1e-8
-    weight_decay: Decay = 0.0
 
     def begin(self, g: Array) -> Moments:
         xp = namespace(g)
         return Moments(xp.zeros_like(g), xp.zeros_like(g), xp.ones((g.shape[0], 2)))
 
     def direction(self, memory: Moments, g: Array, w: Array) -> tuple[Array, Moments]:
-        return self.adapt(memory, g + self.weight_decay * w if self.weight_decay else g)
+        return self.adapt(memory, self.decayed(g, w))
 
     def adapt(self, memory: Moments, g: Array) -> tuple[Array, Moments]:
         """m̂/(√v̂ + eps) without weight decay, and the new memory."""
@@ -136,4 +158,4 @@ class AdamW(Adam, tag="adamw"):
 
     def direction(self, memory: Moments, g: Array, w: Array) -> tuple[Array, Moments]:
         d, memory = self.adapt(memory, g)
-        return d + self.weight_decay * w, memory
+        return d + self.shrink(w), memory

@@ -19,6 +19,9 @@ class Step(Component):
         "log2": "mpifed.algorithms.parts.step_sizes:Log2",
         "constant": "mpifed.algorithms.parts.step_sizes:Constant",
         "sqrt-samples": "mpifed.algorithms.parts.step_sizes:SqrtSamples",
+        "step": "mpifed.algorithms.parts.schedules:StepDecay",
+        "cosine": "mpifed.algorithms.parts.schedules:Cosine",
+        "warmup": "mpifed.algorithms.parts.schedules:Warmup",
     }
     default: ClassVar[str] = "log2"
     kind: ClassVar[str] = "steps"

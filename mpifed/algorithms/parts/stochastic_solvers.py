@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local, passes
 from mpifed.algorithms.parts import optimizers
+from mpifed.algorithms.parts.clipping import Clip
 from mpifed.algorithms.parts.local_solvers import Solver
 from mpifed.core.typing import Count
 
@@ -22,13 +23,14 @@ class SGD(Solver, tag="sgd"):
     epochs: Epochs = 5
     steps: Annotated[Count | None, Meta(description="number of mini-batches, drawn anew, instead of epochs")] = None
     batch_size: Batch = 10
+    clip: Clip = 0.0
 
     def work(self, d: Array) -> Array:
         return passes(d, self.steps or 0, 0 if self.steps else self.epochs, self.batch_size)
 
     def rule(self) -> optimizers.Optimizer:
         """The direction of a step, given ∇f_B(w) − y_i; its memory begins at 0 in every call."""
-        return optimizers.SGD()
+        return optimizers.SGD(clip=self.clip)
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         rule = self.rule()
@@ -53,7 +55,7 @@ class Adam(SGD, tag="adam"):
     eps: Annotated[float, Meta(gt=0, description="ε, against division by zero")] = 1e-8
 
     def rule(self) -> optimizers.Optimizer:
-        return optimizers.Adam(beta1=self.beta1, beta2=self.beta2, eps=self.eps)
+        return optimizers.Adam(beta1=self.beta1, beta2=self.beta2, eps=self.eps, clip=self.clip)
 
 
 class SVRG(Solver, tag="svrg"):

@@ -16,7 +16,7 @@ from mpifed.data.pool import Samples, check_finite
 TEXT = "SU"  # kinds of numpy's types for bytes and text
 
 
-def read_samples(arrays: dict[str, Any], path: Path, part: str, texts: bool = False) -> tuple[Any, Array]:
+def read_samples(arrays: dict[str, Any], path: Path | str, part: str, texts: bool = False) -> tuple[Any, Array]:
     """X and y (d,) of the training (part "") or test ("_test") samples; UserError for wrong shapes and types.
 
     Labels may be text where ``texts`` is set.
@@ -49,7 +49,7 @@ def read_test_samples(arrays: dict[str, Any], path: Path, X: Any, sizes: Array |
     return Samples(X_test, y_test, None, sizes_test)
 
 
-def csr_of(arrays: dict[str, Any], path: Path, name: str) -> StoredCsr:
+def csr_of(arrays: dict[str, Any], path: Path | str, name: str) -> StoredCsr:
     """The CSR matrix stored as name_data, name_indices, name_indptr and name_shape."""
     keys = [f"{name}_{key}" for key in ("data", "indices", "indptr", "shape")]
     missing = [key for key in keys if key not in arrays]
@@ -81,7 +81,7 @@ def csr_of(arrays: dict[str, Any], path: Path, name: str) -> StoredCsr:
     return StoredCsr(data, indices, indptr, (d, n))
 
 
-def check_real(array: Any, name: str, path: Path) -> None:
+def check_real(array: Any, name: str, path: Path | str) -> None:
     """UserError where an array holds anything but real numbers, such as objects, text or complex numbers."""
     dtype = getattr(array, "dtype", np.dtype(object))
     if dtype.kind not in "biuf":
@@ -94,7 +94,7 @@ def is_counts(values: Array) -> bool:
     return bool(np.all((values >= 0) & (values < 2.0**63) & (values == np.floor(values))))
 
 
-def read_vector(arrays: dict[str, Any], name: str, path: Path, texts: bool = False) -> Array:
+def read_vector(arrays: dict[str, Any], name: str, path: Path | str, texts: bool = False) -> Array:
     """The array ``name`` as a vector (d,), numbers or, with ``texts``, text; in the file also (d, 1) or (1, d)."""
     if name not in arrays:
         raise UserError(f"{path} has no {name}; it has {', '.join(arrays) or 'no arrays'}")

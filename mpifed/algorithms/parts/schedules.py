@@ -1,0 +1,75 @@
+"""Learning-rate schedules, with the formulas of torch.optim.lr_scheduler."""
+
+import math
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from mpifed.algorithms.parts.step_sizes import Constant, Factor, Step
+from mpifed.core.typing import Array
+
+
+class Schedule(Step):
+    """A step size that follows the time t: rounds, or local steps of the whole run."""
+
+    by: Annotated[
+        Literal["round", "step"],
+        Meta(description="unit of t: rounds, or local steps of the whole run (with algorithm.epochs: local epochs)"),
+    ] = "round"
+
+    def time(self, k: int, k0: int) -> int:
+        """t of iteration k, of which a round has ``k0``."""
+        return k if self.by == "step" else k // k0
+
+
+class StepDecay(Schedule, tag="step"):
+    """γ_t = a · decay^⌊t/every⌋, with t counted from 0 in rounds or local steps.
+
+    Source: torch.optim.lr_scheduler.StepLR, whose gamma is ``decay`` and whose step_size is ``every``.
+    """
+
+    a: Factor = 0.01
+    decay: Annotated[float, Meta(gt=0, le=1, description="what γ is multiplied by")] = 0.1
+    every: Annotated[int, Meta(ge=1, description="rounds or local steps from one factor to the next")] = 30
+
+    def gamma(self, k: int, k0: int, d: Array) -> float:
+        return self.a * self.decay ** (self.time(k, k0) // self.every)
+
+
+class Cosine(Schedule, tag="cosine"):
+    """γ_t = least + (a − least)(1 + cos(π t/over))/2 until t = over, and ``least`` from then on.
+
+    Source: torch.optim.lr_scheduler.CosineAnnealingLR, whose T_max is ``over`` and whose eta_min is ``least``; it rises
+    again afterwards. I. Loshchilov, F. Hutter, "SGDR: Stochastic gradient descent with warm restarts", arXiv:1608.03983
+    (2017), (5).
+    """
+
+    a: Factor = 0.01
+    least: Annotated[float, Meta(ge=0, description="γ at the end")] = 0.0
+    over: Annotated[int, Meta(ge=1, description="rounds or local steps until γ is least")] = 100
+
+    def __post_init__(self) -> None:
+        if self.least > self.a:
+            raise ValueError(f"least = {self.least} is wrong: γ falls from a = {self.a}, so it must be at most that")
+
+    def gamma(self, k: int, k0: int, d: Array) -> float:
+        share = min(1.0, self.time(k, k0) / self.over)
+        return self.least + (self.a - self.least) * (1 + math.cos(math.pi * share)) / 2
+
+
+class Warmup(Schedule, tag="warmup"):
+    """γ_t = γ⁰ (first + (1 − first) t/over) before t = over, and from then on the rule ``then``, whose first γ is γ⁰.
+
+    Source: torch.optim.lr_scheduler.LinearLR, whose start_factor is ``first`` and whose total_iters is ``over``, and
+    another schedule after it by SequentialLR.
+    """
+
+    over: Annotated[int, Meta(ge=1, description="rounds or local steps until γ is that of the rule ``then``")] = 5
+    first: Annotated[float, Meta(gt=0, le=1, description="share of γ⁰ to begin with")] = 1 / 3
+    then: Annotated[Step, Meta(description="step sizes after the warm-up, counted from its end")] = Constant()
+
+    def gamma(self, k: int, k0: int, d: Array) -> Array | float:
+        t = self.time(k, k0)
+        if t < self.over:
+            return self.then.gamma(0, k0, d) * (self.first + (1 - self.first) * t / self.over)
+        return self.then.gamma(k - self.over * (1 if self.by == "step" else k0), k0, d)

@@ -1,0 +1,160 @@
+"""Datasets of torch as federated data: one for each client, or one and which of its items each client has."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.core import plugins
+from mpifed.core.errors import UserError
+from mpifed.core.toml import toml_value
+from mpifed.core.typing import Array, Count
+from mpifed.data.base import Data, Dataset, Test
+from mpifed.data.formats.items import Part, first, read, told
+from mpifed.data.partition import Iid, Partition
+from mpifed.data.pool import deal
+from mpifed.data.sources.arrays import arrays, samples_of, test_samples
+
+RIGHT = "a list of datasets, one for each client, or a tuple (dataset, index)"
+Reference = Annotated[str, Meta(description="path.py:function or package.module:function")]
+
+
+class TorchDataset(Data, kw_only=True, tag="torch-dataset"):
+    """Items (sample, label) of torch.utils.data.Dataset, of one dataset for each client or of one for all.
+
+    ``path`` names a function, which is called with ``arguments`` and returns a list of datasets, one for each client;
+    or a tuple (dataset, index), where index has a list of positions for each client, or the client of each item; or one
+    dataset, which ``partition`` divides among ``clients``. ``path_test`` names one for test samples. Any object with
+    len() and [position] is a dataset. Samples are flattened; ``problem.shape`` gives a network their shape. Every rank
+    reads all items once, before the first round, so transforms must not be random.
+    """
+
+    objective: ClassVar[str] = "softmax"
+    usual: ClassVar[Partition] = Iid()
+
+    path: Reference
+    path_test: Annotated[str | None, Meta(description="the same for test samples")] = None
+    arguments: Annotated[dict[str, Any], Meta(description="keyword arguments of both functions")] = {}  # noqa: RUF012
+    clients: Annotated[
+        Count | None, Meta(description="number of clients m (default: that of the datasets or index, else 128)")
+    ] = None  # type: ignore[assignment]
+    partition: Partition | None = None
+    test: Test = 0.0
+
+    def locate(self) -> list[Path]:
+        found = [plugins.FILE.fullmatch(name) and name.rpartition(":")[0] for name in self.references().values()]
+        return [Path(name).expanduser() for name in found if name]
+
+    def check(self) -> None:
+        for key, reference in self.references().items():
+            try:
+                plugins.parse(reference)
+            except ValueError as error:
+                raise UserError(f"data.{key} = {toml_value(reference)} is wrong: {error}") from None
+
+    def references(self) -> dict[str, str]:
+        """The functions by key."""
+        return {"path": self.path} | ({} if self.path_test is None else {"path_test": self.path_test})
+
+    def load(self, seed: int, dtype: str) -> Dataset:
+        self.check()
+        X, y, clients, shape = self.made("path", self.path)
+        owned = not isinstance(clients, int)
+        if owned:
+            self.refuse_options()
+        train, names, m = samples_of(X, y, clients)
+        if owned and self.clients not in (None, m):
+            raise UserError(f"data.clients = {self.clients} contradicts data.path, which makes {m}: leave it out")
+        test = None
+        if self.path_test is not None:
+            if not owned:
+                raise UserError(f"data.path_test needs data.path to say whose samples are whose: {RIGHT}")
+            test = test_samples(self.made("path_test", self.path_test)[:3], train, names)
+        pool = deal(self, train, test, seed, dtype, "the datasets")
+        pool.division = pool.division or "by the datasets"
+        if len(shape) > 1:
+            pool.notes += (f"samples of shape {toml_value(shape)} are flat rows: problem.shape is for networks",)
+        return pool
+
+    def made(self, key: str, reference: str) -> tuple[Array, Array, Any, tuple[int, ...]]:
+        """What ``gathered`` makes of the datasets that a function returns; ``clients`` is m where it does not tell."""
+        wrong = f"data.{key} = {toml_value(reference)} is wrong:"
+        try:
+            found = plugins.load(reference, "function", Callable)(**self.arguments)
+        except Exception as error:  # the user's code may raise anything
+            raise UserError(f"{wrong} {told(error)}") from None
+        try:
+            X, y, clients, shape = gathered(found, empty=key == "path_test")
+        except UserError as error:
+            raise UserError(f"{wrong} {error}") from None
+        return X, y, self.clients or 128 if clients is None else clients, shape
+
+    def refuse_options(self) -> None:
+        """UserError for options that contradict datasets of clients."""
+        if self.partition is not None:
+            raise UserError("data.partition cannot be set: data.path says whose samples are whose, so leave it out")
+        if self.test and self.path_test is not None:
+            raise UserError("data.test cannot be set: data.path_test says what is tested, so leave it out")
+
+
+def datasets(train: Any, *, partition: Any = None, test: Any = 0.0) -> Data:
+    """Federated data from datasets of torch: ``mpifed.run(data=mpifed.datasets(train, test=test), …)``.
+
+    ``train``: a list of datasets, one for each client, or a tuple (dataset, index). Index has a list of positions for
+    each client, as a list or a dictionary, whose keys are sorted; or the client of each item; or it is the number m of
+    clients, among whom ``partition`` (default: iid) divides the items. ``test``: the share of each client's samples
+    that is kept for testing, or the same for test samples. Items are pairs (sample, label); samples are flattened, and
+    ``problem.shape`` gives a network their shape. Any object with len() and [position] is a dataset.
+
+    All items are read now, once; the result has the shape and hash of their array. Raises UserError for what cannot be
+    federated data.
+    """
+    X, y, clients, _ = gathered(train)
+    if clients is None:
+        raise UserError(f"these items belong to no client: train is {RIGHT}")
+    if isinstance(test, int | float):
+        return arrays(X, y, clients, partition=partition, test=test)
+    return arrays(X, y, clients, partition=partition, test=gathered(test, empty=True)[:3])
+
+
+def gathered(given: Any, empty: bool = False) -> tuple[Array, Array, Any, tuple[int, ...]]:
+    """X (d, n), y (d,) of all items, whose they are as ``arrays`` takes it, or None; and the shape of a sample.
+
+    ``empty``: whether a client may have none. UserError where they are no samples.
+    """
+    parts, clients = parts_of(given)
+    sizes = np.array([len(part.positions) for part in parts])
+    owned = isinstance(clients, list)
+    if owned and not empty and not sizes.all():
+        raise UserError(f"{parts[int(np.argmin(sizes))].name} is empty: at least 1 sample is needed")
+    sample = first(parts)
+    X, y = read(parts, sample)
+    return X, y, sizes if owned else clients, sample.shape
+
+
+def parts_of(given: Any) -> tuple[list[Part], Any]:
+    """The items in order, and whose they are: a list where each part is one client's, the user's index, or None."""
+    if isinstance(given, list):
+        parts = [Part(one, range(length(one, f"the dataset of client {i}")), "") for i, one in enumerate(given)]
+        parts = [part._replace(name=f"the dataset of client {i}") for i, part in enumerate(parts)]
+        return parts, given
+    if not isinstance(given, tuple):
+        return [Part(given, range(length(given, "the dataset")), "the dataset")], None
+    if len(given) != 2:
+        raise UserError(f"it is a tuple of {len(given)}: it must be {RIGHT}")
+    dataset, index = given
+    count = length(dataset, "the dataset")
+    if isinstance(index, Mapping):
+        index = [index[key] for key in sorted(index)]
+    if isinstance(index, list) and all(np.ndim(own) == 1 for own in index):
+        return [Part(dataset, own, f"the list of positions of client {i}") for i, own in enumerate(index)], index
+    return [Part(dataset, range(count), "the dataset")], index if isinstance(index, int) else np.asarray(index)
+
+
+def length(dataset: Any, name: str) -> int:
+    """The number of items. UserError where there are none to count."""
+    if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
+        raise UserError(f"{name} is a {type(dataset).__name__}, which has no len() and [position]: it must be {RIGHT}")
+    return len(dataset)

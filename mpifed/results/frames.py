@@ -1,0 +1,41 @@
+"""A result as tables of other libraries."""
+
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.errors import UserError
+from mpifed.results.columns import BY_CLIENT, UNKNOWN
+
+
+def data_frame(result: Any) -> Any:
+    """The rounds as a pandas DataFrame, with ``round`` as index."""
+    try:
+        import pandas
+    except ImportError:
+        raise UserError("to_pandas needs pandas: pip install pandas") from None
+    frame = pandas.DataFrame({key: values for key, values in result.rounds.items() if key != "round"})
+    frame.index = pandas.Index(result.rounds["round"], name="round")
+    return frame
+
+
+def data_set(result: Any) -> Any:
+    """The rounds as an xarray Dataset over ``round``, with units and descriptions; see ``Result.to_xarray``."""
+    try:
+        import xarray
+    except ImportError:
+        raise UserError("to_xarray needs xarray: pip install xarray") from None
+    about = {key: {"units": unit, "description": told} for key, (unit, told) in result.about.items()}
+    columns: dict[str, Any] = {key: ("round", values, about[key]) for key, values in result.rounds.items()}
+    if result.config.get("evaluate", {}).get("clients"):
+        evaluated = result.by_client
+        rounds = evaluated["round"]
+        known = rounds < len(result.rounds["round"])  # a run that was killed may have written one more
+        for key, values in evaluated.items():
+            if key != "round":
+                table = np.full((len(result.rounds["round"]), values.shape[1]), np.nan)
+                table[rounds[known]] = values[known]
+                meaning = BY_CLIENT.get(key, UNKNOWN)
+                own = {"units": meaning.unit, "description": meaning.description}
+                columns[f"client_{key}"] = (("round", "client"), table, own)
+    return xarray.Dataset(columns, attrs=result.attrs)

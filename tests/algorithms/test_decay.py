@@ -1,0 +1,87 @@
+"""Weight decay of weights alone, and not of biases and norms."""
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from mpifed import Problem, UserError, run
+from mpifed.algorithms.parts.optimizers import Adam, AdamW, Momentum
+from tests.helpers.algorithm_runs import SOURCES
+
+RULES = [
+    Momentum(weight_decay=0.2, decay="weights"),
+    Adam(weight_decay=0.2, decay="weights"),
+    AdamW(weight_decay=0.2, decay="weights"),
+]
+A, LAMBDA = 0.01, 0.5
+DATA = {"name": "synthetic", "clients": 4, "features": 5, "classes": 3, "least": 6, "most": 25}
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_decay_of_weights_is_that_of_two_parameter_groups_of_torch(rule):
+    torch = pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
+    weight, bias = (torch.ones(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    kinds = {Momentum: torch.optim.SGD, Adam: torch.optim.Adam, AdamW: torch.optim.AdamW}
+    groups = [{"params": [weight], "weight_decay": 0.2}, {"params": [bias], "weight_decay": 0.0}]
+    optimizer = kinds[type(rule)](groups, lr=0.03, **({"momentum": 0.9} if isinstance(rule, Momentum) else {}))
+    rule = replace(rule, weight_decay=0.2 * (np.arange(6) < 3))
+    W, memory = np.ones((1, 6)), None
+    for _ in range(40):
+        x = np.concatenate([part.detach().numpy() for part in (weight, bias)])
+        g = x - np.arange(6)
+        weight.grad, bias.grad = torch.tensor(g[:3]), torch.tensor(g[3:])
+        optimizer.step()
+        W, memory = rule.step(W, W - np.arange(6), 0.03, memory)
+        assert np.allclose(W[0], np.concatenate([weight.detach().numpy(), bias.detach().numpy()]), rtol=1e-12)
+
+
+def started(problem, **optimizer):
+    """Models after rounds 0 and 1 of FedAvg with one step."""
+    optimizer = {"name": "momentum", "weight_decay": LAMBDA} | optimizer
+    algorithm = {"name": "fedavg", "k0": 1, "step": A, "optimizer": optimizer}
+    study = {"data": DATA, "problem": problem, "algorithm": algorithm, "selection": "all", "rounds": 1}
+    return run(study, {"record.models": 1}, progress=False).models["x"]
+
+
+LINEAR = {"name": "torch", "module": "torch.nn:Linear", "arguments": {"in_features": 5, "out_features": 3}}
+PROBLEMS = {
+    "softmax": ({"name": "softmax", "start": "uniform"}, np.arange(18) < 15),
+    "softmax, no bias": ({"name": "softmax", "start": "uniform", "bias": False}, np.arange(15) < 15),
+    "mlp": ({"name": "mlp", "hidden": [2]}, np.repeat([True, False, True, False], [10, 2, 6, 3])),
+    "torch": (LINEAR, np.arange(18) < 15),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.torch] * (n == "torch")) for n in PROBLEMS])
+def test_a_problem_knows_its_weights(name):
+    if name == "torch":
+        pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
+    problem, weights = PROBLEMS[name]
+    start, decayed = started(problem, decay="weights")
+    plain = started(problem, weight_decay=0.0)[1]
+    assert np.allclose(plain - decayed, A * LAMBDA * start * weights, rtol=1e-9, atol=1e-15)
+    assert np.allclose(plain - started(problem)[1], A * LAMBDA * start, rtol=1e-9, atol=1e-15)
+
+
+def test_linear_models_without_a_bias_decay_whole():
+    data = SOURCES["least-squares"].load(0, "float64")
+    assert Problem.build("least-squares", "problem").decays(data).all()
+
+
+class Wrong(Problem):
+    """f_i = ‖x‖²/2, with a mask that is none."""
+
+    def value_grad(self, block, X):
+        X = X * np.ones((len(block), 1))
+        return (X * X).sum(axis=1) / 2, X
+
+    def decays(self, data):
+        return np.arange(data.n)
+
+
+def test_a_problem_of_ones_own_that_does_not_tell_which_is_refused():
+    with pytest.raises(
+        UserError, match=r"^decays of .*Wrong returns int64 \(5,\): it says of each of the 5 parameters"
+    ):
+        started(Wrong(), decay="weights")

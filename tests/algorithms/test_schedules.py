@@ -1,0 +1,109 @@
+"""Learning-rate schedules: γ is that of torch.optim.lr_scheduler, by round and by local step."""
+
+import numpy as np
+import pytest
+
+from mpifed import UserError, run, steps
+from mpifed.algorithms.parts.step_sizes import Step
+
+D = np.array([[3.0], [5.0]])  # samples of two clients
+LONG = 60
+
+
+def gammas(rule, count=LONG, k0=1):
+    return [rule.gamma(k, k0, D) for k in range(count)]
+
+
+def by_torch(schedule, count=LONG, lr=0.1):
+    """The learning rates that a scheduler of torch sets, one step after the other."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=lr)
+    scheduler = schedule(torch.optim.lr_scheduler, optimizer)
+    found = []
+    for _ in range(count):
+        found.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    return found
+
+
+def warm_then_step(lr, optimizer):
+    after = lr.StepLR(optimizer, 7, 0.5)
+    return lr.SequentialLR(optimizer, [lr.LinearLR(optimizer, 0.2, 1.0, 6), after], [6])
+
+
+def warm_then_cosine(lr, optimizer):
+    after = lr.CosineAnnealingLR(optimizer, LONG - 4, 1e-3)
+    return lr.SequentialLR(optimizer, [lr.LinearLR(optimizer, 1 / 3, 1.0, 4), after], [4])
+
+
+CASES = {
+    "step": (steps.StepDecay(a=0.1, decay=0.3, every=8), lambda lr, opt: lr.StepLR(opt, 8, 0.3)),
+    "cosine": (steps.Cosine(a=0.1, least=0.01, over=LONG), lambda lr, opt: lr.CosineAnnealingLR(opt, LONG, 0.01)),
+    "warm-up": (steps.Warmup(over=5, then=steps.Constant(a=0.1)), lambda lr, opt: lr.LinearLR(opt, 1 / 3, 1.0, 5)),
+    "warm-up, then step": (
+        steps.Warmup(over=6, first=0.2, then=steps.StepDecay(a=0.1, decay=0.5, every=7)),
+        warm_then_step,
+    ),
+    "warm-up, then cosine": (
+        steps.Warmup(over=4, then=steps.Cosine(a=0.1, least=1e-3, over=LONG - 4)),
+        warm_then_cosine,
+    ),
+}
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", CASES)
+def test_a_schedule_is_that_of_torch(name):
+    rule, theirs = CASES[name]
+    assert np.allclose(gammas(rule), by_torch(theirs), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_by_round_all_local_steps_of_a_round_have_the_gamma_of_the_round_and_by_step_each_has_its_own(name):
+    rule = CASES[name][0]
+    assert gammas(rule, 4 * LONG, k0=4) == [gamma for gamma in gammas(rule) for _ in range(4)]
+    table = {"name": rule.label(), **{key: getattr(rule, key) for key in rule.__struct_fields__ if key != "then"}}
+    by_step = Step.build(table | {"by": "step"}, "step")
+    once = Step.build(table, "step")
+    assert gammas(by_step, LONG, k0=4) == gammas(once, LONG, k0=1)
+
+
+def test_cosine_stays_at_its_least_value_where_that_of_torch_rises_again():
+    rule = steps.Cosine(a=0.1, least=0.02, over=10)
+    assert gammas(rule, 30)[10:] == [0.02] * 20
+
+
+def test_a_warm_up_is_a_share_of_a_step_size_that_differs_between_clients_too():
+    rule = steps.Warmup(over=2, first=0.5, then=steps.SqrtSamples(a=1.0))
+    first = rule.gamma(0, 3, D)
+    assert np.array_equal(first, 0.5 * steps.SqrtSamples(a=1.0).gamma(0, 3, D))
+    assert np.array_equal(rule.gamma(6, 3, D), steps.SqrtSamples(a=1.0).gamma(0, 3, D))
+
+
+def test_a_run_takes_steps_of_these_sizes():
+    """After a factor of 10⁻³ a round the model hardly moves."""
+    data = {"name": "linreg-noniid", "clients": 4, "features": 3}
+    step = {"name": "step", "a": 1e-3, "decay": 1e-3, "every": 1}
+    study = {"data": data, "algorithm": {"name": "fedavg", "step": step}, "rounds": 3, "record": {"models": 1}}
+    x = run(study).models["x"]
+    moved = np.linalg.norm(np.diff(x, axis=0), axis=1)
+    assert np.all(moved[1:] < 0.01 * moved[:-1])
+    assert np.all(moved > 0)
+
+
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        (
+            {"name": "cosine", "a": 0.1, "least": 0.2},
+            r"step: least = 0\.2 is wrong: γ falls from a = 0\.1, so it must be at most that",
+        ),
+        ({"name": "step", "every": 0}, r"step\.every = 0 is wrong: .*"),
+        ({"name": "step", "by": "epoch"}, r'step\.by = "epoch" is wrong: it must be "round" or "step"'),
+        ({"name": "warmup", "then": "linear"}, r"unknown then 'linear'.*"),
+    ],
+)
+def test_a_schedule_that_cannot_be_is_refused(table, sentence):
+    with pytest.raises(UserError, match=rf"^{sentence}$"):
+        Step.build(table, "step")

@@ -1,0 +1,137 @@
+"""evaluate.clients: the accuracy and the metric of each client, in every evaluation."""
+
+import h5py
+import numpy as np
+import pytest
+import xarray
+
+import mpifed
+from mpifed import UserError
+from mpifed.algorithms.bases.by_client import ByClient
+from mpifed.data.base import Data
+from mpifed.report.layout import number
+from tests.helpers.commands import mpifed as command
+
+M = 12
+DATA = {"name": "synthetic", "clients": M, "features": 6, "classes": 3, "least": 8, "most": 30, "test": 0.0}
+STUDY = {
+    "data": DATA,
+    "problem": "softmax",
+    "algorithm": {"name": "fedavg", "step": 0.1},
+    "rounds": 5,
+    "evaluate": {"clients": True, "every": 2},
+    "record": {"models": 1},
+}
+ROUNDS = [0, 2, 4, 5]
+
+
+def run(**changes):
+    return mpifed.run(STUDY, changes, progress=False)
+
+
+def shares(x):
+    """The share of the samples of each client that a softmax model classifies correctly."""
+    data = Data.build(DATA, "data").load(0, "float64")
+    W, bias = x[:18].reshape(3, 6), x[18:]
+    found = []
+    for i in range(M):
+        X, y = data.rows(i, i + 1)
+        found.append(np.mean((X @ W.T + bias).argmax(1) == y))
+    return found
+
+
+def test_the_accuracy_of_each_client_is_that_of_the_model_of_the_round_on_its_samples():
+    result = run()
+    found = result.by_client
+    assert found["round"].tolist() == ROUNDS
+    assert np.allclose(found["accuracy"], [shares(result.models["x"][round]) for round in ROUNDS])
+    assert np.allclose(found["accuracy"].mean(axis=1), result.rounds["accuracy"][ROUNDS])
+    assert set(found) == {"round", "accuracy"}
+
+
+def test_a_method_with_personal_models_also_has_their_accuracies():
+    result = run(algorithm={"name": "flame", "lr": 0.1, "batch_size": 0})
+    found = result.by_client["personal_accuracy"]
+    assert found.shape == (4, M)
+    assert np.allclose(found.mean(axis=1), result.rounds["personal_accuracy"][ROUNDS])
+
+
+def test_nodes_of_a_graph_are_evaluated_at_the_mean_model():
+    result = run(algorithm={"name": "dgd"}, graph="ring", selection="all")
+    assert np.allclose(result.by_client["accuracy"].mean(axis=1), result.rounds["accuracy"][ROUNDS])
+
+
+@pytest.mark.torch
+def test_what_a_problem_measures_is_stored_too():
+    pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
+    net = {"name": "torch", "module": "torch.nn:Linear", "arguments": {"in_features": 3, "out_features": 1}}
+    data = {"name": "linreg-noniid", "clients": 4, "features": 3}
+    result = run(data=data, problem=net | {"loss": "mse", "metric": "r2"})
+    assert np.allclose(result.by_client["r2"].mean(axis=1), result.rounds["r2"][ROUNDS])
+
+
+def test_a_file_has_it_beside_the_other_columns_of_clients_for_xarray_too(tmp_path):
+    path = tmp_path / "out.h5"
+    whole = mpifed.run(STUDY, path=path, progress=False)
+    found = mpifed.load(path)
+    assert found.by_client["accuracy"].tobytes() == run().by_client["accuracy"].tobytes()
+    assert "accuracy" not in found.clients
+    group = xarray.load_dataset(path, group="clients", engine="h5netcdf")
+    assert group["accuracy"].dims == ("round", "client")
+    assert group["round"].values.tolist() == ROUNDS
+    assert group["samples"].dims == ("client",)
+    data = found.to_xarray()
+    assert data["client_accuracy"].dims == ("round", "client")
+    assert np.array_equal(data["client_accuracy"].sel(round=4), whole.by_client["accuracy"][2])
+    assert np.isnan(data["client_accuracy"].sel(round=3)).all()
+
+
+def test_show_has_a_line_with_the_median_and_the_worst_tenth():
+    result = run()
+    last = np.sort(result.by_client["accuracy"][-1])
+    words = " ".join(result.summary().split())
+    assert f"clients' accuracy median {number(np.median(last))}, worst tenth {number(last[:2].mean())}" in words
+
+
+def test_a_run_that_goes_on_has_the_same_rows_and_those_of_its_checkpoint_once(tmp_path):
+    path = tmp_path / "out.h5"
+    callback = lambda round, row: round == 3  # noqa: E731
+    mpifed.run(STUDY, path=path, progress=False, callback=callback)
+    resumed = mpifed.resume(path, progress=False).by_client
+    whole = run().by_client
+    assert resumed["round"].tolist() == ROUNDS
+    assert resumed["accuracy"].tobytes() == whole["accuracy"].tobytes()
+
+
+def test_ranks_do_not_matter(tmp_path):
+    words = ["data=synthetic", "data.clients=12", "problem=softmax", "algorithm=fedavg", "rounds=3"]
+    for ranks in (None, 3):
+        done = command("run", *words, "evaluate.clients=true", "-q", "-o", tmp_path / f"{ranks}.h5", ranks=ranks)
+        assert done.code == 0, done.err
+    one, three = (mpifed.load(tmp_path / f"{ranks}.h5").by_client["accuracy"] for ranks in (None, 3))
+    assert one.tobytes() == three.tobytes()
+
+
+def test_a_run_that_does_not_ask_for_it_evaluates_and_stores_nothing_of_the_kind(tmp_path, monkeypatch):
+    monkeypatch.setattr(ByClient, "by_client", None)
+    path = tmp_path / "out.h5"
+    mpifed.run(STUDY, {"evaluate.clients": False}, path=path, progress=False)
+    assert [len(values) for values in mpifed.load(path).by_client.values()] == [0]
+    with h5py.File(path) as file:
+        assert "accuracy" not in file["clients"]
+        assert "round" not in file["clients"]
+
+
+def test_a_problem_without_classes_and_metric_has_nothing_to_store():
+    with pytest.raises(UserError, match=r"^evaluate\.clients = true is wrong: least-squares has neither classes nor"):
+        run(problem="least-squares")
+
+
+def test_a_file_from_elsewhere_with_other_shapes_is_refused(tmp_path):
+    path = tmp_path / "out.h5"
+    mpifed.run(STUDY, path=path, progress=False)
+    with h5py.File(path, "r+") as file:
+        del file["clients/round"]
+        file["clients/round"] = np.zeros((2, 2))
+    with pytest.raises(UserError, match=r"clients/round has type float64 and shape \(2, 2\), but must be a column of"):
+        mpifed.load(path).by_client  # noqa: B018

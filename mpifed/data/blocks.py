@@ -53,6 +53,10 @@ class Block:
     def __len__(self) -> int:
         return len(self.d)
 
+    def copied(self) -> Block:
+        """These samples in memory, where they are."""
+        return self
+
     def take(self, rows: Array) -> Self:
         """The block of the clients at positions ``rows``."""
         return self.gather([(self, rows)])

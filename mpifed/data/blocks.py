@@ -53,6 +53,10 @@ class Block:
     def __len__(self) -> int:
         return len(self.d)
 
+    def copied(self) -> Block:
+        """These samples in memory, where they are."""
+        return self
+
     def take(self, rows: Array) -> Self:
         """The block of the clients at positions ``rows``."""
         return self.gather([(self, rows)])
@@ -118,10 +122,6 @@ class Block:
         if ridge is not None:
             G += ridge * X
         return Z, G
-
-    def positions(self, rows: Array) -> Array:
-        """Positions of clients as an array of numpy."""
-        return rows
 
     def real(self, numbers: Array) -> Array:
         """A copy of an array of these clients in the type of their samples."""

@@ -31,5 +31,5 @@ class Gamma(LogLink, tag="gamma"):
 
     def deviance(self, Z: Array, b: Array) -> Array:
         """2(z − ln b + b e^{−z} − 1)."""
-        xp = namespace(b)
+        xp = namespace(Z)
         return 2 * (self.loss(Z, b) - xp.log(xp.where(b > 0, b, 1.0)) - 1)

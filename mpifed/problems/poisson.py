@@ -31,5 +31,5 @@ class Poisson(LogLink, tag="poisson"):
 
     def deviance(self, Z: Array, b: Array) -> Array:
         """2(b ln b − b − b z + e^z), with 0 ln 0 = 0."""
-        xp = namespace(b)
+        xp = namespace(Z)
         return 2 * (b * xp.log(xp.where(b > 0, b, 1.0)) - b + self.loss(Z, b))

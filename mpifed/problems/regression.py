@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from msgspec import Meta
 
-from mpifed.core.arrays import namespace
+from mpifed.core.arrays import namespace, to_numpy
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
@@ -24,11 +24,11 @@ class Regression(LinearModel):
         return WithOnes(data) if self.bias else data
 
     def weight(self, d: Array) -> Array:
-        return self.lam + 0.0 * d
+        return 0.0 * d + self.lam
 
     def penalty(self, X: Array) -> Array:
         W = X[..., : X.shape[-1] - self.bias]
-        return namespace(X).vecdot(W, W) / 2
+        return namespace(W).vecdot(W, W) / 2
 
     def penalty_grad(self, X: Array) -> Array:
         return X * self.penalty_hessian(X)
@@ -41,7 +41,7 @@ class Regression(LinearModel):
 
     def convexity(self, block: Block) -> Array:
         """α_i = lam: (c,); 0 with a bias, which lam does not cover."""
-        return np.full(len(block), 0.0 if self.bias else self.lam)
+        return block.xp.full(len(block), 0.0 if self.bias else self.lam)
 
 
 class LogLink(Regression):
@@ -71,9 +71,10 @@ def exponential(Z: Array) -> tuple[Array, Array, Array]:
     that is too long leads there, and with a finite f a line search can shorten it.
     """
     xp = namespace(Z)
-    cut = float(xp.astype(xp.log(xp.asarray(xp.finfo(Z.dtype).max, dtype=Z.dtype)) / 3, Z.dtype))
+    kind = to_numpy(Z[:0]).dtype
+    cut = float(kind.type(np.log(np.finfo(kind).max) / 3))
     E = xp.exp(xp.minimum(Z, cut))
     beyond = xp.maximum(Z - cut, 0)
-    if not xp.any(beyond > 0):
+    if not beyond.any():
         return E, E, E
     return E * (1 + beyond + beyond * beyond / 2), E * (1 + beyond), E

@@ -38,7 +38,8 @@ class Normalisation:
 
         def observe(part: Any, inputs: tuple[Any, ...], _: Any) -> None:
             others = [k for k in range(inputs[0].ndim) if k != 1]  # every axis but that of the channels
-            found[part] = pytorch().var_mean(inputs[0], others, correction=0)
+            samples = inputs[0] if part.weight is None else inputs[0].to(part.weight.dtype)  # half under autocast
+            found[part] = pytorch().var_mean(samples, others, correction=0)
 
         hooks = [part.register_forward_hook(observe) for part in self.live]
         try:

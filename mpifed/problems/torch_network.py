@@ -13,7 +13,7 @@ from mpifed.core import threads
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.problems import torch_layers
+from mpifed.problems import torch_autocast, torch_layers
 from mpifed.problems.torch_device import device_of, first_line, pytorch
 from mpifed.problems.torch_losses import Loss, squeezed
 
@@ -28,6 +28,7 @@ class Options(NamedTuple):
     loss: Loss
     lam: float
     device: str
+    autocast: str | None = None  # type of layers that may compute in half precision
 
 
 class Samples(NamedTuple):
@@ -51,6 +52,7 @@ class Network:
         self.torch = pytorch()
         self.options = options
         self.device = device_of(options.device)
+        self.forward = torch_autocast.forward(options.autocast, self.device)
         self.torch.set_num_threads(threads.of_networks())
         with self.seeded(seed), self.torch.no_grad():
             self.module = make().eval()
@@ -166,7 +168,7 @@ class Network:
     def _call(self, P: dict[str, Any], samples: Any) -> Any:
         """The scores of samples at parameters P; UserError where the module fails."""
         try:
-            return self.torch.func.functional_call(self.module, P, (samples,))
+            return self.forward(self.module, P, (samples,))
         except Exception as error:  # the user's code may raise anything
             count = "one sample" if len(samples) == 1 else f"{len(samples)} samples"
             hint = ""

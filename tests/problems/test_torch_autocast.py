@@ -45,7 +45,7 @@ def test_a_gradient_is_that_of_a_training_loop_under_autocast_with_its_loss_in_s
         assert scores.dtype == torch.bfloat16
         loss = nn.functional.cross_entropy(scores.float(), b)
         wanted = torch.cat([g.ravel() for g in torch.autograd.grad(loss, list(module.parameters()))])
-        assert np.allclose(found[i], wanted, rtol=2e-2, atol=2e-3)
+        assert np.linalg.norm(found[i] - wanted.numpy()) < 2e-2 * np.linalg.norm(wanted)
         assert np.isclose(f.value(x)[i], loss.item(), rtol=1e-2)
 
 

@@ -19,7 +19,7 @@ from mpifed.cli.describe import KINDS, option, paper, sentence
 from mpifed.core.component import Table
 from mpifed.experiment.checkpoint import Checkpoint
 from mpifed.experiment.matching import matrix
-from mpifed.experiment.settings import Evaluate, Experiment, Record
+from mpifed.experiment.settings import Evaluate, Experiment, Objective, Record
 from mpifed.experiment.stop import Stop
 from mpifed.results import columns
 from mpifed.results.certificate_group import CERTIFICATE
@@ -31,6 +31,7 @@ COMBINATIONS = runpy.run_path(str(HERE / "combinations.py"))
 
 TABLES: dict[str, type[Table]] = {
     "stop": Stop,
+    "objective": Objective,
     "evaluate": Evaluate,
     "record": Record,
     "checkpoint": Checkpoint,

@@ -38,6 +38,7 @@ from mpifed.data.blocks import Block as Block
 from mpifed.data.partition import Partition as Partition
 from mpifed.data.pool import Pool as Pool
 from mpifed.data.sources.arrays import arrays as arrays
+from mpifed.data.sources.frame import table as table
 from mpifed.data.sources.torch_dataset import datasets as datasets
 from mpifed.federation.local import Local as Local
 from mpifed.federation.participation.selection import Selection as Selection

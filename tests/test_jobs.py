@@ -65,6 +65,16 @@ def test_the_site_says_everything_in_one_file(tmp_path):
     assert (done.code, done.out) == (0, "4 4 /data: -n 3 python -m mpifed run study.toml\n"), done.err
 
 
+@pytest.mark.parametrize("asks", ["problem.device=cuda", "kernels=cuda"])
+def test_the_job_of_gpus_asks_for_them_and_the_study_has_the_last_word(asks, tmp_path):
+    (tmp_path / "launch").write_text('echo "$OMP_NUM_THREADS: $*"\n')
+    job = {"SLURM_NTASKS": "9", "SLURM_CPUS_PER_TASK": "2", "SLURM_JOB_ID": "7", "MPIFED_LAUNCH": "bash launch"}
+    asked = {} if asks == "problem.device=cuda" else {"MPIFED_DEVICE": asks}
+    words = ["study.toml", "problem.device=cpu"]
+    done = execute(["bash", ROOT / "jobs/gpu.sbatch", *words], cwd=tmp_path, **job, **asked)
+    assert (done.code, done.out) == (0, f"2: -n 9 python -m mpifed run {asks} {' '.join(words)}\n"), done.err
+
+
 def test_the_example_of_such_a_file_can_be_sourced(tmp_path):
     example = ROOT / "jobs" / "env.example.sh"
     text = re.sub(r"^# (?=export )", "", example.read_text("utf-8"), flags=re.M)

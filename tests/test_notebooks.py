@@ -36,9 +36,9 @@ def texts(outputs):
     return "\n".join(found)
 
 
-def test_there_are_three_and_the_page_leads_to_them():
+def test_there_are_four_and_the_page_leads_to_them():
     page = (ROOT / "docs" / "python.md").read_text("utf-8")
-    assert len(NOTEBOOKS) == 3
+    assert len(NOTEBOOKS) == 4
     assert all(f"(notebooks/{path.name})" in page for path in NOTEBOOKS)
 
 
@@ -72,6 +72,8 @@ def test_it_runs_from_a_clean_kernel_without_a_warning_and_says_what_is_stored(p
     client = pytest.importorskip("nbclient", reason="nbclient comes with the extra notebook")
     for extra in ("matplotlib", "pandas", "sklearn", "ipykernel"):
         pytest.importorskip(extra, reason=f"{extra} comes with the extra notebook")
+    if any("import torch" in text for text, _ in cells(path, "code")):
+        pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
     stored = nbformat.read(path, 4)
     run = nbformat.read(path, 4)
     run.cells.insert(0, nbformat.v4.new_code_cell("import warnings; warnings.simplefilter('error')"))

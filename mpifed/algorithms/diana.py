@@ -44,7 +44,7 @@ class Diana(CompressedGradients, tag="diana"):
         selected = fed.select(server.x)
         mean = fed.mean(self.difference, server.x, to=selected, bits=self.bits(fed))
         x = server.x - server.gamma * (server.h + mean)
-        share = 1 if selected is None else len(selected) / fed.m
+        share = fed.share(selected)
         return server._replace(x=x, h=server.h + self.alpha(fed.n) * share * mean)
 
     def difference(self, f: Local, client: Client, x: Array) -> tuple[Client, Array]:

@@ -2,7 +2,6 @@
 
 from typing import Annotated, NamedTuple
 
-import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local, tuned
@@ -47,9 +46,9 @@ class FedADMM(InexactADMM, tag="fedadmm"):
         return (1 + self.k0 * (self.inner_max - 1)) * d  # at most: clients that reach ε_i stop early
 
     def join(self, f: Local) -> Client:
-        eps = np.full(len(f), float(self.k0**2 if self.eps0 is None else self.eps0))
+        eps = f.xp.full(len(f), float(self.k0**2 if self.eps0 is None else self.eps0))
         pi = self.duals(f)
-        return Client(pi, z=self.sigma(f)[:, None] * f.initial() + pi, eps=eps, steps=np.zeros(len(f)))
+        return Client(pi, z=self.sigma(f)[:, None] * f.initial() + pi, eps=eps, steps=f.xp.zeros(len(f)))
 
     def start(self, fed: Federation) -> Server:
         sigma = float(fed.sum(self.penalty))
@@ -61,7 +60,9 @@ class FedADMM(InexactADMM, tag="fedadmm"):
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """(3.4)–(3.7), k0 times; the first gradient of every iteration is the one at w."""
-        r, sigma = (np.repeat(a[:, None].astype(w.dtype), f.n, 1) for a in (f.lipschitz() / f.m, self.sigma(f)))
+        xp = f.xp
+        both = f.lipschitz() / f.m, self.sigma(f)
+        r, sigma = (xp.repeat(xp.astype(a[:, None], w.dtype), f.n, axis=1) for a in both)
         lagrangian = AugmentedLagrangian(f, w, r, sigma, f.grad(w) / f.m, r * w + sigma * w)
         pi = client.pi
         eps = client.eps

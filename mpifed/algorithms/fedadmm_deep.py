@@ -3,7 +3,6 @@ framework with adaptivity to system heterogeneity", arXiv:2204.03529 (2022)."""
 
 from typing import Annotated, NamedTuple
 
-import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, tuned
@@ -52,7 +51,7 @@ class FedADMMDeep(Algorithm, tag="fedadmm-deep"):
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """Local epochs, dual step and upload."""
-        theta = np.broadcast_to(w, client.pi.shape)
+        theta = f.xp.broadcast_to(w, client.pi.shape)
         memory = None
         for _, batch, has in f.steps(0, self.epochs, self.batch_size):
             g = batch.grad(theta) + client.pi + self.rho * (theta - w) + self.weight_decay * theta

@@ -3,7 +3,6 @@ federated learning", arXiv:2402.13989 (2024)."""
 
 from typing import Annotated, NamedTuple
 
-import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, tuned
@@ -49,8 +48,8 @@ class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
 
     def join(self, f: Local) -> Client:
         w = f.initial()
-        beta = (self.r0 * f.lipschitz()).astype(f.block.b.dtype)[:, None]
-        return Client(f.zeros(), w, beta, z=np.hstack([beta * w, beta]), steps=np.zeros(len(f)))
+        beta = f.xp.astype(self.r0 * f.lipschitz(), w.dtype)[:, None]
+        return Client(f.zeros(), w, beta, z=f.xp.concat([beta * w, beta], axis=1), steps=f.xp.zeros(len(f)))
 
     def start(self, fed: Federation) -> Server:
         return Server(fed.initial())
@@ -61,14 +60,17 @@ class FedADMMInSa(Algorithm, tag="fedadmm-insa"):
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         """Steps until the test holds, the dual variables, and the penalty of the next round."""
-        beta, r = (np.repeat(a, f.n, 1) / f.m for a in (client.beta, f.lipschitz()[:, None].astype(w.dtype)))
+        xp = f.xp
+        own = xp.astype(f.lipschitz()[:, None], w.dtype)
+        beta, r = (xp.repeat(a, f.n, axis=1) / f.m for a in (client.beta, own))
         pi, g = client.pi / f.m, f.grad(w) / f.m
-        eps = (0.999 / (1 + np.sqrt(client.beta[:, 0] / (2 * self.c)))) ** 2 * np.vecdot(g + pi, g + pi)
+        eps = (0.999 / (1 + xp.sqrt(client.beta[:, 0] / (2 * self.c)))) ** 2 * xp.vecdot(g + pi, g + pi)
         wi, taken = AugmentedLagrangian(f, w, r, beta, g, r * w + beta * w).descend(pi, eps, self.inner_max)
         pi = client.pi + client.beta * (wi - w)
-        z = np.hstack([client.beta * wi + pi, client.beta])
-        p, d = (np.linalg.norm(v, axis=1, keepdims=True) for v in (client.beta * (wi - client.w), wi - w))
-        factor = np.where(p < d / self.mu, self.tau, np.where(d < p / self.mu, 1 / self.tau, 1)).astype(w.dtype)
+        z = xp.concat([client.beta * wi + pi, client.beta], axis=1)
+        p, d = (xp.linalg.vector_norm(v, axis=1, keepdims=True) for v in (client.beta * (wi - client.w), wi - w))
+        one = xp.ones_like(p)
+        factor = xp.where(p < d / self.mu, self.tau * one, xp.where(d < p / self.mu, 1 / self.tau * one, one))
         return Client(pi, wi, client.beta * factor, z, client.steps + taken), z
 
     def record(self, f: Local, client: Client, x: Array) -> Recorded:

@@ -78,7 +78,7 @@ class FedAvg(LocalSteps, tag="fedavg"):
     theorem: ClassVar[Theorem | Refused] = Theorem("mpifed.theory.gradient_descent:fedavg")
 
     mean = Mean.UNBIASED
-    upload = Upload(kept="w", when={"aggregate": "all"})
+    upload = Upload(kept="w", when={"aggregate": "all"}, averaged=True)
     asynchronous = True
 
     def round(self, fed: Federation, server: Server) -> Server:

@@ -33,7 +33,7 @@ class FedBuff(Algorithm, tag="fedbuff"):
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
-    upload = Upload(kind="change")
+    upload = Upload(kind="change", averaged=True)
     asynchronous = True
 
     def work(self, d: Array) -> Array:

@@ -3,7 +3,6 @@
 
 from typing import Annotated, NamedTuple
 
-import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, passes, tuned
@@ -57,13 +56,13 @@ class FedDyn(Algorithm, tag="feddyn"):
     def round(self, fed: Federation, server: Server) -> Server:
         selected = fed.select(server.x)
         theta = fed.mean(self.update, server.x, server.k, to=selected)
-        share = 1 if selected is None else len(selected) / fed.m
+        share = fed.share(selected)
         h = server.h - self.alpha * share * (theta - server.x)
         return Server(x=theta - h / self.alpha, h=h, k=server.k + (self.epochs or self.k0))
 
     def update(self, f: Local, client: Client, x: Array, k: int) -> tuple[Client, Array]:
         """Local steps, and the new linear term."""
-        theta = np.broadcast_to(x, client.h.shape)
+        theta = f.xp.broadcast_to(x, client.h.shape)
         memory = None
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)

@@ -1,5 +1,6 @@
 """FedEPM, Algorithm 2 of S. Zhou, G. Y. Li, "Exact penalty method for federated learning", arXiv:2208.11231 (2022)."""
 
+import math
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
@@ -51,7 +52,7 @@ class ExactPenalty(Noisy):
     def unreached(self, f: Local) -> Array:
         """The reach (c,) before the first step, 0. UserError where models are too long for the noise."""
         self.mechanism().verify_size(f.n)
-        return np.zeros(len(f))
+        return f.xp.zeros(len(f))
 
 
 class FedEPM(ExactPenalty, tag="fedepm"):
@@ -68,7 +69,7 @@ class FedEPM(ExactPenalty, tag="fedepm"):
     upload = Upload(kept="z", known="z", single={})
 
     def join(self, f: Local) -> Client:
-        return Client(w=f.initial(), z=f.zeros(), reach=self.unreached(f), ratio=np.full(len(f), np.inf))
+        return Client(w=f.initial(), z=f.zeros(), reach=self.unreached(f), ratio=f.xp.full(len(f), math.inf))
 
     def start(self, fed: Federation) -> Server:
         lam, eta = penalties(self, fed.m, fed.cohort)
@@ -87,12 +88,14 @@ class FedEPM(ExactPenalty, tag="fedepm"):
         w = client.w
         reach = client.reach
         g = noise.gradient(f, x)
-        over = f.d if self.step_scale == "samples" else np.ones(len(f))
+        over = f.d if self.step_scale == "samples" else f.xp.ones(len(f))
         for j in range(self.k0):
             away = w - x
             mu = self.mu0 * (1 + self.c * noise.square(away)) * self.alpha ** (k + j + 1)
-            step = (mu / over)[:, None].astype(x.dtype)
+            step = f.xp.astype((mu / over)[:, None], x.dtype)
             w = x + soft(step * away - g, lam) / (eta + step)  # (20)
             reach = noise.grow(reach, step[:, 0], eta, f.d)
-        z, ratio = noise.upload(f, w, noise.rate(1, over) * (2 * np.abs(g).sum(axis=1) / mu), reach)  # (21), (39)
+        z, ratio = noise.upload(
+            f, w, noise.rate(1, over) * (2 * f.xp.sum(f.xp.abs(g), axis=1) / mu), reach
+        )  # (21), (39)
         return Client(w, z, reach, ratio), z

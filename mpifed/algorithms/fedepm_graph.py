@@ -1,6 +1,7 @@
 """FedEPM whose nodes are servers of their neighbourhoods, Algorithm 2 of S. Zhou, G. Y. Li, "Exact penalty method for
 federated learning", arXiv:2208.11231 (2022)."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ class FedEPMGraph(ExactPenalty, GraphMethod, tag="fedepm-graph"):
     upload = Upload(vectors=2)
 
     def join(self, f: Local) -> Client:
-        return Client(f.initial(), f.zeros(), f.initial(), reach=self.unreached(f), ratio=np.full(len(f), np.inf))
+        return Client(f.initial(), f.zeros(), f.initial(), reach=self.unreached(f), ratio=f.xp.full(len(f), math.inf))
 
     def start(self, net: Network) -> Server:
         lam, eta = penalties(self, net.m, net.cohort)
@@ -68,13 +69,15 @@ class FedEPMGraph(ExactPenalty, GraphMethod, tag="fedepm-graph"):
         copies = elastic_nets(near, client.x)
         x = copies.mean()
         g = noise.gradient(f, x)
-        over = f.d if self.step_scale == "samples" else np.ones(len(f))
+        over = f.d if self.step_scale == "samples" else f.xp.ones(len(f))
         for j in range(self.k0):
             mu = self.mu0 * (1 + self.c * noise.square(w - x)) * self.alpha ** (k + j + 1)
-            step = (mu / over)[:, None].astype(x.dtype)
+            step = f.xp.astype((mu / over)[:, None], x.dtype)
             w = copies.minimiser(lam, eta, step, w - g / step)  # (20)
             reach = noise.grow(reach, step[:, 0], eta, f.d)
-        z, ratio = noise.upload(f, w, noise.rate(1, over) * (2 * np.abs(g).sum(axis=1) / mu), reach)  # (21), (39)
+        z, ratio = noise.upload(
+            f, w, noise.rate(1, over) * (2 * f.xp.sum(f.xp.abs(g), axis=1) / mu), reach
+        )  # (21), (39)
         return client._replace(w=w, z=z, reach=reach, ratio=ratio), None
 
     def record(self, f: Local, client: Any, x: Array) -> Recorded:

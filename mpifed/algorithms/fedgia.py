@@ -75,9 +75,9 @@ class FedGiA(OneGradientADMM, tag="fedgia"):
         """(12)–(17): with the gradient at x, k0 steps of the selected clients, one of the others."""
         g = f.grad(x) / f.m
         sigma = float(sigma)
-        i = np.flatnonzero(selected)
+        (i,) = f.xp.nonzero(selected)
         pi, z = -g, x - g / sigma  # (16), (17)
-        if len(i):
+        if i.shape[0]:
             gi = g[i]
             pii = client.pi[i]
             solve = inverse(f.take(i), self.H, sigma)
@@ -89,4 +89,4 @@ class FedGiA(OneGradientADMM, tag="fedgia"):
         if not self.adaptive:
             return state, z
         away = g + sigma * (z - x)
-        return state, (z, np.sqrt(np.vecdot(away, away)))
+        return state, (z, f.xp.sqrt(f.xp.vecdot(away, away)))

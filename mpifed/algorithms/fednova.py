@@ -3,7 +3,6 @@ problem in heterogeneous federated optimization", arXiv:2007.07481 (2020)."""
 
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Federation, Local
@@ -17,7 +16,7 @@ class FedNova(LocalSteps, tag="fednova"):
 
     w_i by the local steps of FedAvg, as many as each client takes;  d_i = (w_i − x)/‖a_i‖₁, where ‖a_i‖₁ is how far the
     same steps would go if all gradients were 1: τ_i γ for τ_i plain steps;  x⁺ = x + mean ‖a_i‖₁ · mean d_i.
-    Source: sections 4.1 and 5 with equal weights, because f is the mean of f_i.
+    Source: sections 4.1 and 5, with the weights that f has (objective.weights); by default they are equal.
     """
 
     title = "FedNova"
@@ -27,7 +26,7 @@ class FedNova(LocalSteps, tag="fednova"):
     aggregate: Annotated[Literal["chosen"], Meta(description="means are over the selected clients")] = "chosen"
 
     mean = Refused("its step is the product of two means over the selected")
-    upload = Upload(kind="change")
+    upload = Upload(kind="change", averaged=True)
     asynchronous = True
 
     def __post_init__(self) -> None:
@@ -55,5 +54,5 @@ class FedNova(LocalSteps, tag="fednova"):
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size, most):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
             w, memory = self.iterate(batch, w, x, gamma, memory)
-            a, own = self.optimizer.step(a, np.ones_like(a), self.rate(f, gamma), own)
+            a, own = self.optimizer.step(a, f.xp.ones_like(a), self.rate(f, gamma), own)
         return client, ((w - x) / -a, -a[:, 0])

@@ -9,7 +9,7 @@ from mpifed.algorithms.bases.algorithm import Array, Federation, Local
 from mpifed.algorithms.bases.personal import square
 from mpifed.algorithms.fedavg import Client, LocalSteps
 from mpifed.algorithms.parts.server_optimizers import Adam, Memory, ServerOptimizer
-from mpifed.federation.traits import Look, Mean, Refused
+from mpifed.federation.traits import Look, Mean, Refused, Upload
 
 
 class Server(NamedTuple):
@@ -37,6 +37,7 @@ class FedOpt(LocalSteps, tag="fedopt"):
     aggregate: Annotated[Literal["chosen"], Meta(description="Δ is a mean over the selected clients")] = "chosen"
 
     mean = Mean.UNBIASED
+    upload = Upload(averaged=True)
     asynchronous = Refused("Δ is the step from the server's model, which moves on while clients compute")
 
     def traffic(self, n: int) -> tuple[int, int]:

@@ -3,12 +3,11 @@ Moreau envelope", arXiv:2311.06756 (2023)."""
 
 from typing import Annotated, Literal, NamedTuple
 
-import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.bases.personal import Personal, square
-from mpifed.federation.traits import Look, Recorded, Sum, Theorem
+from mpifed.federation.traits import Look, Recorded, Sum, Theorem, Upload
 from mpifed.theory.flame import c1
 
 
@@ -27,6 +26,8 @@ class MoreauADMM(Personal):
         "global"
     )
     lagrangian: Annotated[bool, Meta(description="record the augmented Lagrangian")] = False
+
+    upload = Upload(kept="z")
 
     def advice(self, m: int) -> str | None:
         pull, rho = self.lam / m, self.rho
@@ -59,7 +60,7 @@ class MoreauADMM(Personal):
             return envelope
         away = client.w - x
         own = (f.value(client.theta) + self.lam / 2 * square(client.theta - client.w)) / f.m
-        return envelope | {"lagrangian": Sum(own + np.vecdot(client.pi, away) + self.rho / 2 * square(away))}
+        return envelope | {"lagrangian": Sum(own + f.xp.vecdot(client.pi, away) + self.rho / 2 * square(away))}
 
 
 class Flame(MoreauADMM, tag="flame"):

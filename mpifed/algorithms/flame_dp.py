@@ -97,7 +97,8 @@ class FlameDP(MoreauADMM, tag="flame-dp"):
 
     def update(self, f: Local, client: Client, w: Array) -> tuple[Client, Array]:
         client, z = super().update(f, client, w)
-        z = self.mechanism().upload(f, z, w, parts=f.m if self.seen == "sum" else 1).astype(w.dtype)
+        z = self.mechanism().upload(f, z, w, parts=f.m if self.seen == "sum" else 1)
+        z = f.xp.astype(z, w.dtype)
         return client._replace(z=z), z
 
     def redrawn(self, server: Server, rounds: int) -> Server:

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.bases.personal import Personal
-from mpifed.federation.traits import Look, Refused
+from mpifed.federation.traits import Look, Refused, Upload
 
 
 class Client(NamedTuple):
@@ -30,6 +30,7 @@ class PFedMe(Personal, tag="pfedme"):
 
     eta: Annotated[float, Meta(gt=0, description="step size η of local models")] = 0.5
 
+    upload = Upload(kept="z", averaged=True)
     asynchronous = True
 
     def join(self, f: Local) -> Client:

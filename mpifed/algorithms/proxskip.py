@@ -53,7 +53,7 @@ class ProxSkip(Algorithm, tag="proxskip"):
         return passes(d, 1, 0, self.batch_size)
 
     def join(self, f: Local) -> Client:
-        if self.p is None and not (f.convexity() > 0).all():
+        if self.p is None and not f.xp.all(f.convexity() > 0):
             raise UserError(f"proxskip cannot run on {f.problem.label()} as it stands: it needs {demands(self)}")
         return Client(h=f.zeros(), x=f.initial())
 
@@ -63,8 +63,8 @@ class ProxSkip(Algorithm, tag="proxskip"):
 
     def constants(self, f: Local, client: Client) -> tuple[Client, tuple[Array, Array]]:
         """r_i and −α_i, or 1 for what is not needed."""
-        r = f.lipschitz() if "lipschitz" in needs(self) else np.ones(len(f))
-        return client, (r, -f.convexity() if self.p is None else np.ones(len(f)))
+        r = f.lipschitz() if "lipschitz" in needs(self) else f.xp.ones(len(f))
+        return client, (r, -f.convexity() if self.p is None else f.xp.ones(len(f)))
 
     def round(self, fed: Federation, server: Server) -> Server:
         steps = int(fed.rng.geometric(server.p))  # up to the coin that says 1

@@ -3,7 +3,6 @@ Stochastic controlled averaging for federated learning", arXiv:1910.06378 (2020)
 
 from typing import Annotated, ClassVar, NamedTuple
 
-import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, passes, tuned
@@ -38,7 +37,7 @@ class Scaffold(Algorithm, tag="scaffold"):
     batch_size: Annotated[int, Meta(ge=0, description="samples of a mini-batch; 0: all")] = 0
     epochs: Annotated[int, Meta(ge=0, description="local epochs in place of k0, if above 0")] = 0
 
-    upload = Upload(kind="change", vectors=2, feedback="error")
+    upload = Upload(kind="change", vectors=2, feedback="error", averaged=True)
     mean = Mean.UNBIASED  # at the fixed point all c_i are exact
     refused: ClassVar[dict[str, str]] = {
         "optimizer": "(x − y)/Σγ renews the control variates, and is a mean gradient for plain gradient steps only"
@@ -56,12 +55,13 @@ class Scaffold(Algorithm, tag="scaffold"):
     def round(self, fed: Federation, server: Server) -> Server:
         selected = fed.select(server.x)
         dy, dc = fed.mean(self.update, server.x, server.c, server.k, to=selected)
-        share = 1 if selected is None else len(selected) / fed.m
-        return Server(server.x + self.server_lr * dy, server.c + share * dc, server.k + (self.epochs or self.k0))
+        x = server.x + self.server_lr * dy
+        c = server.c + fed.share(selected) * dc
+        return Server(x, c, server.k + (self.epochs or self.k0))
 
     def update(self, f: Local, client: Client, x: Array, c: Array, k: int) -> tuple[Client, tuple[Array, Array]]:
         """Local steps and the new control variate."""
-        y, total = np.broadcast_to(x, client.c.shape), f.zeros(1)
+        y, total = f.xp.broadcast_to(x, client.c.shape), f.zeros(1)
         for j, batch, has in f.steps(self.k0, self.epochs, self.batch_size):
             gamma = has * self.step.gamma(k + j, self.epochs or self.k0, f.samples)
             y = y - gamma * (batch.grad(y) - client.c + c)

@@ -1,5 +1,6 @@
 """SFedAvg, Algorithm 3 of S. Zhou, G. Y. Li, "Exact penalty method for federated learning", arXiv:2208.11231 (2022)."""
 
+import math
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -53,7 +54,7 @@ class SFedAvg(Noisy, tag="sfedavg"):
         return (self.k0 + self.mechanism().gradients) * d
 
     def join(self, f: Local) -> Client:
-        return Client(w=f.initial(), z=f.initial(), ratio=np.full(len(f), np.inf))
+        return Client(w=f.initial(), z=f.initial(), ratio=f.xp.full(len(f), math.inf))
 
     def start(self, fed: Federation) -> Server:
         return Server(x=fed.mean(self.first), k=0, uploads=np.zeros(fed.m))
@@ -78,10 +79,15 @@ class SFedAvg(Noisy, tag="sfedavg"):
             before = w if j else before
             w = self.iterate(f, w, x, self.step.gamma(k + j, self.k0, f.samples))
         mu = MU0 * (1 + C * noise.square(before - x)) * ALPHA ** (k + self.k0)
-        rate = noise.rate(1 / mu, np.ravel(self.step.gamma(k, self.k0, f.samples)))
-        norm = 2 * np.abs(f.grad(x)).sum(axis=1) if noise.gradients else np.zeros(len(f))
+        rate = noise.rate(1 / mu, self.rate(f, k))
+        norm = 2 * f.xp.sum(f.xp.abs(f.grad(x)), axis=1) if noise.gradients else f.xp.zeros(len(f))
         z, ratio = noise.upload(f, w, norm * rate)  # (37), (39)
         return Client(w, z, ratio), z
+
+    def rate(self, f: Local, k: int) -> Array:
+        """γ_k of each client, or of all: (c,) or (1,)."""
+        gamma = self.step.gamma(k, self.k0, f.samples)
+        return f.xp.reshape(f.xp.asarray(gamma), (-1,))
 
     def iterate(self, f: Local, w: Array, x: Array, gamma: Array | float) -> Array:
         return w - gamma * f.grad(w)  # (35)

@@ -3,7 +3,6 @@ deep models", arXiv:2502.10784 (2025)."""
 
 from typing import Annotated, Literal, NamedTuple
 
-import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Positive, passes, tuned
@@ -74,7 +73,7 @@ class SISA(Algorithm, tag="sisa"):
         _, batch, _ = next(f.steps(1, 0, self.batch_size))
         u, sigma = pi + batch.grad(w), s * growth
         m = self.beta * m + (1 - self.beta) * u * u
-        q = np.sqrt(m) if self.preconditioner == "second-moment" else f.lipschitz()[:, None].astype(m.dtype)
+        q = f.xp.sqrt(m) if self.preconditioner == "second-moment" else f.xp.astype(f.lipschitz()[:, None], m.dtype)
         pi = pi - u / (1 + self.rho * q / sigma)  # π_i + σ_i(w_i − w)
         z = s * (w - u / (sigma + self.rho * q) + pi / sigma)
         return Client(pi, m, s, z), z

@@ -12,9 +12,12 @@ import numpy as np
 from mpifed.api import html
 from mpifed.api.picture import draw
 from mpifed.core.errors import UserError
+from mpifed.experiment.config import experiment
+from mpifed.experiment.fitted import fitted
 from mpifed.problems.base import Problem
 from mpifed.report.summary import show
 from mpifed.results import result as results
+from mpifed.results.fit import Fit
 
 
 class Result(results.Result):
@@ -44,6 +47,13 @@ class Result(results.Result):
     def plot(self, y: str | Sequence[str] | None = None, x: str = "round", **options: Any) -> Any:
         """A figure of matplotlib with the columns ``y`` against ``x``: see ``mpifed.plot``."""
         return draw([self], y, x, **options)
+
+    def fit(self) -> Fit:
+        """Coefficients with standard errors at the final model, as the command ``fit`` prints them.
+
+        Raises UserError where the problem has no Hessian or it is singular at this model.
+        """
+        return fitted(self, experiment(self.config))
 
     def module(self, client: int | None = None) -> Any:
         """The torch.nn.Module of the run with the final model in it, or with the personal model of ``client``.

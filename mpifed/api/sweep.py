@@ -105,7 +105,8 @@ def wished(jobs: int | None, points: Sequence[Point]) -> Layout:
         )
     settings = [pair for point in points for pair in flat(msgspec.to_builtins(point.config)).items()]
     here = any(str(value).startswith(f"{plugins.HERE}:") for _, value in settings)  # what this program alone has
-    return Layout(1 if here or ("data.name", "arrays") in settings else jobs)
+    here = here or any(("data.name", name) in settings for name in ("arrays", "frame"))
+    return Layout(1 if here else jobs)
 
 
 def collected(points: Sequence[Point], folder: Path, in_memory: bool, failures: list[str]) -> list[Result]:

@@ -127,8 +127,8 @@ def culprit(case: Case, of_clients: bool = False) -> str:
 
 def refuse_unnamed(case: Case) -> None:
     """Open where another process could not find the classes or data of the study."""
-    if case.config.data.label() == "arrays":
-        raise Open("data of mpifed.arrays are in this program alone")
+    if case.config.data.label() in ("arrays", "frame"):
+        raise Open("data of mpifed.arrays and mpifed.table are in this program alone")
     if f"{HERE}:" in to_toml(case.table):
         raise Open("a class that a script or a notebook defines is in this program alone: put it into a file")
 

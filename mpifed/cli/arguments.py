@@ -125,6 +125,16 @@ def certify(add: Add) -> None:
     add("study", nargs="*", metavar="study.toml | out.h5 | KEY=VALUE", help=words)
 
 
+@command("fit", "fit:fit", "coefficients with standard errors, and how far they are from the pooled optimum")
+def fit(add: Add) -> None:
+    """Print the final model as a table of coefficients: standard errors of the model and by client, z, p, intervals,
+    dispersion, log-likelihood, AIC. A study is run first, in this process.
+    """
+    words = "experiment file, then overrides; or one result file"
+    add("study", nargs="*", metavar="study.toml | out.h5 | KEY=VALUE", help=words)
+    add("--format", default="terminal", help="terminal, markdown, latex or csv")
+
+
 @command("check", "check:check", "check a class of yours against what it says of itself")
 def check(add: Add) -> None:
     """Check an algorithm, a problem or another component in a small study: what it returns, derivatives, traits, the

@@ -74,7 +74,7 @@ def study(name: str, overrides: Sequence[str]) -> dict[str, Any]:
 def labelled(config: Experiment, meant: bool) -> Dataset:
     """The data set with labels as the problem takes them, where one is ``meant``, and notes on labels."""
     dataset = config.data.load(config.seed, config.dtype)
-    if not config.problem.sampled:
+    if not config.problem.sampled and config.problem.takes() == "numbers":
         return noted(dataset, "the samples of a client are the rows of its matrix Q_i, the labels its vector b_i")
     try:
         if meant:

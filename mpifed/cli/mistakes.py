@@ -59,7 +59,7 @@ def refuse_options(more: Sequence[str], words: Sequence[str], command: str, opti
     if not word.startswith("-"):
         raise UserError(f"{command} takes no argument {word!r}: `python -m mpifed {command} --help` says what it takes")
     key = setting(option.lstrip("-"))
-    if key is not None and command in ("run", "resume", "sweep", "tune", "certify", "check"):
+    if key is not None and command in ("run", "resume", "sweep", "tune", "certify", "fit", "check"):
         following = [*words, "-", "-"][list(words).index(word) + 1]
         value = value or ("VALUE" if following.startswith("-") or "=" in following else following)
         raise UserError(f"{option} is a key of the experiment, not an option: write {key}={value}")

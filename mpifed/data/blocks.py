@@ -31,13 +31,16 @@ class Block:
 
     ``A`` (c, D, n): features. ``b`` (c, D): labels. ``d`` (c,): number of samples d_i without the padding.
     ``w`` (c, D): weights, 1/d_i on the rows of client i and 0 on the padding. ``tests``: blocks with the test samples
-    of these clients, each with the positions of its clients in this block.
+    of these clients, each with the positions of its clients in this block. ``xp`` has the functions of the array-API
+    standard for these arrays; ``sizes`` is ``d`` as an array of numpy, wherever the others are.
     """
+
+    xp: Any = np
 
     def __init__(self, A: Any, b: Array, d: Array, n: int, w: Array | None = None) -> None:
         self.A = A
         self.b = b
-        self.d = d
+        self.d = self.sizes = d
         self.n = n
         self.w = weights(d, b.shape[1], b.dtype) if w is None else w
         self.tests: list[tuple[Array, Block]] = []
@@ -116,6 +119,18 @@ class Block:
             G += ridge * X
         return Z, G
 
+    def positions(self, rows: Array) -> Array:
+        """Positions of clients as an array of numpy."""
+        return rows
+
+    def real(self, numbers: Array) -> Array:
+        """A copy of an array of these clients in the type of their samples."""
+        return numbers.astype(self.b.dtype)
+
+    def multiply(self, K: Array, V: Array) -> Array:
+        """K_i v_i: (c, n), with K (c, n, n) and V (n,) or (c, n)."""
+        return np.matvec(K, V)
+
     def bent(self, W: Array, V: Array) -> Array:
         """A_iᵀ diag(w_i) A_i v_i: (c, n), with W (c, D)."""
         return self.vecmat(W * self.matvec(V))
@@ -171,32 +186,46 @@ def starts_of(sizes: Array) -> Array:
     return np.concatenate([[0], np.cumsum(sizes)])
 
 
-def padded(d: Array) -> Array:
-    """Sizes rounded up to a multiple of 4."""
-    return -(-d // PAD) * PAD
+def padded(d: Array, group: int = 1) -> Array:
+    """Sizes rounded up to a multiple of 4; where clients come in groups, to one of the four sizes between 2^k and
+    2^(k+1): 32, 40, 48, 56, 64, 80 … Then clients of many sizes have few padded ones.
+    """
+    step: Any = PAD
+    if group > 1:
+        step = np.maximum(PAD, np.exp2(np.floor(np.log2(np.maximum(d - 1, 1))) - 2)).astype(int)
+    return -(-d // step) * step
 
 
-def plan(sizes: Array, n: int, itemsize: int, block_bytes: int = UNKNOWN, matrix: int = 0) -> Iterator[Array]:
+def plan(
+    sizes: Array, n: int, itemsize: int, block_bytes: int = UNKNOWN, matrix: int = 0, group: int = 1
+) -> Iterator[Array]:
     """The clients of each block, as positions in ``sizes``, smallest clients first; every client is in one block.
 
     A block has about ``block_bytes`` bytes, or one client; so have the matrices of ``matrix`` numbers that a method
     makes of each client. Where they are large clients stay in order, for hosts to add up their replies as they come.
+    Where a problem computes clients in groups of ``group``, a block has a multiple of them.
     """
-    D = padded(sizes)
+    D = padded(sizes, group)
     large = matrix * itemsize * FEW > block_bytes
     order = np.arange(len(D)) if large else np.argsort(D, kind="stable")
-    for group in np.split(order, np.flatnonzero(np.diff(D[order])) + 1):
-        if len(group):
-            step = max(1, round(block_bytes / (itemsize * max(1, int(D[group[0]]) * n, matrix))))
-            yield from (group[k : k + step] for k in range(0, len(group), step))
+    for alike in np.split(order, np.flatnonzero(np.diff(D[order])) + 1):
+        if len(alike):
+            each = itemsize * max(1, int(D[alike[0]]) * n, matrix)
+            step = clients_in(block_bytes, each, group)
+            yield from (alike[k : k + step] for k in range(0, len(alike), step))
 
 
-def dense_block(sizes: Array, n: int, dtype: Any, kind: type[Block] = Block) -> Block:
+def clients_in(block_bytes: int, each: int, group: int = 1) -> int:
+    """How many clients of ``each`` bytes a block of about ``block_bytes`` has: a multiple of ``group``."""
+    return group * max(1, round(block_bytes / each / group))
+
+
+def dense_block(sizes: Array, n: int, dtype: Any, kind: type[Block] = Block, group: int = 1) -> Block:
     """A block of zeros for clients of these sizes, to be filled.
 
     It begins at a multiple of 64 bytes, as cache lines do: vectors of features are read faster.
     """
-    shape = (len(sizes), int(padded(sizes[:1])[0]), n)
+    shape = (len(sizes), int(padded(sizes[:1], group)[0]), n)
     size = math.prod(shape) * np.dtype(dtype).itemsize
     room = np.zeros(size + LINE, np.uint8)
     begin = -room.ctypes.data % LINE

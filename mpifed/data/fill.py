@@ -29,16 +29,37 @@ class SameSizeBlocks:
     """
 
     def __init__(self, blocks: Sequence[Block], whole: Block | None = None) -> None:
-        self.blocks = list(blocks)
         self.whole = whole
-        self.starts = np.cumsum([0, *map(len, blocks)])
-        self.room = max(map(len, blocks))
         self.kept: dict[str, tuple[Array, Array]] = {}  # values of all clients, and of which blocks they are there
-        for k, block in enumerate(self.blocks):
-            block.place = (self, k)
+        self.tests: list[tuple[Array, Block]] = []  # blocks of test samples as they were filled, and their clients
+        self._put(list(blocks))
 
     def __len__(self) -> int:
         return int(self.starts[-1])
+
+    def cut(self, size: int) -> None:
+        """Cut the samples anew into blocks of ``size`` clients; they do not move, and what was computed once stays."""
+        assert self.whole is not None
+        if not self.tests:
+            pairs = zip(self.starts.tolist(), self.blocks, strict=False)
+            self.tests = [(first + rows, test) for first, block in pairs for rows, test in block.tests]
+        there = {key: np.repeat(known, np.diff(self.starts)) for key, (_, known) in self.kept.items()}
+        self._put([self.whole.part(slice(k, k + size)) for k in range(0, len(self), size)])
+        for key, clients in there.items():
+            self.kept[key] = self.kept[key][0], np.logical_and.reduceat(clients, self.starts[:-1])
+        for positions, test in self.tests:
+            for k in np.unique(self._blocks_of(positions)).tolist():
+                a, b = positions.searchsorted(self.starts[[k, k + 1]]).tolist()
+                part = test if b - a == len(positions) else test.part(slice(a, b))
+                part.training = (self.blocks[k], positions[a:b] - self.starts[k])
+                self.blocks[k].tests.append((part.training[1], part))
+
+    def _put(self, blocks: list[Block]) -> None:
+        self.blocks = blocks
+        self.starts = np.cumsum([0, *map(len, blocks)])
+        self.room = max(map(len, blocks))
+        for k, block in enumerate(blocks):
+            block.place = (self, k)
 
     def pieces(self, positions: Array) -> Iterator[tuple[int, int, Block]]:
         """The clients at ``positions``, rising, in blocks: begin and end in ``positions``, and their block.
@@ -103,9 +124,9 @@ def between(positions: Array) -> slice | Array:
     return slice(first, last) if last - first == len(positions) else positions
 
 
-def dense_blocks(sizes: Sequence[Array], n: int, dtype: Any, kind: type[Block] = Block) -> list[Block]:
+def dense_blocks(sizes: Sequence[Array], n: int, dtype: Any, kind: type[Block] = Block, group: int = 1) -> list[Block]:
     """Blocks of zeros for clients of these sizes, in one array, to be filled."""
-    whole = dense_block(np.concatenate(sizes), n, dtype, kind)
+    whole = dense_block(np.concatenate(sizes), n, dtype, kind, group)
     edges = np.cumsum([0, *map(len, sizes)]).tolist()
     blocks = [whole.part(slice(a, b)) for a, b in pairwise(edges)]
     return SameSizeBlocks(blocks, whole).blocks
@@ -115,7 +136,7 @@ class Layout(NamedTuple):
     """The blocks for the clients lo, lo + 1, … with ``sizes`` samples: ``groups`` holds the positions in each block.
 
     ``block_bytes`` is about the size of blocks of test samples, as if they were dense; ``kind`` is the class of blocks,
-    of those of CSR samples where it derives from SparseBlock.
+    of those of CSR samples where it derives from SparseBlock; ``group`` is how many clients a problem computes at once.
     """
 
     lo: int
@@ -124,11 +145,12 @@ class Layout(NamedTuple):
     dtype: np.dtype[Any]
     block_bytes: int = UNKNOWN
     kind: type[Block] = Block
+    group: int = 1
 
 
 def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Block]:
     """The blocks of a layout with the samples that ``rows`` reads; UserError where they do not fit into memory."""
-    lo, sizes, groups, dtype, _, kind = layout
+    lo, sizes, groups, dtype, _, kind, together = layout
     step = max(1, CHUNK_BYTES // max(1, int(sizes.mean()) * data.n * 8))
     pieces = ((k, rows(lo + k, lo + min(k + step, len(sizes)))) for k in range(0, len(sizes), step))
     if data.sparse:
@@ -137,12 +159,12 @@ def fill(data: Dataset, rows: Rows, layout: Layout, labels: Labels) -> list[Bloc
             y = labels(y)
             parts += [(X[a:b], y[a:b]) for a, b in pairwise(starts_of(sizes[first : first + step]))]
         own = kind if issubclass(kind, SparseBlock) else SparseBlock
-        return [sparse_block([parts[i] for i in group], sizes[group], data.n, dtype, own) for group in groups]
+        return [sparse_block([parts[i] for i in group], sizes[group], data.n, dtype, own, together) for group in groups]
     what = f"the {int(sizes.sum()):,} samples of {data.n:,} features of clients {lo} to {lo + len(sizes) - 1}"
     check_memory(int(sizes.sum()) * data.n * dtype.itemsize, what)
     blocks: list[Block] = []
-    for _, alike in groupby(groups, lambda group: int(padded(sizes[group[:1]])[0])):
-        blocks += dense_blocks([sizes[group] for group in alike], data.n, dtype, kind)
+    for _, alike in groupby(groups, lambda group: int(padded(sizes[group[:1]], together)[0])):
+        blocks += dense_blocks([sizes[group] for group in alike], data.n, dtype, kind, together)
     home = np.empty((len(sizes), 2), np.int64)  # block and position in it of each client
     for k, group in enumerate(groups):
         home[group] = np.column_stack([np.full(len(group), k), np.arange(len(group))])
@@ -177,12 +199,12 @@ def by_padded_size(blocks: list[Block]) -> list[SameSizeBlocks]:
 
 def add_tests(blocks: list[Block], data: Dataset, layout: Layout, labels: Labels) -> None:
     """Append to ``tests`` of every block the test samples of its clients, in blocks of their own."""
-    lo, _, groups, dtype, block_bytes, _ = layout
+    lo, _, groups, dtype, block_bytes, _, together = layout
     sizes = np.asarray(data.sizes_test)[lo : lo + sum(map(len, groups))]
     split = [
         (k, rows)
         for k, group in enumerate(groups)
-        for rows in plan(sizes[group], data.n, dtype.itemsize, block_bytes)
+        for rows in plan(sizes[group], data.n, dtype.itemsize, block_bytes, group=together)
         if sizes[group[rows[0]]]
     ]
     parts = layout._replace(sizes=sizes, groups=[groups[k][rows] for k, rows in split])

@@ -9,7 +9,7 @@ from mpifed.core import sparse as sp
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import starts_of
-from mpifed.data.labels import listed, shortened, whole
+from mpifed.data.labels import folded, listed, shortened, whole
 
 FIRST = 26  # width of the first column of the summary
 LISTED = 20  # rows of a table; a longer one is folded
@@ -31,6 +31,8 @@ class Survey(NamedTuple):
     deviation: Array
     low: Array
     high: Array
+    least: Array  # (n,) of each feature
+    most: Array
 
 
 def survey(dataset: Dataset) -> Survey:
@@ -39,8 +41,12 @@ def survey(dataset: Dataset) -> Survey:
     nonzeros = 0
     counts = []
     moments = []
+    least = np.full(dataset.n, np.inf)
+    most = np.full(dataset.n, -np.inf)
     for lo, hi in groups(dataset):
         X, y = dataset.rows(lo, hi)
+        least = np.minimum(least, extreme(X, "min"))
+        most = np.maximum(most, extreme(X, "max"))
         nonzeros += X.count_nonzero() if sp.issparse(X) else int(np.count_nonzero(X))
         sizes = dataset.sizes[lo:hi]
         starts = np.cumsum(sizes) - sizes
@@ -54,7 +60,15 @@ def survey(dataset: Dataset) -> Survey:
             counts.append(sp.coo_array((np.ones(len(y), np.int64), (client, column)), (hi - lo, len(levels))).tocsr())
     whole_counts = sp.vstack(counts, format="csr") if counts else sp.csr_array((dataset.m, 0), dtype=np.int64)
     names = [dataset.names[int(level)] if dataset.names else f"{level:g}" for level in levels]
-    return Survey(nonzeros, names, whole_counts, *map(np.concatenate, zip(*moments, strict=True)))
+    return Survey(
+        nonzeros, names, whole_counts, *map(np.concatenate, zip(*moments, strict=True)), least=least, most=most
+    )  # type: ignore[misc]
+
+
+def extreme(X: Any, which: str) -> Array:
+    """The least ("min") or the greatest ("max") number in each column: (n,)."""
+    found = getattr(X, which)(axis=0)
+    return np.asarray(found.toarray() if sp.issparse(found) else found).ravel()
 
 
 def levels_of(dataset: Dataset) -> Array:
@@ -81,6 +95,8 @@ def describe(dataset: Dataset, found: Survey) -> str:
     lines = list(summary(dataset, found))
     width = max(FIRST, *(2 + len(name) for name, _ in lines))
     blocks = ["\n".join(f"{name:<{width}}{value}" for name, value in lines)]
+    if dataset.table:
+        blocks.append(table(features(dataset, found)))
     if found.names:
         blocks.append(table(classes(found)))
     blocks.append(table(clients(dataset, found)))
@@ -97,6 +113,10 @@ def summary(dataset: Dataset, found: Survey) -> Iterator[tuple[str, str]]:
     yield "samples d", f"{d}"
     yield "features n", f"{dataset.n}"
     yield "test samples", "none" if tests is None else f"{int(tests.sum())}"
+    names_of = dataset.features or [f"{j}" for j in range(dataset.n)]
+    constant = [names_of[j] for j in np.flatnonzero(found.least == found.most) if names_of[j] != "intercept"]
+    if constant:
+        yield "constant features", f"{len(constant)} ({listed(constant)})"
     kind = "CSR" if dataset.sparse else "dense"
     yield "matrix", f"{kind}, {100 * found.nonzeros / (d * dataset.n):.3g} % nonzero"
     if names:
@@ -115,6 +135,23 @@ def summary(dataset: Dataset, found: Survey) -> Iterator[tuple[str, str]]:
         yield f"share of {shortened(names[1])} per client", spread(ones)
     if not names:
         yield "mean label per client", spread(found.mean)
+
+
+def features(dataset: Dataset, found: Survey) -> list[list[str]]:
+    """A header, then a row for each column of a table: missing cells, range in training samples, or levels."""
+    kept = shown(len(dataset.table))
+    rows = [["column", "features", "missing", "range or levels"]]
+    for k in kept:
+        one = dataset.table[k]
+        if one.levels or one.dropped:
+            first = [f"[{shortened(one.dropped)}]"] if one.dropped else []
+            values = ", ".join([*first, *map(shortened, folded(one.levels))])
+        else:
+            values = f"{found.least[one.first]:.4g} to {found.most[one.first]:.4g}"
+        rows.append([shortened(one.name), f"{one.width}", f"{one.missing}" if one.missing else "·", values])
+    if len(kept) < len(dataset.table):
+        rows.insert(len(rows) - LAST, [f"… {len(dataset.table) - len(kept)} more columns"])
+    return rows
 
 
 def classes(found: Survey) -> list[list[str]]:
@@ -138,9 +175,11 @@ def clients(dataset: Dataset, found: Survey) -> list[list[str]]:
     tests = dataset.sizes_test
     kept = shown(dataset.m)
     head, cells = columns_of_labels(found, list(kept))
-    rows = [["client", "samples", *([] if tests is None else ["test"]), *head]]
+    named = bool(dataset.owners)
+    rows = [["client", *(["name"] if named else []), "samples", *([] if tests is None else ["test"]), *head]]
     for i, more in zip(kept, cells, strict=True):
-        rows.append([f"{i}", f"{dataset.sizes[i]}", *([] if tests is None else [f"{tests[i]}"]), *more])
+        own = [shortened(dataset.owners[i])] if named else []
+        rows.append([f"{i}", *own, f"{dataset.sizes[i]}", *([] if tests is None else [f"{tests[i]}"]), *more])
     if len(kept) < dataset.m:
         rows.insert(len(rows) - LAST, [f"… {dataset.m - len(kept)} more clients"])
     return rows

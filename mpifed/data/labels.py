@@ -10,8 +10,11 @@ from mpifed.core.memory import characters, check_text
 from mpifed.core.typing import Array, Matrix
 from mpifed.data.base import Dataset, Wrapped
 
-Kind = Literal["numbers", "classes", "binary"]  # any numbers; 0, 1 … C−1; 0 and 1, or -1 and 1
+# any numbers; 0, 1 … C−1; 0 and 1, or -1 and 1; times t > 0 of events, and −t of samples that were censored at t
+Kind = Literal["numbers", "classes", "binary", "survival"]
+SURVIVAL = "labels must be times above 0 of events, and times with a minus of censored samples"
 SHOWN = 6  # labels named in a sentence
+READ = 1 << 16  # samples read at a time
 EXACT = 2**24  # whole numbers up to this one are the same in float32
 
 
@@ -50,6 +53,8 @@ def fitted(data: Dataset, kind: Kind) -> Dataset:
     values = data.values()
     if values is None or not len(values):
         return data
+    if kind == "survival":
+        return times(data, values)
     if len(values) == 1:
         return single(data, values[0], kind)
     return binary(data, values) if kind == "binary" else numbered(data, values)
@@ -89,6 +94,35 @@ def single(data: Dataset, value: float, kind: Kind) -> Dataset:
     if kind == "classes" and value <= 0:
         raise ValueError(f"all labels are {shown}, and it needs at least 2 classes")
     return noted(data, f"all labels are {shown}: with one class there is nothing to tell apart")
+
+
+def times(data: Dataset, values: Array) -> Dataset:
+    """Times of events, and those of censored samples with a minus; a note names clients without an event."""
+    if data.names:
+        raise ValueError(f"{SURVIVAL}, but they are text ({listed(data.names)})")
+    if values[-1] < 0:
+        raise ValueError(f"{SURVIVAL}, but all have a minus: no event happened")
+    without = eventless(data)
+    if not without:
+        return data
+    if len(without) == 1:
+        return noted(data, f"client {without[0]} has no event: its likelihood is 1 for all x")
+    named = listed([str(i) for i in without])
+    return noted(data, f"{len(without)} of {data.m} clients have no event ({named}): their likelihood is 1 for all x")
+
+
+def eventless(data: Dataset) -> list[int]:
+    """The clients of whose labels none is above 0; some clients are read at a time."""
+    ends = np.cumsum(data.sizes)
+    found: list[int] = []
+    lo = 0
+    while lo < data.m:
+        before = ends[lo] - data.sizes[lo]
+        hi = max(lo + 1, int(np.searchsorted(ends, before + READ, side="right")))
+        events = np.add.reduceat(data.rows(lo, hi)[1] > 0, ends[lo:hi] - data.sizes[lo:hi] - before, dtype=np.int64)
+        found += (lo + np.flatnonzero(events == 0)).tolist()
+        lo = hi
+    return found
 
 
 def whole(values: Array) -> bool:

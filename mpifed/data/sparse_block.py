@@ -90,10 +90,15 @@ class SparseBlock(Block):
 
 
 def sparse_block(
-    parts: list[tuple[Matrix, Array]], sizes: Array, n: int, dtype: Any, kind: type[SparseBlock] = SparseBlock
+    parts: list[tuple[Matrix, Array]],
+    sizes: Array,
+    n: int,
+    dtype: Any,
+    kind: type[SparseBlock] = SparseBlock,
+    group: int = 1,
 ) -> SparseBlock:
     """The block of clients with samples (X, y)."""
-    D = int(padded(sizes[:1])[0])
+    D = int(padded(sizes[:1], group)[0])
     b = np.zeros((len(sizes), D), dtype)
     counts = np.zeros((len(sizes), D), np.int64)
     for i, (X, y) in enumerate(parts):

@@ -2,13 +2,14 @@
 
 from mpifed.algorithms.bases.graph_method import GraphMethod
 from mpifed.experiment import findings
+from mpifed.experiment.kernels import DEVICES
 from mpifed.experiment.rule import ONE, Counted, Rule
 from mpifed.experiment.settings import Experiment
 from mpifed.federation.method import MovesDuals, Personalised
 from mpifed.federation.participation.importance import Importance
 from mpifed.federation.participation.scored import Greedy
 from mpifed.federation.participation.selection import Scored
-from mpifed.federation.traits import Mean, Refused, Takes
+from mpifed.federation.traits import Mean, Refused, Takes, needs
 
 DATA_SHOW = (
     "selection = {selected_toml} is wrong: it asks clients for exact numbers of their data, and these and the clients "
@@ -78,7 +79,15 @@ RULES: list[Rule[Experiment]] = [
     ),
     Rule(
         findings.batches,
-        "{key}.batch_size = {size} is wrong: {loss} has no samples to draw mini-batches of, so it must be 0",
+        "{key}.batch_size = {size} is wrong: {loss} has no mini-batches, for f_i is no mean over samples: it must be 0",
+    ),
+    Rule(
+        lambda c: c.kernels in DEVICES and not c.problem.on_devices(),
+        'kernels = "{kernels}" is wrong: {loss} does not compute with tensors on a device, so it must be "auto"',
+    ),
+    Rule(
+        findings.matrices,
+        'kernels = "{kernels}" is wrong: {name} needs {what}, which are computed in memory alone, so it must be "auto"',
     ),
     Rule(
         lambda c: c.problem.augments() and findings.whole_batches(c),
@@ -93,6 +102,26 @@ RULES: list[Rule[Experiment]] = [
     Rule(
         lambda c: c.record.personal and not isinstance(c.algorithm, Personalised),
         "record.personal = true is wrong: {name} has no personal models",
+    ),
+    Rule(
+        lambda c: findings.weighs(c) and findings.promises(c),
+        "objective.weights = {weights} is wrong: the noise of {name} is that of uploads without weights, so it must be "
+        '"clients"',
+    ),
+    Rule(
+        lambda c: findings.weighs(c) and c.algorithm.upload.averaged and findings.own_weights(c),
+        "objective.weights = {weights} is wrong with {own_weights}: {name} averages models with these weights, which "
+        'only plain sums of uploads can have, so it must be "clients"',
+    ),
+    Rule(
+        lambda c: not isinstance(c.objective.weights, str) and "majorizer_inverse" in needs(c.algorithm),
+        "objective.weights = {weights} is wrong: {name} needs majorizer_inverse here, which takes weights by samples "
+        'only, so it must be "samples" or "clients"; algorithm.H = "diagonal" takes all',
+    ),
+    Rule(
+        lambda c: findings.weighs(c) and c.algorithm.upload.averaged and c.algorithm.certify,
+        "algorithm.certify = true is wrong with objective.weights = {weights}: the theorem of {name} is about equal "
+        "weights, so it must be false",
     ),
     Rule(
         lambda c: c.graph is None and isinstance(c.algorithm, GraphMethod),

@@ -36,7 +36,7 @@ def experiment(table: dict[str, Any]) -> Experiment:
 
     Raises UserError, one sentence that names the key, the value and what would be right.
     """
-    table = {name: {} for name in (*FAMILIES, "stop", "evaluate", "record", "checkpoint")} | table
+    table = {name: {} for name in (*FAMILIES, "stop", "objective", "evaluate", "record", "checkpoint")} | table
     if isinstance(table["problem"], dict) and "name" not in table["problem"] and isinstance(table["data"], dict | str):
         table["problem"] = {"name": default_name(table, ["problem"])} | table["problem"]
     built = Experiment.build(table, "")

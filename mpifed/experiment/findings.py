@@ -3,12 +3,14 @@
 from mpifed.compressors.base import Compressor, Identity
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
+from mpifed.experiment.kernels import DEVICES
 from mpifed.experiment.matching import missing, refusal
 from mpifed.experiment.rule import Counted, Found
 from mpifed.experiment.settings import Experiment
 from mpifed.federation.participation.cyclic import Cyclic
+from mpifed.federation.participation.importance import Importance
 from mpifed.federation.timing.system import System
-from mpifed.federation.traits import Mean, Refused, Takes, given
+from mpifed.federation.traits import Mean, Refused, Takes, given, needs
 
 
 def mismatch(c: Experiment) -> Found:
@@ -18,13 +20,19 @@ def mismatch(c: Experiment) -> Found:
 
 
 def batches(c: Experiment) -> Found:
-    """A size of mini-batches, where the problem has no samples."""
+    """A size of mini-batches, where f_i is no mean over samples."""
     solver = getattr(c.algorithm, "solver", None)
     for key, table in {"algorithm": c.algorithm, "algorithm.solver": solver, "selection": c.selection}.items():
         size = getattr(table, "batch_size", 0)
         if size and not c.problem.sampled:
             return {"key": key, "size": size}
     return None
+
+
+def matrices(c: Experiment) -> Found:
+    """The second derivatives that a method needs on a device."""
+    second = {name: c.problem.offers[name] for name in ("hessian", "hess") if name in needs(c.algorithm)}
+    return {"what": " and ".join(second.values())} if second and c.kernels in DEVICES else None
 
 
 def whole_batches(c: Experiment) -> bool:
@@ -57,6 +65,20 @@ def unequal(c: Experiment) -> Mean | Refused:
 def last_uploads(c: Experiment) -> str:
     """The field with the last uploads of clients, where rounds use those of all clients."""
     return c.algorithm.upload.last(c.algorithm)
+
+
+def weighs(c: Experiment) -> bool:
+    """Whether clients have weights of their own."""
+    return c.objective.weights != "clients"
+
+
+def own_weights(c: Experiment) -> Found:
+    """What does more with uploads than to add them up."""
+    if c.masks is not None:
+        return {"own_weights": "masks"}
+    if c.compress is not None:
+        return {"own_weights": "compress"}
+    return {"own_weights": 'selection.name = "importance"'} if isinstance(c.selection, Importance) else None
 
 
 def one_by_one(c: Experiment) -> bool:

@@ -1,10 +1,11 @@
-"""Which kernels compute a run: numpy's, or the compiled ones of the extra ``fast``."""
+"""Which kernels compute a run: numpy's, the compiled ones of the extra ``fast``, or PyTorch's on a device."""
 
 from typing import Any
 
 import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
+from mpifed.core.arrays import pytorch, standard
 from mpifed.core.errors import UserError
 from mpifed.data.base import Dataset
 from mpifed.data.compiled import compiling
@@ -14,6 +15,21 @@ from mpifed.federation.traits import needs
 from mpifed.mpi.world import World
 
 INSTALL = "pip install 'mpifed[fast]'"
+DEVICES = ("torch", "cuda")  # kernels on a device: PyTorch's on the CPU, and on a GPU
+DENSE = 'sparse data are computed in memory alone, so it must be "auto" or "numpy"'
+
+
+def device(kernels: str) -> Any:
+    """The device of this rank on which samples and clients' state live; None: in memory, as arrays of numpy.
+
+    UserError where there is none.
+    """
+    if kernels not in DEVICES:
+        return None
+    from mpifed.problems.torch_device import device_of
+
+    standard()
+    return device_of("cpu" if kernels == "torch" else kernels, "kernels", '"auto", or "torch" for PyTorch on the CPU')
 
 
 def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
@@ -21,6 +37,10 @@ def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
 
     Raises UserError, on all ranks, where those that are asked for are not to be had.
     """
+    if job.config.kernels in DEVICES:
+        if data.sparse:
+            raise UserError(f'kernels = "{job.config.kernels}" is wrong: {DENSE}')
+        return job.config.kernels
     lacking = unable(job.config.problem, job.config.algorithm, data)
     if lacking and job.config.kernels == "compiled":
         raise UserError(f'kernels = "compiled" is wrong: there are none for {lacking}, so it must be "auto" or "numpy"')
@@ -101,4 +121,12 @@ def ready(dtype: str, kernels: tuple[str, ...], world: World, progress: Progress
 
 def recorded(kernels: str) -> dict[str, str]:
     """What the result file says of the kernels that compute."""
-    return {"kernels": kernels} | ({"numba": compiling.version()} if kernels == "compiled" else {})
+    found = {"kernels": kernels}
+    if kernels == "compiled":
+        found["numba"] = compiling.version()
+    if kernels in DEVICES:
+        torch = pytorch()
+        found["torch"] = torch.__version__
+    if kernels == "cuda":
+        found["device"] = torch.cuda.get_device_name()
+    return found

@@ -78,10 +78,10 @@ def matrix() -> Matrix:
 def runs(algorithm: Algorithm, problem: type[Problem]) -> tuple[str, str]:
     """Whether an algorithm runs on a problem, yes or no, and why not or on which condition."""
     if lacking := missing(algorithm, problem):
-        return "no", f"the algorithm needs {described(lacking)}"
+        return "no", f"the algorithm needs {described(lacking, problem.offers)}"
     conditions = [f"it needs {demands(algorithm)}"] if demands(algorithm) else []
     if getattr(algorithm, "batch_size", 0) and not problem.sampled:
-        conditions.append("algorithm.batch_size must be 0, for the problem has no samples to draw mini-batches of")
+        conditions.append("algorithm.batch_size must be 0, for f_i is no mean over samples and has no mini-batches")
     return "yes", "; ".join(conditions)
 
 

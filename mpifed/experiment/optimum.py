@@ -12,6 +12,7 @@ from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
 from mpifed.experiment.prepare import gathered
 from mpifed.experiment.settings import Experiment
+from mpifed.federation.scaled_local import ScaledLocal
 from mpifed.federation.server import Federation
 from mpifed.federation.transport import InProcess
 
@@ -48,6 +49,9 @@ def alone(config: Experiment, cache: Cache | None = None) -> tuple[Federation, D
     UserError for what does not go together, as before a run.
     """
     parts = gathered(msgspec.structs.replace(config, dtype="float64"), cache)
-    assert parts.host is not None
-    parts.host.join()
-    return Federation(InProcess(parts.host), parts.setup, parts.selector, parts.data.sizes), parts.data
+    host = parts.host
+    assert host is not None
+    if parts.setup.factors is not None:
+        host.setup = parts.setup._replace(local=ScaledLocal)  # f itself, whatever a method computes with
+    host.join()
+    return Federation(InProcess(host), host.setup, parts.selector, parts.data.sizes), parts.data

@@ -1,7 +1,9 @@
 """What a rank needs before the first round: data, setup, selection and, where clients live, their host."""
 
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
+
+import numpy as np
 
 from mpifed.algorithms.bases.algorithm import Algorithm
 from mpifed.algorithms.parts.decay import told
@@ -15,18 +17,21 @@ from mpifed.data.cache import Cache
 from mpifed.experiment.checkpoint import folder, piece
 from mpifed.experiment.compatibility import COUNTED, RULES
 from mpifed.experiment.job import Job
+from mpifed.experiment.kernels import device
 from mpifed.experiment.rule import Counted, refuse
 from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import fitting, given_start
 from mpifed.federation import sums
-from mpifed.federation.augmented import augmenting
+from mpifed.federation.augmented import Augmented, AugmentedScaled
 from mpifed.federation.checked_replies import CheckedAnswers
 from mpifed.federation.host import Host
+from mpifed.federation.local import Local
 from mpifed.federation.method import Method
 from mpifed.federation.participation.selection import Selector
 from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.peers.network import Network
 from mpifed.federation.request import ARRIVE, REST
+from mpifed.federation.scaled_local import ScaledLocal, shares
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.timing.arrivals import Arrivals
@@ -37,6 +42,8 @@ from mpifed.federation.timing.node_clocks import NodeClocks
 from mpifed.federation.timing.schedule import Schedule
 from mpifed.federation.traits import Takes, needs
 from mpifed.federation.transport import Transport
+from mpifed.federation.weighted_server import WeightedFederation
+from mpifed.federation.wire.stages import averaged
 from mpifed.graphs.weights import Weights
 from mpifed.mpi.world import World
 from mpifed.problems.base import Problem
@@ -86,6 +93,7 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     )
     weights = None if config.graph is None else Weights(config.graph, config.seed, data.m)
     setup = setup._replace(masks=config.masks, compress=config.compress, weights=weights)
+    setup = seen(setup, config, data.sizes)
     refuse_large(setup)
     if saved is not None and saved.cuts[-1] != data.m:
         raise UserError(
@@ -122,10 +130,30 @@ def schedule_of(config: Experiment, setup: Setup, data: Dataset, selector: Selec
     return DeviceRounds(devices, setup.algorithm, selector.size)
 
 
+def seen(setup: Setup, config: Experiment, sizes: Array) -> Setup:
+    """The setup with what client methods see, and weights. UserError where these are of another number of clients."""
+    given = config.objective.weights
+    if not isinstance(given, str) and len(given) != setup.m:
+        raise UserError(
+            f"objective.weights has {len(given)} numbers, and there are {setup.m} clients: it must have one for each"
+        )
+    factors = shares(given, np.asarray(sizes))
+    plain, scaled = (Augmented, AugmentedScaled) if config.problem.augments() else (Local, ScaledLocal)
+    if factors is None:
+        return setup._replace(local=plain)
+    local = plain if setup.algorithm.upload.averaged else scaled
+    per_sample = setup.m / int(np.sum(sizes)) if given == "samples" else 0.0
+    return setup._replace(factors=factors, per_sample=per_sample, local=local)
+
+
 def federation(config: Experiment, transport: Transport, parts: Prepared) -> Federation:
     """The server's side of a run; with a graph, that of its nodes."""
     kind = Federation if config.graph is None else Network
-    return kind(transport, parts.setup, parts.selector, parts.data.sizes, parts.schedule, config.reproducible)
+    if averaged(parts.setup):
+        kind = WeightedFederation
+    made = kind(transport, parts.setup, parts.selector, parts.data.sizes, parts.schedule, config.reproducible)
+    made.ledger.before(*parts.data.exchanged)
+    return made
 
 
 def refuse_large(setup: Setup) -> None:
@@ -144,11 +172,14 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     if not world.hosting:
         return parts
     lo, hi = parts.cuts[max(world.rank - 1, 0)], parts.cuts[max(world.rank - 1, 0) + 1]
-    made = Host(parts.setup, parts.data, lo, hi)
-    if own(type(made.algorithm)):
-        made.algorithm = cast(Method, CheckedAnswers(made.setup.algorithm, Algorithm))
-    if job.config.problem.augments():
-        made.blocks_of = augmenting(made.blocks_of)  # type: ignore[method-assign]
+    where = device(kernels)
+    if where is None:
+        made = Host(parts.setup, parts.data, lo, hi)
+        made.block_size = parts.block
+    else:
+        made = device_host()(parts.setup, parts.data, lo, hi, where, parts.selector.size)
+    if own(type(parts.setup.algorithm)):
+        made.use(cast(Method, CheckedAnswers(parts.setup.algorithm, Algorithm)))
     neighbourhood = None
     if parts.setup.weights is not None:
         neighbourhood = Neighbourhood(parts.setup.weights, lo, hi, parts.cuts, made.dtype)
@@ -160,6 +191,13 @@ def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     if job.path is not None:
         made.checkpoint = partial(piece, folder(job.path), owner=lo)
     return parts._replace(host=made, neighbourhood=neighbourhood)
+
+
+def device_host() -> Any:
+    """The class of hosts on a device, imported when one is made."""
+    from mpifed.federation.device_host import DeviceHost
+
+    return DeviceHost
 
 
 def gathered(config: Experiment, cache: Cache | None = None) -> Prepared:

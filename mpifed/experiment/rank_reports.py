@@ -36,6 +36,8 @@ def report(host: Host | None, traffic: Traffic) -> dict[str, Any]:
         "threads": provenance.threads(),
         "cpus": provenance.cpus(),
         "blas": provenance.blas(),
+        "block_bytes": 0 if host is None else host.block_size.bytes,
+        "block_bytes_because": "" if host is None else host.block_size.reason,
         "io_seconds": 0.0,  # rank 0 fills in its own
     }
 

@@ -68,6 +68,7 @@ WORDS: dict[str, Callable[[Any], Any]] = {
     "selected": lambda c: c.selection.label(),
     "selected_toml": lambda c: toml_value(c.selection.label()),
     "up": lambda c: c.compress.up.label(),
+    "weights": lambda c: toml_value(c.objective.weights),
     "edges": lambda c: c.graph.label(),
     "absence": lambda c: c.system.absence(),
     "absent": lambda c: getattr(c.system, c.system.absence()),

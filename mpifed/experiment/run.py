@@ -16,6 +16,7 @@ from mpifed.experiment.config import experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import called, choose, ready
 from mpifed.experiment.lost_file import lost_at_the_end
+from mpifed.experiment.measured_blocks import measure, recorded
 from mpifed.experiment.new_result import circumstances, new_recorder
 from mpifed.experiment.notes import redrawn, worth_saying
 from mpifed.experiment.prepare import Prepared, federation, housed, prepare
@@ -122,6 +123,7 @@ def carried_out(
         ready(job.config.dtype, called(job.config.algorithm, parts.data), world, progress)
     with world.agreeing():
         begin(parts.host, job)
+        measure(parts, job)
     parts = parts._replace(blas=tuple(world.collect(provenance.blas())))
     recorder = None
     try:
@@ -196,7 +198,7 @@ def serve(
         recorder.table("clients", clients)
         recorder.table("ranks", ranks)
         recorder.table("ranks", {"io_seconds": [recorder.io_seconds + checkpoints.seconds, *ranks["io_seconds"][1:]]})
-        recorder.finish(outcome.status, outcome.reason, transport.reduction)
+        recorder.finish(outcome.status, outcome.reason, transport.reduction, **recorded(ranks))
         lost_at_the_end(recorder)
         if outcome.status == "finished" and not config.checkpoint.kept(outcome.reason):
             checkpoints.drop()

@@ -39,6 +39,19 @@ class Evaluate(Table):
     ] = False
 
 
+class Objective(Table):
+    """What f is: Σ p_i f_i with weights p_i of the clients that add up to 1.
+
+    "clients": all the same, f = (1/m) Σ f_i. "samples": p_i = d_i/d, so that f is the mean loss of all samples.
+    Numbers, one for each client, are divided by their sum.
+    """
+
+    weights: Annotated[
+        Literal["clients", "samples"] | tuple[Annotated[float, Meta(gt=0)], ...],
+        Meta(description="clients: all the same; samples: by numbers of samples; or a number above 0 for each"),
+    ] = "clients"
+
+
 class Record(Table):
     """What is recorded beside the rounds."""
 
@@ -55,8 +68,11 @@ class Experiment(Table, kw_only=True):
     rounds: Annotated[int, Meta(ge=0, description="most communication rounds")] = 1000
     dtype: Annotated[Literal["float64", "float32"], Meta(description="type of data, models and messages")] = "float64"
     kernels: Annotated[
-        Literal["auto", "numpy", "compiled"],
-        Meta(description="what computes; auto: compiled kernels where numba is installed and the problem has them"),
+        Literal["auto", "numpy", "compiled", "torch", "cuda"],
+        Meta(
+            description="what computes; auto: compiled kernels where numba is installed and the problem has them; "
+            "cuda: PyTorch on a GPU, torch: the same on the CPU"
+        ),
     ] = "auto"
     reproducible: Annotated[bool, Meta(description="same bits for any number of ranks; false: sums in any order")] = (
         True
@@ -70,7 +86,10 @@ class Experiment(Table, kw_only=True):
     ] = None
     block_bytes: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="bytes of samples that are computed on at a time; by default half of the L2 cache of a core"),
+        Meta(
+            description="bytes of samples that are computed on at a time; by default half of the L2 cache of a core, "
+            "or what the first rounds find to be faster"
+        ),
     ] = None
     patience: Annotated[
         float,
@@ -83,6 +102,7 @@ class Experiment(Table, kw_only=True):
     algorithm: Algorithm
     selection: Selection
     stop: Stop
+    objective: Objective
     evaluate: Evaluate
     record: Record
     checkpoint: Checkpoint

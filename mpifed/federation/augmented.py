@@ -1,32 +1,19 @@
 """Clients whose mini-batches a problem augments: random changes of samples, each client's from its own stream."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from copy import copy
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
-from mpifed.federation.local import Key, Local
-
-Blocks = Iterator[tuple[Any, Local]]  # clients and where they are in block order
+from mpifed.federation.local import Local
+from mpifed.federation.scaled_local import ScaledLocal
 
 
 class Augmented(Local):
     """The same as Local, but the samples of its mini-batches are changed; full batches and evaluations are not."""
-
-    @classmethod
-    def of(cls, f: Local) -> Local:
-        """The clients of ``f``."""
-        return cls(f.block, f._study, f.ids, f._key)
-
-    def take(self, rows: Array) -> Local:
-        return self.of(super().take(rows))
-
-    def keyed(self, key: Key) -> Local:
-        return self.of(super().keyed(key))
 
     @cached_property
     def changes(self) -> list[np.random.Generator]:
@@ -47,11 +34,5 @@ class Augmented(Local):
         return made
 
 
-def augmenting(blocks_of: Callable[..., Blocks]) -> Callable[..., Blocks]:
-    """``blocks_of`` of a host, with clients whose mini-batches are augmented."""
-
-    def blocks(slots: Array | None, key: tuple[int, int]) -> Blocks:
-        for picks, f in blocks_of(slots, key):
-            yield picks, Augmented.of(f)
-
-    return blocks
+class AugmentedScaled(Augmented, ScaledLocal):
+    """The same where clients have weights."""

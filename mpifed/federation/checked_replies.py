@@ -3,8 +3,7 @@
 from functools import partial
 from typing import Any
 
-import numpy as np
-
+from mpifed.core.arrays import is_real, is_tensor
 from mpifed.core.errors import UserError
 from mpifed.core.guards import Wrong, checked, file, shown
 from mpifed.federation.local import Local
@@ -24,8 +23,7 @@ def refuse_field(name: str, value: Any, c: int) -> None:
 
 def is_rows(value: Any, c: int) -> bool:
     """Whether a value is an array of real numbers with c rows."""
-    plain = isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray)
-    return plain and value.ndim > 0 and len(value) == c and value.dtype.kind in "fiub"
+    return is_real(value) and value.ndim > 0 and len(value) == c
 
 
 def reply(algorithm: Method, result: Any, f: Local, client: Any, *args: Any) -> Any:
@@ -104,8 +102,9 @@ class CheckedAnswers:
 
     def _answer(self, method: Any, f: Local, client: Any, *args: Any) -> Any:
         """What a client method returns for a state that it only reads; fields that stay are those of ``client``."""
-        refuse_arguments(method.__name__, tuple([arg for arg in args if not isinstance(arg, Near)]))
-        read = type(client)(*map(protected, client))
+        plain = tuple([arg for arg in args if not (isinstance(arg, Near) or is_tensor(arg))])
+        refuse_arguments(method.__name__, plain)
+        read = type(client)(*[field.clone() if is_tensor(field) else protected(field) for field in client])
         state, upload = method(self._algorithm, f, read, *args)
         if state is read:
             return client, upload

@@ -8,8 +8,9 @@ from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.local import Local
 from mpifed.federation.method import Personalised
+from mpifed.federation.scaled_local import ScaledLocal
 from mpifed.federation.setup import Setup
-from mpifed.federation.traits import Max, Sum
+from mpifed.federation.traits import Max, Recorded, Sum
 
 COMMON = ("objective", "objective_samples", "gradient", "accuracy", "correct", "tested")
 PERSONAL = ("personal_objective", "personal_accuracy")
@@ -26,6 +27,7 @@ class Evaluation:
 
     def __init__(self, setup: Setup) -> None:
         self.algorithm = setup.algorithm
+        self.record = self.algorithm.record
         self.classes = setup.problem.classifies()
         self.measured = setup.problem.measured()
         self.names: tuple[str, ...] = ()  # of what is recorded, the same for all clients
@@ -42,7 +44,7 @@ class Evaluation:
                 found["personal_accuracy"] = f.accuracy(theta)[0]
         if self.measured:
             found |= zip(self.measured, f.measure(x), strict=True)
-        for name, part in self.algorithm.record(f, client, x).items():
+        for name, part in self.record(f, client, x).items():
             found[name] = part.values if isinstance(part, Sum) else f.zeros(0)
         self.names = self.names or tuple(found)
         if tuple(found) != self.names:
@@ -54,7 +56,7 @@ class Evaluation:
 
     def maxima(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
         """The recorded numbers of which the largest counts: (c,) each."""
-        recorded = self.algorithm.record(f, client, x)
+        recorded = self.record(f, client, x)
         return {name: part.values for name, part in recorded.items() if isinstance(part, Max)}
 
     def means(self, sums: dict[str, Array], m: int, samples: int) -> dict[str, float]:
@@ -75,3 +77,27 @@ class Evaluation:
         """What the algorithm records, of all clients together."""
         others = {*COMMON, *PERSONAL, *self.measured}
         return {name: float(value) for name, value in sums.items() if name not in others}
+
+
+class WeightedEvaluation(Evaluation):
+    """f and its gradient with weights of clients; what a method records of itself is what it computes with."""
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.setup = setup
+        self.record = self.recorded_with
+
+    def clients(self, f: Local, client: Any, x: Array) -> dict[str, Array]:
+        scaled = ScaledLocal(f.block, self.setup, f.ids, (f.round, 0))
+        found = super().clients(scaled, client, x)
+        found["objective_samples"] = found["objective_samples"] / scaled.factors
+        return found
+
+    def recorded_with(self, f: Local, client: Any, x: Array) -> Recorded:
+        """What the algorithm records, of clients as its methods meet them."""
+        return self.algorithm.record(self.setup.local(f.block, self.setup, f.ids, (f.round, 0)), client, x)
+
+
+def evaluation_of(setup: Setup) -> Evaluation:
+    """What is evaluated in a run."""
+    return Evaluation(setup) if setup.factors is None else WeightedEvaluation(setup)

@@ -11,6 +11,7 @@ import numpy as np
 
 from mpifed.core import checksummed, signals
 from mpifed.core.memory import check_memory
+from mpifed.core.processor import BlockSize
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import SPARSE, Block, plan
@@ -18,8 +19,9 @@ from mpifed.data.compiled.block import CompiledBlock, CompiledSparseBlock
 from mpifed.data.fill import Layout as Filling
 from mpifed.data.fill import add_tests, between, by_padded_size, fill
 from mpifed.federation import sums
-from mpifed.federation.evaluation import Evaluation
+from mpifed.federation.evaluation import evaluation_of
 from mpifed.federation.local import Local
+from mpifed.federation.method import Method
 from mpifed.federation.request import (
     CALL,
     EVALUATE,
@@ -47,30 +49,32 @@ Answer = Callable[..., tuple[Any, Any]]  # a visit and the arguments of a reques
 class Host:
     """The clients lo <= i < hi of the data set, in blocks of like size, and the state of each."""
 
+    running: Any = Running  # the replies to be added up as they come …
+    collected: Any = Collected  # … and others
+
     def __init__(self, setup: Setup, data: Dataset, lo: int, hi: int) -> None:
         self.setup, self.algorithm = setup, setup.algorithm
         self.dtype = setup.start.dtype
         self.lo, self.hi = lo, hi
         self.tree = sums.nodes(lo, hi, setup.m)
-        self.evaluation = Evaluation(setup)
+        self.evaluation = evaluation_of(setup)
         sizes = np.asarray(data.sizes[lo:hi])
+        self.block_size = BlockSize(setup.block_bytes, "it was set up so")
         block_bytes = setup.block_bytes * (SPARSE if data.sparse else 1)
         matrix = setup.start.size**2 if "hess" in needs(setup.algorithm) else 0
-        groups = list(plan(sizes, data.n, self.dtype.itemsize, block_bytes, matrix))
+        together = setup.problem.group()
+        groups = list(plan(sizes, data.n, self.dtype.itemsize, block_bytes, matrix, together))
         self.order = np.concatenate(groups)  # block order -> client, counted from lo
         self.ids = lo + self.order
         self.slot = np.argsort(self.order)  # client, counted from lo -> block order
         self.sorted = bool((np.diff(self.order) > 0).all())
         compiled = CompiledSparseBlock if data.sparse else CompiledBlock
         kind = compiled if setup.kernels == "compiled" else Block
-        filling = Filling(lo, sizes, groups, self.dtype, block_bytes, kind)
+        filling = Filling(lo, sizes, groups, self.dtype, block_bytes, kind, together)
         labels = setup.problem.checked_labels
-        self.blocks = fill(data, data.rows, filling, labels)
-        self.starts = np.cumsum([0, *map(len, groups)])
-        parts = [slice(a, b) for a, b in pairwise(self.starts.tolist())]
-        self.whole = [(part, block, self.ids[part]) for part, block in zip(parts, self.blocks, strict=True)]
-        self.same_size = by_padded_size(self.blocks)
+        self.same_size = by_padded_size(fill(data, data.rows, filling, labels))
         self.edges = np.cumsum([0, *map(len, self.same_size)])  # block order: where they begin
+        self.lay()
         if data.sizes_test is not None and (self.evaluation.classes or self.evaluation.measured):
             add_tests(self.blocks, data, filling, labels)
         self.state: Any = None
@@ -83,6 +87,17 @@ class Host:
         self.checkpoint: Callable[[int], Path] | None = None  # serial number of a checkpoint -> the file of this host
         self.seconds = np.zeros(hi - lo)  # computing, by client in block order
         self.computed = self.evaluated = 0.0  # seconds of all requests
+
+    def lay(self) -> None:
+        """Note which clients each block has, once samples have been cut into blocks."""
+        self.blocks = [block for group in self.same_size for block in group.blocks]
+        self.starts = np.cumsum([0, *map(len, self.blocks)])
+        parts = [slice(a, b) for a, b in pairwise(self.starts.tolist())]
+        self.whole = [(part, block, self.ids[part]) for part, block in zip(parts, self.blocks, strict=True)]
+
+    def use(self, method: Method) -> None:
+        """Call the client methods of ``method``."""
+        self.algorithm = method
 
     def join(self) -> None:
         """The first state of every client."""
@@ -163,7 +178,7 @@ class Host:
     def _evaluation(self, request: Request) -> Answer:
         """A method that returns numbers for the record and leaves the clients' state as it is."""
         own = {WHOLE: self.evaluation.clients, MAXIMA: self.evaluation.maxima}
-        method: Any = own.get(request.method) or getattr(self.setup.algorithm, request.method)
+        method: Any = own.get(request.method) or getattr(self.algorithm, request.method)
         return lambda visit, *args: (visit.state, method(visit.f, visit.state, *args))
 
     def _run(self, request: Request, answer: Answer) -> tuple[Collected, Array | None]:
@@ -171,9 +186,9 @@ class Host:
         ids, slots, index = self.called(request.to)
         found: Collected
         if request.reduce == "sum" and request.last is None and self.sorted:
-            found = Running(np.arange(self.lo, self.hi) if ids is None else ids, self.dtype, self.tree)
+            found = self.running(np.arange(self.lo, self.hi) if ids is None else ids, self.dtype, self.tree)
         else:
-            found = Collected(len(index), self.dtype, request.reduce != "rows")
+            found = self.collected(len(index), self.dtype, request.reduce != "rows")
         first = 0
         for picks, f in self.blocks_of(slots, request.key):
             begun = time.perf_counter()
@@ -222,11 +237,11 @@ class Host:
         """The clients at ``slots`` (rising, in block order; None: all), one block after the other, and their slots."""
         if slots is None:
             for part, block, ids in self.whole:
-                yield part, Local(block, self.setup, ids, key)
+                yield part, self.setup.local(block, self.setup, ids, key)
             return
         edges = slots.searchsorted(self.edges)
         for k in np.flatnonzero(np.diff(edges)).tolist():
             own = slots[edges[k] : edges[k + 1]]
             for begin, end, block in self.same_size[k].pieces(own - self.edges[k]):
                 picks = between(own[begin:end])
-                yield picks, Local(block, self.setup, self.ids[picks], key)
+                yield picks, self.setup.local(block, self.setup, self.ids[picks], key)

@@ -16,6 +16,7 @@ from mpifed.graphs.weights import Weights
 from mpifed.problems.base import Problem, Solve
 
 Key = tuple[int | Array, int | Array]  # round and call, one for all clients or one each: of their random streams
+NOBODY: Array = np.zeros(0, np.intp)
 AHEAD = 1 << 18  # sample numbers of mini-batches that are drawn in advance, 2 MB: every call of a generator costs time
 
 
@@ -38,11 +39,14 @@ class Local:
     """f_i of c clients of one block. Arrays have the clients in front: X is (c, n), or (n,), a common point.
 
     ``problem``; ``n`` parameters, ``m`` clients in all, ``ids`` (c,) the numbers of these, ``d`` (c,) their samples.
+    ``xp`` has the functions of the array-API standard for the arrays of these clients: numpy itself, or where the
+    samples live on a device those for its tensors. ``ids`` are numpy's everywhere.
     """
 
     def __init__(self, block: Block, study: Study, ids: Array, key: Key) -> None:
         self.block, self.ids = block, ids
         self.problem, self.m = study.problem, study.m
+        self.xp = block.xp
         self.n, self.d = len(study.start), block.d
         self._study, self._key = study, key
 
@@ -56,14 +60,15 @@ class Local:
 
     def take(self, rows: Array) -> Local:
         """Some of these clients, by position."""
+        rows = self.block.positions(rows)
         if len(rows) == len(self):
             return self
         round, call = (part[rows] if isinstance(part, np.ndarray) else part for part in self._key)
-        return Local(self.block.take(rows), self._study, self.ids[rows], (round, call))
+        return type(self)(self.block.take(rows), self._study, self.ids[rows], (round, call))
 
     def keyed(self, key: Key) -> Local:
         """The same clients with the random streams of other rounds and calls."""
-        return Local(self.block, self._study, self.ids, key)
+        return type(self)(self.block, self._study, self.ids, key)
 
     def value(self, X: Array) -> Array:
         """f_i(x_i): (c,)."""
@@ -92,18 +97,19 @@ class Local:
         On each client's own test samples, on the training samples of clients without any; for whole blocks only.
         ``classes`` (c, D) are those predicted for the training samples, where they have been computed already.
         """
-        correct, tested = np.zeros(len(self)), np.zeros(len(self))
+        xp = self.xp
+        correct, tested = xp.zeros(len(self)), xp.zeros(len(self))
         for rows, block in self._tests():
             predicted = classes if block is self.block else None
             if predicted is None:
                 predicted = self.problem.predict(block, X if X.ndim == 1 else X[rows])
-            correct[rows] = np.vecdot((predicted == block.b).astype(float), block.w > 0)
-            tested[rows] = block.d
+            correct[rows] = xp.astype(xp.sum((predicted == block.b) & (block.w > 0), axis=1), correct.dtype)
+            tested[rows] = xp.astype(block.d, tested.dtype)
         return correct / tested, correct, tested
 
     def measure(self, X: Array) -> tuple[Array, ...]:
         """The numbers that the problem measures, on the same samples: (c,) each."""
-        found = tuple(np.zeros(len(self)) for _ in self.problem.measured())
+        found = tuple(self.xp.zeros(len(self)) for _ in self.problem.measured())
         for rows, block in self._tests():
             for column, values in zip(found, self.problem.measure(block, X if X.ndim == 1 else X[rows]), strict=True):
                 column[rows] = values
@@ -111,9 +117,8 @@ class Local:
 
     def _tests(self) -> list[tuple[Array, Block]]:
         """Blocks of test samples, of training samples for clients without any, and the clients of each, by position."""
-        parts, rest = list(self.block.tests), np.arange(len(self))
-        if parts:
-            rest = np.setdiff1d(rest, np.concatenate([rows for rows, _ in parts]))
+        rest = self.block.note("without test samples", untested)
+        parts = list(self.block.tests)
         if len(rest):
             parts.append((rest, self.block if len(rest) == len(self) else self.block.take(rest)))
         return parts
@@ -125,6 +130,10 @@ class Local:
     def convexity(self) -> Array:
         """α_i, the strong convexity of f_i: (c,)."""
         return self.problem.convexity(self.block)
+
+    def least_curvature(self) -> Array:
+        """A lower bound of the eigenvalues of every ∇²f_i(x): (c,)."""
+        return self.problem.least_curvature(self.block)
 
     def hessian(self, X: Array) -> Solve:
         """V -> ∇²f_i(x_i) v_i."""
@@ -144,16 +153,16 @@ class Local:
 
     def zeros(self, *shape: int) -> Array:
         """(c, n) zeros, or (c, *shape)."""
-        return np.zeros((len(self), *(shape or (self.n,))), self.block.b.dtype)
+        return self.xp.zeros((len(self), *(shape or (self.n,))), dtype=self.block.b.dtype)
 
     def initial(self) -> Array:
         """The model a run starts from, a row a client: (c, n)."""
-        return np.tile(self._study.start, (len(self), 1))
+        return self.xp.tile(self.xp.asarray(self._study.start), (len(self), 1))
 
     @cached_property
     def samples(self) -> Array:
         """d_i as real numbers: (c, 1)."""
-        return self.d[:, None].astype(self.block.b.dtype)
+        return self.block.real(self.d[:, None])
 
     @cached_property
     def neighbours(self) -> Array:
@@ -161,7 +170,8 @@ class Local:
         weights = self._study.weights
         if weights is None:
             raise UserError("clients have neighbours only with a table [graph]")
-        return weights.at(int(np.max(self._key[0]))).degrees[self.ids][:, None].astype(self.block.b.dtype)
+        degrees = weights.at(int(np.max(self._key[0]))).degrees[self.ids][:, None]
+        return self.xp.asarray(degrees.astype(self._study.start.dtype))
 
     @cached_property
     def rng(self) -> list[np.random.Generator]:
@@ -186,12 +196,13 @@ class Local:
         if most is None:
             yield from self._steps(k0, epochs, size)
             return
-        left = most[:, None].astype(self.block.b.dtype)
+        xp = self.xp
+        left = xp.astype(most[:, None], self.block.b.dtype)
         for j, batch, has in self._steps(k0, epochs, size):
-            if not (left > 0).any():
+            if not xp.any(left > 0):
                 return
-            weight = has * (left > 0).astype(left.dtype)
-            yield j, batch, 1 if weight.all() else weight
+            weight = has * xp.astype(left > 0, left.dtype)
+            yield j, batch, 1 if xp.all(weight > 0) else weight
             left = left - weight
 
     def _steps(self, k0: int, epochs: int, size: int) -> Iterator[tuple[int, Local, Array | int]]:
@@ -201,23 +212,34 @@ class Local:
                 yield j, self, 1
             return
         width = min(size, self.block.b.shape[1])
-        passes = -(-int(self.d.max()) // width) if epochs else 1
-        dtype = self.block.b.dtype
-        counts = [np.clip(self.d - k * width, 0, width) for k in range(passes)]
-        shares = [(weights(d, width, dtype), 1 if d.all() else (d > 0)[:, None].astype(dtype)) for d in counts]
-        for j, order in enumerate(self._orders(epochs or k0, passes * width)):
-            for k, (w, has) in enumerate(shares):
+        sizes = self.block.sizes
+        passes = -(-int(sizes.max()) // width) if epochs else 1
+        dtype = self._study.start.dtype
+        put = self.xp.asarray
+        left = sizes - width * np.arange(passes)[:, None]
+        counts = np.minimum(np.maximum(left, 0), width)  # (passes, c)
+        parts = put(weights(counts.ravel(), width, dtype).reshape(passes, len(self), width))
+        full = counts.all(axis=1).tolist()
+        has = [1 if every else put((d > 0)[:, None].astype(dtype)) for d, every in zip(counts, full, strict=True)]
+        for j, order in enumerate(map(put, self._orders(epochs or k0, passes * width))):
+            for k, (w, own) in enumerate(zip(parts, has, strict=True)):
                 block = self.block.batch(order[:, k * width : (k + 1) * width], w)
-                yield j, Local(block, self._study, self.ids, self._key), has
+                yield j, type(self)(block, self._study, self.ids, self._key), own
 
     def _orders(self, count: int, length: int) -> Iterator[Array]:
         """``count`` random orders of each client's samples, one after the other: (c, ``length``), the rest 0."""
-        columns = np.arange(max(length, int(self.d.max())))
-        rows = np.where(columns < self.d[:, None], columns, 0)[:, None]  # (c, 1, columns)
+        sizes = self.block.sizes
+        columns = np.arange(max(length, int(sizes.max())))
+        rows = np.where(columns < sizes[:, None], columns, 0)[:, None]  # (c, 1, columns)
         ahead = max(1, AHEAD // rows.size)
         for first in range(0, count, ahead):
             orders = np.repeat(rows, min(ahead, count - first), axis=1)
-            for rng, order, d in zip(self.rng, orders, self.d.tolist(), strict=True):
+            for rng, order, d in zip(self.rng, orders, sizes.tolist(), strict=True):
                 own = order[:, :d]
                 rng.permuted(own, axis=1, out=own)  # as permutation(d), drawn again for each row
             yield from orders.swapaxes(0, 1)[:, :, :length]
+
+
+def untested(block: Block) -> Array:
+    """The clients of a block without test samples of their own, by position."""
+    return np.setdiff1d(np.arange(len(block)), np.concatenate([NOBODY, *(rows for rows, _ in block.tests)]))

@@ -9,7 +9,7 @@ from mpifed.core import signals
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.federation.calls import Calls, ClientMethod
-from mpifed.federation.evaluation import Evaluation
+from mpifed.federation.evaluation import evaluation_of
 from mpifed.federation.ids import named
 from mpifed.federation.participation.participants import Participants, draws, recentred
 from mpifed.federation.participation.selection import Selector
@@ -39,7 +39,7 @@ class Federation(Calls):
         super().__init__(transport, setup, schedule, reproducible)
         self.problem, self.n = setup.problem, len(setup.start)
         self.samples, self.cohort = int(np.sum(sizes)), selector.size
-        self.evaluation = Evaluation(setup)
+        self.evaluation = evaluation_of(setup)
         self.participants = Participants(selector, setup)
         self._draw = draws(self, self.participants)
         self._rng: np.random.Generator | None = None
@@ -94,6 +94,10 @@ class Federation(Calls):
     def local_steps(self) -> Array | None:
         """The local steps of each client selected last, ``most`` of f.steps: (c,), handed on as ``each``; None: all."""
         return self.schedule.steps
+
+    def share(self, clients: Array | None) -> float:
+        """The part that some clients (None: all) are of all."""
+        return 1.0 if clients is None else len(clients) / self.m
 
     def mask(self, selected: Array | None) -> Array:
         """(m,) bool: which clients are selected."""

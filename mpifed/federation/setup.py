@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from mpifed.core.processor import UNKNOWN
 from mpifed.core.typing import Array
+from mpifed.federation.local import Local
 from mpifed.federation.method import Method
 from mpifed.federation.wire.compress import Compress
 from mpifed.federation.wire.masks import Masks
@@ -27,3 +28,6 @@ class Setup(NamedTuple):
     masks: Masks | None = None  # secure aggregation
     compress: Compress | None = None  # compressed messages
     weights: Weights | None = None  # of the graph whose nodes are the clients
+    factors: Array | None = None  # (m,) m p_i, where clients have weights
+    per_sample: float = 0.0  # m/d, where these weights are by samples
+    local: type[Local] = Local  # what client methods see

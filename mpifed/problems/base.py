@@ -18,6 +18,11 @@ from mpifed.data.blocks import Block
 from mpifed.data.labels import Kind, fitted
 
 
+def ones(block: Block) -> float:
+    """The factor 1 of all clients."""
+    return 1.0
+
+
 class Problem(Component):
     """Mathematics without state over a block of c clients; X is a common point (n,) or one row for each client (c, n).
 
@@ -26,7 +31,7 @@ class Problem(Component):
     before its first round where one is missing. A problem with ``predict`` is evaluated by its accuracy too.
     """
 
-    sampled: ClassVar[bool] = True  # whether rows are samples that can form mini-batches
+    sampled: ClassVar[bool] = True  # whether f_i is a mean over samples, of which mini-batches can be drawn
     logistic_loss: ClassVar[bool] = False  # whether f_i is a logistic loss of a linear score: FedGiA's t (Table III)
     offers: ClassVar[dict[str, str]] = {  # optional methods that algorithms need, in words
         "lipschitz": "an upper bound of the curvature, the norm of ∇²f_i",
@@ -35,6 +40,8 @@ class Problem(Component):
         "hess": "the matrices ∇²f_i",
         "majorizer_inverse": "solving with a quadratic that lies above f_i",
         "clipped_grad": "gradients of single samples, clipped",
+        "log_likelihood": "the logarithm of the likelihood of the samples",
+        "pearson": "Pearson's statistic, from which a dispersion is estimated",
     }
     choices: ClassVar[dict[str, str]] = {
         "least-squares": "mpifed.problems.least_squares:LeastSquares",
@@ -46,6 +53,10 @@ class Problem(Component):
         "cnn": "mpifed.problems.cnn:CNN",
         "torch": "mpifed.problems.torch_module:TorchModule",
         "quadratic": "mpifed.problems.quadratic:Quadratic",
+        "poisson": "mpifed.problems.poisson:Poisson",
+        "gamma": "mpifed.problems.gamma:Gamma",
+        "huber": "mpifed.problems.huber:Huber",
+        "cox": "mpifed.problems.cox:Cox",
     }
     default: ClassVar[str] = "least-squares"
     kind: ClassVar[str] = "problems"
@@ -64,7 +75,8 @@ class Problem(Component):
         return np.ones(self.dim(data), bool)
 
     def takes(self) -> Kind:
-        """Which labels this problem takes: "numbers", "classes" 0, 1 … C−1, or "binary", 0 and 1 or -1 and 1."""
+        """Which labels this problem takes: "numbers", "classes" 0, 1 … C−1, "binary", 0 and 1 or -1 and 1, or
+        "survival", times with a minus where censored."""
         return "numbers"
 
     def fitted(self, data: Dataset) -> Dataset:
@@ -131,8 +143,16 @@ class Problem(Component):
         """The numbers ``measured`` of each client on the samples of the block, (c,) each. Optional."""
         raise NotImplementedError
 
+    def group(self) -> int:
+        """How many clients are computed at once: blocks have multiples of them. 1: as many as are there."""
+        return 1
+
     def compiles(self) -> bool:
         """Whether compiled kernels can compute this problem on dense samples."""
+        return False
+
+    def on_devices(self) -> bool:
+        """Whether it computes with tensors on a device: with operators and ``block.xp`` in place of numpy."""
         return False
 
     @classmethod
@@ -168,8 +188,19 @@ class Problem(Component):
         """The upper triangles of ``hess``, row by row, in an array of their own: (c, n(n+1)/2)."""
         return pack(self.hess(block, X))
 
-    def majorizer_inverse(self, block: Block, scale: float, shift: float) -> Solve:
-        """V -> (scale·H_i + shift·I)⁻¹ v_i for rows V (c, n), where H_i is a majorizer of ∇²f_i. Optional."""
+    def majorizer_inverse(self, block: Block, scale: float, shift: float, factors: Factors = ones) -> Solve:
+        """V -> (scale·s_i·H_i + shift·I)⁻¹ v_i for rows V (c, n), where H_i is a majorizer of ∇²f_i and s_i a factor.
+
+        Optional.
+        """
+        raise NotImplementedError
+
+    def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
+        """The log-likelihood of the samples of each client, without a penalty: (c,). Optional."""
+        raise NotImplementedError
+
+    def pearson(self, block: Block, X: Array) -> Array:
+        """Σ_j (b_j − mean)²/variance over the samples of each client, for dispersion 1: (c,). Optional."""
         raise NotImplementedError
 
     def clipped_grad(self, block: Block, X: Array, bound: float) -> Array:
@@ -178,6 +209,7 @@ class Problem(Component):
 
 
 Solve = Callable[[Array], Array]  # rows (c, n) -> rows (c, n)
+Factors = Callable[[Block], "Array | float"]  # a number for each client of a block: (c,), or one for all
 
 
 def class_count(data: Dataset) -> int:

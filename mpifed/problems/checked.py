@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from mpifed.core.arrays import is_real
 from mpifed.core.guards import Guard, Wrong, shown
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
@@ -11,7 +12,7 @@ from mpifed.data.blocks import Block
 
 def refuse(value: Any, shape: tuple[int, ...], what: str) -> None:
     """Wrong where ``value`` is no array of real numbers of this shape."""
-    if not isinstance(value, np.ndarray | np.floating) or value.shape != shape or value.dtype.kind not in "fiub":
+    if not (is_real(value) or isinstance(value, np.floating)) or value.shape != shape:
         raise Wrong(f"returns {shown(value)} for {what}: it must be an array of shape {shape}")
 
 
@@ -19,6 +20,11 @@ def like_scores(problem: Any, result: Any, Z: Array, b: Array | None = None) -> 
     """ℓ, ℓ' or ℓ'' of every score."""
     refuse(result, Z.shape, f"scores Z of shape {Z.shape}")
     return result
+
+
+def bends(problem: Any, result: Any, block: Block, Z: Array) -> Any:
+    """ℓ'' of every score, weighted."""
+    return like_scores(problem, result, Z)
 
 
 def like_model(problem: Any, result: Any, X: Array) -> Any:
@@ -125,6 +131,7 @@ GUARDS: dict[str, dict[str, Guard]] = {
         **dict.fromkeys(("value", "lipschitz", "convexity", "least_curvature"), each),
         **dict.fromkeys(("grad", "clipped_grad"), gradients),
         **dict.fromkeys(("hessian", "majorizer_inverse"), solves),
+        "bends": bends,
         "penalty": penalty,
         "weight": weight,
         "value_grad": value_grad,

@@ -27,6 +27,13 @@ class Classifier(Problem):
     def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:
         """ℓ (c, D) and ∂ℓ/∂z (c, D, C) at scores Z (c, D, C) and labels b (c, D)."""
 
+    def on_devices(self) -> bool:
+        return True
+
+    def slopes(self, Z: Array, b: Array) -> Array:
+        """∂ℓ/∂z alone, where that takes less time: (c, D, C)."""
+        return self.losses(Z, b)[1]
+
     def dim(self, data: Dataset) -> int:
         return class_count(data) * (data.n + self.bias)
 
@@ -48,13 +55,13 @@ class Classifier(Problem):
 
     def predict(self, block: Block, X: Array) -> Array:
         """The class with the largest score, the lowest at a tie: (c, D)."""
-        return np.argmax(self.scores(block, X), axis=-1)
+        return block.xp.argmax(self.scores(block, X), axis=-1)
 
     def value(self, block: Block, X: Array) -> Array:
         return self._value(block, X, self.losses(self.scores(block, X), block.b)[0])
 
     def grad(self, block: Block, X: Array) -> Array:
-        return self.pull(block, self.losses(self.scores(block, X), block.b)[1], X)
+        return self.pull(block, self.slopes(self.scores(block, X), block.b), X)
 
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         loss, R = self.losses(self.scores(block, X), block.b)
@@ -63,12 +70,12 @@ class Classifier(Problem):
     def evaluate(self, block: Block, X: Array) -> tuple[Array, Array, Array]:
         Z = self.scores(block, X)
         loss, R = self.losses(Z, block.b)
-        return self._value(block, X, loss), self.pull(block, R, X), Z.argmax(axis=-1)
+        return self._value(block, X, loss), self.pull(block, R, X), block.xp.argmax(Z, axis=-1)
 
     def _value(self, block: Block, X: Array, loss: Array) -> Array:
-        f = np.vecdot(block.w, loss)
+        f = block.xp.vecdot(block.w, loss)
         W, _ = self.split(block, X)
-        return f + self.lam / 2 * np.sum(W * W, axis=(-2, -1)) if self.lam else f
+        return f + self.lam / 2 * (W * W).sum(axis=(-2, -1)) if self.lam else f
 
     def pull(self, block: Block, R: Array, X: Array) -> Array:
         """The gradient (c, n) from R = ∂ℓ/∂z (c, D, C) and the regulariser at X."""
@@ -78,7 +85,7 @@ class Classifier(Problem):
         if self.lam:
             G += self.lam * W
         flat = G.reshape(len(block), -1)
-        return np.concatenate([flat, R.sum(axis=1)], axis=1) if self.bias else flat
+        return block.xp.concat([flat, R.sum(axis=1)], axis=1) if self.bias else flat
 
     def split(self, block: Block, X: Array) -> tuple[Array, Array]:
         """W (…, C, features) and bias (…, C), or (…, 0) without."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mpifed.core.arrays import namespace
 from mpifed.core.streams import stream
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
@@ -67,7 +68,7 @@ def gram_inverse(block: Block, key: str, coefficients: Callable[[Block], tuple[A
 
     def rows(block: Block) -> tuple[Array, Array]:
         c, s = coefficients(block)
-        return c[:, None].astype(block.b.dtype), s[:, None].astype(block.b.dtype)
+        return block.real(c[:, None]), block.real(s[:, None])
 
     def inverse(block: Block) -> Array:
         c, s = rows(block)
@@ -81,14 +82,14 @@ def gram_inverse(block: Block, key: str, coefficients: Callable[[Block], tuple[A
 
     c, s = rows(block)
     if order(block) > LARGE:
-        accuracy = np.full(len(block), 16 * np.finfo(c.dtype).eps)
+        accuracy = block.xp.full(len(block), 16 * block.xp.finfo(c.dtype).eps)
         product = lambda V: c * block.vecmat(block.matvec(V)) + s * V  # noqa: E731
         return lambda V: conjugate_gradients(product, V, accuracy, 2 * order(block))
     wide = block.b.shape[1] < block.n
     K = block.once(key, inverse)
     if wide:
-        return lambda V: (V - block.vecmat(np.matvec(K, block.matvec(V)))) / s
-    return lambda V: np.matvec(K, V)
+        return lambda V: (V - block.vecmat(block.multiply(K, block.matvec(V)))) / s
+    return lambda V: block.multiply(K, V)
 
 
 def conjugate_gradients(apply: Solve, B: Array, accuracy: Array, most: int) -> Array:
@@ -96,22 +97,23 @@ def conjugate_gradients(apply: Solve, B: Array, accuracy: Array, most: int) -> A
 
     A client stops at the relative residual ``accuracy`` (c,), or where apply() is not positive definite.
     """
-    X = np.zeros_like(B)
-    R = B.copy()
-    P = R.copy()
-    rho = np.vecdot(R, R)
-    stop = rho * accuracy.astype(B.dtype) ** 2
+    xp = namespace(B)
+    X = xp.zeros_like(B)
+    R = xp.asarray(B, copy=True)
+    P = xp.asarray(R, copy=True)
+    rho = xp.vecdot(R, R)
+    stop = rho * xp.astype(accuracy, B.dtype) ** 2
     for _ in range(most):
         going = rho > stop
         if not going.any():
             break
         Q = apply(P)
-        curvature = np.vecdot(P, Q)
+        curvature = xp.vecdot(P, Q)
         going &= curvature > 0
-        step = np.where(going, rho / np.where(going, curvature, 1), 0)[:, None].astype(B.dtype)
+        step = xp.where(going, rho / xp.where(going, curvature, 1.0), 0.0)[:, None]
         X += step * P
         R -= step * Q
         old = rho
-        rho = np.where(going, np.vecdot(R, R), 0)
-        P = R + np.where(going, rho / np.where(going, old, 1), 0)[:, None].astype(B.dtype) * P
+        rho = xp.where(going, xp.vecdot(R, R), 0.0)
+        P = R + xp.where(going, rho / xp.where(going, old, 1.0), 0.0)[:, None] * P
     return X

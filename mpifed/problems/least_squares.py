@@ -1,10 +1,10 @@
 """Least squares, Example II.1 of S. Zhou, G. Y. Li, "FedGiA: An efficient hybrid algorithm for federated learning",
 arXiv:2205.01438 (2022)."""
 
+import math
 from typing import ClassVar, Literal
 
-import numpy as np
-
+from mpifed.core.arrays import namespace
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.problems.gram import smallest_eigenvalue
@@ -27,7 +27,15 @@ class LeastSquares(LinearModel, tag="least-squares"):
         return Z - b
 
     def bend(self, Z: Array) -> Array:
-        return np.ones_like(Z)
+        return namespace(Z).ones_like(Z)
+
+    def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
+        """Of normal labels with the variance ``dispersion``: −(d_i ln(2πφ) + ‖A_i x − b_i‖²/φ)/2."""
+        return -(block.sizes * math.log(2 * math.pi * dispersion) + self.pearson(block, X) / dispersion) / 2
+
+    def pearson(self, block: Block, X: Array) -> Array:
+        """‖A_i x − b_i‖²: (c,)."""
+        return 2 * block.sizes * self.value(block, X)
 
     def least_curvature(self, block: Block) -> Array:
         """λ_min(A_iᵀA_i)/d_i: (c,)."""

@@ -5,12 +5,11 @@ from functools import partial
 from inspect import unwrap
 from typing import ClassVar, Literal
 
-import numpy as np
-
+from mpifed.core.arrays import namespace
 from mpifed.core.symmetric import add_diagonal, starts
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
-from mpifed.problems.base import Problem, Solve
+from mpifed.problems.base import Factors, Problem, Solve, ones
 from mpifed.problems.gram import gram_inverse, largest_eigenvalue
 
 
@@ -43,13 +42,18 @@ class LinearModel(Problem):
         """∂²ℓ/∂z², elementwise."""
         raise NotImplementedError
 
+    def bends(self, block: Block, Z: Array) -> Array:
+        """∂²ℓ/∂z² divided by d_i, 0 on the padding: (c, D). A loss that bends as its labels say defines this alone."""
+        return self.bend(Z) * block.w
+
     @classmethod
     def has(cls, name: str) -> bool:
         if name in ("lipschitz", "majorizer_inverse") and getattr(cls, name) is getattr(LinearModel, name):
             return hasattr(cls, "curvature")
         if name == "hess" and cls.hessian is not LinearModel.hessian and cls.hess is LinearModel.hess:
             return False  # products of another matrix
-        return super().has(name) and (name not in ("hessian", "hess") or cls.bend is not LinearModel.bend)
+        bends = cls.bend is not LinearModel.bend or cls.bends is not LinearModel.bends
+        return super().has(name) and (name not in ("hessian", "hess") or bends)
 
     def compiles(self) -> bool:
         """Whether the slope is that of the class that states ``mean``."""
@@ -57,20 +61,23 @@ class LinearModel(Problem):
         same = all(unwrap(getattr(type(self), name)) is getattr(states, name) for name in ("slope", "residual"))
         return self.mean is not None and same
 
+    def on_devices(self) -> bool:
+        return True
+
     def weight(self, d: Array) -> Array:
         """The factor (c,) in front of the regulariser of a client with d samples."""
-        return np.zeros(len(d))
+        return 0.0 * d
 
     def penalty(self, X: Array) -> Array:
         """The regulariser without its factor: (c,) or a number for a common point."""
-        return np.vecdot(X, X) / 2
+        return namespace(X).vecdot(X, X) / 2
 
     def penalty_grad(self, X: Array) -> Array:
         return X
 
     def penalty_hessian(self, X: Array) -> Array:
         """The diagonal of the regulariser's Hessian, without its factor."""
-        return np.ones_like(X)
+        return namespace(X).ones_like(X)
 
     def value(self, block: Block, X: Array) -> Array:
         return self._value(block, X, block.matvec(X))
@@ -83,9 +90,10 @@ class LinearModel(Problem):
 
         Replacing one sample of client i moves it by at most 2·bound/d_i in the 1-norm.
         """
+        xp = block.xp
         R = self.slope(block.matvec(X), block.b)
-        size = np.abs(R) * block.once("1-norms of samples", lambda block: block.norms1())
-        R *= np.minimum(1, bound / np.maximum(size, bound)) * block.w
+        size = xp.abs(R) * block.once("1-norms of samples", lambda block: block.norms1())
+        R *= xp.minimum(bound / xp.maximum(size, bound), 1) * block.w
         factor = self._factor(block)
         return block.vecmat(R) if factor is None else block.vecmat(R) + factor * self.penalty_grad(X)
 
@@ -127,21 +135,22 @@ class LinearModel(Problem):
         H[:, starts(block.n)[:-1]] += own
         return H
 
-    def majorizer_inverse(self, block: Block, scale: float, shift: float) -> Solve:
-        """v -> (scale·H_i + shift·I)⁻¹ v with H_i = curvature · A_iᵀA_i/d_i + factor·I (fedgia, Table III)."""
+    def majorizer_inverse(self, block: Block, scale: float, shift: float, factors: Factors = ones) -> Solve:
+        """v -> (scale·s_i·H_i + shift·I)⁻¹ v with H_i = curvature · A_iᵀA_i/d_i + factor·I (fedgia, Table III)."""
 
         def coefficients(block: Block) -> tuple[Array, Array]:
-            return scale * self.curvature / block.d, scale * self.weight(block.d) + shift
+            own = scale * factors(block)
+            return own * self.curvature / block.d, own * self.weight(block.d) + shift
 
         return gram_inverse(block, f"gram inverse {scale!r} {shift!r}", coefficients)
 
     def _curvature(self, block: Block, X: Array) -> tuple[Array, Array]:
         """ℓ''/d_i (c, D), 0 on the padding, and the diagonal of the regulariser's Hessian (c, n)."""
-        factor = self.weight(block.d).astype(block.b.dtype)[:, None]
-        return self.bend(block.matvec(X)) * block.w, factor * self.penalty_hessian(X)
+        factor = block.real(self.weight(block.d))[:, None]
+        return self.bends(block, block.matvec(X)), factor * self.penalty_hessian(X)
 
     def _value(self, block: Block, X: Array, Z: Array) -> Array:
-        f = np.vecdot(block.w, self.loss(Z, block.b))
+        f = block.xp.vecdot(block.w, self.loss(Z, block.b))
         factor = self._factor(block)
         return f if factor is None else f + factor[:, 0] * self.penalty(X)
 
@@ -159,5 +168,5 @@ class LinearModel(Problem):
         return block.note("factor", self._weights)
 
     def _weights(self, block: Block) -> Array | None:
-        factor = self.weight(block.d).astype(block.b.dtype)[:, None]
+        factor = block.real(self.weight(block.d))[:, None]
         return factor if factor.any() else None

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.arrays import namespace
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.data.labels import Kind
@@ -30,6 +31,10 @@ class LogisticLoss(LinearModel):
             raise ValueError("labels must be 0 and 1 or -1 and 1, but there are -1, 0 and 1")
         return np.maximum(b, 0)
 
+    def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
+        """−Σ_j ℓ(z_j, b_j): (c,)."""
+        return -block.sizes * block.xp.vecdot(block.w, self.loss(block.matvec(X), block.b))
+
     def predict(self, block: Block, X: Array) -> Array:
         """1 where the score is positive: (c, D)."""
         return self.classes(block.matvec(X))
@@ -38,22 +43,25 @@ class LogisticLoss(LinearModel):
         return Z > 0
 
     def loss(self, Z: Array, b: Array) -> Array:
-        return np.log1p(np.exp(-np.abs(Z))) + np.maximum(Z, 0) - b * Z
+        xp = namespace(Z)
+        return xp.log1p(xp.exp(-xp.abs(Z))) + xp.maximum(Z, 0) - b * Z
 
     def slope(self, Z: Array, b: Array) -> Array:
-        e = np.exp(-np.abs(Z))
-        return np.where(Z >= 0, 1, e) / (1 + e) - b
+        xp = namespace(Z)
+        e = xp.exp(-xp.abs(Z))
+        return xp.where(Z >= 0, 1.0, e) / (1 + e) - b
 
     def residual(self, block: Block, Z: Array) -> Array:
         """(1/(1 + e^−z) − b)/d_i as w/2·tanh(z/2) + w(1/2 − b), which takes few passes and cannot overflow: (c, D)."""
-        half, rest = block.note("halves", lambda block: (block.w / 2, block.w * (block.b.dtype.type(0.5) - block.b)))
-        R = np.tanh(Z * Z.dtype.type(0.5))
+        half, rest = block.note("halves", lambda block: (block.w / 2, block.w * (0.5 - block.b)))
+        R = block.xp.tanh(Z * 0.5)
         R *= half
         R += rest
         return R
 
     def bend(self, Z: Array) -> Array:
-        e = np.exp(-np.abs(Z))
+        xp = namespace(Z)
+        e = xp.exp(-xp.abs(Z))
         return e / (1 + e) ** 2
 
 
@@ -71,7 +79,7 @@ class Logistic(LogisticLoss, tag="logistic"):
     )
 
     def weight(self, d: Array) -> Array:
-        return self.mu / d if self.regulariser == "per-sample" else np.full(len(d), self.mu)
+        return self.mu / d if self.regulariser == "per-sample" else d * 0.0 + self.mu
 
     def convexity(self, block: Block) -> Array:
         """α_i, the factor of the regulariser: (c,)."""

@@ -3,7 +3,6 @@ algorithm for federated learning", arXiv:2205.01438 (2022)."""
 
 from typing import Annotated
 
-import numpy as np
 from msgspec import Meta
 
 from mpifed.core.typing import Array
@@ -23,7 +22,7 @@ class NonconvexLogistic(LogisticLoss, tag="nonconvex-logistic"):
         return self.mu / d
 
     def penalty(self, X: Array) -> Array:
-        return np.sum(X * X / (1 + X * X), axis=-1) / 2
+        return (X * X / (1 + X * X)).sum(axis=-1) / 2
 
     def penalty_grad(self, X: Array) -> Array:
         return X / (1 + X * X) ** 2

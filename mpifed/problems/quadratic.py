@@ -8,7 +8,7 @@ import numpy as np
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
-from mpifed.problems.base import Problem, Solve
+from mpifed.problems.base import Factors, Problem, Solve, ones
 
 
 class Quadratic(Problem, tag="quadratic"):
@@ -18,6 +18,9 @@ class Quadratic(Problem, tag="quadratic"):
     """
 
     sampled: ClassVar[bool] = False
+
+    def on_devices(self) -> bool:
+        return True
 
     def dim(self, data: Dataset) -> int:
         wrong = np.flatnonzero(data.sizes != data.n)
@@ -29,8 +32,9 @@ class Quadratic(Problem, tag="quadratic"):
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         QX = block.matvec(X)[:, : block.n]
         b = block.b[:, : block.n]
-        X = np.broadcast_to(X, QX.shape)
-        return np.vecdot(QX, X) / 2 - np.vecdot(b, X), QX - b
+        xp = block.xp
+        X = xp.broadcast_to(X, QX.shape)
+        return xp.vecdot(QX, X) / 2 - xp.vecdot(b, X), QX - b
 
     def lipschitz(self, block: Block) -> Array:
         """r_i = λ_max(Q_i): (c,)."""
@@ -49,12 +53,15 @@ class Quadratic(Problem, tag="quadratic"):
         Q = matrices(block)
         return Q / 2 + Q.mT / 2
 
-    def majorizer_inverse(self, block: Block, scale: float, shift: float) -> Solve:
-        """v -> (scale·Q_i + shift·I)⁻¹ v."""
-        identity = np.eye(block.n, dtype=block.b.dtype)
-        key = f"inverse {scale!r} {shift!r}"
-        inverse = block.once(key, lambda block: np.linalg.inv(scale * matrices(block) + shift * identity))
-        return lambda V: np.matvec(inverse, V)
+    def majorizer_inverse(self, block: Block, scale: float, shift: float, factors: Factors = ones) -> Solve:
+        """v -> (scale·s_i·Q_i + shift·I)⁻¹ v."""
+
+        def inverse(block: Block) -> Array:
+            own = np.reshape(scale * factors(block), (-1, 1, 1))
+            return np.linalg.inv(own * matrices(block) + shift * np.eye(block.n, dtype=block.b.dtype))
+
+        K = block.once(f"inverse {scale!r} {shift!r}", inverse)
+        return lambda V: block.multiply(K, V)
 
 
 def matrices(block: Block) -> Array:

@@ -1,10 +1,12 @@
 """Multinomial logistic regression (MLR), section 8.1 of Z. Fan, H. Fang, M. P. Friedlander, "A dual approach for
 federated learning", arXiv:2201.11183 (2022)."""
 
+import math
 from itertools import combinations_with_replacement
 
 import numpy as np
 
+from mpifed.core.arrays import namespace
 from mpifed.core.symmetric import add_diagonal
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
@@ -22,6 +24,9 @@ class Softmax(Classifier, tag="softmax"):
 
     def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:
         return cross_entropy(Z, b)
+
+    def slopes(self, Z: Array, b: Array) -> Array:
+        return sloped(probabilities(Z), b)
 
     def hessian(self, block: Block, X: Array) -> Solve:
         """V -> ∇²f_i(x_i) v_i for rows V (c, n)."""
@@ -65,26 +70,38 @@ class Softmax(Classifier, tag="softmax"):
 
     def convexity(self, block: Block) -> Array:
         """α_i = lam: (c,); 0 with a bias, which lam does not cover."""
-        return np.full(len(block), 0.0 if self.bias else self.lam)
+        return block.xp.full(len(block), 0.0 if self.bias else self.lam)
 
 
 def probabilities(Z: Array) -> Array:
     """softmax(z) at scores Z: (c, D, C)."""
-    P = np.exp(Z - Z.max(axis=-1, keepdims=True))
-    P /= P.sum(axis=-1, keepdims=True)
+    xp = namespace(Z)
+    P = xp.exp(Z - xp.max(Z, axis=-1, keepdims=True))
+    P /= xp.sum(P, axis=-1, keepdims=True)
     return P
 
 
 def cross_entropy(Z: Array, b: Array) -> tuple[Array, Array]:
     """−ln softmax(z)_b (c, D) and its slope (c, D, C) at scores Z (c, D, C), without overflow at any z."""
-    top = Z.max(axis=-1, keepdims=True)
-    P = np.exp(Z - top)
-    total = P.sum(axis=-1, keepdims=True)
-    P /= total
-    true = b.astype(np.intp)[..., None]
-    loss = np.log(total) + top - np.take_along_axis(Z, true, -1)
-    np.put_along_axis(P, true, np.take_along_axis(P, true, -1) - 1, -1)
-    return loss[..., 0], P
+    xp = namespace(Z)
+    top = xp.max(Z, axis=-1)
+    P = xp.exp(Z - top[..., None])
+    total = xp.sum(P, axis=-1)
+    P /= total[..., None]
+    return xp.log(total) + top - Z.reshape(-1)[true_classes(Z, b)], sloped(P, b)
+
+
+def sloped(P: Array, b: Array) -> Array:
+    """P with 1 subtracted at the classes b, in place where P is contiguous."""
+    flat = P.reshape(-1)
+    flat[true_classes(P, b)] -= 1
+    return flat.reshape(P.shape)
+
+
+def true_classes(Z: Array, b: Array) -> Array:
+    """Where the numbers of the classes b (c, D) stand in Z (c, D, C), counted row by row: (c, D)."""
+    xp = namespace(Z)
+    return xp.astype(b, xp.int64) + xp.arange(0, math.prod(Z.shape), Z.shape[-1]).reshape(b.shape)
 
 
 def with_ones(block: Block) -> Array:

@@ -1,8 +1,7 @@
 """Multi-class linear support vector machine, section V of S. Zhu, J. Zeng, S. Wang, Y. Sun, Z. Peng, "Personalized
 federated learning via ADMM with Moreau envelope", arXiv:2311.06756 (2023)."""
 
-import numpy as np
-
+from mpifed.core.arrays import namespace, put_at
 from mpifed.core.typing import Array
 from mpifed.problems.classifier import Classifier
 
@@ -15,9 +14,10 @@ class SVM(Classifier, tag="svm"):
 
     def losses(self, Z: Array, b: Array) -> tuple[Array, Array]:
         classes = Z.shape[-1]
-        true = b.astype(np.intp)[..., None]
-        margin = 1 - np.take_along_axis(Z, true, -1) + Z
-        np.put_along_axis(margin, true, 0, -1)
-        R = (margin > 0).astype(Z.dtype) / classes
-        np.put_along_axis(R, true, -R.sum(axis=-1, keepdims=True), -1)
-        return np.maximum(margin, 0).sum(axis=-1) / classes, R
+        xp = namespace(Z)
+        true = xp.astype(b, xp.int64)[..., None]
+        margin = 1 - xp.take_along_axis(Z, true, axis=-1) + Z
+        put_at(margin, true, 0)
+        R = xp.astype(margin > 0, Z.dtype) / classes
+        put_at(R, true, -R.sum(axis=-1, keepdims=True))
+        return xp.maximum(margin, 0).sum(axis=-1) / classes, R

@@ -10,13 +10,16 @@ LOCAL_RANKS = ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "MV2_COMM_WORLD_
 LOCAL_RANKS += ["PALS_LOCAL_RANKID", "SLURM_LOCALID"]
 
 
-def device_of(name: str) -> Any:
-    """The device of this rank; if a node has as many GPUs as ranks, each rank gets its own."""
+def device_of(name: str, key: str = "problem.device", other: str = '"auto" or "cpu"') -> Any:
+    """The device of this rank; if a node has as many GPUs as ranks, each rank gets its own.
+
+    UserError where the setting ``key`` asks for one that is not there; ``other`` is what it could be.
+    """
     torch = pytorch()
     count = torch.cuda.device_count() if name != "cpu" and torch.cuda.is_available() else 0
     if name == "cuda" and not count:
         wrong = "PyTorch finds no GPU on a node of this run"
-        raise UserError(f'problem.device = "cuda" is wrong: {wrong}: write "auto" or "cpu"')
+        raise UserError(f'{key} = "cuda" is wrong: {wrong}: write {other}')
     if not count:
         return torch.device("cpu")
     torch.cuda.init()
@@ -29,6 +32,7 @@ def device_of(name: str) -> Any:
 
 def pytorch() -> Any:
     """The module torch; UserError where it is not installed."""
+    os.environ.setdefault("MKL_CBWR", "AUTO")  # else the last bits of MKL's products depend on places in memory
     try:
         import torch
     except ImportError as error:

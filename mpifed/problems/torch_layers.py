@@ -80,6 +80,15 @@ def check(module: Any) -> None:
         raise UserError(f"the network of the problem must be {right}, but its parameter {parts}")
 
 
+def refuse_detached(trained: Any, scores: Any) -> None:
+    """UserError where there are parameters to train, and scores that do not depend on them."""
+    if trained and not scores.requires_grad:
+        raise UserError(
+            "the scores of the network have no gradient: its forward must not run under torch.no_grad, nor on tensors "
+            "that are detached"
+        )
+
+
 def marks(module: Any) -> dict[str, tuple[Any, int]]:
     """Which tensor each buffer and frozen parameter is, and how often it was changed in place."""
     fixed = {name: p for name, p in module.named_parameters() if not p.requires_grad}

@@ -1,7 +1,6 @@
 """A PyTorch module as a function of one flat parameter vector; torch is imported only when a network is built."""
 
 import math
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
@@ -11,13 +10,15 @@ import numpy as np
 
 from mpifed.core import threads
 from mpifed.core.errors import UserError
+from mpifed.core.memory import keep_freed
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.problems import torch_autocast, torch_layers
+from mpifed.problems import torch_autocast, torch_dropout, torch_layers
 from mpifed.problems.torch_device import device_of, first_line, pytorch
 from mpifed.problems.torch_losses import Loss, squeezed
 
-PIECE_BYTES = 1 << 20  # of samples in one pass; the activations of a CNN for more would not fit into the CPU's cache
+PIECE_BYTES = 1 << 22  # of samples in one pass on a CPU: activations are many times that; 8 times as many on a GPU
+GROUP = {"cpu": 16, "cuda": 32}  # clients in one pass
 
 
 class Options(NamedTuple):
@@ -54,8 +55,10 @@ class Network:
         self.device = device_of(options.device)
         self.forward = torch_autocast.forward(options.autocast, self.device)
         self.torch.set_num_threads(threads.of_networks())
+        keep_freed()
         with self.seeded(seed), self.torch.no_grad():
             self.module = make().eval()
+            self.masks = torch_dropout.replace(self.module)
             self.output = self._output_shape()
             torch_layers.check(self.module)
             self.norms = torch_layers.Normalisation(self.module)
@@ -70,11 +73,7 @@ class Network:
         self.converted: dict[Any, dict[str, Any]] = {}  # dtype of x -> the constants
         with self.torch.enable_grad():
             scores = self._call({name: p.detach().requires_grad_() for name, p in named.items()}, self._zeros(2))
-        if named and not scores.requires_grad:
-            raise UserError(
-                "the scores of the network have no gradient: its forward must not run under torch.no_grad, nor on "
-                "tensors that are detached"
-            )
+        torch_layers.refuse_detached(named, scores)
 
     def _output_shape(self) -> tuple[int, ...]:
         """The shape of the output for two samples of zeros; ValueError where the module fails."""
@@ -125,19 +124,20 @@ class Network:
         f = self.options.lam / 2 * float(np.sum(weights**2))
         g = self.options.lam * weights
         classes: list[int] = []
-        seed = zlib.crc32(A[:1].tobytes(), zlib.crc32(b.tobytes(), zlib.crc32(x.tobytes()))) if train else 0
+        seed = self.seed(x, own) if train else self.torch.zeros((), dtype=self.torch.int64)
         with_gradient = self.torch.func.grad_and_value(self.loss, has_aux=True)
-        with self.seeded(seed), self.torch.no_grad():
+        with self.seeded(int(seed)), self.torch.no_grad():
             P, constants = self.parameters(x)
             self.norms.mode(self.module, train)
-            for piece in self.pieces(A, b, w):
+            for k, piece in enumerate(self.pieces(A, b, w)):
+                constants = constants | self.seeds(seed, k)
                 if gradient:
                     parts, (loss, scores) = with_gradient(P, constants, *piece)
                     g += self.torch.cat([parts[name].reshape(-1) for name in self.shapes]).cpu().numpy()
                 else:
                     loss, scores = self.loss(P, constants, *piece)
                 f += float(loss)
-                classes += self.classes(scores)
+                classes += self.classes(scores).tolist()
         return f, g, classes
 
     def scores(self, x: Array, own: Samples) -> tuple[Any, Any]:
@@ -152,12 +152,23 @@ class Network:
             parts = [(self._call(P, samples), b) for samples, b, _ in self.pieces(*own[:3])]
             return tuple(self.torch.cat(part) for part in zip(*parts, strict=True))
 
-    def classes(self, scores: Any) -> list[int]:
-        """The class with the largest score, the first of equal ones; of one score, whether it is above 0."""
+    def classes(self, scores: Any) -> Any:
+        """The class with the largest score, the first of equal ones (k,); of one score, whether it is above 0."""
         if self.options.loss.targets == "numbers":
-            return []
+            return self.torch.zeros(0)
         scores = squeezed(scores)
-        return (scores.argmax(1) if scores.ndim > 1 else (scores > 0).long()).tolist()
+        return scores.argmax(1) if scores.ndim > 1 else (scores > 0).long()
+
+    def seed(self, x: Array, own: Samples) -> Any:
+        """The seed of dropout for a client with samples at x: () int64."""
+        if not len(own.A):
+            return self.torch.zeros((), dtype=self.torch.int64)
+        parts = [self.tensor(part)[None] for part in (x, own.b, own.w, own.A[:1])]
+        return torch_dropout.seeds(*parts)[0]
+
+    def seeds(self, seed: Any, k: int) -> dict[str, Any]:
+        """The seeds of the layers with dropout in the k-th piece of samples, by name."""
+        return dict.fromkeys(self.masks, torch_dropout.of_piece(seed, k))
 
     def loss(self, P: dict[str, Any], constants: dict[str, Any], *piece: Any) -> tuple[Any, Any]:
         """Σ_j w_j · loss of sample j, and the scores (k, …)."""
@@ -167,6 +178,8 @@ class Network:
 
     def _call(self, P: dict[str, Any], samples: Any) -> Any:
         """The scores of samples at parameters P; UserError where the module fails."""
+        for layer in self.masks.values():
+            layer.calls = 0
         try:
             return self.forward(self.module, P, (samples,))
         except Exception as error:  # the user's code may raise anything
@@ -182,28 +195,41 @@ class Network:
     def parameters(self, x: Array) -> tuple[dict[str, Any], dict[str, Any]]:
         """x as the tensors of the module, by name, and its constants."""
         flat = self.tensor(x)
-        if flat.dtype not in self.converted:
-            self.converted[flat.dtype] = {
-                name: value.to(self.device, flat.dtype if value.is_floating_point() else value.dtype)
+        return self.split(flat), self.constants_in(flat.dtype)
+
+    def split(self, flat: Any) -> dict[str, Any]:
+        """A tensor (n,) as the parameters of the module, by name."""
+        parts = flat.split([math.prod(shape) for shape in self.shapes.values()])
+        return {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
+
+    def constants_in(self, dtype: Any) -> dict[str, Any]:
+        """Frozen parameters and buffers on the device; those that are real numbers in this type."""
+        if dtype not in self.converted:
+            self.converted[dtype] = {
+                name: value.to(self.device, dtype if value.is_floating_point() else value.dtype)
                 for name, value in self.constants.items()
             }
-        parts = flat.split([math.prod(shape) for shape in self.shapes.values()])
-        trained = {name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
-        return trained, self.converted[flat.dtype]
+        return self.converted[dtype]
 
     def pieces(self, A: Array, b: Array, w: Array) -> Iterator[tuple[Any, Any, Any]]:
         """Samples (k, *shape), targets and weights in pieces, so that memory does not grow with d.
 
         In one piece where the loss of a sample depends on the others: batch normalisation, or a loss that is a mean.
         """
-        k = max(1, PIECE_BYTES // max(1, A.shape[1] * A.itemsize))
+        k = self.piece(A.shape[1] * A.itemsize)
         if self.norms.live or self.mean:
             k = max(1, len(A))
         for lo in range(0, len(A), k):
-            targets = b[lo : lo + k]
-            if self.options.loss.targets == "classes":
-                targets = targets.astype(np.int64)
-            yield self.samples(A[lo : lo + k]), self.tensor(targets), self.tensor(w[lo : lo + k])
+            yield self.samples(A[lo : lo + k]), self.targets(b[lo : lo + k]), self.tensor(w[lo : lo + k])
+
+    def targets(self, b: Array) -> Any:
+        """Labels as the loss takes them: (k,)."""
+        return self.tensor(b.astype(np.int64) if self.options.loss.targets == "classes" else b)
+
+    def piece(self, size: int) -> int:
+        """The samples of a client in one pass, a multiple of 4, for samples of ``size`` bytes."""
+        room = PIECE_BYTES * (1 if self.device.type == "cpu" else 8)
+        return max(4, room // (GROUP[self.device.type] * max(1, size)) // 4 * 4)
 
     def samples(self, A: Array) -> Any:
         """Samples as the module takes them: (k, *shape)."""

@@ -1,4 +1,4 @@
-"""What problems with a PyTorch network share: loss and metric, sizes, and one client at a time."""
+"""What problems with a PyTorch network share: loss and metric, sizes, and clients in groups or one at a time."""
 
 import math
 from abc import abstractmethod
@@ -17,12 +17,14 @@ from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.problems import torch_state
 from mpifed.problems.base import class_count
+from mpifed.problems.torch_device import device_of
+from mpifed.problems.torch_groups import Groups
 from mpifed.problems.torch_losses import LOSSES, Targets, loss_of, metric_of
-from mpifed.problems.torch_network import Network, Options, Samples
+from mpifed.problems.torch_network import GROUP, Network, Options, Samples
 from mpifed.problems.torch_training import Training
 
 Shape = Annotated[tuple[Count, ...], Meta(min_length=1)]
-NETWORKS: dict[tuple[bytes, int, int], Network] = {}  # by options, features and parameters; built once per process
+NETWORKS: dict[tuple[bytes, int, int], tuple[Network, Groups]] = {}  # by options, features, parameters; built once
 
 
 class TorchProblem(Training):
@@ -46,6 +48,9 @@ class TorchProblem(Training):
     device: Annotated[
         Literal["cpu", "cuda", "auto"], Meta(description="cuda: one GPU per rank; auto: a GPU if there is one")
     ] = "cpu"
+    batched: Annotated[
+        Literal["auto"] | bool, Meta(description="clients computed in groups where the network allows it; false: never")
+    ] = "auto"
 
     @abstractmethod
     def make(self, n: int, classes: int) -> Any:
@@ -61,6 +66,9 @@ class TorchProblem(Training):
             wanted = f"shape = {toml_value(self.shape)} needs {math.prod(self.shape)}"
             raise ValueError(f"samples have {n} features, but {wanted}")
         return self.shape or (n,)
+
+    def group(self) -> int:
+        return 1 if self.batched is False else GROUP[device_of(self.device).type]
 
     def dim(self, data: Dataset) -> int:
         return len(self.initial(data, 0))
@@ -132,12 +140,21 @@ class TorchProblem(Training):
     def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
         """The metric of each client on its samples: (c,)."""
         metric = metric_of(self._metric_name(), self.takes())
-        net = self._network(block, X)
-        return (np.array([metric.of(*net.scores(x, own)) for x, own in self._clients(block, X)]),)
+        return (np.array([metric.of(*own) for own in self._scores_of(block, X)]),)
+
+    def _scores_of(self, block: Block, X: Array) -> Iterator[tuple[Any, Any]]:
+        """Scores and targets of all samples of each client."""
+        net, groups = self._network(block, X)
+        found = groups.run(block, X, False, False)
+        for i, (x, own) in enumerate(self._clients(block, X)):
+            yield net.scores(x, own) if found is None else (found.scores[i, : len(own.b)], net.targets(own.b))
 
     def predict(self, block: Block, X: Array) -> Array:
         """The class with the largest score (the first of equal ones): (c, D); 0 on the padding."""
-        net = self._network(block, X)
+        net, groups = self._network(block, X)
+        whole = groups.run(block, X, False, False)
+        if whole is not None:
+            return groups.classes(block, whole.scores)
         found = np.zeros(block.b.shape, np.intp)
         for i, (x, own) in enumerate(self._clients(block, X)):
             if len(own.A):
@@ -160,9 +177,14 @@ class TorchProblem(Training):
     def _run(self, block: Block, X: Array, gradient: bool = True, train: bool = False) -> tuple[Array, Array, Array]:
         """Values (c,), gradients (c, n) if ``gradient``, and predicted classes (c, D); ``train`` enables dropout.
 
-        Clients are computed one at a time and without padding, so that none depends on the others in the block.
+        What is found of a client does not depend on the others in the block.
         """
-        net = self._network(block, X)
+        net, groups = self._network(block, X)
+        whole = groups.run(block, X, gradient, train)
+        if whole is not None:
+            G = whole.f[:, None][:0] if whole.gradient is None else whole.gradient
+            f, G = groups.like(X, whole.f), groups.like(X, G)
+            return f, G, block.b[:, :0] if train else groups.classes(block, whole.scores)
         f = np.empty(len(block), block.b.dtype)
         G = np.empty((len(block) if gradient else 0, X.shape[-1]), block.b.dtype)
         found = np.zeros(block.b.shape, np.intp)
@@ -184,13 +206,15 @@ class TorchProblem(Training):
                 training = whole.dense(rows[i])
             yield X if X.ndim == 1 else X[i], Samples(block.dense(i)[:d], block.b[i, :d], block.w[i, :d], training)
 
-    def _network(self, block: Block, X: Array) -> Network:
+    def _network(self, block: Block, X: Array) -> tuple[Network, Groups]:
+        return self._built(block.n, X.shape[-1])
+
+    def _built(self, n: int, size: int) -> tuple[Network, Groups]:
         """The network for these options and sizes, built once per process; frozen random parameters have the seed 0."""
-        n = block.n
-        size = X.shape[-1]
         key = (msgspec.json.encode(self), n, size)
         if key not in NETWORKS:
-            NETWORKS[key] = self._make(n, self.classes(n, size), 0)
+            net = self._make(n, self.classes(n, size), 0)
+            NETWORKS[key] = net, Groups(net, self.batched is not False)
         return NETWORKS[key]
 
     def _make(self, n: int, classes: int, seed: int) -> Network:

@@ -11,7 +11,7 @@ from mpifed.report.layout import MARGIN, WIDTH, count, decimals
 from mpifed.results.columns import RANKS
 from mpifed.results.result import Result
 
-TOLD = ("hostname", "threads", "cpus", "blas")  # columns that are told in words
+TOLD = ("hostname", "threads", "cpus", "blas", "block_bytes", "block_bytes_because")  # columns that are told in words
 SPARE = 1.25  # what a rank asks for : the measured peak
 MIB = 1 << 20  # SLURM's M
 

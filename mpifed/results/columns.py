@@ -55,6 +55,11 @@ COLUMNS: dict[str, Column] = {
         symbol="R²",
         latex="$R^2$",
     ),
+    "deviance": lower("Mean deviance of a sample's label at the server's model, mean over clients."),
+    "c_index": higher(
+        "Share of pairs of samples of which the one with the higher score has its event first, mean over clients.",
+        symbol="c-index",
+    ),
     "consensus": lower("Mean over nodes of a graph of ‖x_i − x‖², x the mean of their models x_i.", symbol="consensus"),
     "consensus_max": lower("Largest ‖x_i − x‖² of a node of a graph.", symbol="consensus, worst node"),
     "dual_objective": lower("Dual objective Σ f_i*(y_i), which the dual methods minimise."),
@@ -128,7 +133,7 @@ SCALES: dict[str, Column] = {
 }
 
 UNKNOWN = Column("1", "Reported by the algorithm or the problem.")
-MEASURES = ("rmse", "mae", "r2")  # columns that a problem may have measured
+MEASURES = ("rmse", "mae", "r2", "deviance", "c_index")  # columns that a problem may have measured
 SELECTION = Column(
     "1", "Ids of the clients selected in the round, padded with -1; none in row 0; -2: all clients.", True
 )
@@ -157,6 +162,8 @@ RANKS: dict[str, Column] = {
     "threads": Column("1", "Threads that the numerical libraries of the process use.", True),
     "cpus": Column("1", "CPUs that the process may run on, such as 0-3,8; empty where the system does not tell."),
     "blas": Column("1", "BLAS of the process, its version and the kernels that it chose for the processor."),
+    "block_bytes": Column("byte", "Samples that are computed on at a time; no result depends on it.", True),
+    "block_bytes_because": Column("1", "The reason for this size: the experiment, the cache, or the first rounds."),
     "hostname": Column("1", "Name of the machine.", symbol="host"),
 }
 

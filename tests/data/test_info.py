@@ -28,6 +28,7 @@ def test_info_tells_sizes_and_classes_of_every_client(tmp_path):
         "samples d                 10",
         "features n                6",
         "test samples              4",
+        "constant features         2 (0, 3)",
         "matrix                    CSR, 66.7 % nonzero",
         "classes                   4 (0, 1, 2, 3)",
         "partition                 by the sizes in the file",

@@ -56,8 +56,11 @@ TOLD = [  # settings -> how the sentence begins
     (AWAY | {"system": SLOW | {"least": 2}}, "system.least = 2 is wrong with [asynchronous]"),
     (AWAY | {"system": SLOW | {"partial": True}}, "system.partial = true is wrong with [asynchronous]"),
     ({"algorithm": "fedgia", "problem": "svm"}, "fedgia cannot run on svm: it needs lipschitz"),
-    ({"data": "quadratic", "algorithm": "flame"}, "algorithm.batch_size = 100 is wrong: quadratic has no samples to"),
-    ({"data": "quadratic"} | SCORED, "selection.batch_size = 100 is wrong: quadratic has no samples"),
+    (
+        {"data": "quadratic", "algorithm": "flame"},
+        "algorithm.batch_size = 100 is wrong: quadratic has no mini-batches, ",
+    ),
+    ({"data": "quadratic"} | SCORED, "selection.batch_size = 100 is wrong: quadratic has no mini-batches"),
     (
         {"evaluate": {"clients": True}},
         "evaluate.clients = true is wrong: least-squares has neither classes nor",
@@ -68,6 +71,14 @@ TOLD = [  # settings -> how the sentence begins
         'problem.autocast = "float16" is wrong with dtype = "float64"',
     ),
     ({"stop": {"accuracy": 0.9}}, "stop.accuracy = 0.9 is wrong: least-squares has no classes, so no accuracy is"),
+    (
+        {"kernels": "torch", "problem": "mlp"},
+        'kernels = "torch" is wrong: mlp does not compute with tensors on a device',
+    ),
+    (
+        {"kernels": "cuda", "algorithm": "newton"},
+        'kernels = "cuda" is wrong: newton needs the matrices ∇²f_i, which are',
+    ),
     ({"record": {"personal": True}}, "record.personal = true is wrong: fedavg has no personal models"),
     (NODES | {"record": {"personal": True}}, "record.personal = true is wrong: dgd has no personal models"),
     ({"algorithm": "dgd"}, 'graph is missing: dgd has no server, so it needs a graph, such as graph = "ring"'),
@@ -121,6 +132,26 @@ TOLD = [  # settings -> how the sentence begins
         ({"algorithm": name, "system": {"partial": True, "speed": 9, "deadline": 9}}, STEPS.format(name))
         for name in ("scaffold", "ditto")
     ],
+    *[
+        (
+            {"objective": {"weights": "samples"}, "algorithm": "fedavg"} | more,
+            'objective.weights = "samples" is ' + said,
+        )
+        for more, said in (
+            ({"masks": {}}, "wrong with masks: fedavg averages models with these weights"),
+            ({"compress": {"up": "natural"}}, "wrong with compress: fedavg"),
+            ({"selection": ODDS}, 'wrong with selection.name = "importance": fedavg'),
+            (PRIVATE, "wrong: the noise of fedepm is that of uploads without weights"),
+        )
+    ],
+    (
+        {"objective": {"weights": [3, 1]}, "algorithm": {"name": "fedgia", "H": "gram"}},
+        "objective.weights = [3.0, 1.0] is wrong: fedgia needs majorizer_inverse here, which takes weights by samples",
+    ),
+    (
+        {"objective": {"weights": [3, 1]}, "algorithm": {"name": "fedavg", "certify": True}},
+        "algorithm.certify = true is wrong with objective.weights = [3.0, 1.0]: the theorem of fedavg is about equal",
+    ),
     ({"problem": "mlp", "selection": {"name": "importance", "count": 2}}, "selection.odds is missing: mlp tells no"),
     ({"algorithm": "fednova", "selection": ODDS}, 'selection.name = "importance" is wrong: fednova needs equal'),
     *[

@@ -141,6 +141,7 @@ class Run:
         system=None,
         asynchronous=None,
         graph=None,
+        host=Host,
     ):
         self.problem = problem if isinstance(problem, Problem) else Problem.build(problem, "problem")
         self.data = SOURCES[self.problem.label()].load(data_seed, dtype) if data is None else data
@@ -151,7 +152,7 @@ class Run:
         setup = Setup(self.problem, algorithm, seed, self.m, start.astype(dtype), block_bytes, compress=table)
         if graph is not None:
             setup = setup._replace(weights=Weights(Graph.build(graph, "graph"), seed, self.m))
-        self.hosts = [Host(setup, self.data, lo, hi) for lo, hi in pairwise(cuts)]
+        self.hosts = [host(setup, self.data, lo, hi) for lo, hi in pairwise(cuts)]
         for host in self.hosts:
             host.join()
             if graph is not None:

@@ -30,6 +30,9 @@ TABLES = {  # the method stands before the comma
         "fedgia, gram": "algorithm.H=gram selection=cover",
         "fedgia, adaptive": "algorithm.adaptive=true algorithm.t=0.002 algorithm.k0=2",
         "newton": "stop.gradient=0.0",
+        "newton, cox": "problem={name='cox',lam=0.1} stop.gradient=0.0",
+        "fedgia, cox": "problem={name='cox',ties='breslow'} algorithm.t=1",
+        "fedgia, huber": "problem=huber algorithm.H=gram algorithm.t=1",
         "fedavg, mini-batches": "algorithm.batch_size=5 algorithm.epochs=2",
         "fedopt, fedexp": "algorithm.server=fedexp algorithm.batch_size=4 dtype=float32",
         "fedavg, power-of-choice": "selection={name='power-of-choice',count=3,candidates=7,batch_size=4}",
@@ -55,6 +58,7 @@ TABLES = {  # the method stands before the comma
     },
     "curved": {
         "fednl": "algorithm.compressor={name='topk',k='1n'}",
+        "fednl, poisson": "problem=poisson algorithm.line_search=true",
         "fednl, search": "algorithm.compressor={name='randk',k='1n'} algorithm.option=A algorithm.line_search=true",
         "fednl-pp": "algorithm.compressor=natural",
     },

@@ -6,6 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
+from mpifed.federation import block_sizes
 from mpifed.mpi import plan
 from tests.helpers.commands import alone, mpifed
 from tests.helpers.killed_runs import content
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.mpi
 QUICK = {  # studies of different kinds, beside those of the tests below; the others are slow
     *("fedepm", "pfedme", "fednl", "marina", "ad-admm", "dgd", "gradient-tracking, lossy", "feddcd, importance"),
     *("fedgia, long", "scaffold, float32", "fedavg, flaky", "fedadmm, masked", "fedgia, compressed"),
-    "flame, asynchronous",
+    *("flame, asynchronous", "newton, cox", "fedgia, cox", "fednl, poisson"),
 }
 
 
@@ -47,6 +48,13 @@ def test_ranks_do_not_change_a_bit(name, world, mpi_tmp_path):
 @pytest.mark.parametrize("name", ["fedavg", slow("fedadmm"), slow("flame")])
 def test_neither_do_ranks_with_blocks_of_another_size(name, world, mpi_tmp_path):
     compared(name, world, mpi_tmp_path, ["block_bytes=1"], ["block_bytes=100_000_000"])
+
+
+@pytest.mark.parametrize("name", [slow("fedavg"), slow("fedgia")])
+def test_neither_do_ranks_of_which_each_measures_the_size_of_its_blocks(name, world, mpi_tmp_path, monkeypatch):
+    monkeypatch.setattr(block_sizes, "SIZES", tuple(1 << k for k in range(8, 16)))
+    monkeypatch.setattr(block_sizes, "SECONDS", 0.0)
+    compared(name, world, mpi_tmp_path, ["rounds=60"], ["rounds=60", "block_bytes=2_000"])
 
 
 @pytest.mark.parametrize(

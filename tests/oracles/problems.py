@@ -174,6 +174,89 @@ class Svm(Linear):
         return S / self.classes
 
 
+class Regression:
+    """f_i(x) = (1/d) Σ_j ℓ(⟨a_j, x⟩, b_j) + (lam/2) Σ x_l², without x_n where it is a bias."""
+
+    def __init__(self, A, b, lam=0.0, bias=True):
+        self.A, self.b, self.lam = A, b, lam
+        self.d, self.n = A.shape
+        self.penal = np.append(np.ones(self.n - 1), 0.0 if bias else 1.0)
+
+    def value(self, x):
+        return sum(self.loss(a @ x, b) for a, b in zip(self.A, self.b, strict=True)) / self.d + self.penalty(x)
+
+    def penalty(self, x):
+        return self.lam / 2 * np.sum(self.penal * x**2)
+
+    def gradient(self, x):
+        terms = [self.slope(a @ x, b) * a for a, b in zip(self.A, self.b, strict=True)]
+        return np.sum(terms, axis=0) / self.d + self.lam * self.penal * x
+
+
+class Poisson(Regression):
+    """ℓ(z, b) = e^z − b z."""
+
+    def loss(self, z, b):
+        return np.exp(z) - b * z
+
+    def slope(self, z, b):
+        return np.exp(z) - b
+
+
+class Gamma(Regression):
+    """ℓ(z, b) = z + b e^{−z}."""
+
+    def loss(self, z, b):
+        return z + b * np.exp(-z)
+
+    def slope(self, z, b):
+        return 1 - b * np.exp(-z)
+
+
+class Huber(Regression):
+    """ℓ(z, b) = r²/2 where r = |z − b| <= delta, else delta(r − delta/2)."""
+
+    def __init__(self, A, b, lam=0.0, bias=True, delta=1.345):
+        super().__init__(A, b, lam, bias)
+        self.delta = delta
+        self.majorant = A.T @ A / self.d + lam * np.eye(self.n)
+        self.lipschitz = np.linalg.eigvalsh(self.majorant)[-1]
+
+    def loss(self, z, b):
+        r = abs(z - b)
+        return r**2 / 2 if r <= self.delta else self.delta * (r - self.delta / 2)
+
+    def slope(self, z, b):
+        return z - b if abs(z - b) <= self.delta else self.delta * np.sign(z - b)
+
+
+class Cox:
+    """Minus the logarithm of the partial likelihood over d, event by event, + (lam/2)‖x‖²."""
+
+    def __init__(self, A, b, lam=0.0, ties="efron"):
+        self.A, self.b, self.lam, self.ties = A, b, lam, ties
+        self.d, self.n = A.shape
+        self.times = np.abs(b)
+        spans = A - A.mean(axis=0)
+        most = [max(span @ span for span in spans[self.times >= t]) for t in b[b > 0]]
+        self.lipschitz = sum(most) / self.d + lam
+
+    def events(self, x):
+        """Of each event its features and the weights e^{z_j} of all samples in its sum, 0 where not at risk."""
+        for t in np.unique(self.b[self.b > 0]):
+            now = np.flatnonzero(self.b == t)
+            for l, k in enumerate(now):
+                weights = np.exp(self.A @ x) * (self.times >= t)
+                weights[now] *= 1 - l / len(now) * (self.ties == "efron")
+                yield self.A[k], weights
+
+    def value(self, x):
+        return -sum(a @ x - np.log(w.sum()) for a, w in self.events(x)) / self.d + self.lam / 2 * (x @ x)
+
+    def gradient(self, x):
+        return -sum(a - w @ self.A / w.sum() for a, w in self.events(x)) / self.d + self.lam * x
+
+
 PROBLEMS = {
     "least-squares": LeastSquares,
     "quadratic": Quadratic,
@@ -181,6 +264,10 @@ PROBLEMS = {
     "nonconvex-logistic": NonconvexLogistic,
     "softmax": Softmax,
     "svm": Svm,
+    "poisson": Poisson,
+    "gamma": Gamma,
+    "huber": Huber,
+    "cox": Cox,
 }
 CLASSES = 3
 

@@ -13,7 +13,7 @@ from mpifed.problems.logistic import Logistic
 from mpifed.problems.nonconvex_logistic import NonconvexLogistic
 from mpifed.problems.softmax import Softmax
 from mpifed.problems.svm import SVM
-from tests.helpers.problem_cases import CLIPPED, CURVED, dataset, one_block, problem_of, written_out
+from tests.helpers.problem_cases import CLIPPED, CURVED, dataset, drawn, one_block, problem_of, written_out
 
 curved = pytest.mark.parametrize("name", CURVED)
 clipped = pytest.mark.parametrize("name", CLIPPED)
@@ -59,7 +59,7 @@ def test_the_gradient_of_every_sample_is_clipped_to_its_bound(case):
 @given(seed=st.integers(0, 2**32), bound=st.floats(1e-3, 1e3), scale=st.floats(1e-3, 1e3))
 def test_replacing_one_sample_moves_a_clipped_gradient_by_at_most_twice_the_bound_over_d(name, seed, bound, scale):
     problem, rng, d = problem_of(name), np.random.default_rng(seed), 5
-    A, b = rng.standard_normal((2, d, 3)) * scale, rng.integers(0, 2, (2, d)).astype(float)
+    A, b = rng.standard_normal((2, d, 3)) * scale, drawn(name.split(",")[0], rng, (2, d))
     A[1, 1:], b[1, 1:] = A[0, 1:], b[0, 1:]  # neighbours: they differ in the first sample
     block = one_block(problem, Pool(A.reshape(-1, 3), b.ravel(), None, np.array([d, d])))
     one, other = problem.clipped_grad(block, rng.standard_normal(3), bound)

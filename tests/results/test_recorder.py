@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from mpifed.core.errors import UserError
+from mpifed.core.errors import Trouble, UserError
 from mpifed.results import provenance
 from mpifed.results import recorder as record
 from mpifed.results.columns import COLUMNS
@@ -122,7 +122,7 @@ def test_tables_and_models_are_stored_as_they_are_and_a_table_may_be_written_aga
     [
         (ValueError("bad\nthings"), "failed", "ValueError: bad things"),
         (RuntimeError(), "failed", "RuntimeError"),
-        (UserError("x is wrong"), "failed", "x is wrong"),
+        (Trouble("the disk is full"), "failed", "the disk is full"),
         (KeyboardInterrupt(), "stopped", "KeyboardInterrupt"),
     ],
 )
@@ -140,6 +140,21 @@ def test_an_exception_is_recorded_and_goes_on(path, error, status, reason):
     assert (result.status, result.stop_reason) == (status, reason)
     assert len(result.rounds["objective"]) == 1
     assert not recorder.file
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_a_mistake_that_the_first_round_has_found_leaves_no_file(path, rows):
+    def run():
+        with Recorder(path, ATTRS, 4) as recorder:
+            for k in range(rows):
+                recorder.row(row(k), None)
+            raise UserError("x is wrong")
+
+    with pytest.raises(UserError):
+        run()
+    assert path.exists() == (rows == 2)
+    if path.exists():
+        assert (load(path).status, load(path).stop_reason) == ("failed", "x is wrong")
 
 
 def test_rows_wait_in_memory_for_a_while_but_those_of_slow_rounds(path, monkeypatch):

@@ -346,3 +346,15 @@ def test_gpu_none_is_refused_unless_the_cpu_is_asked_for(cluster, word, state):
     if state == "FAILED":
         sentence = '"cuda" is wrong: PyTorch finds no GPU on a node of this run: write "auto" or "cpu"'
         assert re.findall("^mpifed: .*", done.log, re.M) == [f"mpifed: problem.device = {sentence}"]
+
+
+def test_gpu_the_binding_of_the_job_reaches_its_ranks_which_may_be_more_than_cards(cluster):
+    """What a rank then sees is not tried: the cards of the emulated nodes are empty files."""
+    if not cluster.emulated:
+        pytest.skip("other clusters may bind GPUs as they like")
+    told = "$SLURM_PROCID $SLURM_LOCALID: $SLURM_GPUS_ON_NODE $SLURM_GPU_BIND"
+    launcher = telling(cluster, "cards", f"""exec srun -n "$2" bash -c 'echo "rank {told}"'""")
+    words = ["--ntasks=4", "--ntasks-per-node=4", "--gpus-per-node=2", "--gpu-bind=map_gpu:0,1", JOBS / "gpu.sbatch"]
+    done = cluster.run(*words, MPIFED_LAUNCH=launcher)
+    assert done.state == "COMPLETED", done.log
+    assert sorted(re.findall(r"^rank .*", done.log, re.M)) == [f"rank {k} {k}: 2 map_gpu:0,1" for k in range(4)]

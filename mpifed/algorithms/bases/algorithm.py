@@ -77,7 +77,7 @@ class Answers(ByClient, kw_only=True):
         """What biased selection ranks by: ‖∇f_i(x)‖ on one mini-batch of ``size`` samples, (c,)."""
         _, batch, _ = next(f.steps(1, 0, size))
         g = batch.grad(x)
-        return client, np.sqrt(np.vecdot(g, g))
+        return client, f.xp.sqrt(f.xp.vecdot(g, g))
 
     def score_loss(self, f: Local, client: Any, x: Array, size: int) -> tuple[Any, Array]:
         """What power-of-choice ranks by: f_i(x) on one mini-batch of ``size`` samples, (c,)."""
@@ -86,7 +86,7 @@ class Answers(ByClient, kw_only=True):
 
     def importance(self, f: Local, client: Any) -> tuple[Array, Array]:
         """Odds of clients for selection by importance, and the factor that a set has as their sum: (c,) each."""
-        return f.lipschitz(), np.ones(len(f))
+        return f.lipschitz(), f.xp.ones(len(f))
 
     def certificate(self, known: Known) -> Certificate:
         """The conditions of the method's theorem for a study with the constants ``known``, or that there is none."""
@@ -106,7 +106,7 @@ class Answers(ByClient, kw_only=True):
 
     def certify_curvature(self, f: Local, client: Any) -> Array:
         """A lower bound of the eigenvalues of ∇²f_i: (c,)."""
-        return f.problem.least_curvature(f.block)
+        return f.least_curvature()
 
     def certify_objective(self, f: Local, client: Any, x: Array) -> tuple[Array, Array]:
         """f_i(x) (c,) and ∇f_i(x) (c, n)."""
@@ -115,11 +115,11 @@ class Answers(ByClient, kw_only=True):
     def certify_gradients(self, f: Local, client: Any, x: Array) -> tuple[Array, Array]:
         """‖∇f_i(x)‖² and the largest |(∇f_i(x))_j|: (c,) each."""
         g = f.grad(x)
-        return np.vecdot(g, g), np.abs(g).max(axis=1)
+        return f.xp.vecdot(g, g), f.xp.max(f.xp.abs(g), axis=1)
 
     def certify_hessian(self, f: Local, client: Any, x: Array, v: Array) -> Array:
         """∇²f_i(x) v: (c, n)."""
-        return f.hessian(np.tile(x, (len(f), 1)))(np.tile(v, (len(f), 1)))
+        return f.hessian(f.xp.tile(x, (len(f), 1)))(f.xp.tile(v, (len(f), 1)))
 
 
 class Algorithm(Answers):

@@ -9,6 +9,7 @@ from mpifed.algorithms.bases.checked_hooks import HOOKS
 from mpifed.algorithms.bases.checked_hooks import refuse_traits as refuse_traits
 from mpifed.algorithms.bases.gone import GONE as FLAGS
 from mpifed.algorithms.bases.graph_method import GraphMethod
+from mpifed.core.arrays import to_numpy
 from mpifed.core.guards import Guard, Wrong, shown
 from mpifed.core.typing import Array
 from mpifed.federation.checked_replies import refuse_field
@@ -50,8 +51,9 @@ def clients_state(algorithm: Algorithm, result: Any, f: Local) -> Any:
         raise Wrong("returns a state without a field x, in which the nodes have their models (c, n)")
     for name, value in zip(result._fields, result, strict=True):
         refuse_field(name, value, len(f))
-        if np.isnan(value).any():
-            raise Wrong(f"returns a state whose field {name} is not a number for client {first(f, np.isnan(value))}")
+        missing = np.isnan(to_numpy(value))
+        if missing.any():
+            raise Wrong(f"returns a state whose field {name} is not a number for client {first(f, missing)}")
     return result
 
 

@@ -8,6 +8,7 @@ from msgspec import Meta
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Positive, tuned
 from mpifed.compressors.base import Compressor
 from mpifed.compressors.sparse import RandK
+from mpifed.core.arrays import to_numpy
 from mpifed.core.errors import UserError
 from mpifed.federation.traits import Mean, Need, Upload
 
@@ -46,7 +47,7 @@ class CompressedGradients(Algorithm):
 
     def compressed(self, f: Local, rows: Array) -> Array:
         """C of rows (c, n)."""
-        return self.compressor.compress(rows, lambda: f.rng)
+        return f.xp.asarray(self.compressor.compress(to_numpy(rows), lambda: f.rng))
 
     def rate(self, fed: Federation) -> float:
         """γ."""

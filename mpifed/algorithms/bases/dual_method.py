@@ -72,7 +72,7 @@ class DualMethod(Algorithm):
 
     def check(self, f: Local) -> None:
         """Refuse f_i that are not strongly convex."""
-        if not (f.convexity() > 0).all():
+        if not f.xp.all(f.convexity() > 0):
             raise UserError(f"{self.label()} cannot run on {f.problem.label()} as it stands: it needs {demands(self)}")
 
     def constants(self, fed: Federation) -> tuple[float, float, float]:
@@ -108,8 +108,8 @@ class DualMethod(Algorithm):
         """‖√α_i (w_i − x)‖, the length of ŵ_i in the norm of Λ if w̄ were x; the common α counts as 1.  (c,)"""
         client, _ = self.solve(f, client, *constants)
         away = client.w - x
-        square = np.vecdot(away, away)
-        return client, np.sqrt(square if self.scaling == "common" else f.convexity() * square)
+        square = f.xp.vecdot(away, away)
+        return client, f.xp.sqrt(square if self.scaling == "common" else f.convexity() * square)
 
     def importance(self, f: Local, client: Any) -> tuple[Array, Array]:
         """r_i; with a scaling of their own r_i/α_i, and α_i: the law of the theorem in docs/studies/selection.md."""
@@ -139,7 +139,7 @@ class DualMethod(Algorithm):
         """w_i (c, n), or α_i w_i and α_i (c,), of which the server makes w̄."""
         if self.scaling == "common":
             return w
-        own = f.convexity().astype(w.dtype)
+        own = f.xp.astype(f.convexity(), w.dtype)
         return own[:, None] * w, own
 
     def received(self, f: Local, client: Any, upload: tuple[Array, ...]) -> Any:
@@ -148,11 +148,13 @@ class DualMethod(Algorithm):
 
     def descent(self, f: Local, w: Array, mean: Array, scale: float) -> Array:
         """η ŵ_i (c, n) of (2), where ``scale`` is η times the common α."""
-        return (scale if self.scaling == "common" else scale * f.convexity()[:, None].astype(w.dtype)) * (w - mean)
+        return (scale if self.scaling == "common" else scale * f.xp.astype(f.convexity()[:, None], w.dtype)) * (
+            w - mean
+        )
 
     def record(self, f: Local, client: Any, x: Array) -> Recorded:
         """f_i*(y_i) = ⟨w, y_i⟩ − f_i(w) at the minimiser w of (1)."""
         if not self.dual:
             return {}
         w = newton(f, client.y, client.w, 1e-10)
-        return {"dual_objective": Sum(np.vecdot(w, client.y) - f.value(w))}
+        return {"dual_objective": Sum(f.xp.vecdot(w, client.y) - f.value(w))}

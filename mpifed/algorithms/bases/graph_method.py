@@ -2,8 +2,6 @@
 
 from typing import Annotated, Any, ClassVar, NamedTuple
 
-import numpy as np
-
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, Positive, tuned
 from mpifed.federation.peers.network import Network as Network
 from mpifed.federation.traits import Max, Recorded, Refused, Sum, Takes
@@ -37,7 +35,7 @@ class GraphMethod(Algorithm):
     def record(self, f: Local, client: Any, x: Array) -> Recorded:
         """‖x_i − x‖² of each node, x the mean model."""
         difference = self.model(f, client) - x
-        square = np.vecdot(difference, difference)
+        square = f.xp.vecdot(difference, difference)
         return {"consensus": Sum(square), "consensus_max": Max(square)}
 
     def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
 from msgspec import Meta, field
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local
@@ -41,7 +40,7 @@ class InexactADMM(Algorithm):
 
     def local(self, f: Local, client: Any) -> tuple[Array, Array]:
         """w_i (c, n) and σ_i (c,), the latter 1 with ``common``."""
-        return client.w, np.ones(len(f))
+        return client.w, f.xp.ones(len(f))
 
     def record(self, f: Local, client: Any, x: Array) -> Recorded:
         """f_i(w_i)/m + ⟨w_i − x, π_i⟩ and (σ_i/2)‖w_i − x‖²."""
@@ -49,8 +48,8 @@ class InexactADMM(Algorithm):
             return {}
         w, sigma = self.local(f, client)
         away = w - x
-        lagrangian = f.value(w) / f.m + np.vecdot(away, client.pi)
-        return {"lagrangian": Sum(lagrangian), "squares": Sum(sigma / 2 * np.vecdot(away, away))}
+        lagrangian = f.value(w) / f.m + f.xp.vecdot(away, client.pi)
+        return {"lagrangian": Sum(lagrangian), "squares": Sum(sigma / 2 * f.xp.vecdot(away, away))}
 
     def report(self, server: Any, row: dict[str, float], m: int) -> dict[str, float]:
         own = dict(row)

@@ -3,12 +3,12 @@
 from abc import abstractmethod
 from typing import Annotated, Any
 
-import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Federation, Local, Server, tuned
 from mpifed.algorithms.parts.optimizers import SGD, LocalOptimizer
-from mpifed.federation.traits import Recorded, Sum, Upload
+from mpifed.core.arrays import namespace
+from mpifed.federation.traits import Recorded, Sum
 
 
 class Personal(Algorithm):
@@ -23,8 +23,6 @@ class Personal(Algorithm):
     envelope: Annotated[
         bool, Meta(description="record (1/m) Σ f_i(θ_i) + (λ/2)‖θ_i − w‖², the objective of personal models")
     ] = False
-
-    upload = Upload(kept="z")
 
     def work(self, d: Array) -> Array:
         return self.epochs * d
@@ -57,7 +55,7 @@ class Personal(Algorithm):
         """‖gradient of the local objective at θ_i‖ on one mini-batch, for biased selection: (c,)."""
         _, batch, _ = next(f.steps(1, 0, size))
         g = batch.grad(client.theta) + self.lam * (client.theta - self.centre(client, w))
-        return client, np.sqrt(np.vecdot(g, g))
+        return client, f.xp.sqrt(f.xp.vecdot(g, g))
 
     def record(self, f: Local, client: Any, x: Array) -> Recorded:
         """f_i(θ_i) + (λ/2)‖θ_i − w‖², at least the Moreau envelope of f_i at w."""
@@ -74,4 +72,4 @@ class Personal(Algorithm):
 
 def square(V: Array) -> Array:
     """‖v_i‖² of rows V (c, n): (c,)."""
-    return np.vecdot(V, V)
+    return namespace(V).vecdot(V, V)

@@ -4,16 +4,18 @@ from typing import Any
 
 import numpy as np
 
+from mpifed.core.arrays import is_real, to_numpy
 from mpifed.core.guards import Guard, Wrong, shown
 from mpifed.core.typing import Array
 
 
 def gamma(step: Any, result: Any, k: int, k0: int, d: Array) -> Any:
     """The step size of an iteration."""
-    if np.shape(result) not in ((), np.shape(d)) or np.asarray(result).dtype.kind not in "fiu":
+    numbers = to_numpy(result)
+    if np.shape(result) not in ((), np.shape(d)) or numbers.dtype.kind not in "fiu":
         raise Wrong(f"returns {shown(result)}: γ is one number, or has shape {np.shape(d)}, one for each client")
-    if not np.isfinite(result).all() or (np.asarray(result) < 0).any():
-        raise Wrong(f"returns γ = {np.min(result):g} in iteration {k}: it must be finite and not negative")
+    if not np.isfinite(numbers).all() or (numbers < 0).any():
+        raise Wrong(f"returns γ = {np.min(numbers):g} in iteration {k}: it must be finite and not negative")
     return result
 
 
@@ -45,7 +47,7 @@ def rate(optimizer: Any, result: Any, delta: Array, spread: float) -> Any:
 
 def minimise(solver: Any, result: Any, f: Any, Y: Array, *args: Any, **named: Any) -> Any:
     """Approximate minimisers."""
-    if not isinstance(result, np.ndarray) or result.shape != (len(f), f.n):
+    if not is_real(result) or result.shape != (len(f), f.n):
         raise Wrong(f"returns {shown(result)}: it must be an array (c, n), here ({len(f)}, {f.n})")
     return result
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mpifed.core.arrays import namespace, to_numpy
 from mpifed.core.typing import Array
 from mpifed.federation.peers.neighbourhood import Near
 
@@ -25,7 +26,7 @@ class ElasticNets(NamedTuple):
 
     def mean(self) -> Array:
         """Σ_j W_ij z_j: (c, n)."""
-        out = np.empty_like(self.own)
+        out = namespace(self.own).empty_like(self.own)
         for group in self.groups:
             out[group.nodes] = group.mean
         return out
@@ -37,32 +38,34 @@ class ElasticNets(NamedTuple):
         one of the points. w falls where the points rise, so either way it is the median of all of them together, as in
         ``elastic_net_mean``.
         """
-        out = np.empty_like(self.own)
+        xp = namespace(self.own)
+        out = xp.empty_like(self.own)
         for nodes, points, below, mean in self.groups:
             top = eta * mean
-            total = np.full((len(nodes), 1), eta, self.own.dtype)
+            total = xp.full((len(nodes), 1), eta, dtype=self.own.dtype)
             if mu is not None and V is not None:
                 top, total = top + mu[nodes] * V[nodes], total + mu[nodes]
             falling = (top[:, None] - lam * (2 * below - 1)) / total[:, None]
-            out[nodes] = np.sort(np.concatenate([points, falling], axis=1), axis=1)[:, points.shape[1]]
+            out[nodes] = xp.sort(xp.concat([points, falling], axis=1), axis=1)[:, points.shape[1]]
         return out
 
 
 def elastic_nets(near: Near, own: Array) -> ElasticNets:
     """The nets over the rows ``near`` of the neighbours and the ``own`` (c, n)."""
-    counts = np.diff(near.first)
+    counts = np.diff(to_numpy(near.first))
     return ElasticNets(own, [group(np.flatnonzero(counts == p), int(p), near, own) for p in np.unique(counts)])
 
 
 def group(nodes: Array, p: int, near: Near, own: Array) -> Group:
     """Nodes with p neighbours."""
-    picks = near.first[nodes][:, None] + np.arange(p)
+    xp = namespace(own)
+    picks = near.first[nodes][:, None] + xp.arange(p)
     others = near.weights[picks]
-    rest = 1 - others.cumsum(axis=1)[:, -1:] if p else np.ones((len(nodes), 1), own.dtype)
-    weights = np.concatenate([rest, others], axis=1)[:, :, None]
-    points = np.concatenate([own[nodes][:, None], near.rows[picks]], axis=1)
-    order = points.argsort(axis=1, kind="stable")
-    rising = np.take_along_axis(np.broadcast_to(weights, points.shape), order, 1).cumsum(axis=1)
-    below = np.concatenate([np.zeros_like(rising[:, :1]), rising], axis=1)
-    mean = (weights * points).cumsum(axis=1)[:, -1]
-    return Group(nodes, np.take_along_axis(points, order, 1), below, mean)
+    rest = 1 - xp.cumulative_sum(others, axis=1)[:, -1:] if p else xp.ones((len(nodes), 1), dtype=own.dtype)
+    weights = xp.concat([rest, others], axis=1)[:, :, None]
+    points = xp.concat([own[nodes][:, None, :], near.rows[picks]], axis=1)
+    order = xp.argsort(points, axis=1, stable=True)
+    rising = xp.cumulative_sum(xp.take_along_axis(xp.broadcast_to(weights, points.shape), order, axis=1), axis=1)
+    below = xp.concat([xp.zeros_like(rising[:, :1, :]), rising], axis=1)
+    mean = xp.cumulative_sum(weights * points, axis=1)[:, -1]
+    return Group(nodes, xp.take_along_axis(points, order, axis=1), below, mean)

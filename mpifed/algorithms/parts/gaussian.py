@@ -8,6 +8,7 @@ from msgspec import Struct
 from mpifed.algorithms.bases.algorithm import Array, Local
 from mpifed.algorithms.parts.budget import composed
 from mpifed.algorithms.parts.noise import exact
+from mpifed.core.arrays import to_numpy
 from mpifed.core.discrete_noise import FINE, MOST, UP, discrete_gaussian, power_of_two
 from mpifed.core.errors import UserError
 
@@ -63,6 +64,10 @@ class Gaussian(Struct, frozen=True):
 
         All of it is on one grid, so that sums of uploads are exact.
         """
+        return f.xp.asarray(self.sent(f, to_numpy(Z), to_numpy(w), parts))
+
+    def sent(self, f: Local, Z: Array, w: Array, parts: int) -> Array:
+        """The same of arrays in memory, where noise is made."""
         if not self.multiplier:
             return w + self.clipped(Z - w)
         deviation = self.multiplier * self.clip / math.sqrt(parts)

@@ -58,7 +58,7 @@ class Newton(Solver, tag="newton"):
 
     def minimise(self, f: Local, Y: Array, W: Array, alpha: float, beta: float, share: float) -> Array:
         tol = self.tol * np.maximum(self.shrink ** np.maximum(f.round - np.array(1.0), 0), 1e-14)
-        return newton(f, Y, W, tol, self.steps, self.economical)
+        return newton(f, Y, W, f.xp.asarray(tol), self.steps, self.economical)
 
 
 class GradientDescent(Solver, tag="gd"):
@@ -189,23 +189,24 @@ class AugmentedLagrangian(NamedTuple):
         Source: fedadmm (Zhou, Li, arXiv:2204.10607, 2022), (3.5), (3.12); errata.
         """
         f, w, r, sigma, g, total = self
-        far, steps = np.ones(len(f), bool), np.ones(len(f), w.dtype)
+        xp = f.xp
+        far, steps = xp.ones(len(f), dtype=xp.bool), xp.ones(len(f), dtype=w.dtype)
         V = (total - (g + pi)) / (r + sigma)  # (3.12)
         for step in range(1, most):
             g = f.grad(V) / f.m
             residual = g + pi + sigma * (V - w)
-            far &= np.vecdot(residual, residual) > eps
-            if not far.any():
+            far &= xp.vecdot(residual, residual) > eps
+            if not xp.any(far):
                 break
             total = r * V + sigma * w
-            a = np.flatnonzero(far)
-            if 2 * len(a) < len(f):
+            (a,) = xp.nonzero(far)
+            if 2 * a.shape[0] < len(f):
                 sent = w if w.ndim == 1 else w[a]
                 rest = AugmentedLagrangian(f.take(a), sent, r[a], sigma[a], g[a], total[a])
                 V[a], more = rest.descend(pi[a], eps[a], most - step)
                 steps[a] += more
                 break
             new = (total - (g + pi)) / (r + sigma)
-            V = np.where(far[:, None], new, V)
-            steps += far
+            V = xp.where(far[:, None], new, V)
+            steps += xp.astype(far, steps.dtype)
         return V, steps

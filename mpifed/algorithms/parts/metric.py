@@ -2,7 +2,6 @@
 
 from typing import Annotated, Literal
 
-import numpy as np
 from msgspec import Meta
 
 from mpifed.federation.local import Local
@@ -17,6 +16,6 @@ def inverse(f: Local, H: str, sigma: float) -> Solve:
     """V -> (H_i/m + σI)⁻¹ v_i for rows V (c, n)."""
     if H == "gram":
         return f.majorizer_inverse(1 / f.m, sigma)
-    h = (f.lipschitz() / f.m if H == "diagonal" else np.zeros(len(f)))[:, None]
-    factor = (1 / (h + sigma)).astype(f.block.b.dtype)
+    h = (f.lipschitz() / f.m if H == "diagonal" else f.xp.zeros(len(f)))[:, None]
+    factor = f.xp.astype(1 / (h + sigma), f.block.b.dtype)
     return lambda V: factor * V

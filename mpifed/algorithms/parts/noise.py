@@ -1,5 +1,6 @@
 """Laplace noise on uploads."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
@@ -9,6 +10,7 @@ from msgspec import Meta, Struct
 
 from mpifed.algorithms.bases.algorithm import Algorithm, Array, Local, Privacy
 from mpifed.algorithms.parts.budget import Budget, accounting
+from mpifed.core.arrays import namespace, to_numpy
 from mpifed.core.discrete_noise import (
     UP,
     Words,
@@ -74,7 +76,7 @@ class Noise(Struct, frozen=True):
 
     def square(self, away: Array) -> Array:
         """‖w_i − x‖² as a factor of steps: (c,)."""
-        return np.vecdot(away, away)
+        return namespace(away).vecdot(away, away)
 
     def rate(self, printed: Array | float, taken: Array | float) -> Array | float:
         """The step that the stand-in 2‖∇f_i(x)‖₁ is multiplied by, in units of the method's choice."""
@@ -90,7 +92,7 @@ class Noise(Struct, frozen=True):
 
     def first(self, f: Local) -> Array:
         """The noise of the first uploads: (c, n)."""
-        return laplace(f, np.full(len(f), 1 / self.mu0 / np.sqrt(2)))
+        return laplace(f, f.xp.full(len(f), 1 / self.mu0 / math.sqrt(2)))
 
     def upload(self, f: Local, w: Array, stand_in: Array, reach: Array | float = 0.0) -> tuple[Array, Array]:
         """z_i = w_i + noise (c, n) and log10(‖w_i‖/‖noise_i‖) (c,)."""
@@ -138,18 +140,19 @@ class Clipped(Noise, frozen=True):
 
     def square(self, away: Array) -> Array:
         """0: steps must not depend on the data."""
-        return np.zeros(len(away))
+        return namespace(away).zeros(away.shape[0])
 
     def sensitivity(self, stand_in: Array, reach: Array | float) -> Array:
-        return np.asarray(reach)
+        return np.asarray(reach) if isinstance(reach, int | float) else reach
 
     def grow(self, reach: Array, step: Array, eta: float, d: Array) -> Array:
         return (step * reach + 2 * self.clip / d) / (eta + step)
 
     def upload(self, f: Local, w: Array, stand_in: Array, reach: Array | float = 0.0) -> tuple[Array, Array]:
-        step, scale = laplace_steps(np.asarray(reach, np.float64), f.n, self.epsilon)
-        z = (to_grid(w, step[:, None]) + exact(discrete_laplace, f, scale, self.seed)) * step[:, None]
-        return z.astype(w.dtype), log_ratio(w, z - w)
+        step, scale = laplace_steps(np.asarray(to_numpy(reach), np.float64), f.n, self.epsilon)
+        own = to_numpy(w)
+        z = (to_grid(own, step[:, None]) + exact(discrete_laplace, f, scale, self.seed)) * step[:, None]
+        return f.xp.asarray(z.astype(own.dtype)), f.xp.asarray(log_ratio(own, z - own))
 
     def columns(self, snr: float, releases: int) -> dict[str, float]:
         accounted = Budget(self.epsilon, releases).accounted(self.delta)
@@ -165,7 +168,7 @@ class Silent(Noise, frozen=True):
         return None
 
     def sensitivity(self, stand_in: Array, reach: Array | float) -> Array:
-        return np.zeros(len(stand_in))
+        return namespace(stand_in).zeros(stand_in.shape[0])
 
     def first(self, f: Local) -> Array:
         return f.zeros()
@@ -230,14 +233,15 @@ def recounted(server: Any, rounds: int, privacy: Privacy | None) -> Any:
 
 def laplace(f: Local, scale: Array) -> Array:
     """Laplace noise (c, n) of scale (c,), each client's from its own stream."""
-    noise = f.zeros()
-    for row, rng, s in zip(noise, f.rng, scale.tolist(), strict=True):
+    noise = to_numpy(f.zeros())
+    for row, rng, s in zip(noise, f.rng, to_numpy(scale).tolist(), strict=True):
         row[:] = rng.laplace(0.0, s, f.n)
-    return noise
+    return f.xp.asarray(noise)
 
 
 def log_ratio(W: Array, noise: Array) -> Array:
     """log10(‖w_i‖/‖noise_i‖): (c,), infinite where there is no noise (fedepm, the SNR of section VII.C)."""
-    w, e = np.sqrt(np.vecdot(W, W)), np.sqrt(np.vecdot(noise, noise))
+    xp = namespace(W)
+    w, e = xp.sqrt(xp.vecdot(W, W)), xp.sqrt(xp.vecdot(noise, noise))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(e > 0, np.log10(w / np.where(e > 0, e, 1)), np.inf)
+        return xp.where(e > 0, xp.log10(w / xp.where(e > 0, e, 1.0)), math.inf)

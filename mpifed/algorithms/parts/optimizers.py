@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import Meta
 
 from mpifed.algorithms.parts.clipping import Clip, clipped
+from mpifed.core.arrays import namespace
 from mpifed.core.component import Component
 from mpifed.core.typing import Array
 
@@ -55,9 +56,19 @@ class Optimizer(Component):
         """
         memory = self.begin(g) if memory is None else memory
         d, new = self.direction(memory, clipped(g, self.clip) if self.clip else g, w)
-        if new and isinstance(gamma, np.ndarray) and not (gamma > 0).all():
-            new = type(new)(*(np.where(gamma > 0, after, before) for before, after in zip(memory, new, strict=True)))
-        return w - gamma * d, new
+        if new and not isinstance(gamma, int | float):
+            xp = namespace(g)
+            if not xp.all(gamma > 0):
+                pairs = zip(memory, new, strict=True)
+                new = type(new)(*(xp.where(gamma > 0, after, before) for before, after in pairs))
+        return less(w, gamma * d), new
+
+
+def less(w: Array, step: Array) -> Array:
+    """w − step, (c, n), which takes the place of ``step``: another array of this size would be slower than the sum."""
+    if isinstance(step, np.ndarray) and step.dtype == w.dtype:
+        return np.subtract(w, step, out=step)
+    return w - step
 
 
 LocalOptimizer = Annotated[Optimizer, Meta(description="direction of the local steps; starts anew in every round")]
@@ -82,8 +93,8 @@ class Decaying(Optimizer):
     def shrink(self, w: Array) -> Array:
         """λw (c, n)."""
         own: Any = self.weight_decay
-        if not isinstance(own, float) and not isinstance(w, np.ndarray):
-            own = w.new_tensor(own)  # on the device of w
+        if not isinstance(own, float):
+            own = namespace(w).asarray(own)
         return own * w
 
     def decayed(self, g: Array, w: Array) -> Array:
@@ -105,7 +116,7 @@ class Momentum(Decaying, tag="momentum"):
     nesterov: Annotated[bool, Meta(description="Nesterov's momentum")] = False
 
     def begin(self, g: Array) -> Buffer:
-        return Buffer(np.zeros_like(g))
+        return Buffer(namespace(g).zeros_like(g))
 
     def direction(self, memory: Buffer, g: Array, w: Array) -> tuple[Array, Buffer]:
         g = self.decayed(g, w)
@@ -131,7 +142,8 @@ class Adam(Decaying, tag="adam"):
     eps: Annotated[float, Meta(gt=0, description="ε, against division by zero")] = 1e-8
 
     def begin(self, g: Array) -> Moments:
-        return Moments(np.zeros_like(g), np.zeros_like(g), np.ones((len(g), 2)))
+        xp = namespace(g)
+        return Moments(xp.zeros_like(g), xp.zeros_like(g), xp.ones((g.shape[0], 2)))
 
     def direction(self, memory: Moments, g: Array, w: Array) -> tuple[Array, Moments]:
         return self.adapt(memory, self.decayed(g, w))
@@ -140,9 +152,10 @@ class Adam(Decaying, tag="adam"):
         """m̂/(√v̂ + eps) without weight decay, and the new memory."""
         m = self.beta1 * memory.m + (1 - self.beta1) * g
         v = self.beta2 * memory.v + (1 - self.beta2) * (g * g)
-        left = memory.left * (self.beta1, self.beta2)
-        first, second = np.split((1 - left).astype(g.dtype), 2, axis=1)
-        return m / first / (np.sqrt(v / second) + self.eps), Moments(m, v, left)
+        xp = namespace(g)
+        left = memory.left * xp.asarray((self.beta1, self.beta2))
+        rest = xp.astype(1 - left, g.dtype)
+        return m / rest[:, :1] / (xp.sqrt(v / rest[:, 1:]) + self.eps), Moments(m, v, left)
 
 
 class AdamW(Adam, tag="adamw"):

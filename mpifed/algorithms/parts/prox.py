@@ -2,12 +2,14 @@
 
 import numpy as np
 
+from mpifed.core.arrays import namespace
 from mpifed.core.typing import Array
 
 
 def soft(V: Array, lam: float) -> Array:
     """The soft threshold sign(v)·max(|v| − lam, 0), elementwise: the proximal operator of lam|·|."""
-    return np.sign(V) * np.maximum(np.abs(V) - lam, 0)
+    xp = namespace(V)
+    return xp.sign(V) * xp.maximum(xp.abs(V) - lam, 0)
 
 
 def elastic_net_mean(Z: Array, lam: float, eta: float) -> Array:

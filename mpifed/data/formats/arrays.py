@@ -13,10 +13,11 @@ from mpifed.core.typing import Array
 from mpifed.data.formats.on_disk import Stored, StoredCsr
 from mpifed.data.pool import Samples, check_finite
 
+OF_SCIPY = ("data", "indices", "indptr", "shape")  # and format: what scipy.sparse.save_npz writes
 TEXT = "SU"  # kinds of numpy's types for bytes and text
 
 
-def read_samples(arrays: dict[str, Any], path: Path, part: str, texts: bool = False) -> tuple[Any, Array]:
+def read_samples(arrays: dict[str, Any], path: Path | str, part: str, texts: bool = False) -> tuple[Any, Array]:
     """X and y (d,) of the training (part "") or test ("_test") samples; UserError for wrong shapes and types.
 
     Labels may be text where ``texts`` is set.
@@ -49,15 +50,14 @@ def read_test_samples(arrays: dict[str, Any], path: Path, X: Any, sizes: Array |
     return Samples(X_test, y_test, None, sizes_test)
 
 
-def csr_of(arrays: dict[str, Any], path: Path, name: str) -> StoredCsr:
+def csr_of(arrays: dict[str, Any], path: Path | str, name: str) -> StoredCsr:
     """The CSR matrix stored as name_data, name_indices, name_indptr and name_shape."""
     keys = [f"{name}_{key}" for key in ("data", "indices", "indptr", "shape")]
     missing = [key for key in keys if key not in arrays]
-    if {"data", "indices", "indptr", "shape"} <= set(arrays):
-        raise UserError(
-            f"{path} has a matrix of scipy.sparse.save_npz and no labels: write numpy.savez(file, X_data=A.data, "
-            "X_indices=A.indices, X_indptr=A.indptr, X_shape=A.shape, y=y)"
-        )
+    if set(OF_SCIPY) <= set(arrays) and name == "X":
+        check_of_scipy(arrays, path)
+        keys = list(OF_SCIPY)
+        missing = []
     if missing:
         what = f"no {name}" if len(missing) == 4 else f"no {missing[0]}"
         raise UserError(f"{path} has {what}: it needs {name}, or {', '.join(keys[:3])} and {keys[3]}")
@@ -81,7 +81,25 @@ def csr_of(arrays: dict[str, Any], path: Path, name: str) -> StoredCsr:
     return StoredCsr(data, indices, indptr, (d, n))
 
 
-def check_real(array: Any, name: str, path: Path) -> None:
+def check_of_scipy(arrays: dict[str, Any], path: Path | str) -> None:
+    """UserError where a file of scipy.sparse.save_npz has no CSR matrix, or there are no labels beside it."""
+    if "y" not in arrays:
+        raise UserError(
+            f"{path} has a matrix of scipy.sparse.save_npz and no labels: write numpy.savez(file, X_data=A.data, "
+            'X_indices=A.indices, X_indptr=A.indptr, X_shape=A.shape, y=y), or data.join = "y.npz" with y in it'
+        )
+    form = arrays.get("format")
+    kind = "unknown"
+    if form is not None and form.shape == () and form.dtype.kind in TEXT:
+        with np.load(path, allow_pickle=False) as file:
+            kind = str(file["format"].astype(str))
+    if kind != "csr":
+        raise UserError(
+            f"{path} has a matrix of the format {kind!r}: scipy.sparse.save_npz(file, A.tocsr()) writes rows"
+        )
+
+
+def check_real(array: Any, name: str, path: Path | str) -> None:
     """UserError where an array holds anything but real numbers, such as objects, text or complex numbers."""
     dtype = getattr(array, "dtype", np.dtype(object))
     if dtype.kind not in "biuf":
@@ -94,7 +112,7 @@ def is_counts(values: Array) -> bool:
     return bool(np.all((values >= 0) & (values < 2.0**63) & (values == np.floor(values))))
 
 
-def read_vector(arrays: dict[str, Any], name: str, path: Path, texts: bool = False) -> Array:
+def read_vector(arrays: dict[str, Any], name: str, path: Path | str, texts: bool = False) -> Array:
     """The array ``name`` as a vector (d,), numbers or, with ``texts``, text; in the file also (d, 1) or (1, d)."""
     if name not in arrays:
         raise UserError(f"{path} has no {name}; it has {', '.join(arrays) or 'no arrays'}")

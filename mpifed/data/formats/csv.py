@@ -1,8 +1,10 @@
-"""Reader of CSV files, which are dense tables: text, plain, gzip or bzip2."""
+"""Reader of CSV files: text, plain, gzip or bzip2, with commas, semicolons or tabs between cells."""
 
+import csv
+import re
 import warnings
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,139 +14,211 @@ from mpifed.core.errors import UserError
 from mpifed.core.memory import LONGEST_TEXT
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.data.formats.lines import is_number, lines_of
+from mpifed.data.formats.lines import WIDEST, is_number, lines_of
+from mpifed.data.tables.table import MISSING, Column, Table
 
-Column = int | str | None  # by name, by number from 0, or by a negative number from the end
-
-
-class Layout(NamedTuple):
-    """How a table is written: the mark between cells, whether the first line has names, and what columns hold."""
-
-    mark: str
-    names: list[str]  # of the columns; the cells of the first line where there is no header
-    header: bool
-    special: dict[str, int]  # "y" and, where there is one, "client" -> column
-    words: list[int]  # special columns that hold text
+CELLS = 1 << 12  # converted at a time: more leave the cache of a core
+ROWS = 64  # at least
+COMMA = re.compile(r"-?\d+,\d+")
+OTHER_MARK = re.compile(r"-?[\d.,]+;-?[\d.,;-]+")
 
 
-def read_csv(path: Path, target: Column, client: Column) -> dict[str, Array]:
-    """X (d, n), y (d,) and, with ``client``, client (d,) of a table with commas, semicolons or tabs.
+class Writing(NamedTuple):
+    """How cells are written: texts of missing ones, decimal mark, and whether there is a header (None: see)."""
 
-    A first line with words is a header. ``target`` is the column of y (None: the last one). ``client`` is the column
-    that says which client a row belongs to. These two hold numbers or, where the first one is not a number, text.
-    """
-    layout = layout_of(path, target, client)
-    texts: dict[int, dict[str, int]] = {column: {} for column in layout.words}
-    with warnings.catch_warnings(action="ignore", category=UserWarning):  # of an empty file; the caller raises an error
+    missing: frozenset[str] = frozenset()
+    decimal: str = "."
+    header: bool | None = None
+
+
+class CsvTable(Table):
+    """A CSV file. A column whose first entry is no number holds texts."""
+
+    def __init__(self, path: Path, writing: Writing) -> None:
+        self.path = path
+        self.writing = writing
+        lines = (line.decode("utf-8-sig", errors="replace") for line in lines_of(path))
+        head = next(lines, "").strip("\r\n")
+        if not head:
+            raise UserError(f"{path} is empty")
+        bare = re.sub(r'"[^"]*"', "", head)
+        marks = [mark for mark in ";\t" if mark in bare] if writing.decimal == "," else ""
+        self.mark = max(marks or ",;\t", key=bare.count)
+        first = [cell.strip().strip("\"'") for _, row in self.rows(iter([head]), 0) for cell in row]
+        header = writing.header
+        if header is None:
+            header = is_header(first, next((row for _, row in self.rows(lines, 1)), []), writing)
+        super().__init__(str(path), first, header)
+        self.lines = np.zeros(0, np.int64)
+
+    def rows(self, lines: Iterator[str], before: int) -> Iterator[tuple[int, list[str]]]:
+        """The number of its last line and the cells of each row; UserError where quotation marks do not match."""
+        csv.field_size_limit(WIDEST)  # as lines_of has it; longer than any text that is taken
+        reader = csv.reader(lines, delimiter=self.mark, skipinitialspace=True)
         try:
+            for row in reader:
+                if row and (len(row) > 1 or row[0].strip()):
+                    yield before + reader.line_num, row
+        except csv.Error as error:
+            line = before + reader.line_num
+            raise UserError(f"{self.path}, line {line}: {error}; a quotation mark may be missing before it") from None
+
+    def read(self, wanted: Sequence[int], categories: Sequence[int]) -> list[Column]:
+        if len(wanted) < len(self.names) or categories or self.writing.decimal != ".":
+            return self.mixed(wanted, categories)
+        try:
+            return self.numbers()
+        except ValueError:  # not all cells are numbers
+            return self.mixed(wanted, categories)
+
+    def numbers(self) -> list[Column]:
+        """All columns of a table of numbers, which numpy reads faster; ValueError where it has others."""
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # of a table without rows
             table = np.loadtxt(
-                lines_of(path),
-                delimiter=layout.mark,
-                skiprows=int(layout.header),
+                lines_of(self.path),
+                delimiter=self.mark,
+                skiprows=int(self.header),
                 ndmin=2,
                 quotechar='"',
                 comments=None,
                 encoding="utf-8-sig",
-                converters={column: partial(code, found) for column, found in texts.items()},
-            ).reshape(-1, len(layout.names))
+            ).reshape(-1, len(self.names))
+        return [Column(values) for values in table.T]
+
+    def mixed(self, wanted: Sequence[int], categories: Sequence[int]) -> list[Column]:
+        """Columns of numbers and texts, of which cells may be missing."""
+        text = (line.decode("utf-8-sig" if k == 0 else "utf-8") for k, line in enumerate(lines_of(self.path)))
+        rows = self.rows(text, 0)
+        if self.header:
+            next(rows)
+        cells = [Cells(self, k, k in categories) for k in wanted]
+        numbers = [np.zeros(0, np.int64)]
+        width = len(self.names)
+        while group := list(islice(rows, max(ROWS, CELLS // width))):
+            lines = [number for number, _ in group]
+            for number, row in group:
+                if len(row) != width:
+                    raise UserError(f"{self.path}, line {number}: {len(row)} columns, but the first line has {width}")
+            for column in cells:
+                k = column.k
+                column.add([row[k] for _, row in group], lines)
+            numbers.append(np.array(lines))
+        self.lines = np.concatenate(numbers)
+        return [column.column() for column in cells]
+
+    def place(self, k: int) -> str:
+        if k >= len(self.lines):  # a table of numbers
+            text = (line.decode("utf-8-sig", errors="replace") for line in lines_of(self.path))
+            self.lines = np.array([number for number, _ in self.rows(text, 0)][self.header :])
+        return f"line {self.lines[k]}"
+
+
+class Cells:
+    """The cells of column k of a table as they come, as numbers or, from the first one that is none on, as texts."""
+
+    def __init__(self, table: CsvTable, k: int, any_text: bool) -> None:
+        self.table = table
+        self.k = k
+        self.any_text = any_text
+        self.texts: dict[str, int] | None = {} if any_text else None
+        self.known = any_text  # whether an entry that is not missing has said what the column holds
+        self.codes = dict.fromkeys(table.writing.missing, MISSING)  # of texts as they were written
+        self.parts: list[Array] = []
+
+    def add(self, cells: list[str], lines: list[int]) -> None:
+        """Convert the next cells, which are in these lines; UserError for the first one that is wrong."""
+        missing = self.table.writing.missing
+        if not self.known:
+            first = next((cell.strip() for cell in cells if cell.strip() not in missing), None)
+            self.known = first is not None
+            self.texts = None if first is None or is_number(self.dotted(first)) else {}
+        if self.texts is None:
+            self.parts.append(self.numbers(cells, lines))
+            return
+        for cell in dict.fromkeys(cells):
+            if cell not in self.codes:
+                self.codes[cell] = self.code(cell.strip(), lines[cells.index(cell)])
+        self.parts.append(np.fromiter(map(self.codes.__getitem__, cells), np.int64, len(cells)))
+
+    def numbers(self, cells: list[str], lines: list[int]) -> Array:
+        """Cells as numbers: at once where all are, one by one where some are missing, written otherwise, or wrong."""
+        try:
+            return np.fromiter(map(float, cells), np.float64, len(cells))
         except ValueError:
-            raise_first_error(path, layout)
-            raise
-    arrays = {"X": np.delete(table, list(layout.special.values()), axis=1)}
-    for name, column in layout.special.items():
-        values = table[:, column]
-        arrays[name] = np.array(list(texts[column]))[values.astype(int)] if column in texts else values
-    return arrays
+            return np.array([self.number(cell.strip(), line) for cell, line in zip(cells, lines, strict=True)])
 
+    def number(self, cell: str, line: int) -> float:
+        """A cell as a number, NaN where it is missing."""
+        if cell in self.table.writing.missing:
+            return np.nan
+        try:
+            return float(self.dotted(cell))
+        except ValueError:
+            raise self.wrong(
+                f"{brief(cell)} {{}} is not a number, as the first entry is: texts that stand for missing values are "
+                "named in data.missing_texts, columns of categories in data.categories",
+                line,
+            ) from None
 
-def layout_of(path: Path, target: Column, client: Column) -> Layout:
-    """The layout of a table, from its first two lines with text."""
-    lines = (line.decode("utf-8-sig", errors="replace") for line in lines_of(path))
-    head = next(lines, "")
-    if not head:
-        raise UserError(f"{path} is empty")
-    mark = max(",;\t", key=head.count)
-    names = cells_of(head, mark)
-    second = next((cells_of(line, mark) for line in lines if line.strip()), None)
-    header = not all(map(is_number, names))
-    special = special_columns(path, names, header, target, client)
-    if header and not (isinstance(target, str) or isinstance(client, str)):
-        header = is_header(names, second, list(special.values()))
-    first = second if header else names
-    words = [column for column in special.values() if first and column < len(first) and not is_number(first[column])]
-    return Layout(mark, names, header, special, words)
+    def code(self, cell: str, line: int) -> int:
+        """The code of a text, -1 where it is missing."""
+        assert self.texts is not None
+        if cell in self.table.writing.missing:
+            return MISSING
+        if len(cell) > LONGEST_TEXT:
+            raise self.wrong(f"a text of {len(cell):,} characters {{}}: it may have {LONGEST_TEXT:,}", line)
+        if not cell.isprintable():
+            raise self.wrong(f"{brief(cell)} {{}} has characters that cannot be printed", line)
+        if cell not in self.texts and not self.any_text:
+            self.check(cell, line)
+        return self.texts.setdefault(cell, len(self.texts))
 
-
-def cells_of(line: str, mark: str) -> list[str]:
-    """The cells of a line, without blanks and quotation marks around them."""
-    return [cell.strip().strip("\"'") for cell in line.strip("\r\n").split(mark)]
-
-
-def is_header(names: Sequence[str], second: Sequence[str] | None, special: Sequence[int]) -> bool:
-    """Whether a first line with words has names: not where its only words are labels, as in the ``second`` line."""
-    features = [name for k, name in enumerate(names) if k not in special]
-    if not all(map(is_number, features)) or second is None or len(second) != len(names):
-        return True
-    numbered = [float(name) - float(features[0]) for name in features] == list(range(len(features)))
-    counted = numbered and len(features) > 1 and float(features[0]) in (0, 1)
-    return counted or any(is_number(second[k]) for k in special if not is_number(names[k]))
-
-
-def code(found: dict[str, int], cell: str) -> float:
-    """The number of a text in ``found``, which has them as they came; ValueError where it is empty or a number."""
-    text = cell.strip()
-    if not text or len(text) > LONGEST_TEXT or is_number(text):
-        raise ValueError
-    return found.setdefault(text, len(found))
-
-
-def raise_first_error(path: Path, layout: Layout) -> None:
-    """UserError with the first line that is wrong; numpy's own row numbers depend on the error."""
-    for number, line in enumerate(lines_of(path), 1):
-        cells = [cell.strip().strip('"') for cell in line.decode("utf-8-sig", errors="replace").split(layout.mark)]
-        if number <= layout.header or cells == [""]:
-            continue
-        if len(cells) != len(layout.names):
-            raise UserError(f"{path}, line {number}: {len(cells)} columns, but the first line has {len(layout.names)}")
-        for column, cell in enumerate(cells):
-            where = f"in the column {layout.names[column]!r}" if layout.header else f"in column {column}"
-            if wrong := wrong_in(cell, column, layout, where):
-                raise UserError(f"{path}, line {number}: {wrong}")
-
-
-def wrong_in(cell: str, column: int, layout: Layout, where: str) -> str:
-    """What is wrong with a cell, or nothing."""
-    if len(cell) > LONGEST_TEXT:
-        return f"a text of {len(cell):,} characters {where}: it may have {LONGEST_TEXT:,}"
-    if column not in layout.words:
-        also = "" if column in layout.special.values() else ", and features must be numbers"
-        return "" if is_number(cell) else f"{cell!r} {where} is not a number{also}"
-    if is_number(cell):
-        return f"{cell!r} {where} is a number, but the first entry is text: all must be numbers, or all text"
-    return "" if cell.strip() else f"there is no text {where}"
-
-
-def special_columns(path: Path, names: Sequence[str], header: bool, target: Column, client: Column) -> dict[str, int]:
-    """The numbers of the columns of y (None: the last one) and, where one is wanted, of client."""
-    found = {"y": column_of(path, names, header, "target", -1 if target is None else target)}
-    if client is not None:
-        found["client"] = column_of(path, names, header, "client", client)
-        if found["client"] == found["y"]:
-            right = "data.target must be another one" if target is None else "they must be two"
-            raise UserError(f"data.client = {toml_value(client)} is the column of the labels of {path}, too: {right}")
-    return found
-
-
-def column_of(path: Path, names: Sequence[str], header: bool, key: str, wanted: int | str) -> int:
-    """The number of the column that data.``key`` names; UserError where it does not exist."""
-    if isinstance(wanted, str):
-        if not header or wanted not in names:
-            found = "columns " + ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
-            raise UserError(
-                f'data.{key} = "{wanted}" is not a column of {path}, which has {found if header else "no header"}'
+    def check(self, cell: str, line: int) -> None:
+        """UserError for a text that is or was meant as a number."""
+        if OTHER_MARK.fullmatch(cell):
+            raise self.wrong(
+                f'{cell!r} {{}} has semicolons between numbers with a decimal comma: data.decimal = ","', line
             )
-        return list(names).index(wanted)
-    if not -len(names) <= wanted < len(names):
-        found = f"{len(names)} columns, counted from 0"
-        raise UserError(f"data.{key} = {wanted} is not a column of {path}, which has {found}")
-    return wanted % len(names)
+        if COMMA.fullmatch(cell):
+            raise self.wrong(f'{cell!r} {{}} has a decimal comma: data.decimal = "," reads such numbers', line)
+        if is_number(self.dotted(cell)):
+            raise self.wrong(
+                f"{cell!r} {{}} is a number, but the first entry is text: all must be numbers, or all text; "
+                f"data.categories = [{toml_value(self.table.names[self.k])}] takes both",
+                line,
+            )
+
+    def wrong(self, sentence: str, line: int) -> UserError:
+        """The error for a cell of this column, with where it stands in place of {}."""
+        return UserError(f"{self.table.path}, line {line}: {sentence.replace('{}', f'in {self.table.called(self.k)}')}")
+
+    def dotted(self, cell: str) -> str:
+        """A number with a full stop as its decimal mark."""
+        return cell.replace(",", ".") if self.table.writing.decimal == "," else cell
+
+    def column(self) -> Column:
+        """All cells that came."""
+        kind = np.float64 if self.texts is None else np.int64
+        parts = [np.zeros(0, kind), *self.parts]
+        if self.texts is None:
+            return Column(np.concatenate(parts))
+        parts = [np.where(np.isnan(part), MISSING, part).astype(np.int64) for part in parts]  # missing before a text
+        return Column(np.concatenate(parts), tuple(self.texts))
+
+
+def is_header(first: Sequence[str], second: Sequence[str], writing: Writing) -> bool:
+    """Whether a first line has names: words, unless the ``second`` line has words in the same places and no others."""
+    kinds = [is_number(cell) or cell in writing.missing for cell in first]
+    if all(kinds):
+        return False
+    if len(second) != len(first) or not any(kinds):
+        return True
+    if any(is_number(below) and not number for number, below in zip(kinds, second, strict=True)):
+        return True
+    numbers = [float(cell) for cell in first if is_number(cell)]
+    return len(numbers) > 1 and numbers[0] in (0, 1) and bool(np.all(np.diff(numbers) == 1))  # pandas numbers columns
+
+
+def brief(cell: str) -> str:
+    """A cell for a message, of a long one the beginning."""
+    return repr(cell if len(cell) <= 60 else f"{cell[:60]}…")

@@ -20,13 +20,14 @@ def lines_of(path: Path) -> Iterator[bytes]:
     """
     opener: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower(), open)
     size = path.stat().st_size
+    most = max(FLOOR, MOST_PACKED * size)
     total = 0
     with opener(path, "rb") as file:
         while line := file.readline(WIDEST + 1):
             total += len(line)
             if len(line) > WIDEST:
                 raise UserError(f"{path} is not a table: it has a line of more than {WIDEST:,} bytes")
-            if total > max(FLOOR, MOST_PACKED * size):
+            if total > most:
                 raise UserError(f"{path} is not a table: it unpacks to over {MOST_PACKED} times its {size:,} bytes")
             yield line
 

@@ -140,15 +140,20 @@ class H5Array(Stored):
     def open(self) -> Iterator[Reader]:
         import h5py
 
-        longest = max(1, check_heaps(self.path)) if self.dtype.kind == "U" else 0
-        with h5py.File(self.path, "r", locking="best-effort") as file:
-            dataset = file[self.name]
-
-            def rows(lo: int, hi: int) -> Array:
-                self.check_memory(hi - lo)
-                return texts(dataset, lo, hi, longest, f"{self.name} of {self.path}") if longest else dataset[lo:hi]
-
+        with h5py.File(self.path, "r", locking="best-effort") as file, self.within(file) as rows:
             yield rows
+
+    @contextmanager
+    def within(self, file: Any) -> Iterator[Reader]:
+        """A reader of rows in the open ``file``."""
+        longest = max(1, check_heaps(self.path)) if self.dtype.kind == "U" else 0
+        dataset = file[self.name]
+
+        def rows(lo: int, hi: int) -> Array:
+            self.check_memory(hi - lo)
+            return texts(dataset, lo, hi, longest, f"{self.name} of {self.path}") if longest else dataset[lo:hi]
+
+        yield rows
 
 
 def texts(dataset: Any, lo: int, hi: int, longest: int, what: str) -> Array:
@@ -170,13 +175,17 @@ def open_h5(path: Path) -> dict[str, Any]:
     """The arrays in the root group of an HDF5 file."""
     import h5py
 
-    found = {}
     with h5py.File(path, "r", locking="best-effort") as file:
-        for name, entry in datasets(file, str(path)):
-            about = h5py.check_string_dtype(entry.dtype)
-            text = about is not None and about.length is None  # strings of any length are text in numpy, too
-            found[name] = H5Array(path, name, entry.shape, np.dtype(str if text else entry.dtype))
-    return found
+        return {name: h5_array(path, name, entry) for name, entry in datasets(file, str(path))}
+
+
+def h5_array(path: Path, name: str, entry: Any) -> H5Array:
+    """The dataset ``entry`` of a file, called ``name`` there."""
+    import h5py
+
+    about = h5py.check_string_dtype(entry.dtype)
+    text = about is not None and about.length is None  # strings of any length are text in numpy, too
+    return H5Array(path, name, entry.shape, np.dtype(str if text else entry.dtype))
 
 
 class NpzArray(Stored):

@@ -1,5 +1,6 @@
-"""Parquet files, read one column at a time."""
+"""Parquet files, of which only the columns that are asked for are read, one at a time."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,86 +9,90 @@ import numpy as np
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_memory, check_text, size_of
 from mpifed.core.typing import Array
-from mpifed.data.formats.csv import Column, special_columns
+from mpifed.data.tables.table import MISSING, Column, Table
 
 
-def read_parquet(path: Path, target: Column, client: Column) -> dict[str, Array]:
-    """X (d, n), y (d,) and, with ``client``, client (d,) of a table; ``target`` is the column of y (None: the last).
+class ParquetTable(Table):
+    """A Parquet file. Nulls and NaN are missing."""
 
-    Columns of X hold numbers or booleans; those of y and client may also hold text. X has the smallest type that holds
-    all its columns. UserError for nulls and other types.
-    """
-    import pyarrow.parquet as pq
+    def __init__(self, path: Path) -> None:
+        import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
-        schema = file.schema_arrow
-        special = special_columns(path, schema.names, True, target, client)
-        for name in schema.names:
-            if schema.names.count(name) > 1:
-                raise UserError(f"{path} has several columns {name!r}: each needs a name of its own")
-        features = [k for k in range(len(schema.names)) if k not in special.values()]
-        kinds = [number_type(schema.field(k), path) for k in features]
-        kind = np.result_type(*kinds) if kinds else np.dtype(np.float64)
-        d = file.metadata.num_rows
-        check_memory(size_of((d, len(features)), kind.itemsize), f"the {d:,} rows of {path}")
-        X = np.empty((d, len(features)), kind)
-        for column, k in enumerate(features):
-            X[:, column] = numbers(column_values(file, schema.names[k], path))
-        arrays = {"X": X}
-        for name, k in special.items():
-            values = column_values(file, schema.names[k], path)
-            found = texts(values, f"the column {schema.names[k]!r} of {path}")
-            if found is None:
-                number_type(schema.field(k), path)
-                found = numbers(values)
-            arrays[name] = found
-    return arrays
+        self.path = path
+        with pq.ParquetFile(path) as file:
+            super().__init__(str(path), file.schema_arrow.names)
+
+    def read(self, wanted: Sequence[int], categories: Sequence[int]) -> list[Column]:
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(self.path) as file:
+            d = file.metadata.num_rows
+            check_memory(size_of((d, len(wanted)), 4), f"the {d:,} rows of {self.path}")
+            return [self.column(file, self.names[k]) for k in wanted]
+
+    def column(self, file: Any, name: str) -> Column:
+        """A column of the file. UserError where it holds neither numbers, booleans nor texts."""
+        values = file.read(columns=[name], use_threads=False).column(name)
+        kind = values.type.value_type if is_dictionary(values) else values.type
+        what = f"the column {name!r} of {self.path}"
+        if is_text(kind):
+            return texts(values, what)
+        if is_dictionary(values):
+            values = values.cast(kind)
+        check_number(kind, what)
+        return Column(numbers(values, kind))
 
 
-def column_values(file: Any, name: str, path: Path) -> Any:
-    """A column of a file as one Arrow array; UserError where it has a null."""
-    values = file.read(columns=[name], use_threads=False).column(name)
-    if values.null_count:
-        row = values.is_null().index(True).as_py()
-        nulls = f"{values.null_count} null{'s' * (values.null_count > 1)}"
-        raise UserError(
-            f"{path} has {nulls} in the column {name!r}, the first one in row {row} (rows are counted from 0): "
-            "fill them in or drop these rows"
-        )
-    return values
-
-
-def number_type(field: Any, path: Path) -> np.dtype[Any]:
-    """numpy's type for the numbers of a column; UserError where it holds something else."""
+def is_dictionary(values: Any) -> bool:
+    """Whether an Arrow array has codes of categories."""
     import pyarrow.types as kinds
 
-    if kinds.is_boolean(field.type):
-        return np.dtype(np.int8)
-    if kinds.is_integer(field.type) or kinds.is_floating(field.type):
-        return np.dtype(field.type.to_pandas_dtype())
-    if kinds.is_decimal(field.type):
-        return np.dtype(np.float64)
-    raise UserError(
-        f"the column {field.name!r} of {path} has the type {field.type}: it must have numbers or booleans; "
-        "replace text by columns of numbers, or leave it out"
-    )
+    return bool(kinds.is_dictionary(values.type))
 
 
-def numbers(values: Any) -> Array:
-    """Numbers of an Arrow array as numpy's."""
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type is one of texts."""
+    import pyarrow.types as kinds
+
+    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
+
+
+def check_number(kind: Any, what: str) -> None:
+    """UserError where ``what`` has a type of no numbers or booleans."""
+    import pyarrow.types as kinds
+
+    if kinds.is_temporal(kind):
+        raise UserError(
+            f"{what} has the type {kind}: replace dates and times by numbers, such as days since the first, "
+            "or name the column in data.ignore"
+        )
+    if not (kinds.is_boolean(kind) or kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_decimal(kind)):
+        raise UserError(
+            f"{what} has the type {kind}: it must have numbers, booleans or texts; name it in data.ignore, "
+            "or leave it out"
+        )
+
+
+def numbers(values: Any, kind: Any) -> Array:
+    """Numbers of an Arrow array as numpy's smallest type that holds them, NaN where there is a null."""
     import pyarrow as pa
 
-    return np.asarray(values.cast(pa.float64()) if pa.types.is_decimal(values.type) else values)
+    if pa.types.is_boolean(kind):
+        values = values.cast(pa.int8())
+    if pa.types.is_decimal(kind) or (values.null_count and not pa.types.is_floating(kind)):
+        values = values.cast(pa.float64())
+    return np.asarray(values)
 
 
-def texts(values: Any, what: str) -> Array | None:
-    """Texts of an Arrow array, also those of a dictionary of categories, as numpy's; None where it has others."""
+def texts(values: Any, what: str) -> Column:
+    """Texts of an Arrow array, also those of a dictionary of categories, as codes."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
-        return None
     found = values.cast(pa.large_string())
     check_text(pc.max(pc.utf8_length(found)).as_py() or 0, what)
-    return np.asarray(found.to_pylist(), dtype=str)
+    coded = pc.dictionary_encode(found).combine_chunks()
+    if isinstance(coded, pa.ChunkedArray):  # of an empty column
+        return Column(np.zeros(0, np.int64), ())
+    codes = np.asarray(coded.indices.fill_null(MISSING)).astype(np.int64)
+    return Column(codes, tuple(coded.dictionary.to_pylist()))

@@ -75,10 +75,14 @@ TWICE = pa.Table.from_arrays([pa.array([1, 2])] * 3, names=["a", "a", "y"])
 @pytest.mark.parametrize(
     ("columns", "options", "sentence"),
     [
-        ({"a": [1.0, None, None], "y": [0, 1, 0]}, {}, r"x\.parquet has 2 nulls in the column 'a', the first one"),
-        ({"a": [1.0, 2.0], "y": [None, 1]}, {}, r"1 null in the column 'y', the first one in row 0 .*drop these rows$"),
-        ({"a": [1.0, 2.0], "y": [0.0, np.nan]}, {}, r"row 1 of y of .*x\.parquet is not finite"),
-        ({"a": ["red", "blue"], "y": [0, 1]}, {}, r"the column 'a' of .*x\.parquet has the type string: it must have"),
+        ({"a": [1.0, None, None], "y": [0, 1, 0]}, {}, r"x\.parquet has 2 missing cells: 'a' \(2\), the fir"),
+        ({"a": [1.0, 2.0], "y": [None, 1]}, {}, r"1 missing cell: .* in the column 'y' in row 0 .*fill in means$"),
+        ({"a": [1.0, 2.0], "y": [0.0, np.nan]}, {}, r"1 missing cell: 'y' \(1\), the first one .* row 1 "),
+        (
+            {"a": ["1", "2"], "y": [0, 1]},
+            {},
+            r"the column 'a' of .*x\.parquet holds numbers as texts, such as '1': conv",
+        ),
         ({"a": [[1, 2], [3]], "y": [0, 1]}, {}, r"the column 'a' of .*x\.parquet has the type list"),
         ({"a": [1, 2], "y": [[0], [1]]}, {}, r"the column 'y' of .*x\.parquet has the type list"),
         (GOOD, {"target": "z"}, r'data\.target = "z" is not a column of .*x\.parquet, which has columns a, y$'),

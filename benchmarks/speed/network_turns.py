@@ -1,0 +1,80 @@
+"""One repetition of ``benchmarks.speed.networks``: ours, the plain loop and vmap in turn, once their models agree."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from benchmarks.speed.models import Case
+from benchmarks.speed.network_runs import distance, ours, same_batches, samples, start, study
+from benchmarks.speed.plain_networks import LOOPS, batched, loaded, shuffled, sliced
+
+CLOSEST = 1e-2  # deviation of models that differ by rounding, which two rounds of Adam on ResNet-8 carry to 0.002
+GROUP = 25  # clients of a pass of vmap, of 5, 10, 25 and 50 the best for MLP on an AMD EPYC with 512 KB of L2
+
+
+class Turn(NamedTuple):
+    """One repetition: CPU seconds of a round of ours, the loop and vmap, and of evaluating by ours and the loop."""
+
+    ours: float
+    loop: float
+    vmap: float
+    ours_evaluating: float
+    loop_evaluating: float
+    deviation: float
+
+
+class Measured(NamedTuple):
+    """What is measured."""
+
+    case: Case
+    problem: str
+    method: str
+    rounds: int
+    overrides: tuple[str, ...] = ()
+    loader: bool = False
+
+
+def prepare(job: Measured) -> Callable[[], Turn]:
+    """A repetition, to be run, after the models have been compared."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    torch.set_num_threads(1)
+    case, clients = job.case, range(job.case.clients)
+    setup = study(case, job.method, job.rounds, job.problem, job.overrides)
+    x, parts = start(setup), samples(setup, case)
+    make = LOOPS[job.method]
+    checked = make(case.make(), x, parts, same_batches(setup, parts))
+    for _ in range(2):
+        checked.round(clients)
+    two = ours(study(case, job.method, 2, job.problem, job.overrides), time.process_time)
+    deviation = distance(checked.module, checked.server, two.x, x)
+    if not deviation < CLOSEST:
+        sys.exit(f"{case.name}, {job.method}: ours and the loop end at different models, {deviation:.1e} apart")
+    loop = make(case.make(), x, parts, (loaded if job.loader else sliced)(parts))
+    together = batched(case.make())
+    A, b = (torch.stack([part[k] for part in parts]) for k in range(2))
+
+    def vmapped() -> None:
+        for group in torch.arange(len(A)).split(GROUP):
+            together(loop.server, *shuffled(A[group], b[group]))
+
+    def run() -> Turn:
+        mine = ours(setup, time.process_time)
+        plain = clock(lambda: loop.round(clients), job.rounds - 1)
+        bound = clock(vmapped, job.rounds - 1) if job.method == "fedavg" else np.nan
+        return Turn(mine.round, plain, bound, mine.evaluating, clock(loop.evaluate, 1), deviation)
+
+    return run
+
+
+def clock(job: Callable[[], object], count: int) -> float:
+    """CPU seconds of a call, after one that warms up."""
+    job()
+    begun = time.process_time()
+    for _ in range(count):
+        job()
+    return (time.process_time() - begun) / count

@@ -1,0 +1,114 @@
+"""Arrays of numpy and tensors on a device, and for each of them the functions of the array-API standard.
+
+Numpy is its own namespace. That of tensors is array_api_compat.torch, which is imported when the first tensor is there.
+"""
+
+import sys
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.errors import UserError
+from mpifed.core.typing import Array
+
+CREATING = ("arange", "empty", "eye", "full", "linspace", "ones", "zeros")  # functions without an array to begin from
+
+
+class Namespace:
+    """The array-API standard for tensors on one ``device``: the ``f.xp`` of its clients.
+
+    New arrays lie on the device. As with numpy, those of real numbers have double precision where no ``dtype`` says
+    otherwise.
+    """
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+        self._functions = standard()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._functions, name)
+        if name in CREATING:
+            found = partial(self._created, found, name)
+        setattr(self, name, found)  # so that the next use finds it at once
+        return found
+
+    def asarray(self, value: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+        """A tensor on the device, from numbers, a numpy array or a tensor."""
+        torch = pytorch()
+        if isinstance(value, torch.Tensor):
+            return value.to(self.device, dtype, copy=bool(copy))
+        return torch.tensor(np.asarray(value), dtype=dtype, device=self.device)
+
+    def _created(self, function: Any, name: str, *args: Any, dtype: Any = None) -> Any:
+        whole = name == "arange" or (name == "full" and not isinstance(args[1], float))
+        if dtype is None and not whole:
+            dtype = self._functions.float64
+        return function(*args, dtype=dtype, device=self.device)
+
+
+def namespace(array: Any) -> Any:
+    """The functions of the array-API standard for an array: numpy itself for numpy's."""
+    if isinstance(array, np.ndarray | np.generic):
+        return np
+    if is_tensor(array):
+        return on(array.device)
+    from array_api_compat import array_namespace
+
+    return array_namespace(array)
+
+
+@cache
+def on(device: Any) -> Namespace:
+    """The namespace of a device, made once."""
+    return Namespace(device)
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of torch; without torch there are none."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def is_real(value: Any) -> bool:
+    """Whether a value is an array of real numbers, of numpy or on a device."""
+    if is_tensor(value):
+        return not value.is_complex()
+    plain = isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray)
+    return plain and value.dtype.kind in "fiub"
+
+
+def to_numpy(array: Any) -> Array:
+    """A numpy array with the numbers of an array, wherever they are; of numpy, the array itself."""
+    if isinstance(array, np.ndarray):
+        return array
+    return array.detach().cpu().numpy() if is_tensor(array) else np.asarray(array)
+
+
+def put_at(array: Any, index: Any, values: Any) -> None:
+    """Write ``values`` to the places ``index`` along the last axis of an array, as np.put_along_axis does."""
+    if isinstance(array, np.ndarray):
+        np.put_along_axis(array, index, values, -1)
+    elif is_tensor(values):
+        array.scatter_(-1, index, values)
+    else:
+        array.scatter_(-1, index, float(values))
+
+
+def pytorch() -> Any:
+    """The module torch; UserError where it is not installed."""
+    try:
+        import torch
+    except ImportError as error:
+        raise UserError(f"arrays on a device need PyTorch ({error}): pip install 'mpifed[torch]'") from None
+    return torch
+
+
+def standard() -> Any:
+    """The module array_api_compat.torch; UserError where it is not installed."""
+    pytorch()
+    try:
+        import array_api_compat.torch as functions
+    except ImportError as error:
+        raise UserError(f"arrays on a device need array-api-compat ({error}): pip install 'mpifed[torch]'") from None
+    return functions

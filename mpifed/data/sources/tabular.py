@@ -1,0 +1,124 @@
+"""What data of tables have in common: which columns are what, and how they become features."""
+
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.core.toml import toml_value
+from mpifed.core.typing import Count
+from mpifed.data.base import Data, Dataset
+from mpifed.data.formats.arrays import read_samples
+from mpifed.data.partition import Iid, Partition
+from mpifed.data.pool import deal
+from mpifed.data.standardise import How, Standardised, WithOnes
+from mpifed.data.tables import samples
+from mpifed.data.tables.coding import coded, names_of, numbering, train_notes
+from mpifed.data.tables.missing import fill, known_rows, rows_of
+from mpifed.data.tables.outcomes import labels
+from mpifed.data.tables.roles import roles_of
+from mpifed.data.tables.table import Key, Matched, Table
+
+Keys = list[int | str] | int | str
+Share = Annotated[float, Meta(ge=0, lt=1)]
+
+
+class Tabular(Data):
+    """Base of data from tables: one sample a row, columns by name or, in a table without header, by number from 0."""
+
+    refused: ClassVar[dict[str, str]] = {
+        "label": "the column of the labels is data.target (or data.time and data.event)",
+        "labels": "a table has one column of labels, data.target (or data.time and data.event)",
+        "weights": "samples count alike, and clients as [objective] says",
+        "weight": "samples count alike, and clients as [objective] says",
+        "offset": "no problem takes an offset of samples from a table yet",
+        "exposure": "no problem takes an exposure of samples from a table yet",
+    }
+
+    clients: Annotated[
+        Count | None,
+        Meta(description="number of clients m (default: that of the file's sizes or client column, else 128)"),
+    ] = None  # type: ignore[assignment]
+    usual: ClassVar[Partition] = Iid()
+    partition: Partition | None = None
+    test: Annotated[
+        Share | str,
+        Meta(description="share of each client's samples kept for testing, or the column that says train or test"),
+    ] = 0.0
+    target: Annotated[
+        Key | None, Meta(description="column of y in a table, by name or number from 0 (default: the last)")
+    ] = None
+    client: Annotated[Key | None, Meta(description="column of a table that says which client a row belongs to")] = None
+    time: Annotated[Key | None, Meta(description="column of times: the label is one with its event")] = None
+    event: Annotated[Key | None, Meta(description="column that is 1 where the event came at that time, else 0")] = None
+    above: Annotated[float | None, Meta(description="labels become 1 above this number, else 0")] = None
+    features: Annotated[Keys | None, Meta(description="columns of features (default: all others)")] = None
+    ignore: Annotated[Keys | None, Meta(description="columns that are not read")] = None
+    categories: Annotated[
+        Keys | None, Meta(description="columns with numbers that are categories, as those of texts are")
+    ] = None
+    levels: Annotated[
+        Literal["drop-first", "all"],
+        Meta(description="levels of a category with a column of zeros and ones: all, or all but the first one"),
+    ] = "drop-first"
+    missing: Annotated[
+        Literal["refuse", "drop", "mean", "client-mean"],
+        Meta(description="missing cells: refused, their rows dropped, or filled with means of the training samples"),
+    ] = "refuse"
+    standardise: Annotated[
+        How | None,
+        Meta(
+            description="features with mean 0 and deviation 1 in the training samples: of all, of each client, or of "
+            "all by sums that clients send (default: as they are)"
+        ),
+    ] = None
+    standardise_levels: Annotated[bool, Meta(description="standardise the columns of categories, too")] = False
+    ones: Annotated[bool, Meta(description="append a column of ones: the last parameter is an intercept")] = False
+
+    def last(self, table: Table) -> int:
+        """The column of labels where none is named."""
+        return (len(table.table.names) if isinstance(table, Matched) else len(table.names)) - 1
+
+    def of_table(self, table: Table, seed: int, dtype: str) -> Dataset:
+        """The data set of a table; UserError where its columns are not what the options say."""
+        roles = roles_of(self, table)
+        special = list(roles.special().values())
+        wanted = sorted({*roles.features, *special})
+        columns = dict(zip(wanted, table.read(wanted, roles.categories), strict=True))
+        known = known_rows(table, columns, special, self.missing)
+        table.kept = np.flatnonzero(known.rows)
+        if len(table.kept) < len(known.rows):
+            columns = {k: column.rows(table.kept) for k, column in columns.items()}
+        y, about = labels(table, roles, columns, self.above)
+        own = samples.owned(table, roles, columns)
+        if own.client is not None:
+            samples.contradiction(
+                len(own.names), self, table.source, "has a column" if roles.client is not None else "are"
+            )
+        made = coded(table, {k: columns[k] for k in roles.features}, roles.categories, self.levels, known.lost)
+        X, y = read_samples({"X": made.X, "y": y}, table.source, "", texts=True)
+        train, test = samples.split(X, y, own, self.clients or 128)
+        pool = deal(self, train, test, seed, dtype, table.source)
+        if roles.time is not None:
+            pool.classes = 0  # of which times have none
+        if own.client is not None:
+            named = "the files" if roles.client is None else f"the column {toml_value(self.client)}"
+            pool.division = f"by {named}"
+        pool.features = names_of(made.features)
+        pool.table = made.features
+        pool.owners = own.names
+        if "mean" in self.missing:
+            fill(pool, pool.features, self.missing == "client-mean")
+        found = [*known.notes, *table.notes(), *about, *made.notes]
+        found += [
+            *numbering(made.features, X, table.source),
+            *train_notes(made.features, pool.train.X, rows_of(pool.train)[0]),
+        ]
+        pool.notes += tuple(found)
+        return self.prepared(pool)
+
+    def prepared(self, dataset: Dataset) -> Dataset:
+        """The data set with features as ``standardise`` and ``ones`` say."""
+        if self.standardise is not None:
+            dataset = Standardised(dataset, self.standardise, self.standardise_levels)
+        return WithOnes(dataset) if self.ones else dataset

@@ -1,0 +1,103 @@
+"""Which column of a table is what: label, client, test, time, event, or a feature."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from mpifed.core.errors import UserError
+from mpifed.core.toml import toml_value
+from mpifed.data.tables.table import Key, Table
+
+WORDS = {"target": "labels", "client": "clients", "test": "test rows", "time": "times", "event": "events"}
+
+
+class Roles(NamedTuple):
+    """Numbers of columns; None where no column is that."""
+
+    target: int | None
+    client: int | None
+    test: int | None
+    time: int | None
+    event: int | None
+    features: list[int]
+    categories: list[int]  # those of the features that the user calls categories
+
+    def special(self) -> dict[str, int]:
+        """The columns that are no features, by what they are."""
+        return {key: k for key in WORDS if (k := getattr(self, key)) is not None}
+
+
+def roles_of(options: Any, table: Table) -> Roles:
+    """What the options of [data] call each column; UserError for columns that are not there, or are two things."""
+    given = {key: getattr(options, key) for key in WORDS}
+    found = {key: table.find(key, value) for key, value in given.items() if isinstance(value, int | str)}
+    if (options.time is None) != (options.event is None):
+        lacking, there = ("event", "time") if options.event is None else ("time", "event")
+        raise UserError(
+            f"data.{there} needs data.{lacking}: the label of a person is a time, and whether the event came then"
+        )
+    if options.time is not None and options.target is not None:
+        raise UserError("data.target does not go with data.time and data.event, which are the label: leave it out")
+    if options.time is None and options.target is None:
+        found["target"] = options.last(table)
+    check_different(options, table, found)
+    ignored = [table.find("ignore", key) for key in listed(options.ignore)]
+    for key, k in found.items():
+        if k in ignored:
+            right = "data.target must be another one" if key == "target" and options.target is None else "take it out"
+            raise UserError(
+                f"data.ignore has {table.called(k)} of {table.source}, which is that of the {WORDS[key]}: {right}"
+            )
+    features = feature_columns(options, table, found, ignored)
+    categories = [table.find("categories", key) for key in listed(options.categories)]
+    for k in categories:
+        if k not in features:
+            raise UserError(
+                f"data.categories has {table.called(k)} of {table.source}, which is no feature: take it out"
+            )
+    roles = {key: found.get(key) for key in WORDS}
+    return Roles(**roles, features=features, categories=categories)
+
+
+def listed(keys: Any) -> list[Key]:
+    """The columns that an option names, one or several, or none."""
+    if keys is None:
+        return []
+    return keys if isinstance(keys, list) else [keys]
+
+
+def check_different(options: Any, table: Table, found: dict[str, int]) -> None:
+    """UserError where a column is two things; clients and test rows may share one (train_0, test_0)."""
+    for key, k in found.items():
+        for other in WORDS:
+            if other == key or found.get(other) != k or {key, other} == {"client", "test"}:
+                continue
+            first, second = sorted((key, other), key=lambda name: name in ("target", "time"))
+            shown = toml_value(getattr(options, first))
+            right = (
+                "data.target must be another one"
+                if options.target is None and second == "target"
+                else "they must be two"
+            )
+            raise UserError(
+                f"data.{first} = {shown} is the column of the {WORDS[second]} of {table.source}, too: {right}"
+            )
+
+
+def feature_columns(options: Any, table: Table, found: dict[str, int], ignored: Sequence[int]) -> list[int]:
+    """The columns of the features: those listed, or all that are nothing else; in the order of the table."""
+    if options.features is None:
+        keys = [table.names.index(table.key)] if hasattr(table, "key") else []
+        return [k for k in range(len(table.names)) if k not in found.values() and k not in ignored and k not in keys]
+    features = [table.find("features", key) for key in listed(options.features)]
+    for key, k in found.items():
+        if k in features:
+            raise UserError(
+                f"data.features has {table.called(k)} of {table.source}, which is that of the {WORDS[key]}: take it out"
+            )
+    if ignored:
+        raise UserError(
+            "data.ignore and data.features contradict each other: one of them says which columns are features"
+        )
+    if len(set(features)) < len(features):
+        raise UserError(f"data.features names a column twice: {', '.join(map(toml_value, listed(options.features)))}")
+    return sorted(features)

@@ -1,0 +1,136 @@
+"""The samples of clients in a table: who owns each row, and which rows are for testing."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mpifed.core.errors import UserError
+from mpifed.core.toml import toml_value
+from mpifed.core.typing import Array
+from mpifed.data.labels import listed
+from mpifed.data.partition import edges
+from mpifed.data.pool import Samples
+from mpifed.data.tables.roles import Roles
+from mpifed.data.tables.table import Column, Stacked, Table
+
+FOLDS = {
+    "train": False,
+    "training": False,
+    "0": False,
+    "false": False,
+    "test": True,
+    "testing": True,
+    "1": True,
+    "true": True,
+}
+MARKS = "_-:. "  # between train or test and the name of a client
+
+
+class Owned(NamedTuple):
+    """Whose each row is, (d,), and the names of the clients; None where a partition is to say."""
+
+    client: Array | None
+    names: tuple[str, ...]
+    test: Array | None  # whether a row is for testing, (d,)
+
+
+def owned(table: Table, roles: Roles, columns: dict[int, Column]) -> Owned:
+    """Whose each row is, and whether it is for testing."""
+    client = None if roles.client is None else columns[roles.client].plain()
+    test = None
+    if roles.test is not None:
+        words = columns[roles.test].plain()
+        texts = [f"{word:g}" for word in words] if words.dtype.kind in "biuf" else words.tolist()
+        if roles.test == roles.client:
+            texts, client = apart(texts)
+        test = folds(table, roles.test, texts)
+    if client is None and isinstance(table, Stacked):
+        return by_file(table, test)
+    if client is None:
+        return Owned(None, (), test)
+    names, index = np.unique(client, return_inverse=True)
+    if test is not None:
+        counts = np.bincount(index[~test], minlength=len(names))
+        empty = [f"{name:g}" if names.dtype.kind in "biuf" else str(name) for name in names[counts == 0]]
+        if empty:
+            raise UserError(
+                f"{len(empty)} client{'s' * (len(empty) > 1)} of {table.source} ({listed(empty)}) "
+                "have rows for testing only: each client needs one for training"
+            )
+    shown = [f"{name:g}" for name in names] if names.dtype.kind in "biuf" else names.tolist()
+    return Owned(index, tuple(shown), test)
+
+
+def by_file(table: Stacked, test: Array | None) -> Owned:
+    """The rows of each file are those of a client."""
+    assert table.kept is not None
+    client = np.repeat(np.arange(len(table.parts)), table.sizes)[table.kept]
+    counts = np.bincount(client if test is None else client[~test], minlength=len(table.parts))
+    if not counts.all():
+        empty = table.parts[int(counts.argmin())].source
+        raise UserError(f"{empty} has no row for training: each file of data.path is a client, which needs one")
+    stems = [Path(part.source.removesuffix(".gz").removesuffix(".bz2")).stem for part in table.parts]
+    names = stems if len(set(stems)) == len(stems) else [part.source for part in table.parts]
+    return Owned(client, tuple(names), test)
+
+
+def apart(texts: Sequence[str]) -> tuple[list[str], Array]:
+    """Texts such as train_0 as train, and the client 0."""
+    folds = []
+    clients = []
+    for text in texts:
+        at = next((k for k, mark in enumerate(text) if mark in MARKS), len(text))
+        folds.append(text[:at])
+        clients.append(text[at + 1 :])
+    return folds, np.array(clients)
+
+
+def folds(table: Table, k: int, texts: Sequence[str]) -> Array:
+    """Which rows are for testing. UserError where column k says neither, or leaves no row."""
+    known = {text: FOLDS.get(text.lower()) for text in set(texts)}
+    wrong = sorted(text for text, fold in known.items() if fold is None)
+    if wrong:
+        raise UserError(
+            f"data.test: {table.called(k)} of {table.source} has {wrong[0]!r}: it must say train or test, "
+            "or 0 for training and 1 for testing"
+        )
+    test = np.array([known[text] for text in texts], bool)
+    if test.all() or not test.any():
+        raise UserError(
+            f"data.test: {table.called(k)} of {table.source} says {texts[0]!r} in all rows: some must be for training, "
+            "some for testing"
+        )
+    return test
+
+
+def split(X: Any, y: Array, own: Owned, m: int) -> tuple[Samples, Samples | None]:
+    """Training and test samples. Without clients of their own, test rows are dealt out evenly, in order, to ``m``."""
+    if own.client is None:
+        if own.test is None:
+            return Samples(X, y, None, None), None
+        rows = np.flatnonzero(own.test)
+        tests = Samples(X[rows], y[rows], None, np.diff(edges(len(rows), m)))
+        return Samples(X[~own.test], y[~own.test], None, None), tests
+    order = np.argsort(own.client, kind="stable")
+    m = len(own.names)
+    if own.test is None:
+        return Samples(X, y, order, np.bincount(own.client, minlength=m)), None
+    train, test = (
+        Samples(X, y, order[mask[order]], np.bincount(own.client[mask], minlength=m)) for mask in (~own.test, own.test)
+    )
+    return train, test
+
+
+def contradiction(m: int, options: Any, source: str, has: str) -> None:
+    """UserError for options that contradict data that say themselves whose each row is."""
+    if options.clients not in (None, m):
+        raise UserError(
+            f"data.clients = {options.clients} contradicts {source}, which {has} of {m} clients: leave it out"
+        )
+    if options.partition is not None:
+        raise UserError(
+            f"data.partition = {toml_value(options.partition.label())} contradicts {source}, which {has} of {m} "
+            "clients and so defines the rows of each: leave it out"
+        )

@@ -1,0 +1,210 @@
+"""Tables whose columns have names: read from files or data frames, below one another or matched by a key."""
+
+import difflib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mpifed.core.errors import UserError
+from mpifed.core.toml import toml_value
+from mpifed.core.typing import Array
+from mpifed.data.blocks import starts_of
+
+Key = int | str  # a column by its name, by its number from 0, or by a negative number from the end
+MISSING = -1  # the code of a text that is missing
+
+
+class Column(NamedTuple):
+    """Numbers (d,), NaN where they are missing; or, with ``texts``, codes (d,) of these, -1 where they are missing."""
+
+    values: Array
+    texts: tuple[str, ...] | None = None
+
+    def missing(self) -> Array:
+        """Where nothing is known: (d,)."""
+        if self.texts is not None:
+            return self.values == MISSING
+        return np.isnan(self.values) if self.values.dtype.kind == "f" else np.zeros(len(self.values), bool)
+
+    def rows(self, rows: Array) -> "Column":
+        """The column with some of its rows."""
+        return Column(self.values[rows], self.texts)
+
+    def plain(self) -> Array:
+        """Numbers, or texts as an array of these; "" where one is missing."""
+        return self.values if self.texts is None else np.array([*self.texts, ""])[self.values]
+
+
+class Table:
+    """A table of which columns are read when they are asked for.
+
+    ``source``: what error messages call it. ``names``: of its columns. ``header``: whether they are its own; otherwise
+    they are numbers.
+    """
+
+    def __init__(self, source: str, names: Sequence[str], header: bool = True) -> None:
+        self.source = source
+        self.names = list(names) if header else [str(k) for k in range(len(names))]
+        self.header = header
+        self.kept: Array | None = None  # the rows in use after some have been left out
+        twice = next((name for name in self.names if header and self.names.count(name) > 1), None)
+        if twice is not None:
+            raise UserError(f"{source} has several columns {twice!r}: each needs a name of its own")
+
+    def read(self, wanted: Sequence[int], categories: Sequence[int]) -> list[Column]:
+        """The columns of these numbers; those of ``categories`` may hold numbers and texts."""
+        raise NotImplementedError
+
+    def row(self, k: int) -> str:
+        """What to call the row k of those in use in a message, after read()."""
+        return self.place(k if self.kept is None else int(self.kept[k]))
+
+    def place(self, k: int) -> str:
+        """What to call row k."""
+        return f"row {k} (rows are counted from 0)"
+
+    def notes(self) -> list[str]:
+        """Sentences about what was read."""
+        return []
+
+    def called(self, k: int) -> str:
+        """What to call column k in a message."""
+        return f"the column {self.names[k]!r}" if self.header else f"column {k}"
+
+    def name(self, k: int) -> str:
+        """What to call column k among features."""
+        return self.names[k] if self.header else f"column {k}"
+
+    def find(self, key: str, wanted: Key) -> int:
+        """The number of the column that data.``key`` names; UserError where it does not exist."""
+        if isinstance(wanted, int):
+            if not -len(self.names) <= wanted < len(self.names):
+                found = f"{len(self.names)} columns, counted from 0"
+                raise UserError(f"data.{key} = {wanted} is not a column of {self.source}, which has {found}")
+            return wanted % len(self.names)
+        if wanted in self.names:
+            return self.names.index(wanted)
+        found = "columns " + ", ".join(self.names[:8]) + (" …" if len(self.names) > 8 else "")
+        near = difflib.get_close_matches(wanted, self.names, 1) if self.header else []
+        raise UserError(
+            f"data.{key} = {toml_value(wanted)} is not a column of {self.source}, which has "
+            + (found if self.header else "no header: name columns by their numbers from 0")
+            + (f"; did you mean {near[0]!r}?" if near else "")
+        )
+
+
+class Stacked(Table):
+    """Tables with the same columns, one below the other."""
+
+    def __init__(self, parts: Sequence[Table]) -> None:
+        first = parts[0]
+        for part in parts[1:]:
+            if (part.names, part.header) != (first.names, first.header):
+                raise UserError(
+                    f"files of one table have the same columns: unlike {first.source}, {part.source} has "
+                    + difference(first.names, part.names)
+                )
+        super().__init__(f"{first.source} and {len(parts) - 1} more", first.names, first.header)
+        self.parts = parts
+        self.sizes = np.zeros(len(parts), np.int64)
+
+    def read(self, wanted: Sequence[int], categories: Sequence[int]) -> list[Column]:
+        found = [part.read(wanted, categories) for part in self.parts]
+        self.sizes = np.array([len(columns[0].values) for columns in found])
+        return [self.joined(k, columns) for k, columns in zip(wanted, zip(*found, strict=True), strict=True)]
+
+    def joined(self, k: int, columns: Sequence[Column]) -> Column:
+        """One column of those of the parts. UserError where some have texts and others numbers."""
+        known = [column for column in columns if not column.missing().all()]
+        kinds = {column.texts is None for column in known}
+        if len(kinds) > 1:
+            raise UserError(
+                f"{self.called(k)} holds numbers in some of the files {self.source}, and texts in others: "
+                f"data.categories = [{toml_value(self.names[k])}] takes both"
+            )
+        if False not in kinds:
+            empty = [np.full(len(column.values), np.nan) for column in columns]
+            return Column(
+                np.concatenate([e if c.texts is not None else c.values for c, e in zip(columns, empty, strict=True)])
+            )
+        texts = tuple(dict.fromkeys(text for column in known for text in column.texts or ()))
+        place = {text: code for code, text in enumerate(texts)}
+        parts = []
+        for column in columns:
+            codes = np.array([*(place[text] for text in column.texts or ()), MISSING])
+            parts.append(codes[column.values if column.texts is not None else np.full(len(column.values), MISSING)])
+        return Column(np.concatenate(parts), texts)
+
+    def place(self, k: int) -> str:
+        part = int(np.searchsorted(starts_of(self.sizes), k, side="right")) - 1
+        return f"{self.parts[part].place(k - int(starts_of(self.sizes)[part]))} of {self.parts[part].source}"
+
+
+def difference(names: Sequence[str], others: Sequence[str]) -> str:
+    """What is different about the names of other columns."""
+    lacking = [name for name in names if name not in others]
+    if lacking:
+        return f"no column {lacking[0]!r}"
+    more = [name for name in others if name not in names]
+    return f"also a column {more[0]!r}" if more else "them in another order"
+
+
+class Matched(Table):
+    """A table with the columns of ``other`` beside its own, matched by the one column that both have.
+
+    ``unmatched``: how many rows of ``table`` the other one lacks; they are left out.
+    """
+
+    def __init__(self, table: Table, other: Table) -> None:
+        common = [name for name in table.names if name in other.names] if table.header and other.header else []
+        if len(common) != 1:
+            found = f"they share {', '.join(map(repr, common))}" if common else "they share none"
+            raise UserError(
+                f"{other.source} is matched with {table.source} by one column of the same name, but {found}"
+            )
+        super().__init__(table.source, [*table.names, *(name for name in other.names if name != common[0])])
+        self.key = common[0]
+        self.table = table
+        self.other = other
+        self.found = np.zeros(0, np.int64)
+        self.unmatched = 0
+
+    def read(self, wanted: Sequence[int], categories: Sequence[int]) -> list[Column]:
+        own = len(self.table.names)
+        mine = [k for k in wanted if k < own]
+        keys = [table.names.index(self.key) for table in (self.table, self.other)]
+        others = {k: self.other.names.index(self.names[k]) for k in wanted if k >= own}
+        left = self.table.read([*mine, keys[0]], [*(k for k in categories if k < own), keys[0]])
+        right = self.other.read([*others.values(), keys[1]], [*(others[k] for k in categories if k >= own), keys[1]])
+        at = self.match(left[-1], right[-1])
+        self.found = np.flatnonzero(at >= 0)
+        self.unmatched = len(at) - len(self.found)
+        found = {k: column.rows(self.found) for k, column in zip(mine, left, strict=False)}
+        found |= {k: column.rows(at[self.found]) for k, column in zip(others, right, strict=False)}
+        return [found[k] for k in wanted]
+
+    def notes(self) -> list[str]:
+        lacking = f"{self.unmatched:,} rows of {self.source} are left out, which {self.other.source} lacks"
+        return [lacking] if self.unmatched else []
+
+    def match(self, mine: Column, theirs: Column) -> Array:
+        """The row of the other table for each row, -1 where there is none. UserError where there are several."""
+        names = theirs.plain().astype(str)
+        order = np.argsort(names, kind="stable")
+        rising = names[order]
+        twice = np.flatnonzero(rising[1:] == rising[:-1])
+        if twice.size:
+            raise UserError(
+                f"{self.other.source} has several rows with {self.key} = {str(rising[twice[0]])!r}: it must have one"
+            )
+        wanted = mine.plain().astype(str)
+        at = np.minimum(np.searchsorted(rising, wanted), len(rising) - 1)
+        if not len(rising) or not (rising[at] == wanted).any():
+            raise UserError(
+                f"no row of {self.table.source} has a row in {self.other.source} with the same {self.key!r}"
+            )
+        return np.where(rising[at] == wanted, order[at], -1)
+
+    def place(self, k: int) -> str:
+        return self.table.place(int(self.found[k]))

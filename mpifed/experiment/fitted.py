@@ -1,0 +1,196 @@
+"""A final model as a statistical fit: standard errors from the Hessian, by model and by client, and what it cost.
+
+The samples are read again, in this process and in double precision; nothing of it travelled in the run.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from scipy.stats import norm, t
+
+from mpifed.core.errors import UserError
+from mpifed.core.memory import check_memory, size_of
+from mpifed.core.typing import Array
+from mpifed.data.base import Dataset
+from mpifed.data.cache import Cache
+from mpifed.experiment.prepare import Prepared, gathered
+from mpifed.experiment.settings import Experiment
+from mpifed.federation.scaled_local import ScaledLocal
+from mpifed.results.fit import LEVEL, Fit
+from mpifed.results.result import Result
+
+SINGULAR = 1e-13  # least eigenvalue of a Hessian that can be inverted, as a part of the largest
+
+
+class Model(NamedTuple):
+    """What a study makes of its samples; ``whole``: whether f is their mean loss, ``estimated``: its dispersion."""
+
+    samples: int
+    whole: bool
+    estimated: bool
+    dispersion: float
+    likelihood: float
+    law: Any  # of coefficients over their standard errors
+
+
+class Sums(NamedTuple):
+    """What is added up over the clients at x: f, ∇f, ∇²f, Σ p_i² g_i g_iᵀ, and of all samples Pearson's statistic."""
+
+    f: float
+    gradient: Array  # (n,)
+    hessian: Array  # (n, n)
+    meat: Array  # (n, n)
+    pearson: float
+    convexity: float
+
+
+def fitted(result: Result, config: Experiment, cache: Cache | None = None) -> Fit:
+    """The fit at the final model of a result. UserError where the problem has no Hessian, or it is singular."""
+    problem = config.problem
+    if not problem.has("hess"):
+        raise UserError(f"{problem.label()} has no Hessian, from which standard errors are taken")
+    if result.x is None:
+        raise UserError("the result has no final model: the run did not come to its end")
+    parts = gathered(msgspec.structs.replace(config, dtype="float64", kernels="numpy"), cache)
+    x = result.x.astype(float)
+    if len(x) != parts.setup.start.size:
+        raise UserError(
+            f"the data have changed: the result has {len(x)} coefficients, and now there are {parts.setup.start.size}"
+        )
+    check_memory(4 * size_of((len(x), len(x)), 8), f"4 matrices of {len(x):,} × {len(x):,} numbers")
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return summary(result, config, parts, x)
+
+
+def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fit:
+    """The same for the samples of ``parts`` and coefficients x (n,)."""
+    n = len(x)
+    m = parts.setup.m
+    sums = added(parts, x)
+    inverse = inverted(sums.hessian)
+    model = modelled(config, parts, sums, x)
+    error = np.sqrt(model.dispersion * np.diag(inverse) / model.samples)
+    robust = np.full(n, np.nan)
+    if m > 1:
+        robust = np.sqrt(np.diag(inverse @ sums.meat @ inverse) * m / (m - 1))
+    used = robust if np.isnan(model.dispersion) else error
+    width = model.law.ppf((1 + LEVEL) / 2) * used
+    length = float(np.linalg.norm(sums.gradient))
+    return Fit(
+        names=names(parts.data, n),
+        x=x,
+        error=error,
+        robust=robust,
+        law="t" if model.estimated else "z",
+        statistic=x / used,
+        p=2 * model.law.sf(np.abs(x / used)),
+        low=x - width,
+        high=x + width,
+        samples=model.samples,
+        clients=m,
+        dispersion=model.dispersion,
+        likelihood=model.likelihood,
+        aic=2 * (n + model.estimated) - 2 * model.likelihood,
+        f=sums.f,
+        gradient=length,
+        distance=length / sums.convexity if sums.convexity > 0 else math.nan,
+        decrement=math.sqrt(max(0.0, float(sums.gradient @ inverse @ sums.gradient))),
+        rounds=result.cr,
+        bytes=int(result.rounds["bytes_up"][-1] + result.rounds["bytes_down"][-1]),
+        hessian_bytes=8 * m * (n * (n + 1) // 2 + 2 * n),  # x down, ∇f_i and half of ∇²f_i up
+        notes=notes(config, model, m, n),
+    )
+
+
+def modelled(config: Experiment, parts: Prepared, sums: Sums, x: Array) -> Model:
+    """The model of a study: its dispersion and likelihood, NaN where f is not the likelihood of all samples."""
+    problem = config.problem
+    sizes = parts.data.sizes
+    d = int(np.sum(sizes))
+    whole = config.objective.weights == "samples" or len(set(sizes.tolist())) == 1
+    if not (whole and problem.has("log_likelihood")):
+        return Model(d, whole, False, math.nan, math.nan, norm())
+    if not problem.has("pearson"):
+        return Model(d, whole, False, 1.0, logarithm(parts, x, 1.0), norm())
+    free = d - len(x)
+    if free <= 0:
+        raise UserError(f"{d} samples are too few for {len(x)} coefficients and a dispersion")
+    return Model(d, whole, True, sums.pearson / free, logarithm(parts, x, sums.pearson / d), t(free))
+
+
+def added(parts: Prepared, x: Array) -> Sums:
+    """The sums over all clients at x (n,)."""
+    host = parts.host
+    assert host is not None
+    setup = parts.setup
+    if setup.factors is not None:
+        setup = setup._replace(local=ScaledLocal)
+    n = len(x)
+    m = setup.m
+    problem = setup.problem
+    f = pearson = convexity = 0.0
+    gradient = np.zeros(n)
+    hessian, meat = np.zeros((n, n)), np.zeros((n, n))
+    for _, block, ids in host.whole:
+        local = setup.local(block, setup, ids, (0, 0))
+        values, G = local.value_grad(x)
+        f += float(values.sum()) / m
+        gradient += G.sum(axis=0) / m
+        meat += G.T @ G / m**2
+        hessian += local.hess(np.tile(x, (len(local), 1))).sum(axis=0) / m
+        if problem.has("pearson"):
+            pearson += float(problem.pearson(block, x).sum())
+        if problem.has("convexity"):
+            convexity += float(local.convexity().sum()) / m
+    return Sums(f, gradient, hessian, meat, pearson, convexity)
+
+
+def logarithm(parts: Prepared, x: Array, dispersion: float) -> float:
+    """The log-likelihood of all samples, with the dispersion that makes it largest or is known."""
+    assert parts.host is not None
+    problem = parts.setup.problem
+    return sum(float(problem.log_likelihood(block, x, dispersion).sum()) for _, block, _ in parts.host.whole)
+
+
+def inverted(H: Array) -> Array:
+    """H⁻¹ (n, n). UserError where H is singular."""
+    values = np.linalg.eigvalsh(H)
+    if not values[0] > SINGULAR * values[-1]:
+        raise UserError(
+            "the Hessian at this model is singular, so the data do not determine its coefficients: some columns depend "
+            "on each other, such as all levels of a category beside a column of ones, or the classes can be separated"
+        )
+    return np.linalg.inv(H)
+
+
+def names(data: Dataset, n: int) -> list[str]:
+    """The name of each coefficient: that of its column, or x with its number."""
+    known = [str(name) for name in getattr(data, "features", ())]
+    found = known if known else [f"x{j}" for j in range(min(n, data.n))]
+    return found + ["intercept"] * (n - len(found)) if n - len(found) in (0, 1) else [f"x{j}" for j in range(n)]
+
+
+def notes(config: Experiment, model: Model, m: int, n: int) -> list[str]:
+    """What the numbers do not cover."""
+    problem = config.problem
+    found = []
+    penalty = next((key for key in ("lam", "mu") if getattr(problem, key, 0)), None)
+    if penalty is not None:
+        found.append(
+            f"problem.{penalty} = {getattr(problem, penalty):g} draws coefficients towards 0: standard errors are "
+            "those of the fit with it, and say nothing of this bias"
+        )
+    if not problem.has("log_likelihood"):
+        found.append(f"{problem.label()} has no likelihood: standard errors are those by client alone")
+    elif not model.whole:
+        found.append(
+            'clients weigh the same whatever their sizes: with objective.weights = "samples" f is the likelihood of '
+            "all samples, and there are standard errors of the model too"
+        )
+    if m <= n:
+        found.append(f"standard errors by client are too small with {m} clients for {n} coefficients")
+    if not config.stop.gradient and config.algorithm.label() not in ("newton", "fednl"):
+        found.append("the run had no stop.gradient: look at the Newton decrement for how far it came")
+    return found

@@ -1,0 +1,144 @@
+"""Where clients live on a device: samples and state are tensors there, and what travels is numpy's.
+
+Only client methods know of the device: what they receive is moved there, and what they return comes back. Servers,
+messages, sums, compressors, masks and checkpoints work as they do with clients in memory.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import groupby, pairwise
+from typing import Any
+
+import numpy as np
+
+from mpifed.core.arrays import on, to_numpy
+from mpifed.core.typing import Array
+from mpifed.data.base import Dataset
+from mpifed.data.blocks import Block
+from mpifed.data.device_block import FEW, DeviceBlock, coarse, grouped
+from mpifed.data.fill import SameSizeBlocks
+from mpifed.federation.device_sums import DeviceCollected, subtotals
+from mpifed.federation.host import Answer, Host
+from mpifed.federation.method import Method
+from mpifed.federation.on_device import DeviceRows, OnDevice
+from mpifed.federation.request import Collected, Layout, Reply, Request
+from mpifed.federation.setup import Setup
+from mpifed.federation.sums import finite
+from mpifed.federation.wire.stage import Visit
+
+ROOM = 1 << 28  # bytes of samples that are computed on at a time, at most
+
+
+class DeviceHost(Host):
+    """The same as Host with samples and state on a ``device``.
+
+    All blocks of clients of one size have the same number of clients, ``room``: fewer are filled up by repeating the
+    first, and what comes of these is dropped. Then no bit of a client's result depends on who else is called. It is
+    about as many as a round with ``cohort`` clients of all m calls, of those sizes.
+    """
+
+    def __init__(self, setup: Setup, data: Dataset, lo: int, hi: int, device: Any, cohort: int) -> None:
+        super().__init__(setup, data, lo, hi)
+        self.device = device
+        self.collected = lambda count, dtype, lend: DeviceCollected(count, dtype, on(device))
+        self.running = lambda ids, dtype, tree: DeviceCollected(len(ids), dtype, on(device))
+        self.use(setup.algorithm)
+        self.evaluation: Any = OnDevice(self.evaluation)
+        counts = np.bincount([coarse(int(-(-d // 4) * 4)) for d in data.sizes])
+        groups = []
+        for D, alike in groupby(self.same_size, lambda group: coarse(group.blocks[0].b.shape[1])):
+            share = -(-cohort * int(counts[D]) // setup.m)
+            most = max(FEW, ROOM // max(1, D * data.n * self.dtype.itemsize))
+            room = min(-(-share // FEW) * FEW, most)
+            groups.append(self._grouped(list(alike), D, room))
+        self.same_size = groups
+        self.blocks = [block for group in groups for block in group.blocks]
+        self.starts = np.cumsum([0, *map(len, self.blocks)])
+        parts = [slice(a, b) for a, b in pairwise(self.starts.tolist())]
+        self.whole = [(part, block, self.ids[part]) for part, block in zip(parts, self.blocks, strict=True)]
+        self.edges = np.cumsum([0, *map(len, self.same_size)])
+
+    def _grouped(self, alike: Sequence[SameSizeBlocks], D: int, room: int) -> SameSizeBlocks:
+        """Groups of clients on the device, with their test samples."""
+        group = grouped(alike, D, self.device, room, DeviceBlock)
+        begin = 0
+        for block in [block for same in alike for block in same.blocks]:
+            for rows, tests in block.tests:
+                self._add_tests(group, begin + rows, tests)
+            begin += len(block)
+        return group
+
+    def _add_tests(self, group: SameSizeBlocks, positions: Array, tests: Block) -> None:
+        """Give test samples to the blocks of the clients at ``positions`` of a group, rising."""
+        whole = DeviceBlock.moved([tests], tests.b.shape[1], on(self.device))
+        numbers = group.starts.searchsorted(positions, "right") - 1
+        for k in np.unique(numbers).tolist():
+            found = np.flatnonzero(numbers == k)
+            own = whole.part(slice(int(found[0]), int(found[-1]) + 1))
+            rows = positions[found] - group.starts[k]
+            group.blocks[k].tests.append((rows, own))
+            own.training = group.blocks[k], rows
+
+    def use(self, method: Method) -> None:
+        self.algorithm: Any = OnDevice(method)
+
+    def join(self) -> None:
+        super().join()
+        self.state = type(self.state)(*map(self._rows, self.state))
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        super().restore(arrays)
+        self.state = type(self.state)(*map(self._rows, self.state))
+
+    def _rows(self, field: Array) -> DeviceRows:
+        return DeviceRows(on(self.device).asarray(field))
+
+    def _run(self, request: Request, answer: Answer) -> tuple[Collected, Array | None]:
+        return super()._run(request, partial(filled, request.each is not None, answer))
+
+    def _closed(self, request: Request, found: Any, ids: Array | None) -> tuple[Reply, int]:
+        tensor = found.tensor
+        layout = found.layout
+        if request.last is not None:
+            field = getattr(self.state, request.last)
+            tensor = (field if self.sorted else field[self.slot]).rows.reshape(len(field), -1)
+            layout = Layout((field.shape[1:],))
+            ids = None
+        if request.reduce == "sum":
+            total = subtotals(tensor, ids, self.lo, self.tree)
+            if finite(total):
+                return Reply(total, layout), 0
+        found.rows = to_numpy(tensor)
+        return super()._closed(request, found, ids)
+
+
+def filled(each: bool, answer: Answer, visit: Visit, *args: Any) -> tuple[Any, Any]:
+    """The new state and the reply of the clients of a visit, computed with as many clients as their block has room for.
+
+    ``each``: the last argument has a row for each client.
+    """
+    f, picks, state = visit
+    count, room = len(f), f.block.room  # type: ignore[attr-defined]
+    if count == room or (not f.block.parts and f.block.place is None):
+        return answer(visit, *args)
+    rows = np.concatenate([np.arange(count), np.zeros(room - count, np.intp)])
+    if each:
+        args = (*args[:-1], args[-1][rows])
+    slots = np.arange(picks.start, picks.stop) if isinstance(picks, slice) else picks
+    more = Visit(f.take(rows), slots[rows], type(state)(*[field[rows] for field in state]))
+    more.f.block.tests = f.block.tests
+    new, reply = answer(more, *args)
+    if new is more.state:
+        return state, first(reply, count)
+    pairs = zip(state, more.state, new, strict=True)
+    kept = type(state)(*[before if after is seen else after[:count] for before, seen, after in pairs])
+    return kept, first(reply, count)
+
+
+def first(reply: Any, count: int) -> Any:
+    """The reply of the first ``count`` clients."""
+    if isinstance(reply, dict):
+        return {name: part[:count] for name, part in reply.items()}
+    if isinstance(reply, tuple):
+        return tuple([part[:count] for part in reply])
+    return None if reply is None else reply[:count]

@@ -1,0 +1,86 @@
+"""The weights with which samples at risk count at each event of a survival model, from their scores."""
+
+import numpy as np
+
+from mpifed.core.typing import Array
+from mpifed.data.blocks import Block
+from mpifed.problems.risk_sets import RiskSets, risk_sets
+from mpifed.problems.wide_hazards import WideHazards
+
+WIDE = 0.4  # of the least exponent: where scores of a client differ by more, sums of e^z are computed from logarithms
+
+
+class Hazards:
+    """p_kj = e^{z_j}(1 − s_kj)/D_k for the E events k of a block and the samples j at risk, at scores z (c, D).
+
+    D_k = Σ_j e^{z_j}(1 − s_kj). With ``efron`` s_kj is 0, 1/e … (e − 1)/e for the e events k at the time of an event j,
+    else 0. No p is formed: all sums over j or k are cumulative sums along time, in units of the largest e^z.
+    """
+
+    def __init__(self, block: Block, Z: Array, efron: bool) -> None:
+        self.sets: RiskSets = block.note("risk sets", risk_sets)
+        self.Z = Z
+        self.wide, self.far = None, None
+        top = Z.max(axis=1, keepdims=True)
+        far = top[:, 0] - Z.min(axis=1) > -WIDE * np.log(np.finfo(Z.dtype).tiny)
+        if far.any():
+            self.far = np.flatnonzero(far)
+            self.wide = WideHazards(risk_sets(block.take(self.far)), Z[self.far], efron)
+            self.of_far = far[self.sets.owner]
+            Z = np.where(far[:, None], top, Z)
+        self.top = top
+        self.E = np.exp(Z - top)
+        self.sorted = self.E.take(self.sets.order)
+        self.D = np.cumsum(self.sorted, axis=1).take(self.sets.risk)
+        self.ties = self.sets.ties if efron and len(self.sets.ties.events) else None
+        if self.ties is not None:
+            self.own = self.sorted.take(self.sets.events[self.ties.events])
+            self.D[self.ties.events] -= self.ties.share * self.ties.total(self.own)
+
+    def ln_d(self) -> Array:
+        """ln D_k: (E,)."""
+        found = np.log(self.D) + self.top[self.sets.owner, 0]
+        if self.wide is not None:
+            found[self.of_far] = self.wide.ln_d
+        return found
+
+    def expected(self) -> Array:
+        """Σ_k p_kj, the events that the model expects of each sample: (c, D)."""
+        found = self._spread(1 / self.D)
+        if self.wide is not None:
+            found[self.far] = self.wide.expected()
+        return np.maximum(found, 0, out=found)
+
+    def mean(self, values: Array) -> Array:
+        """Σ_j p_kj v_j for v (c, D) or (c, D, n), by falling time: (E,) or (E, n)."""
+        extra = values.shape[2:]
+        own, D = (part.reshape(*part.shape, *(1,) * len(extra)) for part in (self.sorted, self.D))
+        found = np.cumsum(own * values, axis=1).reshape(-1, *extra)[self.sets.risk]
+        if self.ties is not None:
+            places = self.sets.events[self.ties.events]
+            parts = own.reshape(-1, *own.shape[2:])[places] * values.reshape(-1, *extra)[places]
+            share = self.ties.share.reshape(-1, *(1,) * len(extra))
+            found[self.ties.events] -= share * self.ties.total(parts)
+        found /= D
+        if self.wide is not None:
+            found[self.of_far] = self.wide.mean(values[self.far])
+        return found
+
+    def spread(self, values: Array) -> Array:
+        """Σ_k p_kj v_k for v (E,): (c, D)."""
+        found = self._spread(values / self.D)
+        if self.wide is not None:
+            found[self.far] = self.wide.spread(values[self.of_far])
+        return found
+
+    def _spread(self, values: Array) -> Array:
+        """Σ_k e^{z_j}(1 − s_kj) v_k for v (E,): (c, D)."""
+        level = np.zeros_like(self.E)
+        level.reshape(-1)[self.sets.back] = values
+        found = np.cumsum(level, axis=1).take(self.sets.upto)
+        found *= self.E
+        if self.ties is not None:
+            tied = self.ties.events
+            part = self.own * self.ties.total(self.ties.share * values[tied])
+            found.reshape(-1)[self.sets.samples[tied]] -= part
+        return found

@@ -1,0 +1,77 @@
+"""What Poisson, gamma and Huber regression share: a bias that is not regularised, and the mean e^z of a log link."""
+
+from typing import Annotated, ClassVar
+
+import numpy as np
+from msgspec import Meta
+
+from mpifed.core.typing import Array
+from mpifed.data.base import Dataset
+from mpifed.data.blocks import Block
+from mpifed.data.intercept import WithOnes
+from mpifed.problems.linear_model import LinearModel
+
+
+class Regression(LinearModel):
+    """f_i(x) = (1/d_i) Σ_j ℓ(⟨a_j, w⟩ + bias, b_j) + (lam/2)‖w‖² with the parameters x = [w | bias]."""
+
+    lam: Annotated[float, Meta(ge=0, description="regularisation λ of w, not of the bias")] = 0.0
+    bias: Annotated[bool, Meta(description="whether scores have a bias, the last parameter")] = True
+
+    def fitted(self, data: Dataset) -> Dataset:
+        data = super().fitted(data)
+        return WithOnes(data) if self.bias else data
+
+    def weight(self, d: Array) -> Array:
+        return np.full(len(d), self.lam)
+
+    def penalty(self, X: Array) -> Array:
+        W = X[..., : X.shape[-1] - self.bias]
+        return np.vecdot(W, W) / 2
+
+    def penalty_grad(self, X: Array) -> Array:
+        return X * self.penalty_hessian(X)
+
+    def penalty_hessian(self, X: Array) -> Array:
+        ones = np.ones_like(X)
+        if self.bias:
+            ones[..., -1] = 0
+        return ones
+
+    def convexity(self, block: Block) -> Array:
+        """α_i = lam: (c,); 0 with a bias, which lam does not cover."""
+        return np.full(len(block), 0.0 if self.bias else self.lam)
+
+
+class LogLink(Regression):
+    """A regression whose mean is e^z, and whose deviance is recorded."""
+
+    offers: ClassVar[dict[str, str]] = Regression.offers | {
+        name: f"{Regression.offers[name].partition(';')[0]}, but that of e^z has none"
+        for name in ("lipschitz", "majorizer_inverse")
+    }
+
+    def measured(self) -> tuple[str, ...]:
+        return ("deviance",)
+
+    def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
+        """The mean deviance of each client's samples: (c,)."""
+        return (np.vecdot(block.w, self.deviance(block.matvec(X), block.b)),)
+
+    def deviance(self, Z: Array, b: Array) -> Array:
+        """Twice what ℓ is above its least value for the label b, elementwise."""
+        raise NotImplementedError
+
+
+def exponential(Z: Array) -> tuple[Array, Array, Array]:
+    """e^z and its first two derivatives, elementwise; where z is large the quadratic that continues it.
+
+    It begins at a third of the largest exponent: 236, in single precision 29. No label has such a mean, but a step
+    that is too long leads there, and with a finite f a line search can shorten it.
+    """
+    cut = Z.dtype.type(np.log(np.finfo(Z.dtype).max) / 3)
+    E = np.exp(np.minimum(Z, cut))
+    beyond = np.maximum(Z - cut, 0)
+    if not beyond.any():
+        return E, E, E
+    return E * (1 + beyond + beyond * beyond / 2), E * (1 + beyond), E

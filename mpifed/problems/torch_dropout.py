@@ -1,0 +1,85 @@
+"""Dropout with masks that are functions of a client, a step and a position, whoever is computed beside it.
+
+The mask of the ℓ-th layer keeps position i of a client's activation where hash(seed, ℓ, i) mod 2³² ≥ p·2³². The seed is
+a checksum of the client's parameters, labels and first sample, so it is another one in every step. All arithmetic is
+that of whole numbers modulo 2⁶⁴: no result depends on the order of sums, on the device or on the number of ranks.
+"""
+
+from typing import Any
+
+from mpifed.problems.torch_device import pytorch
+
+GOLDEN = -7046029254386353131  # odd numbers with bits that look random, from SplitMix64, modulo 2⁶⁴
+FIRST = -4658895280553007687
+SECOND = -7723592293110705685
+PLANES = {"Dropout": None, "Dropout1d": 1, "Dropout2d": 2, "Dropout3d": 3}  # axes that live or die together
+BITS = {8: "int64", 4: "int32", 2: "int16"}  # whole numbers as long as real ones of so many bytes
+
+
+class Masked:
+    """The forward pass of a dropout layer, whose buffer ``seed`` holds the seed of the client and step."""
+
+    def __init__(self, layer: Any, number: int) -> None:
+        self.layer = layer
+        self.number = number
+        self.axes = PLANES[type(layer).__name__]
+        self.calls = 0  # of this forward pass of the network: a layer that is used twice has two masks
+
+    def __call__(self, values: Any) -> Any:
+        p = self.layer.p
+        if not self.layer.training or not p:
+            return values
+        self.calls += 1
+        shape = values.shape
+        if self.axes is not None:
+            shape = shape[: values.ndim - self.axes] + (1,) * self.axes
+        torch = pytorch()
+        start = self.layer.seed + wrapped((self.number + 1000 * self.calls) * FIRST)
+        hashed = mixed(start + GOLDEN * torch.arange(shape.numel(), device=values.device))
+        kept = (hashed & 0xFFFFFFFF) >= int(p * 2**32)
+        factor = 0.0 if p == 1 else 1 / (1 - p)
+        return values * (kept.to(values.dtype) * factor).view(shape)
+
+
+def replace(module: Any) -> dict[str, Masked]:
+    """Give the dropout layers of a module masks of this kind; the names of their seeds, and the layers."""
+    torch = pytorch()
+    found: dict[str, Masked] = {}
+    for name, part in module.named_modules():
+        if type(part).__module__ == "torch.nn.modules.dropout" and type(part).__name__ in PLANES:
+            part.register_buffer("seed", torch.zeros((), dtype=torch.int64), persistent=False)
+            part.forward = found[f"{name}.seed".lstrip(".")] = Masked(part, len(found))
+    return found
+
+
+def wrapped(number: int) -> int:
+    """A whole number modulo 2⁶⁴, as a signed one of 64 bits."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
+def mixed(z: Any) -> Any:
+    """A hash of whole numbers of 64 bits: the last steps of SplitMix64."""
+    z = (z ^ ((z >> 30) & 0x3FFFFFFFF)) * SECOND
+    z = (z ^ ((z >> 27) & 0x1FFFFFFFFF)) * FIRST
+    return z ^ ((z >> 31) & 0x1FFFFFFFF)
+
+
+def checksum(values: Any) -> Any:
+    """Σ_k (2 a_k + 1) bits_k over the bits of each row of real numbers, with fixed numbers a_k: (g,) int64."""
+    torch = pytorch()
+    rows = values.reshape(len(values), -1)
+    if rows.is_floating_point():
+        rows = rows.view(getattr(torch, BITS[rows.element_size()]))
+    factors = mixed(GOLDEN * torch.arange(rows.shape[1], device=rows.device)) | 1
+    return (rows * factors.to(rows.dtype)).sum(1, dtype=torch.int64)
+
+
+def seeds(X: Any, targets: Any, w: Any, first: Any) -> Any:
+    """A seed (g,) for each client with parameters X (g, n), targets and weights (g, k), and first samples (g, …)."""
+    labels = checksum((targets * (w > 0)).to(X.dtype))
+    return mixed(mixed(mixed(checksum(X)) + labels) + checksum(first))
+
+
+def of_piece(seed: Any, k: int) -> Any:
+    """The seeds for the k-th piece of the samples."""
+    return seed + wrapped(k * SECOND)

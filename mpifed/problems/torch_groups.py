@@ -1,0 +1,181 @@
+"""Clients of a network in groups: torch.func.vmap computes many of them at once.
+
+All clients of a group have as many rows of samples; those that are padding are copies of a sample, with weight 0. A
+client has the same bits in every group, because only such numbers of clients are used for which a rehearsal has shown
+it; where there are fewer, one of them is repeated.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mpifed.core.typing import Array
+from mpifed.data.blocks import Block
+from mpifed.data.sparse_block import SparseBlock
+from mpifed.problems import torch_dropout
+from mpifed.problems.torch_network import GROUP, Network
+from mpifed.problems.torch_rehearsal import Form, Rehearsal
+from mpifed.problems.torch_replay import Replay
+
+
+class Found(NamedTuple):
+    """Values f (c,), gradients (c, n) or None, and scores (c, D, …) of clients."""
+
+    f: Any
+    gradient: Any
+    scores: Any
+
+
+class Groups:
+    """The clients of blocks in groups. ``reason``: why they are computed one at a time; empty where they are not."""
+
+    def __init__(self, net: Network, wanted: bool) -> None:
+        self.net = net
+        self.torch = net.torch
+        self.size = GROUP[net.device.type]
+        self.passes: dict[Form, Replay] = {}
+        self.rehearsal = Rehearsal(net, self.one_pass, self.size)
+        self.reason = refused(net) if wanted else "problem.batched is false"
+
+    def why(self, form: Form) -> str:
+        """Why clients are computed one at a time in passes of this form; empty where they are not."""
+        return self.reason or self.rehearsal.why(form)
+
+    def run(self, block: Block, X: Any, gradient: bool, train: bool) -> Found | None:
+        """f, ∇f if ``gradient``, and the scores at X (n,) or (c, n); None where clients go one at a time."""
+        if self.reason:
+            return None
+        X = self.tensor(X)
+        forms = self.forms(block, gradient, train, X.dtype)
+        if any(self.rehearsal.why(form) for form in set(forms)):
+            return None
+        samples = self.samples(block, X.dtype)
+        with self.torch.no_grad():
+            found = [self._group(rows, forms, (X, *samples)) for rows in self.rows(len(block), forms)]
+            if len(found) == 1:
+                return found[0]
+            f, g, scores = zip(*found, strict=True)
+            return Found(self.torch.cat(f), self.torch.cat(g) if gradient else None, self.torch.cat(scores))
+
+    def forms(self, block: Block, gradient: bool, train: bool, dtype: Any) -> list[Form]:
+        """The passes over the samples of a block, each with so many rows of every client."""
+        D = block.b.shape[1]
+        step = self.net.piece(block.n * dtype.itemsize)
+        lam = bool(self.net.options.lam)
+        return [Form(min(step, D - k), gradient, train, dtype, lam and k == 0) for k in range(0, D, step)]
+
+    def rows(self, c: int, forms: list[Form]) -> Iterator[list[int]]:
+        """The clients of each group, by position; the first of them again where they are too few."""
+        for first in range(0, c, self.size):
+            rows = list(range(first, min(first + self.size, c)))
+            while not all(self.rehearsal.fits(form, len(rows)) for form in set(forms)):
+                rows.append(first)
+            yield rows
+
+    def _group(self, rows: list[int], forms: list[Form], parts: tuple[Any, ...]) -> Found:
+        """What is found of the clients at positions ``rows``, each of them once."""
+        count = len(set(rows))
+        X, A, b, w = (part if part.ndim == 1 else chosen(part, rows) for part in parts)
+        X = X.expand(len(rows), -1).contiguous()
+        seed = self.torch.zeros(len(rows), dtype=self.torch.int64, device=X.device)
+        if forms[0].train and self.net.masks:
+            seed = torch_dropout.seeds(X, b, w, A[:, :1])
+        found: list[Found] = []
+        first = 0
+        for k, form in enumerate(forms):
+            part = slice(first, first + form.rows)
+            first += form.rows
+            piece = (A[:, part].reshape(len(rows), form.rows, *self.net.options.shape), b[:, part], w[:, part])
+            found.append(self.one_pass(form, X, *piece, torch_dropout.of_piece(seed, k)))
+        f, g, scores = found[0]
+        for more in found[1:]:
+            f = f + more.f
+            g = g if g is None else g + more.gradient
+        if len(found) > 1:
+            scores = self.torch.cat([one.scores for one in found], 1)
+        return Found(f[:count], g if g is None else g[:count], scores[:count])
+
+    def one_pass(self, form: Form, X: Any, samples: Any, b: Any, w: Any, seed: Any) -> Found:
+        """One pass of vmap over clients at X (g, n), with samples (g, k, …), b and w (g, k), and seeds (g,)."""
+        if form not in self.passes:
+            self.passes[form] = Replay(self.function(form), self.torch)
+        self.net.norms.mode(self.net.module, form.train)
+        if self.net.options.loss.targets == "classes":
+            b = b.to(self.torch.int64)
+        if self.net.options.integers:
+            samples = samples.to(self.torch.int64)
+        return Found(*self.passes[form](X, samples, b, w, seed))
+
+    def function(self, form: Form) -> Any:
+        """The function of a pass: arrays of a group -> values, gradients or None, and scores."""
+        net, torch = self.net, self.torch
+        constants = net.constants_in(form.dtype)
+        weights = torch.from_numpy(net.weights).to(net.device)
+
+        def loss(x: Any, samples: Any, b: Any, w: Any, seed: Any) -> tuple[Any, Any]:
+            value, scores = net.loss(net.split(x), constants | dict.fromkeys(net.masks, seed), samples, b, w)
+            if form.ridge:
+                value = value + net.options.lam / 2 * (x * weights).square().sum()
+            return value, scores
+
+        if not form.gradient:
+            alone = torch.func.vmap(loss)
+
+            def value(*arrays: Any) -> tuple[Any, Any, Any]:
+                f, scores = alone(*arrays)
+                return f, None, scores
+
+            return value
+        both = torch.func.vmap(torch.func.grad_and_value(loss, has_aux=True))
+
+        def value_grad(*arrays: Any) -> tuple[Any, Any, Any]:
+            gradient, (f, scores) = both(*arrays)
+            return f, gradient, scores
+
+        return value_grad
+
+    def samples(self, block: Block, dtype: Any) -> tuple[Any, Any, Any]:
+        """Samples (c, D, features), labels and weights (c, D) on the device; padding is a copy of the first sample."""
+        A: Any = block.A
+        if isinstance(block, SparseBlock):
+            A = np.zeros((*block.b.shape, block.n), block.b.dtype)
+            for i, rows in enumerate(A):
+                own = block.dense(i)[: len(rows)]
+                rows[: len(own)] = own
+        A, b, w = (self.tensor(part) for part in (A, block.b, block.w))
+        if not bool((w > 0).all()):
+            A = self.torch.where((w > 0)[:, :, None], A, A[:, :1])
+        return A, b, w
+
+    def classes(self, block: Block, scores: Any) -> Array:
+        """The predicted classes (c, D) from scores (c, D, …), 0 on the padding; like the labels of the block."""
+        found = self.net.classes(scores.flatten(0, 1))
+        if not len(found):
+            return np.zeros(block.b.shape, np.intp)
+        return self.like(block.b, found.view(block.b.shape)) * (block.w > 0)
+
+    def like(self, given: Any, found: Any) -> Any:
+        """What was found as an array of the kind of those that were given."""
+        return found if self.torch.is_tensor(given) else found.cpu().numpy()
+
+    def tensor(self, values: Any) -> Any:
+        """An array as a tensor on the device, without a copy where that is possible."""
+        if not self.torch.is_tensor(values):
+            values = self.torch.from_numpy(np.require(values, requirements=("C", "A", "W")))
+        return values.to(self.net.device)
+
+
+def chosen(part: Any, rows: list[int]) -> Any:
+    """The rows of a tensor; a view where they are neighbours."""
+    first = rows[0]
+    return part[first : first + len(rows)] if len(set(rows)) == len(rows) else part[rows]
+
+
+def refused(net: Network) -> str:
+    """Why the clients of a network cannot be computed in groups; empty where they can."""
+    if net.norms.live:
+        return "batch normalisation makes the loss of a sample depend on the others in its mini-batch"
+    if net.mean:
+        return "the loss is a mean over the samples of a mini-batch, not one number for each of them"
+    return ""

@@ -1,0 +1,66 @@
+"""A fit as a page for a terminal, and as a table of coefficients in Markdown, LaTeX and CSV."""
+
+import math
+from collections.abc import Callable
+
+from mpifed.core.errors import UserError
+from mpifed.report import tables
+from mpifed.report.tables import ABSENT, Number, Table
+from mpifed.results.fit import LEVEL, Fit
+
+FORMS: dict[str, Callable[[Table], str]] = {
+    "terminal": tables.terminal,
+    "markdown": tables.markdown,
+    "latex": tables.latex,
+    "csv": tables.comma_separated,
+}
+
+
+def page(title: str, fit: Fit, form: str = "terminal") -> str:
+    """The fit in one of FORMS; but for CSV with what it is about above and what it does not cover below."""
+    if form not in FORMS:
+        raise UserError(f"--format {form} is wrong: it must be {', '.join(FORMS)}")
+    table = FORMS[form](coefficients(fit))
+    if form == "csv":
+        return table
+    lines = [title, *about(fit)]
+    below = [f"note: {note}" for note in fit.notes]
+    if form == "latex":
+        return "\n".join([*(f"% {line}" for line in lines), table, *(f"% {line}" for line in below)])
+    return "\n".join([*lines, "", table, *([""] if below else []), *below])
+
+
+def coefficients(fit: Fit) -> Table:
+    """A row for each coefficient."""
+    table = Table([("coefficient", "coefficient")], ["coefficient"], [[name] for name in fit.names], [1.0])
+    side = f"{100 * LEVEL:.0f} %"
+    columns = {
+        "estimate": ("estimate", fit.x),
+        "standard_error": ("std error", fit.error),
+        "standard_error_by_client": ("by client", fit.robust),
+        "statistic": (fit.law, fit.statistic),
+        "p": ("p", fit.p),
+        "low": (f"{side} from", fit.low),
+        "high": ("to", fit.high),
+    }
+    for name, (head, values) in columns.items():
+        table.add((head, tables.escaped(head)), name, [Number(float(value)) for value in values])
+    return table
+
+
+def about(fit: Fit) -> list[str]:
+    """What the table is about, line by line."""
+
+    def number(value: float) -> str:
+        return ABSENT if math.isnan(value) else f"{value:.6g}"
+
+    optimum = f"‖∇f‖ {fit.gradient:.2g}, Newton decrement {fit.decrement:.2g}"
+    if not math.isnan(fit.distance):
+        optimum += f", so ‖x − x*‖ ≤ {fit.distance:.2g}"
+    return [
+        f"{fit.samples:,} samples of {fit.clients:,} clients; f {fit.f:.8g}; log-likelihood {number(fit.likelihood)}; "
+        f"AIC {number(fit.aic)}; dispersion {number(fit.dispersion)}",
+        f"from the optimum: {optimum}",
+        f"cost: {fit.rounds} rounds, {fit.bytes:,} bytes; the Hessian and gradients of all clients, for standard "
+        f"errors: {fit.hessian_bytes:,} bytes more",
+    ]

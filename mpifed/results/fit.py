@@ -1,0 +1,40 @@
+"""What is known of the coefficients of a fit."""
+
+from typing import NamedTuple
+
+from mpifed.core.typing import Array
+
+LEVEL = 0.95  # of the intervals
+
+
+class Fit(NamedTuple):
+    """Coefficients and what is known of them; NaN where the study does not tell.
+
+    ``error`` (n,): standard errors √(φ diag(∇²f(x)⁻¹)/d), of d samples with dispersion φ. ``robust`` (n,): those of
+    H⁻¹ (Σ p_i² g_i g_iᵀ) H⁻¹ · m/(m − 1), with g_i = ∇f_i(x): right too where the samples of a client depend on each
+    other. ``statistic``, ``p``, ``low``, ``high`` (n,) are of ``error``, or of ``robust`` where there is none; by the
+    normal law, where φ is estimated by Student's with d − n degrees of freedom.
+    """
+
+    names: list[str]
+    x: Array
+    error: Array
+    robust: Array
+    statistic: Array
+    p: Array
+    low: Array
+    high: Array
+    law: str  # z or t
+    samples: int
+    clients: int
+    dispersion: float
+    likelihood: float  # the logarithm
+    aic: float
+    f: float
+    gradient: float  # ‖∇f(x)‖
+    distance: float  # bound of ‖x − x*‖, where f is strongly convex, else NaN
+    decrement: float  # √(∇fᵀ ∇²f⁻¹ ∇f): f is about half its square above f*
+    rounds: int
+    bytes: int  # of the run, up and down
+    hessian_bytes: int  # of ∇²f_i and ∇f_i from all clients, once
+    notes: list[str]

@@ -1,0 +1,109 @@
+"""A final model as a fit: the numbers of the pooled regression, and what regularisation or weights leave out."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import mpifed
+from mpifed.core.errors import UserError
+from tests.helpers.commands import mpifed as command
+
+SIZES = (40, 25, 60, 31, 44)
+D, N = sum(SIZES), 3
+RNG = np.random.default_rng(5)
+A = np.column_stack([RNG.standard_normal((D, N - 1)), np.ones(D)])
+NUMBERS = A @ [1.0, -0.5, 2.0] + RNG.standard_normal(D)
+CLASSES = (RNG.random(D) < 1 / (1 + np.exp(-A @ [1.0, -0.5, 0.3]))).astype(float)
+DOUBLE = np.column_stack([A, A[:, 0]])
+DATA = {name: mpifed.arrays(A, b, SIZES) for name, b in (("numbers", NUMBERS), ("classes", CLASSES))}
+DATA["double"] = mpifed.arrays(DOUBLE, NUMBERS, SIZES)
+CLIENT = np.repeat(range(len(SIZES)), SIZES)
+
+
+def run(problem, data, weights="samples", **more):
+    table = {"objective": {"weights": weights}, "data": DATA[data]} | more
+    return mpifed.run({"algorithm": "newton", "rounds": 20} | table, problem=problem)
+
+
+def close(found, wanted):
+    np.testing.assert_allclose(found, wanted, rtol=1e-8)
+
+
+def test_least_squares_are_those_of_all_samples_together():
+    fit = run("least-squares", "numbers").fit()
+    x, rss, *_ = np.linalg.lstsq(A, NUMBERS)
+    variance = rss[0] / (D - N)
+    error = np.sqrt(variance * np.diag(np.linalg.inv(A.T @ A)))
+    close(fit.x, x)
+    close(fit.error, error)
+    close(fit.p, 2 * stats.t(D - N).sf(np.abs(x / error)))
+    close(fit.high - fit.low, 2 * stats.t(D - N).ppf(0.975) * error)
+    close(fit.likelihood, stats.norm(A @ x, np.sqrt(rss[0] / D)).logpdf(NUMBERS).sum())
+    close(fit.aic, 2 * (N + 1) - 2 * fit.likelihood)
+    assert (fit.samples, fit.clients, fit.law, fit.notes) == (D, len(SIZES), "t", [])
+    assert fit.gradient < 1e-12 > fit.decrement
+
+
+def test_logistic_regression_is_that_of_all_samples_together():
+    fit = run({"name": "logistic", "mu": 0.0}, "classes").fit()
+    p = 1 / (1 + np.exp(-A @ fit.x))
+    assert np.abs(A.T @ (p - CLASSES)).max() < 1e-8
+    H = A.T * (p * (1 - p)) @ A
+    close(fit.error, np.sqrt(np.diag(np.linalg.inv(H))))
+    close(fit.likelihood, np.sum(np.log(np.where(CLASSES, p, 1 - p))))
+    close(fit.p, 2 * stats.norm.sf(np.abs(fit.x / fit.error)))
+    assert (fit.law, fit.dispersion) == ("z", 1)
+    scores = np.array([A[i == CLIENT].T @ (p - CLASSES)[i == CLIENT] for i in range(len(SIZES))])
+    bread = np.linalg.inv(H)
+    m = len(SIZES)
+    close(fit.robust, np.sqrt(np.diag(bread @ scores.T @ scores @ bread) * m / (m - 1)))
+
+
+def test_with_equal_clients_only_errors_by_client_are_known():
+    fit = run("least-squares", "numbers", "clients").fit()
+    assert np.isnan(fit.error).all()
+    assert np.isnan([fit.likelihood, fit.dispersion]).all()
+    close(fit.statistic, fit.x / fit.robust)
+    assert "objective.weights" in fit.notes[0]
+
+
+def test_a_penalty_is_told():
+    fit = run({"name": "logistic", "mu": 0.5}, "classes").fit()
+    assert fit.notes[0].startswith("problem.mu = 0.5 draws coefficients towards 0")
+    assert fit.distance == pytest.approx(0, abs=1e-10)  # f is strongly convex
+
+
+def test_how_far_a_run_is_from_the_optimum():
+    short = run("least-squares", "numbers", algorithm={"name": "gd", "gamma": 0.1}, rounds=20, selection="all").fit()
+    best = run("least-squares", "numbers").fit()
+    close(short.decrement**2 / 2, short.f - best.f)
+
+
+def test_columns_that_depend_on_each_other_are_refused():
+    result = run("least-squares", "double", algorithm={"name": "gd", "gamma": 0.1}, rounds=2)
+    with pytest.raises(UserError, match="the Hessian at this model is singular"):
+        result.fit()
+
+
+def test_a_problem_without_a_hessian_is_refused():
+    result = run("mlp", "classes", rounds=1, algorithm="fedavg")
+    with pytest.raises(UserError, match="mlp has no Hessian"):
+        result.fit()
+
+
+def test_the_command_runs_a_study_or_reads_a_result(tmp_path):
+    words = ["algorithm=newton", "rounds=9", "objective.weights=samples", "data.clients=6", "data.features=4"]
+    done = command("fit", *words, cwd=tmp_path)
+    assert done.code == 0, done
+    assert not list(tmp_path.iterdir())
+    assert command("run", *words, "-q", "-o", "out.h5", cwd=tmp_path).code == 0
+    again = command("fit", "out.h5", cwd=tmp_path)
+    assert again.out == done.out
+    assert "std error  by client" in done.out
+    assert "from the optimum: ‖∇f‖" in done.out
+    rows = command("fit", "out.h5", "--format", "csv", cwd=tmp_path).out.splitlines()
+    assert rows[0].startswith("coefficient,estimate,estimate_sd,standard_error")
+    assert len(rows) == 5
+    assert "\\toprule" in command("fit", "out.h5", "--format", "latex", cwd=tmp_path).out
+    assert command("fit", "out.h5", "rounds=3", cwd=tmp_path).code == 2
+    assert "--format html is wrong" in command("fit", "out.h5", "--format", "html", cwd=tmp_path).err

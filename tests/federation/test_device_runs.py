@@ -1,0 +1,151 @@
+"""Runs whose clients live on a device, here PyTorch's CPU: the results of runs in memory, whatever else a study has."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mpifed as public
+from mpifed.core.errors import UserError
+from tests.experiment.conftest import goes_on, run
+from tests.helpers.killed_runs import content
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+LINREG = {"name": "linreg-noniid", "clients": 12}
+CLASSES = {"name": "synthetic", "clients": 6, "features": 8, "classes": 3}
+SMALL = {"data": LINREG, "problem": "least-squares", "rounds": 4}
+FEW = {"name": "uniform", "share": 0.4}
+TIMED = {"asynchronous": {"arrivals": 4}, "system": {"speed": 100.0}}
+STUDIES = {
+    "selection": {"selection": FEW},
+    "float32": {"selection": FEW, "dtype": "float32"},
+    "biased selection": {"selection": {"name": "biased", "share": 0.4}},
+    "importance": {"selection": {"name": "importance", "share": 0.4}},
+    "error feedback": {"compress": {"up": {"name": "topk", "k": 5}}, "selection": FEW},
+    "compressed last uploads": {"compress": {"up": {"name": "randk", "k": 5}}, "algorithm": "fedadmm"},
+    "masks": {"masks": {"sums": "masked"}, "selection": FEW},
+    "asynchronous": TIMED,
+    "asynchronous, last uploads": TIMED | {"algorithm": "fedadmm"},
+    "partial work": {"system": {"speed": 100.0, "deadline": 3.0, "partial": True}, "algorithm": "fednova"},
+    "softmax": {"data": CLASSES, "problem": "softmax"},
+    "svm": {"data": CLASSES, "problem": "svm"},
+    "logistic": {"data": CLASSES | {"classes": 2}, "problem": "logistic"},
+    "non-convex logistic": {"data": CLASSES | {"classes": 2}, "problem": "nonconvex-logistic", "algorithm": "fedgia"},
+    "personal": {"data": CLASSES, "problem": "softmax", "algorithm": "pfedme", "record": {"personal": True}},
+    "scores": {
+        "algorithm": {"name": "feddcd", "solver": {"name": "gd", "steps": 4}},
+        "data": {"name": "quadratic", "clients": 12},
+        "problem": "quadratic",
+        "selection": {"name": "greedy", "share": 0.4},
+    },
+}
+EXACT = ("objective", "grad_norm_sq", "accuracy", "accuracy_pooled", "personal_objective", "personal_accuracy")
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_run_on_a_device_has_the_results_of_one_in_memory(name):
+    study = {"algorithm": "fedavg"} | SMALL | STUDIES[name]
+    here, there = (public.run(study, kernels=kernels) for kernels in ("numpy", "torch"))
+    rtol = 1e-4 if study.get("dtype") == "float32" else 1e-9
+    np.testing.assert_allclose(there.x, here.x, rtol, rtol * abs(here.x).max())
+    for column in set(EXACT) & set(here.rounds):
+        np.testing.assert_allclose(there.rounds[column], here.rounds[column], rtol, err_msg=column)
+    if here.personal is not None:
+        np.testing.assert_allclose(there.personal, here.personal, rtol, rtol)
+    assert there.rounds["bytes_up"].tolist() == here.rounds["bytes_up"].tolist()
+
+
+def test_the_file_says_what_computed():
+    result = public.run(SMALL, algorithm="fedavg", kernels="torch")
+    assert result.attrs["kernels"] == "torch"
+    assert result.attrs["torch"]
+
+
+@pytest.mark.parametrize("algorithm", ["fedadmm", "scaffold"])
+def test_neither_ranks_nor_a_stop_change_a_bit(algorithm, tmp_path):
+    study = ["data.clients=9", f"algorithm={algorithm}", "selection=uniform", "selection.count=5", "kernels=torch"]
+    goes_on(tmp_path, study)
+    several = tmp_path / "ranks.h5"
+    run("run", *study, "rounds=6", "-q", "-o", several, ranks=3)
+    assert content(several) == content(tmp_path / "whole.h5")
+
+
+def sparse():
+    return public.arrays(sp.csr_array(np.eye(20)), np.arange(20.0), [4] * 5)
+
+
+REFUSED = {
+    "newton needs the matrices ∇²f_i": {"algorithm": "newton"},
+    "feddcd needs products with ∇²f_i": STUDIES["scores"] | {"algorithm": "feddcd"},
+    "mlp does not compute with tensors on a device": {"data": CLASSES, "problem": "mlp"},
+    "sparse data are computed in memory alone": {"data": sparse()},
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_a_device_does_not_have_is_refused(why):
+    study = SMALL | {"algorithm": "fedavg"} | REFUSED[why]
+    with pytest.raises(UserError, match=f'^kernels = "torch" is wrong: {why}.* so it must be "auto"'):
+        public.run(study, kernels="torch")
+    assert public.run(study, kernels="auto", rounds=1).status == "finished"
+
+
+def test_without_a_gpu_cuda_is_refused(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    wrong = 'PyTorch finds no GPU on a node of this run: write "auto", or "torch" for PyTorch on the CPU'
+    with pytest.raises(UserError, match=f'^kernels = "cuda" is wrong: {wrong}$'):
+        public.run(SMALL, algorithm="fedavg", kernels="cuda")
+
+
+OWN = """
+from typing import NamedTuple
+import numpy as np
+from mpifed import Algorithm, Array
+
+class Client(NamedTuple):
+    g: Array
+
+class Server(NamedTuple):
+    x: Array
+
+class Signs(Algorithm):
+    def join(self, f):
+        return Client(f.zeros())
+    def start(self, fed):
+        return Server(fed.initial())
+    def round(self, fed, server):
+        return Server(server.x - 0.01 * fed.mean(self.signs, server.x, to=fed.select(server.x)))
+    def signs(self, f, client, x):
+        s = LIBRARY.sign(f.grad(x))
+        return Client(s), s
+"""
+
+
+def own(folder, library, upload="LIBRARY.sign(f.grad(x))"):
+    path = folder / f"own_{library.replace('.', '')}.py"
+    path.write_text(OWN.replace("LIBRARY.sign(f.grad(x))", upload).replace("LIBRARY", library))
+    return SMALL | {"algorithm": f"{path}:Signs", "selection": FEW}
+
+
+def test_a_method_of_ones_own_with_f_xp_runs_on_both(tmp_path):
+    study = own(tmp_path, "f.xp")
+    here, there = (public.run(study, kernels=kernels) for kernels in ("numpy", "torch"))
+    np.testing.assert_allclose(there.x, here.x, 1e-9)
+
+
+def test_a_method_of_ones_own_with_numpy_is_told_of_f_xp(tmp_path):
+    study = own(tmp_path, "np", "np.asarray(f.grad(x))")
+    wrong = "signs returns a numpy array where its clients' arrays are on a device: use f.xp in place of np"
+    with pytest.raises(UserError, match=f"^the client method {wrong}"):
+        public.run(study, kernels="torch")
+    assert public.run(study, kernels="numpy").status == "finished"
+
+
+def test_torch_is_not_imported_where_arrays_are_in_memory():
+    code = "import mpifed, sys; mpifed.run(rounds=2, algorithm='fedavg'); assert not NAMES & {*sys.modules}"
+    code = code.replace("NAMES", "{'torch', 'array_api_compat'}")
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -13,7 +13,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.memory import keep_freed
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.problems import torch_dropout, torch_layers
+from mpifed.problems import torch_autocast, torch_dropout, torch_layers
 from mpifed.problems.torch_device import device_of, first_line, pytorch
 from mpifed.problems.torch_losses import Loss, squeezed
 
@@ -29,6 +29,7 @@ class Options(NamedTuple):
     loss: Loss
     lam: float
     device: str
+    autocast: str | None = None  # type of layers that may compute in half precision
 
 
 class Samples(NamedTuple):
@@ -52,6 +53,7 @@ class Network:
         self.torch = pytorch()
         self.options = options
         self.device = device_of(options.device)
+        self.forward = torch_autocast.forward(options.autocast, self.device)
         self.torch.set_num_threads(threads.of_networks())
         keep_freed()
         with self.seeded(seed), self.torch.no_grad():
@@ -71,11 +73,7 @@ class Network:
         self.converted: dict[Any, dict[str, Any]] = {}  # dtype of x -> the constants
         with self.torch.enable_grad():
             scores = self._call({name: p.detach().requires_grad_() for name, p in named.items()}, self._zeros(2))
-        if named and not scores.requires_grad:
-            raise UserError(
-                "the scores of the network have no gradient: its forward must not run under torch.no_grad, nor on "
-                "tensors that are detached"
-            )
+        torch_layers.refuse_detached(named, scores)
 
     def _output_shape(self) -> tuple[int, ...]:
         """The shape of the output for two samples of zeros; ValueError where the module fails."""
@@ -183,7 +181,7 @@ class Network:
         for layer in self.masks.values():
             layer.calls = 0
         try:
-            return self.torch.func.functional_call(self.module, P, (samples,))
+            return self.forward(self.module, P, (samples,))
         except Exception as error:  # the user's code may raise anything
             count = "one sample" if len(samples) == 1 else f"{len(samples)} samples"
             hint = ""

@@ -233,5 +233,5 @@ class TorchProblem(Training):
 
     def _make(self, n: int, classes: int, seed: int) -> Network:
         loss = loss_of(self.loss, self.targets)
-        options = Options(self.sample(n), getattr(self, "integers", False), loss, self.lam, self.device)
+        options = Options(self.sample(n), getattr(self, "integers", False), loss, self.lam, self.device, self.autocast)
         return Network(lambda: torch_state.pretrained(self.make(n, classes), self.pretrained), options, seed)

@@ -131,7 +131,7 @@ def search(count: int, start: int) -> Generator[int, list[float], tuple[int, flo
     """
     costs = {start: (yield start)}
     best = start
-    for way in (2, -2, 1, -1):
+    for way in (2, -2, -1, 1):
         while 0 <= best + way < count:
             if best + way not in costs:
                 costs[best + way] = yield best + way

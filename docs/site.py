@@ -35,6 +35,7 @@ GROUPS = {
         "compare",
         "plot",
         "arrays",
+        "table",
         "Result",
         "UserError",
         "Trouble",

@@ -42,12 +42,13 @@ def coded(table: Table, columns: dict[int, Column], listed: Sequence[int], level
     for k, column in columns.items():
         name = table.name(k)
         cells = lost.get(k, 0)
-        if column.texts is None and k not in listed:
+        category = column.category or k in listed
+        if column.texts is None and not category:
             features.append(Feature(name, (), "", first, 1, cells))
             parts.append((column, None))
             first += 1
             continue
-        texts, codes = levels_of(table, k, column, k in listed)
+        texts, codes = levels_of(table, k, column, category)
         dropped = texts[0] if texts and levels == "drop-first" else ""
         kept = texts[1:] if dropped else texts
         alone += [f"{name!r} ({texts[0]!r})"] if len(texts) == 1 else []

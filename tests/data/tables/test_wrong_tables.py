@@ -96,6 +96,7 @@ WRONG = [
         {**SURVIVAL, "missing": "mean"},
         r"missing cells in the column 't', the first one in line 4: it i",
     ),
+    ("a,b,y\n1,,0\n2,NA,1\n", {"missing": "mean"}, r"the column 'b' of .* has no known cell: data\.ignore = \[\"b\"\]"),
     (FOLDS, {"test": "fald"}, r'data\.test = "fald" is not a column of .*; did you mean \'fold\'\?$'),
     (
         FOLDS,

@@ -157,5 +157,5 @@ def numbering(features: Sequence[Feature], X: Array, source: str) -> tuple[str, 
         f"feature {j} of {source} (counted from 0) numbers the rows: take the column out of the file, or name it in "
         "data.ignore, if it is no feature"
         for j in columns
-        if X[1, j] - X[0, j] == 1 and np.array_equal(X[:, j] - X[0, j], rows)
+        if np.isfinite(X[0, j]) and X[1, j] == X[0, j] + 1 and np.array_equal(X[:, j] - X[0, j], rows)
     )

@@ -41,7 +41,7 @@ WRONG = [
         r"has 30 different texts in 30 rows.*ignore = \[\"who\"\]",
     ),
     ("y\n0\n1\n", {}, r"X of .* has the shape \(2, 0\)"),
-    ("age,y\n", {}, r"X of .* has the shape \(0, 1\)"),
+    ("age,y\n", {}, r"wrong\.csv has no rows: each is a sample$"),
     (GOOD, {"target": "ages"}, r'data\.target = "ages" is not a column .* site, y; did you mean \'age\'\?$'),
     (GOOD, {"ignore": ["sax"]}, r'data\.ignore = "sax" is not a column of .*; did you mean \'sex\'\?$'),
     (

@@ -103,9 +103,7 @@ def between(positions: Array) -> slice | Array:
     return slice(first, last) if last - first == len(positions) else positions
 
 
-def dense_blocks(
-    sizes: Sequence[Array], n: int, dtype: Any, kind: type[Block] = Block, group: int = 1
-) -> list[Block]:
+def dense_blocks(sizes: Sequence[Array], n: int, dtype: Any, kind: type[Block] = Block, group: int = 1) -> list[Block]:
     """Blocks of zeros for clients of these sizes, in one array, to be filled."""
     whole = dense_block(np.concatenate(sizes), n, dtype, kind, group)
     edges = np.cumsum([0, *map(len, sizes)]).tolist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -122,6 +122,10 @@ class Problem(Component):
     def group(self) -> int:
         """How many clients are computed at once: blocks have multiples of them. 1: as many as are there."""
         return 1
+
+    def described(self, n: int, start: Array) -> dict[str, Any]:
+        """Attributes of the result file: how the problem is computed with n features, from the first model."""
+        return {}
 
     def compiles(self) -> bool:
         """Whether compiled kernels can compute this problem on dense samples."""

@@ -21,7 +21,10 @@ from mpifed.problems.torch_losses import LOSSES, Targets, loss_of, metric_of
 from mpifed.problems.torch_network import GROUP, Network, Options, Samples
 
 Shape = Annotated[tuple[Count, ...], Meta(min_length=1)]
-NETWORKS: dict[tuple[bytes, int, int], tuple[Network, Groups]] = {}  # by options, features and parameters; built once per process
+NETWORKS: dict[
+    tuple[bytes, int, int], tuple[Network, Groups]
+] = {}  # by options, features and parameters; built once per process
+GROUPED = "a rehearsal found the same bits for a client in every group"
 
 
 class TorchProblem(Problem):
@@ -66,6 +69,11 @@ class TorchProblem(Problem):
 
     def group(self) -> int:
         return 1 if self.batched is False else GROUP[device_of(self.device).type]
+
+    def described(self, n: int, start: Array) -> dict[str, Any]:
+        groups = self._built(n, start.size)[1]
+        reason = groups.described(n, start.dtype)
+        return {"group": 1 if reason else groups.size, "group_because": reason or GROUPED}
 
     def dim(self, data: Dataset) -> int:
         return len(self.initial(data, 0))

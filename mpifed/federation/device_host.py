@@ -6,7 +6,7 @@ messages, sums, compressors, masks and checkpoints work as they do with clients 
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ class DeviceHost(Host):
     def __init__(self, setup: Setup, data: Dataset, lo: int, hi: int, device: Any, cohort: int) -> None:
         super().__init__(setup, data, lo, hi)
         self.device = device
+        self.adds = not any("sum" in stage.reductions(np.arange(lo, hi)) for stage in self.stages.values())
         self.collected = lambda count, dtype, lend: DeviceCollected(count, dtype, on(device))
         self.running = lambda ids, dtype, tree: DeviceCollected(len(ids), dtype, on(device))
         self.use(setup.algorithm)
@@ -52,10 +53,7 @@ class DeviceHost(Host):
             room = min(-(-share // FEW) * FEW, most)
             groups.append(self._grouped(list(alike), D, room))
         self.same_size = groups
-        self.blocks = [block for group in groups for block in group.blocks]
-        self.starts = np.cumsum([0, *map(len, self.blocks)])
-        parts = [slice(a, b) for a, b in pairwise(self.starts.tolist())]
-        self.whole = [(part, block, self.ids[part]) for part, block in zip(parts, self.blocks, strict=True)]
+        self.lay()
         self.edges = np.cumsum([0, *map(len, self.same_size)])
 
     def _grouped(self, alike: Sequence[SameSizeBlocks], D: int, room: int) -> SameSizeBlocks:
@@ -104,7 +102,7 @@ class DeviceHost(Host):
             tensor = (field if self.sorted else field[self.slot]).rows.reshape(len(field), -1)
             layout = Layout((field.shape[1:],))
             ids = None
-        if request.reduce == "sum":
+        if request.reduce == "sum" and self.adds:
             total = subtotals(tensor, ids, self.lo, self.tree)
             if finite(total):
                 return Reply(total, layout), 0

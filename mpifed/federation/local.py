@@ -218,7 +218,7 @@ class Local:
         put = self.xp.asarray
         left = sizes - width * np.arange(passes)[:, None]
         counts = np.minimum(np.maximum(left, 0), width)  # (passes, c)
-        parts = put(weights(counts.ravel(), width, dtype).reshape(passes, len(self), width))
+        parts = [*map(put, weights(counts.ravel(), width, dtype).reshape(passes, len(self), width))]
         full = counts.all(axis=1).tolist()
         has = [1 if every else put((d > 0)[:, None].astype(dtype)) for d, every in zip(counts, full, strict=True)]
         for j, order in enumerate(map(put, self._orders(epochs or k0, passes * width))):

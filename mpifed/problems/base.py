@@ -155,6 +155,13 @@ class Problem(Component):
         """Whether it computes with tensors on a device: with operators and ``block.xp`` in place of numpy."""
         return False
 
+    def gpu(self) -> str:
+        """The device on which samples and clients' state live where a study leaves ``kernels`` open.
+
+        "cuda": a GPU; "auto": one where every rank with clients has one; empty: the memory of the CPU.
+        """
+        return ""
+
     @classmethod
     def has(cls, name: str) -> bool:
         """Whether this problem defines the optional method ``name``."""

@@ -1,8 +1,7 @@
 """Gamma regression with a log link, chapter 8 of P. McCullagh, J. A. Nelder, "Generalized linear models",
 doi:10.1201/9780203753736 (1989)."""
 
-import numpy as np
-
+from mpifed.core.arrays import namespace
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.problems.regression import LogLink, exponential
@@ -32,4 +31,5 @@ class Gamma(LogLink, tag="gamma"):
 
     def deviance(self, Z: Array, b: Array) -> Array:
         """2(z − ln b + b e^{−z} − 1)."""
-        return 2 * (self.loss(Z, b) - np.log(np.where(b > 0, b, 1)) - 1)
+        xp = namespace(Z)
+        return 2 * (self.loss(Z, b) - xp.log(xp.where(b > 0, b, 1.0)) - 1)

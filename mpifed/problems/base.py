@@ -147,6 +147,10 @@ class Problem(Component):
         """How many clients are computed at once: blocks have multiples of them. 1: as many as are there."""
         return 1
 
+    def described(self, n: int, start: Array) -> dict[str, Any]:
+        """Attributes of the result file: how the problem is computed with n features, from the first model."""
+        return {}
+
     def compiles(self) -> bool:
         """Whether compiled kernels can compute this problem on dense samples."""
         return False

@@ -130,7 +130,7 @@ class Network:
             P, constants = self.parameters(x)
             self.norms.mode(self.module, train)
             for k, piece in enumerate(self.pieces(A, b, w)):
-                constants = constants | self.seeds(seed, k)
+                constants = constants | dict.fromkeys(self.masks, torch_dropout.of_piece(seed, k))
                 if gradient:
                     parts, (loss, scores) = with_gradient(P, constants, *piece)
                     g += self.torch.cat([parts[name].reshape(-1) for name in self.shapes]).cpu().numpy()
@@ -165,10 +165,6 @@ class Network:
             return self.torch.zeros((), dtype=self.torch.int64)
         parts = [self.tensor(part)[None] for part in (x, own.b, own.w, own.A[:1])]
         return torch_dropout.seeds(*parts)[0]
-
-    def seeds(self, seed: Any, k: int) -> dict[str, Any]:
-        """The seeds of the layers with dropout in the k-th piece of samples, by name."""
-        return dict.fromkeys(self.masks, torch_dropout.of_piece(seed, k))
 
     def loss(self, P: dict[str, Any], constants: dict[str, Any], *piece: Any) -> tuple[Any, Any]:
         """Σ_j w_j · loss of sample j, and the scores (k, …)."""

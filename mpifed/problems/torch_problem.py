@@ -26,6 +26,7 @@ from mpifed.problems.torch_training import Training
 
 Shape = Annotated[tuple[Count, ...], Meta(min_length=1)]
 NETWORKS: dict[tuple[bytes, int, int], tuple[Network, Groups]] = {}  # by options, features, parameters; built once
+GROUPED = "a rehearsal found the same bits for a client in every group"
 
 
 class TorchProblem(Training):
@@ -70,6 +71,11 @@ class TorchProblem(Training):
 
     def group(self) -> int:
         return 1 if self.batched is False else GROUP[device_of(self.device).type]
+
+    def described(self, n: int, start: Array) -> dict[str, Any]:
+        groups = self._built(n, start.size)[1]
+        reason = groups.described(n, start.dtype)
+        return {"group": 1 if reason else groups.size, "group_because": reason or GROUPED}
 
     def dim(self, data: Dataset) -> int:
         return len(self.initial(data, 0))

@@ -39,6 +39,10 @@ class Regression(LinearModel):
             ones[..., -1] = 0
         return ones
 
+    def decays(self, data: Dataset) -> Array:
+        n = self.dim(data)
+        return np.arange(n) < n - self.bias
+
     def convexity(self, block: Block) -> Array:
         """α_i = lam: (c,); 0 with a bias, which lam does not cover."""
         return block.xp.full(len(block), 0.0 if self.bias else self.lam)

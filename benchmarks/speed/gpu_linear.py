@@ -161,6 +161,9 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=20, help="repetitions after a warm-up (default: 20)")
     parser.add_argument("--simulate", action="store_true", help="tiny sizes in numba's simulator of a GPU")
     args = parser.parse_args()
+    names = args.rows.split(",")
+    if unknown := set(names) - ROWS.keys():
+        parser.error(f"there is no row {', '.join(sorted(unknown))}; the rows are {', '.join(ROWS)}")
     if args.simulate:
         os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
     if reason := why_not(args.simulate):
@@ -168,7 +171,7 @@ def main() -> None:
     heads = "".join(f"{name:<22}" for name in COLUMNS)
     print(f"milliseconds a round of {STEPS} steps")
     print(f"{'clients':<22}{'numbers':<9}{heads}{'first':<7}{'memory':<8}{'off':<8}goal")
-    for row in TINY.values() if args.simulate else (ROWS[name] for name in args.rows.split(",")):
+    for row in TINY.values() if args.simulate else [ROWS[name] for name in names]:
         machine = Simulator(row) if args.simulate else Gpu(row)
         show(row, measure(machine, row, 1 if args.simulate else args.repeat))
 

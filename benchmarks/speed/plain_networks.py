@@ -15,9 +15,11 @@ from torch.utils.data import DataLoader, TensorDataset
 from benchmarks.speed.models import load
 
 BATCH = 10
-LR, ADAM_LR = 0.05, 0.001
+LR = 0.05
+ADAM_LR = 0.001
 MU = 0.1  # of FedProx
-LAM, RHO = 1.0, 0.05  # of FLAME
+LAM = 1.0  # of FLAME, as the next
+RHO = 0.05
 Parts = list[tuple[Any, Any]]  # samples (d, *shape) and classes (d,) of each client
 Batches = Callable[[int, int], Iterable[tuple[Any, Any]]]  # client and round -> its mini-batches
 
@@ -163,7 +165,8 @@ class Flame(Loop):
         pull = LAM / len(self.parts)
         w = {name: (pull * theta[name] + RHO * x - before[name]) / (pull + RHO) for name, x in self.server.items()}
         pi = {name: before[name] + RHO * (w[name] - x) for name, x in self.server.items()}
-        self.theta[i], self.pi[i] = theta, pi
+        self.theta[i] = theta
+        self.pi[i] = pi
         return {name: w[name] + pi[name] / RHO for name in w}
 
 

@@ -8,6 +8,9 @@ best and median of the repetitions, and the ratio of the best ones. Overrides su
 
 With ``--busy`` the same is measured with a copy on each core at once, after the measurement alone: ``busy`` is the
 ratio of the copy that has the worst, and ``quoted`` the worse of alone and busy, which is the number to tell others.
+
+With ``--sizes`` blocks of fixed sizes are measured too, in turn with ours, which tries some in its first rounds and
+keeps one: ``best`` is the lowest of their ratios (of ``quoted``, with ``--busy``), and its size.
 """
 
 import argparse
@@ -26,9 +29,11 @@ from mpifed.experiment import config
 from mpifed.experiment import run as launch
 from mpifed.experiment.job import Job
 from mpifed.experiment.rounds import rounds
+from mpifed.federation.block_sizes import SIZES
 from mpifed.results.result import Result
 
 CASES = {"A": (128, 70, 1024, None), "B": (1000, 20, 20, None), "C": (10_000, 20, 20, 100)}
+
 STEPS = 5
 GAMMA = 0.1
 MU = 1e-3
@@ -102,21 +107,25 @@ def ours(setup: config.Experiment, count: int) -> tuple[float, np.ndarray]:
 
 
 class Pair(NamedTuple):
-    """One repetition: CPU seconds per round of both, and the largest relative deviation of the models."""
+    """One repetition: CPU seconds per round of both, the largest relative deviation of the models, and fixed sizes."""
 
     ours: float
     loop: float
     deviation: float
+    fixed: tuple[float, ...] = ()  # ours, for each of the sizes
 
 
-def prepare(case: str, dtype: str, count: int, overrides: Sequence[str] = ()) -> Callable[[], Pair]:
+def prepare(
+    case: str, dtype: str, count: int, overrides: Sequence[str] = (), sizes: Sequence[int] = ()
+) -> Callable[[], Pair]:
     """A repetition of a case, to be run."""
     setup = study(case, dtype, count, overrides)
     plain = loop(setup, count)
+    fixed = [study(case, dtype, count, [*overrides, f"block_bytes={size}"]) for size in sizes]
 
     def run() -> Pair:
         (a, x), (b, y) = ours(setup, count), plain()
-        return Pair(a, b, float(np.abs(x - y).max() / np.abs(y).max()))
+        return Pair(a, b, float(np.abs(x - y).max() / np.abs(y).max()), tuple([ours(one, count)[0] for one in fixed]))
 
     return run
 
@@ -126,17 +135,27 @@ def ratio(pairs: Sequence[Pair]) -> float:
     return min(pair.ours for pair in pairs) / min(pair.loop for pair in pairs)
 
 
+def ratios(pairs: Sequence[Pair]) -> np.ndarray:
+    """The same for blocks of each of the fixed sizes."""
+    return np.min([pair.fixed for pair in pairs], axis=0) / min(pair.loop for pair in pairs)
+
+
 def line(case: str, dtype: str, kernels: str, args: argparse.Namespace) -> str:
     """A line of the table."""
-    job, cores = partial(prepare, case, dtype, args.rounds, [f"kernels={kernels}", *args.overrides]), busy.cores()
+    overrides = [f"kernels={kernels}", *args.overrides]
+    job, cores = partial(prepare, case, dtype, args.rounds, overrides, SIZES[: args.sizes]), busy.cores()
     (alone,) = busy.copies(job, args.repeat, cores[:1])
-    a, b, off = np.array(alone).T * [[1e3], [1e3], [1]]
+    a, b, off = np.array([pair[:3] for pair in alone]).T * [[1e3], [1e3], [1]]
     cells = f"{a.min():8.2f} ({np.median(a):.2f})", f"{b.min():8.2f} ({np.median(b):.2f})"
     found = f"{case:<6}{dtype:<9}{kernels:<10}{cells[0]:<20}{cells[1]:<20}{off.max():<11.1e}{ratio(alone):>6.3f}"
-    if not args.busy:
+    everyone = [alone]
+    if args.busy:
+        everyone += busy.copies(job, args.repeat, cores)
+        found += f"{max(map(ratio, everyone[1:])):>9.3f}{max(map(ratio, everyone)):>9.3f}"
+    if not args.sizes:
         return found
-    worst = max(map(ratio, busy.copies(job, args.repeat, cores)))
-    return f"{found}{worst:>9.3f}{max(worst, ratio(alone)):>9.3f}"
+    fixed = np.max([ratios(pairs) for pairs in everyone], axis=0)
+    return f"{found}{fixed.min():>9.3f} at {SIZES[fixed.argmin()] >> 10} KB"
 
 
 def main() -> None:
@@ -146,12 +165,14 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5, help="repetitions (default: 5)")
     parser.add_argument("--cases", default="ABC", help="cases to run (default: ABC)")
     parser.add_argument("--dtypes", default="float32,float64", help="comma-separated (default: %(default)s)")
+    parser.add_argument("--sizes", action="store_const", const=len(SIZES), default=0, help="fixed sizes of blocks too")
     busy.add_option(parser)
     busy.add_kernels(parser)
     args = parser.parse_args()
     cells = f"{'ours ms (median)':<20}{'loop ms (median)':<20}{'deviation':<11} alone"
     print(f"{'case':<6}{'dtype':<9}{'kernels':<10}{cells}", end="")
-    print(f"     busy   quoted   (ours : loop; busy: {len(busy.cores())} copies)" if args.busy else "  (ours : loop)")
+    print("     busy   quoted" * args.busy + "     best" * bool(args.sizes), end="")
+    print(f"   (ours : loop; busy: {len(busy.cores())} copies)" if args.busy else "  (ours : loop)")
     for case in args.cases:
         for dtype in args.dtypes.split(","):
             for kernels in busy.kernels(args):

@@ -134,12 +134,12 @@ class Component(Table, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
 
 def convert(value: Any, kind: Any, path: str) -> Any:
     """``value`` as the type ``kind``; UserError with ``path`` where that is impossible."""
-    options = getattr(kind, "__args__", (kind,))
     family = next((k for k in within(kind) if isinstance(k, type) and issubclass(k, Table)), None)
     if family is not None:
         return value if value is None else family.build(value, path)
-    literal = next((k for k in (kind, *options) if typing.get_origin(k) is typing.Literal), None)
-    if literal is not None and value not in typing.get_args(literal):
+    literal = next((k for k in within(kind) if typing.get_origin(k) is typing.Literal), None)
+    others = {int, float, str, bool, list} & {k for k in within(kind) if isinstance(k, type)}
+    if literal is not None and not others and value is not None and value not in typing.get_args(literal):
         right = " or ".join(toml_value(choice) for choice in typing.get_args(literal))
         raise UserError(f"{path} = {brief(value)} is wrong: it must be {right}")
     if isinstance(value, float) and not math.isfinite(value):
@@ -179,4 +179,5 @@ def plain(text: str) -> str:
     text = re.sub(r" \| null|`", "", text)
     for type_, words in TYPES.items():
         text = re.sub(rf"\b{type_}\b", words, text)
+    text = text.replace(" | ", " or ")
     return (text[:1].lower() + text[1:]).replace("expected ", "it must be ").replace(", got ", ", not ")

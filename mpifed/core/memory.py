@@ -1,5 +1,7 @@
 """Checks before an array is allocated: is there memory for it, and can the file hold as much as it declares?"""
 
+import contextlib
+import ctypes
 import math
 import os
 import resource
@@ -13,7 +15,23 @@ from mpifed.core.errors import UserError
 
 SMALL = 1 << 28  # bytes: smaller arrays are not checked
 LONGEST_TEXT = 1000  # characters of a label or of the name of a client: numpy stores every one as long as the longest
+M_TRIM_THRESHOLD = -1  # options of mallopt in glibc
+M_TOP_PAD = -2
+M_MMAP_THRESHOLD = -3
+KEPT = 1 << 30  # bytes: larger arrays are returned to the system when they are freed
 MOST_PACKED = 1100  # bytes that one compressed byte can hold, at most; deflate reaches 1032
+
+
+def keep_freed() -> None:
+    """Let the C library keep the memory of large arrays that are freed, for the next ones, as long as the process.
+
+    Otherwise every temporary array of some MB is new memory, and the system fills it with zeros, page by page, which
+    takes longer than most computations with it. Where the library is another one than glibc nothing happens.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        for option, size in ((M_MMAP_THRESHOLD, KEPT), (M_TRIM_THRESHOLD, KEPT), (M_TOP_PAD, 1 << 26)):
+            library.mallopt(option, size)
 
 
 def free() -> int:

@@ -57,6 +57,7 @@ class Dataset:
     ``features``: the names of the n columns of X, where they have any; ``table``: what they were in a table.
     ``owners``: the name of each client, where they have any.
     ``division``: how the samples were divided among the clients, in words.
+    ``exchanged``: how many clients exchanged messages to prepare the data, and their bytes up and down.
     ``notes``: sentences that a user should read before a run, such as how labels were mapped.
     """
 
@@ -71,6 +72,7 @@ class Dataset:
     table: tuple[Feature, ...] = ()
     owners: tuple[str, ...] = ()
     division: str = ""
+    exchanged: tuple[int, int, int] = (0, 0, 0)
     notes: tuple[str, ...] = ()
 
     def rows(self, lo: int, hi: int) -> tuple[Matrix, Array]:

@@ -39,7 +39,12 @@ class Standardised(Wrapped):
                 scaled[feature.first : feature.first + feature.width] = False
         self.scaled = np.flatnonzero(scaled)
         note = self.prepare()
-        self.notes = (*whole.notes, *([note] if note else []), *([self.travelled()] if how == "federated" else []))
+        self.notes = (*whole.notes, *([note] if note else []))
+        if how == "federated":  # Σa, Σa² and d_i, then mean and sd
+            k = len(self.scaled)
+            self.exchanged = (self.m, 8 * self.m * (2 * k + 1), 8 * self.m * 2 * k)
+            told = f"standardising takes an exchange before round 1, {self.exchanged[1]:,} bytes up"
+            self.notes += (f"{told} (Σa and Σa² of {k} features) and {self.exchanged[2]:,} down, which is charged",)
 
     def prepare(self) -> str:
         """Compute mean and sd (k,) of all clients; a note on constant features."""
@@ -50,15 +55,6 @@ class Standardised(Wrapped):
         constant = self.scaled[self.sd == 0]
         names = folded([self.features[j] if self.features else f"{j}" for j in constant])
         return f"constant features are 0 when they are standardised: {', '.join(names)}" if names else ""
-
-    def travelled(self) -> str:
-        """What the sums of clients cost."""
-        k = len(self.scaled)
-        up, down = self.m * (2 * k + 1) * 8, self.m * 2 * k * 8
-        return (
-            f"standardising takes one exchange before round 1, which is in no column: {up:,} bytes up (Σa and Σa² of "
-            f"{k} features and the number of samples of {self.m} clients) and {down:,} bytes down"
-        )
 
     def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
         X, y = super().part(lo, hi, test)

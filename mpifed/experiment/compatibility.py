@@ -9,7 +9,7 @@ from mpifed.federation.method import MovesDuals, Personalised
 from mpifed.federation.participation.importance import Importance
 from mpifed.federation.participation.scored import Greedy
 from mpifed.federation.participation.selection import Scored
-from mpifed.federation.traits import Mean, Refused, Takes, needs
+from mpifed.federation.traits import Mean, Refused, Takes
 
 DATA_SHOW = (
     "selection = {selected_toml} is wrong: it asks clients for exact numbers of their data, and these and the clients "
@@ -90,29 +90,20 @@ RULES: list[Rule[Experiment]] = [
         'kernels = "{kernels}" is wrong: {name} needs {what}, which are computed in memory alone, so it must be "auto"',
     ),
     Rule(
+        lambda c: c.problem.augments() and findings.whole_batches(c),
+        "problem.augment is wrong: it changes samples of mini-batches, and {name} takes none here; where a method has "
+        "some, write algorithm.batch_size = 10",
+    ),
+    Rule(
+        findings.half_of_double,
+        'problem.autocast = "{half}" is wrong with dtype = "float64": it makes some layers of single precision compute '
+        'in half of it, so write dtype = "float32"',
+    ),
+    Rule(
         lambda c: c.record.personal and not isinstance(c.algorithm, Personalised),
         "record.personal = true is wrong: {name} has no personal models",
     ),
-    Rule(
-        lambda c: findings.weighs(c) and findings.promises(c),
-        "objective.weights = {weights} is wrong: the noise of {name} is that of uploads without weights, so it must be "
-        '"clients"',
-    ),
-    Rule(
-        lambda c: findings.weighs(c) and c.algorithm.upload.averaged and findings.own_weights(c),
-        "objective.weights = {weights} is wrong with {own_weights}: {name} averages models with these weights, which "
-        'only plain sums of uploads can have, so it must be "clients"',
-    ),
-    Rule(
-        lambda c: not isinstance(c.objective.weights, str) and "majorizer_inverse" in needs(c.algorithm),
-        "objective.weights = {weights} is wrong: {name} needs majorizer_inverse here, which takes weights by samples "
-        'only, so it must be "samples" or "clients"; algorithm.H = "diagonal" takes all',
-    ),
-    Rule(
-        lambda c: findings.weighs(c) and c.algorithm.upload.averaged and c.algorithm.certify,
-        "algorithm.certify = true is wrong with objective.weights = {weights}: the theorem of {name} is about equal "
-        "weights, so it must be false",
-    ),
+    Rule(findings.wrong_weights, "objective.weights = {weights} is wrong: {why}"),
     Rule(
         lambda c: c.graph is None and isinstance(c.algorithm, GraphMethod),
         'graph is missing: {name} has no server, so it needs a graph, such as graph = "ring"',

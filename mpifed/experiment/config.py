@@ -79,6 +79,8 @@ def beside(value: Any, folder: Path) -> Any:
     """A value of an experiment file with the files of classes in it, path.py:Class, made relative to ``folder``."""
     if isinstance(value, dict):
         return {key: beside(part, folder) for key, part in value.items()}
+    if isinstance(value, list):
+        return [beside(part, folder) for part in value]
     names = isinstance(value, str) and plugins.FILE.fullmatch(value) and not value.startswith("~")
     return str(folder / value) if names else value
 

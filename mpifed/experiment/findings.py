@@ -35,6 +35,18 @@ def matrices(c: Experiment) -> Found:
     return {"what": " and ".join(second.values())} if second and c.kernels in DEVICES else None
 
 
+def whole_batches(c: Experiment) -> bool:
+    """Whether the method takes no mini-batches, whose samples could be augmented."""
+    parts = (c.algorithm, getattr(c.algorithm, "solver", None))
+    return not any(getattr(part, "batch_size", 0) for part in parts)
+
+
+def half_of_double(c: Experiment) -> Found:
+    """The type of half precision that a network computes in, in a study of double precision."""
+    half = getattr(c.problem, "autocast", None)
+    return {"half": half} if half and c.dtype == "float64" else None
+
+
 def chosen(c: Experiment) -> Found:
     """The first key of [selection] that is set, and its value; None also where all clients are selected."""
     for key in c.changed():
@@ -55,18 +67,30 @@ def last_uploads(c: Experiment) -> str:
     return c.algorithm.upload.last(c.algorithm)
 
 
-def weighs(c: Experiment) -> bool:
-    """Whether clients have weights of their own."""
-    return c.objective.weights != "clients"
+def wrong_weights(c: Experiment) -> Found:
+    """Why clients cannot have weights of their own."""
+    if c.objective.weights == "clients":
+        return None
+    name, averaged = c.algorithm.label(), c.algorithm.upload.averaged
+    why = ""
+    if promises(c):
+        why = f'the noise of {name} is that of uploads without weights, so it must be "clients"'
+    elif averaged and own_weights(c):
+        plain = 'which only plain sums of uploads can have, so it must be "clients"'
+        why = f"{name} averages models with these weights, {plain} with {own_weights(c)}"
+    elif averaged and c.algorithm.certify:
+        why = f'the theorem of {name} is about equal weights, so with algorithm.certify = true it must be "clients"'
+    elif not isinstance(c.objective.weights, str) and "majorizer_inverse" in needs(c.algorithm):
+        right = 'so it must be "samples" or "clients"; algorithm.H = "diagonal" takes all'
+        why = f"{name} needs majorizer_inverse here, which takes weights by samples only, {right}"
+    return {"why": why} if why else None
 
 
-def own_weights(c: Experiment) -> Found:
+def own_weights(c: Experiment) -> str:
     """What does more with uploads than to add them up."""
-    if c.masks is not None:
-        return {"own_weights": "masks"}
-    if c.compress is not None:
-        return {"own_weights": "compress"}
-    return {"own_weights": 'selection.name = "importance"'} if isinstance(c.selection, Importance) else None
+    tables = {"masks": c.masks, "compress": c.compress}
+    found = [name for name, table in tables.items() if table is not None]
+    return found[0] if found else 'selection.name = "importance"' * isinstance(c.selection, Importance)
 
 
 def one_by_one(c: Experiment) -> bool:

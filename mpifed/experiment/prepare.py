@@ -22,6 +22,7 @@ from mpifed.experiment.rule import Counted, refuse
 from mpifed.experiment.settings import Experiment
 from mpifed.experiment.warm_start import fitting, given_start
 from mpifed.federation import sums
+from mpifed.federation.augmented import Augmented, AugmentedScaled
 from mpifed.federation.checked_replies import CheckedAnswers
 from mpifed.federation.host import Host
 from mpifed.federation.local import Local
@@ -82,10 +83,17 @@ def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None 
     if x is not None:
         first = fitting(x, first.size, config.dtype, config.start or "")
     block = block_size(config.block_bytes)
-    setup = Setup(config.problem, told(config.algorithm, config.problem, data), config.seed, data.m, first, block.bytes)
+    setup = Setup(
+        config.problem,
+        told(config.algorithm, config.problem, data, config.dtype),
+        config.seed,
+        data.m,
+        first,
+        block.bytes,
+    )
     weights = None if config.graph is None else Weights(config.graph, config.seed, data.m)
     setup = setup._replace(masks=config.masks, compress=config.compress, weights=weights)
-    setup = weighted(setup, config, data.sizes)
+    setup = seen(setup, config, data.sizes)
     refuse_large(setup)
     if saved is not None and saved.cuts[-1] != data.m:
         raise UserError(
@@ -122,17 +130,18 @@ def schedule_of(config: Experiment, setup: Setup, data: Dataset, selector: Selec
     return DeviceRounds(devices, setup.algorithm, selector.size)
 
 
-def weighted(setup: Setup, config: Experiment, sizes: Array) -> Setup:
-    """The setup with the weights that clients have. UserError where they are of another number of clients."""
+def seen(setup: Setup, config: Experiment, sizes: Array) -> Setup:
+    """The setup with what client methods see, and weights. UserError where these are of another number of clients."""
     given = config.objective.weights
     if not isinstance(given, str) and len(given) != setup.m:
         raise UserError(
             f"objective.weights has {len(given)} numbers, and there are {setup.m} clients: it must have one for each"
         )
     factors = shares(given, np.asarray(sizes))
+    plain, scaled = (Augmented, AugmentedScaled) if config.problem.augments() else (Local, ScaledLocal)
     if factors is None:
-        return setup
-    local = Local if setup.algorithm.upload.averaged else ScaledLocal
+        return setup._replace(local=plain)
+    local = plain if setup.algorithm.upload.averaged else scaled
     per_sample = setup.m / int(np.sum(sizes)) if given == "samples" else 0.0
     return setup._replace(factors=factors, per_sample=per_sample, local=local)
 
@@ -142,7 +151,9 @@ def federation(config: Experiment, transport: Transport, parts: Prepared) -> Fed
     kind = Federation if config.graph is None else Network
     if averaged(parts.setup):
         kind = WeightedFederation
-    return kind(transport, parts.setup, parts.selector, parts.data.sizes, parts.schedule, config.reproducible)
+    made = kind(transport, parts.setup, parts.selector, parts.data.sizes, parts.schedule, config.reproducible)
+    made.ledger.before(*parts.data.exchanged)
+    return made
 
 
 def refuse_large(setup: Setup) -> None:

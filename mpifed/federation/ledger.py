@@ -48,6 +48,17 @@ class Ledger:
             self.bits_up += 8 * up if postage.bits is None else postage.bits * clients
             self.bits_down += 8 * down
 
+    def before(self, clients: int, up: int, down: int) -> None:
+        """Charge what the clients exchanged to prepare their data, in bytes of all of them."""
+        self.up += clients > 0
+        self.down += clients > 0
+        self.uploads += clients
+        self.downloads += clients
+        self.bytes_up += up
+        self.bytes_down += down
+        self.bits_up += 8 * up
+        self.bits_down += 8 * down
+
     def carry(self, messages: int, size: int) -> None:
         """Charge messages of ``size`` bytes between nodes, each as an upload of one and a download of the other."""
         self.up += 1

@@ -8,7 +8,6 @@ from typing import Protocol
 
 import numpy as np
 
-from mpifed.core.arrays import to_numpy
 from mpifed.core.errors import UserError
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
@@ -61,7 +60,7 @@ class Local:
 
     def take(self, rows: Array) -> Local:
         """Some of these clients, by position."""
-        rows = rows if isinstance(rows, np.ndarray) else to_numpy(rows)
+        rows = self.block.positions(rows)
         if len(rows) == len(self):
             return self
         round, call = (part[rows] if isinstance(part, np.ndarray) else part for part in self._key)
@@ -217,14 +216,15 @@ class Local:
         passes = -(-int(sizes.max()) // width) if epochs else 1
         dtype = self._study.start.dtype
         put = self.xp.asarray
-        counts = [np.clip(sizes - k * width, 0, width) for k in range(passes)]
-        shares = [
-            (put(weights(d, width, dtype)), 1 if d.all() else put((d > 0)[:, None].astype(dtype))) for d in counts
-        ]
+        left = sizes - width * np.arange(passes)[:, None]
+        counts = np.minimum(np.maximum(left, 0), width)  # (passes, c)
+        parts = [*map(put, weights(counts.ravel(), width, dtype).reshape(passes, len(self), width))]
+        full = counts.all(axis=1).tolist()
+        has = [1 if every else put((d > 0)[:, None].astype(dtype)) for d, every in zip(counts, full, strict=True)]
         for j, order in enumerate(map(put, self._orders(epochs or k0, passes * width))):
-            for k, (w, has) in enumerate(shares):
+            for k, (w, own) in enumerate(zip(parts, has, strict=True)):
                 block = self.block.batch(order[:, k * width : (k + 1) * width], w)
-                yield j, type(self)(block, self._study, self.ids, self._key), has
+                yield j, type(self)(block, self._study, self.ids, self._key), own
 
     def _orders(self, count: int, length: int) -> Iterator[Array]:
         """``count`` random orders of each client's samples, one after the other: (c, ``length``), the rest 0."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -127,6 +127,14 @@ class Problem(Component):
         """Whether accuracies are recorded."""
         return self.has("predict")
 
+    def augments(self) -> bool:
+        """Whether the samples of mini-batches are changed at random, by ``augmented``."""
+        return False
+
+    def augmented(self, A: Any, counts: Sequence[int], rngs: Sequence[np.random.Generator]) -> Any:
+        """Samples A (c, B, n) of mini-batches, of which ``counts`` (c,) are there, changed with their streams."""
+        return A
+
     def measured(self) -> tuple[str, ...]:
         """Names of the numbers that ``measure`` returns: further columns of the record."""
         return ()
@@ -138,6 +146,10 @@ class Problem(Component):
     def group(self) -> int:
         """How many clients are computed at once: blocks have multiples of them. 1: as many as are there."""
         return 1
+
+    def described(self, n: int, start: Array) -> dict[str, Any]:
+        """Attributes of the result file: how the problem is computed with n features, from the first model."""
+        return {}
 
     def compiles(self) -> bool:
         """Whether compiled kernels can compute this problem on dense samples."""

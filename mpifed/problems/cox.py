@@ -25,7 +25,7 @@ class Cox(Problem, tag="cox"):
     has the whole risk set in its sum ("breslow"), or they have it without 0, 1/e … (e − 1)/e of the e ("efron").
     A client without events has f_i = (lam/2)‖x‖². There is no bias, and there are no mini-batches.
     r_i = (1/d_i) Σ_k max_{j: t_j >= t_k} ‖a_j − c_i‖² + lam, c_i the mean of the a_j: ∇²f_i is a sum of covariances.
-    Source: (9) to (16), with the ties of N. Breslow (1974) and of B. Efron, doi:10.1080/01621459.1977.10480613.
+    Source: the partial likelihood; ties of N. Breslow (1974) and of B. Efron, doi:10.1080/01621459.1977.10480613.
     """
 
     lam: Annotated[float, Meta(ge=0, description="regularisation λ")] = 0.0
@@ -123,16 +123,21 @@ class Cox(Problem, tag="cox"):
 
 
 def largest_variances(block: Block) -> Array:
-    """(1/d_i) Σ_k max_j ‖a_j − c_i‖² over the samples j at risk at each event k: (c,)."""
+    """(1/d_i) Σ_k max_j ‖a_j − c_i‖² over the samples j at risk at each event k: (c,).
+
+    Methods divide by r_i. Where it is 0, as without events, it is max_j ‖a_j‖²/d_i, for any number is a bound.
+    """
     sets = risk_sets(block)
     center = block.vecmat(block.w)
     if isinstance(block, SparseBlock):
         squares = np.asarray((block.A * block.A).sum(axis=1)).reshape(block.b.shape)
         distances = squares - 2 * block.matvec(center) + np.vecdot(center, center)[:, None]
     else:
-        A = block.A - center[:, None]
-        distances = np.vecdot(A, A)
+        squares = np.vecdot(block.A, block.A)
+        spans = block.A - center[:, None]
+        distances = np.vecdot(spans, spans)
     most = np.maximum.accumulate(distances.take(sets.order), axis=1)
     terms = np.zeros_like(most)
     terms.reshape(-1)[sets.events] = most.reshape(-1)[sets.risk]
-    return np.vecdot(block.w.take(sets.order), terms)
+    found = np.vecdot(block.w.take(sets.order), terms)
+    return np.where(found > 0, found, (squares * block.w).max(axis=1))

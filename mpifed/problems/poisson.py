@@ -1,4 +1,4 @@
-"""Poisson regression, section 3.2.4 and chapter 6 of P. McCullagh, J. A. Nelder, "Generalized linear models",
+"""Poisson regression, chapter 6 of P. McCullagh, J. A. Nelder, "Generalized linear models",
 doi:10.1201/9780203753736 (1989)."""
 
 from mpifed.core.arrays import namespace

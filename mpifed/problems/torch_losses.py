@@ -76,10 +76,18 @@ def loss_of(reference: str, targets: Targets | None) -> Loss:
     wanted, name = LOSSES[reference]
     if targets not in (None, wanted):
         raise UserError(f"problem.targets = {toml_value(targets)} is wrong: the targets of {reference} are {wanted}")
+    if reference == "cross-entropy":
+        return Loss(reference, cross_entropy, wanted)
     function = partial(getattr(pytorch().nn.functional, name), reduction="none")
     if reference == "binary-cross-entropy":  # its targets are classes, whole numbers, and the function takes real ones
         return Loss(reference, lambda scores, y: function(scores, y.to(scores.dtype)), wanted)
     return Loss(reference, function, wanted)
+
+
+def cross_entropy(scores: Any, targets: Any) -> Any:
+    """−log softmax(scores)_target of each sample: (k,); in fewer operations than torch's, which has more options."""
+    classes = pytorch().arange(scores.shape[1], device=scores.device)
+    return -scores.log_softmax(1).where(targets[:, None] == classes, 0).sum(1)
 
 
 class Metric(NamedTuple):

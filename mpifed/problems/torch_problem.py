@@ -3,6 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -16,17 +17,19 @@ from mpifed.core.typing import Array, Count
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.problems import torch_state
-from mpifed.problems.base import Problem, class_count
+from mpifed.problems.base import class_count
 from mpifed.problems.torch_device import device_of
 from mpifed.problems.torch_groups import Groups
 from mpifed.problems.torch_losses import LOSSES, Targets, loss_of, metric_of
 from mpifed.problems.torch_network import GROUP, Network, Options, Samples
+from mpifed.problems.torch_training import Training
 
 Shape = Annotated[tuple[Count, ...], Meta(min_length=1)]
 NETWORKS: dict[tuple[bytes, int, int], tuple[Network, Groups]] = {}  # by options, features, parameters; built once
+GROUPED = "a rehearsal found the same bits for a client in every group"
 
 
-class TorchProblem(Problem):
+class TorchProblem(Training):
     """f_i(x) = mean loss of the scores of a network with parameters x + (lam/2)‖weights‖².
 
     ``value``, ``value_grad`` and ``predict`` use evaluation mode; ``grad`` uses training mode, with dropout.
@@ -44,10 +47,6 @@ class TorchProblem(Problem):
     lam: Annotated[
         float, Meta(ge=0, description="regularisation λ of weights: parameters of two or more dimensions")
     ] = 0.0
-    pretrained: Annotated[
-        str | None,
-        Meta(description="file of torch.save(module.state_dict()), or of safetensors, with the first parameters"),
-    ] = None
     device: Annotated[
         Literal["cpu", "cuda", "auto"], Meta(description="cuda: one GPU per rank; auto: a GPU if there is one")
     ] = "cpu"
@@ -73,6 +72,11 @@ class TorchProblem(Problem):
     def group(self) -> int:
         return 1 if self.batched is False else GROUP[device_of(self.device).type]
 
+    def described(self, n: int, start: Array) -> dict[str, Any]:
+        groups = self._built(n, start.size)[1]
+        reason = groups.described(n, start.dtype)
+        return {"group": 1 if reason else groups.size, "group_because": reason or GROUPED}
+
     def dim(self, data: Dataset) -> int:
         return len(self.initial(data, 0))
 
@@ -92,11 +96,13 @@ class TorchProblem(Problem):
                 f"client {int(np.argmin(data.sizes))} has one sample, but the network takes two or more at a time, "
                 "as batch normalisation does"
             )
-        return net.start if self.pretrained is None else torch_state.start(net.module, self.pretrained)
+        return self.begun(net, data)
 
     def module_of(self, n: int, x: Array) -> Any:
         """The torch.nn.Module for samples of n features with the trained parameters x (n,)."""
-        return torch_state.put(self._make(n, self.classes(n, len(x)), 0).module, x)
+        make = partial(self.make, n, self.classes(n, len(x)))
+        module = torch_state.drawn(make, self.pretrained, self.sample(n), getattr(self, "integers", False))
+        return torch_state.put(module, x)
 
     def decays(self, data: Dataset) -> Array:
         """The parameters of two or more dimensions: (n,) bool."""
@@ -233,5 +239,5 @@ class TorchProblem(Problem):
 
     def _make(self, n: int, classes: int, seed: int) -> Network:
         loss = loss_of(self.loss, self.targets)
-        options = Options(self.sample(n), getattr(self, "integers", False), loss, self.lam, self.device)
+        options = Options(self.sample(n), getattr(self, "integers", False), loss, self.lam, self.device, self.autocast)
         return Network(lambda: torch_state.pretrained(self.make(n, classes), self.pretrained), options, seed)

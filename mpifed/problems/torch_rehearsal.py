@@ -13,7 +13,7 @@ from mpifed.problems.torch_device import first_line
 from mpifed.problems.torch_network import Network
 from mpifed.problems.torch_replay import same_bits
 
-DRAWS = 4  # rounding hides a difference in most numbers
+COMPARED = 200_000  # numbers of gradients: rounding hides a difference in most of them
 SHIFT = 1  # numbers by which arrays are moved in memory
 
 
@@ -37,6 +37,7 @@ class Rehearsal:
         self.net = net
         self.one_pass = one_pass
         self.size = size
+        self.draws = min(max(COMPARED // (size * max(1, len(net.start))), 1), 4)
         self.reasons: dict[Form, str] = {}
         self.fitting: dict[tuple[Form, int], bool] = {}
 
@@ -52,7 +53,7 @@ class Rehearsal:
             return True
         key = form, count
         if key not in self.fitting:
-            self.fitting[key] = all(self._split(form, count, draw) for draw in range(DRAWS))
+            self.fitting[key] = all(self._split(form, count, draw) for draw in range(self.draws))
         return self.fitting[key]
 
     def _split(self, form: Form, count: int, draw: int) -> bool:
@@ -66,7 +67,7 @@ class Rehearsal:
     def _tried(self, form: Form) -> str:
         """What goes wrong with a whole group; empty where nothing does."""
         try:
-            same = all(self._moved(form, draw) for draw in range(DRAWS))
+            same = all(self._moved(form, draw) for draw in range(self.draws))
         except Exception as error:  # the user's code may raise anything
             return f"torch.func.vmap cannot compute the network: {first_line(error)}"
         return "" if same else "the last bits of a client depend on its place in a group"

@@ -33,6 +33,8 @@ class Replay:
 
             made = make_fx(self.function)(*arrays)
             made.graph.eliminate_dead_code()
+            shorten(made.graph, self.torch.ops.aten)
+            in_place(made.graph, self.torch.ops.aten)
             made.recompile()
             if same_bits(made(*arrays), found):
                 self.traced[count] = made
@@ -52,3 +54,59 @@ def bits(values: Any) -> bytes:
     """The bytes of a tensor."""
     found: bytes = values.detach().cpu().contiguous().numpy().tobytes()
     return found
+
+
+def shorten(graph: Any, aten: Any) -> None:
+    """Take out the views that change nothing, and pairs of transpositions."""
+    views = (aten.view.default, aten._unsafe_view.default, aten.expand.default, aten.permute.default)
+    for node in graph.nodes:
+        before: Any = node.args[0] if node.args else None
+        if node.target in views and node.meta["val"].shape == before.meta["val"].shape:
+            if node.target is not aten.permute.default or list(node.args[1]) == sorted(node.args[1]):
+                node.replace_all_uses_with(before)
+        elif node.target is aten.transpose.int and (before.target, *before.args[1:]) == (node.target, *node.args[1:]):
+            node.replace_all_uses_with(before.args[0])
+    graph.eliminate_dead_code()
+
+
+def in_place(graph: Any, aten: Any) -> None:
+    """Let products write their part of the gradient where it belongs, in place of a copy of all parts at the end."""
+    gradient = next(iter(graph.output_node().args[0][1:2]), None)
+    if gradient is None or gradient.target is not aten.cat.default:
+        return
+    parts, width = gradient.args[0], gradient.meta["val"].shape[1]
+    first = parts[0].meta["val"]
+    with graph.inserting_before(min(graph.nodes, key=lambda node: node.op == "placeholder")):
+        room = graph.call_function(
+            aten.empty.memory_format, ([len(first), width],), {"dtype": first.dtype, "device": first.device}
+        )
+    begin = 0
+    for part in parts:
+        end = begin + part.meta["val"].shape[1]
+        product, turned = source(part, aten)
+        with graph.inserting_before(gradient if product is None else product):
+            place = graph.call_function(aten.slice.Tensor, (room, 1, begin, end))
+            if product is None:
+                graph.call_function(aten.copy_.default, (place, part))
+            else:
+                shape = list(product.meta["val"].shape)
+                flat = [shape[0], shape[2], shape[1]] if turned else shape
+                place = graph.call_function(aten.view.default, (place, flat))
+                if turned:
+                    place = graph.call_function(aten.transpose.int, (place, 1, 2))
+                product.target = aten.bmm.out
+                product.kwargs = {"out": place}
+        begin = end
+    gradient.replace_all_uses_with(room)
+    graph.erase_node(gradient)
+    graph.lint()
+
+
+def source(part: Any, aten: Any) -> tuple[Any, bool]:
+    """The product of which a part of the gradient is a view, and whether it is transposed; None where there is none."""
+    turned = False
+    while len(part.users) == 1 and part.target in (aten.view.default, aten._unsafe_view.default, aten.transpose.int):
+        turned ^= part.target is aten.transpose.int
+        part = part.args[0]
+    ends = part.target is aten.bmm.default and len(part.users) == 1 and not part.kwargs
+    return (part, turned) if ends else (None, False)

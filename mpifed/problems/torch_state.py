@@ -1,7 +1,7 @@
 """Parameters of a torch network from a file, its state_dict, and back into a module."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.problems.torch_device import first_line, pytorch
-from mpifed.problems.torch_layers import frozen
+from mpifed.problems.torch_layers import Normalisation, frozen
 
 LISTED = 3  # names in a message
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")  # buffers of normalisation layers
@@ -96,6 +96,17 @@ def start(module: Any, path: str) -> Array:
     found = state(path)
     trained = [name for name, p in module.named_parameters() if p.requires_grad]
     return np.concatenate([np.zeros(0), *(found[name].double().numpy().ravel() for name in trained)])
+
+
+def drawn(make: Callable[[], Any], path: str | None, shape: tuple[int, ...], integers: bool) -> Any:
+    """The module of a run: frozen random parameters have the seed 0, trained normalisation no running statistics."""
+    torch = pytorch()
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.random.manual_seed(0)
+        module = pretrained(make(), path).eval()
+        module(torch.zeros(2, *shape, dtype=torch.int64 if integers else torch.float32))  # sizes of lazy layers
+    Normalisation(module)
+    return module
 
 
 def put(module: Any, x: Array) -> Any:

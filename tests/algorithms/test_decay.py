@@ -5,6 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from mpifed import Problem, UserError, run
+from mpifed.algorithms.parts.clipping import clipped
 from mpifed.algorithms.parts.optimizers import Adam, AdamW, Momentum
 from tests.helpers.algorithm_runs import SOURCES
 
@@ -34,6 +35,19 @@ def test_decay_of_weights_is_that_of_two_parameter_groups_of_torch(rule):
         optimizer.step()
         W, memory = rule.step(W, W - np.arange(6), 0.03, memory)
         assert np.allclose(W[0], np.concatenate([weight.detach().numpy(), bias.detach().numpy()]), rtol=1e-12)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("rule", [replace(rule, clip=0.5) for rule in RULES], ids=repr)
+def test_single_precision_stays_and_tensors_get_the_same_decay_and_clipping(rule):
+    torch = pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")
+    rule = replace(rule, weight_decay=(0.2 * (np.arange(6) < 3)).astype(np.float32))
+    w, g = np.random.default_rng(0).standard_normal((2, 4, 6)).astype(np.float32)
+    assert rule.step(w, g, 0.1, None)[0].dtype == np.float32
+    pairs = [(rule.shrink(torch.from_numpy(w)), rule.shrink(w)), (clipped(torch.from_numpy(g), 0.5), clipped(g, 0.5))]
+    for shrunk, wanted in pairs:
+        assert np.allclose(shrunk.numpy(), wanted, rtol=1e-6)
+        assert shrunk.dtype == torch.float32
 
 
 def started(problem, **optimizer):

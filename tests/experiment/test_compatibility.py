@@ -65,8 +65,11 @@ TOLD = [  # settings -> how the sentence begins
         {"evaluate": {"clients": True}},
         "evaluate.clients = true is wrong: least-squares has neither classes nor",
     ),
-    ({"kernels": "torch", "problem": "mlp"}, 'kernels = "torch" is wrong: mlp does not compute with tensors'),
-    ({"kernels": "cuda", "algorithm": "newton"}, 'kernels = "cuda" is wrong: newton needs '),
+    ({"problem": {"name": "cnn", "augment": "flip"}}, "problem.augment is wrong: it changes samples of mini-batches"),
+    (
+        {"problem": {"name": "cnn", "autocast": "float16"}},
+        'problem.autocast = "float16" is wrong with dtype = "float64"',
+    ),
     ({"stop": {"accuracy": 0.9}}, "stop.accuracy = 0.9 is wrong: least-squares has no classes, so no accuracy is"),
     (
         {"kernels": "torch", "problem": "mlp"},
@@ -135,9 +138,9 @@ TOLD = [  # settings -> how the sentence begins
             'objective.weights = "samples" is ' + said,
         )
         for more, said in (
-            ({"masks": {}}, "wrong with masks: fedavg averages models with these weights"),
-            ({"compress": {"up": "natural"}}, "wrong with compress: fedavg"),
-            ({"selection": ODDS}, 'wrong with selection.name = "importance": fedavg'),
+            ({"masks": {}}, "wrong: fedavg averages models with these weights, which only plain sums"),
+            ({"compress": {"up": "natural"}}, "wrong: fedavg averages"),
+            ({"selection": ODDS}, "wrong: fedavg averages"),
             (PRIVATE, "wrong: the noise of fedepm is that of uploads without weights"),
         )
     ],
@@ -147,7 +150,7 @@ TOLD = [  # settings -> how the sentence begins
     ),
     (
         {"objective": {"weights": [3, 1]}, "algorithm": {"name": "fedavg", "certify": True}},
-        "algorithm.certify = true is wrong with objective.weights = [3.0, 1.0]: the theorem of fedavg is about equal",
+        "objective.weights = [3.0, 1.0] is wrong: the theorem of fedavg is about equal weights",
     ),
     ({"problem": "mlp", "selection": {"name": "importance", "count": 2}}, "selection.odds is missing: mlp tells no"),
     ({"algorithm": "fednova", "selection": ODDS}, 'selection.name = "importance" is wrong: fednova needs equal'),

@@ -40,9 +40,17 @@ def task() -> Task:
     if args.device == "cpu" and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     with np.load(args.file) as file:
-        arrays = file["X"], file["y"], file["x"]
-        numbers = int(file["clients"]), int(file["batch"]), float(file["lr"])
-    return Task(*arrays, *numbers, args.network, args.rounds, args.device)
+        return Task(
+            X=file["X"],
+            y=file["y"],
+            x=file["x"],
+            clients=int(file["clients"]),
+            batch=int(file["batch"]),
+            lr=float(file["lr"]),
+            network=args.network,
+            rounds=args.rounds,
+            device=args.device,
+        )
 
 
 class Marks:

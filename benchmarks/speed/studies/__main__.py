@@ -14,6 +14,7 @@ STEPS = {
     "predict": [Command("studies.predict", f"--ranks 2 3 4 8 {LAUNCHED}", f"--quick {LAUNCHED}")],
     "ranks": [Command("studies.ranks")],
     "secondorder": [Command("studies.secondorder", LAUNCHED, PHISHING)],
+    "survival": [Command("studies.survival", "", "--clients 5 --repeat 1")],
     "endurance": [Command("studies.endurance", "", "--rounds 3000")],
     "paper-times": [Command("studies.paper_times", "", "--seeds 1 --only 'V.1 FedGiA' --k0 5 --rounds 2")],
 }

@@ -14,17 +14,17 @@ from mpifed.problems.base import Problem
 Method = TypeVar("Method", bound=msgspec.Struct)
 
 
-def told(algorithm: Method, problem: Problem, data: Dataset) -> Method:
+def told(algorithm: Method, problem: Problem, data: Dataset, dtype: str) -> Method:
     """The method whose optimisers know which parameters decay; itself where all of them do, or none.
 
-    There ``weight_decay`` is λ for each parameter (n,), 0 for those that do not decay. UserError where the problem does
-    not tell.
+    There ``weight_decay`` is λ for each parameter (n,) as ``dtype``, 0 for those that do not decay. UserError where the
+    problem does not tell.
     """
     changes: dict[str, Any] = {}
     for field in fields_of(type(algorithm)).values():
         part = getattr(algorithm, field.name)
         if isinstance(part, Decaying) and part.decay == "weights" and part.weight_decay:
-            own = part.weight_decay * decaying(problem, data)
+            own = (part.weight_decay * decaying(problem, data)).astype(dtype)
             changes[field.name] = msgspec.structs.replace(part, weight_decay=own)
     return msgspec.structs.replace(algorithm, **changes) if changes else algorithm
 

@@ -80,6 +80,7 @@ class Device(NamedTuple):
             kernel(which, self.dtype.name)[sizes](*arguments)
 
 
+@cache
 def simulated() -> bool:
     """Whether numba computes on the CPU what a GPU would."""
     from numba.cuda.core import config
@@ -89,6 +90,8 @@ def simulated() -> bool:
 
 def in_order(facts: dict[str, Any]) -> bool:
     """Whether the array of a __cuda_array_interface__ has its numbers one after the other."""
+    if not facts.get("strides"):
+        return True
     step = np.dtype(facts["typestr"]).itemsize
     for count, stride in zip(reversed(facts["shape"]), reversed(facts.get("strides") or ()), strict=False):
         if count > 1 and stride != step:

@@ -17,38 +17,38 @@ from mpifed.data.cuda.arithmetic import times, view
 from mpifed.data.cuda.linear import Client, Samples, Sizes, Vectors, pull, regularised, residuals, scores
 
 
-def gradients_staged(s: Any, samples: Any, vectors: Any) -> None:
+def gradients_staged(s: Any, samples: Any, vectors: Any, who: Any) -> None:
     """Scores and gradient of the client of this block, whose samples fit in shared memory."""
     a, v = arrays(samples, vectors)
     room = cuda.shared.array(0, a.A.dtype)
-    gradients(s, a, v, staged(s, a, v.Z, room))
+    gradients(s, v, staged(s, a, v.Z, room, whose(s, who)))
 
 
-def gradients_placed(s: Any, samples: Any, vectors: Any) -> None:
+def gradients_placed(s: Any, samples: Any, vectors: Any, who: Any) -> None:
     """The same where they do not."""
     a, v = arrays(samples, vectors)
     room = cuda.shared.array(0, a.A.dtype)
     i = np.uint32(cuda.blockIdx.x)
     x = part(v.room, i, s.model)
     g = part(v.out, i, s.model)
-    gradients(s, a, v, placed(s, a, v.Z, (room, x, g)))
+    gradients(s, v, placed(s, a, v.Z, (room, x, g), whose(s, who)))
 
 
-def steps_staged(s: Any, samples: Any, vectors: Any) -> None:
+def steps_staged(s: Any, samples: Any, vectors: Any, who: Any) -> None:
     """Gradient steps of the client of this block, whose samples fit in shared memory."""
     a, v = arrays(samples, vectors)
     room = cuda.shared.array(0, a.A.dtype)
-    steps(s, a, v, staged(s, a, v.Z, room))
+    steps(s, v, staged(s, a, v.Z, room, whose(s, who)))
 
 
-def steps_placed(s: Any, samples: Any, vectors: Any) -> None:
+def steps_placed(s: Any, samples: Any, vectors: Any, who: Any) -> None:
     """The same where they do not."""
     a, v = arrays(samples, vectors)
     room = cuda.shared.array(0, a.A.dtype)
     i = np.uint32(cuda.blockIdx.x)
     x = part(v.out, i, s.model)
     g = part(v.room, i, s.model)
-    steps(s, a, v, placed(s, a, v.Z, (room, x, g)))
+    steps(s, v, placed(s, a, v.Z, (room, x, g), whose(s, who)))
 
 
 @register_jitable
@@ -69,19 +69,26 @@ def arrays(samples: Any, vectors: Any) -> Any:
 
 
 @register_jitable
-def gradients(s: Any, samples: Any, vectors: Any, c: Any) -> None:
+def whose(s: Any, who: Any) -> Any:
+    """The position among the samples of the client of this block."""
+    i = np.uint32(cuda.blockIdx.x)
+    return np.uint32(view(who)[i]) if s.picked else i
+
+
+@register_jitable
+def gradients(s: Any, vectors: Any, c: Any) -> None:
     """out: ∇f_i(x_i); Z: scores."""
     i = np.uint32(cuda.blockIdx.x)
     begin(s, vectors, c)
     gradient(s, c)
     k = c.t
     while k < s.model:
-        vectors.out[i * s.model + k] = regularised(s, c, k, samples.s[i])
+        vectors.out[i * s.model + k] = regularised(s, c, k)
         k = np.uint32(k + c.T)
 
 
 @register_jitable
-def steps(s: Any, samples: Any, vectors: Any, c: Any) -> None:
+def steps(s: Any, vectors: Any, c: Any) -> None:
     """out: w after the steps w ← w − γ_j (∇f_i(w) + correction_i + pull_i (w − anchor_i)), from w = x_i."""
     i = np.uint32(cuda.blockIdx.x)
     begin(s, vectors, c)
@@ -90,7 +97,7 @@ def steps(s: Any, samples: Any, vectors: Any, c: Any) -> None:
         gradient(s, c)
         k = c.t
         while k < s.model:
-            g = regularised(s, c, k, samples.s[i])
+            g = regularised(s, c, k)
             if s.corrected:
                 g += vectors.correction[i * s.own_correction + k]
             if s.pulled:
@@ -120,7 +127,7 @@ def begin(s: Any, vectors: Any, c: Any) -> None:
 def gradient(s: Any, c: Any) -> None:
     """c.g: A_iᵀ r_i at c.x, without the regulariser; component k is at k 2^parts."""
     first = np.uint32(0)
-    while first < s.rows:
+    while first < s.rows or first == np.uint32(0):  # once without rows, for a gradient of 0
         count = np.uint32(min(s.chunk, s.rows - first))
         scores(s, c, first, count)
         fold(c, c.p, count * s.classes, s.lanes)
@@ -149,9 +156,8 @@ def fold(c: Any, sums: Any, count: Any, level: Any) -> None:
 
 
 @register_jitable
-def staged(s: Any, samples: Any, Z: Any, room: Any) -> Any:
-    """The client of this block, with all its numbers in shared memory."""
-    i = np.uint32(cuda.blockIdx.x)
+def staged(s: Any, samples: Any, Z: Any, room: Any, i: Any) -> Any:
+    """The client of this block, at position i of the samples, with all its numbers in shared memory."""
     t = np.uint32(cuda.threadIdx.x)
     T = np.uint32(cuda.blockDim.x)
     own = s.rows * s.stride
@@ -163,7 +169,8 @@ def staged(s: Any, samples: Any, Z: Any, room: Any) -> Any:
     g = rest[s.model : s.model + (s.model << s.parts)]
     p = rest[s.model + (s.model << s.parts) :]
     r = p[(s.chunk * s.classes) << s.lanes :]
-    c = Client(t, T, a, b, w, s.stride, x, g, p, r, part(Z, i, s.scored))
+    z = part(Z, np.uint32(cuda.blockIdx.x), s.scored)
+    c = Client(t, T, a, b, w, samples.s[i], s.stride, x, g, p, r, z)
     row = np.uint32(t >> s.span)
     while row < s.rows:
         k = np.uint32(t & s.across)
@@ -180,9 +187,8 @@ def staged(s: Any, samples: Any, Z: Any, room: Any) -> Any:
 
 
 @register_jitable
-def placed(s: Any, samples: Any, Z: Any, kept: Any) -> Any:
-    """The client of this block, with its samples in global memory; so are x and g where shared memory is too small."""
-    i = np.uint32(cuda.blockIdx.x)
+def placed(s: Any, samples: Any, Z: Any, kept: Any, i: Any) -> Any:
+    """The same with its samples in global memory; so are x and g where shared memory is too small."""
     room, x, g = kept
     sums = (s.chunk * s.classes) << s.lanes
     p = room[:sums]
@@ -196,7 +202,8 @@ def placed(s: Any, samples: Any, Z: Any, kept: Any) -> Any:
     w = part(samples.w, i, s.rows)
     t = np.uint32(cuda.threadIdx.x)
     T = np.uint32(cuda.blockDim.x)
-    return Client(t, T, a, b, w, s.features, x, g, p, r, part(Z, i, s.scored))
+    z = part(Z, np.uint32(cuda.blockIdx.x), s.scored)
+    return Client(t, T, a, b, w, samples.s[i], s.features, x, g, p, r, z)
 
 
 @register_jitable(inline="always")  # functions that are not inlined cannot return a part of an array
@@ -209,4 +216,5 @@ def signature(name: str) -> Any:
     """The types of the kernels for numbers of a type."""
     pointer = types.CPointer(getattr(types, name))
     sizes = types.NamedUniTuple(types.uint32, len(Sizes._fields), Sizes)
-    return types.void(sizes, *(types.NamedUniTuple(pointer, len(kind._fields), kind) for kind in (Samples, Vectors)))
+    given = [types.NamedUniTuple(pointer, len(kind._fields), kind) for kind in (Samples, Vectors)]
+    return types.void(sizes, *given, types.CPointer(types.int64))

@@ -15,12 +15,15 @@ What a caller has to know:
   from them in the last places.
 - Kernels are compiled at their first launch in a process.
 - What does not go together is a ValueError, before anything is launched.
-- Sums over clients are in ``tree``.
+- Sums over clients are in ``tree``. Products A_iᵀ diag(p_i) A_i v_i are gradients of a linear residual with weights p
+  and b = s = 0.
 
 Letters: c clients with D rows each, f features, C classes (1 for a linear model), n components of a model.
 """
 
 from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from mpifed.data.cuda import linear
 from mpifed.data.cuda.device import Device
@@ -51,6 +54,7 @@ class Clients(NamedTuple):
     shape: Shape
     plan: Layout
     c: int
+    who: Any = None  # positions of these clients among the samples, on the device
 
 
 class Kernels:
@@ -75,6 +79,13 @@ class Kernels:
         shape = Shape(rows, features, self.model.classes, model)
         pointers = (self.device.pointer(array, name) for name, array in zip("Abws", (A, b, w, s), strict=True))
         return Clients((A, b, w, s), linear.Samples(*pointers), shape, layout(shape, self.device.dtype.itemsize), count)
+
+    def pick(self, clients: Clients, who: Any) -> Clients:
+        """Those at positions ``who`` among all, whole numbers (c,) of 64 bits on the device; nothing is copied.
+
+        The other arrays of a launch then have a row for each of these. Positions that do not exist are not found out.
+        """
+        return clients._replace(c=who.shape[0], who=who)
 
     def gradients(self, clients: Clients, X: Any) -> tuple[Any, Any]:
         """Scores (c, D), or (c, D, C) of softmax, and gradients (c, n) at X, (n,) or (c, n)."""
@@ -128,9 +139,11 @@ class Kernels:
             corrected="correction" in terms,
             pulled="pull" in terms,
             scored=0 if Z is None else shape.rows * shape.classes,
+            picked=clients.who is not None,
         )
         name = f"{which}_{'staged' if plan.staged else 'placed'}"
-        self.device.launch(name, clients.c, (plan.threads, plan.shared), (sizes, clients.pointers, vectors))
+        who = nothing if clients.who is None else self.device.pointer(clients.who, "who", np.int64)
+        self.device.launch(name, clients.c, (plan.threads, plan.shared), (sizes, clients.pointers, vectors, who))
 
     def _own(self, clients: Clients, name: str, array: Any, width: int) -> int:
         """How far a client's numbers are from the next one's: 0 where all clients have the same."""

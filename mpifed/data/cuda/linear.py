@@ -1,6 +1,7 @@
 """What one thread of a GPU's kernel does for a linear model: its share of scores, residuals and gradient of a client.
 
-Indices are numbers without sign: numba does not check these for counting from the end, which more than halves the time.
+Indices are numbers of 32 bits without sign: numba does not check whether these count from the end, and a GPU adds them
+in one instruction. Where they could grow too large, numba makes products of 64 bits.
 """
 
 from typing import Any, NamedTuple
@@ -43,6 +44,7 @@ class Sizes(NamedTuple):
     corrected: Any  # whether there is a correction
     pulled: Any
     scored: Any  # scores of a client that are written
+    picked: Any  # whether clients are those at certain positions among the samples
 
 
 class Samples(NamedTuple):
@@ -55,16 +57,16 @@ class Samples(NamedTuple):
 
 
 class Vectors(NamedTuple):
-    """What a launch computes with, flat; arrays of one number where there is none."""
+    """What a launch computes with, flat; what it does not need is not read."""
 
     x: Any  # where clients begin
     gamma: Any
     correction: Any
     anchor: Any
     pull: Any
-    Z: Any  # scores, written where there are as many
+    Z: Any  # scores, written where they are wanted
     out: Any  # gradients, or models after the steps
-    room: Any  # gradients of steps where shared memory is too small for them
+    room: Any  # gradients of steps, or points of gradients, where shared memory is too small for them
 
 
 class Client(NamedTuple):
@@ -75,6 +77,7 @@ class Client(NamedTuple):
     a: Any  # rows
     b: Any
     w: Any
+    factor: Any  # of the regulariser
     stride: Any  # from a row to the next
     x: Any
     g: Any  # 2^parts partial sums of each component of the gradient
@@ -201,13 +204,13 @@ def pull(s: Any, c: Any, first: Any, count: Any) -> None:
 
 
 @register_jitable
-def regularised(s: Any, c: Any, k: Any, factor: Any) -> Any:
+def regularised(s: Any, c: Any, k: Any) -> Any:
     """Component k of the gradient with the regulariser; 0 times infinity is not 0, so that no factor adds nothing."""
     g = c.g[k << s.parts]
     x = c.x[k]
-    if k < s.cut and factor != 0:
+    if k < s.cut and c.factor != 0:
         if s.penalty == np.uint32(BOUNDED):
             below = c.x.dtype.type(1) + times(x, x)
             x = x / times(below, below)
-        g += times(factor, x)
+        g += times(c.factor, x)
     return g

@@ -38,7 +38,7 @@ def tree_sum(device: Device, rows: Any, where: Any = None, clients: int = 0, cou
     """
     places = device.nothing() if where is None else device.pointer(where, "where", np.int64)
     gaps = int(where is not None)
-    leaves = clients if gaps else len(rows)
+    leaves = clients if gaps else rows.shape[0]
     while True:
         present, width = rows.shape
         nodes = max(-(-leaves >> LEVELS), 1)

@@ -13,6 +13,7 @@ from mpifed.core.typing import Array
 from mpifed.data.formats.on_disk import Stored, StoredCsr
 from mpifed.data.pool import Samples, check_finite
 
+OF_SCIPY = ("data", "indices", "indptr", "shape")  # and format: what scipy.sparse.save_npz writes
 TEXT = "SU"  # kinds of numpy's types for bytes and text
 
 
@@ -53,11 +54,10 @@ def csr_of(arrays: dict[str, Any], path: Path | str, name: str) -> StoredCsr:
     """The CSR matrix stored as name_data, name_indices, name_indptr and name_shape."""
     keys = [f"{name}_{key}" for key in ("data", "indices", "indptr", "shape")]
     missing = [key for key in keys if key not in arrays]
-    if {"data", "indices", "indptr", "shape"} <= set(arrays):
-        raise UserError(
-            f"{path} has a matrix of scipy.sparse.save_npz and no labels: write numpy.savez(file, X_data=A.data, "
-            "X_indices=A.indices, X_indptr=A.indptr, X_shape=A.shape, y=y)"
-        )
+    if set(OF_SCIPY) <= set(arrays) and name == "X":
+        check_of_scipy(arrays, path)
+        keys = list(OF_SCIPY)
+        missing = []
     if missing:
         what = f"no {name}" if len(missing) == 4 else f"no {missing[0]}"
         raise UserError(f"{path} has {what}: it needs {name}, or {', '.join(keys[:3])} and {keys[3]}")
@@ -79,6 +79,24 @@ def csr_of(arrays: dict[str, Any], path: Path | str, name: str) -> StoredCsr:
         if array.shape != (end,):
             raise UserError(f"{key} of {path} has the shape {array.shape}, but {keys[2]} ends at {end}")
     return StoredCsr(data, indices, indptr, (d, n))
+
+
+def check_of_scipy(arrays: dict[str, Any], path: Path | str) -> None:
+    """UserError where a file of scipy.sparse.save_npz has no CSR matrix, or there are no labels beside it."""
+    if "y" not in arrays:
+        raise UserError(
+            f"{path} has a matrix of scipy.sparse.save_npz and no labels: write numpy.savez(file, X_data=A.data, "
+            'X_indices=A.indices, X_indptr=A.indptr, X_shape=A.shape, y=y), or data.join = "y.npz" with y in it'
+        )
+    form = arrays.get("format")
+    kind = "unknown"
+    if form is not None and form.shape == () and form.dtype.kind in TEXT:
+        with np.load(path, allow_pickle=False) as file:
+            kind = str(file["format"].astype(str))
+    if kind != "csr":
+        raise UserError(
+            f"{path} has a matrix of the format {kind!r}: scipy.sparse.save_npz(file, A.tocsr()) writes rows"
+        )
 
 
 def check_real(array: Any, name: str, path: Path | str) -> None:

@@ -14,7 +14,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.memory import LONGEST_TEXT
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.data.formats.lines import is_number, lines_of
+from mpifed.data.formats.lines import WIDEST, is_number, lines_of
 from mpifed.data.tables.table import MISSING, Column, Table
 
 CELLS = 1 << 12  # converted at a time: more leave the cache of a core
@@ -53,6 +53,7 @@ class CsvTable(Table):
 
     def rows(self, lines: Iterator[str], before: int) -> Iterator[tuple[int, list[str]]]:
         """The number of its last line and the cells of each row; UserError where quotation marks do not match."""
+        csv.field_size_limit(WIDEST)  # as lines_of has it; longer than any text that is taken
         reader = csv.reader(lines, delimiter=self.mark, skipinitialspace=True)
         try:
             for row in reader:

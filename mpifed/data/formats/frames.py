@@ -7,6 +7,7 @@ import numpy as np
 
 from mpifed.core.errors import UserError
 from mpifed.core.memory import check_text
+from mpifed.core.toml import toml_value
 from mpifed.data.tables.table import MISSING, Column, Table
 
 
@@ -47,7 +48,7 @@ class FrameTable(Table):
         if wrong is not None and not hasattr(kind, "categories"):
             raise UserError(
                 f"{what} holds {wrong!r} among others: all must be numbers, or all text; "
-                f"data.categories = [{self.names[k]!r}] takes both".replace("'", '"')
+                f"data.categories = [{toml_value(self.names[k])}] takes both"
             )
         found: dict[str, int] = {}
         codes = [
@@ -55,4 +56,4 @@ class FrameTable(Table):
             for x, lost in zip(values, missing, strict=True)
         ]
         check_text(max(map(len, found), default=0), what)
-        return Column(np.array(codes, np.int64), tuple(found))
+        return Column(np.array(codes, np.int64), tuple(found), hasattr(kind, "categories"))

@@ -46,7 +46,8 @@ class File(Tabular, kw_only=True, tag="file"):
         Meta(description="file: .h5 .npz .mat .svm .csv .parquet; .svm and .csv also .gz or .bz2; or a list of tables"),
     ]
     join: Annotated[
-        str | None, Meta(description="a second table, matched with the first by the one column of the same name")
+        str | None,
+        Meta(description="a second table, matched by the one column of the same name; or a file with more arrays"),
     ] = None
     header: Annotated[
         bool | None, Meta(description="whether the first line of a CSV file has names (default: if it has words)")
@@ -77,9 +78,10 @@ class File(Tabular, kw_only=True, tag="file"):
                 raise UserError(
                     f'data.{key} = "{path}" is not a file: give an HDF5, NPZ, MATLAB, LIBSVM, CSV or Parquet file'
                 )
-            if kind not in TABLES and (len(found) > 1 or joined):
-                what = "data.join adds columns to a table" if joined else "several files of data.path are tables"
-                raise UserError(f"{what}, CSV or Parquet, but {path} is {kind}")
+            if kind not in TABLES and len(found) > 1:
+                raise UserError(f"several files of data.path are tables, CSV or Parquet, but {path} is {kind}")
+            if joined and (kind in TABLES) != (kind_of(found[0]) in TABLES):
+                raise UserError(f"data.join adds columns to a table, or arrays to arrays: {path} is {kind}")
         return found + joined
 
     def check(self) -> None:
@@ -96,7 +98,11 @@ class File(Tabular, kw_only=True, tag="file"):
         with reading(path, kind):
             if kind in TABLES:
                 return self.of_table(self.table(), seed, dtype)
-            return self.prepared(self.of_arrays(self.read(path, kind), path, seed, dtype))
+            arrays = self.read(path, kind)
+            if self.join is not None:
+                more = Path(os.path.expanduser(self.join))
+                arrays = self.read(more, kind_of(more, "join")) | arrays
+            return self.prepared(self.of_arrays(arrays, path, seed, dtype))
 
     def table(self) -> Table:
         """The table of all files."""

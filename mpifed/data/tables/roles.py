@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
-from mpifed.data.tables.table import Table
+from mpifed.data.tables.table import Key, Table
 
 WORDS = {"target": "labels", "client": "clients", "test": "test rows", "time": "times", "event": "events"}
 
@@ -40,7 +40,7 @@ def roles_of(options: Any, table: Table) -> Roles:
     if options.time is None and options.target is None:
         found["target"] = options.last(table)
     check_different(options, table, found)
-    ignored = [table.find("ignore", key) for key in options.ignore or ()]
+    ignored = [table.find("ignore", key) for key in listed(options.ignore)]
     for key, k in found.items():
         if k in ignored:
             right = "data.target must be another one" if key == "target" and options.target is None else "take it out"
@@ -48,7 +48,7 @@ def roles_of(options: Any, table: Table) -> Roles:
                 f"data.ignore has {table.called(k)} of {table.source}, which is that of the {WORDS[key]}: {right}"
             )
     features = feature_columns(options, table, found, ignored)
-    categories = [table.find("categories", key) for key in options.categories or ()]
+    categories = [table.find("categories", key) for key in listed(options.categories)]
     for k in categories:
         if k not in features:
             raise UserError(
@@ -56,6 +56,13 @@ def roles_of(options: Any, table: Table) -> Roles:
             )
     roles = {key: found.get(key) for key in WORDS}
     return Roles(**roles, features=features, categories=categories)
+
+
+def listed(keys: Any) -> list[Key]:
+    """The columns that an option names, one or several, or none."""
+    if keys is None:
+        return []
+    return keys if isinstance(keys, list) else [keys]
 
 
 def check_different(options: Any, table: Table, found: dict[str, int]) -> None:
@@ -81,9 +88,9 @@ def feature_columns(options: Any, table: Table, found: dict[str, int], ignored: 
     if options.features is None:
         keys = [table.names.index(table.key)] if hasattr(table, "key") else []
         return [k for k in range(len(table.names)) if k not in found.values() and k not in ignored and k not in keys]
-    listed = [table.find("features", key) for key in options.features]
+    features = [table.find("features", key) for key in listed(options.features)]
     for key, k in found.items():
-        if k in listed:
+        if k in features:
             raise UserError(
                 f"data.features has {table.called(k)} of {table.source}, which is that of the {WORDS[key]}: take it out"
             )
@@ -91,6 +98,6 @@ def feature_columns(options: Any, table: Table, found: dict[str, int], ignored: 
         raise UserError(
             "data.ignore and data.features contradict each other: one of them says which columns are features"
         )
-    if len(set(listed)) < len(listed):
-        raise UserError(f"data.features names a column twice: {', '.join(map(toml_value, options.features))}")
-    return sorted(listed)
+    if len(set(features)) < len(features):
+        raise UserError(f"data.features names a column twice: {', '.join(map(toml_value, listed(options.features)))}")
+    return sorted(features)

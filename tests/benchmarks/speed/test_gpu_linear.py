@@ -31,6 +31,12 @@ def test_without_a_gpu_it_says_so_in_one_sentence():
     assert re.fullmatch(r"nothing is measured: (torch|numba(-cuda)?) (finds no GPU|is not installed).*\n", done.err)
 
 
+def test_a_row_that_is_not_there_is_refused():
+    done = execute([*PROGRAM, "--rows", "A,C"], 60, ROOT)
+    assert done.code == 2
+    assert "there is no row C; the rows are A, A64, B, 1e4, 1e5, 1e6, 15e6" in done.err
+
+
 @pytest.mark.torch
 def test_the_products_of_torch_do_what_the_loop_does():
     torch = pytest.importorskip("torch", reason="PyTorch is not there: pip install mpifed[torch]")

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.speed import local, picking, roofline
+from benchmarks.speed import flute, local, picking, roofline
 from benchmarks.speed.plain import METHODS
 from benchmarks.speed.startup import Goal, commands, timed, verdict
 from tests.benchmarks.speed.conftest import rows
@@ -36,6 +36,20 @@ def test_tables_have_a_line_for_each_case(printed):
     for line in lines:
         alone, busy, quoted = map(float, line.split()[-3:])
         assert quoted == max(alone, busy) > 0
+    (line,) = printed("rounds", "--rounds", "2", "--cases", "B", *FAST, "--sizes")[1:]
+    assert re.search(r" [\d.]+ +[\d.]+ at \d+ KB$", line)
+
+
+@pytest.mark.slow
+def test_a_whole_command_is_measured_with_what_takes_it(printed, monkeypatch):
+    monkeypatch.delenv("MPIFED_DATA", raising=False)
+    monkeypatch.setattr(flute, "IMAGES", {"train": 60_000, "t10k": 9_000})
+    title, whole, *parts = printed("flute", "--repeat", "1", "--rounds", "2")
+    assert title.startswith("random bytes in the shapes of MNIST, 2 rounds")
+    assert re.match(f"whole +{SPREAD} +goal", whole)
+    seconds = [float(line.split()[-1]) for line in parts]
+    assert len(seconds) == 2 + len(flute.PARTS)
+    assert 0 < sum(seconds) < 60
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from benchmarks.speed.studies import predicted_sums, ranks, secondorder
+from benchmarks.speed.studies import predicted_sums, ranks, secondorder, survival
 from benchmarks.speed.studies.endurance import GOAL, Mark, line, marked, resident
 from benchmarks.speed.studies.predicted_sums import BARE
 from tests.benchmarks.speed.conftest import rows
@@ -114,6 +114,15 @@ def phishing(tmp_path, monkeypatch):
     ]
     (tmp_path / "phishing/phishing").write_text("\n".join(lines))
     monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
+
+
+def test_survival_has_a_line_for_different_and_for_shared_times(printed):
+    _, *lines, last = printed(
+        "studies.survival", "--clients", "3", "--samples", "40", "--features", "5", "--repeat", "1"
+    )
+    assert [line.split()[0] for line in lines] == ["all", "30"]
+    ratios = [float(line.split()[-1]) for line in lines]
+    assert last.endswith("not met" if max(ratios) > survival.GOAL else "met")
 
 
 @pytest.mark.parametrize("method", secondorder.METHODS)

@@ -18,7 +18,7 @@ SIMULATED = "tests/data/cuda/simulated"
 @pytest.mark.slow
 @pytest.mark.skipif(not installed(), reason="numba-cuda is not there: pip install mpifed[cuda]")
 def test_in_the_simulator():
-    done = execute([sys.executable, *PYTEST, SIMULATED], 400, ROOT, NUMBA_ENABLE_CUDASIM="1")
+    done = execute([sys.executable, *PYTEST, SIMULATED], 900, ROOT, NUMBA_ENABLE_CUDASIM="1")
     assert done.code == 0, done.out + done.err
     assert "passed" in done.out
     assert "skipped" not in done.out, done.out

@@ -2,6 +2,8 @@
 
 import h5py
 import numpy as np
+import pytest
+import scipy.sparse
 
 from tests.helpers.data_files import DENSE, X, load, refused, write
 
@@ -36,3 +38,25 @@ def test_matlab_7_3_is_refused_with_the_way_out(tmp_path):
     with (tmp_path / "x.mat").open("r+b") as file:
         file.write(b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM")
     refused(tmp_path / "x.mat", r"x\.mat is a MATLAB 7\.3 file: save it with -v7")
+
+
+@pytest.mark.parametrize("form", ["csr", "csc"])
+def test_a_matrix_of_scipy_needs_the_labels_of_a_second_file(tmp_path, form):
+    matrix = np.where(np.eye(6) > 0, 2.0, 0)
+    matrix[0, 3] = 1
+    scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_array(matrix).asformat(form))
+    np.savez(tmp_path / "y.npz", y=np.arange(6) % 2, sizes=[2, 4])
+    refused(tmp_path / "x.npz", r'no labels: write numpy\.savez.*, or data\.join = "y\.npz" with y in it')
+    joined = {"join": str(tmp_path / "y.npz")}
+    if form == "csc":
+        refused(
+            tmp_path / "x.npz", r"has a matrix of the format 'csc': scipy\.sparse\.save_npz\(file, A\.tocsr", **joined
+        )
+    else:
+        data = load(tmp_path / "x.npz", **joined)
+        assert np.array_equal(data.rows(0, 2)[0].toarray(), matrix)
+        assert data.sizes.tolist() == [2, 4]
+    (tmp_path / "y.csv").write_text("a,y\n1,2\n")
+    refused(
+        tmp_path / "x.npz", r"data\.join adds columns to a table, or arrays to arrays", join=str(tmp_path / "y.csv")
+    )

@@ -31,6 +31,19 @@ def test_are_those_of_the_problem_with_few_and_many_features(name, features):
     case.close(case.kernels.gradients(case.clients(), case.X)[1], case.problem.grad(case.block, case.X))
 
 
+def test_of_no_samples_are_those_of_the_regulariser():
+    case = Case("logistic", 3, sizes=(4, 4))
+    A, b, w = (part[:, :0] for part in case.arrays())
+    none = case.kernels.clients(np.ascontiguousarray(A), b, w, case.factors())
+    case.close(case.kernels.gradients(none, case.X)[1], case.factors()[:, None] * case.X)
+
+
+def test_are_products_with_the_matrix_of_second_derivatives_too():
+    case = Case("least-squares", 3)
+    clients = case.kernels.clients(case.block.A, 0 * case.block.b, case.block.w, 0 * case.factors())
+    case.close(case.kernels.gradients(clients, case.V)[1], case.problem.hessian(case.block, case.X)(case.V))
+
+
 def test_of_one_sample_with_one_feature():
     case = Case("logistic", 1, sizes=(1,))
     case.close(case.kernels.gradients(case.clients(), case.X)[1], case.problem.grad(case.block, case.X))
@@ -49,6 +62,9 @@ def test_bits_of_a_client_depend_on_it_alone(name, features):
     same(alone[0], Z[[2]])
     same(alone[1], G[[2]])
     same(case.kernels.gradients(case.clients(more=12), case.X)[1], G)
+    picked = case.kernels.pick(case.clients(), np.array([3, 1]))
+    for found, expected in zip(case.kernels.gradients(picked, case.X[[3, 1]]), (Z, G), strict=True):
+        same(found, expected[[3, 1]])
 
 
 PLACES = {  # what is set, and whether then samples are in shared memory, and points and gradients
@@ -74,7 +90,12 @@ def test_bits_do_not_depend_on_where_numbers_are_kept_nor_on_threads(name, place
     assert second.plan != first.plan
     assert (second.plan.staged, second.plan.near) == kept
     gamma = np.array([0.5, 0.25], "float32")
-    for compute in (case.kernels.gradients, lambda clients, X: (case.kernels.steps(clients, X, gamma),)):
+    who = np.array([2, 0])
+    for compute in (
+        case.kernels.gradients,
+        lambda clients, X: (case.kernels.steps(clients, X, gamma),),
+        lambda clients, X: case.kernels.gradients(case.kernels.pick(clients, who), X[who]),
+    ):
         for found, expected in zip(compute(second, case.X), compute(first, case.X), strict=True):
             same(found, expected)
 

@@ -1,0 +1,38 @@
+"""Clients whose mini-batches a problem augments: random changes of samples, each client's from its own stream."""
+
+from collections.abc import Iterator
+from copy import copy
+from functools import cached_property
+
+import numpy as np
+
+from mpifed.core.typing import Array
+from mpifed.data.blocks import Block
+from mpifed.federation.local import Local
+from mpifed.federation.scaled_local import ScaledLocal
+
+
+class Augmented(Local):
+    """The same as Local, but the samples of its mini-batches are changed; full batches and evaluations are not."""
+
+    @cached_property
+    def changes(self) -> list[np.random.Generator]:
+        """One random stream a client for the changes of a round and call."""
+        return self.streams(self._study.seed, "augment")
+
+    def _steps(self, k0: int, epochs: int, size: int) -> Iterator[tuple[int, Local, Array | int]]:
+        for j, batch, has in super()._steps(k0, epochs, size):
+            if batch is not self:  # of all samples
+                batch.block = self._changed(batch.block)
+            yield j, batch, has
+
+    def _changed(self, block: Block) -> Block:
+        """A mini-batch with other samples. What is drawn for a client depends on its own number of them alone."""
+        made = copy(block)
+        counts = (block.w > 0).sum(axis=1).tolist()
+        made.A = self.problem.augmented(block.A, counts, self.changes)
+        return made
+
+
+class AugmentedScaled(Augmented, ScaledLocal):
+    """The same where clients have weights."""

@@ -1,0 +1,207 @@
+"""Wrong tables: each gets one sentence that says where, or the right answer with a note; never a traceback."""
+
+import numpy as np
+import pytest
+
+from mpifed.core.errors import UserError
+from mpifed.data.base import Data
+from tests.helpers.data_files import load, refused
+
+GOOD = "age,sex,site,y\n30,m,a,0\n40,f,a,1\n50,f,b,0\n60,m,b,1\n"
+TIMES = "age,t,e\n30,5,1\n40,3,0\n50,9,1\n"
+FOLDS = "age,sex,fold,site,y\n30,m,train,a,0\n40,m,train,a,1\n50,m,train,b,0\n60,f,test,b,1\n"
+SURVIVAL = {"time": "t", "event": "e", "clients": 1}
+DECIMAL = r"has a decimal comma: data\.decimal = \",\" reads such numbers$"
+WRONG = [
+    (
+        GOOD.replace("40", ""),
+        {},
+        r"has 1 missing cell: 'age' \(1\), the first one in the column 'age' in line 3; data\.m",
+    ),
+    (GOOD.replace("40", "forty"), {}, r"line 3: 'forty' in the column 'age' is not a number, as the first entry is: "),
+    (
+        GOOD.replace("f", "3"),
+        {},
+        r"line 3: '3' in the column 'sex' is a number, .* data\.categories = \[\"sex\"\] takes",
+    ),
+    (GOOD.replace("sex", "age"), {}, r"has several columns 'age': each needs a name of its own$"),
+    (GOOD.replace("50,f", "50,f,7"), {}, r"line 4: 5 columns, but the first line has 4$"),
+    (GOOD.replace("50,f", '50,"f'), {}, r"line 5: .* columns, but the first line has 4$|quotation mark"),
+    ("a;b;y\n1,5;2;0\n2,5;3;1\n", {}, rf"line 2: '1,5' in the column 'a' {DECIMAL}"),
+    ('a,b,y\n"1,5",2,0\n"2,5",3,1\n', {}, rf"line 2: '1,5' in the column 'a' {DECIMAL}"),
+    ("1,5;2,5;0\n2,5;3,5;1\n", {}, r"'5;2' in column 1 has semicolons between numbers with a decimal comma: data\.dec"),
+    (
+        "day,y\n2020-01-03,0\n2020-01-04,1\n",
+        {},
+        r"holds dates such as '2020-01-03': replace them by numbers, such as days",
+    ),
+    (
+        "who,y\n" + "".join(f"p{k},{k % 2}\n" for k in range(30)),
+        {},
+        r"has 30 different texts in 30 rows.*ignore = \[\"who\"\]",
+    ),
+    ("y\n0\n1\n", {}, r"X of .* has the shape \(2, 0\)"),
+    ("age,y\n", {}, r"wrong\.csv has no rows: each is a sample$"),
+    (GOOD, {"target": "ages"}, r'data\.target = "ages" is not a column .* site, y; did you mean \'age\'\?$'),
+    (GOOD, {"ignore": ["sax"]}, r'data\.ignore = "sax" is not a column of .*; did you mean \'sex\'\?$'),
+    (
+        GOOD,
+        {"ignore": ["y"]},
+        r"data\.ignore has the column 'y' of .*, which is that of the labels: data\.target must be",
+    ),
+    (
+        GOOD,
+        {"features": ["age", "y"]},
+        r"data\.features has the column 'y' of .*, which is that of the labels: take it o",
+    ),
+    (GOOD, {"features": ["age", "age"]}, r'data\.features names a column twice: "age", "age"$'),
+    (GOOD, {"features": ["age"], "ignore": ["sex"]}, r"data\.ignore and data\.features contradict each other"),
+    (GOOD, {"categories": ["y"]}, r"data\.categories has the column 'y' of .*, which is no feature"),
+    (
+        GOOD,
+        {"target": "sex", "above": 0},
+        r"data\.above = 0\.0 needs labels that are numbers, but the column 'sex' holds",
+    ),
+    (
+        TIMES.replace("3,0", "-3,0"),
+        SURVIVAL,
+        r"the column 't' of .* has -3 in line 3: times are numbers that are not ne",
+    ),
+    (
+        TIMES.replace("9,1", "9,2"),
+        SURVIVAL,
+        r"the column 'e' of .* has 2 in line 4: an event is 1 where it came and 0 wh",
+    ),
+    (TIMES.replace(",1\n", ",dead\n").replace(",0", ",alive"), SURVIVAL, r"has 'dead' in line 2: an event is 1 where"),
+    (
+        TIMES.replace(",1\n", ",0\n"),
+        SURVIVAL,
+        r"the column 'e' of .* is 0 in all 3 rows: without an event there is nothi",
+    ),
+    (
+        TIMES.replace("5,", "0,").replace("3,", "0,").replace("9,", "0,"),
+        SURVIVAL,
+        r"'t' of .* is 0 in all rows: there is",
+    ),
+    (TIMES, {"time": "t"}, r"data\.time needs data\.event: the label of a person is a time, and whether"),
+    (
+        TIMES,
+        {**SURVIVAL, "target": "age"},
+        r"data\.target does not go with data\.time and data\.event, which are the lab",
+    ),
+    (TIMES, {"time": "t", "event": "t"}, r'data\.event = "t" is the column of the times of .*, too: they must be two$'),
+    (TIMES.replace(",9,", ",,"), SURVIVAL, r"has 1 missing cell: 't' \(1\)"),
+    (
+        TIMES.replace(",9,", ",,"),
+        {**SURVIVAL, "missing": "mean"},
+        r"missing cells in the column 't', the first one in line 4: it i",
+    ),
+    ("a,b,y\n1,,0\n2,NA,1\n", {"missing": "mean"}, r"the column 'b' of .* has no known cell: data\.ignore = \[\"b\"\]"),
+    (FOLDS, {"test": "fald"}, r'data\.test = "fald" is not a column of .*; did you mean \'fold\'\?$'),
+    (
+        FOLDS,
+        {"test": "sex"},
+        r"data\.test: the column 'sex' of .* has 'f': it must say train or test, or 0 for training and 1",
+    ),
+    (
+        FOLDS.replace("test", "train"),
+        {"test": "fold"},
+        r"says 'train' in all rows: some must be for training, some for te",
+    ),
+    (
+        FOLDS.replace("test,b", "test,c"),
+        {"test": "fold", "client": "site"},
+        r"1 client of .* \(c\) have rows for testing only",
+    ),
+    (
+        GOOD,
+        {"client": "site", "clients": 3},
+        r"data\.clients = 3 contradicts .*, which has a column of 2 clients: leave it",
+    ),
+    (GOOD.replace("m", "").replace("f", ""), {"missing": "drop"}, r"every row of .* has a missing cell: 'sex' \(4\)"),
+    ("\ufeff" + GOOD.encode("utf-16").decode("latin-1"), {}, r"wrong\.csv"),
+]
+
+
+@pytest.mark.parametrize(("text", "options", "sentence"), WRONG)
+def test_a_wrong_table_is_told_in_one_sentence(tmp_path, text, options, sentence):
+    (tmp_path / "wrong.csv").write_text(text, encoding="utf-8")
+    refused(tmp_path / "wrong.csv", sentence, **({} if "client" in options else {"clients": 1}) | options)
+
+
+@pytest.mark.parametrize(
+    ("key", "sentence"),
+    [
+        ({"label": "y"}, r"^data\.label cannot be set: the column of the labels is data\.target"),
+        ({"weights": "w"}, r"^data\.weights cannot be set: samples count alike"),
+        ({"offset": "w"}, r"^data\.offset cannot be set: no problem takes an offset"),
+        ({"target": ["y", "z"]}, r"^data\.target = \[\"y\", \"z\"\] is wrong: it must be a whole number or a text"),
+        ({"levels": "none"}, r'^data\.levels = "none" is wrong: it must be "drop-first" or "all"$'),
+        (
+            {"standardise": "federal"},
+            r'^data\.standardise = "federal" is wrong: it must be "pooled" or "own" or "federat',
+        ),
+        ({"tests": 0.2}, r"^unknown key 'data\.tests'; did you mean 'test'\?$"),
+    ],
+)
+def test_an_option_that_tables_do_not_have_is_refused_with_what_they_have(key, sentence):
+    with pytest.raises(UserError, match=sentence):
+        Data.build({"name": "file", "path": "x.csv", **key}, "data")
+
+
+RIGHT = [
+    (GOOD.replace("30", "40").replace("50", "40").replace("60", "40"), {}, "constant in the training samples: 'age'"),
+    (GOOD.replace("f", "m"), {}, "one level in all rows: 'sex' ('m')"),
+    (FOLDS.replace("60,f", "60,z"), {"test": "fold"}, "no training sample has sex=z, but test samples do"),
+    (FOLDS.replace("m", "x"), {"test": "fold"}, "no training sample has sex=f, but test samples do"),
+    (TIMES.replace(",3,", ",0,"), SURVIVAL, "1 times are 0: they are taken as 2.5, before all others"),
+    (TIMES, SURVIVAL, "labels are times, negative where no event came: 2 events in 3 rows"),
+    (GOOD.replace("40", "?"), {"missing": "drop"}, "1 of 4 rows are left out: 1 missing cell in 'age' (1)"),
+    (
+        GOOD.replace("40", "NA"),
+        {"missing": "mean"},
+        "1 missing cell in 1 of 4 rows hold the mean of all training sampl",
+    ),
+    (GOOD, {"above": 0}, "labels above 0 are 1, the others 0"),
+    ("id,y\n" + "".join(f"{k},{k % 2}\n" for k in range(9)), {}, "(counted from 0) numbers the rows"),
+]
+
+
+@pytest.mark.parametrize(("text", "options", "note"), RIGHT)
+def test_a_strange_table_is_read_with_a_note(tmp_path, text, options, note):
+    (tmp_path / "strange.csv").write_text(text)
+    data = load(tmp_path / "strange.csv", **{"clients": 1, **options})
+    data.rows(0, 1)
+    assert any(note in one for one in data.notes), data.notes
+
+
+FORMS = [
+    "\ufeff" + GOOD,
+    GOOD.replace(",", ";"),
+    GOOD.replace(",", "\t"),
+    GOOD.replace("m", '"m"').replace("\n", "\r\n"),
+    GOOD.replace(",", ", "),
+    GOOD.replace("\n", "\n\n"),
+    GOOD.rstrip("\n"),
+]
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_marks_quotation_marks_and_line_ends_make_no_difference(tmp_path, text):
+    (tmp_path / "x.csv").write_text(text, newline="", encoding="utf-8")
+    data = load(tmp_path / "x.csv", client="site")
+    assert data.features == ("age", "sex=m")
+    assert data.owners == ("a", "b")
+    assert data.rows(0, 2)[0].tolist() == [[30, 1], [40, 0], [50, 0], [60, 1]]
+
+
+def test_quoted_commas_belong_to_a_text_and_decimal_commas_to_a_number(tmp_path):
+    (tmp_path / "x.csv").write_text('town;price;y\n"Bonn, am Rhein";1,5;0\n"Köln";-2,25;1\n', encoding="utf-8")
+    data = load(tmp_path / "x.csv", clients=1, decimal=",", partition="contiguous")
+    assert data.features == ("town=Köln", "price")
+    assert data.rows(0, 1)[0].tolist() == [[0, 1.5], [1, -2.25]]
+
+
+def test_separable_data_are_data_like_others(tmp_path):
+    (tmp_path / "x.csv").write_text("a,y\n1,0\n2,0\n8,1\n9,1\n")
+    assert np.array_equal(np.sort(load(tmp_path / "x.csv", clients=1).rows(0, 1)[0].ravel()), [1, 2, 8, 9])

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from mpifed.core.arrays import to_numpy
 from mpifed.core.errors import UserError
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array

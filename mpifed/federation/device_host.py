@@ -4,7 +4,8 @@ Only client methods know of the device: what they receive is moved there, and wh
 messages, sums, compressors, masks and checkpoints work as they do with clients in memory.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mpifed.core.arrays import on, to_numpy
+from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
@@ -51,7 +53,8 @@ class DeviceHost(Host):
             share = -(-cohort * int(counts[D]) // setup.m)
             most = max(FEW, ROOM // max(1, D * data.n * self.dtype.itemsize))
             room = min(-(-share // FEW) * FEW, most)
-            groups.append(self._grouped(list(alike), D, room))
+            with fitting(f"the samples of clients {lo} to {hi - 1}"):
+                groups.append(self._grouped(list(alike), D, room))
         self.same_size = groups
         self.lay()
         self.edges = np.cumsum([0, *map(len, self.same_size)])
@@ -89,7 +92,8 @@ class DeviceHost(Host):
         self.state = type(self.state)(*map(self._rows, self.state))
 
     def _rows(self, field: Array) -> DeviceRows:
-        return DeviceRows(on(self.device).asarray(field))
+        with fitting(f"the state of clients {self.lo} to {self.hi - 1}"):
+            return DeviceRows(on(self.device).asarray(field))
 
     def _run(self, request: Request, answer: Answer) -> tuple[Collected, Array | None]:
         return super()._run(request, partial(filled, request.each is not None, answer))
@@ -108,6 +112,20 @@ class DeviceHost(Host):
                 return Reply(total, layout), 0
         found.rows = to_numpy(tensor)
         return super()._closed(request, found, ids)
+
+
+@contextmanager
+def fitting(what: str) -> Iterator[None]:
+    """UserError where ``what`` is put on a device does not fit there."""
+    try:
+        yield
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":
+            raise
+        raise UserError(
+            f"{what} do not fit into the memory of the device: spread them over more ranks with a GPU each, or compute "
+            'in memory with kernels = "auto"'
+        ) from None
 
 
 def filled(each: bool, answer: Answer, visit: Visit, *args: Any) -> tuple[Any, Any]:

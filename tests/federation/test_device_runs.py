@@ -117,6 +117,15 @@ def test_networks_live_on_the_gpu_that_their_problem_asks_for(monkeypatch):
     assert public.run(study, problem={"name": "cnn"}).attrs["kernels"] == "numpy"
 
 
+def test_samples_that_do_not_fit_on_the_device_are_one_sentence(monkeypatch):
+    def full(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("mpifed.data.device_block.DeviceBlock.moved", full)
+    with pytest.raises(UserError, match=r"^the samples of clients 0 to 11 do not fit into the memory of the device: "):
+        public.run(SMALL, algorithm="fedavg", kernels="torch")
+
+
 def test_without_a_gpu_cuda_is_refused(monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     wrong = 'PyTorch finds no GPU on a node of this run: write "auto", or "torch" for PyTorch on the CPU'

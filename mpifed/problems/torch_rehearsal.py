@@ -74,7 +74,9 @@ class Rehearsal:
 
     def _moved(self, form: Form, draw: int) -> bool:
         """Whether a client has the same bits at another place, among clients of which some have fewer samples."""
-        torch, compared, places = self.net.torch, slice(0, self.size // 2), self.size // 2 + 1
+        torch = self.net.torch
+        compared = slice(0, self.size // 2)
+        places = self.size // 2 + 1
         arrays = self.arrays(form, draw)
         found = self.one_pass(form, *arrays)
         arrays[3][self.size // 2 :, form.rows // 2 :] = 0  # weights of clients that are not compared

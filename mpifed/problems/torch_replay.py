@@ -60,7 +60,7 @@ def shorten(graph: Any, aten: Any) -> None:
     """Take out the views that change nothing, and pairs of transpositions."""
     views = (aten.view.default, aten._unsafe_view.default, aten.expand.default, aten.permute.default)
     for node in graph.nodes:
-        before = node.args[0] if node.args else None
+        before: Any = node.args[0] if node.args else None
         if node.target in views and node.meta["val"].shape == before.meta["val"].shape:
             if node.target is not aten.permute.default or list(node.args[1]) == sorted(node.args[1]):
                 node.replace_all_uses_with(before)

@@ -89,7 +89,7 @@ def groups(problem, f):
     return problem._network(f.block, np.zeros(f.n))[1]
 
 
-@pytest.fixture(params=[0, 1], ids=["as called", "traced"])
+@pytest.fixture(params=[0, pytest.param(1, marks=pytest.mark.slow)], ids=["as called", "traced"])
 def traced(request, monkeypatch):
     monkeypatch.setattr(torch_replay, "TRACED_AFTER", request.param)
 
@@ -208,6 +208,23 @@ def test_a_run_in_groups_is_the_run_of_one_client_at_a_time_to_rounding(name):
 class Image(nn.Sequential):
     def __init__(self):
         super().__init__(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 6))
+
+
+@pytest.mark.parametrize("name", ["Dense", "Convolutions"])
+def test_passes_that_are_repeated_are_traced_and_keep_their_bits(name, monkeypatch):
+    monkeypatch.setattr(torch_replay, "TRACED_AFTER", 3)
+    problem = own(name)
+    f, X = clients(problem)
+    rows = np.arange(16)  # a whole group, which is computed twice in its rehearsal
+    first, second = (problem.grad(f.block.take(rows), X[rows]) for _ in range(2))
+    (replay,) = groups(problem, f).passes.values()
+    assert type(replay.traced[16]).__name__ != "function"
+    assert second.tobytes() == first.tobytes()
+    again = own(name, lam=1e-300)  # a network of its own, which is not traced
+    monkeypatch.setattr(torch_replay, "TRACED_AFTER", 0)
+    assert (
+        problem.grad(f.block.take(rows), 2 * X[rows]).tobytes() == again.grad(f.block.take(rows), 2 * X[rows]).tobytes()
+    )
 
 
 def test_a_form_is_rehearsed_once():

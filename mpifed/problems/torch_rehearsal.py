@@ -86,7 +86,8 @@ class Rehearsal:
 
     def arrays(self, form: Form, draw: int) -> list[Any]:
         """Random parameters, samples, targets, weights and seeds of a group."""
-        net, torch, count = self.net, self.net.torch, self.size
+        net, torch = self.net, self.net.torch
+        count = self.size
         rng = stream(draw, "rehearsal")
         floats = [
             net.start + 0.05 * rng.standard_normal((count, len(net.start))),

@@ -8,8 +8,10 @@ import pytest
 import mpifed as package
 from mpifed.data.blocks import weights
 from mpifed.experiment.config import override
+from mpifed.experiment.notes import regrouped
 from mpifed.problems import torch_network, torch_replay
 from mpifed.problems.torch_rehearsal import Form
+from mpifed.report.summary import show
 from tests.helpers.torch_cases import C, N, dataset, local, network, torch
 
 pytestmark = pytest.mark.torch
@@ -89,7 +91,7 @@ def groups(problem, f):
     return problem._network(f.block, np.zeros(f.n))[1]
 
 
-@pytest.fixture(params=[0, 1], ids=["as called", "traced"])
+@pytest.fixture(params=[0, pytest.param(1, marks=pytest.mark.slow)], ids=["as called", "traced"])
 def traced(request, monkeypatch):
     monkeypatch.setattr(torch_replay, "TRACED_AFTER", request.param)
 
@@ -210,6 +212,22 @@ class Image(nn.Sequential):
         super().__init__(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 6))
 
 
+@pytest.mark.parametrize("name", ["Dense", "Convolutions"])
+def test_passes_that_are_repeated_are_traced_and_keep_their_bits(name, monkeypatch):
+    monkeypatch.setattr(torch_replay, "TRACED_AFTER", 3)
+    problem = own(name)
+    f, X = clients(problem)
+    rows = np.arange(16)  # a whole group, which is computed twice in its rehearsal
+    first, second = (problem.grad(f.block.take(rows), X[rows]) for _ in range(2))
+    (replay,) = groups(problem, f).passes.values()
+    assert type(replay.traced[16]).__name__ != "function"
+    assert second.tobytes() == first.tobytes()
+    traced = problem.grad(f.block.take(rows), 2 * X[rows])
+    replay.traced.clear()
+    assert problem.grad(f.block.take(rows), 2 * X[rows]).tobytes() == traced.tobytes()
+    assert not replay.traced
+
+
 def test_a_form_is_rehearsed_once():
     problem = own("Dense")
     f, X = clients(problem)
@@ -218,3 +236,17 @@ def test_a_form_is_rehearsed_once():
     form = Form(16, True, True, torch.float64)
     assert found.rehearsal.reasons == {form: ""}
     assert set(found.rehearsal.fitting) == {(form, 5)}
+
+
+def test_show_and_a_resumed_run_say_how_clients_are_computed(tmp_path):
+    result = package.run(
+        data={"name": "images", "clients": 3, "samples": 9, "size": 4, "channels": 1},
+        problem={"name": "torch", "module": f"{__name__}:Image", "batched": False},
+        algorithm="fedavg",
+        rounds=1,
+    )
+    assert "clients one at a time, because problem.batched is false" in show(result)
+    (told,) = regrouped(16, result, object())
+    assert told.startswith("clients are computed in groups of 16 from here on, and were one at a time before: the last")
+    assert not regrouped(1, result, object())
+    assert not regrouped(16, result, None)

@@ -13,7 +13,7 @@ from tests.helpers.commands import ROOT, execute, mpifed
 
 README = (ROOT / "README.md").read_text("utf-8")
 NAMES = (
-    "first-hour experiments sweeps data clients masks selection adaptive secondorder compression privacy asynchronous "
+    "first-hour experiments sweeps data sites clients masks selection adaptive secondorder compression privacy asynchronous "
     "graphs pictures gallery python extending check certify clusters performance"
 )
 PAGES = ("README.md", *(f"docs/{name}.md" for name in NAMES.split()))

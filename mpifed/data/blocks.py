@@ -119,6 +119,10 @@ class Block:
             G += ridge * X
         return Z, G
 
+    def softmax_grad(self, X: Array, lam: float, bias: bool, grad: Callable[[Block, Array], Array]) -> Array:
+        """∇f_i of softmax regression (c, n), which is ``grad`` but where a kernel of its own computes it."""
+        return grad(self, X)
+
     def positions(self, rows: Array) -> Array:
         """Positions of clients as an array of numpy."""
         return rows

@@ -1,4 +1,4 @@
-"""Which kernels compute a run: numpy's, the compiled ones of the extra ``fast``, or PyTorch's on a device."""
+"""Which kernels compute a run: numpy's, the compiled ones of the extra ``fast``, or those of a device."""
 
 from typing import Any
 
@@ -9,8 +9,10 @@ from mpifed.core.arrays import pytorch, standard
 from mpifed.core.errors import UserError
 from mpifed.data.base import Dataset
 from mpifed.data.compiled import compiling
+from mpifed.experiment import gpu_kernels
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
+from mpifed.federation.setup import LAUNCHED
 from mpifed.federation.traits import needs
 from mpifed.mpi.world import World
 
@@ -24,23 +26,25 @@ def device(kernels: str) -> Any:
 
     UserError where there is none.
     """
-    if kernels not in DEVICES:
+    if kernels not in (*DEVICES, LAUNCHED):
         return None
     from mpifed.problems.torch_device import device_of
 
     standard()
-    return device_of("cpu" if kernels == "torch" else kernels, "kernels", '"auto", or "torch" for PyTorch on the CPU')
+    return device_of("cpu" if kernels == "torch" else "cuda", "kernels", '"auto", or "torch" for PyTorch on the CPU')
 
 
 def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
-    """The kernels of a job on these data, numpy or compiled; all ranks call it.
+    """The kernels of a job on these data, as Setup has them; all ranks call it.
 
     Raises UserError, on all ranks, where those that are asked for are not to be had.
     """
     if job.config.kernels in DEVICES:
         if data.sparse:
             raise UserError(f'kernels = "{job.config.kernels}" is wrong: {DENSE}')
-        return job.config.kernels
+        with world.agreeing():
+            device(job.config.kernels if world.hosting else "numpy")
+        return gpu_kernels.launched(job, world, data, progress) if job.config.kernels == "cuda" else "torch"
     lacking = unable(job.config.problem, job.config.algorithm, data)
     if lacking and job.config.kernels == "compiled":
         raise UserError(f'kernels = "compiled" is wrong: there are none for {lacking}, so it must be "auto" or "numpy"')
@@ -121,12 +125,14 @@ def ready(dtype: str, kernels: tuple[str, ...], world: World, progress: Progress
 
 def recorded(kernels: str) -> dict[str, str]:
     """What the result file says of the kernels that compute."""
-    found = {"kernels": kernels}
+    found = {"kernels": "cuda" if kernels == LAUNCHED else kernels}
     if kernels == "compiled":
         found["numba"] = compiling.version()
-    if kernels in DEVICES:
+    if kernels == LAUNCHED:
+        found[gpu_kernels.FIELD] = gpu_kernels.version()
+    if kernels in (*DEVICES, LAUNCHED):
         torch = pytorch()
         found["torch"] = torch.__version__
-    if kernels == "cuda":
+    if kernels in ("cuda", LAUNCHED):
         found["device"] = torch.cuda.get_device_name()
     return found

@@ -22,7 +22,7 @@ from mpifed.federation.host import Answer, Host
 from mpifed.federation.method import Method
 from mpifed.federation.on_device import DeviceRows, OnDevice
 from mpifed.federation.request import Collected, Layout, Reply, Request
-from mpifed.federation.setup import Setup
+from mpifed.federation.setup import LAUNCHED, Setup
 from mpifed.federation.sums import finite
 from mpifed.federation.wire.stage import Visit
 
@@ -44,6 +44,7 @@ class DeviceHost(Host):
         self.running = lambda ids, dtype, tree: DeviceCollected(len(ids), dtype, on(device))
         self.use(setup.algorithm)
         self.evaluation: Any = OnDevice(self.evaluation)
+        self.kind = kind_of(setup.kernels)
         counts = np.bincount([coarse(int(-(-d // 4) * 4)) for d in data.sizes])
         groups = []
         for D, alike in groupby(self.same_size, lambda group: coarse(group.blocks[0].b.shape[1])):
@@ -60,7 +61,7 @@ class DeviceHost(Host):
 
     def _grouped(self, alike: Sequence[SameSizeBlocks], D: int, room: int) -> SameSizeBlocks:
         """Groups of clients on the device, with their test samples."""
-        group = grouped(alike, D, self.device, room, DeviceBlock)
+        group = grouped(alike, D, self.device, room, self.kind)
         begin = 0
         for block in [block for same in alike for block in same.blocks]:
             for rows, tests in block.tests:
@@ -110,6 +111,15 @@ class DeviceHost(Host):
                 return Reply(total, layout), 0
         found.rows = to_numpy(tensor)
         return super()._closed(request, found, ids)
+
+
+def kind_of(kernels: str) -> type[DeviceBlock]:
+    """The class of blocks of samples."""
+    if kernels != LAUNCHED:
+        return DeviceBlock
+    from mpifed.data.cuda.block import CudaBlock  # imports numba
+
+    return CudaBlock
 
 
 def filled(each: bool, answer: Answer, visit: Visit, *args: Any) -> tuple[Any, Any]:

@@ -51,10 +51,11 @@ class Device(NamedTuple):
     def pointer(self, array: Any, name: str, dtype: Any = None) -> Any:
         """Where an array is on the device; ValueError where it is not there, or its type or order are others.
 
-        The simulator has the array itself, flat.
+        The simulator has the array itself, flat, or the memory of a tensor.
         """
         wanted = np.dtype(dtype or self.dtype)
         if simulated():
+            array = np.asarray(array)
             found, address = array.dtype, array.ravel()
             contiguous = array.flags.c_contiguous
         else:

@@ -87,10 +87,10 @@ def test_without_numba_cuda_pytorch_computes_alone(monkeypatch):
 def test_all_ranks_launch_or_none_does(other, kernels):
     class Rank(World):
         rank, size = 1, 3
-        others = [None, None, other]  # what another rank says to each question: a GPU, resumed, numba-cuda
+        rest = iter([None, None, other])  # what another rank says to each question: a GPU, resumed, numba-cuda
 
         def agree(self, mistake):
-            return mistake or self.others.pop(0)
+            return mistake or next(self.rest)
 
         def share(self, value):
             return "auto"

@@ -1,6 +1,7 @@
 """Whether kernels of the extra ``cuda`` compute the gradients of a run on a GPU, or PyTorch's products do."""
 
 import importlib.metadata
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +18,10 @@ from mpifed.mpi.world import World
 FIELD = "numba_cuda"  # the attribute of a result file with the version of numba-cuda
 
 
-def launched(job: Job, world: World, data: Dataset, progress: Progress) -> str:
+def launched(job: Job, world: World, data: Dataset, progress: Progress, where: Any) -> str:
     """LAUNCHED where they do, on every rank with clients, otherwise "cuda"; all ranks call it.
+
+    ``where`` is the device of PyTorch on this rank, for which the kernels are loaded or compiled.
 
     UserError where a run that is resumed began with them and they are not to be had.
     """
@@ -27,7 +30,7 @@ def launched(job: Job, world: World, data: Dataset, progress: Progress) -> str:
     wish = world.share(wish)
     if wish == "cuda" or not computable(job, data):
         return "cuda"
-    mistake = world.agree(device.failure() if world.hosting else None)
+    mistake = world.agree(device.unready(job.config.dtype, where.index or 0) if world.hosting else None)
     if mistake is None:
         return LAUNCHED
     if wish == LAUNCHED:

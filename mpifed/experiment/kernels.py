@@ -43,8 +43,10 @@ def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
         if data.sparse:
             raise UserError(f'kernels = "{job.config.kernels}" is wrong: {DENSE}')
         with world.agreeing():
-            device(job.config.kernels if world.hosting else "numpy")
-        return gpu_kernels.launched(job, world, data, progress) if job.config.kernels == "cuda" else "torch"
+            where = device(job.config.kernels if world.hosting else "numpy")
+        if job.config.kernels == "cuda":
+            return gpu_kernels.launched(job, world, data, progress, where)
+        return job.config.kernels
     lacking = unable(job.config.problem, job.config.algorithm, data)
     if lacking and job.config.kernels == "compiled":
         raise UserError(f'kernels = "compiled" is wrong: there are none for {lacking}, so it must be "auto" or "numpy"')

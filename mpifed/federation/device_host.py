@@ -17,7 +17,7 @@ from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.data.device_block import FEW, DeviceBlock, coarse, grouped
 from mpifed.data.fill import SameSizeBlocks
-from mpifed.federation.device_sums import DeviceCollected, subtotals
+from mpifed.federation.device_sums import Added, DeviceCollected, subtotals, tree_sum
 from mpifed.federation.host import Answer, Host
 from mpifed.federation.method import Method
 from mpifed.federation.on_device import DeviceRows, OnDevice
@@ -44,7 +44,7 @@ class DeviceHost(Host):
         self.running = lambda ids, dtype, tree: DeviceCollected(len(ids), dtype, on(device))
         self.use(setup.algorithm)
         self.evaluation: Any = OnDevice(self.evaluation)
-        self.kind = kind_of(setup.kernels)
+        self.kind, self.added = computing(setup.kernels)
         counts = np.bincount([coarse(int(-(-d // 4) * 4)) for d in data.sizes])
         groups = []
         for D, alike in groupby(self.same_size, lambda group: coarse(group.blocks[0].b.shape[1])):
@@ -106,20 +106,20 @@ class DeviceHost(Host):
             layout = Layout((field.shape[1:],))
             ids = None
         if request.reduce == "sum":
-            total = subtotals(tensor, ids, self.lo, self.tree)
+            total = subtotals(tensor, ids, self.lo, self.tree, self.added)
             if finite(total):
                 return Reply(total, layout), 0
         found.rows = to_numpy(tensor)
         return super()._closed(request, found, ids)
 
 
-def kind_of(kernels: str) -> type[DeviceBlock]:
-    """The class of blocks of samples."""
+def computing(kernels: str) -> tuple[type[DeviceBlock], Added]:
+    """The class of blocks of samples, and how rows are added."""
     if kernels != LAUNCHED:
-        return DeviceBlock
-    from mpifed.data.cuda.block import CudaBlock  # imports numba
+        return DeviceBlock, tree_sum
+    from mpifed.data.cuda import block  # imports numba
 
-    return CudaBlock
+    return block.CudaBlock, block.added
 
 
 def filled(each: bool, answer: Answer, visit: Visit, *args: Any) -> tuple[Any, Any]:

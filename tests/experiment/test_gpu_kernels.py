@@ -36,9 +36,9 @@ def gpu(monkeypatch):
     monkeypatch.setattr(torch_device, "device_of", lambda *words: torch.device("cpu"))
     monkeypatch.setattr("torch.cuda.get_device_name", lambda: "none")
     monkeypatch.setattr(device, "installed", lambda: True)
-    monkeypatch.setattr(device, "failure", lambda: None)
+    monkeypatch.setattr(device, "unready", lambda *words: None)
     monkeypatch.setattr(gpu_kernels, "version", lambda: "1.2")
-    monkeypatch.setattr(device_host, "kind_of", lambda kernels: device_host.DeviceBlock)
+    monkeypatch.setattr(device_host, "LAUNCHED", "what no run asks for")
 
 
 def chosen(study, world=None, data=None):
@@ -76,7 +76,7 @@ def test_what_is_too_large_for_them_is_left_to_pytorch(changes, fits):
 
 
 def test_without_numba_cuda_pytorch_computes_alone(monkeypatch):
-    monkeypatch.setattr(device, "failure", lambda: "numba finds no GPU")
+    monkeypatch.setattr(device, "unready", lambda *words: "numba finds no GPU")
     said = "mpifed: PyTorch alone computes on the GPU, for numba-cuda cannot be used here: numba finds no GPU\n"
     assert chosen({}) == ("cuda", said)
     monkeypatch.setattr(device, "installed", lambda: False)
@@ -111,7 +111,7 @@ def test_a_run_keeps_its_kernels_when_it_is_resumed(tmp_path, monkeypatch):
         keeps = f"mpifed: {launched} began with kernels of numba-cuda and keeps them when it is resumed"
         assert error == f"{keeps}: pip install 'mpifed[cuda]'\n"
         patch.setattr(device, "installed", lambda: True)
-        patch.setattr(device, "failure", lambda: "numba finds no GPU")
+        patch.setattr(device, "unready", lambda *words: "numba finds no GPU")
         error = run("resume", launched, "rounds=4", "-q", code=2).err
         assert error == f"{keeps}, which cannot be used here: numba finds no GPU\n"
     run("resume", plain, "rounds=4", "-q")

@@ -1,7 +1,7 @@
-"""Blocks on a GPU whose scores and gradients kernels of the extra ``cuda`` compute; everything else is PyTorch's.
+"""Blocks on a GPU whose scores and gradients kernels of the extra ``cuda`` compute, and sums of rows that one adds up.
 
-Some clients of a block are picked by their positions: no sample is copied for a gradient, as it is for PyTorch's
-products. The bits of a client are those that it has in any other block.
+Everything else is PyTorch's. Some clients of a block are picked by their positions: no sample is copied for a gradient,
+as it is for PyTorch's products. The bits of a client are those that it has in any other block.
 """
 
 from collections.abc import Callable
@@ -14,6 +14,7 @@ from mpifed.core.arrays import pytorch
 from mpifed.core.typing import Array
 from mpifed.data.cuda.device import Device
 from mpifed.data.cuda.launch import Clients, Kernels, Model
+from mpifed.data.cuda.tree import tree_sum
 from mpifed.data.device_block import DeviceBlock
 
 
@@ -57,6 +58,15 @@ def positions(block: Any) -> Any:
     """Where the clients of a block are in the one that it is a part of, or in itself: (c,) on the device."""
     rows = slice(0, len(block)) if block.source is None else block.source[1]
     return block.xp.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+
+
+def added(rows: Any, indices: Array | None) -> Any:
+    """The sum of rows (c, N) along the tree, of which they are the leaves ``indices``, rising; None: 0, 1, 2 …"""
+    device = gpu(rows.dtype, rows.device)
+    if indices is None:
+        return tree_sum(device, rows.contiguous())
+    where = pytorch().tensor(indices, dtype=pytorch().int64, device=rows.device)
+    return tree_sum(device, rows.contiguous(), where, int(indices[-1]) + 1)
 
 
 @cache

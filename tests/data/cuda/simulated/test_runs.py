@@ -8,11 +8,12 @@ from mpifed.core.arrays import on
 from mpifed.data.base import Data
 from mpifed.data.blocks import Block, weights
 from mpifed.data.cuda import layout
-from mpifed.data.cuda.block import CudaBlock
+from mpifed.data.cuda.block import CudaBlock, added
 from mpifed.data.cuda.launch import Kernels
 from mpifed.experiment import gpu_kernels
-from mpifed.federation import device_host
+from mpifed.federation import device_host, sums
 from mpifed.federation.device_host import DeviceHost
+from mpifed.federation.device_sums import subtotals
 from mpifed.federation.participation.selection import Uniform
 from mpifed.federation.setup import LAUNCHED
 from mpifed.problems import torch_device
@@ -111,3 +112,15 @@ def test_a_part_of_a_block_has_the_bits_of_the_whole_and_copies_no_sample():
         assert torch.equal(found[0], Z[rows])
         assert torch.equal(found[1], G[rows])
     assert torch.equal(problem.grad(whole, X[0].expand(4, 3)), problem.grad(whole, X[0]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("m", [1, 9, 20])
+def test_sums_have_the_bits_of_those_of_pytorch(m, dtype):
+    rng = np.random.default_rng(m)
+    for lo, hi in ((0, m), (m // 3, m)):
+        tree = sums.nodes(lo, hi, m)
+        for ids in (None, np.flatnonzero(rng.random(hi - lo) < 0.6) + lo):
+            rows = torch.tensor(rng.standard_normal((hi - lo if ids is None else len(ids), 3)).astype(dtype))
+            found = subtotals(rows, ids, lo, tree, added)
+            assert found.tobytes() == subtotals(rows, ids, lo, tree).tobytes()

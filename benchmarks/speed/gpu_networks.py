@@ -6,7 +6,7 @@ round, one epoch of mini-batches of 10. ``--part`` takes some of
 rounds   wall milliseconds a round of FedAvg, best and median of the repetitions, which go in turn, and the time to that
          of the plain loop over clients: ours; the loop; ``torch.func.vmap`` in twenty lines; the same with convolutions
          as matrix products, through torch.compile; both as CUDA graphs. Before that, ours and the loop take two rounds
-         with the same clients and draws and must end at the same model but for rounding
+         with the same clients and draws in double precision and must end at the same model but for rounding
 methods  ours with Adam, SCAFFOLD and FLAME to FedAvg
 start    seconds of the whole command without rounds and evaluations, and of what it waits for: imports, CUDA context,
          first kernels, samples to the device

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import torch
 
 from benchmarks.speed.models import Case, unfolded
-from benchmarks.speed.network_runs import distance, ours, same_batches, same_clients, samples, start, study
+from benchmarks.speed.network_runs import deviation, ours, samples, start, study
 from benchmarks.speed.plain_networks import Loop, batched, shuffled, sliced
 
-CLOSEST = 1e-2  # deviation of models that differ by rounding
 KILO = 1 if sys.platform == "darwin" else 1024  # bytes in the unit of ru_maxrss
 Round = Callable[[], object]
 
@@ -53,7 +52,7 @@ def rounds(case: Case, device: Device, count: int, overrides: Sequence[str]) -> 
     """What is measured, by name: a function that measures the wall seconds of a round, over ``count`` of them."""
     setup = study(case, "fedavg", count + 1, overrides=[*device.words(), *overrides])
     x, parts = start(setup).to(device.name), samples(setup, case, device.name)
-    compare(case, device, overrides, x, parts)
+    deviation(case, "fedavg", "torch", [*device.words(), *overrides], device.name)
     loop = Loop(case.make(), x, parts, sliced(parts))
     A, b = (torch.stack([part[k] for part in parts]) for k in range(2))
 
@@ -70,17 +69,6 @@ def rounds(case: Case, device: Device, count: int, overrides: Sequence[str]) -> 
         job()  # warms up: the first call compiles
     clocks = {name: partial(device.clock, job, count) for name, job in jobs.items()}
     return {"mpifed": lambda: ours(setup, device.seconds).round} | clocks
-
-
-def compare(case: Case, device: Device, overrides: Sequence[str], x: Any, parts: Any) -> None:
-    """SystemExit where our run and the loop end at different models after two rounds with the same draws."""
-    setup = study(case, "fedavg", 2, overrides=[*device.words(), *overrides])
-    loop = Loop(case.make(), x, parts, same_batches(setup, parts))
-    for round in (1, 2):
-        loop.round(same_clients(setup, case, round))
-    deviation = distance(loop.module, loop.server, ours(setup, device.seconds).x, x)
-    if not deviation < CLOSEST:
-        sys.exit(f"{case.name}: ours and the loop end at different models, {deviation:.1e} apart")
 
 
 def batches(case: Case, device: Device, x: dict[str, Any], drawn: Callable[[], tuple[Any, Any]]) -> dict[str, Round]:

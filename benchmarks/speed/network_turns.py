@@ -1,7 +1,6 @@
 """One repetition of ``benchmarks.speed.networks``: ours, the plain loop and vmap in turn, once their models agree."""
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,10 +9,9 @@ import numpy as np
 import torch
 
 from benchmarks.speed.models import Case
-from benchmarks.speed.network_runs import distance, ours, same_batches, samples, start, study
+from benchmarks.speed.network_runs import deviation, ours, samples, start, study
 from benchmarks.speed.plain_networks import LOOPS, batched, loaded, shuffled, sliced
 
-CLOSEST = 1e-2  # deviation of models that differ by rounding, which two rounds of Adam on ResNet-8 carry to 0.002
 GROUP = 25  # clients of a pass of vmap, of 5, 10, 25 and 50 the best for MLP on an AMD EPYC with 512 KB of L2
 
 
@@ -47,13 +45,7 @@ def prepare(job: Measured) -> Callable[[], Turn]:
     setup = study(case, job.method, job.rounds, job.problem, job.overrides)
     x, parts = start(setup), samples(setup, case)
     make = LOOPS[job.method]
-    checked = make(case.make(), x, parts, same_batches(setup, parts))
-    for _ in range(2):
-        checked.round(clients)
-    two = ours(study(case, job.method, 2, job.problem, job.overrides), time.process_time)
-    deviation = distance(checked.module, checked.server, two.x, x)
-    if not deviation < CLOSEST:
-        sys.exit(f"{case.name}, {job.method}: ours and the loop end at different models, {deviation:.1e} apart")
+    away = deviation(case, job.method, job.problem, job.overrides)
     loop = make(case.make(), x, parts, (loaded if job.loader else sliced)(parts))
     together = batched(case.make())
     A, b = (torch.stack([part[k] for part in parts]) for k in range(2))
@@ -66,7 +58,7 @@ def prepare(job: Measured) -> Callable[[], Turn]:
         mine = ours(setup, time.process_time)
         plain = clock(lambda: loop.round(clients), job.rounds - 1)
         bound = clock(vmapped, job.rounds - 1) if job.method == "fedavg" else np.nan
-        return Turn(mine.round, plain, bound, mine.evaluating, clock(loop.evaluate, 1), deviation)
+        return Turn(mine.round, plain, bound, mine.evaluating, clock(loop.evaluate, 1), away)
 
     return run
 

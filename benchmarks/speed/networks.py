@@ -4,8 +4,8 @@ One epoch of mini-batches of 10 in float32, 50 samples a client, all clients in 
 clients, as the problems ``torch`` and ``mlp``; LeNet on 28 × 28 with 20; ResNet-8 with group norm on 3 × 32 × 32 with
 10. The loop is ``benchmarks.speed.plain_networks``; ``vmap`` there trains groups of FedAvg's clients in one pass, and
 shows what batching by torch alone gains. All run in the same process in turn. Before they are timed, ours and the loop
-take two rounds with the same draws and must end at the same model but for rounding: ``deviation`` is the distance of
-the models divided by that from the start.
+take two rounds with the same draws in double precision and must end at the same model but for rounding: ``deviation``
+is the distance of the models divided by that from the start.
 
 Ours includes recording, byte counts and timers. The first round is a warm-up and is left out, and so is evaluating,
 which has a ratio of its own: loss, gradient and accuracy of all clients. Reported are CPU milliseconds a round, best

@@ -6,6 +6,9 @@ import re
 import sys
 import textwrap
 import typing
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,7 +19,7 @@ from mpifed.core import plugins
 from mpifed.core.component import Component, Table
 from mpifed.core.errors import UserError, unknown
 from mpifed.core.toml import toml_value
-from mpifed.experiment.matching import matrix
+from mpifed.experiment.matching import Matrix, matrix
 from mpifed.federation.timing.arrivals import Asynchronous
 from mpifed.federation.timing.system import System
 from mpifed.federation.wire.compress import Compress
@@ -28,6 +31,7 @@ from mpifed.results import provenance
 
 SHOWN: list[type[Table]] = [System, Asynchronous, Masks, Compress, Graph]  # tables with a docstring worth showing
 TABLES = {table.__name__.lower(): table for table in SHOWN}
+WIDTH = 100  # characters of a line
 MATRIX = "matrix"  # the kind that stands for algorithms × problems
 
 
@@ -62,16 +66,32 @@ def names(kind: str | None = None) -> str:
 def combinations() -> str:
     """Which algorithm runs on which problem, with the reasons below."""
     found = matrix()
-    rows = [["", *found.problems], *([name, *cells] for name, cells in found.cells.items())]
     notes = [f"{mark} {reason}" for mark, reason in found.notes.items()]
-    head = ["algorithms × problems, with default options:", "", *aligned(rows, " "), ""]
+    head = ["algorithms × problems, with default options:", ""]
+    for part in screens(found):
+        rows = [["", *found.problems[part]], *([name, *cells[part]] for name, cells in found.cells.items())]
+        head += [*aligned(rows, " "), ""]
     options = ["", "with other options:", *wrapped(found.options, "    ", "  ")]
     return "\n".join([*head, *wrapped(notes, "  "), *options])
 
 
+def screens(found: Matrix) -> Iterator[slice]:
+    """The problems of each table, whose columns have room in a line."""
+    room = WIDTH - max(map(len, found.cells))
+    columns = zip(found.problems, *found.cells.values(), strict=True)
+    ends = [0, *accumulate(1 + max(map(len, column)) for column in columns)]
+    first = 0
+    while first < len(found.problems):
+        last = max(first + 1, bisect_right(ends, ends[first] + room) - 1)
+        yield slice(first, last)
+        first = last
+
+
 def wrapped(texts: list[str], indent: str, first: str = "") -> list[str]:
-    """Texts in lines of at most 100 characters."""
-    return [line for text in texts for line in textwrap.wrap(text, 100, initial_indent=first, subsequent_indent=indent)]
+    """Texts in lines of at most WIDTH characters."""
+    return [
+        line for text in texts for line in textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=indent)
+    ]
 
 
 def summary(family: type[Component], name: str) -> str:

@@ -25,11 +25,10 @@ SINGULAR = 1e-13  # least eigenvalue of a Hessian that can be inverted, as a par
 
 
 class Model(NamedTuple):
-    """What a study makes of its samples; ``whole``: whether f is their mean loss, ``estimated``: its dispersion."""
+    """What a study makes of its samples; ``whole``: whether f is their mean loss."""
 
     samples: int
     whole: bool
-    estimated: bool
     dispersion: float
     likelihood: float
     law: Any  # of coefficients over their standard errors
@@ -41,6 +40,7 @@ class Sums(NamedTuple):
     f: float
     gradient: Array  # (n,)
     hessian: Array  # (n, n)
+    expected: Array  # (n, n): Σ (d_i/d) of the means of ∇²f_i over labels, or the Hessian
     meat: Array  # (n, n)
     pearson: float
     convexity: float
@@ -71,7 +71,8 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
     sums = added(parts, x)
     inverse = inverted(sums.hessian)
     model = modelled(config, parts, sums, x)
-    error = np.sqrt(model.dispersion * np.diag(inverse) / model.samples)
+    model_inverse = inverse if sums.expected is sums.hessian else inverted(sums.expected)
+    error = np.sqrt(model.dispersion * np.diag(model_inverse) / model.samples)
     robust = np.full(n, np.nan)
     if m > 1:
         robust = np.sqrt(np.diag(inverse @ sums.meat @ inverse) * m / (m - 1))
@@ -83,7 +84,7 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
         x=x,
         error=error,
         robust=robust,
-        law="t" if model.estimated else "z",
+        law="t" if config.problem.normal and not np.isnan(model.dispersion) else "z",
         statistic=x / used,
         p=2 * model.law.sf(np.abs(x / used)),
         low=x - width,
@@ -92,7 +93,7 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
         clients=m,
         dispersion=model.dispersion,
         likelihood=model.likelihood,
-        aic=2 * (n + model.estimated) - 2 * model.likelihood,
+        aic=2 * n - 2 * model.likelihood,
         f=sums.f,
         gradient=length,
         distance=length / sums.convexity if sums.convexity > 0 else math.nan,
@@ -111,13 +112,16 @@ def modelled(config: Experiment, parts: Prepared, sums: Sums, x: Array) -> Model
     d = int(np.sum(sizes))
     whole = config.objective.weights == "samples" or len(set(sizes.tolist())) == 1
     if not (whole and problem.has("log_likelihood")):
-        return Model(d, whole, False, math.nan, math.nan, norm())
+        return Model(d, whole, math.nan, math.nan, norm())
     if not problem.has("pearson"):
-        return Model(d, whole, False, 1.0, logarithm(parts, x, 1.0), norm())
+        return Model(d, whole, 1.0, logarithm(parts, x, 1.0), norm())
     free = d - len(x)
     if free <= 0:
         raise UserError(f"{d} samples are too few for {len(x)} coefficients and a dispersion")
-    return Model(d, whole, True, sums.pearson / free, logarithm(parts, x, sums.pearson / d), t(free))
+    dispersion = sums.pearson / free
+    if problem.normal:
+        return Model(d, whole, dispersion, logarithm(parts, x, sums.pearson / d), t(free))
+    return Model(d, whole, dispersion, logarithm(parts, x, dispersion), norm())
 
 
 def added(parts: Prepared, x: Array) -> Sums:
@@ -132,7 +136,8 @@ def added(parts: Prepared, x: Array) -> Sums:
     problem = setup.problem
     f = pearson = convexity = 0.0
     gradient = np.zeros(n)
-    hessian, meat = np.zeros((n, n)), np.zeros((n, n))
+    hessian, expected, meat = np.zeros((n, n)), np.zeros((n, n)), np.zeros((n, n))
+    samples = int(np.sum(parts.data.sizes))
     for _, block, ids in host.whole:
         local = setup.local(block, setup, ids, (0, 0))
         values, G = local.value_grad(x)
@@ -140,11 +145,16 @@ def added(parts: Prepared, x: Array) -> Sums:
         gradient += G.sum(axis=0) / m
         meat += G.T @ G / m**2
         hessian += local.hess(np.tile(x, (len(local), 1))).sum(axis=0) / m
+        if problem.has("expected_hess"):
+            shares = (block.sizes / samples)[:, None, None]
+            expected += (shares * problem.expected_hess(block, np.tile(x, (len(block), 1)))).sum(axis=0)
         if problem.has("pearson"):
             pearson += float(problem.pearson(block, x).sum())
         if problem.has("convexity"):
             convexity += float(local.convexity().sum()) / m
-    return Sums(f, gradient, hessian, meat, pearson, convexity)
+    if not problem.has("expected_hess"):
+        expected = hessian
+    return Sums(f, gradient, hessian, expected, meat, pearson, convexity)
 
 
 def logarithm(parts: Prepared, x: Array, dispersion: float) -> float:
@@ -189,6 +199,8 @@ def notes(config: Experiment, model: Model, m: int, n: int) -> list[str]:
             'clients weigh the same whatever their sizes: with objective.weights = "samples" f is the likelihood of '
             "all samples, and there are standard errors of the model too"
         )
+    elif problem.likelihood:
+        found.append(f"the log-likelihood is {problem.likelihood}")
     if m <= n:
         found.append(f"standard errors by client are too small with {m} clients for {n} coefficients")
     if not config.stop.gradient and config.algorithm.label() not in ("newton", "fednl"):

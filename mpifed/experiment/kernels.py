@@ -47,6 +47,8 @@ def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
         if job.config.kernels == "cuda":
             return gpu_kernels.launched(job, world, data, progress, where)
         return job.config.kernels
+    if job.config.kernels == "auto" and on_gpus(job.config.problem, world):
+        return "cuda"
     lacking = unable(job.config.problem, job.config.algorithm, data)
     if lacking and job.config.kernels == "compiled":
         raise UserError(f'kernels = "compiled" is wrong: there are none for {lacking}, so it must be "auto" or "numpy"')
@@ -65,6 +67,15 @@ def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
             progress.note(f"numpy computes, for numba cannot be used here: {mistake}")
         return "numpy"
     raise UserError(f"{world.share(demand(job))}, but numba cannot be used here: {mistake}")
+
+
+def on_gpus(problem: Any, world: World) -> bool:
+    """Whether the problem asks for GPUs and, where it leaves that open, every rank with clients has one."""
+    wish = problem.gpu()
+    if wish != "auto":
+        return bool(wish)
+    there = not world.hosting or bool(pytorch().cuda.is_available())
+    return world.agree(None if there else "a rank has none") is None
 
 
 def unable(problem: Any, algorithm: Algorithm, data: Dataset) -> str:
@@ -135,6 +146,6 @@ def recorded(kernels: str) -> dict[str, str]:
     if kernels in (*DEVICES, LAUNCHED):
         torch = pytorch()
         found["torch"] = torch.__version__
-    if kernels in ("cuda", LAUNCHED):
+    if kernels in ("cuda", LAUNCHED) and torch.cuda.is_available():  # the server may run where there is none
         found["device"] = torch.cuda.get_device_name()
     return found

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from mpifed.core.arrays import to_numpy
 from mpifed.core.errors import UserError
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
@@ -60,7 +61,7 @@ class Local:
 
     def take(self, rows: Array) -> Local:
         """Some of these clients, by position."""
-        rows = self.block.positions(rows)
+        rows = rows if isinstance(rows, np.ndarray) else to_numpy(rows)
         if len(rows) == len(self):
             return self
         round, call = (part[rows] if isinstance(part, np.ndarray) else part for part in self._key)
@@ -218,7 +219,7 @@ class Local:
         put = self.xp.asarray
         left = sizes - width * np.arange(passes)[:, None]
         counts = np.minimum(np.maximum(left, 0), width)  # (passes, c)
-        parts = put(weights(counts.ravel(), width, dtype).reshape(passes, len(self), width))
+        parts = [*map(put, weights(counts.ravel(), width, dtype).reshape(passes, len(self), width))]
         full = counts.all(axis=1).tolist()
         has = [1 if every else put((d > 0)[:, None].astype(dtype)) for d, every in zip(counts, full, strict=True)]
         for j, order in enumerate(map(put, self._orders(epochs or k0, passes * width))):

@@ -33,6 +33,8 @@ class Problem(Component):
 
     sampled: ClassVar[bool] = True  # whether f_i is a mean over samples, of which mini-batches can be drawn
     logistic_loss: ClassVar[bool] = False  # whether f_i is a logistic loss of a linear score: FedGiA's t (Table III)
+    normal: ClassVar[bool] = False  # whether labels are normal: a fit has Student's tests and the variance ‖r‖²/d
+    likelihood: ClassVar[str] = ""  # which likelihood that of a fit is, where it is not the whole one
     offers: ClassVar[dict[str, str]] = {  # optional methods that algorithms need, in words
         "lipschitz": "an upper bound of the curvature, the norm of ∇²f_i",
         "convexity": "the least curvature of f_i",
@@ -42,6 +44,7 @@ class Problem(Component):
         "clipped_grad": "gradients of single samples, clipped",
         "log_likelihood": "the logarithm of the likelihood of the samples",
         "pearson": "Pearson's statistic, from which a dispersion is estimated",
+        "expected_hess": "the means of ∇²f_i over the labels, from which standard errors of the model are taken",
     }
     choices: ClassVar[dict[str, str]] = {
         "least-squares": "mpifed.problems.least_squares:LeastSquares",
@@ -147,6 +150,10 @@ class Problem(Component):
         """How many clients are computed at once: blocks have multiples of them. 1: as many as are there."""
         return 1
 
+    def described(self, n: int, start: Array) -> dict[str, Any]:
+        """Attributes of the result file: how the problem is computed with n features, from the first model."""
+        return {}
+
     def compiles(self) -> bool:
         """Whether compiled kernels can compute this problem on dense samples."""
         return False
@@ -158,6 +165,13 @@ class Problem(Component):
     def on_devices(self) -> bool:
         """Whether it computes with tensors on a device: with operators and ``block.xp`` in place of numpy."""
         return False
+
+    def gpu(self) -> str:
+        """The device on which samples and clients' state live where a study leaves ``kernels`` open.
+
+        "cuda": a GPU; "auto": one where every rank with clients has one; empty: the memory of the CPU.
+        """
+        return ""
 
     @classmethod
     def has(cls, name: str) -> bool:
@@ -205,6 +219,11 @@ class Problem(Component):
 
     def pearson(self, block: Block, X: Array) -> Array:
         """Σ_j (b_j − mean)²/variance over the samples of each client, for dispersion 1: (c,). Optional."""
+        raise NotImplementedError
+
+    def expected_hess(self, block: Block, X: Array) -> Array:
+        """The mean of ∇²f_i over the labels that the model expects at x_i: (c, n, n). Optional; where it is ∇²f_i
+        itself, as where the score has the canonical link, it is not defined."""
         raise NotImplementedError
 
     def clipped_grad(self, block: Block, X: Array, bound: float) -> Array:

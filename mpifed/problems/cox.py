@@ -32,6 +32,7 @@ class Cox(Problem, tag="cox"):
     ties: Annotated[Literal["efron", "breslow"], Meta(description="events at one time")] = "efron"
 
     sampled: ClassVar[bool] = False
+    likelihood: ClassVar[str] = "partial, of which sample has its event, given the times of the events of each client"
 
     def takes(self) -> Kind:
         return "survival"
@@ -96,6 +97,11 @@ class Cox(Problem, tag="cox"):
         add_diagonal(H, np.array(self.lam, H.dtype))
         return H
 
+    def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
+        """The log partial likelihood Σ_k ⟨a_k, x⟩ − ln D_k, k the events: (c,)."""
+        at = self.hazards(block, X)
+        return -block.sizes * np.vecdot(block.w, self._losses(at))
+
     def measured(self) -> tuple[str, ...]:
         return ("c_index",)
 
@@ -108,10 +114,14 @@ class Cox(Problem, tag="cox"):
         return Hazards(block, block.matvec(X), self.ties == "efron")
 
     def _value(self, block: Block, X: Array, at: Hazards) -> Array:
+        f = np.vecdot(block.w, self._losses(at))
+        return f + self.lam / 2 * np.vecdot(X, X) if self.lam else f
+
+    def _losses(self, at: Hazards) -> Array:
+        """ln D_k − ⟨a_k, x⟩ at the events k, else 0: (c, D)."""
         losses = np.zeros_like(at.Z)
         losses.reshape(-1)[at.sets.samples] = at.ln_d() - at.Z.take(at.sets.samples)
-        f = np.vecdot(block.w, losses)
-        return f + self.lam / 2 * np.vecdot(X, X) if self.lam else f
+        return losses
 
     def _grad(self, block: Block, X: Array, at: Hazards) -> Array:
         """A_iᵀ(expected events − events)/d_i + lam x_i."""

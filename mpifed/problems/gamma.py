@@ -2,7 +2,10 @@
 doi:10.1201/9780203753736 (1989)."""
 
 import numpy as np
+from scipy.special import gammaln
 
+from mpifed.core.arrays import namespace
+from mpifed.core.symmetric import add_diagonal
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.problems.regression import LogLink, exponential
@@ -30,6 +33,25 @@ class Gamma(LogLink, tag="gamma"):
     def bends(self, block: Block, Z: Array) -> Array:
         return block.w * block.b * exponential(-Z)[2]
 
+    def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
+        """Of the shape a = 1/dispersion: Σ_j a ln(a b_j/e^{z_j}) − a b_j e^{−z_j} − ln b_j − ln Γ(a): (c,)."""
+        a = 1 / dispersion
+        b = np.where(block.w > 0, block.b, 1)
+        logs = a * (np.log(a * b) - self.loss(block.matvec(X), b)) - np.log(b) - gammaln(a)
+        return np.where(block.w > 0, logs, 0).sum(axis=1)
+
+    def expected_hess(self, block: Block, X: Array) -> Array:
+        """A_iᵀA_i/d_i + the regulariser's part, for b e^{−z} has the mean 1: (c, n, n)."""
+        H = block.gram(block.w)
+        add_diagonal(H, self._curvature(block, X)[1])
+        return H
+
+    def pearson(self, block: Block, X: Array) -> Array:
+        """Σ_j (b_j e^{−z_j} − 1)²: (c,)."""
+        squares = (block.b * exponential(-block.matvec(X))[0] - 1) ** 2
+        return np.where(block.w > 0, squares, 0).sum(axis=1)
+
     def deviance(self, Z: Array, b: Array) -> Array:
         """2(z − ln b + b e^{−z} − 1)."""
-        return 2 * (self.loss(Z, b) - np.log(np.where(b > 0, b, 1)) - 1)
+        xp = namespace(Z)
+        return 2 * (self.loss(Z, b) - xp.log(xp.where(b > 0, b, 1.0)) - 1)

@@ -19,6 +19,7 @@ class LeastSquares(LinearModel, tag="least-squares"):
 
     curvature: ClassVar[float] = 1.0
     mean: ClassVar[Literal["identity"]] = "identity"
+    normal: ClassVar[bool] = True
 
     def loss(self, Z: Array, b: Array) -> Array:
         return (Z - b) ** 2 / 2

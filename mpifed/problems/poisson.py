@@ -2,8 +2,11 @@
 doi:10.1201/9780203753736 (1989)."""
 
 import numpy as np
+from scipy.special import gammaln
 
+from mpifed.core.arrays import namespace
 from mpifed.core.typing import Array
+from mpifed.data.blocks import Block
 from mpifed.problems.regression import LogLink, exponential
 
 
@@ -30,6 +33,12 @@ class Poisson(LogLink, tag="poisson"):
     def bend(self, Z: Array) -> Array:
         return exponential(Z)[2]
 
+    def log_likelihood(self, block: Block, X: Array, dispersion: float) -> Array:
+        """Σ_j b_j z_j − e^{z_j} − ln Γ(b_j + 1), the counts' own dispersion being 1: (c,)."""
+        logs = -self.loss(block.matvec(X), block.b) - gammaln(block.b + 1)
+        return np.where(block.w > 0, logs, 0).sum(axis=1)
+
     def deviance(self, Z: Array, b: Array) -> Array:
         """2(b ln b − b − b z + e^z), with 0 ln 0 = 0."""
-        return 2 * (b * np.log(np.where(b > 0, b, 1)) - b + self.loss(Z, b))
+        xp = namespace(Z)
+        return 2 * (b * xp.log(xp.where(b > 0, b, 1.0)) - b + self.loss(Z, b))

@@ -39,7 +39,7 @@ def test_least_squares_are_those_of_all_samples_together():
     close(fit.p, 2 * stats.t(D - N).sf(np.abs(x / error)))
     close(fit.high - fit.low, 2 * stats.t(D - N).ppf(0.975) * error)
     close(fit.likelihood, stats.norm(A @ x, np.sqrt(rss[0] / D)).logpdf(NUMBERS).sum())
-    close(fit.aic, 2 * (N + 1) - 2 * fit.likelihood)
+    close(fit.aic, 2 * N - 2 * fit.likelihood)
     assert (fit.samples, fit.clients, fit.law, fit.notes) == (D, len(SIZES), "t", [])
     assert fit.gradient < 1e-12 > fit.decrement
 

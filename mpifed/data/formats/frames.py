@@ -56,4 +56,4 @@ class FrameTable(Table):
             for x, lost in zip(values, missing, strict=True)
         ]
         check_text(max(map(len, found), default=0), what)
-        return Column(np.array(codes, np.int64), tuple(found))
+        return Column(np.array(codes, np.int64), tuple(found), hasattr(kind, "categories"))

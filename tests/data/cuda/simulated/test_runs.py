@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 import mpifed as public
 from mpifed.core.arrays import on
@@ -20,7 +21,6 @@ from mpifed.problems import torch_device
 from mpifed.problems.base import Problem
 from tests.helpers.algorithm_runs import Run, build
 
-torch = pytest.importorskip("torch")
 CPU = torch.device("cpu")
 LINREG = {"name": "linreg-noniid", "clients": 4, "features": 3, "least": 2, "most": 9}
 CLASSES = {"name": "synthetic", "clients": 4, "features": 3, "classes": 3, "least": 2, "most": 9}

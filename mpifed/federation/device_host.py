@@ -46,6 +46,7 @@ class DeviceHost(Host):
         self.collected = lambda count, dtype, lend: DeviceCollected(count, dtype, on(device))
         self.running = lambda ids, dtype, tree: DeviceCollected(len(ids), dtype, on(device))
         self.use(setup.algorithm)
+        self.inspected = OnDevice(setup.algorithm)
         self.evaluation: Any = OnDevice(self.evaluation)
         self.kind, self.added = computing(setup.kernels)
         counts = np.bincount([coarse(int(-(-d // 4) * 4)) for d in data.sizes])

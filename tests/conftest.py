@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
+os.environ.setdefault("MKL_CBWR", "AUTO")  # before a test imports PyTorch itself: see core/arrays.py
 settings.register_profile("few", max_examples=25, deadline=None, derandomize=True, database=None)
 settings.register_profile("many", max_examples=200, deadline=None, database=None)
 

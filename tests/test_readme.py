@@ -13,8 +13,8 @@ from tests.helpers.commands import ROOT, execute, mpifed
 
 README = (ROOT / "README.md").read_text("utf-8")
 NAMES = (
-    "first-hour experiments sweeps data clients masks selection adaptive secondorder compression privacy asynchronous "
-    "graphs pictures gallery python extending check certify clusters performance"
+    "first-hour experiments sweeps data sites clients masks selection adaptive secondorder compression privacy "
+    "asynchronous graphs pictures gallery python extending check certify clusters performance"
 )
 PAGES = ("README.md", *(f"docs/{name}.md" for name in NAMES.split()))
 TORCH = "docs/torch.md"

@@ -13,7 +13,6 @@ from mpifed.api import html
 from mpifed.api.picture import draw
 from mpifed.core.errors import UserError
 from mpifed.experiment.config import experiment
-from mpifed.experiment.fitted import fitted
 from mpifed.problems.base import Problem
 from mpifed.report.summary import show
 from mpifed.results import result as results
@@ -53,6 +52,8 @@ class Result(results.Result):
 
         Raises UserError where the problem has no Hessian or it is singular at this model.
         """
+        from mpifed.experiment.fitted import fitted  # it imports scipy.stats, which takes time
+
         return fitted(self, experiment(self.config))
 
     def module(self, client: int | None = None) -> Any:

@@ -3,6 +3,7 @@
 Numpy is its own namespace. That of tensors is array_api_compat.torch, which is imported when the first tensor is there.
 """
 
+import os
 import sys
 from functools import cache, partial
 from typing import Any
@@ -95,12 +96,13 @@ def put_at(array: Any, index: Any, values: Any) -> None:
         array.scatter_(-1, index, float(values))
 
 
-def pytorch() -> Any:
-    """The module torch; UserError where it is not installed."""
+def pytorch(who: str = "arrays on a device need") -> Any:
+    """The module torch; UserError, beginning with ``who`` needs it, where it is not installed."""
+    os.environ.setdefault("MKL_CBWR", "AUTO")  # else the last bits of MKL's products depend on places in memory
     try:
         import torch
     except ImportError as error:
-        raise UserError(f"arrays on a device need PyTorch ({error}): pip install 'mpifed[torch]'") from None
+        raise UserError(f"{who} PyTorch ({error}): pip install mpifed[torch]") from None
     return torch
 
 

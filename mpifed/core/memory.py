@@ -15,7 +15,9 @@ from mpifed.core.errors import UserError
 
 SMALL = 1 << 28  # bytes: smaller arrays are not checked
 LONGEST_TEXT = 1000  # characters of a label or of the name of a client: numpy stores every one as long as the longest
-M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # options of mallopt in glibc
+M_TRIM_THRESHOLD = -1  # options of mallopt in glibc
+M_TOP_PAD = -2
+M_MMAP_THRESHOLD = -3
 KEPT = 1 << 30  # bytes: larger arrays are returned to the system when they are freed
 MOST_PACKED = 1100  # bytes that one compressed byte can hold, at most; deflate reaches 1032
 

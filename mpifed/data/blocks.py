@@ -53,6 +53,10 @@ class Block:
     def __len__(self) -> int:
         return len(self.d)
 
+    def copied(self) -> Block:
+        """These samples in memory, where they are."""
+        return self
+
     def take(self, rows: Array) -> Self:
         """The block of the clients at positions ``rows``."""
         return self.gather([(self, rows)])
@@ -116,12 +120,12 @@ class Block:
         Z = self.matvec(X)
         G = self.vecmat(residual(Z))
         if ridge is not None:
-            G += ridge * X
+            G += self.note("ridge", lambda block: one_for_all(ridge)) * X
         return Z, G
 
-    def positions(self, rows: Array) -> Array:
-        """Positions of clients as an array of numpy."""
-        return rows
+    def softmax_grad(self, X: Array, lam: float, bias: bool, grad: Callable[[Block, Array], Array]) -> Array:
+        """∇f_i of softmax regression (c, n), which is ``grad`` but where a kernel of its own computes it."""
+        return grad(self, X)
 
     def real(self, numbers: Array) -> Array:
         """A copy of an array of these clients in the type of their samples."""
@@ -179,6 +183,11 @@ class Block:
 def weights(d: Array, D: int, dtype: Any) -> Array:
     """Weights (c, D): 1/d_i in the first d_i columns, 0 in the others."""
     return ((np.arange(D) < d[:, None]) / np.maximum(d, 1)[:, None]).astype(dtype)
+
+
+def one_for_all(ridge: Array) -> Array:
+    """The numbers (c, 1) of clients, (1, 1) where they are the same: products with a single number are faster."""
+    return ridge[:1] if (ridge == ridge[0]).all() else ridge
 
 
 def starts_of(sizes: Array) -> Array:

@@ -40,7 +40,7 @@ class DeviceBlock(Block):
         self.room = room
         self.source: tuple[Any, Any] | None = None  # the block that this is a part of, and the clients there
         self.tests = []
-        self.training = None
+        self.training: tuple[Block, Array] | None = None
         self.cache = {}
         self.notes = {}
         self.parts = []
@@ -109,7 +109,11 @@ class DeviceBlock(Block):
     def copied(self) -> Block:
         """The same samples in the memory of the CPU."""
         A, b, w = (to_numpy(getattr(self, name)) for name in ("A", "b", "w"))
-        return Block(A, b, self.sizes, self.n, w)
+        made = Block(A, b, self.sizes, self.n, w)
+        if self.training is not None:
+            whole, rows = self.training
+            made.training = whole.copied(), rows
+        return made
 
     def batch(self, picks: Any, w: Any) -> Self:
         """A mini-batch: rows ``picks`` (c, B) of each client, with weights ``w`` (c, B)."""
@@ -132,9 +136,6 @@ class DeviceBlock(Block):
     def vecmat(self, R: Any) -> Any:
         A, R = several(self.A, R)
         return pytorch().bmm(A.mT, R[:, :, None])[: len(self), :, 0]
-
-    def positions(self, rows: Any) -> Array:
-        return to_numpy(rows)
 
     def real(self, numbers: Any) -> Any:
         return numbers.to(self.b.dtype)

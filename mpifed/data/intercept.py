@@ -11,7 +11,8 @@ class WithOnes(Wrapped):
     """The data set ``whole`` with one more feature, the last, which is 1 in every sample."""
 
     def __init__(self, whole: Dataset) -> None:
-        super().__init__(whole, n=whole.n + 1)
+        named = (*whole.features, "intercept") if whole.features else ()
+        super().__init__(whole, n=whole.n + 1, features=named)
 
     def part(self, lo: int, hi: int, test: bool) -> tuple[Matrix, Array]:
         X, y = super().part(lo, hi, test)

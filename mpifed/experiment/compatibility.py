@@ -95,6 +95,11 @@ RULES: list[Rule[Experiment]] = [
         "some, write algorithm.batch_size = 10",
     ),
     Rule(
+        findings.half_of_double,
+        'problem.autocast = "{half}" is wrong with dtype = "float64": it makes some layers of single precision compute '
+        'in half of it, so write dtype = "float32"',
+    ),
+    Rule(
         lambda c: c.record.personal and not isinstance(c.algorithm, Personalised),
         "record.personal = true is wrong: {name} has no personal models",
     ),

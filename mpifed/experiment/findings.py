@@ -41,6 +41,12 @@ def whole_batches(c: Experiment) -> bool:
     return not any(getattr(part, "batch_size", 0) for part in parts)
 
 
+def half_of_double(c: Experiment) -> Found:
+    """The type of half precision that a network computes in, in a study of double precision."""
+    half = getattr(c.problem, "autocast", None)
+    return {"half": half} if half and c.dtype == "float64" else None
+
+
 def chosen(c: Experiment) -> Found:
     """The first key of [selection] that is set, and its value; None also where all clients are selected."""
     for key in c.changed():

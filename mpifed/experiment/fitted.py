@@ -136,8 +136,8 @@ def added(parts: Prepared, x: Array) -> Sums:
     problem = setup.problem
     f = pearson = convexity = 0.0
     gradient = np.zeros(n)
-    hessian, meat = np.zeros((n, n)), np.zeros((n, n))
-    expected = np.zeros((n, n))
+    hessian, expected = np.zeros((n, n)), np.zeros((n, n))
+    meat = np.zeros((n, n))
     samples = int(np.sum(parts.data.sizes))
     for _, block, ids in host.whole:
         local = setup.local(block, setup, ids, (0, 0))

@@ -1,4 +1,4 @@
-"""Which kernels compute a run: numpy's, the compiled ones of the extra ``fast``, or PyTorch's on a device."""
+"""Which kernels compute a run: numpy's, the compiled ones of the extra ``fast``, or those of a device."""
 
 from typing import Any
 
@@ -9,8 +9,10 @@ from mpifed.core.arrays import pytorch, standard
 from mpifed.core.errors import UserError
 from mpifed.data.base import Dataset
 from mpifed.data.compiled import compiling
+from mpifed.experiment import gpu_kernels
 from mpifed.experiment.job import Job
 from mpifed.experiment.progress import Progress
+from mpifed.federation.setup import LAUNCHED
 from mpifed.federation.traits import needs
 from mpifed.mpi.world import World
 
@@ -24,23 +26,29 @@ def device(kernels: str) -> Any:
 
     UserError where there is none.
     """
-    if kernels not in DEVICES:
+    if kernels not in (*DEVICES, LAUNCHED):
         return None
     from mpifed.problems.torch_device import device_of
 
     standard()
-    return device_of("cpu" if kernels == "torch" else kernels, "kernels", '"auto", or "torch" for PyTorch on the CPU')
+    return device_of("cpu" if kernels == "torch" else "cuda", "kernels", '"auto", or "torch" for PyTorch on the CPU')
 
 
 def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
-    """The kernels of a job on these data, numpy or compiled; all ranks call it.
+    """The kernels of a job on these data, as Setup has them; all ranks call it.
 
     Raises UserError, on all ranks, where those that are asked for are not to be had.
     """
     if job.config.kernels in DEVICES:
         if data.sparse:
             raise UserError(f'kernels = "{job.config.kernels}" is wrong: {DENSE}')
+        with world.agreeing():
+            where = device(job.config.kernels if world.hosting else "numpy")
+        if job.config.kernels == "cuda":
+            return gpu_kernels.launched(job, world, data, progress, where)
         return job.config.kernels
+    if job.config.kernels == "auto" and on_gpus(job.config.problem, world):
+        return "cuda"
     lacking = unable(job.config.problem, job.config.algorithm, data)
     if lacking and job.config.kernels == "compiled":
         raise UserError(f'kernels = "compiled" is wrong: there are none for {lacking}, so it must be "auto" or "numpy"')
@@ -59,6 +67,15 @@ def choose(job: Job, world: World, data: Dataset, progress: Progress) -> str:
             progress.note(f"numpy computes, for numba cannot be used here: {mistake}")
         return "numpy"
     raise UserError(f"{world.share(demand(job))}, but numba cannot be used here: {mistake}")
+
+
+def on_gpus(problem: Any, world: World) -> bool:
+    """Whether the problem asks for GPUs and, where it leaves that open, every rank with clients has one."""
+    wish = problem.gpu()
+    if wish != "auto":
+        return bool(wish)
+    there = not world.hosting or bool(pytorch().cuda.is_available())
+    return world.agree(None if there else "a rank has none") is None
 
 
 def unable(problem: Any, algorithm: Algorithm, data: Dataset) -> str:
@@ -121,12 +138,14 @@ def ready(dtype: str, kernels: tuple[str, ...], world: World, progress: Progress
 
 def recorded(kernels: str) -> dict[str, str]:
     """What the result file says of the kernels that compute."""
-    found = {"kernels": kernels}
+    found = {"kernels": "cuda" if kernels == LAUNCHED else kernels}
     if kernels == "compiled":
         found["numba"] = compiling.version()
-    if kernels in DEVICES:
+    if kernels == LAUNCHED:
+        found[gpu_kernels.FIELD] = gpu_kernels.version()
+    if kernels in (*DEVICES, LAUNCHED):
         torch = pytorch()
         found["torch"] = torch.__version__
-    if kernels == "cuda":
+    if kernels in ("cuda", LAUNCHED) and torch.cuda.is_available():  # the server may run where there is none
         found["device"] = torch.cuda.get_device_name()
     return found

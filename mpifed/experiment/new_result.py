@@ -5,7 +5,7 @@ from typing import Any
 from mpifed.experiment.config import Experiment
 from mpifed.experiment.job import Job
 from mpifed.experiment.kernels import recorded
-from mpifed.experiment.notes import changed, described, different, drawn, notes, redrawn, without_effect
+from mpifed.experiment.notes import changed, described, different, drawn, notes, redrawn, regrouped, without_effect
 from mpifed.experiment.prepare import Prepared
 from mpifed.experiment.resume import forget_end
 from mpifed.mpi.world import World
@@ -28,6 +28,7 @@ def new_recorder(job: Job, world: World, parts: Prepared) -> Recorder:
         "changed": " ".join(job.config.changed()),
         **private(job.config, again),
         **described(parts.setup.weights),
+        **parts.setup.problem.described(parts.data.n, parts.setup.start),
         "blas": parts.blas[0],
         "notes": "\n".join([*notes(job.config, parts.setup.m), *circumstances(job, parts)]),
     }
@@ -43,7 +44,9 @@ def circumstances(job: Job, parts: Prepared) -> list[str]:
     """What a user should know of a run's options that are too large, of its graph, its data and its machines."""
     sizes = without_effect(job.config, parts.data.sizes, parts.setup.start.size)
     kernels = [*different(parts.blas), *changed(parts.blas[0], job.before, job.saved)]
-    return [*sizes, *drawn(parts.setup.weights), *parts.data.notes, *kernels]
+    group = parts.setup.problem.described(parts.data.n, parts.setup.start).get("group")
+    grouped = regrouped(group, job.before, job.saved)
+    return [*sizes, *drawn(parts.setup.weights), *parts.data.notes, *kernels, *grouped]
 
 
 def private(config: Experiment, again: int) -> dict[str, Any]:

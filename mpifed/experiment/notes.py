@@ -154,3 +154,16 @@ def changed(blas: str, before: Result | None, saved: Saved | None) -> list[str]:
     if saved is None or not was or was == blas:
         return []
     return [f"{UNEQUAL} are {blas or 'unknown'} from here on, and were {was} up to round {saved.round}: {BITS} on that"]
+
+
+def regrouped(group: int | None, before: Result | None, saved: Saved | None) -> list[str]:
+    """A sentence where a run goes on with another number of clients in a group than that of its file."""
+    was = None if before is None else before.attrs.get("group")
+    if saved is None or was is None or int(was) == group:
+        return []
+    return [f"clients are computed {together(group)} from here on, and were {together(was)} before: {BITS} on that"]
+
+
+def together(group: int | None) -> str:
+    """How many clients are computed at once."""
+    return f"in groups of {group}" if group is not None and group > 1 else "one at a time"

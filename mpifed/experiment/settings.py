@@ -71,7 +71,7 @@ class Experiment(Table, kw_only=True):
         Literal["auto", "numpy", "compiled", "torch", "cuda"],
         Meta(
             description="what computes; auto: compiled kernels where numba is installed and the problem has them; "
-            "cuda: PyTorch on a GPU, torch: the same on the CPU"
+            "cuda: PyTorch on a GPU, and numba-cuda where it is installed; torch: PyTorch on the CPU"
         ),
     ] = "auto"
     reproducible: Annotated[bool, Meta(description="same bits for any number of ranks; false: sums in any order")] = (

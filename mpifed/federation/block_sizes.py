@@ -19,7 +19,7 @@ from mpifed.federation.wire.stage import Visit
 
 SIZES = tuple(1 << k for k in range(18, 25))  # bytes: 256 KB to 16 MB
 FEWEST = 10  # rounds; a run of fewer keeps the first size
-ENOUGH = 3  # rounds of a size that say how fast it is, if they take these seconds together …
+ENOUGH = 2  # rounds of a size that say how fast it is, if they take these seconds together …
 SECONDS = 0.02
 SHARE = 20  # … or are one in so many of all rounds
 GAIN = 0.95  # the first size stays unless another takes less than this part of its time
@@ -131,7 +131,7 @@ def search(count: int, start: int) -> Generator[int, list[float], tuple[int, flo
     """
     costs = {start: (yield start)}
     best = start
-    for way in (2, -2, 1, -1):
+    for way in (2, -2, -1, 1):
         while 0 <= best + way < count:
             if best + way not in costs:
                 costs[best + way] = yield best + way

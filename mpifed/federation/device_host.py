@@ -4,25 +4,27 @@ Only client methods know of the device: what they receive is moved there, and wh
 messages, sums, compressors, masks and checkpoints work as they do with clients in memory.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from mpifed.core.arrays import on, to_numpy
+from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
 from mpifed.data.device_block import FEW, DeviceBlock, coarse, grouped
 from mpifed.data.fill import SameSizeBlocks
-from mpifed.federation.device_sums import DeviceCollected, subtotals
+from mpifed.federation.device_sums import Added, DeviceCollected, subtotals, tree_sum
 from mpifed.federation.host import Answer, Host
 from mpifed.federation.method import Method
 from mpifed.federation.on_device import DeviceRows, OnDevice
 from mpifed.federation.request import Collected, Layout, Reply, Request
-from mpifed.federation.setup import Setup
+from mpifed.federation.setup import LAUNCHED, Setup
 from mpifed.federation.sums import finite
 from mpifed.federation.wire.stage import Visit
 
@@ -40,27 +42,28 @@ class DeviceHost(Host):
     def __init__(self, setup: Setup, data: Dataset, lo: int, hi: int, device: Any, cohort: int) -> None:
         super().__init__(setup, data, lo, hi)
         self.device = device
+        self.adds = not any("sum" in stage.reductions(np.arange(lo, hi)) for stage in self.stages.values())
         self.collected = lambda count, dtype, lend: DeviceCollected(count, dtype, on(device))
         self.running = lambda ids, dtype, tree: DeviceCollected(len(ids), dtype, on(device))
         self.use(setup.algorithm)
+        self.inspected = OnDevice(setup.algorithm)
         self.evaluation: Any = OnDevice(self.evaluation)
+        self.kind, self.added = computing(setup.kernels)
         counts = np.bincount([coarse(int(-(-d // 4) * 4)) for d in data.sizes])
         groups = []
         for D, alike in groupby(self.same_size, lambda group: coarse(group.blocks[0].b.shape[1])):
             share = -(-cohort * int(counts[D]) // setup.m)
             most = max(FEW, ROOM // max(1, D * data.n * self.dtype.itemsize))
             room = min(-(-share // FEW) * FEW, most)
-            groups.append(self._grouped(list(alike), D, room))
+            with fitting(f"the samples of clients {lo} to {hi - 1}"):
+                groups.append(self._grouped(list(alike), D, room))
         self.same_size = groups
-        self.blocks = [block for group in groups for block in group.blocks]
-        self.starts = np.cumsum([0, *map(len, self.blocks)])
-        parts = [slice(a, b) for a, b in pairwise(self.starts.tolist())]
-        self.whole = [(part, block, self.ids[part]) for part, block in zip(parts, self.blocks, strict=True)]
+        self.lay()
         self.edges = np.cumsum([0, *map(len, self.same_size)])
 
     def _grouped(self, alike: Sequence[SameSizeBlocks], D: int, room: int) -> SameSizeBlocks:
         """Groups of clients on the device, with their test samples."""
-        group = grouped(alike, D, self.device, room, DeviceBlock)
+        group = grouped(alike, D, self.device, room, self.kind)
         begin = 0
         for block in [block for same in alike for block in same.blocks]:
             for rows, tests in block.tests:
@@ -91,7 +94,8 @@ class DeviceHost(Host):
         self.state = type(self.state)(*map(self._rows, self.state))
 
     def _rows(self, field: Array) -> DeviceRows:
-        return DeviceRows(on(self.device).asarray(field))
+        with fitting(f"the state of clients {self.lo} to {self.hi - 1}"):
+            return DeviceRows(on(self.device).asarray(field))
 
     def _run(self, request: Request, answer: Answer) -> tuple[Collected, Array | None]:
         return super()._run(request, partial(filled, request.each is not None, answer))
@@ -104,12 +108,35 @@ class DeviceHost(Host):
             tensor = (field if self.sorted else field[self.slot]).rows.reshape(len(field), -1)
             layout = Layout((field.shape[1:],))
             ids = None
-        if request.reduce == "sum":
-            total = subtotals(tensor, ids, self.lo, self.tree)
+        if request.reduce == "sum" and self.adds:
+            total = subtotals(tensor, ids, self.lo, self.tree, self.added)
             if finite(total):
                 return Reply(total, layout), 0
         found.rows = to_numpy(tensor)
         return super()._closed(request, found, ids)
+
+
+def computing(kernels: str) -> tuple[type[DeviceBlock], Added]:
+    """The class of blocks of samples, and how rows are added."""
+    if kernels != LAUNCHED:
+        return DeviceBlock, tree_sum
+    from mpifed.data.cuda import block  # imports numba
+
+    return block.CudaBlock, block.added
+
+
+@contextmanager
+def fitting(what: str) -> Iterator[None]:
+    """UserError where ``what`` is put on a device does not fit there."""
+    try:
+        yield
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":
+            raise
+        raise UserError(
+            f"{what} do not fit into the memory of the device: spread them over more ranks with a GPU each, or compute "
+            'in memory with kernels = "auto"'
+        ) from None
 
 
 def filled(each: bool, answer: Answer, visit: Visit, *args: Any) -> tuple[Any, Any]:

@@ -54,6 +54,7 @@ class Host:
 
     def __init__(self, setup: Setup, data: Dataset, lo: int, hi: int) -> None:
         self.setup, self.algorithm = setup, setup.algorithm
+        self.inspected: Any = setup.algorithm  # whose methods return numbers for the record alone
         self.dtype = setup.start.dtype
         self.lo, self.hi = lo, hi
         self.tree = sums.nodes(lo, hi, setup.m)
@@ -178,7 +179,7 @@ class Host:
     def _evaluation(self, request: Request) -> Answer:
         """A method that returns numbers for the record and leaves the clients' state as it is."""
         own = {WHOLE: self.evaluation.clients, MAXIMA: self.evaluation.maxima}
-        method: Any = own.get(request.method) or getattr(self.algorithm, request.method)
+        method: Any = own.get(request.method) or getattr(self.inspected, request.method)
         return lambda visit, *args: (visit.state, method(visit.f, visit.state, *args))
 
     def _run(self, request: Request, answer: Answer) -> tuple[Collected, Array | None]:

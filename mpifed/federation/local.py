@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from mpifed.core.arrays import to_numpy
 from mpifed.core.errors import UserError
 from mpifed.core.streams import streams
 from mpifed.core.typing import Array
@@ -60,7 +61,7 @@ class Local:
 
     def take(self, rows: Array) -> Local:
         """Some of these clients, by position."""
-        rows = self.block.positions(rows)
+        rows = rows if isinstance(rows, np.ndarray) else to_numpy(rows)
         if len(rows) == len(self):
             return self
         round, call = (part[rows] if isinstance(part, np.ndarray) else part for part in self._key)

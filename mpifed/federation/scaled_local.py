@@ -73,7 +73,7 @@ def factors_of(study: Any) -> Array:
 
 def by_samples(study: Any) -> Factors:
     """m p_i of the clients of a block, where weights are numbers of samples."""
-    return lambda block: study.per_sample * block.sizes
+    return lambda block: study.per_sample * block.d
 
 
 def shares(weights: Any, sizes: Array) -> Array | None:

@@ -150,13 +150,28 @@ class Problem(Component):
         """How many clients are computed at once: blocks have multiples of them. 1: as many as are there."""
         return 1
 
+    def described(self, n: int, start: Array) -> dict[str, Any]:
+        """Attributes of the result file: how the problem is computed with n features, from the first model."""
+        return {}
+
     def compiles(self) -> bool:
         """Whether compiled kernels can compute this problem on dense samples."""
         return False
 
+    def launches(self) -> bool:
+        """Whether kernels of a GPU can compute its gradients on dense samples."""
+        return self.compiles()
+
     def on_devices(self) -> bool:
         """Whether it computes with tensors on a device: with operators and ``block.xp`` in place of numpy."""
         return False
+
+    def gpu(self) -> str:
+        """The device on which samples and clients' state live where a study leaves ``kernels`` open.
+
+        "cuda": a GPU; "auto": one where every rank with clients has one; empty: the memory of the CPU.
+        """
+        return ""
 
     @classmethod
     def has(cls, name: str) -> bool:

@@ -4,6 +4,7 @@ doi:10.1201/9780203753736 (1989)."""
 import numpy as np
 from scipy.special import gammaln
 
+from mpifed.core.arrays import namespace
 from mpifed.core.symmetric import add_diagonal
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
@@ -52,4 +53,5 @@ class Gamma(LogLink, tag="gamma"):
 
     def deviance(self, Z: Array, b: Array) -> Array:
         """2(z − ln b + b e^{−z} − 1)."""
-        return 2 * (self.loss(Z, b) - np.log(np.where(b > 0, b, 1)) - 1)
+        xp = namespace(Z)
+        return 2 * (self.loss(Z, b) - xp.log(xp.where(b > 0, b, 1.0)) - 1)

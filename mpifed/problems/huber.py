@@ -3,9 +3,9 @@
 
 from typing import Annotated, ClassVar
 
-import numpy as np
 from msgspec import Meta
 
+from mpifed.core.arrays import namespace
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.problems.regression import Regression
@@ -23,11 +23,12 @@ class Huber(Regression, tag="huber"):
     curvature: ClassVar[float] = 1.0
 
     def loss(self, Z: Array, b: Array) -> Array:
-        r = np.abs(Z - b)
-        return np.where(r <= self.delta, r * r / 2, self.delta * (r - self.delta / 2))
+        xp = namespace(Z)
+        r = xp.abs(Z - b)
+        return xp.where(r <= self.delta, r * r / 2, self.delta * (r - self.delta / 2))
 
     def slope(self, Z: Array, b: Array) -> Array:
-        return np.clip(Z - b, -self.delta, self.delta)
+        return namespace(Z).clip(Z - b, -self.delta, self.delta)
 
     def bends(self, block: Block, Z: Array) -> Array:
-        return block.w * (np.abs(Z - block.b) <= self.delta)
+        return block.w * (block.xp.abs(Z - block.b) <= self.delta)

@@ -4,6 +4,7 @@ doi:10.1201/9780203753736 (1989)."""
 import numpy as np
 from scipy.special import gammaln
 
+from mpifed.core.arrays import namespace
 from mpifed.core.typing import Array
 from mpifed.data.blocks import Block
 from mpifed.problems.regression import LogLink, exponential
@@ -39,4 +40,5 @@ class Poisson(LogLink, tag="poisson"):
 
     def deviance(self, Z: Array, b: Array) -> Array:
         """2(b ln b − b − b z + e^z), with 0 ln 0 = 0."""
-        return 2 * (b * np.log(np.where(b > 0, b, 1)) - b + self.loss(Z, b))
+        xp = namespace(Z)
+        return 2 * (b * xp.log(xp.where(b > 0, b, 1.0)) - b + self.loss(Z, b))

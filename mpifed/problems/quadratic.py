@@ -57,7 +57,7 @@ class Quadratic(Problem, tag="quadratic"):
         """v -> (scale·s_i·Q_i + shift·I)⁻¹ v."""
 
         def inverse(block: Block) -> Array:
-            own = np.reshape(scale * factors(block), (-1, 1, 1))
+            own = np.reshape(scale * factors(block), (-1, 1, 1)).astype(block.b.dtype)
             return np.linalg.inv(own * matrices(block) + shift * np.eye(block.n, dtype=block.b.dtype))
 
         K = block.once(f"inverse {scale!r} {shift!r}", inverse)

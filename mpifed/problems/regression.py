@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.arrays import namespace, to_numpy
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.blocks import Block
@@ -23,24 +24,28 @@ class Regression(LinearModel):
         return WithOnes(data) if self.bias else data
 
     def weight(self, d: Array) -> Array:
-        return np.full(len(d), self.lam)
+        return 0.0 * d + self.lam
 
     def penalty(self, X: Array) -> Array:
         W = X[..., : X.shape[-1] - self.bias]
-        return np.vecdot(W, W) / 2
+        return namespace(W).vecdot(W, W) / 2
 
     def penalty_grad(self, X: Array) -> Array:
         return X * self.penalty_hessian(X)
 
     def penalty_hessian(self, X: Array) -> Array:
-        ones = np.ones_like(X)
+        ones = namespace(X).ones_like(X)
         if self.bias:
             ones[..., -1] = 0
         return ones
 
+    def decays(self, data: Dataset) -> Array:
+        n = self.dim(data)
+        return np.arange(n) < n - self.bias
+
     def convexity(self, block: Block) -> Array:
         """α_i = lam: (c,); 0 with a bias, which lam does not cover."""
-        return np.full(len(block), 0.0 if self.bias else self.lam)
+        return block.xp.full(len(block), 0.0 if self.bias else self.lam)
 
 
 class LogLink(Regression):
@@ -56,7 +61,7 @@ class LogLink(Regression):
 
     def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
         """The mean deviance of each client's samples: (c,)."""
-        return (np.vecdot(block.w, self.deviance(block.matvec(X), block.b)),)
+        return (block.xp.vecdot(block.w, self.deviance(block.matvec(X), block.b)),)
 
     def deviance(self, Z: Array, b: Array) -> Array:
         """Twice what ℓ is above its least value for the label b, elementwise."""
@@ -69,9 +74,11 @@ def exponential(Z: Array) -> tuple[Array, Array, Array]:
     It begins at a third of the largest exponent: 236, in single precision 29. No label has such a mean, but a step
     that is too long leads there, and with a finite f a line search can shorten it.
     """
-    cut = Z.dtype.type(np.log(np.finfo(Z.dtype).max) / 3)
-    E = np.exp(np.minimum(Z, cut))
-    beyond = np.maximum(Z - cut, 0)
+    xp = namespace(Z)
+    kind = to_numpy(Z[:0]).dtype
+    cut = float(kind.type(np.log(np.finfo(kind).max) / 3))
+    E = xp.exp(xp.minimum(Z, cut))
+    beyond = xp.maximum(Z - cut, 0)
     if not beyond.any():
         return E, E, E
     return E * (1 + beyond + beyond * beyond / 2), E * (1 + beyond), E

@@ -3,6 +3,7 @@
 import os
 from typing import Any
 
+from mpifed.core import arrays
 from mpifed.core.errors import UserError
 
 # environment variables with the number of this rank on its node
@@ -32,12 +33,7 @@ def device_of(name: str, key: str = "problem.device", other: str = '"auto" or "c
 
 def pytorch() -> Any:
     """The module torch; UserError where it is not installed."""
-    os.environ.setdefault("MKL_CBWR", "AUTO")  # else the last bits of MKL's products depend on places in memory
-    try:
-        import torch
-    except ImportError as error:
-        raise UserError(f"this problem needs PyTorch ({error}): pip install mpifed[torch]") from None
-    return torch
+    return arrays.pytorch("this problem needs")
 
 
 def first_line(error: BaseException) -> str:

@@ -18,6 +18,8 @@ from mpifed.problems.torch_network import GROUP, Network
 from mpifed.problems.torch_rehearsal import Form, Rehearsal
 from mpifed.problems.torch_replay import Replay
 
+SHOWN = 8  # samples of a client in the rehearsal before round one; others follow when their number is first met
+
 
 class Found(NamedTuple):
     """Values f (c,), gradients (c, n) or None, and scores (c, D, …) of clients."""
@@ -41,6 +43,13 @@ class Groups:
     def why(self, form: Form) -> str:
         """Why clients are computed one at a time in passes of this form; empty where they are not."""
         return self.reason or self.rehearsal.why(form)
+
+    def described(self, n: int, dtype: Any) -> str:
+        """Why clients with n features are computed one at a time; empty where a rehearsal finds no reason."""
+        kind = getattr(self.torch, str(dtype))
+        rows = min(SHOWN, self.net.piece(n * dtype.itemsize))
+        forms = (Form(rows, True, train, kind, bool(self.net.options.lam)) for train in (True, False))
+        return next(filter(None, map(self.why, forms)), "")
 
     def run(self, block: Block, X: Any, gradient: bool, train: bool) -> Found | None:
         """f, ∇f if ``gradient``, and the scores at X (n,) or (c, n); None where clients go one at a time."""

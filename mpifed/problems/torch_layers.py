@@ -38,7 +38,8 @@ class Normalisation:
 
         def observe(part: Any, inputs: tuple[Any, ...], _: Any) -> None:
             others = [k for k in range(inputs[0].ndim) if k != 1]  # every axis but that of the channels
-            found[part] = pytorch().var_mean(inputs[0], others, correction=0)
+            samples = inputs[0] if part.weight is None else inputs[0].to(part.weight.dtype)  # half under autocast
+            found[part] = pytorch().var_mean(samples, others, correction=0)
 
         hooks = [part.register_forward_hook(observe) for part in self.live]
         try:
@@ -77,6 +78,15 @@ def check(module: Any) -> None:
         parts = ", ".join(f"{name} {what}" for name, what in wrong.items())
         right = "a function of one vector of real numbers"
         raise UserError(f"the network of the problem must be {right}, but its parameter {parts}")
+
+
+def refuse_detached(trained: Any, scores: Any) -> None:
+    """UserError where there are parameters to train, and scores that do not depend on them."""
+    if trained and not scores.requires_grad:
+        raise UserError(
+            "the scores of the network have no gradient: its forward must not run under torch.no_grad, nor on tensors "
+            "that are detached"
+        )
 
 
 def marks(module: Any) -> dict[str, tuple[Any, int]]:

@@ -13,7 +13,7 @@ from mpifed.core.errors import UserError
 from mpifed.core.memory import keep_freed
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
-from mpifed.problems import torch_dropout, torch_layers
+from mpifed.problems import torch_autocast, torch_dropout, torch_layers
 from mpifed.problems.torch_device import device_of, first_line, pytorch
 from mpifed.problems.torch_losses import Loss, squeezed
 
@@ -29,6 +29,7 @@ class Options(NamedTuple):
     loss: Loss
     lam: float
     device: str
+    autocast: str | None = None  # type of layers that may compute in half precision
 
 
 class Samples(NamedTuple):
@@ -52,6 +53,7 @@ class Network:
         self.torch = pytorch()
         self.options = options
         self.device = device_of(options.device)
+        self.forward = torch_autocast.forward(options.autocast, self.device)
         self.torch.set_num_threads(threads.of_networks())
         keep_freed()
         with self.seeded(seed), self.torch.no_grad():
@@ -71,11 +73,7 @@ class Network:
         self.converted: dict[Any, dict[str, Any]] = {}  # dtype of x -> the constants
         with self.torch.enable_grad():
             scores = self._call({name: p.detach().requires_grad_() for name, p in named.items()}, self._zeros(2))
-        if named and not scores.requires_grad:
-            raise UserError(
-                "the scores of the network have no gradient: its forward must not run under torch.no_grad, nor on "
-                "tensors that are detached"
-            )
+        torch_layers.refuse_detached(named, scores)
 
     def _output_shape(self) -> tuple[int, ...]:
         """The shape of the output for two samples of zeros; ValueError where the module fails."""
@@ -132,7 +130,7 @@ class Network:
             P, constants = self.parameters(x)
             self.norms.mode(self.module, train)
             for k, piece in enumerate(self.pieces(A, b, w)):
-                constants = constants | self.seeds(seed, k)
+                constants = constants | dict.fromkeys(self.masks, torch_dropout.of_piece(seed, k))
                 if gradient:
                     parts, (loss, scores) = with_gradient(P, constants, *piece)
                     g += self.torch.cat([parts[name].reshape(-1) for name in self.shapes]).cpu().numpy()
@@ -168,10 +166,6 @@ class Network:
         parts = [self.tensor(part)[None] for part in (x, own.b, own.w, own.A[:1])]
         return torch_dropout.seeds(*parts)[0]
 
-    def seeds(self, seed: Any, k: int) -> dict[str, Any]:
-        """The seeds of the layers with dropout in the k-th piece of samples, by name."""
-        return dict.fromkeys(self.masks, torch_dropout.of_piece(seed, k))
-
     def loss(self, P: dict[str, Any], constants: dict[str, Any], *piece: Any) -> tuple[Any, Any]:
         """Σ_j w_j · loss of sample j, and the scores (k, …)."""
         samples, b, w = piece
@@ -183,7 +177,7 @@ class Network:
         for layer in self.masks.values():
             layer.calls = 0
         try:
-            return self.torch.func.functional_call(self.module, P, (samples,))
+            return self.forward(self.module, P, (samples,))
         except Exception as error:  # the user's code may raise anything
             count = "one sample" if len(samples) == 1 else f"{len(samples)} samples"
             hint = ""

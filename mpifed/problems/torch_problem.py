@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.arrays import is_tensor, to_numpy
 from mpifed.core.streams import stream
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array, Count
@@ -25,6 +26,7 @@ from mpifed.problems.torch_training import Training
 
 Shape = Annotated[tuple[Count, ...], Meta(min_length=1)]
 NETWORKS: dict[tuple[bytes, int, int], tuple[Network, Groups]] = {}  # by options, features, parameters; built once
+GROUPED = "a rehearsal found the same bits for a client in every group"
 
 
 class TorchProblem(Training):
@@ -69,6 +71,11 @@ class TorchProblem(Training):
 
     def group(self) -> int:
         return 1 if self.batched is False else GROUP[device_of(self.device).type]
+
+    def described(self, n: int, start: Array) -> dict[str, Any]:
+        groups = self._built(n, start.size)[1]
+        reason = groups.described(n, start.dtype)
+        return {"group": 1 if reason else groups.size, "group_because": reason or GROUPED}
 
     def dim(self, data: Dataset) -> int:
         return len(self.initial(data, 0))
@@ -123,6 +130,12 @@ class TorchProblem(Training):
         elif scores == 1 and net.output not in ((2,), (2, 1)):
             raise ValueError(f"{gives} [2, 1], one score per sample")
 
+    def on_devices(self) -> bool:
+        return True
+
+    def gpu(self) -> str:
+        return "" if self.device == "cpu" or self.batched is False else self.device
+
     def _metric_name(self) -> str:
         """The metric that is recorded beside f; numbers have one by default, for classes it is empty."""
         return self.metric or ("" if self.classifies() else "rmse")
@@ -140,12 +153,14 @@ class TorchProblem(Training):
     def measure(self, block: Block, X: Array) -> tuple[Array, ...]:
         """The metric of each client on its samples: (c,)."""
         metric = metric_of(self._metric_name(), self.takes())
-        return (np.array([metric.of(*own) for own in self._scores_of(block, X)]),)
+        return (block.xp.asarray(np.array([metric.of(*own) for own in self._scores_of(block, X)])),)
 
     def _scores_of(self, block: Block, X: Array) -> Iterator[tuple[Any, Any]]:
         """Scores and targets of all samples of each client."""
         net, groups = self._network(block, X)
         found = groups.run(block, X, False, False)
+        if is_tensor(X):
+            block, X = block.copied(), to_numpy(X)
         for i, (x, own) in enumerate(self._clients(block, X)):
             yield net.scores(x, own) if found is None else (found.scores[i, : len(own.b)], net.targets(own.b))
 
@@ -155,6 +170,8 @@ class TorchProblem(Training):
         whole = groups.run(block, X, False, False)
         if whole is not None:
             return groups.classes(block, whole.scores)
+        if is_tensor(X):
+            return block.xp.asarray(self.predict(block.copied(), to_numpy(X)))
         found = np.zeros(block.b.shape, np.intp)
         for i, (x, own) in enumerate(self._clients(block, X)):
             if len(own.A):
@@ -185,6 +202,9 @@ class TorchProblem(Training):
             G = whole.f[:, None][:0] if whole.gradient is None else whole.gradient
             f, G = groups.like(X, whole.f), groups.like(X, G)
             return f, G, block.b[:, :0] if train else groups.classes(block, whole.scores)
+        if is_tensor(X):  # one at a time, from copies in memory
+            f, G, found = self._run(block.copied(), to_numpy(X), gradient, train)
+            return block.xp.asarray(f), block.xp.asarray(G), block.xp.asarray(found)
         f = np.empty(len(block), block.b.dtype)
         G = np.empty((len(block) if gradient else 0, X.shape[-1]), block.b.dtype)
         found = np.zeros(block.b.shape, np.intp)
@@ -219,5 +239,5 @@ class TorchProblem(Training):
 
     def _make(self, n: int, classes: int, seed: int) -> Network:
         loss = loss_of(self.loss, self.targets)
-        options = Options(self.sample(n), getattr(self, "integers", False), loss, self.lam, self.device)
+        options = Options(self.sample(n), getattr(self, "integers", False), loss, self.lam, self.device, self.autocast)
         return Network(lambda: torch_state.pretrained(self.make(n, classes), self.pretrained), options, seed)

@@ -62,11 +62,9 @@ def shorten(graph: Any, aten: Any) -> None:
     for node in graph.nodes:
         before: Any = node.args[0] if node.args else None
         if node.target in views and node.meta["val"].shape == before.meta["val"].shape:
-            moved = node.target is aten.permute.default and list(node.args[1]) != sorted(node.args[1])
-            if not moved:
+            if node.target is not aten.permute.default or list(node.args[1]) == sorted(node.args[1]):
                 node.replace_all_uses_with(before)
-        twice = node.target is aten.transpose.int and before.target is aten.transpose.int
-        if twice and sorted(node.args[1:]) == sorted(before.args[1:]):
+        elif node.target is aten.transpose.int and (before.target, *before.args[1:]) == (node.target, *node.args[1:]):
             node.replace_all_uses_with(before.args[0])
     graph.eliminate_dead_code()
 

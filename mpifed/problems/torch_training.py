@@ -1,8 +1,8 @@
-"""What a training loop of torch has beside a network and a loss: first parameters from a file, augmentation."""
+"""Options of a training loop of torch: first parameters from a file, augmentation, half precision."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -26,6 +26,11 @@ class Training(Problem):
         Meta(description="random changes of mini-batches: flip, crop, path.py:function of (samples, generator)"),
     ] = ()
     padding: Annotated[int, Meta(ge=1, description="pixels of zeros around an image that crop cuts from")] = 4
+
+    autocast: Annotated[
+        Literal["float16", "bfloat16"] | None,
+        Meta(description="half precision for the layers that torch.autocast names; float16: on a GPU alone"),
+    ] = None
 
     @abstractmethod
     def sample(self, n: int) -> tuple[int, ...]:

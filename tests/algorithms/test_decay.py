@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from mpifed import Problem, UserError, run
 from mpifed.algorithms.parts.clipping import clipped
 from mpifed.algorithms.parts.optimizers import Adam, AdamW, Momentum
-from tests.helpers.algorithm_runs import SOURCES
+from tests.helpers.algorithm_runs import SOURCES, N
 
 RULES = [
     Momentum(weight_decay=0.2, decay="weights"),
@@ -81,6 +81,13 @@ def test_a_problem_knows_its_weights(name):
 def test_linear_models_without_a_bias_decay_whole():
     data = SOURCES["least-squares"].load(0, "float64")
     assert Problem.build("least-squares", "problem").decays(data).all()
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_bias_of_a_regression_does_not_decay(bias):
+    problem = Problem.build({"name": "huber", "bias": bias}, "problem")
+    data = problem.fitted(SOURCES["least-squares"].load(0, "float64"))
+    assert problem.decays(data).tolist() == [True] * N + [False] * bias
 
 
 class Wrong(Problem):

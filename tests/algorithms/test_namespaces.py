@@ -79,9 +79,6 @@ class StrictBlock(Block):
         found = self.block.note(key, compute)
         return None if found is None else strict.asarray(found)
 
-    def positions(self, rows):
-        return np.asarray(rows)
-
     def real(self, numbers):
         return strict.astype(numbers, self.b.dtype)
 

@@ -147,3 +147,14 @@ def test_mini_batches_of_functions_without_samples_are_refused(name):
         mpifed.run(table, algorithm={"name": "feddcd", "solver": name})
     whole = {"name": name, "batch_size": 0}
     assert len(mpifed.run(table, algorithm={"name": "feddcd", "solver": whole}).rounds["objective"]) == 3
+
+
+@pytest.mark.parametrize("solver", ["sgd", "adam", "svrg"])
+def test_mini_batches_of_all_samples_are_the_full_batch_also_with_a_penalty(solver):
+    """AD-ADMM adds (ρ/2)‖x‖² to f_i, which mini-batches have to have too."""
+    models = []
+    for size in (0, 40):
+        table = {"name": "ad-admm", "solver": {"name": solver, "lr": 0.02, "epochs": 4, "batch_size": size}}
+        data = {"name": "gaussian", "clients": 4, "samples": 40, "features": 3}
+        models.append(mpifed.run({"problem": "least-squares", "rounds": 3}, data=data, algorithm=table).x)
+    np.testing.assert_allclose(models[1], models[0], rtol=1e-10)

@@ -218,3 +218,13 @@ def test_a_client_has_the_same_bits_in_every_block_and_those_of_weights_below_0_
     first = whole.products()  # computed once for the whole block
     assert whole.products() is first
     assert whole.take(np.array([2])).products()[0] is first[2]
+
+
+def test_where_clients_come_in_groups_blocks_have_whole_ones_and_few_padded_sizes():
+    sizes = np.arange(1, 200)
+    D = padded(sizes, 8)
+    assert np.all((D % 4 == 0) & (D - sizes >= 0) & (D - sizes < np.maximum(4, sizes / 4 + 1)))
+    assert len(set(D)) == 19 < len(set(padded(sizes)))
+    groups = list(plan(np.full(37, 50), 10, 8, 1, group=8))
+    assert [len(group) for group in groups] == [8, 8, 8, 8, 5]
+    assert [len(group) for group in plan(np.full(50, 4), 1, 8, 800, group=8)] == [24, 24, 2]

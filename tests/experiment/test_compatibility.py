@@ -66,6 +66,10 @@ TOLD = [  # settings -> how the sentence begins
         "evaluate.clients = true is wrong: least-squares has neither classes nor",
     ),
     ({"problem": {"name": "cnn", "augment": "flip"}}, "problem.augment is wrong: it changes samples of mini-batches"),
+    (
+        {"problem": {"name": "cnn", "autocast": "float16"}},
+        'problem.autocast = "float16" is wrong with dtype = "float64"',
+    ),
     ({"stop": {"accuracy": 0.9}}, "stop.accuracy = 0.9 is wrong: least-squares has no classes, so no accuracy is"),
     (
         {"kernels": "torch", "problem": "mlp"},

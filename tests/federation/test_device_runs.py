@@ -12,12 +12,15 @@ from mpifed.core.errors import UserError
 from tests.experiment.conftest import goes_on, run
 from tests.helpers.killed_runs import content
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 LINREG = {"name": "linreg-noniid", "clients": 12}
 CLASSES = {"name": "synthetic", "clients": 6, "features": 8, "classes": 3}
 SMALL = {"data": LINREG, "problem": "least-squares", "rounds": 4}
+IMAGES = {"name": "images", "clients": 9, "samples": 12, "size": 12, "channels": 1}
+DECAYED = {"name": "momentum", "decay": "weights", "weight_decay": 0.1}
+COUNTS = public.arrays(np.linspace(-1, 1, 240).reshape(60, 4), 1.0 + np.arange(60) % 5, [10] * 6)
 FEW = {"name": "uniform", "share": 0.4}
 TIMED = {"asynchronous": {"arrivals": 4}, "system": {"speed": 100.0}}
 STUDIES = {
@@ -36,6 +39,15 @@ STUDIES = {
     "logistic": {"data": CLASSES | {"classes": 2}, "problem": "logistic"},
     "non-convex logistic": {"data": CLASSES | {"classes": 2}, "problem": "nonconvex-logistic", "algorithm": "fedgia"},
     "personal": {"data": CLASSES, "problem": "softmax", "algorithm": "pfedme", "record": {"personal": True}},
+    "weights": {"objective": {"weights": "samples"}, "selection": FEW},
+    "weights of last uploads": {"objective": {"weights": "samples"}, "algorithm": "fedadmm-deep"},
+    "huber": {"problem": "huber"},
+    "poisson": {"problem": "poisson", "data": COUNTS, "algorithm": {"name": "fedavg", "step": 0.05}},
+    "gamma": {"problem": "gamma", "data": COUNTS, "algorithm": {"name": "fedavg", "step": 0.05}},
+    "clipped": {"algorithm": {"name": "fedavg", "optimizer": {"name": "momentum", "clip": 0.5}}},
+    "decay of weights": {"data": IMAGES, "problem": "cnn", "algorithm": {"name": "fedavg", "optimizer": DECAYED}},
+    "network": {"data": IMAGES, "problem": "cnn", "algorithm": {"name": "scaffold", "batch_size": 5}},
+    "network, one at a time": {"data": IMAGES, "problem": {"name": "cnn", "batched": False}},
     "scores": {
         "algorithm": {"name": "feddcd", "solver": {"name": "gd", "steps": 4}},
         "data": {"name": "quadratic", "clients": 12},
@@ -92,6 +104,26 @@ def test_what_a_device_does_not_have_is_refused(why):
     with pytest.raises(UserError, match=f'^kernels = "torch" is wrong: {why}.* so it must be "auto"'):
         public.run(study, kernels="torch")
     assert public.run(study, kernels="auto", rounds=1).status == "finished"
+
+
+def test_networks_live_on_the_gpu_that_their_problem_asks_for(monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda: "a card")
+    monkeypatch.setattr("mpifed.problems.torch_device.device_of", lambda *_: torch.device("cpu"))
+    study = SMALL | {"algorithm": "fedavg", "data": IMAGES}
+    there = public.run(study, problem={"name": "cnn", "device": "auto"})
+    assert (there.attrs["kernels"], there.attrs["device"]) == ("cuda", "a card")
+    assert public.run(study, problem={"name": "cnn"}).attrs["kernels"] == "numpy"
+
+
+def test_samples_that_do_not_fit_on_the_device_are_one_sentence(monkeypatch):
+    def full(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr("mpifed.data.device_block.DeviceBlock.moved", full)
+    with pytest.raises(UserError, match=r"^the samples of clients 0 to 11 do not fit into the memory of the device: "):
+        public.run(SMALL, algorithm="fedavg", kernels="torch")
 
 
 def test_without_a_gpu_cuda_is_refused(monkeypatch):

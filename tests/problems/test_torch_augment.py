@@ -6,7 +6,6 @@ import pytest
 import mpifed as package
 from mpifed.core.errors import UserError
 from mpifed.federation.augmented import Augmented
-from mpifed.federation.local import Local
 from mpifed.problems.torch_augment import Images
 from tests.helpers.commands import mpifed
 from tests.helpers.torch_cases import Layout, Pool, Setup, fill, torch
@@ -159,7 +158,7 @@ def clients():
     data = Pool(X, np.arange(36) % 2, None, np.full(4, 9))
     block = fill(data, data.rows, Layout(0, data.sizes, [np.arange(4)], np.dtype(float)), problem.labels)[0]
     study = Setup(problem, None, 0, 4, np.zeros(3))
-    return lambda: Augmented.of(Local(block, study, np.arange(4), (1, 0)))
+    return lambda: Augmented(block, study, np.arange(4), (1, 0))
 
 
 def batches(f, size=4):

@@ -216,6 +216,11 @@ def study(path: str | os.PathLike[str]) -> Result:
     return mpifed.load(path)
 
 
+def of_a_frame(frame: Any) -> mpifed.Data:
+    """Data of a data frame by its columns."""
+    return mpifed.table(frame, target="y", client="site", categories=["grade"], missing="drop")
+
+
 def in_memory(path: str | os.PathLike[str]) -> str:
     """The same from arrays and objects: stopped by a callback, continued, and seen from all sides."""
     X = mpifed.stream(0, "data").standard_normal((40, 3))

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from mpifed.core.arrays import namespace
 from mpifed.core.typing import Array
 
 EPS = 1e-6  # of torch.nn.utils.clip_grad_norm_, against division by zero
@@ -16,5 +17,6 @@ def clipped(g: Array, most: float) -> Array:
     Source: torch.nn.utils.clip_grad_norm_ with the 2-norm; R. Pascanu, T. Mikolov, Y. Bengio, "On the difficulty of
     training recurrent neural networks", arXiv:1211.5063 (2013), Algorithm 1.
     """
-    norm = (g * g).sum(axis=1, keepdims=True) ** 0.5
-    return g * (most / (norm + EPS)).clip(max=1.0)
+    xp = namespace(g)
+    norm = xp.sqrt(xp.vecdot(g, g))[:, None]
+    return g * xp.minimum(most / (norm + EPS), 1.0)

@@ -45,8 +45,8 @@ class ElasticNets(NamedTuple):
             total = xp.full((len(nodes), 1), eta, dtype=self.own.dtype)
             if mu is not None and V is not None:
                 top, total = top + mu[nodes] * V[nodes], total + mu[nodes]
-            falling = (top[:, None] - lam * (2 * below - 1)) / total[:, None]
-            out[nodes] = xp.sort(xp.concat([points, falling], axis=1), axis=1)[:, points.shape[1]]
+            falling = (top[:, None, :] - lam * (2 * below - 1)) / total[:, None, :]
+            out[nodes] = xp.sort(xp.concat([points, falling], axis=1), axis=1)[:, points.shape[1], :]
         return out
 
 
@@ -67,5 +67,5 @@ def group(nodes: Array, p: int, near: Near, own: Array) -> Group:
     order = xp.argsort(points, axis=1, stable=True)
     rising = xp.cumulative_sum(xp.take_along_axis(xp.broadcast_to(weights, points.shape), order, axis=1), axis=1)
     below = xp.concat([xp.zeros_like(rising[:, :1, :]), rising], axis=1)
-    mean = xp.cumulative_sum(weights * points, axis=1)[:, -1]
+    mean = xp.cumulative_sum(weights * points, axis=1)[:, -1, :]
     return Group(nodes, xp.take_along_axis(points, order, axis=1), below, mean)

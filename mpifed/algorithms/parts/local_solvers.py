@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -159,6 +160,10 @@ class Penalised(Local):
 
     def take(self, rows: Array) -> Local:
         return Penalised(self.f.take(rows), self.rho)
+
+    def _steps(self, k0: int, epochs: int, size: int) -> Iterator[tuple[int, Local, Array | int]]:
+        for j, batch, has in self.f._steps(k0, epochs, size):
+            yield j, self if batch is self.f else Penalised(batch, self.rho), has
 
     def grad(self, X: Array) -> Array:
         return self.f.grad(X) + self.rho * X

@@ -92,10 +92,8 @@ class Decaying(Optimizer):
 
     def shrink(self, w: Array) -> Array:
         """λw (c, n)."""
-        own: Any = self.weight_decay
-        if not isinstance(own, float):
-            own = namespace(w).asarray(own)
-        return own * w
+        own = self.weight_decay
+        return own * w if isinstance(own, float) else namespace(w).asarray(own) * w
 
     def decayed(self, g: Array, w: Array) -> Array:
         """g + λw."""

@@ -22,6 +22,7 @@ MODULES = {  # kernel -> module here
     "steps_placed": "kernels",
     "subtree": "tree",
 }
+RUNS = ("gradients_staged", "gradients_placed", "subtree")  # those that runs launch
 
 loaded: dict[tuple[str, str], Any] = {}  # the kernels of this process, by their names and the types of numbers
 
@@ -38,7 +39,27 @@ def failure() -> str | None:
 
         return None if cuda.is_available() else "numba finds no GPU: nvidia-smi lists those that the driver knows"
     except Exception as error:  # missing or unsuitable libraries raise errors of many kinds
-        return reason(error).splitlines()[0] if str(error) else type(error).__name__
+        return first_line(error)
+
+
+def unready(number: str, index: int) -> str | None:
+    """The same of the kernels of runs for numbers of a type, which are loaded or compiled for GPU ``index``."""
+    mistake = failure()
+    if mistake is not None:
+        return mistake
+    try:
+        from numba import cuda
+
+        cuda.select_device(index)
+        for which in RUNS:
+            kernel(which, number)
+    except Exception as error:  # as above
+        return first_line(error)
+    return None
+
+
+def first_line(error: Exception) -> str:
+    return reason(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 class Device(NamedTuple):
@@ -51,10 +72,11 @@ class Device(NamedTuple):
     def pointer(self, array: Any, name: str, dtype: Any = None) -> Any:
         """Where an array is on the device; ValueError where it is not there, or its type or order are others.
 
-        The simulator has the array itself, flat.
+        The simulator has the array itself, flat, or the memory of a tensor.
         """
         wanted = np.dtype(dtype or self.dtype)
         if simulated():
+            array = np.asarray(array)
             found, address = array.dtype, array.ravel()
             contiguous = array.flags.c_contiguous
         else:

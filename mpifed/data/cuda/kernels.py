@@ -170,7 +170,7 @@ def staged(s: Any, samples: Any, Z: Any, room: Any, i: Any) -> Any:
     p = rest[s.model + (s.model << s.parts) :]
     r = p[(s.chunk * s.classes) << s.lanes :]
     z = part(Z, np.uint32(cuda.blockIdx.x), s.scored)
-    c = Client(t, T, a, b, w, samples.s[i], s.stride, x, g, p, r, z)
+    c = Client(t, T, a, b, w, samples.s[np.uint32(cuda.blockIdx.x)], s.stride, x, g, p, r, z)
     row = np.uint32(t >> s.span)
     while row < s.rows:
         k = np.uint32(t & s.across)
@@ -203,7 +203,7 @@ def placed(s: Any, samples: Any, Z: Any, kept: Any, i: Any) -> Any:
     t = np.uint32(cuda.threadIdx.x)
     T = np.uint32(cuda.blockDim.x)
     z = part(Z, np.uint32(cuda.blockIdx.x), s.scored)
-    return Client(t, T, a, b, w, samples.s[i], s.features, x, g, p, r, z)
+    return Client(t, T, a, b, w, samples.s[np.uint32(cuda.blockIdx.x)], s.features, x, g, p, r, z)
 
 
 @register_jitable(inline="always")  # functions that are not inlined cannot return a part of an array

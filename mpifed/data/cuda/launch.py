@@ -27,7 +27,7 @@ import numpy as np
 
 from mpifed.data.cuda import linear
 from mpifed.data.cuda.device import Device
-from mpifed.data.cuda.layout import DEEP, Layout, Shape, layout, stride
+from mpifed.data.cuda.layout import Layout, Shape, indexed, layout, stride
 
 RESIDUALS = {"linear": linear.LINEAR, "logistic": linear.LOGISTIC, "softmax": linear.SOFTMAX}
 PENALTIES = {"ridge": linear.RIDGE, "bounded": linear.BOUNDED}
@@ -74,18 +74,23 @@ class Kernels:
         for name, array, expected in (("b", b, (count, rows)), ("w", w, (count, rows)), ("s", s, (count,))):
             if tuple(array.shape) != expected:
                 raise ValueError(f"{name} {tuple(array.shape)} does not go with A {tuple(A.shape)}")
-        if max(rows * stride(features), rows * self.model.classes, model) >= 1 << 32 - DEEP:
-            raise ValueError(f"A {tuple(A.shape)} has too many numbers for each client: indices have 32 bits")
         shape = Shape(rows, features, self.model.classes, model)
+        if not indexed(shape):
+            raise ValueError(f"A {tuple(A.shape)} has too many numbers for each client: indices have 32 bits")
         pointers = (self.device.pointer(array, name) for name, array in zip("Abws", (A, b, w, s), strict=True))
         return Clients((A, b, w, s), linear.Samples(*pointers), shape, layout(shape, self.device.dtype.itemsize), count)
 
-    def pick(self, clients: Clients, who: Any) -> Clients:
+    def pick(self, clients: Clients, who: Any, s: Any) -> Clients:
         """Those at positions ``who`` among all, whole numbers (c,) of 64 bits on the device; nothing is copied.
 
-        The other arrays of a launch then have a row for each of these. Positions that do not exist are not found out.
+        ``s`` (c,) are their factors of the regulariser. The other arrays of a launch then have a row for each of these
+        too. Positions that do not exist are not found out.
         """
-        return clients._replace(c=who.shape[0], who=who)
+        if tuple(s.shape) != tuple(who.shape):
+            raise ValueError(f"s {tuple(s.shape)} does not go with who {tuple(who.shape)}")
+        arrays = (*clients.arrays[:3], s)
+        pointers = clients.pointers._replace(s=self.device.pointer(s, "s"))
+        return clients._replace(arrays=arrays, pointers=pointers, c=who.shape[0], who=who)
 
     def gradients(self, clients: Clients, X: Any) -> tuple[Any, Any]:
         """Scores (c, D), or (c, D, C) of softmax, and gradients (c, n) at X, (n,) or (c, n)."""

@@ -55,6 +55,20 @@ def layout(shape: Shape, itemsize: int) -> Layout:
     return Layout(lanes, parts, chunk, staged, near, shared, threads, span)
 
 
+def fits(shape: Shape, itemsize: int) -> bool:
+    """Whether the kernels can compute clients of this shape."""
+    try:
+        layout(shape, itemsize)
+    except ValueError:
+        return False
+    return indexed(shape)
+
+
+def indexed(shape: Shape) -> bool:
+    """Whether indices of 32 bits count all partial sums and all numbers of a client."""
+    return max(shape.rows * stride(shape.features), shape.rows * shape.classes, shape.model) < 1 << 32 - DEEP
+
+
 def order(shape: Shape) -> tuple[int, int]:
     """The exponents of 2 of the partial sums of a score, and of a component of the gradient."""
     lanes = least(shape.features, SHORT)

@@ -48,7 +48,7 @@ class Sizes(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """Features, labels, weights of rows and factors of the regulariser of all clients, flat."""
+    """Features, labels and weights of rows of all clients, and factors of the regulariser of those computed, flat."""
 
     A: Any
     b: Any

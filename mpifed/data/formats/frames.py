@@ -44,7 +44,7 @@ class FrameTable(Table):
         values = series.to_numpy(dtype=object)
         given = values[~missing]
         if infer_dtype(given) == "string":
-            return texts(series.astype(object), what)
+            return texts(series.astype(object), what)._replace(category=hasattr(kind, "categories"))
         flags = [isinstance(value, bool | np.bool_) for value in given]
         if len(given) and all(flags):
             return Column(np.array([np.nan if lost else float(x) for x, lost in zip(values, missing, strict=True)]))
@@ -60,7 +60,7 @@ class FrameTable(Table):
             for x, lost in zip(values, missing, strict=True)
         ]
         check_text(max(map(len, found), default=0), what)
-        return Column(np.array(codes, np.int64), tuple(found))
+        return Column(np.array(codes, np.int64), tuple(found), hasattr(kind, "categories"))
 
 
 def texts(series: Any, what: str) -> Column:

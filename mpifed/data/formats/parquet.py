@@ -36,11 +36,9 @@ class ParquetTable(Table):
         kind = values.type.value_type if is_dictionary(values) else values.type
         what = f"the column {name!r} of {self.path}"
         if is_text(kind):
-            return texts(values, what)
-        if is_dictionary(values):
-            values = values.cast(kind)
+            return texts(values, what)._replace(category=is_dictionary(values))
         check_number(kind, what)
-        return Column(numbers(values, kind))
+        return Column(numbers(values.cast(kind), kind), category=is_dictionary(values))
 
 
 def is_dictionary(values: Any) -> bool:

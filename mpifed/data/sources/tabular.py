@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from msgspec import Meta
 
+from mpifed.core.errors import UserError
 from mpifed.core.toml import toml_value
 from mpifed.core.typing import Count
 from mpifed.data.base import Data, Dataset
@@ -85,6 +86,8 @@ class Tabular(Data):
         special = list(roles.special().values())
         wanted = sorted({*roles.features, *special})
         columns = dict(zip(wanted, table.read(wanted, roles.categories), strict=True))
+        if not len(columns[wanted[0]].values):
+            raise UserError(f"{table.source} has no rows: each is a sample")
         known = known_rows(table, columns, special, self.missing)
         table.kept = np.flatnonzero(known.rows)
         if len(table.kept) < len(known.rows):

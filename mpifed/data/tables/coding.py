@@ -42,12 +42,13 @@ def coded(table: Table, columns: dict[int, Column], listed: Sequence[int], level
     for k, column in columns.items():
         name = table.name(k)
         cells = lost.get(k, 0)
-        if column.texts is None and k not in listed:
+        category = column.category or k in listed
+        if column.texts is None and not category:
             features.append(Feature(name, (), "", first, 1, cells))
             parts.append((column, None))
             first += 1
             continue
-        texts, codes = levels_of(table, k, column, k in listed)
+        texts, codes = levels_of(table, k, column, category)
         dropped = texts[0] if texts and levels == "drop-first" else ""
         kept = texts[1:] if dropped else texts
         alone += [f"{name!r} ({texts[0]!r})"] if len(texts) == 1 else []
@@ -156,5 +157,5 @@ def numbering(features: Sequence[Feature], X: Array, source: str) -> tuple[str, 
         f"feature {j} of {source} (counted from 0) numbers the rows: take the column out of the file, or name it in "
         "data.ignore, if it is no feature"
         for j in columns
-        if X[1, j] - X[0, j] == 1 and np.array_equal(X[:, j] - X[0, j], rows)
+        if np.isfinite(X[0, j]) and X[1, j] == X[0, j] + 1 and np.array_equal(X[:, j] - X[0, j], rows)
     )

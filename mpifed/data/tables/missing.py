@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpifed.core.errors import UserError
+from mpifed.core.toml import toml_value
 from mpifed.core.typing import Array
 from mpifed.data.labels import folded
 from mpifed.data.pool import Pool, Samples
@@ -43,6 +44,12 @@ def known_rows(table: Table, columns: dict[int, Column], special: Sequence[int],
         if either.all():
             raise UserError(f"every row of {table.source} has a missing cell: {named}; data.ignore leaves columns out")
         return Known(~either, counts, (f"{int(either.sum()):,} of {d:,} rows are left out: {cells} in {named}",))
+    empty = next((k for k, count in counts.items() if count == d), None)
+    if empty is not None:
+        shown = toml_value(table.names[empty]) if table.header else str(empty)
+        raise UserError(
+            f"{table.called(empty)} of {table.source} has no known cell: data.ignore = [{shown}] leaves it out"
+        )
     for k in special:
         if k in masks:
             where = table.row(int(masks[k].argmax()))

@@ -16,10 +16,14 @@ MISSING = -1  # the code of a text that is missing
 
 
 class Column(NamedTuple):
-    """Numbers (d,), NaN where they are missing; or, with ``texts``, codes (d,) of these, -1 where they are missing."""
+    """Numbers (d,), NaN where they are missing; or, with ``texts``, codes (d,) of these, -1 where they are missing.
+
+    ``category``: whether the table itself calls its values levels.
+    """
 
     values: Array
     texts: tuple[str, ...] | None = None
+    category: bool = False
 
     def missing(self) -> Array:
         """Where nothing is known: (d,)."""
@@ -29,7 +33,7 @@ class Column(NamedTuple):
 
     def rows(self, rows: Array) -> "Column":
         """The column with some of its rows."""
-        return Column(self.values[rows], self.texts)
+        return self._replace(values=self.values[rows])
 
     def plain(self) -> Array:
         """Numbers, or texts as an array of these; "" where one is missing."""

@@ -55,3 +55,17 @@ def test_why_there_is_no_gpu_is_one_sentence():
 def test_whether_numba_cuda_is_installed_is_known_without_importing_it():
     ask = "import sys; from mpifed.data.cuda.device import installed; print(installed(), 'numba' in sys.modules)"
     assert execute([sys.executable, "-c", ask], 60, ROOT).out == "True False\n"
+
+
+def test_kernels_that_do_not_compile_are_told_in_one_line(monkeypatch):
+    def broken(which, number):
+        raise RuntimeError("libnvvm is missing\nin many folders")
+
+    monkeypatch.setattr(device, "failure", lambda: None)
+    monkeypatch.setattr("numba.cuda.select_device", lambda index: None)
+    monkeypatch.setattr(device, "kernel", broken)
+    assert device.unready("float64", 0).startswith("libnvvm is missing")
+    monkeypatch.setattr(device, "kernel", lambda which, number: None)
+    assert device.unready("float64", 0) is None
+    monkeypatch.setattr(device, "failure", lambda: "numba finds no GPU")
+    assert device.unready("float64", 0) == "numba finds no GPU"

@@ -41,7 +41,7 @@ WRONG = [
         r"has 30 different texts in 30 rows.*ignore = \[\"who\"\]",
     ),
     ("y\n0\n1\n", {}, r"X of .* has the shape \(2, 0\)"),
-    ("age,y\n", {}, r"X of .* has the shape \(0, 1\)"),
+    ("age,y\n", {}, r"wrong\.csv has no rows: each is a sample$"),
     (GOOD, {"target": "ages"}, r'data\.target = "ages" is not a column .* site, y; did you mean \'age\'\?$'),
     (GOOD, {"ignore": ["sax"]}, r'data\.ignore = "sax" is not a column of .*; did you mean \'sex\'\?$'),
     (
@@ -96,6 +96,7 @@ WRONG = [
         {**SURVIVAL, "missing": "mean"},
         r"missing cells in the column 't', the first one in line 4: it i",
     ),
+    ("a,b,y\n1,,0\n2,NA,1\n", {"missing": "mean"}, r"the column 'b' of .* has no known cell: data\.ignore = \[\"b\"\]"),
     (FOLDS, {"test": "fald"}, r'data\.test = "fald" is not a column of .*; did you mean \'fold\'\?$'),
     (
         FOLDS,

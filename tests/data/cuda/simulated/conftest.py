@@ -1,10 +1,12 @@
 """Tests that run in numba's simulator of a GPU; tests/data/cuda/test_simulated.py starts them."""
 
+import importlib.util
 import os
 
 import pytest
 
 collect_ignore_glob = [] if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1" else ["test_*.py"]
+collect_ignore = [] if importlib.util.find_spec("torch") else ["test_runs.py"]
 
 
 @pytest.fixture(autouse=True)

@@ -62,7 +62,7 @@ def test_bits_of_a_client_depend_on_it_alone(name, features):
     same(alone[0], Z[[2]])
     same(alone[1], G[[2]])
     same(case.kernels.gradients(case.clients(more=12), case.X)[1], G)
-    picked = case.kernels.pick(case.clients(), np.array([3, 1]))
+    picked = case.kernels.pick(case.clients(), np.array([3, 1]), case.factors()[[3, 1]])
     for found, expected in zip(case.kernels.gradients(picked, case.X[[3, 1]]), (Z, G), strict=True):
         same(found, expected[[3, 1]])
 
@@ -94,7 +94,7 @@ def test_bits_do_not_depend_on_where_numbers_are_kept_nor_on_threads(name, place
     for compute in (
         case.kernels.gradients,
         lambda clients, X: (case.kernels.steps(clients, X, gamma),),
-        lambda clients, X: case.kernels.gradients(case.kernels.pick(clients, who), X[who]),
+        lambda clients, X: case.kernels.gradients(case.kernels.pick(clients, who, case.factors()[who]), X[who]),
     ):
         for found, expected in zip(compute(second, case.X), compute(first, case.X), strict=True):
             same(found, expected)

@@ -73,7 +73,8 @@ def test_bits_of_a_client_depend_on_it_alone():
     for i in range(4):
         same(case.kernels.steps(case.clients([i]), case.X[[i]], gamma, case.V[[i]]), found[[i]])
     who = np.array([2, 0])
-    same(case.kernels.steps(case.kernels.pick(case.clients(), who), case.X[who], gamma, case.V[who]), found[who])
+    picked = case.kernels.pick(case.clients(), who, case.factors()[who])
+    same(case.kernels.steps(picked, case.X[who], gamma, case.V[who]), found[who])
 
 
 def test_no_steps_leave_models_where_they_are_and_no_clients_have_none():

@@ -29,7 +29,7 @@ What differs from FLamby, in both tasks:
   all averaging methods of a task, which was not searched for.
 - Its seeds move the first model, too. Ours begin at 0.
 - Its heart loss is the logistic one without regularisation, as ours is. Published numbers do not say how features
-  were normalised; both ways are below, and the way decides more than the method: what agrees on one page does not on
+  were normalised; both ways are below, and the way decides more than the method: what agrees in one section does not in
   the other.
 - Its Cox loss is the partial likelihood of each mini-batch of 8, in which only these 8 are at risk: another function,
   with another minimiser. Ours is Cox's likelihood with ties of Efron, a stratum for each region and λ = 1e-4.

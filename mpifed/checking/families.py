@@ -61,6 +61,7 @@ CLIENTS = 8
 SOURCES: tuple[Table, ...] = (  # tried in turn where a study names no data
     {"name": "linreg-noniid", "clients": CLIENTS, "features": 5, "least": 6, "most": 20},
     {"name": "gaussian", "clients": CLIENTS, "samples": 11, "features": 5},
+    {"name": "gaussian", "clients": CLIENTS, "samples": 11, "features": 5, "task": "positive"},
     {"name": "synthetic", "clients": CLIENTS, "features": 5, "classes": 3, "least": 6, "most": 20},
     {"name": "quadratic", "clients": CLIENTS, "features": 5},
     {"name": "images", "clients": CLIENTS, "samples": 12, "size": 8, "classes": 3},

@@ -44,8 +44,9 @@ class GaussianClients(Generated):
         rng.standard_normal(out=scratch)
         scratch /= np.sqrt(self.n)
         scores = scratch @ self.w
-        if self.source.task == "linear":
-            return scratch, scores + self.source.noise * rng.standard_normal(len(scratch))
+        if self.source.task != "logistic":
+            numbers = scores + self.source.noise * rng.standard_normal(len(scratch))
+            return scratch, np.exp(numbers) if self.source.task == "positive" else numbers
         return scratch, (scores > 0) ^ (rng.random(len(scratch)) < self.source.noise)
 
 
@@ -53,16 +54,19 @@ class Gaussian(Data, tag="gaussian"):
     """Clients of equal size with standard normal features over √n and labels from one random hyperplane, 10 % flipped.
 
     A ~ N(0, 1/n) (samples, features), w ~ N(0, I). task "logistic": b = 1 where ⟨a, w⟩ > 0, else 0, flipped with
-    probability ``noise``; "linear": b = ⟨a, w⟩ + noise·N(0, 1). A million clients of 20 x 20 take about ten seconds.
+    probability ``noise``; "linear": b = ⟨a, w⟩ + noise·N(0, 1); "positive": b = e to this number. A million clients of
+    20 x 20 take about ten seconds.
     """
 
     objective = "logistic"
 
     samples: Annotated[int, Meta(ge=1, le=10**9, description="samples of each client")] = 20
     features: Annotated[int, Meta(ge=1, le=10**8, description="number of features n")] = 20
-    task: Annotated[Literal["logistic", "linear"], Meta(description="labels 0 and 1, or real numbers")] = "logistic"
+    task: Annotated[
+        Literal["logistic", "linear", "positive"], Meta(description="labels 0 and 1, real numbers, or numbers above 0")
+    ] = "logistic"
     noise: Annotated[
-        float, Meta(ge=0, description="share of labels flipped (logistic), standard deviation of the noise (linear)")
+        float, Meta(ge=0, description="share of labels flipped (logistic), standard deviation of the noise (else)")
     ] = 0.1
     test: Test = 0.0
 

@@ -20,6 +20,7 @@ TABLES = [
     {"name": "lower-bound", "clients": 4, "features": 9},
     {"name": "gaussian", "clients": 9, "samples": 60, "features": 100},
     {"name": "gaussian", "clients": 9, "samples": 3, "features": 2, "task": "linear"},
+    {"name": "gaussian", "clients": 9, "samples": 3, "features": 2, "task": "positive"},
     {"name": "gaussian", "clients": 3, "samples": 200, "features": 170, "test": 0.5},
 ]
 

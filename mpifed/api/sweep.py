@@ -18,6 +18,7 @@ from mpifed.core.component import Component
 from mpifed.core.errors import UserError
 from mpifed.core.objects import plain
 from mpifed.core.toml import flat, toml_value
+from mpifed.data.sources.held import IN_PROGRAM
 from mpifed.mpi import launcher
 from mpifed.sweeps import grid as grids
 from mpifed.sweeps.grid import Point
@@ -105,7 +106,7 @@ def wished(jobs: int | None, points: Sequence[Point]) -> Layout:
         )
     settings = [pair for point in points for pair in flat(msgspec.to_builtins(point.config)).items()]
     here = any(str(value).startswith(f"{plugins.HERE}:") for _, value in settings)  # what this program alone has
-    here = here or any(("data.name", name) in settings for name in ("arrays", "frame"))
+    here = here or any(("data.name", name) in settings for name in IN_PROGRAM)
     return Layout(1 if here else jobs)
 
 

@@ -12,6 +12,7 @@ from mpifed.checking.trace import traced
 from mpifed.core.guards import own
 from mpifed.core.plugins import HERE
 from mpifed.core.toml import to_toml, toml_value
+from mpifed.data.sources.held import IN_PROGRAM
 from mpifed.mpi.launcher import LAUNCHERS, RANKS, announced
 from mpifed.results.result import Result, load
 
@@ -127,7 +128,7 @@ def culprit(case: Case, of_clients: bool = False) -> str:
 
 def refuse_unnamed(case: Case) -> None:
     """Open where another process could not find the classes or data of the study."""
-    if case.config.data.label() in ("arrays", "frame"):
+    if case.config.data.label() in IN_PROGRAM:
         raise Open("data of mpifed.arrays and mpifed.table are in this program alone")
     if f"{HERE}:" in to_toml(case.table):
         raise Open("a class that a script or a notebook defines is in this program alone: put it into a file")

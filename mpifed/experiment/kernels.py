@@ -21,12 +21,17 @@ DEVICES = ("torch", "cuda")  # kernels on a device: PyTorch's on the CPU, and on
 DENSE = 'sparse data are computed in memory alone, so it must be "auto" or "numpy"'
 
 
+def on_device(kernels: str) -> bool:
+    """Whether samples and clients' state live on a device, not in memory as arrays of numpy."""
+    return kernels in (*DEVICES, LAUNCHED)
+
+
 def device(kernels: str) -> Any:
     """The device of this rank on which samples and clients' state live; None: in memory, as arrays of numpy.
 
     UserError where there is none.
     """
-    if kernels not in (*DEVICES, LAUNCHED):
+    if not on_device(kernels):
         return None
     from mpifed.problems.torch_device import device_of
 
@@ -143,7 +148,7 @@ def recorded(kernels: str) -> dict[str, str]:
         found["numba"] = compiling.version()
     if kernels == LAUNCHED:
         found[gpu_kernels.FIELD] = gpu_kernels.version()
-    if kernels in (*DEVICES, LAUNCHED):
+    if on_device(kernels):
         torch = pytorch()
         found["torch"] = torch.__version__
     if kernels in ("cuda", LAUNCHED) and torch.cuda.is_available():  # the server may run where there is none

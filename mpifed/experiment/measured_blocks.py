@@ -4,7 +4,7 @@ from typing import Any
 
 from mpifed.core.guards import own
 from mpifed.experiment.job import Job
-from mpifed.experiment.kernels import device
+from mpifed.experiment.kernels import on_device
 from mpifed.experiment.prepare import Prepared
 from mpifed.federation.block_sizes import BlockSizes
 from mpifed.federation.traits import needs
@@ -27,7 +27,7 @@ def measurable(parts: Prepared, job: Job) -> bool:
     """
     problem, algorithm = job.config.problem, job.config.algorithm
     linear = isinstance(problem, LinearModel | Classifier) and "hess" not in needs(algorithm)
-    memory = device(parts.setup.kernels) is None
+    memory = not on_device(parts.setup.kernels)
     written = own(type(problem)) or own(type(algorithm))
     return linear and memory and not written and not parts.data.sparse and job.config.asynchronous is None
 

@@ -9,7 +9,7 @@ from mpifed.core.arrays import Namespace, to_numpy
 from mpifed.core.typing import Array
 from mpifed.federation.on_device import DeviceRows
 from mpifed.federation.request import Collected, Layout, width
-from mpifed.federation.sums import Node
+from mpifed.federation.sums import Node, scattered
 
 
 class DeviceCollected(Collected):
@@ -69,18 +69,4 @@ def dense(rows: Any) -> Any:
         half[:pairs] = rows[0 : 2 * pairs : 2] + rows[1 : 2 * pairs : 2]
         half[pairs:] = rows[2 * pairs :]
         rows = half
-    return rows[0]
-
-
-def scattered(rows: Any, indices: Array) -> Any:
-    """The tree sum of rows that stand at ``indices``, rising, with gaps."""
-    if len(rows) == 1:
-        return rows[0]
-    rows = rows.clone()
-    level = np.frexp((indices[1:] ^ indices[:-1]).astype(float))[1]  # at which neighbours meet
-    left = indices.searchsorted(indices[:-1] >> level << level)  # the first row of the subtree where they do
-    order = level.argsort(kind="stable")
-    ends = np.flatnonzero(np.diff(level[order])) + 1
-    for gaps in np.split(order, ends):  # no row twice, so that no two additions meet
-        rows[left[gaps]] += rows[gaps + 1]
     return rows[0]

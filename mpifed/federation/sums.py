@@ -7,9 +7,11 @@ Absent clients are skipped; adding +0 to the sum of a subtree makes a sum of zer
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
+from mpifed.core.arrays import namespace
 from mpifed.core.errors import UserError
 from mpifed.core.typing import Array
 from mpifed.federation.request import ANY_ORDER, Request
@@ -94,16 +96,16 @@ def dense(rows: Array) -> Array:
     return rows[0]
 
 
-def scattered(rows: Array, indices: Array) -> Array:
-    """The tree sum of rows that stand at ``indices``, rising, with gaps."""
+def scattered(rows: Any, indices: Array) -> Any:
+    """The tree sum of rows that stand at ``indices``, rising, with gaps; rows may be on a device."""
     if len(rows) == 1:
         return rows[0]
-    rows = rows.copy()
+    rows = namespace(rows).asarray(rows, copy=True)
     level = np.frexp((indices[1:] ^ indices[:-1]).astype(float))[1]  # at which neighbours meet
     left = indices.searchsorted(indices[:-1] >> level << level)  # the first row of the subtree where they do
     order = level.argsort(kind="stable")
     ends = np.flatnonzero(np.diff(level[order])) + 1
-    for gaps in np.split(order, ends):
+    for gaps in np.split(order, ends):  # no row twice, so that no two additions meet
         rows[left[gaps]] += rows[gaps + 1]
     return rows[0]
 

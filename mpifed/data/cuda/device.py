@@ -4,7 +4,6 @@ import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpifed.core.errors import reason
-from mpifed.data.compiled.compiling import root
+from mpifed.data.compiled.compiling import root, writable
 
 MODULES = {  # kernel -> module here
     "gradients_staged": "kernels",
@@ -162,10 +161,4 @@ def folder() -> Path | None:
     """
     sources = (path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
     digest = hashlib.sha256(b"".join([importlib.metadata.version("numba-cuda").encode(), *sources])).hexdigest()
-    place = root() / f"cuda-{digest[:16]}"
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=place).close()
-    except OSError:
-        return None
-    return place
+    return writable(root() / f"cuda-{digest[:16]}")

@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
-from weakref import WeakValueDictionary
 
 import numpy as np
 from msgspec import Meta
@@ -17,9 +16,9 @@ from mpifed.core.typing import Array, Count, Matrix
 from mpifed.data.base import Data, Dataset, Test
 from mpifed.data.partition import Iid, Partition
 from mpifed.data.pool import Samples, check_finite, deal
+from mpifed.data.sources.held import Words, found, kept
 
 CHUNK_BYTES = 1 << 24  # of a matrix that are hashed at a time
-SHORT = 12  # digits of a hash in a message
 
 
 @dataclass(eq=False)
@@ -42,7 +41,14 @@ class Held:
         return found.hexdigest()
 
 
-HELD: WeakValueDictionary[str, Held] = WeakValueDictionary()  # by hash, as long as the program keeps them
+WORDS = Words(
+    name="arrays",
+    call="mpifed.arrays(X, y, clients)",
+    again="mpifed.arrays(X, y, clients)",
+    what="arrays",
+    same="arrays",
+    changed="the arrays have changed since mpifed.arrays(…) took them",
+)
 
 
 class Arrays(Data, kw_only=True, tag="arrays", dict=True):
@@ -63,19 +69,8 @@ class Arrays(Data, kw_only=True, tag="arrays", dict=True):
 
     def held(self) -> Held:
         """The arrays. UserError where this program does not hold them, or has changed them."""
-        found = HELD.get(self.sha256)
-        if not self.sha256:
-            raise UserError('data = "arrays" needs a Python program: mpifed.run(data=mpifed.arrays(X, y, clients), …)')
-        if found is None:
-            shape = " × ".join(f"{length:,}" for length in self.shape or ())
-            raise UserError(
-                f"the data were arrays in memory ({shape}, sha256 {self.sha256[:SHORT]}…), which this program does not "
-                "hold: continue from Python with mpifed.resume(PATH, data=mpifed.arrays(X, y, clients)), the same "
-                "arrays on every rank"
-            )
-        if found.digest() != self.sha256:
-            raise UserError("the arrays have changed since mpifed.arrays(…) took them: call it again")
-        return found
+        arrays: Held = found(self, WORDS)
+        return arrays
 
     def load(self, seed: int, dtype: str) -> Dataset:
         held = self.held()
@@ -116,11 +111,7 @@ def arrays(
     sha256 = held.digest()
     table = {"shape": list(train.X.shape), "sha256": sha256, "clients": m, "test": test}
     made = Arrays.fill(table if partition is None else table | {"partition": plain(partition, "partition")}, "data")
-    known = HELD.get(sha256)
-    if known is None or known.digest() != sha256:
-        HELD[sha256] = known = held
-    made.__dict__["kept"] = known  # as long as this object lives
-    return made
+    return kept(made, held)
 
 
 def samples_of(X: Any, y: ArrayLike, clients: Any) -> tuple[Samples, Array | None, int]:

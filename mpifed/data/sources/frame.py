@@ -2,7 +2,6 @@
 
 import hashlib
 from typing import Annotated, Any
-from weakref import WeakValueDictionary
 
 import numpy as np
 from msgspec import Meta
@@ -11,9 +10,9 @@ from mpifed.core.errors import UserError
 from mpifed.core.objects import plain
 from mpifed.data.base import Data, Dataset
 from mpifed.data.formats.frames import FrameTable
+from mpifed.data.sources.held import Words, found, kept
 from mpifed.data.sources.tabular import Tabular
 
-SHORT = 12  # digits of a hash in a message
 SOURCE = "the data frame"
 
 
@@ -38,7 +37,14 @@ class Held:
         return found.hexdigest()
 
 
-HELD: WeakValueDictionary[str, Held] = WeakValueDictionary()  # by hash, as long as the program keeps them
+WORDS = Words(
+    name="frame",
+    call='mpifed.table(frame, target="y")',
+    again="mpifed.table(frame, …)",
+    what="a data frame",
+    same="frame",
+    changed="the data frame has changed since mpifed.table(…) took it",
+)
 
 
 class Frame(Tabular, kw_only=True, tag="frame", dict=True):
@@ -55,21 +61,8 @@ class Frame(Tabular, kw_only=True, tag="frame", dict=True):
 
     def held(self) -> Held:
         """The data frame. UserError where this program does not hold it, or has changed it."""
-        found = HELD.get(self.sha256)
-        if not self.sha256:
-            raise UserError(
-                'data = "frame" needs a Python program: mpifed.run(data=mpifed.table(frame, target="y"), …)'
-            )
-        if found is None:
-            shape = " × ".join(f"{length:,}" for length in self.shape or ())
-            raise UserError(
-                f"the data were a data frame in memory ({shape}, sha256 {self.sha256[:SHORT]}…), which this program "
-                "does not hold: continue from Python with mpifed.resume(PATH, data=mpifed.table(frame, …)), the same "
-                "frame on every rank"
-            )
-        if found.digest() != self.sha256:
-            raise UserError("the data frame has changed since mpifed.table(…) took it: call it again")
-        return found
+        frame: Held = found(self, WORDS)
+        return frame
 
     def load(self, seed: int, dtype: str) -> Dataset:
         return self.of_table(FrameTable(self.held().frame, SOURCE), seed, dtype)
@@ -93,8 +86,4 @@ def table(frame: Any, **options: Any) -> Data:
     sha256 = held.digest()
     given = {key: plain(value, key) for key, value in options.items() if value is not None}
     made = Frame.fill({**given, "shape": list(frame.shape), "sha256": sha256}, "data")
-    known = HELD.get(sha256)
-    if known is None or known.digest() != sha256:
-        HELD[sha256] = known = held
-    made.__dict__["kept"] = known  # as long as this object lives
-    return made
+    return kept(made, held)

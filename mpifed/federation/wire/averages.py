@@ -7,7 +7,7 @@ from mpifed.federation.request import FOR_THE_RECORD, Reply, Request, parts_of
 from mpifed.federation.scaled_local import factors_of
 from mpifed.federation.setup import Setup
 from mpifed.federation.sums import AT_ONCE, Reduction, nodes, subtotals
-from mpifed.federation.wire.stage import HostStage, Postage, ServerStage, Visit
+from mpifed.federation.wire.stage import HostStage, Postage, ServerStage, Visit, times
 
 AVERAGES = "averages"
 
@@ -21,9 +21,8 @@ class HostAverages(HostStage):
     def up(self, request: Request, visit: Visit, new: Any, reply: Any) -> tuple[Any, Any]:
         if reply is None or request.last is not None:
             return new, reply
-        own = factors_of(self.setup)[visit.f.ids]
         parts, names = parts_of(reply)
-        parts = tuple([part * own.reshape(-1, *[1] * (part.ndim - 1)).astype(part.dtype) for part in parts])
+        parts = times(parts, factors_of(self.setup)[visit.f.ids])
         return new, dict(zip(names, parts, strict=True)) if names else parts
 
     def reductions(self, own: Array) -> dict[str, Reduction]:

@@ -72,6 +72,9 @@ class Weighted(HostStage):
         weights = request.stages[WEIGHTED]
         if reply is None or weights is None or request.to is None:
             return new, reply
-        own = weights[request.to.searchsorted(visit.f.ids)]
-        parts, _ = parts_of(reply)
-        return new, tuple([part * own.reshape(-1, *[1] * (part.ndim - 1)).astype(part.dtype) for part in parts])
+        return new, times(parts_of(reply)[0], weights[request.to.searchsorted(visit.f.ids)])
+
+
+def times(parts: tuple[Array, ...], weights: Array) -> tuple[Array, ...]:
+    """Arrays (c, …) of c clients, multiplied with the weights (c,)."""
+    return tuple([part * weights.reshape(-1, *[1] * (part.ndim - 1)).astype(part.dtype) for part in parts])

@@ -1,0 +1,58 @@
+"""Data in the memory of a Python program: found again by their hash, as long as the program keeps them."""
+
+from typing import Any, NamedTuple, Protocol
+from weakref import WeakValueDictionary
+
+from mpifed.core.errors import UserError
+from mpifed.data.base import Data
+
+SHORT = 12  # digits of a hash in a message
+IN_PROGRAM = ("arrays", "frame")  # names of data that one Python program alone has
+
+
+class Held(Protocol):
+    """Data and their hash."""
+
+    def digest(self) -> str:
+        """The hash of the data as they are now."""
+
+
+HELD: WeakValueDictionary[str, Held] = WeakValueDictionary()  # by hash
+
+
+class Words(NamedTuple):
+    """How messages call such data: ``name`` in [data], the ``call`` that makes them, shortened in ``again``, …"""
+
+    name: str
+    call: str
+    again: str
+    what: str
+    same: str
+    changed: str
+
+
+def found(source: Any, words: Words) -> Any:
+    """The data that ``source`` names by their hash. UserError where this program does not hold or has changed them."""
+    held = HELD.get(source.sha256)
+    if not source.sha256:
+        raise UserError(f'data = "{words.name}" needs a Python program: mpifed.run(data={words.call}, …)')
+    if held is None:
+        shape = " × ".join(f"{length:,}" for length in source.shape or ())
+        raise UserError(
+            f"the data were {words.what} in memory ({shape}, sha256 {source.sha256[:SHORT]}…), which this program does "
+            f"not hold: continue from Python with mpifed.resume(PATH, data={words.again}), the same {words.same} on "
+            "every rank"
+        )
+    if held.digest() != source.sha256:
+        raise UserError(f"{words.changed}: call it again")
+    return held
+
+
+def kept(made: Any, held: Held) -> Data:
+    """``made``, which names ``held`` by its hash, and keeps it as long as it lives itself."""
+    known = HELD.get(made.sha256)
+    if known is None or known.digest() != made.sha256:
+        HELD[made.sha256] = known = held
+    made.__dict__["kept"] = known
+    result: Data = made
+    return result

@@ -16,6 +16,8 @@ HANDLED = ("SIGTERM", "SIGUSR1", "SIGINT")
 NUMBERS = tuple(getattr(signal, name) for name in HANDLED)
 TOGETHER = 2.0  # seconds
 
+NOTED = 1.0  # seconds in which a signal that was held back is noted
+
 stop_signal = ""  # name of the first signal received; empty: none yet
 before_exit: list[Callable[[], None]] = []  # what a second signal does before it ends the process
 
@@ -52,7 +54,11 @@ def blocked() -> Iterator[None]:
 
 def unblock() -> None:
     """Take the signals HANDLED that the process that started this one has held back, and all later ones."""
+    held_back = signal.sigpending() & set(NUMBERS)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, NUMBERS)
+    deadline = time.monotonic() + NOTED
+    while held_back and not stop_signal and time.monotonic() < deadline:
+        time.sleep(0.001)  # the thread that listens notes it, before anything else begins
 
 
 def _read(pipe: int) -> None:

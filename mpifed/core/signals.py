@@ -15,7 +15,6 @@ from contextlib import contextmanager
 HANDLED = ("SIGTERM", "SIGUSR1", "SIGINT")
 NUMBERS = tuple(getattr(signal, name) for name in HANDLED)
 TOGETHER = 2.0  # seconds
-
 NOTED = 1.0  # seconds in which a signal that was held back is noted
 
 stop_signal = ""  # name of the first signal received; empty: none yet

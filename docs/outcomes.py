@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
 BENCHMARKS = HERE.parent / "benchmarks"
-CELLS = ("agree", "off", "open", "not available")
-CLAIMS = ("hold", "tie", "fail", "not decided")
-HEAD = ("", "seeds", "cells agree", "off", "open", "not available", "claims hold", "tie", "fail", "not decided")
+KINDS = {
+    "agree": "cells agree",
+    "in sample": "in sample",
+    "alike": "cannot tell apart",
+    "off": "off",
+    "open": "open",
+    "not available": "not available",
+    "hold": "claims hold",
+    "tie": "tie",
+    "fail": "fail",
+    "not decided": "not decided",
+}  # key of a count -> head of its column, which stands where a count has it
 
 Table = Callable[[Sequence[str], Sequence[Sequence[str]]], list[str]]
 
@@ -25,12 +35,7 @@ def lines(table: Table) -> list[str]:
         for folder, paper in told["paper"].items()
     ]
     found += ["", "## Counts", "", told["counting"].strip()]
-    rows = [
-        row(f"{paper['title']}, {name}", count)
-        for paper in told["paper"].values()
-        for name, count in paper["count"].items()
-    ]
-    found += table(HEAD, [*rows, total(told)])
+    found += counts(table, told["paper"].values())
     for folder, paper in told["paper"].items():
         found += ["", f"## {paper['title']}", "", f"![{paper['caption']}](pictures/{folder}.png)", ""]
         found += [paper["more"].strip(), *reasons(folder)]
@@ -42,15 +47,13 @@ def anchor(title: str) -> str:
     return title.lower().replace(" ", "-")
 
 
-def row(name: str, count: dict[str, Any]) -> list[str]:
-    """A row of the table of counts."""
-    return [name, str(count["seeds"]), *(str(count.get(kind, "")) for kind in (*CELLS, *CLAIMS))]
-
-
-def total(told: dict[str, Any]) -> list[str]:
-    """The sums of all rows."""
-    counts = [count for paper in told["paper"].values() for count in paper["count"].values()]
-    return ["all", "", *(str(sum(count.get(kind, 0) for count in counts)) for kind in (*CELLS, *CLAIMS))]
+def counts(table: Table, papers: Iterable[dict[str, Any]]) -> list[str]:
+    """The table of counts, with their sums."""
+    found = {f"{paper['title']}, {name}": own for paper in papers for name, own in paper["count"].items()}
+    kinds = [kind for kind in KINDS if any(kind in own for own in found.values())]
+    rows = [[name, str(own["seeds"]), *(str(own.get(kind, "")) for kind in kinds)] for name, own in found.items()]
+    sums = [str(sum(own.get(kind, 0) for own in found.values())) for kind in kinds]
+    return table(["", "seeds", *(KINDS[kind] for kind in kinds)], [*rows, ["all", "", *sums]])
 
 
 def reasons(folder: str) -> Iterator[str]:
@@ -67,14 +70,14 @@ def reasons(folder: str) -> Iterator[str]:
 
 
 def cells(bench: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Block and rows of cells that are off or open, and why; rows of one reason stand together."""
-    for block in bench["block"]:
+    """Block and rows of cells that are off, open or in sample, and why; rows of one reason stand together."""
+    for block, (key, kind) in product(bench["block"], {"why": "", "fitted": "in sample: "}.items()):
         found: dict[tuple[str, str], list[str]] = {}
-        for name, why in block.get("why", {}).items():
+        for name, why in block.get(key, {}).items():
             for measure, reason in (why if isinstance(why, dict) else {"": why}).items():
                 found.setdefault((measure, reason), []).append(name)
         for (measure, reason), names in found.items():
-            yield f"{block['name']}, {', '.join(names)}{', ' * bool(measure)}{measure}", reason
+            yield f"{block['name']}, {', '.join(names)}{', ' * bool(measure)}{measure}", f"{kind}{reason}"
 
 
 def claims(bench: dict[str, Any]) -> Iterator[tuple[str, str]]:

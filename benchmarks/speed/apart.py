@@ -6,9 +6,11 @@ reference is P runs of mpifed without MPI, started at once, each with the client
     efficiency T(1)/T(P), each kind with its own T(1)
 
 T is the wall time of a round without evaluation and writing, as in benchmarks.speed.scaling: the median over the rounds
-of a run, of the runs apart the slowest. ``computing`` is what the slowest rank computes of it. ``together : apart``
+of a run, of runs apart the slowest. ``computing`` is what the slowest rank computes of it. ``together : apart``
 compares the rounds of both kinds at the same P: what is above 1 is the program, messages and a server that takes turns
-with its hosts. All points are run in each repetition; printed are median (smallest–largest).
+with its hosts. ``CPU ms`` is the CPU time of all processes for a round and P, less that of a run of two rounds; it asks
+for many rounds. Where others use the cores too, times of the wall say little, and CPU times still do. All points are
+run in each repetition; printed are median (smallest–largest).
 
 Points with more processes than cores (P + 1 together, P apart) are marked with *.
 """
@@ -24,13 +26,17 @@ import numpy as np
 from benchmarks.speed.busy import cores
 from benchmarks.speed.common import Spread, spread
 from benchmarks.speed.scaling import CASES, measure
+from benchmarks.speed.startup import children
+
+FEW = 2  # rounds of the run whose CPU time is taken off: imports, data, the first and the last evaluation
 
 
 class Times(NamedTuple):
-    """Seconds of a round, and of what the slowest rank computes in it."""
+    """Seconds of a round, of what the slowest rank computes in it, and CPU seconds of all processes over P."""
 
     seconds: float
     computing: float
+    cpu: float = 0.0
 
 
 def together(ranks: int, clients: int, args: argparse.Namespace, folder: Path) -> Times:
@@ -53,16 +59,28 @@ def apart(copies: int, clients: int, args: argparse.Namespace, folder: Path) -> 
 KINDS = {"together": together, "apart": apart}
 
 
+def timed(kind: str, ranks: int, clients: int, args: argparse.Namespace, folder: Path) -> Times:
+    """A point of one repetition."""
+    spent = [children()]
+    for rounds in (FEW, args.rounds):
+        found = KINDS[kind](ranks, clients, argparse.Namespace(**{**vars(args), "rounds": rounds}), folder)
+        spent.append(children())
+    start, run = np.diff(spent)
+    return found._replace(cpu=(run - start) / (args.rounds - FEW) / ranks)
+
+
 def table(found: dict[tuple[str, int], list[Times]], ranks: list[int]) -> list[str]:
     """A line for each kind and number of ranks."""
-    lines = [f"{'kind':<10}{'P':>4}  {'round ms':<24}{'computing ms':<24}{'efficiency':<24}together : apart"]
+    lines = [
+        f"{'kind':<10}{'P':>4}  {'round ms':<24}{'computing ms':<24}{'CPU ms':<24}{'efficiency':<24}together : apart"
+    ]
     for kind in KINDS:
         first = seconds(found[kind, ranks[0]])
         for p in ranks:
             own = seconds(found[kind, p])
             crowded = "*" if p + (kind == "together") > len(cores()) else " "
             columns = [spread(1e3 * own), spread(1e3 * np.array([one.computing for one in found[kind, p]]))]
-            columns.append(spread(first / own))
+            columns += [spread(1e3 * np.array([one.cpu for one in found[kind, p]])), spread(first / own)]
             ratio = str(against(found, p)) if kind == "together" else ""
             lines.append(f"{kind:<10}{p:>4}{crowded} " + "".join(f"{column!s:<24}" for column in columns) + ratio)
     return [line.rstrip() for line in lines]
@@ -95,7 +113,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(args.repeat):
             for kind, p in found:
-                found[kind, p].append(KINDS[kind](p, clients, args, Path(folder)))
+                found[kind, p].append(timed(kind, p, clients, args, Path(folder)))
     print("\n".join(table(found, ranks)))
     if ranks[-1] + 1 > len(cores()):
         print("* more processes than cores: they share cores")

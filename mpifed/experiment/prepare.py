@@ -32,6 +32,7 @@ from mpifed.federation.peers.neighbourhood import Neighbourhood
 from mpifed.federation.peers.network import Network
 from mpifed.federation.request import ARRIVE, REST
 from mpifed.federation.scaled_local import ScaledLocal, shares
+from mpifed.federation.seeded import Seeded, SeededScaled
 from mpifed.federation.server import Federation
 from mpifed.federation.setup import Setup
 from mpifed.federation.timing.arrivals import Arrivals
@@ -138,12 +139,19 @@ def seen(setup: Setup, config: Experiment, sizes: Array) -> Setup:
             f"objective.weights has {len(given)} numbers, and there are {setup.m} clients: it must have one for each"
         )
     factors = shares(given, np.asarray(sizes))
-    plain, scaled = (Augmented, AugmentedScaled) if config.problem.augments() else (Local, ScaledLocal)
+    plain, scaled = clients_of(config.problem)
     if factors is None:
         return setup._replace(local=plain)
     local = plain if setup.algorithm.upload.averaged else scaled
     per_sample = setup.m / int(np.sum(sizes)) if given == "samples" else 0.0
     return setup._replace(factors=factors, per_sample=per_sample, local=local)
+
+
+def clients_of(problem: Problem) -> tuple[type[Local], type[ScaledLocal]]:
+    """What client methods see, without and with weights."""
+    if problem.augments():
+        return Augmented, AugmentedScaled
+    return (Seeded, SeededScaled) if problem.has("seeded_grad") else (Local, ScaledLocal)
 
 
 def federation(config: Experiment, transport: Transport, parts: Prepared) -> Federation:

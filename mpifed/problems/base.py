@@ -118,6 +118,10 @@ class Problem(Component):
         """∇f_i(x_i): (c, n)."""
         return self.value_grad(block, X)[1]
 
+    def seeded_grad(self, block: Block, X: Array, seeds: Array) -> Array:
+        """∇f_i(x_i) of a local step (c, n), with random numbers that follow from ``seeds`` (c,). Optional."""
+        raise NotImplementedError
+
     @abstractmethod
     def value_grad(self, block: Block, X: Array) -> tuple[Array, Array]:
         """f_i(x_i) and ∇f_i(x_i) from one pass over the samples."""

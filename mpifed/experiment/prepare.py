@@ -63,7 +63,8 @@ class Prepared(NamedTuple):
     block: BlockSize
     host: Host | None = None
     neighbourhood: Neighbourhood | None = None  # of the nodes of this rank, with a graph
-    blas: tuple[str, ...] = ()  # of each rank, at rank 0
+    blas: tuple[str, ...] = ()  # of each rank, at rank 0, as the next
+    devices: tuple[str, ...] = ()  # of PyTorch; empty where it does not compute
 
 
 def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None = None) -> Prepared:

@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from mpifed.core import arrays
+from mpifed.core import arrays, threads
 from mpifed.core.errors import UserError
 
 # environment variables with the number of this rank on its node
@@ -29,6 +29,20 @@ def device_of(name: str, key: str = "problem.device", other: str = '"auto" or "c
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     local = next((int(os.environ[key]) for key in LOCAL_RANKS if key in os.environ), 0)
     return torch.device("cuda", local % count)
+
+
+def told(device: Any) -> str:
+    """A device, and what else the last bits of PyTorch depend on there: the card and its CUDA, or kernels and threads.
+
+    MKL has kernels of its own for each processor; where MKL_CBWR chooses others than AUTO it is there too.
+    """
+    torch = pytorch()
+    if device.type == "cuda":
+        return f"{torch.cuda.get_device_name(device)}, CUDA {torch.version.cuda}"
+    count = threads.of_networks()
+    parts = ["CPU", torch.backends.cpu.get_cpu_capability(), f"{count} thread{'s' if count > 1 else ''}"]
+    kernels = os.environ.get("MKL_CBWR", "AUTO")
+    return ", ".join(parts if kernels == "AUTO" else [*parts, f"MKL_CBWR={kernels}"])
 
 
 def pytorch() -> Any:

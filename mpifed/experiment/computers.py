@@ -35,8 +35,10 @@ FIELD = "computed_otherwise"  # the attribute with the sentences of all resumpti
 
 def told(parts: Prepared, world: World) -> Prepared:
     """The same with what computes on each rank, at rank 0; all ranks call it."""
-    found = world.collect((provenance.blas(), device_here(parts)))
-    return parts._replace(blas=tuple([blas for blas, _ in found]), devices=tuple([where for _, where in found]))
+    copied = "" if parts.host is None else parts.host.copied
+    found = world.collect((provenance.blas(), device_here(parts), copied))
+    blas, devices, copies = (tuple([row[k] for row in found]) for k in range(3))
+    return parts._replace(blas=blas, devices=devices, copied=copies)
 
 
 def device_here(parts: Prepared) -> str:
@@ -72,6 +74,18 @@ def different(blas: Sequence[str], devices: Sequence[str]) -> list[str]:
                 "depend on which rank has which clients"
             )
     return found
+
+
+def streamed(copied: Sequence[str]) -> list[str]:
+    """A sentence where samples or states of clients do not stay on the device."""
+    found = [text for text in copied if text]
+    if not found:
+        return []
+    ranks = f" on {len(found)} of {len(copied)} ranks, such as" if len(copied) > 1 else ""
+    return [
+        f"what does not fit on the device stays in the memory of the CPU and is copied in every round{ranks}: "
+        f"{found[0]}; device_bytes says how much stays"
+    ]
 
 
 def otherwise(now: Mapping[str, Any], before: Result | None, saved: Saved | None) -> list[str]:

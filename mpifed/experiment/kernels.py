@@ -148,9 +148,4 @@ def recorded(kernels: str) -> dict[str, str]:
         found["numba"] = compiling.version()
     if kernels == LAUNCHED:
         found[gpu_kernels.FIELD] = gpu_kernels.version()
-    if on_device(kernels):
-        torch = pytorch()
-        found["torch"] = torch.__version__
-    if kernels in ("cuda", LAUNCHED) and torch.cuda.is_available():  # the server may run where there is none
-        found["device"] = torch.cuda.get_device_name()
     return found

@@ -64,7 +64,9 @@ class Prepared(NamedTuple):
     block: BlockSize
     host: Host | None = None
     neighbourhood: Neighbourhood | None = None  # of the nodes of this rank, with a graph
-    blas: tuple[str, ...] = ()  # of each rank, at rank 0
+    blas: tuple[str, ...] = ()  # of each rank, at rank 0, as the next
+    devices: tuple[str, ...] = ()  # of PyTorch; empty where it does not compute
+    copied: tuple[str, ...] = ()  # what does not stay there
 
 
 def prepare(job: Job, world: World, cache: Cache | None = None, x: Array | None = None) -> Prepared:
@@ -176,7 +178,8 @@ def refuse_large(setup: Setup) -> None:
 
 def housed(parts: Prepared, job: Job, world: World, kernels: str) -> Prepared:
     """The same with these kernels and with the samples of this rank's clients in its host."""
-    parts = parts._replace(setup=parts.setup._replace(kernels=kernels))
+    setup = parts.setup._replace(kernels=kernels, device_bytes=job.config.device_bytes)
+    parts = parts._replace(setup=setup)
     if not world.hosting:
         return parts
     lo, hi = parts.cuts[max(world.rank - 1, 0)], parts.cuts[max(world.rank - 1, 0) + 1]

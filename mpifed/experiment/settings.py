@@ -91,6 +91,13 @@ class Experiment(Table, kw_only=True):
             "or what the first rounds find to be faster"
         ),
     ] = None
+    device_bytes: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(
+            description="most bytes of samples and clients' state that are on the device of a rank at a time; the rest "
+            "is copied there in turn; by default 0.7 of what is free on a GPU"
+        ),
+    ] = None
     patience: Annotated[
         float,
         Meta(

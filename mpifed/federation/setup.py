@@ -26,6 +26,7 @@ class Setup(NamedTuple):
     m: int
     start: Array  # (n,), of the type that models and messages have
     block_bytes: int = UNKNOWN
+    device_bytes: int | None = None  # of samples and state that stay on the device of a rank, where one is set
     kernels: str = "numpy"  # what computes: numpy, compiled, torch, cuda, or LAUNCHED
     masks: Masks | None = None  # secure aggregation
     compress: Compress | None = None  # compressed messages

@@ -158,6 +158,10 @@ class Problem(Component):
         """Attributes of the result file: how the problem is computed with n features, from the first model."""
         return {}
 
+    def computer(self) -> Any:
+        """The device on which PyTorch computes the problem from samples in memory; None where it does not."""
+        return None
+
     def compiles(self) -> bool:
         """Whether compiled kernels can compute this problem on dense samples."""
         return False

@@ -78,6 +78,9 @@ class TorchProblem(Training):
         reason = groups.described(n, start.dtype)
         return {"group": 1 if reason else groups.size, "group_because": reason or GROUPED}
 
+    def computer(self) -> Any:
+        return device_of(self.device)
+
     def dim(self, data: Dataset) -> int:
         return len(self.initial(data, 0))
 

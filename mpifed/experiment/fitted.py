@@ -15,6 +15,7 @@ from mpifed.core.memory import check_memory, size_of
 from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
+from mpifed.data.sample_columns import totals_of
 from mpifed.experiment.prepare import Prepared, gathered
 from mpifed.experiment.settings import Experiment
 from mpifed.federation.scaled_local import ScaledLocal
@@ -72,7 +73,7 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
     inverse = inverted(sums.hessian)
     model = modelled(config, parts, sums, x)
     model_inverse = inverse if sums.expected is sums.hessian else inverted(sums.expected)
-    error = np.sqrt(model.dispersion * np.diag(model_inverse) / model.samples)
+    error = np.sqrt(model.dispersion * np.diag(model_inverse) / totals_of(parts.data).sum())
     robust = np.full(n, np.nan)
     if m > 1:
         robust = np.sqrt(np.diag(inverse @ sums.meat @ inverse) * m / (m - 1))
@@ -108,9 +109,10 @@ def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fi
 def modelled(config: Experiment, parts: Prepared, sums: Sums, x: Array) -> Model:
     """The model of a study: its dispersion and likelihood, NaN where f is not the likelihood of all samples."""
     problem = config.problem
-    sizes = parts.data.sizes
-    d = int(np.sum(sizes))
-    whole = config.objective.weights == "samples" or len(set(sizes.tolist())) == 1
+    d = samples_of(parts.data)
+    totals = totals_of(parts.data)
+    shares = np.ones(len(totals)) if parts.setup.factors is None else parts.setup.factors
+    whole = np.allclose(shares / len(totals), totals / totals.sum(), 1e-12, 0)
     if not (whole and problem.has("log_likelihood")):
         return Model(d, whole, math.nan, math.nan, norm())
     if not problem.has("pearson"):
@@ -122,6 +124,12 @@ def modelled(config: Experiment, parts: Prepared, sums: Sums, x: Array) -> Model
     if problem.normal:
         return Model(d, whole, dispersion, logarithm(parts, x, sums.pearson / d), t(free))
     return Model(d, whole, dispersion, logarithm(parts, x, dispersion), norm())
+
+
+def samples_of(data: Dataset) -> int:
+    """How many samples there are, each as often as its frequency says."""
+    counts = totals_of(data) if data.columns is not None and "frequency" in data.columns.names else data.sizes
+    return int(counts.sum())
 
 
 def added(parts: Prepared, x: Array) -> Sums:
@@ -138,7 +146,7 @@ def added(parts: Prepared, x: Array) -> Sums:
     gradient = np.zeros(n)
     hessian, expected = np.zeros((n, n)), np.zeros((n, n))
     meat = np.zeros((n, n))
-    samples = int(np.sum(parts.data.sizes))
+    total = totals_of(parts.data).sum()
     for _, block, ids in host.whole:
         local = setup.local(block, setup, ids, (0, 0))
         values, G = local.value_grad(x)
@@ -147,7 +155,7 @@ def added(parts: Prepared, x: Array) -> Sums:
         meat += G.T @ G / m**2
         hessian += local.hess(np.tile(x, (len(local), 1))).sum(axis=0) / m
         if problem.has("expected_hess"):
-            shares = (block.sizes / samples)[:, None, None]
+            shares = (block.d / total)[:, None, None]
             expected += (shares * problem.expected_hess(block, np.tile(x, (len(block), 1)))).sum(axis=0)
         if problem.has("pearson"):
             pearson += float(problem.pearson(block, x).sum())
@@ -196,9 +204,12 @@ def notes(config: Experiment, model: Model, m: int, n: int) -> list[str]:
     if not problem.has("log_likelihood"):
         found.append(f"{problem.label()} has no likelihood: standard errors are those by client alone")
     elif not model.whole:
+        weigh = (
+            "the same whatever their sizes" if config.objective.weights == "clients" else "as objective.weights says"
+        )
         found.append(
-            'clients weigh the same whatever their sizes: with objective.weights = "samples" f is the likelihood of '
-            "all samples, and there are standard errors of the model too"
+            f'clients weigh {weigh}: with objective.weights = "samples" f is the likelihood of all samples, and there '
+            "are standard errors of the model too"
         )
     elif problem.likelihood:
         found.append(f"the log-likelihood is {problem.likelihood}")

@@ -16,6 +16,7 @@ from mpifed.core.typing import Array
 from mpifed.data.base import Dataset
 from mpifed.data.cache import Cache
 from mpifed.data.sample_columns import totals_of
+from mpifed.data.sources.held import SHORT
 from mpifed.experiment.prepare import Prepared, gathered
 from mpifed.experiment.settings import Experiment
 from mpifed.federation.scaled_local import ScaledLocal
@@ -63,6 +64,29 @@ def fitted(result: Result, config: Experiment, cache: Cache | None = None) -> Fi
     check_memory(4 * size_of((len(x), len(x)), 8), f"4 matrices of {len(x):,} × {len(x):,} numbers")
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return summary(result, config, parts, x)
+
+
+def again(result: Result, config: Experiment) -> Experiment:
+    """The experiment of a result whose samples are to be read again; ``config`` may say where they are now.
+
+    UserError where they are not there, or are not those of the run.
+    """
+    recorded = result.config["data"].get("sha256")
+    if recorded and recorded != getattr(config.data, "sha256", ""):
+        raise UserError(
+            f"the data are not those of the run, whose sha256 is {recorded[:SHORT]}…: give the same ones, with the "
+            "same clients and columns"
+        )
+    try:
+        config.data.check()
+    except UserError as error:
+        if not hasattr(config.data, "path"):
+            raise
+        raise UserError(
+            f"{error}; the fit of a result reads its samples again: data.path=FILE behind the result file, or in "
+            'Python fit(data={"path": FILE}), says where they are now'
+        ) from None
+    return config
 
 
 def summary(result: Result, config: Experiment, parts: Prepared, x: Array) -> Fit:
